@@ -1,0 +1,8 @@
+"""`python -m offload` is the same command as `ktls-offload`."""
+
+import sys
+
+from offload.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

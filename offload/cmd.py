@@ -1,0 +1,66 @@
+"""The one way to run a command on this machine, and to wait for a condition until a deadline."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+from offload.errors import RigError
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    input: bytes = b"",
+    timeout: float = 60.0,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+) -> tuple[int, bytes, bytes, float]:
+    """Run to the end in its own process group: (exit code, stdout, stderr, seconds).
+
+    The environment is ours plus `env`, with LC_ALL=C so that output can be parsed.
+    A missing program gives 127, as a shell would. RigError after `timeout` seconds; the group is then killed.
+    """
+    began = time.monotonic()
+    try:
+        child = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "LC_ALL": "C", **(env or {})},
+            cwd=cwd,
+            start_new_session=True,
+        )
+    except (FileNotFoundError, PermissionError, NotADirectoryError) as exc:
+        return 127, b"", f"{argv[0]}: {exc.strerror}".encode(), 0.0
+    try:
+        out, err = child.communicate(input, timeout)
+    except subprocess.TimeoutExpired:
+        kill_group(child.pid)
+        child.communicate()
+        raise RigError(f"no end after {timeout:g} s: {' '.join(argv)}") from None
+    except BaseException:
+        kill_group(child.pid)
+        child.communicate()
+        raise
+    return child.returncode, out, err, time.monotonic() - began
+
+
+def kill_group(pid: int, sig: int = signal.SIGKILL) -> None:
+    """Signal the process group that `pid` leads; harmless if it is gone."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, sig)
+
+
+def wait_until(condition: Callable[[], bool], timeout: float, what: str, every: float = 0.05) -> None:
+    """Return as soon as `condition()` holds; RigError naming `what` after `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            raise RigError(f"gave up after {timeout:g} s waiting for {what}")
+        time.sleep(every)

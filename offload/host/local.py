@@ -1,0 +1,107 @@
+"""A host that is this machine, or one network namespace of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from offload.cmd import kill_group, run
+from offload.errors import RigError
+from offload.host.base import Completed, Process
+
+
+class LocalProcess:
+    """A background command here; its outputs go to unlinked temporary files, so that nothing blocks."""
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str] | None, where: str) -> None:
+        self._argv, self._where, self._began = tuple(argv), where, time.monotonic()
+        self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        self._child = subprocess.Popen(
+            self._argv,
+            stdin=subprocess.PIPE,
+            stdout=self._out,
+            stderr=self._err,
+            env={**os.environ, "LC_ALL": "C", **(env or {})},
+            start_new_session=True,
+        )
+        self.pid = self._child.pid
+
+    def running(self) -> bool:
+        """Say whether it has not ended yet."""
+        return self._child.poll() is None
+
+    def stdin(self, data: bytes, *, eof: bool = False) -> None:
+        """Write to its standard input; close it after if `eof`."""
+        assert self._child.stdin is not None
+        with suppress(BrokenPipeError):
+            self._child.stdin.write(data)
+            self._child.stdin.flush()
+        if eof:
+            self._child.stdin.close()
+
+    def output(self) -> tuple[bytes, bytes]:
+        """Standard output and error so far."""
+        return tuple(os.pread(f.fileno(), 1 << 26, 0) for f in (self._out, self._err))  # type: ignore[return-value]
+
+    def wait(self, timeout: float) -> Completed:
+        """Wait until it ends; RigError after `timeout` seconds (it is then killed)."""
+        with suppress(BrokenPipeError):
+            if self._child.stdin:
+                self._child.stdin.close()
+        try:
+            rc = self._child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill(9)
+            raise RigError(f"no end after {timeout:g} s: {' '.join(self._argv)}") from None
+        return Completed(self._argv, rc, *self.output(), time.monotonic() - self._began, self._where)
+
+    def kill(self, signal: int = 15) -> None:
+        """Signal its process group and reap it."""
+        if self.running():
+            kill_group(self.pid, signal)
+            with suppress(subprocess.TimeoutExpired):
+                self._child.wait(5)
+
+
+class LocalHost:
+    """This machine; with `netns`, commands run inside that network namespace (`ip netns exec`)."""
+
+    def __init__(self, netns: str | None = None) -> None:
+        self.name = netns or "here"
+        self._prefix = ("ip", "netns", "exec", netns) if netns else ()
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        input: bytes = b"",
+        timeout: float = 60.0,
+        check: bool = True,
+        env: Mapping[str, str] | None = None,
+    ) -> Completed:
+        """Run to the end; see Host.run."""
+        rc, out, err, seconds = run([*self._prefix, *argv], input=input, timeout=timeout, env=env)
+        done = Completed(tuple(argv), rc, out, err, seconds, self.name)
+        return done.checked() if check else done
+
+    def start(self, argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> Process:
+        """Start in the background; see Host.start."""
+        return LocalProcess([*self._prefix, *argv], env, self.name)
+
+    def read(self, path: str) -> bytes:
+        """Return a file's bytes."""
+        return Path(path).read_bytes()
+
+    def write(self, path: str, data: bytes, mode: int = 0o600) -> None:
+        """Create or replace a file with exactly this mode."""
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        with os.fdopen(fd, "wb") as out:
+            os.fchmod(out.fileno(), mode)
+            out.write(data)
