@@ -20,7 +20,7 @@ class LocalProcess:
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str] | None, where: str) -> None:
         self._argv, self._where, self._began = tuple(argv), where, time.monotonic()
-        self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - live as long as we do
         self._child = subprocess.Popen(
             self._argv,
             stdin=subprocess.PIPE,
