@@ -1,11 +1,77 @@
 # Every gate and every job of the project, for people and CI alike: `make certify`, `make test`, `make check`.
+#   KERNEL=6.1|6.12|7.2   the stock Debian kernel that the lab boots (default 6.1)
+#   NIC=connectx-6-dx     the card that the simulated NIC plays in `make certify`
 PYTHON ?= /usr/bin/python3
+KERNEL ?= 6.1
+NIC ?= connectx-6-dx
 VENV := .venv
 PY := $(VENV)/bin/python
+PYTEST := $(PY) -m pytest -q
 
-.PHONY: venv
-venv: $(VENV)/.stamp
+.PHONY: all certify test check bench setup setup-check venv build clean \
+	test-unit test-native test-sw-fallback test-hw test-nicsim test-vm \
+	check-python check-text check-native check-module
+all: build
+
+certify: build  ## the whole run against the simulated NIC: leaves results/<time>/report.html
+	$(PY) -m offload certify --kernel $(KERNEL) --nic $(NIC)
+
+test:  ## every test of the project, with its own set-up; prints the time of each stage
+	ci/stages build test-unit test-native test-sw-fallback test-hw \
+		test-nicsim test-hw:KERNEL=6.12 test-hw:KERNEL=7.2
+
+test-unit: venv  ## the package itself: no root, no kernel, seconds
+	$(PYTEST) tests/unit
+
+test-native: setup-check build  ## compiled parts in user space, under sanitizers
+	$(MAKE) -C native check
+
+test-sw-fallback: build  ## no offload NIC: the same promises kept by software
+	$(PYTEST) tests/sw-fallback --kernel $(KERNEL)
+
+test-hw: build  ## the promises of a NIC, against the simulated one
+	$(PYTEST) tests/hw --kernel $(KERNEL) --profile $(NIC)
+
+test-nicsim: build  ## deliberately bad NICs: the suite has to catch each one
+	$(PYTEST) tests/nicsim --kernel $(KERNEL)
+
+test-vm: test-hw test-sw-fallback  ## everything that boots the lab, on KERNEL=...
+
+bench: build  ## the lab's own figures: boot, round trip, memory, throughput ratios
+	$(PY) benchmarks/lab.py --kernel $(KERNEL)
+
+check: check-python check-text check-native check-module  ## every linter and static check
+
+check-python: venv
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+check-text: setup-check venv
+	$(VENV)/bin/codespell
+	shellcheck $$(git ls-files -z | xargs -0 grep -lIE '^#!/usr/bin/env bash|^#!/bin/(ba)?sh')
+
+check-native: setup-check
+	$(MAKE) -C native lint
+
+check-module: build setup-check
+	$(PY) -m offload.vm.module lint --kernel 6.1
+
+build: setup venv
+	$(MAKE) -s -C native
+
+setup:
+	@ci/setup run
+
+setup-check:
+	@ci/setup check
+
+venv: setup $(VENV)/.stamp
 $(VENV)/.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -e '.[report,test,dev]'
 	touch $@
+
+clean:  ## what was built here; the download cache stays
+	rm -rf build results $(VENV) .mypy_cache .ruff_cache .pytest_cache
+	$(MAKE) -s -C native clean
