@@ -1,0 +1,122 @@
+"""The doors between the rooms of offload/: the table is the architecture, a change of it is a review."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "offload"
+
+# room: (rooms it may import, packages from outside the standard library)
+DOORS: dict[str, tuple[str, str]] = {
+    "__init__": ("", ""),
+    "__main__": ("cli", ""),
+    "errors": ("", ""),
+    "cmd": ("errors", ""),
+    "host": ("cmd errors", ""),
+    "profile": ("errors", "yaml"),
+    "nic": ("host cmd profile errors", ""),
+    "counters": ("host cmd profile errors", ""),
+    "journal": ("cmd errors", ""),
+    "enable": ("host cmd nic counters journal profile errors", ""),
+    "status": ("host cmd nic counters profile errors", ""),
+    "traffic": ("host cmd errors", ""),
+    "vm": ("host cmd errors", ""),
+    "report": ("profile errors", "yaml"),
+    "certify": ("vm host report profile cmd errors", ""),
+    "cli": ("enable status nic counters journal profile host errors", ""),
+}
+# doors of single files, beyond those of their room
+FILE_DOORS: dict[str, tuple[str, str]] = {
+    "report/plugin.py": ("", "pytest"),
+    "report/render.py": ("", "jinja2"),
+    "cli.py": ("vm report certify", ""),  # only inside a function: the ground floor stays light
+}
+GROUND_FLOOR = ("errors", "cmd", "host", "profile", "nic", "counters", "journal", "enable", "status", "cli")
+
+
+def files() -> list[Path]:
+    """Every Python file of the package."""
+    return [p for p in sorted(PACKAGE.rglob("*.py")) if "__pycache__" not in p.parts]
+
+
+def room_of(path: Path) -> str:
+    """The room of a file: its folder below offload/, or its own name."""
+    parts = path.relative_to(PACKAGE).parts
+    name = parts[0].removesuffix(".py")
+    return name if name in DOORS else name.split("_")[0]
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and dotted name of every import in a file, at any depth."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.lineno, "." * node.level + (node.module or "")
+
+
+def allowed(path: Path) -> tuple[set[str], set[str]]:
+    """Rooms and outside packages that a file may import."""
+    rooms, outside = DOORS[room_of(path)]
+    more_rooms, more_outside = FILE_DOORS.get(path.relative_to(PACKAGE).as_posix(), ("", ""))
+    return {room_of(path), *rooms.split(), *more_rooms.split()}, {*outside.split(), *more_outside.split()}
+
+
+def complaint(path: Path, name: str) -> str:
+    """Why this import is not allowed, or an empty string."""
+    rooms, outside = allowed(path)
+    top, _, rest = name.partition(".")
+    if name.startswith("."):
+        return "relative import"
+    if top in sys.stdlib_module_names or top in outside:
+        return ""
+    if top != "offload":
+        return f"{top} is not for this room"
+    if not rest:
+        return "`from offload import x` names no room: write `from offload.x import y`"
+    room = (
+        room_of(PACKAGE / (rest.split(".")[0] + ".py"))
+        if rest.split(".")[0] not in DOORS
+        else rest.split(".")[0]
+    )
+    return "" if room in rooms else f"{room_of(path)} has no door to {room}"
+
+
+def test_every_room_has_a_row_and_every_row_a_room() -> None:
+    """Without a NIC the table and the folders agree."""
+    assert {room_of(p) for p in files()} == set(DOORS)
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda p: p.relative_to(PACKAGE).as_posix())
+def test_imports_use_doors(path: Path) -> None:
+    """Without a NIC every import goes through a door of the table."""
+    shown = path.relative_to(PACKAGE.parent)
+    bad = [f"{shown}:{line}: {name}: {why}" for line, name in imports(path) if (why := complaint(path, name))]
+    assert not bad, "\n".join(bad)
+
+
+def test_a_closed_door_is_noticed() -> None:
+    """Without a NIC the check itself goes red for each kind of bad import."""
+    assert complaint(PACKAGE / "errors.py", "offload.cmd") == "errors has no door to cmd"
+    assert complaint(PACKAGE / "cmd.py", "yaml") == "yaml is not for this room"
+    assert complaint(PACKAGE / "cmd.py", ".errors") == "relative import"
+    assert complaint(PACKAGE / "cmd.py", "offload").startswith("`from offload import x`")
+    assert complaint(PACKAGE / "report/verdict.py", "pytest") == "pytest is not for this room"
+
+
+def test_cli_opens_heavy_rooms_only_inside_a_verb() -> None:
+    """Without a NIC the ground floor starts without the lab, the report and their extras."""
+    tree = ast.parse((PACKAGE / "cli.py").read_text())
+    top = [n.module or "" for n in tree.body if isinstance(n, ast.ImportFrom)]
+    assert not [m for m in top if m.split(".")[1:2] in (["vm"], ["report"], ["certify"])]
+
+
+def test_ground_floor_needs_only_pyyaml() -> None:
+    """Without a NIC a production host with only PyYAML beside Python runs the operator's verbs."""
+    outside = {DOORS[room][1] for room in GROUND_FLOOR} - {""}
+    assert outside == {"yaml"}
