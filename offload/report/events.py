@@ -1,0 +1,168 @@
+"""The events of a run, one JSON object per line: written so that a crash loses nothing, read as hostile."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+SCHEMA = 1
+OUTCOMES = ("pass", "fail", "xfail", "skip", "error")
+MAX_LINE = 1 << 20  # bytes; a longer line is a problem, not a reason to eat all memory
+MAX_FILE = 1 << 28
+
+
+def now() -> str:
+    """Return the time as ISO 8601 in UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """Return `value` as JSON can hold it; what cannot be held becomes text."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if value == value and abs(value) != float("inf") else str(value)
+    if depth < 8 and isinstance(value, Mapping):
+        return {str(key): plain(inner, depth + 1) for key, inner in value.items()}
+    if depth < 8 and isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        return [plain(inner, depth + 1) for inner in value]
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).hex() if len(value) <= 64 else f"{len(value)} bytes, {bytes(value[:32]).hex()}..."
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    try:
+        return str(value)[:2000]
+    except Exception as exc:  # a broken __str__ must not end the run
+        return f"<{type(value).__name__} without text: {type(exc).__name__}>"
+
+
+class Writer:
+    """Append events to a file; each is on disk when `write` returns, and numbered (`seq`) without gaps."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._seq = _preamble(path)
+        if not self._seq:
+            path.unlink(missing_ok=True)
+        self._out = path.open("a", encoding="utf-8", errors="backslashreplace", buffering=1)
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Write one event with its number and the time."""
+        head = {"schema": SCHEMA, "seq": self._seq, "event": event, "time": now()}
+        self._out.write(json.dumps(head | plain(fields), ensure_ascii=False) + "\n")
+        self._out.flush()
+        os.fsync(self._out.fileno())
+        self._seq += 1
+
+    def close(self) -> None:
+        """Close the file; nothing is lost without it."""
+        self._out.close()
+
+
+def _preamble(path: Path) -> int:
+    """How many events to continue after: those of `certify` before the tests; an earlier run is replaced."""
+    if not path.exists():
+        return 0
+    log = read(path)
+    started = any(event["event"] == "run-start" for event in log.events)
+    return 0 if started or log.problems else len(log.events)
+
+
+def resume(path: Path) -> Writer:
+    """Return a Writer that adds to whatever is there: for what `certify` has to say after the tests."""
+    log = read(path) if path.exists() else Log([])
+    writer = Writer.__new__(Writer)
+    writer._seq = max((event.get("seq", -1) for event in log.events), default=-1) + 1
+    if log.torn:
+        _drop_tail(path)
+    writer._out = path.open("a", encoding="utf-8", errors="backslashreplace", buffering=1)
+    return writer
+
+
+def _drop_tail(path: Path) -> None:
+    """Cut off a line that a killed writer did not finish."""
+    data = path.read_bytes()
+    with path.open("r+b") as out:
+        out.truncate(data.rfind(b"\n") + 1)
+
+
+@dataclass(frozen=True)
+class Log:
+    """What a file of events says: the events in order, what is wrong with the file, its SHA-256."""
+
+    events: list[dict[str, Any]]
+    problems: list[str] = field(default_factory=list)
+    torn: bool = False
+    sha256: str = ""
+
+
+def read(path: Path) -> Log:
+    """Read a file of events. Never raises for bad content: the problems are listed. OSError if unreadable."""
+    if path.stat().st_size > MAX_FILE:
+        return Log([], [f"{path.name} is larger than {MAX_FILE >> 20} MiB"])
+    data = path.read_bytes()
+    lines = data.split(b"\n")
+    tail = lines.pop()
+    found: list[dict[str, Any]] = []
+    problems: list[str] = []
+    for number, line in enumerate(lines, 1):
+        event = parse(line)
+        if isinstance(event, str):
+            problems.append(f"line {number}: {event}")
+        else:
+            found.append(event)
+    if tail:
+        problems.append("the last line is cut off")
+    return Log(found, problems, bool(tail), hashlib.sha256(data).hexdigest())
+
+
+def parse(line: bytes) -> dict[str, Any] | str:
+    """Return the event on one line, or what is wrong with it."""
+    if len(line) > MAX_LINE:
+        return f"longer than {MAX_LINE} bytes"
+    try:
+        event = json.loads(line.decode("utf-8"))
+    except (ValueError, RecursionError) as exc:
+        return f"not JSON ({type(exc).__name__})"
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+        return "not an event (an object with the key 'event')"
+    if event.get("schema") != SCHEMA:
+        return f"schema {event.get('schema')!r}, this program reads {SCHEMA}"
+    return _checked(event)
+
+
+# Kind of event -> the fields that the verdict relies on, with their types.
+FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
+    "run-start": {"rig": dict, "profile": str, "simulated": bool, "kernel": str},
+    "rig": {"rig": dict, "profile": str, "simulated": bool, "kernel": str},
+    "plan": {"tests": list, "deselected": list},
+    "test": {"id": str, "outcome": str, "seconds": (int, float), "reason": str, "evidence": dict},
+    "phase": {"name": str, "seconds": (int, float)},
+    "run-end": {"exit": int, "seconds": (int, float)},
+}
+
+
+def _checked(event: dict[str, Any]) -> dict[str, Any] | str:
+    for name, kind in FIELDS.get(event["event"], {}).items():
+        value = event.get(name)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            return f"{event['event']}: {name} is {value!r:.60}"
+    if event["event"] == "test":
+        return _checked_test(event)
+    return event
+
+
+def _checked_test(event: dict[str, Any]) -> dict[str, Any] | str:
+    if event["outcome"] not in OUTCOMES:
+        return f"test: outcome {event['outcome']!r:.60} is none of {', '.join(OUTCOMES)}"
+    if not isinstance(event.get("promise"), str | None) or not isinstance(event.get("cell"), dict | None):
+        return "test: promise is not text, or cell is not an object"
+    return event
