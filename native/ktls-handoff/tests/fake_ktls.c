@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LD_PRELOAD for tests on a kernel without kTLS: the program under test believes that the kernel took TLS over.
+ * Nothing is encrypted by it; it serves the paths around kTLS, the VM tests serve kTLS itself.
+ *   FAKE_KTLS_ABSENT  the tls module is not there        FAKE_KTLS_TX=0, FAKE_KTLS_RX=0  direction not installed
+ *   FAKE_KTLS_CIPHER  number of the cipher read back     FAKE_KTLS_PENDING               OpenSSL holds data */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <linux/tls.h>
+#include <openssl/bio.h>
+#include <openssl/ssl.h>
+
+#define SOL_TLS_NUMBER 282
+
+static bool on(const char *name)
+{
+	const char *value = getenv(name);
+
+	return !value || strcmp(value, "0") != 0;
+}
+
+static bool connected(int fd)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+
+	return getpeername(fd, (struct sockaddr *)&sa, &len) == 0;
+}
+
+int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
+{
+	static int (*real)(int, int, int, const void *, socklen_t);
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "setsockopt");
+	if (level == SOL_TLS_NUMBER || (level == IPPROTO_TCP && name == TCP_ULP)) {
+		/* SOL_TLS fails, so that OpenSSL itself goes on to encrypt */
+		errno = getenv("FAKE_KTLS_ABSENT") ? ENOENT : ENOTCONN;
+		return level == SOL_TLS_NUMBER || errno == ENOENT || !connected(fd) ? -1 : 0;
+	}
+	return real(fd, level, name, value, len);
+}
+
+static int fake_state(int direction, void *value, socklen_t *len)
+{
+	const char *cipher = getenv("FAKE_KTLS_CIPHER");
+	struct tls_crypto_info info = { TLS_1_2_VERSION, TLS_CIPHER_AES_GCM_256 };
+
+	if (!on(direction == TLS_TX ? "FAKE_KTLS_TX" : "FAKE_KTLS_RX")) {
+		errno = EBUSY;
+		return -1;
+	}
+	if (cipher)
+		info.cipher_type = (unsigned short)atoi(cipher);
+	memset(value, 0, *len);
+	memcpy(value, &info, sizeof(info));
+	if (*len > sizeof(info)) /* rec_seq is the last member of each structure */
+		((unsigned char *)value)[*len - 1] = 1;
+	return 0;
+}
+
+int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+	static int (*real)(int, int, int, void *, socklen_t *);
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "getsockopt");
+	if (level == SOL_TLS_NUMBER)
+		return fake_state(name, value, len);
+	if (level == IPPROTO_TCP && name == TCP_ULP && !getenv("FAKE_KTLS_ABSENT")) {
+		strcpy(value, "tls");
+		*len = 4;
+		return 0;
+	}
+	return real(fd, level, name, value, len);
+}
+
+long BIO_ctrl(BIO *bio, int cmd, long larg, void *parg)
+{
+	static long (*real)(BIO *, int, long, void *);
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "BIO_ctrl");
+	/* Called with an SSL attached by the program only, after the handshake; libssl asks during it and must
+	 * hear the truth, or it would stop encrypting. */
+	if (cmd == BIO_CTRL_GET_KTLS_SEND || cmd == BIO_CTRL_GET_KTLS_RECV) {
+		Dl_info who;
+
+		if (dladdr(__builtin_return_address(0), &who) && !strstr(who.dli_fname, "libssl") &&
+		    !strstr(who.dli_fname, "libcrypto"))
+			return on(cmd == BIO_CTRL_GET_KTLS_SEND ? "FAKE_KTLS_TX" : "FAKE_KTLS_RX");
+	}
+	return real(bio, cmd, larg, parg);
+}
+
+int SSL_has_pending(const SSL *ssl)
+{
+	static int (*real)(const SSL *);
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "SSL_has_pending");
+	return getenv("FAKE_KTLS_PENDING") ? 1 : real(ssl);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libFuzzer: the parsers of other people's bytes: options, the kernel's netlink answer, stunnel's log, JSON text. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+
+#include "../handoff.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Words are split at NUL bytes; each is a heap block of its own, so that reading past its end is seen. */
+static void options(const char *data, size_t size)
+{
+	char *argv[64] = { NULL };
+	struct options o;
+	struct failure f = { 0 };
+	struct text t = { .len = 0 };
+	int argc = 0;
+
+	argv[argc++] = strdup("ktls-handoff");
+	while (size && argc < 63) {
+		size_t len = strnlen(data, size);
+
+		argv[argc++] = strndup(data, len);
+		data += len, size -= len;
+		if (size)
+			data++, size--;
+	}
+	options_find_fd(argc, argv);
+	if (!options_parse(argc, argv, &o, &f)) {
+		if (f.exit != RC_USAGE || strcmp(f.cause, "usage") != 0)
+			abort();
+		text_failure(&t, &f);
+	} else if (o.verb == VERB_CONNECT || o.verb == VERB_ACCEPT) {
+		if (!o.host || !o.port || o.timeout_ms < 1 || !o.ciphers)
+			abort();
+		stunnel_config(&o, "/plain", &t, &f);
+	}
+	for (int i = 0; i < argc; i++)
+		free(argv[i]);
+}
+
+static void answer(const uint8_t *data, size_t size)
+{
+	struct diag d;
+	uint8_t *copy = malloc(size ? size : 1);
+
+	memcpy(copy, data, size);
+	if (diag_parse(copy, size, &d) != d.known || !d.tx || !d.rx)
+		abort();
+	free(copy);
+}
+
+/* The same with a head that is right, so that the attributes are reached at once. */
+static void attributes(const uint8_t *data, size_t size)
+{
+	const size_t head = NLMSG_HDRLEN + NLMSG_ALIGN(sizeof(struct inet_diag_msg));
+	struct nlmsghdr h = { .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_len = (uint32_t)(head + size) };
+	uint8_t *message = calloc(1, head + size);
+
+	memcpy(message, &h, sizeof(h));
+	memcpy(message + head, data, size);
+	answer(message, head + size);
+	free(message);
+}
+
+static void log_line(const char *data, size_t size)
+{
+	struct result r = { .sock = -1 };
+	struct text t = { .len = 0 };
+	char *line = strndup(data, size);
+
+	stunnel_read_line(line, &r);
+	text_result(&t, &r);
+	text_json(&t, line);
+	if (strchr(t.buf, '\x1b') || memchr(t.buf, '\x7f', t.len))
+		abort();
+	free(line);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (!size)
+		return 0;
+	if (*data % 4 == 0)
+		options((const char *)data + 1, size - 1);
+	else if (*data % 4 == 1)
+		answer(data + 1, size - 1);
+	else if (*data % 4 == 2)
+		attributes(data + 1, size - 1);
+	else
+		log_line((const char *)data + 1, size - 1);
+	return 0;
+}
