@@ -1,0 +1,210 @@
+"""What a NIC profile says, as frozen values: facts about a card and nothing else."""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import dataclass
+from typing import NamedTuple
+
+DIRECTIONS = ("tx", "rx")
+VERSIONS = ("1.2", "1.3")
+CIPHERS = ("aes-gcm-128", "aes-gcm-256", "chacha20-poly1305")
+FEATURES = {"tx": "tls-hw-tx-offload", "rx": "tls-hw-rx-offload"}
+WORDS = {"tx": "transmit", "rx": "receive"}
+
+# Documentation/networking/tls-offload.rst 7.2:478-523, and tx_tls_del, which mlx5 and funeth have beyond it.
+KERNEL_COUNTERS = {
+    "tx": (
+        "tx_tls_encrypted_packets", "tx_tls_encrypted_bytes", "tx_tls_ctx", "tx_tls_del", "tx_tls_ooo",
+        "tx_tls_skip_no_sync_data", "tx_tls_drop_no_sync_data", "tx_tls_drop_bypass_req",
+    ),
+    "rx": (
+        "rx_tls_decrypted_packets", "rx_tls_decrypted_bytes", "rx_tls_ctx", "rx_tls_del",
+        "rx_tls_resync_req_pkt", "rx_tls_resync_req_start", "rx_tls_resync_req_end", "rx_tls_resync_req_skip",
+        "rx_tls_resync_res_ok", "rx_tls_resync_res_skip", "rx_tls_err",
+    ),
+}  # fmt: skip
+
+
+class Cell(NamedTuple):
+    """One combination that a connection can have; whether a card promises it is the profile's matter."""
+
+    direction: str
+    version: str
+    cipher: str
+
+    def __str__(self) -> str:
+        return f"{self.direction} TLS {self.version} {self.cipher}"
+
+
+ALL_CELLS = tuple(Cell(d, v, c) for d in DIRECTIONS for v in VERSIONS for c in CIPHERS)
+
+
+@dataclass(frozen=True)
+class PciId:
+    """Vendor and a range of device ids (first = last for one device), as numbers."""
+
+    vendor: int
+    first: int
+    last: int
+    name: str
+
+    def covers(self, pci: str) -> bool:
+        """Say whether `vvvv:dddd` is one of these."""
+        vendor, _, device = pci.partition(":")
+        try:
+            return int(vendor, 16) == self.vendor and self.first <= int(device, 16) <= self.last
+        except ValueError:
+            return False
+
+
+@dataclass(frozen=True)
+class Kconfig:
+    """A kernel option and the least that will do: `y`, or `m` (which also takes y)."""
+
+    symbol: str
+    wanted: str
+    why: str
+
+    def met_by(self, value: str) -> bool:
+        """Say whether the kernel's value (`y`, `m` or '') will do."""
+        return value == "y" or value == self.wanted
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do before a direction is on: load a module or switch a feature."""
+
+    kind: str  # "modprobe" or "feature"
+    what: str
+    direction: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Counters:
+    """The driver's counters of one direction: `names` maps the kernel document's name to the driver's."""
+
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    dead: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+    names: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class CounterMap:
+    """Counters of both directions, asked for by the kernel document's name."""
+
+    tx: Counters = Counters()
+    rx: Counters = Counters()
+
+    def of(self, direction: str) -> Counters:
+        """The counters of `tx` or `rx`."""
+        return self.tx if direction == "tx" else self.rx
+
+    def required(self, direction: str) -> tuple[str, ...]:
+        """Kernel names that the driver must show and move: a verdict rests on them."""
+        return self.of(direction).required
+
+    def optional(self, direction: str) -> tuple[str, ...]:
+        """Kernel names that are reported where they exist."""
+        return self.of(direction).optional
+
+    def dead(self, direction: str) -> tuple[str, ...]:
+        """Names that the driver shows but never moves: never part of a criterion."""
+        return self.of(direction).dead
+
+    def name(self, kernel_name: str) -> str | None:
+        """The driver's name of a counter; None if the driver has none."""
+        return dict(self.tx.names + self.rx.names).get(kernel_name)
+
+    def known(self, driver_name: str) -> bool:
+        """Say whether the profile mentions a driver's counter at all."""
+        named = {n for c in (self.tx, self.rx) for n in (*dict(c.names).values(), *c.dead)}
+        own = self.tx.own + self.rx.own
+        return driver_name in named or any(fnmatch.fnmatchcase(driver_name, o) for o in own)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part number and whether it has crypto."""
+
+    pattern: str
+    crypto: bool
+    note: str
+
+
+@dataclass(frozen=True)
+class Need:
+    """What SKU or firmware it takes, and hints that help a person to find out."""
+
+    need: str
+    hints: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True)
+class Limitation:
+    """A known weakness: `test` is the test that meets it (None: none yet), `expect` what is then seen."""
+
+    id: str
+    what: str
+    test: str | None
+    expect: str
+    link: str
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One card."""
+
+    id: str
+    name: str
+    vendor: str
+    driver: str
+    plays: str | None
+    pci: tuple[PciId, ...]
+    kconfig: tuple[Kconfig, ...]
+    promises: frozenset[Cell]
+    reasons: tuple[tuple[Cell, str], ...]
+    defaults: tuple[tuple[str, bool], ...]
+    steps: tuple[Step, ...]
+    counters: CounterMap
+    sku: Need
+    firmware: Need
+    limitations: tuple[Limitation, ...]
+    path: str
+
+    def promised(self, direction: str, version: str, cipher: str) -> bool:
+        """Say whether the card offloads this combination."""
+        return Cell(direction, version, cipher) in self.promises
+
+    def cells(self) -> tuple[Cell, ...]:
+        """Every combination, promised or not, in a fixed order."""
+        return ALL_CELLS
+
+    def reason(self, direction: str, version: str, cipher: str) -> str:
+        """Why a combination is not promised; '' if it is."""
+        return dict(self.reasons).get(Cell(direction, version, cipher), "")
+
+    def directions(self) -> tuple[str, ...]:
+        """The directions in which the card promises anything."""
+        return tuple(d for d in DIRECTIONS if any(c.direction == d for c in self.promises))
+
+    def why_no_direction(self, direction: str) -> str:
+        """Why the card promises nothing at all in a direction; '' if it does."""
+        return "" if direction in self.directions() else self.reason(direction, "1.2", "aes-gcm-128")
+
+    def default(self, direction: str) -> bool:
+        """Say whether the driver starts with the feature on."""
+        return dict(self.defaults).get(direction, False)
+
+    def offloads(self, direction: str) -> str:
+        """What is offloaded in a direction, in a few words: `TLS 1.2 with aes-gcm-128, aes-gcm-256`."""
+        found = {v: [c for c in CIPHERS if self.promised(direction, v, c)] for v in VERSIONS}
+        return "; ".join(f"TLS {v} with {', '.join(cs)}" for v, cs in found.items() if cs)
+
+    def title(self) -> str:
+        """Vendor and name."""
+        return f"{self.vendor} {self.name}"
