@@ -98,8 +98,6 @@ def cell_of(item: pytest.Item) -> dict[str, Any] | None:
     cell = marker.kwargs.get("cell") if marker and "cell" in marker.kwargs else params.get("cell")
     if dataclasses.is_dataclass(cell) and not isinstance(cell, type):
         return dataclasses.asdict(cell)
-    if hasattr(cell, "_asdict"):
-        cell = cell._asdict()
     if isinstance(cell, tuple | list):
         cell = dict(zip(("direction", "version", "cipher"), cell, strict=False))
     return dict(cell) if isinstance(cell, Mapping) else None

@@ -1,0 +1,98 @@
+"""Everything a report says, as one plain tree: what report.json holds and the renderers show."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from offload import __version__
+from offload.report.criteria import Criteria
+from offload.report.events import OUTCOMES, SCHEMA, Log
+from offload.report.facts import Facts
+from offload.report.verdict import Verdict, judge, limitation
+
+
+def build(log: Log, criteria: Criteria, facts: Facts) -> dict[str, Any]:
+    """Return the report on a run; see schema/report-1.schema.json. A pure function."""
+    verdict = judge(log, criteria, facts)
+    times = [str(event.get("time", "")) for event in log.events] or [""]
+    return {
+        "schema": SCHEMA,
+        "tool": {"name": "ktls-offload", "version": __version__},
+        "verdict": verdict.word,
+        "headline": verdict.headline,
+        "reasons": list(verdict.reasons),
+        **_rig(log),
+        "profile": facts.id,
+        "card": {"name": facts.name, "vendor": facts.vendor, "driver": facts.driver},
+        "promises": [_promise(state) for state in verdict.promises],
+        "cells": [_cell(cell) for cell in verdict.cells],
+        "limitations": _limitations(verdict, facts),
+        "counts": _counts(log),
+        "tests": [_test(event, facts) for event in log.events if event["event"] == "test"],
+        "phases": _phases(log),
+        "started": times[0],
+        "finished": times[-1],
+        "digests": {"events": log.sha256, "criteria": criteria.sha256},
+    }
+
+
+def _rig(log: Log) -> dict[str, Any]:
+    """Return what the run stood on; a run that never said so counts as simulated, never as a real card."""
+    found: dict[str, Any] = {"rig": {}, "kernel": "", "simulated": True}
+    for event in log.events:
+        if event["event"] in ("run-start", "rig"):
+            rig = {str(key): str(value) for key, value in event["rig"].items()}
+            named = bool(rig) or bool(event["kernel"])
+            found = {
+                "rig": found["rig"] | rig,
+                "kernel": event["kernel"] or found["kernel"],
+                "simulated": event["simulated"] if named else found["simulated"],
+            }
+    return found
+
+
+def _promise(state: Any) -> dict[str, Any]:
+    found = {key: getattr(state.criterion, key) for key in ("id", "title", "blocker")}
+    return found | {"state": state.state, "reason": state.reason, "tests": list(state.tests)}
+
+
+def _cell(cell: Any) -> dict[str, Any]:
+    return dataclasses.asdict(cell) | {"tests": list(cell.tests)}
+
+
+def _limitations(verdict: Verdict, facts: Facts) -> list[dict[str, Any]]:
+    """Return the known limitations that the run met."""
+    return [
+        {"id": name, "message": facts.limitations[name], "tests": list(tests)}
+        for name, tests in verdict.limitations.items()
+    ]
+
+
+def _counts(log: Log) -> dict[str, int]:
+    words = Counter(event["outcome"] for event in log.events if event["event"] == "test")
+    return {word: words[word] for word in OUTCOMES}
+
+
+def _test(event: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
+    found = {key: event.get(key) for key in ("id", "promise", "cell", "outcome", "reason", "evidence")}
+    limit = limitation(event, facts) if event["outcome"] == "xfail" else None
+    details = str(event.get("details", ""))
+    return found | {"seconds": _seconds(event), "details": details, "limitation": limit}
+
+
+def _phases(log: Log) -> list[dict[str, Any]]:
+    """Return the phases in order; the tests themselves are one, where `certify` did not time them."""
+    found = [
+        {"name": str(event["name"]), "seconds": _seconds(event)}
+        for event in log.events
+        if event["event"] == "phase"
+    ]
+    ends = [event for event in log.events if event["event"] == "run-end"]
+    return found or [{"name": "tests", "seconds": _seconds(event)} for event in ends]
+
+
+def _seconds(event: Mapping[str, Any]) -> float:
+    return round(float(event["seconds"]), 3)

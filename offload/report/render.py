@@ -1,0 +1,104 @@
+"""The report as files: canonical JSON, and one self-contained HTML page made from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+TEMPLATES = Path(__file__).with_name("templates")
+
+
+def canonical(document: Mapping[str, Any]) -> bytes:
+    """Return the document as JSON, the same bytes for the same content: sorted keys, UTF-8, a last newline."""
+    text = json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=1)
+    return text.encode("utf-8", "backslashreplace") + b"\n"
+
+
+def html(document: Mapping[str, Any]) -> str:
+    """Return the document as one HTML page: no script, no request, everything in it escaped."""
+    room = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    room.filters.update(number=number, duration=duration, short=short_name)
+    tests = {test["id"]: test for test in document["tests"]}
+    return room.get_template("report.html").render(
+        r=document,
+        tests=tests,
+        bad=[test for test in document["tests"] if test["outcome"] in ("fail", "error")],
+        table=table(document),
+        bars=waterfall(document["phases"]),
+        strip=strip(document["counts"]),
+        counted=[(test, counters(test)) for test in document["tests"] if counters(test)],
+    )
+
+
+def table(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the truth table as a grid: a column per direction, a row per version and cipher."""
+    columns = list(dict.fromkeys(cell["direction"] for cell in document["cells"]))
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for cell in document["cells"]:
+        rows.setdefault((cell["version"], cell["cipher"]), {})[cell["direction"]] = cell
+    return {"columns": columns, "rows": rows}
+
+
+def waterfall(phases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the phases as bars: start and width in percent of the whole, at least a visible sliver."""
+    total = sum(phase["seconds"] for phase in phases) or 1.0
+    bars, begin = [], 0.0
+    for phase in phases:
+        share = 100 * phase["seconds"] / total
+        bars.append(phase | {"x": round(begin, 2), "width": round(max(share, 0.4), 2), "share": share})
+        begin += share
+    return bars
+
+
+def strip(counts: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Return the outcomes as parts of one bar, in percent; empty ones left out."""
+    total = sum(counts.values()) or 1
+    parts, begin = [], 0.0
+    for word, count in counts.items():
+        if count:
+            parts.append(
+                {"word": word, "count": count, "x": round(begin, 2), "width": round(100 * count / total, 2)}
+            )
+            begin += 100 * count / total
+    return parts
+
+
+def counters(test: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the counter differences among a test's evidence: those that moved, and how many stood still."""
+    found = test["evidence"].get("counters")
+    if not isinstance(found, dict) or not found:
+        return {}
+    moved = {name: value for name, value in found.items() if value != 0}
+    return {"moved": moved, "still": len(found) - len(moved)}
+
+
+def number(value: Any) -> str:
+    """Return a number with thin spaces between thousands, anything else as short text."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}".replace(",", "\u202f")
+    if isinstance(value, float):
+        return f"{value:.3f}".rstrip("0").rstrip(".")
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
+    return text if len(text) <= 160 else text[:157] + "..."
+
+
+def duration(seconds: float) -> str:
+    """Return seconds for a person."""
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    return f"{int(seconds) // 60} min {int(seconds) % 60:02} s"
+
+
+def short_name(node: str) -> str:
+    """Return a test's name without the folders."""
+    return node.rsplit("/", 1)[-1]

@@ -1,0 +1,258 @@
+"""What the results mean: a pure function of events, criteria and the facts of the profile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from offload.report.cells import CellState, contradiction, truth_table
+from offload.report.criteria import Criteria, Criterion
+from offload.report.events import Log
+from offload.report.facts import Facts
+
+CERTIFIED = "certified"
+LIMITED = "certified with limitations"
+INCOMPLETE = "incomplete"
+FAILED = "failed"
+VOID = "void"
+# Promise states: kept | limited | broken | not proved | not promised.
+
+
+@dataclass(frozen=True)
+class PromiseState:
+    """What became of one promise, why (empty when kept), and the tests behind it."""
+
+    criterion: Criterion
+    state: str
+    reason: str
+    tests: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The word, one line for a person, every reason behind it, and the promises and cells one by one."""
+
+    word: str
+    headline: str
+    reasons: tuple[str, ...]
+    promises: tuple[PromiseState, ...]
+    cells: tuple[CellState, ...]
+    limitations: Mapping[str, tuple[str, ...]]
+
+
+def judge(log: Log, criteria: Criteria, facts: Facts) -> Verdict:
+    """Return the verdict on a run. Nothing is read or written: the same arguments give the same answer."""
+    tests = [event for event in log.events if event["event"] == "test"]
+    cells = truth_table(tests, facts)
+    promises = tuple(
+        _promise(criterion, log, tests, cells, facts) for criterion in criteria.promises.values()
+    )
+    limits = _limitations(tests, facts)
+    void = [*_unreadable(log, criteria), *_unfinished(log), *_broken_rig(tests), *_inconsistent(log, facts)]
+    word, reasons = _word(void, _stray_failures(tests), promises, limits)
+    return Verdict(word, _headline(word, reasons, promises, facts), tuple(reasons), promises, cells, limits)
+
+
+def _word(
+    void: list[str],
+    stray: list[str],
+    promises: Sequence[PromiseState],
+    limits: Mapping[str, Sequence[str]],
+) -> tuple[str, list[str]]:
+    """Return the first word that has a reason, in order of severity, and its reasons."""
+    blockers = [promise for promise in promises if promise.criterion.blocker]
+    failed = [_line(promise) for promise in blockers if promise.state == "broken"] + stray
+    missing = [_line(promise) for promise in blockers if promise.state == "not proved"]
+    others = [p for p in promises if not p.criterion.blocker and p.state in ("broken", "not proved")]
+    limited = [_line(p) for p in [*promises] if p.state == "limited"] + [_line(p) for p in others]
+    for word, reasons in ((VOID, void), (FAILED, failed), (INCOMPLETE, missing)):
+        if reasons:
+            return word, reasons
+    return (LIMITED, limited) if limited or limits else (CERTIFIED, [])
+
+
+def _line(promise: PromiseState) -> str:
+    return f"{promise.criterion.id}: {promise.reason}"
+
+
+def _headline(word: str, reasons: Sequence[str], promises: Sequence[PromiseState], facts: Facts) -> str:
+    """Return one line for a person; a failed or void run names its first reason."""
+    kept = sum(promise.state in ("kept", "limited") for promise in promises)
+    asked = sum(promise.state != "not promised" for promise in promises)
+    if word in (CERTIFIED, LIMITED):
+        return f"{facts.name} keeps {kept} of {asked} promises" + (
+            ", with limitations" if word == LIMITED else ""
+        )
+    first = {FAILED: "breaks", INCOMPLETE: "not proved:", VOID: "says nothing about the NIC:"}[word]
+    return f"{first} {reasons[0]}" + (f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else "")
+
+
+def _promise(
+    criterion: Criterion,
+    log: Log,
+    tests: Sequence[Mapping[str, Any]],
+    cells: Sequence[CellState],
+    facts: Facts,
+) -> PromiseState:
+    """Return the state of one promise; the worst thing that is true of it is its reason."""
+    mine = [test for test in tests if test.get("promise") == criterion.id]
+    broken = _why_broken(criterion, mine, facts)
+    names = tuple(str(test["id"]) for test in mine)
+    if broken:
+        return PromiseState(criterion, "broken", broken, names)
+    if not facts.applies(criterion.applies):
+        return PromiseState(criterion, "not promised", "the profile does not promise it", names)
+    gap = _why_unproved(criterion, log, mine, cells)
+    if gap:
+        return PromiseState(criterion, "not proved", gap, names)
+    limits = [str(test["reason"]) for test in mine if test["outcome"] == "xfail"]
+    return PromiseState(criterion, "limited" if limits else "kept", "; ".join(dict.fromkeys(limits)), names)
+
+
+def _why_broken(criterion: Criterion, mine: Sequence[Mapping[str, Any]], facts: Facts) -> str:
+    """Return the first reason why a promise is broken; empty if it is not."""
+    for test in mine:
+        if test["outcome"] == "fail":
+            return f"{test['reason'] or 'failed'} [{test['id']}]"
+        if test["outcome"] == "xfail" and limitation(test, facts) is None:
+            return f"expected failure that the profile does not list: {test['reason']} [{test['id']}]"
+        if criterion.cells and contradiction(test, criterion.cells == "promised"):
+            return f"{contradiction(test, criterion.cells == 'promised')} [{test['id']}]"
+    for test in mine:
+        for name, level in criterion.levels.items():
+            value = test["evidence"].get(name)
+            if test["outcome"] == "pass" and _is_number(value) and not level.holds(value):
+                return f"{name} is {value:g}, wanted {level} [{test['id']}]"
+    return ""
+
+
+def _why_unproved(
+    criterion: Criterion, log: Log, mine: Sequence[Mapping[str, Any]], cells: Sequence[CellState]
+) -> str:
+    """Return the first reason why a promise is not proved; empty if it is."""
+    skipped = [test for test in mine if test["outcome"] in ("skip", "error")]
+    good = [test for test in mine if test["outcome"] in ("pass", "xfail")]
+    if skipped:
+        word = "skipped" if skipped[0]["outcome"] == "skip" else "the rig broke"
+        return f"{word}: {skipped[0]['reason'] or 'no reason given'} [{skipped[0]['id']}]"
+    absent = _left_out(criterion.id, log, mine)
+    if absent:
+        return absent
+    if len(good) < criterion.tests:
+        return f"{len(good)} of at least {criterion.tests} tests passed" if good else "no test of it ran"
+    for name, level in criterion.levels.items():
+        if not any(_is_number(test["evidence"].get(name)) for test in good):
+            return f"no test measured {name} (wanted {level})"
+    return _uncovered(criterion, cells)
+
+
+def _left_out(promise: str, log: Log, mine: Sequence[Mapping[str, Any]]) -> str:
+    """Name a test of the promise that was deselected, or planned and never finished."""
+    done = {test["id"] for test in mine}
+    for plan in (event for event in log.events if event["event"] == "plan"):
+        for test in plan["deselected"]:
+            if isinstance(test, dict) and test.get("promise") == promise:
+                return f"left out of this run [{test.get('id')}]"
+        for test in plan["tests"]:
+            if isinstance(test, dict) and test.get("promise") == promise and test.get("id") not in done:
+                return f"planned, but has no result [{test.get('id')}]"
+    return ""
+
+
+def _uncovered(criterion: Criterion, cells: Sequence[CellState]) -> str:
+    """Name the cells that this promise has to cover and that no test covered."""
+    if criterion.cells is None:
+        return ""
+    wanted = [cell for cell in cells if cell.promised == (criterion.cells == "promised")]
+    wanted = [cell for cell in wanted if criterion.direction in (None, cell.direction)]
+    missing = [cell.label for cell in wanted if cell.state == "not tested"]
+    return f"not tested: {', '.join(missing)}" if missing else ""
+
+
+def limitation(test: Mapping[str, Any], facts: Facts) -> str | None:
+    """Return the id of the profile's limitation that an expected failure names at the start of its reason."""
+    name = str(test["reason"]).partition(":")[0].strip()
+    return name if name in facts.limitations else None
+
+
+def _limitations(tests: Sequence[Mapping[str, Any]], facts: Facts) -> dict[str, tuple[str, ...]]:
+    """Return the limitations that were met, each with the tests that met it."""
+    met: dict[str, tuple[str, ...]] = {}
+    for test in tests:
+        name = limitation(test, facts) if test["outcome"] == "xfail" else None
+        if name:
+            met[name] = (*met.get(name, ()), str(test["id"]))
+    return met
+
+
+def _stray_failures(tests: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return failures of tests that belong to no promise: they block all the same."""
+    stray = [test for test in tests if test.get("promise") is None]
+    return [f"{test['id']}: {test['reason']}" for test in stray if test["outcome"] == "fail"]
+
+
+def _unreadable(log: Log, criteria: Criteria) -> list[str]:
+    """Return what is wrong with the events as a file: bad lines, holes in the numbering, unknown promises."""
+    found = [f"events: {problem}" for problem in log.problems]
+    for wanted, event in enumerate(log.events):
+        if event.get("seq") != wanted:
+            found.append(f"events: number {wanted} is missing (found {event.get('seq')!r:.20})")
+            break
+    used = {
+        str(event["promise"]) for event in log.events if event["event"] == "test" and event.get("promise")
+    }
+    return found + [f"events: unknown promise {name!r:.60}" for name in sorted(used - set(criteria.promises))]
+
+
+def _unfinished(log: Log) -> list[str]:
+    """Return why the run cannot have come to its end."""
+    found = [f"stopped: {event.get('reason')}" for event in log.events if event["event"] == "abort"]
+    kinds = Counter(event["event"] for event in log.events)
+    if kinds["run-start"] == 0:
+        found.append("the tests did not start")
+    elif kinds["run-end"] == 0:
+        found.append("the run did not finish" + _running(log))
+    if kinds["run-start"] > 1 or kinds["run-end"] > 1 or kinds["plan"] > 1:
+        found.append("the events are of more than one run")
+    return found
+
+
+def _running(log: Log) -> str:
+    """Name the test that was running when everything stopped."""
+    last = [event for event in log.events if event["event"] in ("progress", "test")][-1:]
+    return f" (during {last[0].get('id')})" if last and last[0]["event"] == "progress" else ""
+
+
+def _broken_rig(tests: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [
+        f"the rig broke in {test['id']}: {test['reason']}" for test in tests if test["outcome"] == "error"
+    ]
+
+
+def _inconsistent(log: Log, facts: Facts) -> list[str]:
+    """Return where the events contradict each other; a report on such a run would be worth nothing."""
+    found = []
+    words = Counter(event["outcome"] for event in log.events if event["event"] == "test")
+    ids = Counter(event["id"] for event in log.events if event["event"] == "test")
+    found += [f"{name} has {count} results" for name, count in ids.items() if count > 1]
+    for event in log.events:
+        if event["event"] == "run-end" and event["exit"] not in (0, 1, 5):
+            found.append(f"pytest ended with exit code {event['exit']}")
+        if (
+            event["event"] == "run-end"
+            and event["exit"] == 1
+            and words["pass"]
+            and not words["fail"] + words["error"]
+        ):
+            found.append("pytest ended with exit code 1, and no test says why")
+        if event["event"] in ("run-start", "rig") and event["profile"] not in ("", facts.id):
+            found.append(
+                f"the tests used profile {event['profile']!r}, the verdict is asked for {facts.id!r}"
+            )
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
