@@ -104,11 +104,12 @@ static void stop(struct tunnel *t)
 	waitpid(t->pid, NULL, 0);
 }
 
-/* Follow the log until the handshake is done. The last line of trouble is the reason when it is not. */
+/* Follow the log until the handshake is done; else the trouble that it tells is the reason. */
 static bool await(struct tunnel *t, const struct options *o, struct result *r, struct failure *f)
 {
 	long long deadline = now_ms() + 2LL * o->timeout_ms; /* connect and handshake are two steps */
-	char line[512], trouble[200] = "it ended without a word";
+	struct trouble trouble = { .text = "it ended without a word" };
+	char line[512];
 	size_t len = 0;
 	char c;
 
@@ -116,7 +117,7 @@ static bool await(struct tunnel *t, const struct options *o, struct result *r, s
 		if (wait_fd(t->log, POLLIN, deadline) == 0)
 			return failed(f, RC_TIMEOUT, "timeout", "stunnel: no TLS connection in time");
 		if (read(t->log, &c, 1) != 1)
-			return failed(f, RC_HANDSHAKE, "handshake", "stunnel: %s", trouble);
+			return failed(f, RC_HANDSHAKE, "handshake", "stunnel: %s", trouble.text);
 		if (c != '\n') {
 			if (len < sizeof(line) - 1)
 				line[len++] = c;
@@ -126,9 +127,7 @@ static bool await(struct tunnel *t, const struct options *o, struct result *r, s
 		len = 0;
 		if (stunnel_read_line(line, r))
 			return true;
-		/* "LOG3[ui]: text": levels 0 to 4 are trouble; the first is the cause, the rest follow from it */
-		if (strstr(line, " LOG") && strstr(line, " LOG")[4] <= '4' && trouble[0] == 'i' && strstr(line, "]: "))
-			snprintf(trouble, sizeof(trouble), "%.190s", strstr(line, "]: ") + 3);
+		stunnel_read_trouble(line, &trouble);
 	}
 }
 

@@ -118,10 +118,17 @@ void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 bool handoff_usable(int fd, struct failure *f);
 bool handoff_send(int fd, const struct text *line, int sock, int timeout_ms, struct failure *f);
 
+/* Why stunnel failed: the first trouble of the connection, or else the first one before it. */
+struct trouble {
+	int rank;
+	char text[200];
+};
+
 /* fallback.c, stunnel.c */
 bool fallback_run(const struct options *o, int listener, const struct failure *why,
 		  struct result *r, struct failure *f, pid_t *child);
 bool stunnel_config(const struct options *o, const char *connect_to, struct text *t, struct failure *f);
 bool stunnel_read_line(const char *line, struct result *r);
+void stunnel_read_trouble(const char *line, struct trouble *t);
 
 #endif

@@ -71,9 +71,11 @@ static void log_line(const char *data, size_t size)
 {
 	struct result r = { .sock = -1 };
 	struct text t = { .len = 0 };
+	struct trouble trouble = { .rank = 0 };
 	char *line = strndup(data, size);
 
 	stunnel_read_line(line, &r);
+	stunnel_read_trouble(line, &trouble);
 	text_result(&t, &r);
 	text_json(&t, line);
 	if (strchr(t.buf, '\x1b') || memchr(t.buf, '\x7f', t.len))

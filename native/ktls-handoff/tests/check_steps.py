@@ -1,0 +1,90 @@
+"""Each step has a cause, an exit code and an end: connect, listen, handshake, absent kTLS."""
+
+from __future__ import annotations
+
+import socket
+import time
+from pathlib import Path
+
+from rig import Rig, free_port, mute
+
+
+def check_nobody_listens(rig: Rig) -> None:
+    """A refused connection is cause connect, exit 5."""
+    got = rig.run("connect", "127.0.0.1", free_port(), "--no-verify", fake={})
+    assert (got.rc, got.json["cause"], got.json["exit"]) == (5, "connect", 5)
+    assert "refused" in got.json["message"]
+
+
+def check_unknown_host(rig: Rig) -> None:
+    """A name without an address is cause connect (or time-out where no name server answers), and names it."""
+    got = rig.run("connect", "no-such-host.invalid", "1", "--no-verify", "--timeout", "2", fake={})
+    assert got.rc in (5, 6) and "no-such-host.invalid" in got.json["message"], got
+
+
+def check_host_name(rig: Rig) -> None:
+    """A host name is resolved."""
+    with rig.server() as port:
+        got = rig.run("connect", "localhost", port, "--no-verify", fake={})
+    assert got.rc == 0 and got.json["peer"].endswith(port), got
+
+
+def check_mute_server(rig: Rig) -> None:
+    """A server that never answers ends in time-out, exit 6, close to --timeout."""
+    with mute() as port:
+        began = time.monotonic()
+        got = rig.run("connect", "127.0.0.1", port, "--no-verify", "--timeout", "0.3", fake={})
+        took = time.monotonic() - began
+    assert (got.rc, got.json["cause"]) == (6, "timeout") and "handshake" in got.json["message"]
+    assert 0.3 <= took < 5, took
+
+
+def check_connect_time_out(rig: Rig) -> None:
+    """A connect that gets no answer ends too: the queue of this listener is full."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
+        port = listener.getsockname()[1]
+        fillers = [socket.socket() for _ in range(4)]
+        for sock in fillers:
+            sock.setblocking(False)
+            sock.connect_ex(("127.0.0.1", port))
+        got = rig.run("connect", "127.0.0.1", str(port), "--no-verify", "--timeout", "0.3", fake={})
+        for sock in fillers:
+            sock.close()
+    assert (got.rc, got.json["cause"]) == (6, "timeout") and "connect" in got.json["message"]
+
+
+def check_nobody_comes(rig: Rig) -> None:
+    """accept waits --timeout for a client, not for ever."""
+    args = ("--cert", rig.file("server"), "--key", rig.file("server-key"), "--timeout", "0.2")
+    got = rig.run("accept", "127.0.0.1", "0", *args, fake={})
+    assert (got.rc, got.json["cause"]) == (6, "timeout")
+
+
+def check_port_taken(rig: Rig) -> None:
+    """A port that is taken is cause connect, exit 5."""
+    with mute() as port:
+        args = ("--cert", rig.file("server"), "--key", rig.file("server-key"))
+        got = rig.run("accept", "127.0.0.1", port, *args, fake={})
+    assert (got.rc, got.json["cause"]) == (5, "connect")
+
+
+def check_no_tls_module(rig: Rig) -> None:
+    """Without the tls module: exit 4, what to do, and no connection is made."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = str(listener.getsockname()[1])
+        got = rig.run("connect", "127.0.0.1", port, "--no-verify", fake={"FAKE_KTLS_ABSENT": "1"})
+        assert (got.rc, got.json["cause"]) == (4, "ktls") and "modprobe tls" in got.json["message"]
+        listener.settimeout(0.1)
+        try:
+            listener.accept()
+        except TimeoutError:
+            return
+    raise AssertionError("it connected")
+
+
+def check_this_kernel(rig: Rig) -> None:
+    """On the kernel that runs this: exit 4, or real kTLS where the kernel has it."""
+    has = "tls" in Path("/proc/sys/net/ipv4/tcp_available_ulp").read_text().split()
+    with rig.server() as port:
+        got = rig.run("connect", "127.0.0.1", port, "--no-verify")
+    assert got.rc == 0 if has else got.rc in (0, 4), got
