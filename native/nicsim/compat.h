@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The only place that knows that kernels differ. The HAVE_ macros are probed by Kbuild. */
+#ifndef NICSIM_COMPAT_H
+#define NICSIM_COMPAT_H
+
+#include <linux/skbuff.h>
+#include <net/tls.h>
+
+static inline bool nicsim_tx_offloaded(struct sk_buff *skb)
+{
+#ifdef HAVE_TLS_IS_SKB_TX
+	return skb->sk && tls_is_skb_tx_device_offloaded(skb);
+#else
+	return skb->sk && tls_is_sk_tx_device_offloaded(skb->sk);
+#endif
+}
+
+static inline void nicsim_resync_start(struct sock *sk, struct tls_offload_resync_async *async,
+				       u32 seq, u16 len)
+{
+#ifdef HAVE_RESYNC_BY_SOCK
+	tls_offload_rx_resync_async_request_start(sk, htonl(seq), len);
+#else
+	tls_offload_rx_resync_async_request_start(async, htonl(seq), len);
+#endif
+}
+
+static inline void nicsim_resync_end(struct sock *sk, struct tls_offload_resync_async *async,
+				     u32 seq)
+{
+#ifdef HAVE_RESYNC_BY_SOCK
+	tls_offload_rx_resync_async_request_end(sk, htonl(seq));
+#else
+	tls_offload_rx_resync_async_request_end(async, htonl(seq));
+#endif
+}
+
+#endif

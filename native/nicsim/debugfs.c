@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Faults on demand: one file per knob, 0 is a good card. README.md says what each does. */
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+
+#include "nicsim.h"
+
+static struct dentry *nicsim_root;
+
+#define KNOB(field) { #field, offsetof(struct nicsim_knobs, field) }
+
+static const struct {
+	const char *name;
+	size_t offset;
+} nicsim_knob_files[] = {
+	KNOB(tx_leak),
+	KNOB(tx_bad_tag),
+	KNOB(tx_nonce_reuse),
+	KNOB(tx_ooo_ks),
+	KNOB(tx_ooo_leak),
+	KNOB(tx_soft),
+	KNOB(tx_count),
+	KNOB(rx_noauth),
+	KNOB(rx_noresync),
+	KNOB(rx_bad_sn),
+	KNOB(rx_garble),
+	KNOB(rx_count),
+	KNOB(wire_flip),
+	KNOB(wire_drop_header),
+	KNOB(wire_drop_body),
+	KNOB(refuse_add),
+	KNOB(ctx_limit),
+	KNOB(ctx_leak),
+	KNOB(feature_stuck),
+	KNOB(feature_refused),
+};
+
+static int counters_show(struct seq_file *m, void *unused)
+{
+	nicsim_show_counters(m->private, m);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(counters);
+
+/* All knobs back to 0: a test's undo is one write. */
+static int nicsim_reset(void *data, u64 value)
+{
+	struct nicsim *ns = data;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(nicsim_knob_files); i++)
+		WRITE_ONCE(*(u32 *)((u8 *)&ns->knobs + nicsim_knob_files[i].offset), 0);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(nicsim_reset_fops, NULL, nicsim_reset, "%llu\n");
+
+void nicsim_debugfs_add(struct nicsim *ns)
+{
+	struct dentry *dir;
+	char name[4];
+	unsigned int i;
+
+	snprintf(name, sizeof(name), "%u", ns->id);
+	dir = debugfs_create_dir(name, nicsim_root);
+	for (i = 0; i < ARRAY_SIZE(nicsim_knob_files); i++)
+		debugfs_create_u32(nicsim_knob_files[i].name, 0600, dir,
+				   (u32 *)((u8 *)&ns->knobs + nicsim_knob_files[i].offset));
+	debugfs_create_file_unsafe("reset", 0200, dir, ns, &nicsim_reset_fops);
+	debugfs_create_file("counters", 0400, dir, ns, &counters_fops);
+}
+
+void nicsim_debugfs_init(void)
+{
+	nicsim_root = debugfs_create_dir("nicsim", NULL);
+}
+
+void nicsim_debugfs_exit(void)
+{
+	debugfs_remove(nicsim_root);
+}

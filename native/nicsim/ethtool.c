@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What ethtool sees: driver, speed, statistics under the personality's names. */
+#include <linux/ethtool.h>
+
+#include "nicsim.h"
+
+static void nicsim_get_drvinfo(struct net_device *dev, struct ethtool_drvinfo *info)
+{
+	struct nicsim *ns = nicsim_of(dev);
+
+	strscpy(info->driver, "nicsim", sizeof(info->driver));
+	strscpy(info->version, NICSIM_VERSION, sizeof(info->version));
+	snprintf(info->fw_version, sizeof(info->fw_version), "sim/%s", ns->pers->name);
+	snprintf(info->bus_info, sizeof(info->bus_info), "sim:%u", ns->id);
+}
+
+static int nicsim_get_link_ksettings(struct net_device *dev, struct ethtool_link_ksettings *ks)
+{
+	/* A bond in 802.3ad mode wants to know. */
+	ks->base.speed = SPEED_10000;
+	ks->base.duplex = DUPLEX_FULL;
+	ks->base.port = PORT_OTHER;
+	ks->base.autoneg = AUTONEG_DISABLE;
+	return 0;
+}
+
+static int nicsim_get_sset_count(struct net_device *dev, int sset)
+{
+	return sset == ETH_SS_STATS ? nicsim_of(dev)->pers->n_stats : -EOPNOTSUPP;
+}
+
+static void nicsim_get_strings(struct net_device *dev, u32 sset, u8 *data)
+{
+	struct nicsim *ns = nicsim_of(dev);
+	unsigned int i;
+
+	if (sset != ETH_SS_STATS)
+		return;
+	for (i = 0; i < ns->pers->n_stats; i++)
+		strscpy(data + i * ETH_GSTRING_LEN, ns->pers->stats[i].name, ETH_GSTRING_LEN);
+}
+
+static void nicsim_get_stats(struct net_device *dev, struct ethtool_stats *stats, u64 *data)
+{
+	struct nicsim *ns = nicsim_of(dev);
+	unsigned int i;
+
+	for (i = 0; i < ns->pers->n_stats; i++)
+		data[i] = atomic64_read(&ns->counters[ns->pers->stats[i].counter]);
+}
+
+const struct ethtool_ops nicsim_host_ethtool_ops = {
+	.get_drvinfo = nicsim_get_drvinfo,
+	.get_link = ethtool_op_get_link,
+	.get_link_ksettings = nicsim_get_link_ksettings,
+	.get_sset_count = nicsim_get_sset_count,
+	.get_strings = nicsim_get_strings,
+	.get_ethtool_stats = nicsim_get_stats,
+	.get_ts_info = ethtool_op_get_ts_info,
+};
+
+static void nicsim_wire_drvinfo(struct net_device *dev, struct ethtool_drvinfo *info)
+{
+	strscpy(info->driver, "nicsim-wire", sizeof(info->driver));
+	strscpy(info->version, NICSIM_VERSION, sizeof(info->version));
+	snprintf(info->bus_info, sizeof(info->bus_info), "sim:%u", nicsim_of(dev)->id);
+}
+
+const struct ethtool_ops nicsim_wire_ethtool_ops = {
+	.get_drvinfo = nicsim_wire_drvinfo,
+	.get_link = ethtool_op_get_link,
+	.get_link_ksettings = nicsim_get_link_ksettings,
+};

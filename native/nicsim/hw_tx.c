@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The silicon, transmit: replay, cut into frames (TSO), encrypt, checksum, put on the wire. */
+#include <linux/etherdevice.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/tcp.h>
+#include <net/ip6_checksum.h>
+#include <net/tcp.h>
+
+#include "nicsim.h"
+
+/* Room for what a bridge or a VLAN in front may push. */
+#define NICSIM_HEADROOM (NET_SKB_PAD + NET_IP_ALIGN + 32)
+/* wire_flip leaves ACKs and handshakes alone. */
+#define NICSIM_FLIP_MIN 200
+
+/* One packet of the host on its way to become frames. */
+struct nicsim_cut {
+	struct nicsim *ns;
+	struct sk_buff *skb;
+	struct nicsim_ktls *ctx;
+	u32 net, trans, hlen;	/* offsets of IP, TCP and payload */
+	u32 payload, mss;
+	bool v6;
+};
+
+static void nicsim_to_wire(struct nicsim *ns, struct sk_buff *frame)
+{
+	nicsim_count(ns, CTR_WIRE_OUT_PACKETS, 1);
+	nicsim_count(ns, CTR_WIRE_OUT_BYTES, frame->len);
+	frame->ip_summed = CHECKSUM_NONE;
+	frame->protocol = eth_type_trans(frame, ns->wire);
+	netif_rx(frame);
+}
+
+/* Always a fresh, linear skb (the "DMA"): the sender's skb may be marked as decrypted. */
+static struct sk_buff *nicsim_frame(struct nicsim *ns, struct sk_buff *skb, u32 hlen, u32 off,
+				    u32 len)
+{
+	struct sk_buff *frame = alloc_skb(NICSIM_HEADROOM + hlen + len, GFP_KERNEL);
+
+	if (!frame)
+		return NULL;
+	skb_reserve(frame, NICSIM_HEADROOM);
+	if (skb_copy_bits(skb, 0, skb_put(frame, hlen), hlen) ||
+	    skb_copy_bits(skb, hlen + off, skb_put(frame, len), len)) {
+		kfree_skb(frame);
+		return NULL;
+	}
+	return frame;
+}
+
+static void nicsim_tcp_checksum(const struct nicsim_cut *cut, struct sk_buff *frame)
+{
+	u8 *ip = frame->data + cut->net;
+	struct tcphdr *th = (struct tcphdr *)(frame->data + cut->trans);
+	u32 len = frame->len - cut->trans;
+
+	th->check = 0;
+	if (cut->v6) {
+		struct ipv6hdr *ip6 = (struct ipv6hdr *)ip;
+
+		th->check = csum_ipv6_magic(&ip6->saddr, &ip6->daddr, len, IPPROTO_TCP,
+					    csum_partial(th, len, 0));
+	} else {
+		struct iphdr *ip4 = (struct iphdr *)ip;
+
+		th->check = csum_tcpudp_magic(ip4->saddr, ip4->daddr, len, IPPROTO_TCP,
+					      csum_partial(th, len, 0));
+	}
+}
+
+/* What TSO changes from frame to frame, as tcp_gso_segment() does it. */
+static void nicsim_fix_headers(const struct nicsim_cut *cut, struct sk_buff *frame, u32 off,
+			       u32 len, u32 index)
+{
+	struct tcphdr *th = (struct tcphdr *)(frame->data + cut->trans);
+
+	th->seq = htonl(ntohl(th->seq) + off);
+	if (off + len < cut->payload) {
+		th->fin = 0;
+		th->psh = 0;
+	}
+	if (index)
+		th->cwr = 0;
+	if (cut->v6) {
+		struct ipv6hdr *ip6 = (struct ipv6hdr *)(frame->data + cut->net);
+
+		ip6->payload_len = htons(frame->len - cut->net - sizeof(*ip6));
+	} else {
+		struct iphdr *ip4 = (struct iphdr *)(frame->data + cut->net);
+
+		ip4->tot_len = htons(frame->len - cut->net);
+		ip4->id = htons(ntohs(ip4->id) + index);
+		ip_send_check(ip4);
+	}
+}
+
+/* Counts down from N and says when it gets to zero: "drop the Nth one from now". */
+static bool nicsim_fires(u32 *knob)
+{
+	u32 n = READ_ONCE(*knob);
+
+	if (!n)
+		return false;
+	WRITE_ONCE(*knob, n - 1);
+	return n == 1;
+}
+
+static bool nicsim_encrypt(const struct nicsim_cut *cut, u8 *p, u32 n, bool *drop)
+{
+	struct nicsim_knobs *knobs = &cut->ns->knobs;
+	struct rec *rec = &cut->ctx->tx.rec;
+	struct rec_events ev = {};
+
+	rec->faults = (READ_ONCE(knobs->tx_leak) ? REC_FAULT_LEAK : 0) |
+		      (READ_ONCE(knobs->tx_nonce_reuse) ? REC_FAULT_NONCE : 0);
+	rec->bad_tag_every = READ_ONCE(knobs->tx_bad_tag);
+	if (rec_starts_within(rec, n))
+		*drop = nicsim_fires(&knobs->wire_drop_header);
+	else
+		*drop = nicsim_fires(&knobs->wire_drop_body);
+	return rec_feed(rec, REC_ENCRYPT, p, n, &ev) == n && !ev.error && !ev.bad_header;
+}
+
+/* An attacker on the cable who can also repair the TCP checksum. */
+static void nicsim_attack(const struct nicsim_cut *cut, struct sk_buff *frame)
+{
+	struct nicsim *ns = cut->ns;
+	u32 every = READ_ONCE(ns->knobs.wire_flip);
+
+	if (!every || frame->len <= NICSIM_FLIP_MIN || ++ns->flip_count % every)
+		return;
+	frame->data[(cut->hlen + frame->len) / 2] ^= 0x01;
+	nicsim_tcp_checksum(cut, frame);
+	nicsim_count(ns, CTR_SIM_WIRE_FLIPPED, 1);
+}
+
+/* False: the frame could not be made. */
+static bool nicsim_send_frame(const struct nicsim_cut *cut, u32 off, u32 index)
+{
+	u32 len = min(cut->mss, cut->payload - off);
+	bool drop = false;
+	struct sk_buff *frame = nicsim_frame(cut->ns, cut->skb, cut->hlen, off, len);
+
+	if (!frame)
+		return false;
+	if (cut->ctx && !nicsim_encrypt(cut, frame->data + cut->hlen, len, &drop)) {
+		kfree_skb(frame);
+		return false;
+	}
+	if (drop) {
+		nicsim_count(cut->ns, CTR_SIM_WIRE_DROPPED, 1);
+		kfree_skb(frame);
+		return true;
+	}
+	nicsim_fix_headers(cut, frame, off, len, index);
+	nicsim_tcp_checksum(cut, frame);
+	nicsim_attack(cut, frame);
+	nicsim_to_wire(cut->ns, frame);
+	return true;
+}
+
+/* A TX error ends in a drop, never in plaintext; the next packet has to bring a replay. */
+static void nicsim_stall(struct nicsim *ns, struct nicsim_ktls *ctx)
+{
+	WRITE_ONCE(ctx->tx.stalled, true);
+	nicsim_count(ns, CTR_SIM_TX_STALLED, 1);
+}
+
+static bool nicsim_replay_frag(struct nicsim *ns, struct rec *rec, const skb_frag_t *frag)
+{
+	/* Nicsim is built for 64 bit only: every page has an address. */
+	const u8 *from = skb_frag_address(frag);
+	u32 left = skb_frag_size(frag);
+
+	while (left) {
+		struct rec_events ev = {};
+		u32 n = min_t(u32, left, PAGE_SIZE);
+
+		memcpy(ns->scratch, from, n);
+		if (rec_feed(rec, REC_ENCRYPT, ns->scratch, n, &ev) != n || ev.error)
+			return false;
+		from += n;
+		left -= n;
+	}
+	nicsim_count(ns, CTR_TX_TLS_DUMP_PACKETS, 1);
+	nicsim_count(ns, CTR_TX_TLS_DUMP_BYTES, skb_frag_size(frag));
+	return true;
+}
+
+/* Bring the engine to the packet's place in its record; what it puts out is thrown away. */
+static bool nicsim_replay(struct nicsim *ns, struct nicsim_ktls *ctx,
+			  const struct nicsim_replay *replay)
+{
+	struct rec *rec = &ctx->tx.rec;
+	u32 i;
+
+	rec_reset(rec, replay->sn);
+	rec->skew = replay->skew;
+	for (i = 0; i < replay->n_frags; i++) {
+		if (!nicsim_replay_frag(ns, rec, &replay->frags[i]))
+			return false;
+	}
+	WRITE_ONCE(ctx->tx.stalled, false);
+	return true;
+}
+
+static void nicsim_hw_tx_tcp(struct nicsim *ns, struct sk_buff *skb, struct nicsim_ktls *ctx)
+{
+	struct nicsim_cut cut = { .ns = ns, .skb = skb, .ctx = ctx };
+	u32 off = 0, index = 0;
+
+	cut.net = skb_network_offset(skb);
+	cut.trans = skb_transport_offset(skb);
+	cut.hlen = cut.trans + tcp_hdrlen(skb);
+	cut.payload = skb->len - cut.hlen;
+	cut.mss = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : cut.payload;
+	cut.v6 = skb->protocol == htons(ETH_P_IPV6);
+	while (off < cut.payload) {
+		if (!nicsim_send_frame(&cut, off, index++)) {
+			nicsim_count(ns, CTR_TX_DROPPED, 1);
+			if (ctx)
+				nicsim_stall(ns, ctx);
+			return;
+		}
+		off += cut.mss;
+	}
+}
+
+static void nicsim_hw_tx_other(struct nicsim *ns, struct sk_buff *skb)
+{
+	struct sk_buff *frame = nicsim_frame(ns, skb, 0, 0, skb->len);
+
+	if (!frame)
+		goto drop;
+	if (skb->ip_summed == CHECKSUM_PARTIAL) {
+		skb_set_transport_header(frame, skb_checksum_start_offset(skb));
+		frame->csum_start = skb_headroom(frame) + skb_checksum_start_offset(skb);
+		frame->csum_offset = skb->csum_offset;
+		frame->ip_summed = CHECKSUM_PARTIAL;
+		if (skb_checksum_help(frame))
+			goto drop;
+	}
+	nicsim_to_wire(ns, frame);
+	return;
+drop:
+	kfree_skb(frame);
+	nicsim_count(ns, CTR_TX_DROPPED, 1);
+}
+
+void nicsim_hw_tx(struct nicsim *ns, struct sk_buff *skb)
+{
+	struct nicsim_txd *txd = nicsim_txd(skb);
+	struct nicsim_ktls *ctx = txd->ctx;
+
+	if (!ctx) {
+		if (skb_is_gso(skb))
+			nicsim_hw_tx_tcp(ns, skb, NULL);
+		else
+			nicsim_hw_tx_other(ns, skb);
+		return;
+	}
+	if (txd->replay ? !nicsim_replay(ns, ctx, txd->replay) : READ_ONCE(ctx->tx.stalled)) {
+		nicsim_stall(ns, ctx);
+		nicsim_count(ns, CTR_TX_DROPPED, 1);
+		return;
+	}
+	nicsim_hw_tx_tcp(ns, skb, ctx);
+}

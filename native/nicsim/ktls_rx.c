@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Receive: which stream a frame belongs to (silicon), what the completion says to the TLS
+ * core (driver, in NAPI), and the core's answers. Model: mlx5 ktls_rx.c, asynchronous resync.
+ */
+#include <linux/jhash.h>
+#include <net/inet_sock.h>
+#include <net/ipv6.h>
+#include <net/tls.h>
+
+#include "compat.h"
+#include "nicsim.h"
+
+static u32 nicsim_flow_hash(const struct nicsim_flow *flow)
+{
+	BUILD_BUG_ON(sizeof(*flow) != 36);
+	return jhash(flow, sizeof(*flow), 0);
+}
+
+static void nicsim_flow_of(struct nicsim_flow *flow, const struct sock *sk)
+{
+	const struct inet_sock *inet = inet_sk(sk);
+
+	memset(flow, 0, sizeof(*flow));
+#if IS_ENABLED(CONFIG_IPV6)
+	if (sk->sk_family == AF_INET6 && !ipv6_addr_v4mapped(&sk->sk_v6_daddr)) {
+		flow->local = sk->sk_v6_rcv_saddr;
+		flow->remote = sk->sk_v6_daddr;
+	} else
+#endif
+	{
+		ipv6_addr_set_v4mapped(inet->inet_rcv_saddr, &flow->local);
+		ipv6_addr_set_v4mapped(inet->inet_daddr, &flow->remote);
+	}
+	flow->local_port = inet->inet_sport;
+	flow->remote_port = inet->inet_dport;
+}
+
+void nicsim_ktls_rx_add(struct nicsim_ktls *ctx, struct sock *sk)
+{
+	struct tls_offload_context_rx *core = tls_offload_ctx_rx(tls_get_ctx(sk));
+	struct nicsim *ns = ctx->ns;
+
+	spin_lock_init(&ctx->rx.lock);
+	/* The core's receive context lives as long as the socket. */
+	sock_hold(sk);
+	ctx->rx.sk = sk;
+	core->resync_async = &ctx->rx.async;
+	tls_offload_rx_resync_set_type(sk, TLS_OFFLOAD_SYNC_TYPE_DRIVER_REQ_ASYNC);
+	nicsim_flow_of(&ctx->rx.flow, sk);
+	spin_lock_bh(&ns->rx_lock);
+	hash_add(ns->rx_table, &ctx->rx.node, nicsim_flow_hash(&ctx->rx.flow));
+	spin_unlock_bh(&ns->rx_lock);
+}
+
+void nicsim_ktls_rx_del(struct nicsim_ktls *ctx)
+{
+	struct nicsim *ns = ctx->ns;
+
+	WRITE_ONCE(ctx->rx.dead, true);
+	spin_lock_bh(&ns->rx_lock);
+	hash_del(&ctx->rx.node);
+	spin_unlock_bh(&ns->rx_lock);
+}
+
+/* With a reference. */
+struct nicsim_ktls *nicsim_ktls_rx_find(struct nicsim *ns, const struct nicsim_flow *flow)
+{
+	struct nicsim_ktls *ctx, *found = NULL;
+
+	spin_lock_bh(&ns->rx_lock);
+	hash_for_each_possible(ns->rx_table, ctx, rx.node, nicsim_flow_hash(flow)) {
+		if (!memcmp(&ctx->rx.flow, flow, sizeof(*flow))) {
+			kref_get(&ctx->ref);
+			found = ctx;
+			break;
+		}
+	}
+	spin_unlock_bh(&ns->rx_lock);
+	return found;
+}
+
+/* From the receive path, under the socket lock or in softirq: note it and return. */
+void nicsim_ktls_rx_answer(struct nicsim_ktls *ctx, u32 seq, u64 sn)
+{
+	struct nicsim_knobs *knobs = &ctx->ns->knobs;
+
+	if (READ_ONCE(knobs->rx_noresync))
+		return;
+	spin_lock_bh(&ctx->rx.lock);
+	ctx->rx.answer_seq = seq;
+	ctx->rx.answer_sn = sn + (READ_ONCE(knobs->rx_bad_sn) ? 1 : 0);
+	ctx->rx.answered = true;
+	spin_unlock_bh(&ctx->rx.lock);
+}
+
+static void nicsim_take_answer(struct nicsim_ktls *ctx)
+{
+	bool answered;
+	u32 seq;
+	u64 sn;
+
+	spin_lock_bh(&ctx->rx.lock);
+	answered = ctx->rx.answered;
+	seq = ctx->rx.answer_seq;
+	sn = ctx->rx.answer_sn;
+	ctx->rx.answered = false;
+	spin_unlock_bh(&ctx->rx.lock);
+	if (answered)
+		nicsim_count(ctx->ns, rxt_answer(&ctx->rx.rxt, seq, sn) ? CTR_RX_TLS_RES_OK :
+									  CTR_RX_TLS_RES_SKIP, 1);
+}
+
+static void nicsim_count_out(struct nicsim *ns, const struct rxt_out *out)
+{
+	nicsim_count(ns, CTR_SIM_RX_GAPS, out->gaps);
+	nicsim_count(ns, CTR_SIM_RX_HOPS, out->hops);
+	nicsim_count(ns, CTR_SIM_RX_LOST, out->lost);
+	nicsim_count(ns, CTR_SIM_RX_OLD, out->old);
+	nicsim_count(ns, CTR_SIM_RX_BAD_TAGS, out->bad_tags);
+	nicsim_count(ns, CTR_RX_TLS_REQ_SKIP, out->req_skip);
+}
+
+/* Silicon: track and decrypt @payload in place, write the completion. */
+void nicsim_ktls_rx_hw(struct nicsim_ktls *ctx, struct nicsim_rxd *rxd, u8 *payload,
+		       struct rxt_out *out)
+{
+	struct nicsim *ns = ctx->ns;
+	bool good;
+
+	nicsim_take_answer(ctx);
+	rxt_packet(&ctx->rx.rxt, rxd->seq, payload, rxd->len, out);
+	nicsim_count_out(ns, out);
+	good = !out->bad_tags || READ_ONCE(ns->knobs.rx_noauth);
+	if (out->decrypted && good)
+		rxd->flags |= NICSIM_RXD_DECRYPTED;
+	if (out->errors || !good)
+		rxd->flags |= NICSIM_RXD_ERROR;
+	if (out->resync)
+		rxd->flags |= NICSIM_RXD_RESYNC;
+	if (out->confirm)
+		rxd->flags |= NICSIM_RXD_CONFIRM;
+	rxd->cand = out->cand;
+	if (out->decrypted && good && READ_ONCE(ns->knobs.rx_garble))
+		payload[rxd->len / 2] ^= 0x01;
+}
+
+/* Driver, in NAPI. The order matters: the core may parse this skb at once when it goes up. */
+static void nicsim_ktls_rx_resync(struct nicsim *ns, const struct nicsim_rxd *rxd)
+{
+	struct nicsim_ktls_rx *rx = &rxd->ctx->rx;
+
+	if (READ_ONCE(rx->dead))
+		return;
+	if (rxd->flags & NICSIM_RXD_RESYNC) {
+		nicsim_count(ns, CTR_RX_TLS_REQ_PKT, 1);
+		nicsim_count(ns, CTR_RX_TLS_REQ_START, 1);
+		nicsim_resync_start(rx->sk, &rx->async, rxd->seq, rxd->len);
+	}
+	if (rxd->flags & NICSIM_RXD_CONFIRM) {
+		nicsim_count(ns, CTR_RX_TLS_REQ_END, 1);
+		nicsim_resync_end(rx->sk, &rx->async, rxd->cand);
+	}
+}
+
+/* Driver, in NAPI: act on the completion, then forget it (GRO uses skb->cb). */
+void nicsim_ktls_rx_skb(struct nicsim *ns, struct sk_buff *skb)
+{
+	struct nicsim_rxd *rxd = nicsim_rxd(skb);
+	u32 lie = READ_ONCE(ns->knobs.rx_count);
+	bool counted = rxd->flags & NICSIM_RXD_DECRYPTED;
+
+	if (rxd->flags & NICSIM_RXD_DECRYPTED)
+		skb->decrypted = 1;
+	if (lie)
+		counted = lie == 2 && (rxd->flags & NICSIM_RXD_DATA);
+	if (counted) {
+		nicsim_count(ns, CTR_RX_TLS_PACKETS, 1);
+		nicsim_count(ns, CTR_RX_TLS_BYTES, rxd->len);
+	}
+	if (rxd->flags & NICSIM_RXD_ERROR)
+		nicsim_count(ns, CTR_RX_TLS_ERR, 1);
+	if (rxd->ctx)
+		nicsim_ktls_rx_resync(ns, rxd);
+	nicsim_rxd_free(skb);
+}
+
+void nicsim_rxd_free(struct sk_buff *skb)
+{
+	struct nicsim_rxd *rxd = nicsim_rxd(skb);
+
+	if (rxd->ctx)
+		nicsim_ktls_put(rxd->ctx);
+	memset(rxd, 0, sizeof(*rxd));
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Personalities: what a card offers, and which counters it shows under which names.
+ * mlx5: en_stats.c and en_accel/ktls_stats.c. T6: cxgb4_ethtool.c, names padded with blanks.
+ */
+#include <linux/seq_file.h>
+
+#include "nicsim.h"
+
+#define NICSIM_COMMON_STATS \
+	{ "rx_packets", CTR_RX_PACKETS }, \
+	{ "rx_bytes", CTR_RX_BYTES }, \
+	{ "tx_packets", CTR_TX_PACKETS }, \
+	{ "tx_bytes", CTR_TX_BYTES }
+
+/* The card's dead counters are shown and never move: kernel.md 4.1, checked in 6.1 to 7.3. */
+static const struct nicsim_stat nicsim_mlx5_stats[] = {
+	NICSIM_COMMON_STATS,
+	{ "tx_tso_packets", CTR_TX_TSO_PACKETS },
+	{ "tx_tso_bytes", CTR_TX_TSO_BYTES },
+	{ "tx_tls_encrypted_packets", CTR_TX_TLS_PACKETS },
+	{ "tx_tls_encrypted_bytes", CTR_TX_TLS_BYTES },
+	{ "tx_tls_ooo", CTR_TX_TLS_OOO },
+	{ "tx_tls_dump_packets", CTR_TX_TLS_DUMP_PACKETS },
+	{ "tx_tls_dump_bytes", CTR_TX_TLS_DUMP_BYTES },
+	{ "tx_tls_resync_bytes", CTR_DEAD },
+	{ "tx_tls_skip_no_sync_data", CTR_TX_TLS_SKIP_NO_SYNC },
+	{ "tx_tls_drop_no_sync_data", CTR_TX_TLS_DROP_NO_SYNC },
+	{ "tx_tls_drop_bypass_req", CTR_DEAD },
+	{ "rx_tls_decrypted_packets", CTR_RX_TLS_PACKETS },
+	{ "rx_tls_decrypted_bytes", CTR_RX_TLS_BYTES },
+	{ "rx_tls_resync_req_pkt", CTR_RX_TLS_REQ_PKT },
+	{ "rx_tls_resync_req_start", CTR_RX_TLS_REQ_START },
+	{ "rx_tls_resync_req_end", CTR_RX_TLS_REQ_END },
+	{ "rx_tls_resync_req_skip", CTR_RX_TLS_REQ_SKIP },
+	{ "rx_tls_resync_res_ok", CTR_RX_TLS_RES_OK },
+	{ "rx_tls_resync_res_retry", CTR_DEAD },
+	{ "rx_tls_resync_res_skip", CTR_DEAD },
+	{ "rx_tls_err", CTR_RX_TLS_ERR },
+	{ "tx_tls_ctx", CTR_TX_TLS_CTX },
+	{ "tx_tls_del", CTR_TX_TLS_DEL },
+	{ "tx_tls_pool_alloc", CTR_TX_TLS_CTX },
+	{ "tx_tls_pool_free", CTR_TX_TLS_DEL },
+	{ "rx_tls_ctx", CTR_RX_TLS_CTX },
+	{ "rx_tls_del", CTR_RX_TLS_DEL },
+	{ "rx0_tls_decrypted_packets", CTR_RX_TLS_PACKETS },
+	{ "rx0_tls_decrypted_bytes", CTR_RX_TLS_BYTES },
+	{ "rx0_tls_err", CTR_RX_TLS_ERR },
+	{ "tx0_tls_encrypted_packets", CTR_TX_TLS_PACKETS },
+	{ "tx0_tls_encrypted_bytes", CTR_TX_TLS_BYTES },
+	{ "tx0_tls_ooo", CTR_TX_TLS_OOO },
+};
+
+static const struct nicsim_stat nicsim_t6_stats[] = {
+	{ "tx_octets_ok           ", CTR_TX_BYTES },
+	{ "tx_frames_ok           ", CTR_TX_PACKETS },
+	{ "rx_octets_ok           ", CTR_RX_BYTES },
+	{ "rx_frames_ok           ", CTR_RX_PACKETS },
+	{ "tso                    ", CTR_TX_TSO_PACKETS },
+	{ "tx_tls_encrypted_packets", CTR_TX_TLS_PACKETS },
+	{ "tx_tls_encrypted_bytes  ", CTR_TX_TLS_BYTES },
+	{ "tx_tls_ctx              ", CTR_TX_TLS_CTX },
+	{ "tx_tls_ooo              ", CTR_TX_TLS_OOO },
+	{ "tx_tls_skip_no_sync_data", CTR_TX_TLS_SKIP_NO_SYNC },
+	{ "tx_tls_drop_no_sync_data", CTR_TX_TLS_DROP_NO_SYNC },
+	{ "tx_tls_drop_bypass_req  ", CTR_DEAD },
+};
+
+/* The minimum set of Documentation/networking/tls-offload.rst, then what only a model knows. */
+static const struct nicsim_stat nicsim_own_stats[] = {
+	NICSIM_COMMON_STATS,
+	{ "rx_tls_decrypted_packets", CTR_RX_TLS_PACKETS },
+	{ "rx_tls_decrypted_bytes", CTR_RX_TLS_BYTES },
+	{ "rx_tls_ctx", CTR_RX_TLS_CTX },
+	{ "rx_tls_del", CTR_RX_TLS_DEL },
+	{ "rx_tls_resync_req_pkt", CTR_RX_TLS_REQ_PKT },
+	{ "rx_tls_resync_req_start", CTR_RX_TLS_REQ_START },
+	{ "rx_tls_resync_req_end", CTR_RX_TLS_REQ_END },
+	{ "rx_tls_resync_req_skip", CTR_RX_TLS_REQ_SKIP },
+	{ "rx_tls_resync_res_ok", CTR_RX_TLS_RES_OK },
+	{ "rx_tls_resync_res_skip", CTR_RX_TLS_RES_SKIP },
+	{ "rx_tls_err", CTR_RX_TLS_ERR },
+	{ "tx_tls_encrypted_packets", CTR_TX_TLS_PACKETS },
+	{ "tx_tls_encrypted_bytes", CTR_TX_TLS_BYTES },
+	{ "tx_tls_ctx", CTR_TX_TLS_CTX },
+	{ "tx_tls_ooo", CTR_TX_TLS_OOO },
+	{ "tx_tls_skip_no_sync_data", CTR_TX_TLS_SKIP_NO_SYNC },
+	{ "tx_tls_drop_no_sync_data", CTR_TX_TLS_DROP_NO_SYNC },
+	{ "tx_tls_drop_bypass_req", CTR_DEAD },
+	{ "sim_tx_tls_del", CTR_TX_TLS_DEL },
+	{ "sim_tx_dump_packets", CTR_TX_TLS_DUMP_PACKETS },
+	{ "sim_tx_dump_bytes", CTR_TX_TLS_DUMP_BYTES },
+	{ "sim_refused", CTR_SIM_REFUSED },
+	{ "sim_tx_stalled", CTR_SIM_TX_STALLED },
+	{ "sim_rx_gaps", CTR_SIM_RX_GAPS },
+	{ "sim_rx_hops", CTR_SIM_RX_HOPS },
+	{ "sim_rx_lost", CTR_SIM_RX_LOST },
+	{ "sim_rx_old", CTR_SIM_RX_OLD },
+	{ "sim_rx_bad_csum", CTR_SIM_RX_BAD_CSUM },
+	{ "sim_rx_bad_tags", CTR_SIM_RX_BAD_TAGS },
+	{ "sim_wire_dropped", CTR_SIM_WIRE_DROPPED },
+	{ "sim_wire_flipped", CTR_SIM_WIRE_FLIPPED },
+};
+
+static const struct nicsim_stat nicsim_plain_stats[] = {
+	NICSIM_COMMON_STATS,
+};
+
+#define NICSIM_STATS(table) .stats = table, .n_stats = ARRAY_SIZE(table)
+
+static const struct nicsim_personality nicsim_personalities[] = {
+	{
+		/* mlx5e_ktls_build_netdev(): TX on, RX only switchable. */
+		.name = "connectx-6-dx",
+		.offered = NICSIM_TLS_FEATURES,
+		.initial = NETIF_F_HW_TLS_TX,
+		.gcm_256 = true,
+		NICSIM_STATS(nicsim_mlx5_stats),
+	},
+	{
+		/* chcr_ktls_dev_add(): no RX, AES-GCM-128 only. */
+		.name = "chelsio-t6",
+		.offered = NETIF_F_HW_TLS_TX,
+		NICSIM_STATS(nicsim_t6_stats),
+	},
+	{
+		.name = "nicsim",
+		.offered = NICSIM_TLS_FEATURES,
+		.gcm_256 = true,
+		NICSIM_STATS(nicsim_own_stats),
+	},
+	{
+		.name = "plain",
+		NICSIM_STATS(nicsim_plain_stats),
+	},
+};
+
+const struct nicsim_personality *nicsim_personality(const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(nicsim_personalities); i++) {
+		if (!strcmp(nicsim_personalities[i].name, name))
+			return &nicsim_personalities[i];
+	}
+	return NULL;
+}
+
+/* All that the model counts, whatever the personality shows. */
+void nicsim_show_counters(struct nicsim *ns, struct seq_file *m)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(nicsim_own_stats); i++)
+		seq_printf(m, "%s %lld\n", nicsim_own_stats[i].name,
+			   atomic64_read(&ns->counters[nicsim_own_stats[i].counter]));
+	seq_printf(m, "sim_contexts %d\n", atomic_read(&ns->contexts));
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Module parameters, and the life of the two adapters. */
+#include <linux/module.h>
+
+#include "nicsim.h"
+
+struct workqueue_struct *nicsim_wq;
+
+static char *personality[NICSIM_ADAPTERS] = { "connectx-6-dx", "connectx-6-dx" };
+module_param_array(personality, charp, NULL, 0444);
+MODULE_PARM_DESC(personality, "per adapter: connectx-6-dx, chelsio-t6, nicsim or plain");
+
+int nicsim_hw_cpu = -1;
+module_param_named(hw_cpu, nicsim_hw_cpu, int, 0444);
+MODULE_PARM_DESC(hw_cpu, "CPU that plays the silicon (-1: any)");
+
+int nicsim_irq_cpu = -1;
+module_param_named(irq_cpu, nicsim_irq_cpu, int, 0444);
+MODULE_PARM_DESC(irq_cpu, "CPU that takes the receive interrupts (-1: the silicon's)");
+
+static struct nicsim *nicsim_adapters[NICSIM_ADAPTERS];
+
+static struct nicsim *nicsim_create(unsigned int id)
+{
+	struct nicsim *ns;
+	int err = -EINVAL;
+
+	ns = kzalloc(sizeof(*ns), GFP_KERNEL);
+	if (!ns)
+		return ERR_PTR(-ENOMEM);
+	ns->id = id;
+	INIT_LIST_HEAD(&ns->leaked);
+	spin_lock_init(&ns->rx_lock);
+	hash_init(ns->rx_table);
+	ns->pers = nicsim_personality(personality[id]);
+	if (!ns->pers) {
+		pr_err("nicsim: unknown personality '%s'\n", personality[id]);
+		goto err_free;
+	}
+	err = nicsim_hw_start(ns);
+	if (err)
+		goto err_free;
+	err = nicsim_netdev_create(ns);
+	if (err)
+		goto err_stop;
+	nicsim_debugfs_add(ns);
+	return ns;
+
+err_stop:
+	nicsim_hw_stop(ns);
+err_free:
+	kfree(ns);
+	return ERR_PTR(err);
+}
+
+static void nicsim_destroy(struct nicsim *ns)
+{
+	nicsim_netdev_unregister(ns);
+	nicsim_hw_stop(ns);
+	nicsim_ktls_cleanup(ns);
+	nicsim_netdev_free(ns);
+	kfree(ns);
+}
+
+static void nicsim_destroy_all(void)
+{
+	unsigned int i;
+
+	nicsim_debugfs_exit();
+	for (i = 0; i < NICSIM_ADAPTERS; i++) {
+		if (nicsim_adapters[i])
+			nicsim_destroy(nicsim_adapters[i]);
+	}
+	destroy_workqueue(nicsim_wq);
+}
+
+static int __init nicsim_init(void)
+{
+	unsigned int i;
+
+	nicsim_wq = alloc_workqueue("nicsim", 0, 0);
+	if (!nicsim_wq)
+		return -ENOMEM;
+	nicsim_debugfs_init();
+	for (i = 0; i < NICSIM_ADAPTERS; i++) {
+		struct nicsim *ns = nicsim_create(i);
+
+		if (IS_ERR(ns)) {
+			nicsim_destroy_all();
+			return PTR_ERR(ns);
+		}
+		nicsim_adapters[i] = ns;
+	}
+	return 0;
+}
+
+static void __exit nicsim_exit(void)
+{
+	nicsim_destroy_all();
+}
+
+module_init(nicsim_init);
+module_exit(nicsim_exit);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Simulated NIC with TLS offload");
+MODULE_VERSION(NICSIM_VERSION);
+MODULE_SOFTDEP("pre: tls ctr aesni_intel");

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The device, its contexts, its counters, and the calls between the files. */
+#ifndef NICSIM_H
+#define NICSIM_H
+
+#include <linux/hashtable.h>
+#include <linux/kref.h>
+#include <linux/netdevice.h>
+#include <linux/skbuff.h>
+#include <linux/smp.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <net/tls.h>
+
+#include "rxtrack.h"
+
+#define NICSIM_ADAPTERS 2
+#define NICSIM_VERSION "1.0"
+#define NICSIM_TX_RING 256
+#define NICSIM_RX_RING 4096
+
+#define NICSIM_TLS_FEATURES (NETIF_F_HW_TLS_TX | NETIF_F_HW_TLS_RX)
+
+enum nicsim_counter {
+	CTR_DEAD,		/* a name that the card shows and never moves */
+	CTR_TX_PACKETS, CTR_TX_BYTES, CTR_TX_DROPPED, CTR_TX_TSO_PACKETS, CTR_TX_TSO_BYTES,
+	CTR_RX_PACKETS, CTR_RX_BYTES, CTR_RX_DROPPED,
+	CTR_WIRE_OUT_PACKETS, CTR_WIRE_OUT_BYTES, CTR_WIRE_IN_PACKETS, CTR_WIRE_IN_BYTES,
+	CTR_TX_TLS_PACKETS, CTR_TX_TLS_BYTES, CTR_TX_TLS_CTX, CTR_TX_TLS_DEL, CTR_TX_TLS_OOO,
+	CTR_TX_TLS_DUMP_PACKETS, CTR_TX_TLS_DUMP_BYTES, CTR_TX_TLS_SKIP_NO_SYNC,
+	CTR_TX_TLS_DROP_NO_SYNC,
+	CTR_RX_TLS_PACKETS, CTR_RX_TLS_BYTES, CTR_RX_TLS_CTX, CTR_RX_TLS_DEL,
+	CTR_RX_TLS_REQ_PKT, CTR_RX_TLS_REQ_START, CTR_RX_TLS_REQ_END, CTR_RX_TLS_REQ_SKIP,
+	CTR_RX_TLS_RES_OK, CTR_RX_TLS_RES_SKIP, CTR_RX_TLS_ERR,
+	CTR_SIM_REFUSED, CTR_SIM_TX_STALLED, CTR_SIM_RX_GAPS, CTR_SIM_RX_HOPS, CTR_SIM_RX_LOST,
+	CTR_SIM_RX_OLD, CTR_SIM_RX_BAD_CSUM, CTR_SIM_RX_BAD_TAGS, CTR_SIM_WIRE_DROPPED,
+	CTR_SIM_WIRE_FLIPPED,
+	NICSIM_COUNTERS
+};
+
+struct nicsim_stat {
+	const char *name;
+	enum nicsim_counter counter;
+};
+
+struct nicsim_personality {
+	const char *name;
+	netdev_features_t offered;	/* TLS bits that ethtool may switch */
+	netdev_features_t initial;	/* those that are on at start */
+	bool gcm_256;
+	const struct nicsim_stat *stats;
+	unsigned int n_stats;
+};
+
+/* Debugfs knobs; README.md says what each does. */
+struct nicsim_knobs {
+	u32 tx_leak, tx_bad_tag, tx_nonce_reuse, tx_ooo_ks, tx_ooo_leak, tx_soft, tx_count;
+	u32 rx_noauth, rx_noresync, rx_bad_sn, rx_garble, rx_count;
+	u32 wire_flip, wire_drop_header, wire_drop_body;
+	u32 refuse_add, ctx_limit, ctx_leak, feature_stuck, feature_refused;
+};
+
+struct nicsim_aes {
+	struct crypto_skcipher *tfm;
+	struct skcipher_request *req;
+};
+
+/* Addresses as IPv6 or IPv4-mapped; as seen by the host: local, remote. */
+struct nicsim_flow {
+	struct in6_addr local, remote;
+	__be16 local_port, remote_port;
+};
+
+struct nicsim_ktls_tx {
+	struct rec rec;		/* silicon only */
+	u32 expected_seq;	/* driver only, under the transmit lock */
+	bool stalled;		/* the silicon dropped something: wait for a replay */
+};
+
+struct nicsim_ktls_rx {
+	struct rxt rxt;		/* silicon only */
+	struct nicsim_flow flow;
+	struct hlist_node node;
+	struct sock *sk;
+	struct tls_offload_resync_async async;
+	spinlock_t lock;	/* the kernel's answer */
+	bool answered;
+	bool dead;
+	u32 answer_seq;
+	u64 answer_sn;
+};
+
+/* One offloaded direction of one connection. */
+struct nicsim_ktls {
+	struct kref ref;
+	struct rcu_work free_work;
+	struct list_head leaked;
+	struct nicsim *ns;
+	enum tls_offload_ctx_dir dir;
+	struct nicsim_aes aes;
+	struct gcm_key key;
+	union {
+		struct nicsim_ktls_tx tx;
+		struct nicsim_ktls_rx rx;
+	};
+};
+
+/* Plaintext of a record up to a packet that came out of order. */
+struct nicsim_replay {
+	u64 sn;
+	u32 skew;
+	u32 n_frags;
+	skb_frag_t frags[MAX_SKB_FRAGS];
+};
+
+/* Transmit descriptor, in skb->cb. */
+struct nicsim_txd {
+	struct nicsim_ktls *ctx;
+	struct nicsim_replay *replay;
+};
+
+#define NICSIM_RXD_DECRYPTED 0x1
+#define NICSIM_RXD_RESYNC 0x2
+#define NICSIM_RXD_CONFIRM 0x4
+#define NICSIM_RXD_ERROR 0x8
+#define NICSIM_RXD_DATA 0x10
+
+/* Receive completion, in skb->cb. */
+struct nicsim_rxd {
+	struct nicsim_ktls *ctx;
+	u32 flags;
+	u32 seq, len;
+	u32 cand;
+};
+
+/* One adapter. */
+struct nicsim {
+	unsigned int id;
+	const struct nicsim_personality *pers;
+	struct net_device *host;
+	struct net_device *wire;
+	struct napi_struct napi;
+	call_single_data_t irq;
+	struct task_struct *task;
+	wait_queue_head_t wait;
+	struct sk_buff_head txq;	/* host -> silicon, with nicsim_txd */
+	struct sk_buff_head rxq;	/* wire -> silicon */
+	struct sk_buff_head done;	/* silicon -> NAPI, with nicsim_rxd */
+	u8 *scratch;			/* replayed plaintext */
+	spinlock_t rx_lock;		/* protects rx_table and leaked */
+	DECLARE_HASHTABLE(rx_table, 8);
+	struct list_head leaked;
+	atomic_t contexts;
+	atomic64_t counters[NICSIM_COUNTERS];
+	struct nicsim_knobs knobs;
+	u32 flip_count;
+};
+
+static inline void nicsim_count(struct nicsim *ns, enum nicsim_counter c, u64 n)
+{
+	atomic64_add(n, &ns->counters[c]);
+}
+
+static inline struct nicsim *nicsim_of(struct net_device *dev)
+{
+	return *(struct nicsim **)netdev_priv(dev);
+}
+
+static inline struct nicsim_txd *nicsim_txd(struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct nicsim_txd) > sizeof(skb->cb));
+	return (struct nicsim_txd *)skb->cb;
+}
+
+static inline struct nicsim_rxd *nicsim_rxd(struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct nicsim_rxd) > sizeof(skb->cb));
+	return (struct nicsim_rxd *)skb->cb;
+}
+
+/* main.c */
+extern struct workqueue_struct *nicsim_wq;
+extern int nicsim_hw_cpu, nicsim_irq_cpu;
+
+/* netdev.c */
+int nicsim_netdev_create(struct nicsim *ns);
+void nicsim_netdev_unregister(struct nicsim *ns);
+void nicsim_netdev_free(struct nicsim *ns);
+
+/* hw.c, hw_tx.c, hw_rx.c */
+int nicsim_hw_start(struct nicsim *ns);
+void nicsim_hw_stop(struct nicsim *ns);
+void nicsim_hw_kick(struct nicsim *ns);
+void nicsim_hw_purge_tx(struct nicsim *ns);
+void nicsim_hw_purge_done(struct nicsim *ns);
+void nicsim_hw_tx(struct nicsim *ns, struct sk_buff *skb);
+void nicsim_hw_rx(struct nicsim *ns, struct sk_buff *skb);
+
+/* ktls.c */
+void nicsim_ktls_attach(struct nicsim *ns);
+void nicsim_ktls_put(struct nicsim_ktls *ctx);
+void nicsim_ktls_cleanup(struct nicsim *ns);
+
+/* ktls_tx.c */
+struct sk_buff *nicsim_ktls_tx(struct nicsim *ns, struct sk_buff *skb);
+void nicsim_txd_free(struct sk_buff *skb);
+
+/* ktls_rx.c */
+void nicsim_ktls_rx_add(struct nicsim_ktls *ctx, struct sock *sk);
+void nicsim_ktls_rx_del(struct nicsim_ktls *ctx);
+void nicsim_ktls_rx_answer(struct nicsim_ktls *ctx, u32 seq, u64 sn);
+struct nicsim_ktls *nicsim_ktls_rx_find(struct nicsim *ns, const struct nicsim_flow *flow);
+void nicsim_ktls_rx_hw(struct nicsim_ktls *ctx, struct nicsim_rxd *rxd, u8 *payload,
+		       struct rxt_out *out);
+void nicsim_ktls_rx_skb(struct nicsim *ns, struct sk_buff *skb);
+void nicsim_rxd_free(struct sk_buff *skb);
+
+/* ktls_stats.c */
+const struct nicsim_personality *nicsim_personality(const char *name);
+void nicsim_show_counters(struct nicsim *ns, struct seq_file *m);
+
+/* ethtool.c */
+extern const struct ethtool_ops nicsim_host_ethtool_ops;
+extern const struct ethtool_ops nicsim_wire_ethtool_ops;
+
+/* debugfs.c */
+void nicsim_debugfs_init(void);
+void nicsim_debugfs_add(struct nicsim *ns);
+void nicsim_debugfs_exit(void);
+
+/* aes.c */
+int nicsim_aes_init(struct nicsim_aes *aes, const u8 *key, unsigned int len);
+void nicsim_aes_exit(struct nicsim_aes *aes);
+int nicsim_aes_ctr(void *aes, const u8 iv[GCM_BLOCK], u8 *buf, size_t len);
+
+#endif
