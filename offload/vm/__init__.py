@@ -1,0 +1,1 @@
+"""The embedded lab: a stock Debian kernel, booted in QEMU, becomes DUT, wire and peer."""

@@ -1,0 +1,52 @@
+"""Kernel headers that were unpacked, not installed: made to build modules from where they lie."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from offload.cmd import run
+from offload.vm.packages import Package
+
+# what kbuild's own programs are linked with, for a host whose C library is older than theirs
+LIBRARIES = ("libc6", "libelf1t64", "libssl3t64", "zlib1g")
+LOADER = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
+
+
+def relocate(root: Path, final: Path) -> None:
+    """Let the headers' Makefiles below `root` find each other at `final`, where `root` is about to move."""
+    for makefile in root.glob("usr/src/linux-headers-*/Makefile"):
+        text = makefile.read_text()
+        makefile.write_text(re.sub(r"(?<![\w/.])/usr/src/", f"{final}/usr/src/", text))
+
+
+def programs(root: Path) -> list[Path]:
+    """The compiled programs of kbuild."""
+    files = (p for p in root.glob("usr/lib/linux-kbuild-*/**/*") if p.is_file() and not p.is_symlink())
+    return [p for p in files if p.stat().st_mode & 0o111 and p.open("rb").read(4) == b"\x7fELF"]
+
+
+def too_new(root: Path) -> bool:
+    """Say whether kbuild's programs want a newer C library than this machine has."""
+    return any(b"GLIBC_" in run(["ldd", str(p)])[2] for p in programs(root) if p.name == "fixdep")
+
+
+def runtime(index: tuple[Package, ...], suite: str) -> list[Package]:
+    """The libraries to run kbuild with, from the release that it was built for."""
+    release = suite.split("-")[0]
+    return [p for p in index if p.suite == release and p.name in LIBRARIES]
+
+
+def wrap(root: Path, final: Path, library: Path) -> None:
+    """Start every kbuild program through the newer dynamic loader below `library` (a final path).
+
+    --argv0: Debian's objtool and modpost are starters that execute "<own name>.real-x86".
+    """
+    for program in programs(root):
+        real = program.with_name(f".{program.name}.elf")
+        program.rename(real)
+        program.write_text(
+            f'#!/bin/sh\nexec "{library}/{LOADER}" --argv0 "$0" --library-path '
+            f'"{library}/usr/lib/x86_64-linux-gnu" "{final / real.relative_to(root)}" "$@"\n'
+        )
+        program.chmod(0o755)
