@@ -44,6 +44,8 @@ def _cell(cell: Cell, tests: Sequence[Mapping[str, Any]], facts: Facts) -> CellS
     promised = cell in facts.promised
     deciding = f"payload.{cell[0]}" if promised else "fallback.expected"
     state, reason = _state(tests, deciding, promised)
+    if state == "sw expected":
+        reason = facts.reasons.get(cell, "") or "the profile does not promise it"
     return CellState(*cell, promised, state, reason, tuple(str(test["id"]) for test in tests))
 
 

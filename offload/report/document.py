@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from offload import __version__
+from offload.report.cells import CellState
 from offload.report.criteria import Criteria
 from offload.report.events import OUTCOMES, SCHEMA, Log
 from offload.report.facts import Facts
-from offload.report.verdict import Verdict, judge, limitation
+from offload.report.verdict import PromiseState, Verdict, judge, limitation
+
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\Z")
 
 
 def build(log: Log, criteria: Criteria, facts: Facts) -> dict[str, Any]:
     """Return the report on a run; see schema/report-1.schema.json. A pure function."""
     verdict = judge(log, criteria, facts)
-    times = [str(event.get("time", "")) for event in log.events] or [""]
+    tests = {event["id"]: event for event in log.events if event["event"] == "test"}
+    times = [str(event.get("time")) for event in log.events if TIME.match(str(event.get("time")))] or [""]
     return {
         "schema": SCHEMA,
         "tool": {"name": "ktls-offload", "version": __version__},
@@ -27,7 +32,7 @@ def build(log: Log, criteria: Criteria, facts: Facts) -> dict[str, Any]:
         **_rig(log),
         "profile": facts.id,
         "card": {"name": facts.name, "vendor": facts.vendor, "driver": facts.driver},
-        "promises": [_promise(state) for state in verdict.promises],
+        "promises": [_promise(state, tests) for state in verdict.promises],
         "cells": [_cell(cell) for cell in verdict.cells],
         "limitations": _limitations(verdict, facts),
         "counts": _counts(log),
@@ -54,12 +59,26 @@ def _rig(log: Log) -> dict[str, Any]:
     return found
 
 
-def _promise(state: Any) -> dict[str, Any]:
-    found = {key: getattr(state.criterion, key) for key in ("id", "title", "blocker")}
-    return found | {"state": state.state, "reason": state.reason, "tests": list(state.tests)}
+def _promise(state: PromiseState, tests: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return one promise; `measured` is the worst value of each number that has a bar."""
+    found: dict[str, Any] = {key: getattr(state.criterion, key) for key in ("id", "title", "blocker")}
+    mine = [tests[name] for name in state.tests]
+    measured: dict[str, Any] = {}
+    for name, level in state.criterion.levels.items():
+        values = [v for v in (test["evidence"].get(name) for test in mine) if type(v) in (int, float)]
+        worst = min if level.min is not None else max
+        if values:
+            measured[name] = {"value": round(float(worst(values)), 3), "wanted": str(level)}
+    found["passed"] = sum(test["outcome"] == "pass" for test in mine)
+    return found | {
+        "state": state.state,
+        "reason": state.reason,
+        "measured": measured,
+        "tests": list(state.tests),
+    }
 
 
-def _cell(cell: Any) -> dict[str, Any]:
+def _cell(cell: CellState) -> dict[str, Any]:
     return dataclasses.asdict(cell) | {"tests": list(cell.tests)}
 
 

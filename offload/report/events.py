@@ -129,7 +129,7 @@ def parse(line: bytes) -> dict[str, Any] | str:
     if len(line) > MAX_LINE:
         return f"longer than {MAX_LINE} bytes"
     try:
-        event = json.loads(line.decode("utf-8"))
+        event = json.loads(line.decode("utf-8"), parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError) as exc:
         return f"not JSON ({type(exc).__name__})"
     if not isinstance(event, dict) or not isinstance(event.get("event"), str):
@@ -137,6 +137,16 @@ def parse(line: bytes) -> dict[str, Any] | str:
     if event.get("schema") != SCHEMA:
         return f"schema {event.get('schema')!r}, this program reads {SCHEMA}"
     return _checked(event)
+
+
+def _refuse(word: str) -> float:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def _finite(digits: str) -> float:
+    """Return a number; one beyond a double (1e999) would come back as a constant that JSON cannot hold."""
+    value = float(digits)
+    return value if abs(value) != float("inf") else _refuse(digits[:40])
 
 
 # Kind of event -> the fields that the verdict relies on, with their types.
@@ -155,9 +165,9 @@ def _checked(event: dict[str, Any]) -> dict[str, Any] | str:
         value = event.get(name)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             return f"{event['event']}: {name} is {value!r:.60}"
-    if event["event"] == "test":
-        return _checked_test(event)
-    return event
+        if name == "seconds" and not 0 <= event[name] < 1e9:
+            return f"{event['event']}: seconds is {event[name]!r:.60}"
+    return _checked_test(event) if event["event"] == "test" else event
 
 
 def _checked_test(event: dict[str, Any]) -> dict[str, Any] | str:

@@ -23,6 +23,7 @@ class Facts:
     cells: tuple[Cell, ...]
     promised: frozenset[Cell]
     limitations: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[Cell, str] = field(default_factory=dict)  # why a cell is not promised
 
     def applies(self, where: str) -> bool:
         """Say whether a criterion with this `applies` is asked of this card."""
@@ -37,8 +38,10 @@ def of(profile: Profile) -> Facts:
     """Return the facts of a profile."""
     cells = tuple((str(d), str(v), str(c)) for d, v, c in profile.cells())
     promised = frozenset(cell for cell in cells if profile.promised(*cell))
-    limitations = {limitation.id: limitation.message for limitation in profile.limitations}
-    return Facts(profile.id, profile.name, profile.vendor, profile.driver, cells, promised, limitations)
+    limitations = {limitation.id: limitation.what for limitation in profile.limitations}
+    reasons = {cell: profile.reason(*cell) for cell in cells if cell not in promised}
+    name = profile.title()
+    return Facts(profile.id, name, profile.vendor, profile.driver, cells, promised, limitations, reasons)
 
 
 def to_event(facts: Facts) -> dict[str, Any]:
@@ -48,7 +51,7 @@ def to_event(facts: Facts) -> dict[str, Any]:
         "name": facts.name,
         "vendor": facts.vendor,
         "driver": facts.driver,
-        "cells": [[*cell, cell in facts.promised] for cell in facts.cells],
+        "cells": [[*cell, cell in facts.promised, facts.reasons.get(cell, "")] for cell in facts.cells],
         "limitations": dict(facts.limitations),
     }
 
@@ -63,13 +66,14 @@ def from_event(event: Mapping[str, Any]) -> Facts | str:
     cells = tuple((row[0], row[1], row[2]) for row in rows)
     promised = frozenset(cell for cell, row in zip(cells, rows, strict=True) if row[3])
     named = {str(limit): str(message) for limit, message in limits.items()}
-    return Facts(str(key), str(name), str(vendor), str(driver), cells, promised, named)
+    reasons = {cell: row[4] for cell, row in zip(cells, rows, strict=True) if row[4]}
+    return Facts(str(key), str(name), str(vendor), str(driver), cells, promised, named, reasons)
 
 
 def _is_row(row: Any) -> bool:
     return (
         isinstance(row, list)
-        and len(row) == 4
-        and all(isinstance(text, str) for text in row[:3])
+        and len(row) == 5
+        and all(isinstance(text, str) for text in (*row[:3], row[4]))
         and isinstance(row[3], bool)
     )

@@ -125,6 +125,10 @@ class Recorder:
         self._began, self._started = time.monotonic(), False
         self._planned = self._done = self._passed = 0
 
+    def pytest_unconfigure(self) -> None:
+        """Close the file."""
+        self._writer.close()
+
     def _write(self, event: str, **fields: Any) -> None:
         self._writer.write(event, **fields)
 
@@ -294,8 +298,9 @@ def _settle(case: Case, report: pytest.TestReport, line: str, rig: bool) -> None
     word = _word(report, rig)
     rank = {"": 0, "pass": 1, "xfail": 2, "skip": 3, "fail": 4, "error": 5}
     if rank[word] > rank[case.outcome]:
+        before = f"; before that: {case.reason}" if case.outcome == "fail" else ""
         case.outcome = word
-        case.reason = "" if word == "pass" else _reason(report, line)
+        case.reason = "" if word == "pass" else _reason(report, line) + before
         case.details = _details(report)
 
 

@@ -13,7 +13,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 
 
 def canonical(document: Mapping[str, Any]) -> bytes:
-    """Return the document as JSON, the same bytes for the same content: sorted keys, UTF-8, a last newline."""
+    """Return the document as JSON, the same bytes for the same content: sorted keys, UTF-8."""
     text = json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=1)
     return text.encode("utf-8", "backslashreplace") + b"\n"
 

@@ -66,11 +66,12 @@ def _word(
     failed = [_line(promise) for promise in blockers if promise.state == "broken"] + stray
     missing = [_line(promise) for promise in blockers if promise.state == "not proved"]
     others = [p for p in promises if not p.criterion.blocker and p.state in ("broken", "not proved")]
-    limited = [_line(p) for p in [*promises] if p.state == "limited"] + [_line(p) for p in others]
+    limited = [_line(p) for p in promises if p.state == "limited"] + [_line(p) for p in others]
     for word, reasons in ((VOID, void), (FAILED, failed), (INCOMPLETE, missing)):
         if reasons:
             return word, reasons
-    return (LIMITED, limited) if limited or limits else (CERTIFIED, [])
+    limited = limited or [f"known limitation {name}" for name in limits]
+    return (LIMITED, limited) if limited else (CERTIFIED, [])
 
 
 def _line(promise: PromiseState) -> str:
@@ -214,6 +215,8 @@ def _unfinished(log: Log) -> list[str]:
         found.append("the tests did not start")
     elif kinds["run-end"] == 0:
         found.append("the run did not finish" + _running(log))
+    elif kinds["plan"] == 0:
+        found.append("there is no plan of the tests to run")
     if kinds["run-start"] > 1 or kinds["run-end"] > 1 or kinds["plan"] > 1:
         found.append("the events are of more than one run")
     return found

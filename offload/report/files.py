@@ -1,0 +1,84 @@
+"""The folder of one run: events.jsonl goes in, report.json, report.html and summary.txt come out."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from offload.errors import ConfigError, RigError
+from offload.profile import find
+from offload.report import facts as profile_facts
+from offload.report.criteria import load
+from offload.report.document import build
+from offload.report.events import MAX_FILE, Log, read
+from offload.report.facts import Facts
+from offload.report.summary import text
+
+EVENTS = "events.jsonl"
+
+
+def compute(folder: Path) -> dict[str, Any]:
+    """Return the report document of a run's folder. ConfigError if there are no events or no profile."""
+    try:
+        log = read(folder / EVENTS)
+    except OSError as exc:
+        raise ConfigError(
+            f"{folder / EVENTS}: {exc.strerror}", "name the folder that certify printed, results/<time>"
+        ) from None
+    facts = facts_of(log)
+    if isinstance(facts, str):
+        raise ConfigError(f"{folder / EVENTS}: {facts}")
+    return build(log, load(), facts)
+
+
+def facts_of(log: Log) -> Facts | str:
+    """Return what the run knew of the card: its own profile event, else today's profile of that id."""
+    for event in log.events:
+        if event["event"] == "profile":
+            return profile_facts.from_event(event)
+    names = [event["profile"] for event in log.events if event["event"] in ("run-start", "rig")]
+    known = [name for name in names if name]
+    return profile_facts.of(find(known[-1])) if known else "no event says which profile was tested"
+
+
+def write(folder: Path) -> dict[str, Any]:
+    """Write report.json, report.html and summary.txt beside the events; return the document."""
+    from offload.report.render import canonical, html  # Jinja2 only when a page is wanted
+
+    document = compute(folder)
+    put(folder / "report.json", canonical(document))
+    put(folder / "summary.txt", text(document).encode())
+    put(folder / "report.html", html(document).encode("utf-8", "backslashreplace"))
+    return document
+
+
+def put(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all. RigError if the disk refuses."""
+    half = path.with_name(f".{path.name}.new")
+    try:
+        with half.open("wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        half.replace(path)
+    except OSError as exc:
+        half.unlink(missing_ok=True)
+        raise RigError(f"cannot write {path}: {exc.strerror}") from None
+
+
+def saved(folder: Path) -> dict[str, Any]:
+    """Return the document in report.json. ConfigError if there is none, or it is not one of ours."""
+    path = folder / "report.json"
+    try:
+        if path.stat().st_size > MAX_FILE:
+            raise ConfigError(f"{path}: larger than {MAX_FILE >> 20} MiB")
+        document = json.loads(path.read_bytes())
+    except OSError as exc:
+        raise ConfigError(f"{path}: {exc.strerror}") from None
+    except (ValueError, RecursionError) as exc:
+        raise ConfigError(f"{path}: not JSON ({exc})") from None
+    if not isinstance(document, dict) or document.get("schema") != 1:
+        raise ConfigError(f"{path}: not a report of schema 1")
+    return document

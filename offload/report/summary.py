@@ -1,0 +1,97 @@
+"""The report in a terminal: verdict, failures first, promises, cells, limitations, time and files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+MARKS = {"kept": "+", "limited": "~", "broken": "X", "not proved": "?", "not promised": "-"}
+COLOURS = {
+    "certified": "32",
+    "certified with limitations": "33",
+    "failed": "31",
+    "incomplete": "36",
+    "void": "35",
+}
+
+
+def text(document: Mapping[str, Any], *, width: int = 100, colour: bool = False) -> str:
+    """Return the summary of a report document, as lines of at most `width` columns where words allow it."""
+    word = document["verdict"].upper()
+    shown = f"\x1b[1;{COLOURS.get(document['verdict'], '0')}m{word}\x1b[0m" if colour else word
+    blocks = [
+        _simulated(document),
+        [f"verdict: {shown}", f"  {clean(document['headline'])}"],
+        _reasons(document, width),
+        _failures(document, width),
+        _promises(document, width),
+        _limitations(document, width),
+        _times(document),
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def clean(value: object) -> str:
+    """Return text without control characters: what a test or a card said must not steer the terminal."""
+    return "".join(char if char.isprintable() else " " for char in str(value))
+
+
+def files(folder: Path, names: list[str]) -> str:
+    """Return the paths of the report's files, one per line."""
+    return "".join(f"  {folder / name}\n" for name in names if (folder / name).exists())
+
+
+def _cut(line: str, width: int) -> str:
+    line = clean(line)
+    return line if len(line) <= width else line[: width - 3] + "..."
+
+
+def _simulated(document: Mapping[str, Any]) -> list[str]:
+    name = clean(document["card"]["name"])
+    if document["simulated"]:
+        return [
+            f"SIMULATED {name}, kernel {clean(document['kernel']) or 'not known'}:"
+            " this run says nothing about a physical card"
+        ]
+    return [f"{name}, kernel {clean(document['kernel'])}"]
+
+
+def _reasons(document: Mapping[str, Any], width: int) -> list[str]:
+    """Return the further reasons; the first is in the headline."""
+    return [_cut(f"  also: {reason}", width) for reason in document["reasons"][1:11]]
+
+
+def _failures(document: Mapping[str, Any], width: int) -> list[str]:
+    """Return the failed tests and the broken rig, each with its reason and numbers."""
+    bad = [test for test in document["tests"] if test["outcome"] in ("fail", "error")]
+    lines = ["failures:"] if bad else []
+    for test in bad[:20]:
+        lines += [
+            _cut(f"  {test['outcome']:<5} {test['id']}", width),
+            _cut(f"        {test['reason']}", width),
+        ]
+        numbers = [f"{key}={value}" for key, value in test["evidence"].items() if not isinstance(value, dict)]
+        lines += [_cut(f"        {', '.join(numbers)}", width)] if numbers else []
+    return lines + ([f"  and {len(bad) - 20} more"] if len(bad) > 20 else [])
+
+
+def _promises(document: Mapping[str, Any], width: int) -> list[str]:
+    lines = ["promises: this NIC ..."]
+    for promise in document["promises"]:
+        state, count = promise["state"], f"{promise['passed']}/{len(promise['tests'])}"
+        lines.append(_cut(f"  {MARKS[state]} {state:<12} {count:>7}  {promise['title']}", width))
+        if promise["reason"] and state not in ("kept", "not promised"):
+            lines.append(_cut(f"      {promise['id']}: {promise['reason']}", width))
+    return lines
+
+
+def _limitations(document: Mapping[str, Any], width: int) -> list[str]:
+    lines = [_cut(f"  {limit['id']}: {limit['message']}", width) for limit in document["limitations"]]
+    return ["known limitations met:", *lines] if lines else []
+
+
+def _times(document: Mapping[str, Any]) -> list[str]:
+    total = sum(phase["seconds"] for phase in document["phases"])
+    lines = [f"  {clean(phase['name']):<24} {phase['seconds']:8.1f} s" for phase in document["phases"]]
+    return ["time:", *lines, f"  {'in all':<24} {total:8.1f} s"] if lines else []

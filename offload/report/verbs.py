@@ -1,0 +1,88 @@
+"""`ktls-offload report recompute | show`: see a report again, check that it follows from its events."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+DIFFERENT = 1
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `report` with its two verbs."""
+    parser = verbs.add_parser("report", help="show a certification report again, or check it")
+    inner = parser.add_subparsers(dest="report_verb", metavar="VERB", required=True)
+    for name, words in (
+        (
+            "recompute",
+            "compute report.json again from events.jsonl and compare (exit 0: identical, 1: different)",
+        ),
+        ("show", "print the summary of a report"),
+    ):
+        verb = inner.add_parser(name, help=words, description=words)
+        verb.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run, results/<time>")
+    parser.set_defaults(func=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run one of the verbs; ConfigError for a folder without a run."""
+    return recompute(args.folder) if args.report_verb == "recompute" else show(args.folder)
+
+
+def show(folder: Path) -> int:
+    """Print the summary of report.json."""
+    from offload.report.files import saved
+    from offload.report.summary import text
+
+    say(show_text(saved(folder), text))
+    return 0
+
+
+def show_text(document: dict[str, Any], text: Any) -> str:
+    """Return the summary, or say which part of the document is missing."""
+    from offload.errors import ConfigError
+
+    try:
+        width = shutil.get_terminal_size((100, 24)).columns
+        return str(text(document, width=max(width, 60), colour=sys.stdout.isatty()))
+    except (KeyError, TypeError, AttributeError) as exc:
+        raise ConfigError(f"report.json is damaged: {type(exc).__name__} at {exc}") from None
+
+
+def recompute(folder: Path) -> int:
+    """Compute the document again and compare it with report.json, value by value."""
+    from offload.report.files import compute, saved
+    from offload.report.render import canonical
+
+    old, new = saved(folder), compute(folder)
+    if (folder / "report.json").read_bytes() == canonical(new):
+        say(f"identical: {folder / 'report.json'} follows from its events; verdict: {new['verdict']}\n")
+        return 0
+    found = list(differences(old, new))
+    say(f"DIFFERENT: {folder / 'report.json'} does not follow from its events and today's criteria\n")
+    for line in found[:20] or ["the values are the same, but the file is not in canonical form"]:
+        say(f"  {line}\n")
+    if len(found) > 20:
+        say(f"  and {len(found) - 20} more\n")
+    return DIFFERENT
+
+
+def differences(old: Any, new: Any, where: str = "") -> Iterator[str]:
+    """Yield each place where two trees differ, with what is written and what follows."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() | new.keys()):
+            yield from differences(old.get(key), new.get(key), f"{where}.{key}" if where else key)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for number, pair in enumerate(zip(old, new, strict=True)):
+            yield from differences(*pair, f"{where}[{number}]")
+    elif old != new or type(old) is not type(new):
+        yield f"{where}: written {old!r:.80}, recomputed {new!r:.80}"
+
+
+def say(line: str) -> None:
+    """Write to standard output."""
+    sys.stdout.write(line)

@@ -1,0 +1,55 @@
+"""The criteria: the shipped file is sound, and a wrong one is answered with the place and the key."""
+
+from pathlib import Path
+
+import pytest
+
+from offload.errors import ConfigError
+from offload.report.criteria import load
+
+IDS = [
+    "enable.switch", "enable.four-corners", "enable.restore", "enable.refuse",
+    "counters.zero-when-off", "counters.move-when-on", "contexts.balance",
+    "payload.tx", "payload.rx", "fallback.expected", "interop.tx", "interop.rx", "sizes.tx", "sizes.rx",
+    "lifecycle.link-down", "rig.clean-log",
+]  # fmt: skip
+
+
+def test_shipped_criteria() -> None:
+    """Without a NIC, every promise is there, in order, as the end of a sentence."""
+    promises = load().promises
+    assert list(promises) == IDS
+    assert all(p.title[0].islower() and not p.title.endswith(".") for p in promises.values())
+
+
+def test_unknown_promise_names_the_nearest() -> None:
+    """Without a NIC, a mistyped promise id is answered with the right one."""
+    with pytest.raises(ConfigError, match=r"'payload\.xt' \(did you mean payload\.tx\?\)"):
+        load().check("payload.xt")
+    assert load().level("counters.move-when-on", "offloaded_bytes_percent").min == 90
+    with pytest.raises(ConfigError, match="no level 'x'"):
+        load().level("payload.tx", "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{", "wrong.yaml"), ("[]", "schema: 1"), ("schema: 2\npromises: {}", "schema: 1"),
+        ("schema: 1\npromises: {a: 3}", "a: wanted a mapping"),
+        ("schema: 1\npromises: {a: {titel: x}}", "did you mean title"),
+        ("schema: 1\npromises: {a: {}}", "title"),
+        ("schema: 1\npromises: {a: {title: t, blocker: 1}}", "true or false"),
+        ("schema: 1\npromises: {a: {title: t, applies: tz}}", "always"),
+        ("schema: 1\npromises: {a: {title: t, applies: [tx]}}", "always"),
+        ("schema: 1\npromises: {a: {title: t, tests: 0}}", "from 1"),
+        ("schema: 1\npromises: {a: {title: t, cells: all}}", "unpromised"),
+        ("schema: 1\npromises: {a: {title: t, levels: {x: 3}}}", r"levels\.x"),
+        ("schema: 1\npromises: {a: {title: t, levels: {x: {min: b}}}}", r"levels\.x"),
+    ],
+)  # fmt: skip
+def test_wrong_criteria(tmp_path: Path, text: str, why: str) -> None:
+    """Without a NIC, a wrong criteria file is refused with the key that is wrong."""
+    path = tmp_path / "wrong.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=why):
+        load(path)

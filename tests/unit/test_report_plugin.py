@@ -1,0 +1,150 @@
+"""The pytest plug-in, by running pytest inside pytest: each outcome gets its own word."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest_plugins = "pytester"
+
+HEAD = """
+import os, pytest
+from offload.errors import RigError, CommandFailed
+from offload.report.plugin import set_rig
+
+@pytest.fixture(autouse=True, scope="session")
+def bench(pytestconfig):
+    set_rig(pytestconfig, {"qemu": "7.2"}, profile="nicsim", kernel="6.1.0", simulated=True)
+
+@pytest.fixture
+def bad_undo():
+    yield
+    raise AssertionError("undone")
+
+@pytest.fixture
+def bad_setup():
+    raise ValueError("no bench")
+"""
+
+
+def play(pytester: pytest.Pytester, body: str, *options: str) -> tuple[int, list[dict[str, Any]]]:
+    """Run a test file with the plug-in: (exit code, its events)."""
+    pytester.makepyfile(HEAD + body)
+    pytester.makeini("[pytest]\nxfail_strict = true")
+    done = pytester.runpytest_inprocess("-p", "offload.report.plugin", "--events", "e.jsonl", "-q", *options)
+    path = pytester.path / "e.jsonl"
+    return done.ret, [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def results(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """(outcome, reason) of each test."""
+    return [(event["outcome"], event["reason"]) for event in events if event["event"] == "test"]
+
+
+XFAIL = "@pytest.mark.xfail(reason='L1: known')\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "exit", "outcome", "reason"),
+    [
+        ("def test(): pass", 0, "pass", ""),
+        ("def test(): assert 1 == 2, 'one\\nor two'", 1, "fail", "one"),
+        ("def test(): raise KeyError('x')", 1, "fail", "KeyError: 'x'"),
+        ("def test(): raise RigError('VM down')", 1, "error", "VM down"),
+        ("def test(): raise CommandFailed(['ls'], 1, b'', b'')", 1, "error", "command failed (here)"),
+        ("def test():\n    raise ExceptionGroup('g', [RigError('x')])", 1, "error", "ExceptionGroup: g"),
+        ("def test(bad_undo): pass", 1, "error", "in teardown: undone"),
+        ("def test(bad_undo): raise OSError(1)", 1, "error", "in teardown: undone; before that: OSError: 1"),
+        ("def test(bad_setup): pass", 1, "error", "in setup: ValueError: no bench"),
+        (XFAIL + "def test(): assert 0", 1, "xfail", "L1: known"),
+        ("def test(): pytest.xfail('L1: known')", 1, "xfail", "L1: known"),
+        (XFAIL + "def test(): pass", 1, "fail", "[XPASS(strict)] L1: known"),
+        (XFAIL + "def test(): raise RigError('VM down')", 1, "error", "VM down"),
+        (XFAIL + "def test(bad_setup): pass", 1, "error", "in setup: ValueError: no bench"),
+        (XFAIL.replace(")", ", strict=False)") + "def test(): pass", 1, "fail", "passed, though"),
+        ("def test(): pytest.skip('no second host')", 1, "skip", "no second host"),
+        ("@pytest.mark.skip(reason='no tool')\ndef test(): pass", 1, "skip", "no tool"),
+    ],
+)  # fmt: skip
+def test_outcome_words(pytester: pytest.Pytester, body: str, exit: int, outcome: str, reason: str) -> None:
+    """Without a NIC, every way in which a test can end has one word, and "nothing passed" is no success."""
+    code, events = play(pytester, body)
+    (found,) = results(events)
+    assert found[0] == outcome and found[1].startswith(reason), found
+    assert (code, events[-1]["event"], events[-1]["exit"]) == (exit, "run-end", exit)
+
+
+def test_what_an_event_carries(pytester: pytest.Pytester) -> None:
+    """Without a NIC, promise, cell, evidence and rig reach the file, in the order of the run."""
+    body = """
+@pytest.mark.promise("payload.tx")
+@pytest.mark.parametrize("cell", [("tx", "1.2", "aes-gcm-128")])
+def test_a(cell, evidence, record_property):
+    evidence["bytes"] = 7
+    evidence["odd"] = object
+    record_property("extra", 1)
+"""
+    code, events = play(pytester, body)
+    assert code == 0 and [event["seq"] for event in events] == list(range(len(events)))
+    assert [event["event"] for event in events] == ["plan", "progress", "run-start", "test", "run-end"]
+    start, test = events[2], events[3]
+    assert (start["rig"], start["profile"], start["simulated"]) == ({"qemu": "7.2"}, "nicsim", True)
+    assert test["cell"] == {"direction": "tx", "version": "1.2", "cipher": "aes-gcm-128"}
+    assert test["evidence"] == {"bytes": 7, "odd": "<class 'object'>", "extra": 1}
+    assert events[0]["tests"] == [{"id": test["id"], "promise": "payload.tx"}]
+
+
+def test_unknown_promise_is_a_usage_error(pytester: pytest.Pytester) -> None:
+    """Without a NIC, a mistyped promise stops the run before the first test, naming the nearest."""
+    pytester.makepyfile("import pytest\n@pytest.mark.promise('payload.xt')\ndef test(): pass")
+    done = pytester.runpytest_inprocess("-p", "offload.report.plugin")
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines(["*unknown promise 'payload.xt' (did you mean payload.tx?)*"])
+
+
+def test_left_out_and_uncollectable_are_noted(pytester: pytest.Pytester) -> None:
+    """Without a NIC, a deselected test is in the plan, and a file that cannot be read is an error."""
+    body = "def test_a(): pass\n@pytest.mark.promise('payload.rx')\ndef test_b(): pass"
+    _, events = play(pytester, body, "-k", "test_a")
+    (plan,) = [event for event in events if event["event"] == "plan"]
+    assert [test["promise"] for test in plan["deselected"]] == ["payload.rx"]
+    code, events = play(pytester, "import nowhere")
+    assert code != 0 and results(events)[0][0] == "error" and "nowhere" in results(events)[0][1]
+
+
+def test_progress_is_one_plain_line_per_test(pytester: pytest.Pytester) -> None:
+    """Without a NIC, the screen says which, how many of how many, how long, and no control characters."""
+    pytester.makepyfile("def test_a(): pass\ndef test_b(): assert 0, 'why'")
+    done = pytester.runpytest_inprocess("-p", "offload.report.plugin", "--events", "e", "-q")
+    done.stdout.re_match_lines(
+        [r"\[  1/2\] 0:\d\d, ~0:00 left pass .*test_a$", r"\[  2/2\].* fail .*test_b: why$"]
+    )
+    assert "\x1b" not in done.stdout.str() and "\r" not in done.stdout.str()
+
+
+def test_a_killed_run_keeps_its_events(pytester: pytest.Pytester) -> None:
+    """Without a NIC, kill -9 in the middle of a test loses nothing that was found before."""
+    file = pytester.makepyfile("import time\ndef test_a(): pass\ndef test_b(): time.sleep(60)")
+    argv = [sys.executable, "-m", "pytest", "-p", "offload.report.plugin", "--events", "e", "-q", str(file)]
+    child = subprocess.Popen(argv, cwd=pytester.path, stdout=subprocess.DEVNULL)
+    deadline, path = time.monotonic() + 30, Path(pytester.path) / "e"
+    while time.monotonic() < deadline and (
+        not path.exists() or b"test_b" not in path.read_bytes().split(b"\n")[-2]
+    ):
+        time.sleep(0.02)
+    child.send_signal(signal.SIGKILL)
+    child.wait(10)
+    events = [json.loads(line) for line in path.read_text().splitlines()]
+    assert results(events) == [("pass", "")] and events[-1]["event"] == "progress"
+
+
+def test_without_a_file_nothing_is_written(pytester: pytest.Pytester) -> None:
+    """Without a NIC, the plug-in alone changes neither the exit code nor the folder."""
+    pytester.makepyfile("import pytest\ndef test(evidence): evidence['x'] = 1; pytest.skip('x')")
+    done = pytester.runpytest_inprocess("-p", "offload.report.plugin", "-p", "no:cacheprovider")
+    assert done.ret == 0 and not list(pytester.path.glob("*.jsonl"))

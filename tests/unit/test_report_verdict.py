@@ -1,0 +1,216 @@
+"""The verdict: every outcome word, alone and beside others, and that nothing can be left out."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from offload.report.criteria import Criteria, Criterion, Level, load
+from offload.report.document import build
+from offload.report.events import Log
+from offload.report.facts import Facts, from_event, of, to_event
+from offload.report.verdict import judge
+
+TX, SW = ("tx", "1.2", "aes-gcm-128"), ("tx", "1.3", "aes-gcm-128")
+FACTS = Facts("card", "A Card", "V", "drv", (TX, SW), frozenset({TX}), {"L1": "known"}, {SW: "kernel"})
+
+
+def promise(name: str, **keys: Any) -> Criterion:
+    """A promise, needed once, unless told otherwise."""
+    base = {"title": name, "blocker": True, "applies": "always", "tests": 1, "cells": None, "levels": {}}
+    return Criterion(name, **(base | keys))
+
+
+BAR = [
+    promise("payload.tx", applies="tx", cells="promised"), promise("payload.rx", applies="rx"),
+    promise("fallback.expected", applies="unpromised", cells="unpromised"),
+    promise("counters", levels={"percent": Level(min=90)}), promise("nice", blocker=False),
+]  # fmt: skip
+CRITERIA = Criteria({criterion.id: criterion for criterion in BAR}, "0" * 64)
+
+
+def case(name: str, about: str | None, outcome: str = "pass", **keys: Any) -> dict[str, Any]:
+    """One test event."""
+    base = {
+        "id": name,
+        "promise": about,
+        "cell": None,
+        "outcome": outcome,
+        "seconds": 1.0,
+        "reason": "",
+        "evidence": {},
+    }
+    return {"event": "test", **base, **keys}
+
+
+def cell(found: tuple[str, str, str]) -> dict[str, str]:
+    """A cell as events hold it."""
+    return dict(zip(("direction", "version", "cipher"), found, strict=True))
+
+
+GOOD = [
+    case("tx", "payload.tx", cell=cell(TX), evidence={"offload": "hw"}),
+    case("sw", "fallback.expected", cell=cell(SW), evidence={"offload": "sw"}),
+    case("counts", "counters", evidence={"percent": 95}), case("nice", "nice"),
+]  # fmt: skip
+
+
+def run(tests: list[dict[str, Any]], /, exit: int | None = None, **plan: Any) -> Log:
+    """A whole run with these tests."""
+    bad = any(test["outcome"] in ("fail", "error") for test in tests)
+    ids = [{"id": test["id"], "promise": test["promise"]} for test in tests]
+    events = [
+        {"event": "run-start", "rig": {"k": "1"}, "profile": "card", "simulated": True, "kernel": "6.1"},
+        {"event": "plan", "tests": ids, "deselected": [], **plan}, *tests,
+        {"event": "run-end", "exit": int(bad) if exit is None else exit, "seconds": 1.0},
+    ]  # fmt: skip
+    return Log([{"seq": seq, "time": "", **event} for seq, event in enumerate(events)])
+
+
+def swap(number: int, **keys: Any) -> list[dict[str, Any]]:
+    """The good tests with one of them changed."""
+    return [test | keys if place == number else test for place, test in enumerate(GOOD)]
+
+
+@pytest.mark.parametrize(
+    ("tests", "word", "reason"),
+    [
+        (GOOD, "certified", ""),
+        (swap(0, outcome="fail", reason="12 bytes missing"), "failed", "payload.tx: 12 bytes missing"),
+        (swap(0, outcome="skip", reason="no peer"), "incomplete", "payload.tx: skipped: no peer"),
+        (swap(0, outcome="error", reason="oops"), "void", "the rig broke in tx: oops"),
+        (swap(0, outcome="xfail", reason="L1: known"), "certified with limitations", "payload.tx: L1: known"),
+        (swap(0, outcome="xfail", reason="L2: own idea"), "failed", "that the profile does not list"),
+        (GOOD[1:], "incomplete", "payload.tx: no test of it ran"),
+        (swap(0, cell=None), "incomplete", "not tested: Tx TLS 1.2 aes-gcm-128"),
+        (swap(1, cell=None), "incomplete", "not tested: Tx TLS 1.3 aes-gcm-128"),
+        (swap(0, evidence={"offload": "sw"}), "failed", "wanted TLS offload 'hw'"),
+        (swap(1, evidence={"offload": "hw"}), "failed", "wanted TLS offload 'sw'"),
+        (swap(2, evidence={"percent": 89.9}), "failed", "percent is 89.9, wanted at least 90"),
+        (swap(2, evidence={}), "incomplete", "no test measured percent"),
+        (swap(2, evidence={"percent": "95"}), "incomplete", "no test measured percent"),
+        (swap(3, outcome="fail", reason="slow"), "certified with limitations", "nice: slow"),
+        (swap(3, outcome="skip", reason="no tool"), "certified with limitations", "nice: skipped: no tool"),
+        ([*GOOD, case("x", None, "fail", reason="odd")], "failed", "x: odd"),
+        ([*GOOD, case("x", None, "error", reason="odd")], "void", "the rig broke in x"),
+        ([*GOOD, case("x", None, "skip", reason="odd")], "certified", ""),
+        ([*GOOD, case("x", "payload.rx", "fail", reason="odd")], "failed", "payload.rx: odd"),
+        ([*GOOD, case("x", "payload.tv")], "void", "unknown promise 'payload.tv'"),
+        ([*GOOD, GOOD[0]], "void", "tx has 2 results"),
+        ([], "incomplete", "payload.tx: no test of it ran"),
+        ([case("x", "nice", "fail"), *swap(0, outcome="skip")], "incomplete", "payload.tx"),
+        ([*swap(0, outcome="skip"), case("x", "counters", "fail", reason="r")], "failed", "counters: r"),
+    ],
+)  # fmt: skip
+def test_word_of_a_run(tests: list[dict[str, Any]], word: str, reason: str) -> None:
+    """Without a NIC, each outcome leads to its word, and the first reason says why."""
+    verdict = judge(run(tests), CRITERIA, FACTS)
+    assert verdict.word == word, verdict
+    assert (reason in verdict.reasons[0]) if reason else not verdict.reasons
+
+
+@pytest.mark.parametrize("gone", range(len(run(GOOD).events)))
+def test_no_single_event_can_be_missing(gone: int) -> None:
+    """Without a NIC, a run that lost any one event is not certified."""
+    log = run(GOOD)
+    assert judge(log, CRITERIA, FACTS).word == "certified"
+    assert judge(Log(log.events[:gone] + log.events[gone + 1 :]), CRITERIA, FACTS).word in (
+        "void",
+        "incomplete",
+    )
+
+
+@pytest.mark.parametrize("outcome", ["fail", "skip", "error", "xfail"])
+@pytest.mark.parametrize("renumber", [False, True])
+@pytest.mark.parametrize("gone", range(len(run([*GOOD, GOOD[0]]).events)))
+def test_losing_an_event_never_certifies(outcome: str, renumber: bool, gone: int) -> None:
+    """Without a NIC, taking one event out of a bad run, numbers mended or not, never certifies it."""
+    extra = case("more", "payload.tx", outcome, reason="bad", cell=cell(TX))
+    log = run([*GOOD, extra])
+    assert judge(log, CRITERIA, FACTS).word != "certified"
+    left = log.events[:gone] + log.events[gone + 1 :]
+    left = [event | {"seq": seq} for seq, event in enumerate(left)] if renumber else left
+    assert not judge(Log(left), CRITERIA, FACTS).word.startswith("certified")
+
+
+@pytest.mark.parametrize(
+    ("log", "reason"),
+    [
+        (Log(run(GOOD).events[:-1]), "did not finish"),
+        (Log([]), "the tests did not start"),
+        (run(GOOD, exit=2), "exit code 2"), (run(GOOD, exit=3), "exit code 3"),
+        (run(GOOD, exit=-9), "exit code -9"),
+        (Log([run(GOOD).events[0], *run(GOOD).events[2:]]), "no plan"),
+        (run(GOOD, exit=1), "no test says why"),
+        (dataclasses.replace(run(GOOD), problems=["line 3: not JSON"]), "line 3"),
+        (Log([*run(GOOD).events, {"seq": 7, "event": "abort", "reason": "Ctrl-C"}]), "stopped: Ctrl-C"),
+        (Log([*run(GOOD).events, *run(GOOD).events]), "number 7 is missing"),
+    ],
+)  # fmt: skip
+def test_void_says_why(log: Log, reason: str) -> None:
+    """Without a NIC, a run that cannot be trusted is void and says what happened."""
+    verdict = judge(log, CRITERIA, FACTS)
+    assert verdict.word == "void" and any(reason in found for found in verdict.reasons), verdict.reasons
+
+
+def test_killed_run_names_the_running_test() -> None:
+    """Without a NIC, a run that was killed names the test it was in."""
+    events = [*run(GOOD).events[:2], {"seq": 2, "event": "progress", "id": "test_x", "n": 1, "of": 4}]
+    assert judge(Log(events), CRITERIA, FACTS).reasons == ("the run did not finish (during test_x)",)
+
+
+def test_tests_left_out_leave_a_gap() -> None:
+    """Without a NIC, a blocker with a deselected or unfinished test is not proved, however many passed."""
+    out = run(GOOD, deselected=[{"id": "gone", "promise": "counters"}])
+    assert judge(out, CRITERIA, FACTS).reasons == ("counters: left out of this run [gone]",)
+    lost = run(GOOD, tests=[{"id": "lost", "promise": "counters"}])
+    assert judge(lost, CRITERIA, FACTS).reasons == ("counters: planned, but has no result [lost]",)
+
+
+def test_wrong_profile_is_void() -> None:
+    """Without a NIC, events of one card say nothing about another."""
+    other = dataclasses.replace(FACTS, id="other")
+    assert "used profile 'card'" in judge(run(GOOD), CRITERIA, other).reasons[0]
+
+
+def test_truth_table_says_who_did_it() -> None:
+    """Without a NIC, each cell shows hardware, expected software with its reason, or what is missing."""
+    found = judge(run(GOOD), CRITERIA, FACTS).cells
+    assert [(c.state, c.reason) for c in found] == [("hw", ""), ("sw expected", "kernel")]
+    found = judge(run(swap(0, outcome="skip", reason="no peer")), CRITERIA, FACTS).cells
+    assert (found[0].state, found[0].reason) == ("not tested", "no peer")
+    found = judge(
+        run([*GOOD, case("s", "sizes", "fail", cell=cell(TX), reason="odd")]), CRITERIA, FACTS
+    ).cells
+    assert (found[0].state, found[0].tests) == ("failed", ("tx", "s"))
+
+
+def test_promise_not_made_is_not_asked() -> None:
+    """Without a NIC, a card without Rx is not judged by it."""
+    states = {state.criterion.id: state.state for state in judge(run(GOOD), CRITERIA, FACTS).promises}
+    assert states["payload.rx"] == "not promised" and states["payload.tx"] == "kept"
+
+
+def test_judging_changes_nothing() -> None:
+    """Without a NIC, the same events give the same document, twice."""
+    log = run(GOOD)
+    before = repr(log)
+    assert build(log, CRITERIA, FACTS) == build(log, CRITERIA, FACTS) and repr(log) == before
+
+
+def test_every_profile_can_be_judged() -> None:
+    """Without a NIC, the facts of each shipped profile survive the trip through an event."""
+    from offload.profile import load_all
+
+    for profile in load_all():
+        facts = of(profile)
+        assert from_event(to_event(facts)) == facts
+        assert judge(Log([]), load(), facts).word == "void"
+
+
+@pytest.mark.parametrize(
+    "change", [{"id": 1}, {"cells": "x"}, {"cells": [[1, 2, 3, True, ""]]}, {"limitations": 3}]
+)
+def test_wrong_facts_are_refused(change: dict[str, Any]) -> None:
+    """Without a NIC, a profile event that says nonsense is refused."""
+    assert isinstance(from_event(to_event(FACTS) | change), str)
