@@ -36,8 +36,11 @@ static const void *attribute(const void *at, size_t len, unsigned short type, si
 	return NULL;
 }
 
-static const char *conf_name(const void *value, size_t size)
+/* The word for one direction (TLS_INFO_TXCONF, TLS_INFO_RXCONF) among the attributes of the tls ULP. */
+static const char *conf_name(const void *at, size_t len, unsigned short type)
 {
+	size_t size = 0;
+	const void *value = attribute(at, len, type, &size);
 	uint16_t conf;
 
 	if (!value || size < sizeof(conf))
@@ -51,7 +54,7 @@ bool diag_parse(const void *answer, size_t len, struct diag *out)
 {
 	const size_t head = NLMSG_HDRLEN + NLMSG_ALIGN(sizeof(struct inet_diag_msg));
 	struct nlmsghdr h;
-	size_t size = 0, inner = 0;
+	size_t size = 0;
 	const void *at;
 
 	*out = (struct diag){ .known = false, .tx = "unknown", .rx = "unknown" };
@@ -64,9 +67,8 @@ bool diag_parse(const void *answer, size_t len, struct diag *out)
 	at = at ? attribute(at, size, INET_ULP_INFO_TLS, &size) : NULL;
 	if (!at)
 		return false;
-	out->tx = conf_name(attribute(at, size, TLS_INFO_TXCONF, &inner), inner);
-	inner = 0;
-	out->rx = conf_name(attribute(at, size, TLS_INFO_RXCONF, &inner), inner);
+	out->tx = conf_name(at, size, TLS_INFO_TXCONF);
+	out->rx = conf_name(at, size, TLS_INFO_RXCONF);
 	out->known = true;
 	return true;
 }

@@ -56,7 +56,7 @@ def check_refusal_reaches_parent(rig: Rig) -> None:
 
 def check_hostile_names(rig: Rig) -> None:
     """Quotes, line breaks, escapes and odd bytes stay inside the JSON string and off the terminal."""
-    for name in ('a"b\\c', "new\nline", "esc\x1b[31m", "caf\udce9", "del\x7f", "b" * 5000):
+    for name in ('a"b\\c', "new\nline", "esc\x1b[31m", "f\udce9", "del\x7f", "b" * 5000):
         got = rig.plain("connect", name, "1", "--no-verify", "--bogus")
         assert got.rc == 1 and got.out.count("\n") == 1
         assert got.out.isascii() and got.out[:-1].isprintable()

@@ -82,7 +82,7 @@ int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 	return real(fd, level, name, value, len);
 }
 
-long BIO_ctrl(BIO *bio, int cmd, long larg, void *parg)
+long BIO_ctrl(BIO *bio, int cmd, long number, void *parg)
 {
 	static long (*real)(BIO *, int, long, void *);
 
@@ -97,7 +97,7 @@ long BIO_ctrl(BIO *bio, int cmd, long larg, void *parg)
 		    !strstr(who.dli_fname, "libcrypto"))
 			return on(cmd == BIO_CTRL_GET_KTLS_SEND ? "FAKE_KTLS_TX" : "FAKE_KTLS_RX");
 	}
-	return real(bio, cmd, larg, parg);
+	return real(bio, cmd, number, parg);
 }
 
 int SSL_has_pending(const SSL *ssl)

@@ -6,7 +6,9 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import check_close
 import check_fallback
@@ -19,26 +21,34 @@ from rig import Rig, make_certificates
 MODULES = (check_options, check_peer, check_steps, check_handover, check_close, check_fallback)
 
 
+def checks(module: ModuleType, rig: Rig, word: str) -> Iterator[bool]:
+    """Run the module's checks whose name holds `word`; yield for each whether it passed."""
+    for name in [n for n in vars(module) if n.startswith("check_") and word in n]:
+        began = time.monotonic()
+        try:
+            getattr(module, name)(rig)
+        except Exception:
+            traceback.print_exc(file=sys.stdout)
+            print(f"FAILED {name}", flush=True)
+            yield False
+        else:
+            print(f"ok {name} ({time.monotonic() - began:.2f} s)", flush=True)
+            yield True
+
+
+def report(passed: Iterable[bool]) -> int:
+    """Print the last line; 1 if a check failed, or none ran."""
+    results = list(passed)
+    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
+    return 0 if results and all(results) else 1
+
+
 def main(program: str, fake: str, word: str = "") -> int:
-    """Run the checks whose name holds `word`; 1 if one failed, or none ran."""
-    passed, failed = 0, 0
+    """Run the checks of every module."""
     with tempfile.TemporaryDirectory() as folder:
         make_certificates(Path(folder))
         rig = Rig(str(Path(program).resolve()), str(Path(fake).resolve()), Path(folder))
-        for module in MODULES:
-            for name in [n for n in vars(module) if n.startswith("check_") and word in n]:
-                began = time.monotonic()
-                try:
-                    getattr(module, name)(rig)
-                except Exception:
-                    traceback.print_exc(file=sys.stdout)
-                    failed += 1
-                    print(f"FAILED {name}")
-                else:
-                    passed += 1
-                    print(f"ok {name} ({time.monotonic() - began:.2f} s)")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+        return report(passed for module in MODULES for passed in checks(module, rig, word))
 
 
 if __name__ == "__main__":
