@@ -11,6 +11,10 @@ from contextlib import suppress
 
 from offload.errors import RigError
 
+# Descriptors that every command run here keeps open: the journal's lock. A child that outlives a killed
+# parent then still holds it, and `restore` waits until that child has ended.
+KEEP_OPEN: set[int] = set()
+
 
 def run(
     argv: Sequence[str],
@@ -35,6 +39,7 @@ def run(
             env={**os.environ, "LC_ALL": "C", **(env or {})},
             cwd=cwd,
             start_new_session=True,
+            pass_fds=tuple(KEEP_OPEN),
         )
     except (FileNotFoundError, PermissionError, NotADirectoryError) as exc:
         return 127, b"", f"{argv[0]}: {exc.strerror}".encode(), 0.0

@@ -56,7 +56,7 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        elif isinstance(node, ast.ImportFrom) and [a.name for a in node.names] != ["__version__"]:
             yield node.lineno, "." * node.level + (node.module or "")
 
 

@@ -1,0 +1,234 @@
+"""`ktls-offload`: a table of verbs; the rooms behind them are opened only when called."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from types import FrameType
+from typing import NoReturn
+
+from offload import __version__
+from offload.errors import ConfigError, OffloadError
+
+EPILOG = """\
+exit codes:
+  0    done (also: there was nothing to do)
+  2    usage, profile or configuration is wrong
+  3    no such interface
+  4    not permitted: needs root
+  5    refused: the card, its profile or the kernel cannot; nothing was changed
+  6    switching failed; what was changed has been put back (if not, it says so)
+  7    the rig broke: a missing program, the lab, a download, the disk
+  130  interrupted; what was changed has been put back
+  141  whoever read the output left
+  20, 21, 22  certify only: failed, incomplete, void
+
+Every change is written to a journal before it is made, so `ktls-offload restore` puts back what
+was there before the first change, even after kill -9. The journal is in $KTLS_OFFLOAD_STATE, or
+in /var/lib/ktls-offload.
+"""
+SWITCH = """\
+Without --tx or --rx: every direction that the card's profile promises (disable: both).
+Each change is journalled with the value found before it is made, and read back after it. On
+failure, Ctrl-C or SIGTERM everything is put back. The value found before the *first* change
+stays in the journal through any number of enable and disable, until `ktls-offload restore` puts
+it back. Modules are unloaded by restore only, and only those that enable loaded.
+Exit codes: ktls-offload --help.
+"""
+RESTORE = """\
+Puts back features and modules as they were before the first enable or disable, newest change
+first, and forgets them. Safe at any time and any number of times. What belongs to an earlier boot
+or to a device that has been replaced is forgotten without being applied; a device that was
+renamed is recognised. Exit codes: ktls-offload --help.
+"""
+STATUS = """\
+Per device and direction: what the kernel shows and, if it is off, why and what to do. Needs no
+root and no profile. Without DEV: every device that has TLS offload or a profile; the others are
+named in one line. --json prints a document with "schema": 1.
+"""
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A verb, the module that does it and the extra that the module needs."""
+
+    name: str
+    module: str
+    help: str
+    extra: str = ""
+
+
+VERBS = (
+    Verb("status", "offload.status", "what the cards can do, what is on, and why not"),
+    Verb("enable", "offload.enable", "switch TLS offload on, by the card's profile"),
+    Verb("disable", "offload.enable", "switch TLS offload off"),
+    Verb("restore", "offload.enable", "put back what was there before the first enable or disable"),
+    Verb("lab", "offload.vm.verbs", "the embedded lab: up, shell, run, down", "test"),
+    Verb("certify", "offload.certify", "the whole run: lab, tests, report", "report,test"),
+    Verb("report", "offload.report.verbs", "look at a report again", "report"),
+)
+OPERATOR = ("status", "enable", "disable", "restore")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb; the exit code. Never a traceback for something that a person can correct."""
+    try:
+        with signals_interrupt():
+            code = _run(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+        return code
+    except OffloadError as exc:
+        print(f"ktls-offload: error: {exc}", file=sys.stderr)
+        return exc.exit_code
+    except KeyboardInterrupt:
+        print("ktls-offload: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # the reader of a pipe left; without this Python complains again at exit. Not 0: nobody saw the result
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+@contextmanager
+def signals_interrupt() -> Iterator[None]:
+    """SIGTERM and SIGHUP end a verb as Ctrl-C does, so that every undo runs."""
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _run(argv: list[str]) -> int:
+    """Parse and call; argparse ends with 2 on bad usage and 0 after --help."""
+    name = next((a for a in argv if not a.startswith("-")), "")
+    verb = next((v for v in VERBS if v.name == name), None)
+    try:
+        if name and verb is None:
+            raise ConfigError(f"no verb {name!r}{_near(name)}", "ktls-offload --help lists them")
+        args = _parser(verb).parse_args(argv)
+        if verb is None:
+            raise ConfigError("which verb?", "ktls-offload --help lists them")
+        return int(args.func(args))
+    except SystemExit as exc:
+        return exc.code if isinstance(exc.code, int) else 2
+    except ModuleNotFoundError as exc:
+        if verb is None or (not verb.extra and not (exc.name or "").startswith("yaml")):
+            raise
+        raise _without(verb, exc.name or "?") from None
+
+
+def _near(name: str) -> str:
+    """The verb that was probably meant."""
+    close = difflib.get_close_matches(name, [v.name for v in VERBS], n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _without(verb: Verb, module: str) -> ConfigError:
+    """What to install for a verb whose module is not there."""
+    if not verb.extra:
+        return ConfigError("PyYAML is not installed", "apt install python3-yaml")
+    message = f"`ktls-offload {verb.name}` needs more than this installation has (no module {module})"
+    return ConfigError(message, f"pip install 'ktls-offload[{verb.extra}]'")
+
+
+def _parser(chosen: Verb | None) -> argparse.ArgumentParser:
+    """The parser; only the chosen verb's module is opened, so the others cost nothing and may be missing."""
+    parser = argparse.ArgumentParser(
+        prog="ktls-offload",
+        description="Use, trust and certify TLS offload in a network card on Linux.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"ktls-offload {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
+    for verb in VERBS:
+        if verb is not chosen:
+            verbs.add_parser(verb.name, help=verb.help)
+        elif verb.name in OPERATOR:
+            _operator(verbs, verb)
+        else:
+            module = importlib.import_module(verb.module)
+            module.add_parser(verbs)
+            verbs.choices[verb.name].set_defaults(func=module.main)
+    return parser
+
+
+def _operator(verbs: argparse._SubParsersAction[argparse.ArgumentParser], verb: Verb) -> None:
+    """The parsers of the operator's verbs."""
+    text = {"status": STATUS, "restore": RESTORE}.get(verb.name, SWITCH)
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = verbs.add_parser(
+        verb.name, help=verb.help, description=f"{verb.help}.\n\n{text}", formatter_class=layout
+    )
+    if verb.name == "status":
+        parser.add_argument("dev", nargs="*", metavar="DEV", help="interface")
+        parser.add_argument("--json", action="store_true", help="for programs")
+        parser.set_defaults(func=_status)
+        return
+    if verb.name == "restore":
+        which = parser.add_mutually_exclusive_group()
+        which.add_argument("dev", nargs="?", metavar="DEV", help="interface (default: as --all)")
+        which.add_argument("--all", action="store_true", help="every device in the journal")
+        parser.set_defaults(func=_restore)
+    else:
+        parser.add_argument("dev", metavar="DEV", help="interface")
+        parser.add_argument("--tx", action="store_true", help="transmit (tls-hw-tx-offload)")
+        parser.add_argument("--rx", action="store_true", help="receive (tls-hw-rx-offload)")
+        parser.set_defaults(func=_switch)
+    if verb.name == "enable":
+        parser.add_argument("--profile", metavar="P", help="a profile's id, or a file ending in .yaml")
+    parser.add_argument("--dry-run", action="store_true", help="list every action as root; do none")
+
+
+def _switch(args: argparse.Namespace) -> int:
+    """Enable or disable."""
+    from offload.enable import Wish, switch
+    from offload.host.local import LocalHost
+    from offload.journal import Journal
+
+    directions = tuple(d for d in ("tx", "rx") if getattr(args, d))
+    wish = Wish(args.dev, args.verb == "enable", directions, getattr(args, "profile", None), args.dry_run)
+    switch(LocalHost(), wish, Journal(), print)
+    return 0
+
+
+def _restore(args: argparse.Namespace) -> int:
+    """Put back."""
+    from offload.enable_restore import restore
+    from offload.host.local import LocalHost
+    from offload.journal import Journal
+
+    restore(LocalHost(), args.dev, Journal(), print, args.dry_run)
+    return 0
+
+
+def _status(args: argparse.Namespace) -> int:
+    """Look."""
+    from offload.host.local import LocalHost
+    from offload.journal import Journal
+    from offload.status import as_json, as_text, gather
+
+    try:
+        changed = [asdict(e) for e in Journal().entries()]
+    except OffloadError:
+        changed = []  # not root, or damaged: restore will say so
+    found = gather(LocalHost(), args.dev, changed)
+    print(as_json(found) if args.json else as_text(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

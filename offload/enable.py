@@ -1,0 +1,198 @@
+"""Switch tls-hw-tx-offload and tls-hw-rx-offload; undo exactly on failure, Ctrl-C, kill -9 and restore."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from offload.enable_plan import Action, describe, directions_on, loaded, plan_off, plan_on, profile_for
+from offload.errors import NoPermission, OffloadError, SwitchFailed
+from offload.host.base import Host
+from offload.host.tools import tool
+from offload.journal import Entry, Journal
+from offload.nic import Match, Nic, features, look
+from offload.profile import DIRECTIONS, WORDS
+
+Say = Callable[[str], None]
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a person asked for: `directions` empty means all that make sense."""
+
+    dev: str
+    on: bool
+    directions: tuple[str, ...] = ()
+    profile: str | None = None
+    dry_run: bool = False
+
+
+def switch(host: Host, wish: Wish, journal: Journal, say: Say) -> list[Action]:
+    """Do what was asked and say what was done; the actions, empty if there was nothing to do.
+
+    NoDevice, Refused, ConfigError and NoPermission: nothing was changed. SwitchFailed: it was put back.
+    """
+    if wish.dry_run:
+        nic, found, actions = _decide(host, wish)
+        _say_plan(nic, found, actions, journal, say)
+        return actions
+    nic, found, actions = _decide(host, wish)  # refuses before the journal's folder is made
+    if actions:
+        with journal.locked():
+            nic, found, actions = _decide(host, wish)  # again: another call may have switched meanwhile
+            _carry_out(host, nic, actions, journal)
+    _say_done(host, nic, found, wish, actions, say)
+    return actions
+
+
+def _decide(host: Host, wish: Wish) -> tuple[Nic, Match, list[Action]]:
+    """Look and plan."""
+    nic = look(host, wish.dev)
+    if not wish.on:
+        return nic, Match(None), plan_off(nic, wish.directions)
+    found = profile_for(nic, wish.profile)
+    return nic, found, plan_on(host, nic, found, directions_on(host, nic, found, wish.directions))
+
+
+def identity(host: Host) -> tuple[str, str]:
+    """Which boot of which namespace this is."""
+    boot = host.read("/proc/sys/kernel/random/boot_id").decode("ascii", "replace").strip()
+    return boot, host.run(["readlink", "/proc/self/ns/net"]).text.strip()
+
+
+def _carry_out(host: Host, nic: Nic, actions: list[Action], journal: Journal) -> None:
+    """Journal, change, verify, one by one; on any trouble put back all of it."""
+    boot, netns = identity(host)
+    undo: list[tuple[Entry, bool]] = []
+    try:
+        for action in actions:
+            found = nic.features.get(action.what)
+            state = (found.active, found.requested) if found else (False, False)
+            entry = Entry(
+                action.kind, action.what, nic.dev, nic.ifindex, nic.bus, nic.driver, netns, boot, *state
+            )
+            undo.append((entry, journal.lacks(entry)))  # before the write: a signal may come in between
+            journal.add(entry)
+            _do(host, nic.dev, action)
+    except BaseException as trouble:
+        with shielded():
+            stuck = _put_back(host, nic.dev, undo, journal)
+        raise _failure(trouble, stuck) from None
+
+
+def _failure(trouble: BaseException, stuck: list[str]) -> BaseException:
+    """What to raise after a roll-back."""
+    if stuck:
+        hint = "`ktls-offload restore` tries again: the values found are in the journal"
+        return SwitchFailed(f"{trouble or 'interrupted'}; and could NOT put back: {'; '.join(stuck)}", hint)
+    if isinstance(trouble, OffloadError) and not isinstance(trouble, NoPermission):
+        return SwitchFailed(f"{trouble}; everything was put back")
+    return trouble
+
+
+def _do(host: Host, dev: str, action: Action) -> None:
+    """One change, read back after: an exit code is not evidence. SwitchFailed if it did not take."""
+    done = tool(host, action.argv, timeout=180)  # mlx5 re-opens all channels, T6 waits for its firmware
+    said = " ".join(done.stderr.decode("utf-8", "replace").split())[:300]
+    because = f" (it said: {said})" if said else ""
+    if action.kind == "module":
+        if done.rc != 0 or not loaded(host, action.what):
+            raise SwitchFailed(f"{' '.join(action.argv)}: exit {done.rc}{because}")
+        return
+    now = features(host, dev).get(action.what)
+    if now is None or now.active != action.on or done.rc != 0:
+        raise SwitchFailed(
+            f"{' '.join(action.argv)}: exit {done.rc}{because}, and it is {now or 'gone'} after that"
+        )
+
+
+def _put_back(host: Host, dev: str, undo: list[tuple[Entry, bool]], journal: Journal) -> list[str]:
+    """Undo in reverse; what could not be undone, in words (its journal entry stays)."""
+    stuck = []
+    for entry, fresh in reversed(undo):
+        try:
+            problem = put_back(host, dev, entry)
+            if not problem and fresh:
+                journal.remove(entry)
+        except OffloadError as exc:
+            problem = str(exc)
+        if problem:
+            stuck.append(problem)
+    return stuck
+
+
+def put_back(host: Host, dev: str, entry: Entry) -> str:
+    """Make one thing what the entry says it was; '' or what is wrong. Harmless if it is so already."""
+    if entry.kind == "module":
+        return _unload(host, entry.what)
+    now = features(host, dev).get(entry.what)
+    if now is None:
+        return f"{dev} has no {entry.what} any more"
+    if (now.active, now.requested) == (entry.active, entry.requested):
+        return ""
+    # what was asked for is what can be set; whether it is active follows from it
+    done = tool(host, ["ethtool", "-K", dev, entry.what, "on" if entry.requested else "off"], timeout=180)
+    now = features(host, dev).get(entry.what)
+    if now is not None and (now.active, now.requested) == (entry.active, entry.requested):
+        return ""
+    said = " ".join(done.stderr.decode("utf-8", "replace").split())[:200]
+    return f"{entry.what} of {dev} was {entry.found()} and is {now} ({said or f'exit {done.rc}'})"
+
+
+def _unload(host: Host, module: str) -> str:
+    """Take a module out that we put in; only this one, whatever it used was noted by itself."""
+    if not loaded(host, module):
+        return ""
+    done = tool(host, ["rmmod", module])
+    if done.rc == 0 or not loaded(host, module):
+        return ""
+    return f"module {module} stays: {' '.join(done.stderr.decode('utf-8', 'replace').split())[:200]}"
+
+
+@contextmanager
+def shielded() -> Iterator[None]:
+    """No signal that a person sends stops an undo half-way; what came meanwhile is dropped."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        while signal.sigtimedwait(SIGNALS, 0):
+            pass
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _say_plan(nic: Nic, found: Match, actions: list[Action], journal: Journal, say: Say) -> None:
+    """Every action as root, in order."""
+    if not actions:
+        say(f"{nic.dev}: nothing to do")
+        return
+    say(f"{nic.dev}: {describe(found.profile, found, nic)}: would do, as root:" if found.profile else
+        f"{nic.dev}: would do, as root:")  # fmt: skip
+    for number, action in enumerate(actions, 1):
+        now = nic.features.get(action.what)
+        state = f"now {now}" if now else "not loaded now"
+        say(f"  {number}. write to {journal.file}: {action.what} was {state.removeprefix('now ')}")
+        say(f"     {' '.join(action.argv)}    # {state}{'; ' + action.why if action.why else ''}")
+    say("nothing was done (--dry-run)")
+
+
+def _say_done(host: Host, nic: Nic, found: Match, wish: Wish, actions: list[Action], say: Say) -> None:
+    """What is now, read again, and how to undo it."""
+    say(f"{nic.dev}: {describe(found.profile, found, nic)}" if found.profile else f"{nic.dev}:")
+    now = look(host, nic.dev)
+    changed = {a.direction for a in actions}
+    promised = found.profile.directions() if found.profile else DIRECTIONS
+    for direction in wish.directions or promised:
+        was = f"was {nic.feature(direction)}" if direction in changed else "was so already"
+        say(f"  {WORDS[direction]:<9} {now.feature(direction)}   ({was})")
+    for action in actions:
+        if action.kind == "module":
+            say(f"  module    {action.what} loaded")
+    if wish.on and not nic.up:
+        say("  the interface is down: the kernel offloads connections only while it is up")
+    if actions:
+        say("  new connections follow this; those that are open stay as they are")
+        say(f"  undo: ktls-offload restore {nic.dev}")
