@@ -1,0 +1,1 @@
+"""Make TLS flow between DUT and peer: certificates, the programs at both ends, and payload."""

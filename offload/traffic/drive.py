@@ -1,0 +1,216 @@
+"""The runner's end of a pump: start it on a host, ask for transfers, wait for what it reports."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from offload.cmd import wait_until
+from offload.errors import RigError
+from offload.host.base import Host
+from offload.traffic.handoff import Line, parse
+
+PROGRAM = Path(__file__).with_name("pump.py")
+PYTHON = ["/usr/bin/python3", "-I", "-S"]  # isolated, no site: a third of the start-up time
+
+
+@dataclass(frozen=True)
+class Sending:
+    """What to send: the size of each write, and how. `gate`: stand before that write until told to go on."""
+
+    seed: str
+    sizes: tuple[int, ...]
+    how: str = "write"
+    gate: int = -1
+
+    @property
+    def total(self) -> int:
+        """Bytes in all."""
+        return sum(self.sizes)
+
+    def sha256(self) -> str:
+        """Return what a sink has to see; computed here, not by the program that sends."""
+        return hashlib.sha256(hashlib.shake_128(self.seed.encode()).digest(self.total)).hexdigest()
+
+
+def sending(seed: str, total: int, write: int = 65536, **more: Any) -> Sending:
+    """Return a plan of `total` bytes in writes of `write` bytes; the last one is what is left."""
+    sizes = [write] * (total // write) + ([total % write] if total % write else [])
+    return Sending(seed, tuple(sizes), **more)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one end saw: bytes and their SHA-256, seconds from open to end, how the peer ended, errors."""
+
+    bytes: int
+    sha256: str
+    seconds: float
+    error: str
+    closed: str
+    handoff: Line | None
+
+
+class Transfer:
+    """A transfer that is under way on a host."""
+
+    def __init__(self, pump: Pump, number: int) -> None:
+        self._pump, self.number = pump, number
+
+    def opened(self, timeout: float = 60) -> Line | None:
+        """Wait until the connection is up: the helper's line if there is one. RigError if it never is."""
+        event = self._pump.event(self.number, ("open", "done"), timeout)
+        if event["event"] == "done":
+            raise RigError(f"no connection on {self._pump.host.name}: {event['error']}")
+        return parse(event["handoff"])
+
+    def listening(self, timeout: float = 60) -> None:
+        """Wait until it waits for somebody to connect."""
+        event = self._pump.event(self.number, ("listening", "done"), timeout)
+        if event["event"] == "done":
+            raise RigError(f"nobody listens on {self._pump.host.name}: {event['error']}")
+
+    def at_gate(self, timeout: float = 60) -> None:
+        """Wait until it stands at its gate."""
+        event = self._pump.event(self.number, ("gate", "done"), timeout)
+        if event["event"] == "done":
+            raise RigError(f"ended before its gate on {self._pump.host.name}: {event['error']}")
+
+    def go(self) -> None:
+        """Open the gate."""
+        self._pump.tell("go", id=self.number)
+
+    def report(self, timeout: float = 60) -> Report:
+        """Wait for the end: what this side saw, errors included."""
+        event = self._pump.event(self.number, ("done",), timeout)
+        names = ("bytes", "sha256", "seconds", "closed")
+        return Report(
+            **{name: event[name] for name in names},
+            error=event["error"] or "",
+            handoff=parse(event["handoff"]),
+        )
+
+    def give_up(self) -> None:
+        """End it, whatever it is doing."""
+        self._pump.tell("close", id=self.number)
+
+
+class Pump:
+    """One pump process on a host; `running()` makes it."""
+
+    def __init__(self, host: Host, path: str) -> None:
+        self.host, self._next, self._seen = host, 0, 0
+        self._events: list[dict[str, Any]] = []
+        self._process = host.start([*PYTHON, path])
+
+    def tell(self, do: str, **fields: Any) -> None:
+        """Send a command."""
+        self._process.stdin(json.dumps({"do": do, **fields}).encode() + b"\n")
+
+    def listen(self, port: int = 0) -> tuple[int, int]:
+        """Open a plain listener on the loopback: its number and port."""
+        number = self._number()
+        self.tell("listen", id=number, port=port)
+        return number, int(self.event(number, ("listening",), 60)["port"])
+
+    def close(self, number: int) -> None:
+        """Close a listener."""
+        self.tell("close", id=number)
+
+    def transfer(
+        self, via: Mapping[str, Any], send: Sending | None = None, *, timeout: float = 60, end: str = "safe"
+    ) -> Transfer:
+        """Begin a transfer; without `send` it receives. `timeout`: seconds that one step may take."""
+        plan = None if send is None else {**vars(send), "sizes": list(send.sizes)}
+        number = self._number()
+        self.tell("transfer", id=number, via=dict(via), send=plan, timeout=timeout, end=end)
+        return Transfer(self, number)
+
+    def accept(self, listener: int, send: Sending | None = None, *, timeout: float = 60) -> Transfer:
+        """Begin a transfer on the next connection to a listener of ours."""
+        return self.transfer({"kind": "accept", "listener": listener}, send, timeout=timeout)
+
+    def connect(self, host: str, port: int, send: Sending | None = None, *, timeout: float = 60) -> Transfer:
+        """Begin a transfer on a plain connection that we make."""
+        return self.transfer({"kind": "connect", "host": host, "port": port}, send, timeout=timeout)
+
+    def handoff(
+        self, argv: Sequence[str], send: Sending | None = None, *, timeout: float = 60, end: str = "safe"
+    ) -> Transfer:
+        """Begin a transfer on the socket that ktls-handoff hands over."""
+        return self.transfer({"kind": "handoff", "argv": list(argv)}, send, timeout=timeout, end=end)
+
+    def spawn(
+        self,
+        argv: Sequence[str],
+        send: Sending | None = None,
+        *,
+        env: Mapping[str, str],
+        port: int = 0,
+        timeout: float = 60,
+    ) -> Transfer:
+        """Begin a transfer through a program's stdin and stdout; wait for its TCP `port` if not 0."""
+        via = {"kind": "spawn", "argv": list(argv), "env": dict(env), "port": port}
+        return self.transfer(via, send, timeout=timeout)
+
+    def event(self, number: int, names: tuple[str, ...], timeout: float) -> dict[str, Any]:
+        """Wait for an event of a transfer. RigError if the pump died, refused a command, or stays silent."""
+        found: list[dict[str, Any]] = []
+
+        def arrived() -> bool:
+            self._read()
+            found[:] = [e for e in self._events if e["id"] == number and e["event"] in names]
+            return bool(found) or self._broken(number)
+
+        wait_until(arrived, timeout, f"{' or '.join(names)} of transfer {number} on {self.host.name}")
+        return found[0]
+
+    def _broken(self, number: int) -> bool:
+        """Raise if nothing more can come; else say that nothing has come yet."""
+        refused = [e for e in self._events if e["event"] == "refused"]
+        if refused:
+            raise RigError(
+                f"the pump on {self.host.name} refused {refused[0]['line']!r}: {refused[0]['error']}"
+            )
+        if not self._process.running():
+            raise RigError(f"the pump on {self.host.name} died (transfer {number}):\n{self.trouble()}")
+        return False
+
+    def trouble(self) -> str:
+        """Return the end of what the pump and its programs wrote to standard error."""
+        return self._process.output()[1].decode("utf-8", "replace")[-2000:]
+
+    def _number(self) -> int:
+        self._next += 1
+        return self._next
+
+    def _read(self) -> None:
+        """Take in the whole lines that came since the last time."""
+        out = self._process.output()[0]
+        end = out.rfind(b"\n") + 1
+        if end > self._seen:
+            self._events += [json.loads(line) for line in out[self._seen : end].splitlines()]
+            self._seen = end
+
+    def stop(self) -> None:
+        """End the process and what it started."""
+        self._process.stdin(b"", eof=True)
+        self._process.kill()
+
+
+@contextmanager
+def running(host: Host, folder: str) -> Iterator[Pump]:
+    """Copy the pump to `folder` of the host, run it until the block ends."""
+    path = f"{folder}/pump.py"
+    host.write(path, PROGRAM.read_bytes(), 0o644)
+    pump = Pump(host, path)
+    try:
+        pump.event(0, ("ready",), 60)
+        yield pump
+    finally:
+        pump.stop()

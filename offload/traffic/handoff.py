@@ -1,0 +1,93 @@
+"""How ktls-handoff is called, and what its one line of JSON says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from offload.traffic.certs import NAME, Placed
+
+PROGRAM = str(Path(__file__).resolve().parents[2] / "build" / "ktls-handoff")
+# (TLS version, kernel's cipher name) -> OpenSSL's name; TLS 1.2 with the RSA certificate of certs.py
+CIPHERS = {
+    ("1.2", "aes-gcm-128"): "ECDHE-RSA-AES128-GCM-SHA256",
+    ("1.2", "aes-gcm-256"): "ECDHE-RSA-AES256-GCM-SHA384",
+    ("1.2", "chacha20-poly1305"): "ECDHE-RSA-CHACHA20-POLY1305",
+    ("1.3", "aes-gcm-128"): "TLS_AES_128_GCM_SHA256",
+    ("1.3", "aes-gcm-256"): "TLS_AES_256_GCM_SHA384",
+    ("1.3", "chacha20-poly1305"): "TLS_CHACHA20_POLY1305_SHA256",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """The helper's line: `tx` and `rx` are hw, sw or none; not `ok`: see cause, message, exit."""
+
+    ok: bool
+    via: str = ""
+    version: str = ""
+    cipher: str = ""
+    kernel_cipher: str = ""
+    tx: str = "none"
+    rx: str = "none"
+    peer: str = ""
+    pending: int = 0
+    cause: str = ""
+    message: str = ""
+    exit: int = 0
+
+
+def parse(line: Mapping[str, Any] | None) -> Line | None:
+    """Return the line as a value; what the helper may add later is ignored. None for None."""
+    if line is None:
+        return None
+    known = {k: v for k, v in line.items() if k in Line.__dataclass_fields__ and v is not None}
+    return Line(**known)
+
+
+def _common(version: str, cipher: str, want: str, timeout: float, fallback: str) -> list[str]:
+    argv = [
+        "--tls",
+        version,
+        "--ciphers",
+        CIPHERS[version, cipher],
+        "--want",
+        want,
+        "--timeout",
+        f"{timeout:g}",
+    ]
+    return argv + (["--fallback", fallback] if fallback else [])
+
+
+def connect(
+    host: str,
+    port: int,
+    ca: str,
+    *,
+    version: str = "1.2",
+    cipher: str = "aes-gcm-256",
+    want: str = "tx",
+    timeout: float = 60,
+    fallback: str = "",
+) -> list[str]:
+    """Return the command that connects, verifies the peer by the CA file, and hands the socket over."""
+    verify = ["--ca", ca, "--name", NAME]
+    return [PROGRAM, "connect", host, str(port), *verify, *_common(version, cipher, want, timeout, fallback)]
+
+
+def accept(
+    address: str,
+    port: int,
+    at: Placed,
+    *,
+    version: str = "1.2",
+    cipher: str = "aes-gcm-256",
+    want: str = "both",
+    timeout: float = 60,
+    fallback: str = "",
+) -> list[str]:
+    """Return the command that waits for one client and hands its socket over."""
+    pair = ["--cert", at.cert, "--key", at.key, "--announce"]
+    return [PROGRAM, "accept", address, str(port), *pair, *_common(version, cipher, want, timeout, fallback)]

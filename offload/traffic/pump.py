@@ -1,0 +1,346 @@
+"""What runs on a host under test to make and take payload: JSON commands on stdin, JSON events on stdout.
+
+Only the standard library, one file: copied to the host and run by its plain `python3 -I -S`. One process
+serves many transfers, because starting Python costs about a second in an emulated guest.
+
+Commands, one JSON object per line:
+  {"do": "listen", "id": N, "host": "127.0.0.1", "port": 0}
+      -> {"id": N, "event": "listening", "port": P}; the listener stays until "close" with the same id
+  {"do": "transfer", "id": N, "via": VIA, "send": SEND | null, "timeout": seconds for each step}
+      -> "listening" (where VIA waits for somebody), "open", "gate" (once), and at last "done"
+  {"do": "go", "id": N}      let a transfer that stands at its gate go on
+  {"do": "close", "id": N}   close a listener, or give a transfer up
+VIA: {"kind": "accept", "listener": N} | {"kind": "connect", "host": H, "port": P}
+     | {"kind": "handoff", "argv": [...]} | {"kind": "spawn", "argv": [...], "env": {...}, "port": P or 0}
+     spawn: the program's stdin and stdout carry the payload; it is waited for on TCP port P if not 0
+SEND: {"seed": text, "sizes": [bytes of each write], "how": "write" | "sendfile", "gate": index or -1}
+      without SEND the transfer receives until the peer ends it; the gate stands before that write
+Event "done": {"bytes", "sha256", "seconds", "error": text or null,
+      "closed": how the peer ended the stream, "handoff": the line of ktls-handoff or null}
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+SOL_TLS, TLS_SET_RECORD_TYPE, TLS_GET_RECORD_TYPE, TLS_TX = 282, 1, 2, 1  # include/uapi/linux/tls.h
+ALERT, DATA = 21, 23  # RFC 8446 section 5.1
+SOL_TCP, TCP_ULP = 6, 31
+CLOSES = (
+    "close",
+    "close-wr",
+)  # endings that lose data with unread bytes in the queue; only a test asks for them
+
+
+def payload(seed: str, size: int) -> bytes:
+    """Return `size` bytes that depend on nothing but the seed; no shift maps them to themselves."""
+    return hashlib.shake_128(seed.encode()).digest(size)
+
+
+class Peerless(Exception):
+    """The other end, or the program that should bring it, was not there; the message is for a person."""
+
+
+class Channel:
+    """A socket to send or receive on, with blocking calls that end after `timeout` seconds."""
+
+    def __init__(
+        self, sock: socket.socket, timeout: float, child: subprocess.Popen[bytes] | None = None
+    ) -> None:
+        self.sock, self.child, self.closed = sock, child, ""
+        sock.setblocking(True)
+        limit = struct.pack("ll", int(timeout), int(timeout % 1 * 1_000_000))
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        self.ktls = _has_ktls(sock)
+
+    def send(self, data: bytes) -> None:
+        """Send all of it; one write where the kernel takes it in one."""
+        view = memoryview(data)
+        while view:
+            view = view[self.sock.send(view) :]
+
+    def sendfile(self, fd: int, offset: int, size: int) -> None:
+        """Send a part of a file without reading it."""
+        while size:
+            count = os.sendfile(self.sock.fileno(), fd, offset, size)
+            offset, size = offset + count, size - count
+
+    def receive(self) -> bytes:
+        """Return the next bytes; none at the end of the stream (`closed` then says how it ended)."""
+        while True:
+            data, control, _, _ = self.sock.recvmsg(65536, socket.CMSG_SPACE(1))
+            kind = _record_type(control)
+            if not data:
+                self.closed = self.closed or "eof"
+                return b""
+            if kind == DATA:
+                return data
+            if kind == ALERT:
+                self.closed = "close_notify" if data[1:] == b"\0" else f"alert {data[-1]}"
+                return b""
+
+    def finish(self) -> None:
+        """End the stream and lose nothing: close_notify, no more writing, read on to the end."""
+        if self.ktls:
+            self.sock.sendmsg([b"\1\0"], [(SOL_TLS, TLS_SET_RECORD_TYPE, bytes([ALERT]))])
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_WR)
+        while self.sock.recvmsg(65536, socket.CMSG_SPACE(1))[0]:
+            pass
+        self.closed = self.closed or "eof"
+
+    def close(self) -> None:
+        """Close the socket and reap the program behind it."""
+        self.sock.close()
+        if self.child is not None:
+            try:
+                self.child.wait(5)
+            except subprocess.TimeoutExpired:
+                self.child.kill()
+                self.child.wait()
+
+
+def _has_ktls(sock: socket.socket) -> bool:
+    """Say whether the kernel makes the records sent here: getsockopt(TLS_TX) knows version and cipher."""
+    with contextlib.suppress(OSError):
+        if sock.family != socket.AF_UNIX and sock.getsockopt(SOL_TCP, TCP_ULP, 16).startswith(b"tls"):
+            return len(sock.getsockopt(SOL_TLS, TLS_TX, 4)) == 4
+    return False
+
+
+def _record_type(control: list[tuple[int, int, bytes]]) -> int:
+    for level, kind, value in control:
+        if (level, kind) == (SOL_TLS, TLS_GET_RECORD_TYPE):
+            return value[0]
+    return DATA
+
+
+def _listens(port: int) -> bool:
+    """Say whether something in this network namespace listens on a TCP port (state 0A)."""
+    wanted = f":{port:04X}"
+    for name in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(OSError), open(name) as table:  # noqa: PTH123 - pathlib costs start-up time
+            for line in table:
+                fields = line.split()
+                if fields[1].endswith(wanted) and fields[3] == "0A":
+                    return True
+    return False
+
+
+class Transfer(threading.Thread):
+    """One connection: bring it up, send or receive, end it, report."""
+
+    def __init__(self, pump: Pump, ask: dict[str, Any]) -> None:
+        super().__init__(daemon=True)
+        self.pump, self.ask, self.id = pump, ask, int(ask["id"])
+        self.timeout = float(ask.get("timeout", 60))
+        self.gate = threading.Event()
+        self.channel: Channel | None = None
+        self.child: subprocess.Popen[bytes] | None = None
+        self.handoff: dict[str, Any] | None = None
+        self.count, self.hash = 0, hashlib.sha256()
+
+    def say(self, event: str, **fields: Any) -> None:
+        """Report an event of this transfer."""
+        self.pump.say(id=self.id, event=event, **fields)
+
+    def run(self) -> None:
+        """Do the transfer; whatever goes wrong is in the report."""
+        began, error = time.monotonic(), None
+        try:
+            self.channel = channel = self.open()
+            self.say("open", handoff=self.handoff)
+            began = time.monotonic()
+            self.send(channel, self.ask["send"]) if self.ask.get("send") else self.take(channel)
+            self.end(channel)
+        except OSError as exc:
+            error = f"{errno.errorcode.get(exc.errno or 0, '?')}: {exc.strerror or exc}"
+        except Exception as exc:
+            error = f"{type(exc).__name__}: {exc}"
+        seconds = time.monotonic() - began
+        if self.channel is not None:
+            self.channel.close()
+        self.say(
+            "done",
+            bytes=self.count,
+            sha256=self.hash.hexdigest(),
+            seconds=round(seconds, 4),
+            error=error,
+            closed=self.channel.closed if self.channel else "",
+            handoff=self.handoff,
+        )
+
+    def open(self) -> Channel:
+        """Bring the connection up the way that was asked for."""
+        via = self.ask["via"]
+        if via["kind"] == "accept":
+            listener = self.pump.listeners[via["listener"]]
+            listener.settimeout(self.timeout)
+            return Channel(listener.accept()[0], self.timeout)
+        if via["kind"] == "connect":
+            return Channel(socket.create_connection((via["host"], via["port"]), self.timeout), self.timeout)
+        return self.open_handoff(via["argv"]) if via["kind"] == "handoff" else self.open_spawn(via)
+
+    def open_handoff(self, argv: list[str]) -> Channel:
+        """Run ktls-handoff and take the socket that it hands over."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours, theirs:
+            fd = theirs.fileno()
+            child = subprocess.Popen(
+                [*argv, "--fd", str(fd)],
+                pass_fds=[fd],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            self.child = child
+            theirs.close()
+            if "--announce" in argv and child.stdout is not None and child.stdout.readline():
+                self.say("listening", port=0)
+            ours.settimeout(self.timeout)
+            line, fds, _, _ = socket.recv_fds(ours, 65536, 1)
+        return self.handed_over(child, line, fds)
+
+    def handed_over(self, child: subprocess.Popen[bytes], line: bytes, fds: list[int]) -> Channel:
+        """Return the channel on the socket that came, or raise with the helper's own words."""
+        self.handoff = json.loads(line) if line else {"ok": False, "message": "no answer"}
+        if fds:
+            return Channel(socket.socket(fileno=fds[0]), self.timeout)
+        _, err = child.communicate(timeout=self.timeout)
+        self.handoff["exit"] = child.returncode
+        raise Peerless(
+            f"ktls-handoff, exit {child.returncode}: {err.decode(errors='replace').strip()[-500:]}"
+        )
+
+    def open_spawn(self, via: dict[str, Any]) -> Channel:
+        """Run a program whose standard input and output are the payload."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            env: dict[str, str] = {**os.environ, **via.get("env", {})}
+            child: subprocess.Popen[bytes] = subprocess.Popen(
+                [str(word) for word in via["argv"]], stdin=theirs.fileno(), stdout=theirs.fileno(), env=env
+            )
+        self.child = child
+        deadline = time.monotonic() + self.timeout
+        while via.get("port") and not _listens(via["port"]):
+            if child.poll() is not None or time.monotonic() > deadline:
+                raise Peerless(
+                    f"{via['argv'][0]} does not listen on port {via['port']} (exit {child.poll()})"
+                )
+            time.sleep(0.02)
+        if via.get("port"):
+            self.say("listening", port=via["port"])
+        return Channel(ours, self.timeout, child)
+
+    def send(self, channel: Channel, plan: dict[str, Any]) -> None:
+        """Send the payload, write by write."""
+        data = payload(plan["seed"], sum(plan["sizes"]))
+        file = _memory_file(data) if plan.get("how") == "sendfile" else -1
+        for number, size in enumerate(plan["sizes"]):
+            if number == plan.get("gate", -1):
+                self.stand()
+            if file >= 0:
+                channel.sendfile(file, self.count, size)
+            else:
+                channel.send(data[self.count : self.count + size])
+            self.hash.update(data[self.count : self.count + size])
+            self.count += size
+        if file >= 0:
+            os.close(file)
+
+    def stand(self) -> None:
+        """Wait at the gate until told to go on."""
+        self.say("gate", bytes=self.count)
+        if not self.gate.wait(self.timeout):
+            raise Peerless("nobody opened the gate")
+
+    def take(self, channel: Channel) -> None:
+        """Receive to the end of the stream."""
+        while data := channel.receive():
+            self.hash.update(data)
+            self.count += len(data)
+
+    def end(self, channel: Channel) -> None:
+        """End the stream: safely, or in the careless way that a test of data loss asks for."""
+        how = self.ask.get("end", "safe")
+        if how not in CLOSES:
+            channel.finish()
+        elif how == "close-wr":
+            channel.sock.shutdown(socket.SHUT_WR)
+
+    def give_up(self) -> None:
+        """End whatever runs."""
+        self.gate.set()
+        if self.child is not None and self.child.poll() is None:
+            self.child.kill()
+        if self.channel is not None:
+            with contextlib.suppress(OSError):
+                self.channel.sock.shutdown(socket.SHUT_RDWR)
+
+
+def _memory_file(data: bytes) -> int:
+    """Return a descriptor of a file in memory that holds `data`."""
+    fd = os.memfd_create("payload")
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+    return fd
+
+
+class Pump:
+    """The command loop."""
+
+    def __init__(self) -> None:
+        self.listeners: dict[int, socket.socket] = {}
+        self.transfers: dict[int, Transfer] = {}
+        self.lock = threading.Lock()
+
+    def say(self, **fields: Any) -> None:
+        """Write one event."""
+        with self.lock:
+            sys.stdout.write(json.dumps(fields) + "\n")
+            sys.stdout.flush()
+
+    def obey(self, ask: dict[str, Any]) -> None:
+        """Carry out one command."""
+        number = int(ask["id"])
+        if ask["do"] == "listen":
+            listener = socket.create_server((ask.get("host", "127.0.0.1"), ask.get("port", 0)), backlog=16)
+            self.listeners[number] = listener
+            self.say(id=number, event="listening", port=listener.getsockname()[1])
+        elif ask["do"] == "transfer":
+            self.transfers[number] = Transfer(self, ask)
+            self.transfers[number].start()
+        elif ask["do"] == "go":
+            self.transfers[number].gate.set()
+        elif number in self.transfers:
+            self.transfers.pop(number).give_up()
+        elif number in self.listeners:
+            self.listeners.pop(number).close()
+
+    def serve(self) -> None:
+        """Obey until standard input ends; a command that makes no sense is answered, not fatal."""
+        self.say(id=0, event="ready", pid=os.getpid(), python=sys.version.split()[0])
+        for line in sys.stdin:
+            try:
+                self.obey(json.loads(line))
+            except Exception as exc:
+                self.say(id=0, event="refused", error=f"{type(exc).__name__}: {exc}", line=line[:200])
+        for transfer in self.transfers.values():
+            transfer.give_up()
+
+
+if __name__ == "__main__":
+    Pump().serve()

@@ -1,0 +1,142 @@
+"""Without a NIC the traffic room moves payload between two network namespaces, in user space."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+from types import SimpleNamespace
+
+import pytest
+
+from offload.errors import RigError
+from offload.host.local import LocalHost
+from offload.traffic import certs, drive, handoff, openssl, stunnel
+
+CAN = os.geteuid() == 0 and LocalHost().run(["ip", "netns", "add", "ktls-probe"], check=False).rc == 0
+if CAN:
+    LocalHost().run(["ip", "netns", "del", "ktls-probe"])
+pytestmark = pytest.mark.skipif(not CAN, reason="needs root and network namespaces")
+DUT, PEER = "192.0.2.1", "192.0.2.2"
+
+
+def ip(*argv: str) -> None:
+    """One change of the network."""
+    LocalHost().run(["ip", *argv])
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[SimpleNamespace]:
+    """Two namespaces joined by a veth pair, a pump in each, certificates placed for both."""
+    tag = uuid.uuid4().hex[:6]
+    names = [f"kt-a{tag}", f"kt-b{tag}"]
+    with ExitStack() as undo:
+        for name in names:
+            ip("netns", "add", name)
+            undo.callback(ip, "netns", "del", name)
+        ip("-n", names[0], "link", "add", "v0", "type", "veth", "peer", "name", "v0", "netns", names[1])
+        for name, address in zip(names, (DUT, PEER), strict=True):
+            ip("-n", name, "addr", "add", f"{address}/24", "dev", "v0")
+            ip("-n", name, "link", "set", "lo", "up")
+            ip("-n", name, "link", "set", "v0", "up")
+        dut, peer = (LocalHost(name) for name in names)
+        folder = f"/run/ktls-offload-unit-{tag}"
+        undo.callback(LocalHost().run, ["rm", "-rf", folder])
+        at = undo.enter_context(certs.placed(certs.make([DUT, PEER]), peer, folder))
+        pumps = [undo.enter_context(drive.running(host, folder)) for host in (dut, peer)]
+        yield SimpleNamespace(dut=dut, peer=peer, at=at, a=pumps[0], b=pumps[1])
+
+
+def test_a_sink_behind_stunnel_sees_every_byte(bench: SimpleNamespace) -> None:
+    """Without a NIC a user-space client's payload reaches the sink behind an unmodified stunnel."""
+    listener, port = bench.b.listen()
+    plan = drive.sending("stunnel", 200_001, 16_385)
+    with stunnel.running(bench.peer, [stunnel.Service("sink", ":::4433", f"127.0.0.1:{port}")], bench.at):
+        sink = bench.b.accept(listener)
+        argv = openssl.client(PEER, 4433, bench.at)
+        bench.a.spawn(argv, plan, env=openssl.environment(bench.dut, bench.at, ktls=False)).report()
+        seen = sink.report()
+    assert (seen.bytes, seen.sha256, seen.error) == (plan.total, plan.sha256(), "")
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+def test_s_client_to_s_server(bench: SimpleNamespace, version: str) -> None:
+    """Without a NIC the two openssl programs are ends of their own."""
+    plan = drive.sending(f"openssl {version}", 100_000)
+    env = openssl.environment(bench.peer, bench.at, ktls=False)
+    sink = bench.b.spawn(openssl.server(4434, bench.at, version=version), env=env, port=4434)
+    sink.listening()
+    bench.a.spawn(openssl.client(PEER, 4434, bench.at, version=version), plan, env=env).report()
+    seen = sink.report()
+    assert (seen.bytes, seen.sha256, seen.error) == (plan.total, plan.sha256(), "")
+
+
+def test_stunnel_client_brings_a_source_to_us(bench: SimpleNamespace) -> None:
+    """Without a NIC stunnel as a client carries a source's payload to a server of ours, sendfile included."""
+    plan = drive.sending("source", 70_000, 1000, how="sendfile")
+    env = openssl.environment(bench.dut, bench.at, ktls=False)
+    sink = bench.a.spawn(openssl.server(4435, bench.at), env=env, port=4435)
+    sink.listening()
+    service = stunnel.Service("source", "127.0.0.1:4436", f"{DUT}:4435", client=True)
+    with stunnel.running(bench.peer, [service], bench.at):
+        assert bench.b.connect("127.0.0.1", 4436, plan).report().error == ""
+        seen = sink.report()
+    assert (seen.bytes, seen.sha256) == (plan.total, plan.sha256())
+
+
+def test_a_gate_stops_a_transfer_until_it_is_opened(bench: SimpleNamespace) -> None:
+    """Without a NIC a transfer stands at its gate, and then goes on to the end."""
+    listener, port = bench.a.listen()
+    sink = bench.a.accept(listener)
+    source = bench.a.connect("127.0.0.1", port, drive.sending("gate", 5000, 1000, gate=2))
+    source.at_gate()
+    source.go()
+    assert sink.report().bytes == source.report().bytes == 5000
+
+
+def test_fallback_carries_the_payload(bench: SimpleNamespace) -> None:
+    """Without a NIC ktls-handoff hands over a socket, stunnel's plain side where this kernel has no kTLS."""
+    listener, port = bench.b.listen()
+    plan = drive.sending("fallback", 100_000)
+    with stunnel.running(bench.peer, [stunnel.Service("sink", ":::4437", f"127.0.0.1:{port}")], bench.at):
+        sink = bench.b.accept(listener)
+        argv = handoff.connect(PEER, 4437, bench.at.ca, fallback="/usr/bin/stunnel4")
+        sent, seen = bench.a.handoff(argv, plan).report(), sink.report()
+    assert sent.handoff is not None and sent.handoff.via in ("stunnel", "ktls")
+    assert (seen.bytes, seen.sha256) == (plan.total, plan.sha256())
+
+
+def test_a_refused_handoff_is_reported_with_its_cause(bench: SimpleNamespace) -> None:
+    """Without a NIC a helper that cannot connect gives its cause, and the runner a broken rig."""
+    transfer = bench.a.handoff(handoff.connect(PEER, 9, bench.at.ca))
+    with pytest.raises(RigError, match="no connection on kt-a"):
+        transfer.opened()
+    assert transfer.report().handoff is not None
+
+
+def test_stunnel_that_does_not_start_shows_its_log(bench: SimpleNamespace) -> None:
+    """Without a NIC a wrong service is a broken rig, and stunnel's own words are shown."""
+    wrong = stunnel.Service("sink", ":::4438", "127.0.0.1:1", ciphers="NO-SUCH-CIPHER")
+    with pytest.raises(RigError, match="NO-SUCH-CIPHER|cipher"):
+        with stunnel.running(bench.peer, [wrong], bench.at, name="wrong"):
+            pass
+
+
+def test_a_lost_byte_is_seen(bench: SimpleNamespace) -> None:
+    """Without a NIC a sink that got one byte less, or another byte, does not compare equal."""
+    listener, port = bench.a.listen()
+    sink = bench.a.accept(listener)
+    bench.a.connect("127.0.0.1", port, drive.sending("lost", 999)).report()
+    seen, wanted = sink.report(), drive.sending("lost", 1000)
+    assert (seen.bytes, seen.sha256) != (wanted.total, wanted.sha256())
+
+
+def test_keys_lie_in_memory_and_are_wiped() -> None:
+    """Without a NIC a placed key is 0600 on tmpfs while it is used, and gone after."""
+    host, folder = LocalHost(), f"/dev/shm/ktls-unit-{uuid.uuid4().hex}"
+    with certs.placed(certs.make(["192.0.2.9"]), host, folder) as at:
+        assert host.run(["stat", "-c", "%a %A", at.key]).text.split()[0] == "600"
+        assert host.run(["stat", "-f", "-c", "%T", folder]).text.strip() == "tmpfs"
+    assert host.run(["ls", folder]).text == ""
+    host.run(["rmdir", folder])
