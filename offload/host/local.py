@@ -6,6 +6,7 @@ import os
 import subprocess
 import tempfile
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,17 +16,29 @@ from offload.errors import RigError
 from offload.host.base import Completed, Process
 
 
+def _unlinked() -> int:
+    """Return a descriptor of a temporary file that has no name any more."""
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+def _close(fds: Sequence[int]) -> None:
+    for fd in fds:
+        os.close(fd)
+
+
 class LocalProcess:
     """A background command here; its outputs go to unlinked temporary files, so that nothing blocks."""
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str] | None, where: str) -> None:
         self._argv, self._where, self._began = tuple(argv), where, time.monotonic()
-        self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - live as long as we do
+        self._outputs = tuple(_unlinked() for _ in range(2))
+        weakref.finalize(self, _close, self._outputs)
         self._child = subprocess.Popen(
             self._argv,
             stdin=subprocess.PIPE,
-            stdout=self._out,
-            stderr=self._err,
+            stdout=self._outputs[0],
+            stderr=self._outputs[1],
             env={**os.environ, "LC_ALL": "C", **(env or {})},
             start_new_session=True,
         )
@@ -46,7 +59,8 @@ class LocalProcess:
 
     def output(self) -> tuple[bytes, bytes]:
         """Standard output and error so far."""
-        return tuple(os.pread(f.fileno(), 1 << 26, 0) for f in (self._out, self._err))  # type: ignore[return-value]
+        out, err = (os.pread(fd, 1 << 26, 0) for fd in self._outputs)
+        return out, err
 
     def wait(self, timeout: float) -> Completed:
         """Wait until it ends; RigError after `timeout` seconds (it is then killed)."""
@@ -62,6 +76,9 @@ class LocalProcess:
 
     def kill(self, signal: int = 15) -> None:
         """Signal its process group and reap it."""
+        with suppress(BrokenPipeError):
+            if self._child.stdin:
+                self._child.stdin.close()
         if self.running():
             kill_group(self.pid, signal)
             with suppress(subprocess.TimeoutExpired):
