@@ -1,0 +1,1 @@
+"""What runs inside the VM, on nothing but the distribution's Python; imports only from here."""

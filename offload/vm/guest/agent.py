@@ -1,0 +1,285 @@
+"""The first process of the lab VM: takes commands as JSON lines on virtio-serial ports and answers them.
+
+A request is {"id": n, "op": name, "ns": namespace, ...}; the answer carries the same id. Bytes are base64.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import select
+import signal
+import sys
+import time
+
+from offload.vm.guest.job import Job
+from offload.vm.guest.port import LONGEST, Message, Port, b64, unb64
+from offload.vm.guest.spaces import Namespaces
+
+BASE_ENV = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "LC_ALL": "C",
+    "TERM": "dumb",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+class Agent:
+    """The loop: ports, jobs, and one method per operation (op_*); None means that the answer comes later."""
+
+    def __init__(self, fds: list[int]) -> None:
+        self.ports = [Port(fd) for fd in fds]
+        self.jobs: dict[int, Job] = {}
+        self.spaces = Namespaces()
+        self.env = {**BASE_ENV, **{k: os.environ[k] for k in ("TMPDIR",) if k in os.environ}}
+        self.poll = select.epoll()
+        for port in self.ports:  # edge-triggered: a port without a client is readable (EOF) for ever
+            self.poll.register(port.fd, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
+        self._wake, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self.poll.register(self._wake, select.EPOLLIN)
+        signal.set_wakeup_fd(wake)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    def run(self, until_eof: bool = False) -> None:
+        """Serve for ever; or, for tests over sockets, until the first client goes."""
+        while True:
+            by_fd = {port.fd: port for port in self.ports}
+            terminals = {j.terminal: j for j in self.jobs.values() if j.terminal >= 0}
+            for fd, _ in self.poll.poll(self._patience()):
+                if fd == self._wake:
+                    os.read(fd, 4096)
+                elif fd in by_fd:
+                    present = self._talk(by_fd[fd])
+                    if until_eof and not present:
+                        return
+                elif fd in terminals:
+                    self._terminal(terminals[fd])
+            self._reap()
+            self._overdue()
+            for job in list(self.jobs.values()):
+                self._feed(job)
+
+    def _patience(self) -> float:
+        """Seconds until the next deadline; at most one, to write what is left over."""
+        ends = [j.deadline - time.monotonic() for j in self.jobs.values() if j.deadline and j.rc is None]
+        return max(0.0, min([1.0, *ends]))
+
+    def _talk(self, port: Port) -> bool:
+        port.flush()
+        lines, present = port.read_lines()
+        if not present:
+            self._end_session(port)
+        for line in lines:
+            self._request(port, line)
+        return present
+
+    def _request(self, port: Port, line: bytes) -> None:
+        """Answer one line; what is not a request is left alone."""
+        try:
+            message = json.loads(line)
+            number, name = message["id"], message["op"]
+            operation = getattr(self, f"op_{name}")
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return
+        try:
+            self.spaces.enter(message.get("ns", ""))
+            answer = operation(port, message)
+        except Exception as exc:  # a request must never end the first process of the VM
+            known = isinstance(exc, OSError) and exc.errno
+            answer = {"error": os.strerror(known) if known else repr(exc), "errno": known or None}
+        finally:
+            self.spaces.leave()
+        if answer is not None:
+            port.send({"id": number, **answer})
+
+    def _end_session(self, port: Port) -> None:
+        """The client is gone: end what it started."""
+        port.forget()
+        for job in [j for j in self.jobs.values() if j.owner is port]:
+            job.waiters.clear()
+            job.abandoned = True
+            job.kill(signal.SIGKILL)
+            if job.rc is not None:
+                self._drop(job)
+
+    def _reap(self) -> None:
+        """Note every child that ended; orphans come to us too."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            for job in [j for j in self.jobs.values() if j.pid == pid and j.rc is None]:
+                job.rc, job.seconds = os.waitstatus_to_exitcode(status), time.monotonic() - job.began
+                self._ended(job)
+
+    def _ended(self, job: Job) -> None:
+        if job.terminal >= 0:
+            self._terminal(job)
+            job.owner.send({"event": "end", "job": job.number, "rc": job.rc})
+        for number, since in job.waiters:
+            job.owner.send({"id": number, **job.report(since)})
+        if job.waiters or job.abandoned or job.terminal >= 0:
+            self._drop(job)
+
+    def _drop(self, job: Job) -> None:
+        self.jobs.pop(job.number, None)
+        job.close()  # closing takes its files out of the poll as well
+
+    def _overdue(self) -> None:
+        now = time.monotonic()
+        for job in self.jobs.values():
+            if job.rc is None and job.deadline and now >= job.deadline:
+                job.timed_out, job.deadline = True, None
+                job.kill(signal.SIGKILL)
+
+    def _terminal(self, job: Job) -> None:
+        """Pass on what the terminal shows."""
+        try:
+            while data := os.read(job.terminal, 65536):
+                job.owner.send({"event": "data", "job": job.number, "data": b64(data)})
+        except OSError:  # nothing more now, or the last program on it has ended
+            if job.rc is None and select.select([job.terminal], [], [], 0)[0]:
+                self.poll.unregister(job.terminal)
+
+    def _feed(self, job: Job) -> None:
+        """Write a job's input; ask to be woken for the rest."""
+        job.pump()
+        want = bool(job.stdin >= 0 and job.to_stdin)
+        if want and not job.polled:
+            self.poll.register(job.stdin, select.EPOLLOUT)
+        elif job.polled and not want and job.stdin >= 0:
+            self.poll.unregister(job.stdin)
+        job.polled = want
+
+    def _spawn(self, job: Job, message: Message, stdin: int) -> Job:
+        """Start a job and own it; its number is known from now on."""
+        try:
+            job.spawn({**self.env, **message.get("env", {})}, stdin)
+        except OSError:
+            job.close()
+            raise
+        finally:
+            os.close(stdin)
+        self.jobs[job.number] = job
+        return job
+
+    def _job(self, message: Message) -> Job:
+        if message["job"] not in self.jobs:
+            raise OSError(errno.ESRCH, "no such job")
+        return self.jobs[message["job"]]
+
+    def op_hello(self, port: Port, message: Message) -> Message:
+        """A client begins: whatever an earlier one left behind on this port ends."""
+        self._end_session(port)
+        return {"nonce": message["nonce"], "release": os.uname().release, "python": sys.version.split()[0]}
+
+    def op_namespaces(self, port: Port, message: Message) -> Message:
+        """Take over named network namespaces."""
+        self.spaces.make(message["names"])
+        return {}
+
+    def op_run(self, port: Port, message: Message) -> None:
+        """Run to the end; one answer with everything. All is in memory files: nothing can block."""
+        stdin = os.memfd_create("in") if message.get("input") else os.open(os.devnull, os.O_RDONLY)
+        if message.get("input"):
+            with os.fdopen(os.dup(stdin), "wb") as file:
+                file.write(unb64(message["input"]))
+            os.lseek(stdin, 0, os.SEEK_SET)
+        job = self._spawn(Job(port, message["argv"]), message, stdin)
+        job.waiters.append((message["id"], (0, 0)))
+        job.deadline = job.began + message["timeout"]
+
+    def op_start(self, port: Port, message: Message) -> Message:
+        """Start in the background, with a pipe as input."""
+        stdin, theirs = os.pipe2(os.O_CLOEXEC)[::-1]
+        job = Job(port, message["argv"])
+        job.stdin = stdin
+        os.set_blocking(stdin, False)
+        return self._spawn(job, message, theirs).report()
+
+    def op_terminal(self, port: Port, message: Message) -> Message:
+        """Start on a terminal of its own; what it shows comes as events."""
+        job = Job(port, message["argv"])
+        job.terminal, theirs = os.openpty()
+        job.stdin = os.dup(job.terminal)
+        os.set_blocking(job.terminal, False)
+        self._resize(theirs, message)
+        self._spawn(job, message, theirs)
+        self.poll.register(job.terminal, select.EPOLLIN)
+        return {"job": job.number}
+
+    def op_resize(self, port: Port, message: Message) -> Message:
+        """The client's window has another size."""
+        self._resize(self._job(message).terminal, message)
+        return {}
+
+    def _resize(self, fd: int, message: Message) -> None:
+        import fcntl
+        import struct
+        import termios
+
+        fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", message["rows"], message["columns"], 0, 0))
+
+    def op_stdin(self, port: Port, message: Message) -> Message:
+        """Give a job input, and perhaps the end of it."""
+        job = self._job(message)
+        job.to_stdin += unb64(message.get("data", ""))
+        job.stdin_eof = job.stdin_eof or bool(message.get("eof"))
+        self._feed(job)
+        return {}
+
+    def op_output(self, port: Port, message: Message) -> Message:
+        """State and outputs since the offsets given."""
+        return self._job(message).report(tuple(message.get("since", (0, 0))))
+
+    def op_wait(self, port: Port, message: Message) -> Message | None:
+        """Answer when it has ended; kill it after the time-out."""
+        job = self._job(message)
+        since = tuple(message.get("since", (0, 0)))
+        if job.rc is not None:
+            answer = job.report(since)
+            self._drop(job)
+            return answer
+        job.waiters.append((message["id"], since))
+        job.deadline = time.monotonic() + message["timeout"]
+        return None
+
+    def op_kill(self, port: Port, message: Message) -> Message:
+        """Signal a job's process group, even if its first process has ended."""
+        self._job(message).kill(message["signal"])
+        return {}
+
+    def op_read(self, port: Port, message: Message) -> Message:
+        """A file's bytes."""
+        with open(message["path"], "rb") as file:  # noqa: PTH123 - pathlib costs a third of a second over 9p
+            return {"data": b64(file.read(LONGEST // 2))}
+
+    def op_write(self, port: Port, message: Message) -> Message:
+        """Create or replace a file with exactly this mode."""
+        os.makedirs(os.path.dirname(message["path"]) or "/", exist_ok=True)  # noqa: PTH103, PTH120
+        fd = os.open(message["path"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, message["mode"])
+        with os.fdopen(fd, "wb") as file:
+            os.fchmod(fd, message["mode"])
+            file.write(unb64(message["data"]))
+        return {}
+
+
+def ports() -> list[int]:
+    """Open the virtio-serial ports that the lab named lab0, lab1, ..."""
+    found = []
+    base = "/sys/class/virtio-ports"
+    for name in sorted(os.listdir(base)):  # noqa: PTH208
+        with open(f"{base}/{name}/name") as file:  # noqa: PTH123
+            if file.read().startswith("lab"):
+                found.append(os.open(f"/dev/{name}", os.O_RDWR | os.O_NONBLOCK))
+    return found
+
+
+def main(argv: list[str]) -> None:
+    """Serve the VM's ports for ever, or (tests) the inherited sockets `argv` until the first one closes."""
+    Agent([int(fd) for fd in argv] or ports()).run(until_eof=bool(argv))
