@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from offload.errors import RigError
+
 SCHEMA = 1
 OUTCOMES = ("pass", "fail", "xfail", "skip", "error")
 MAX_LINE = 1 << 20  # bytes; a longer line is a problem, not a reason to eat all memory
@@ -55,11 +57,14 @@ class Writer:
         self._out = path.open("a", encoding="utf-8", errors="backslashreplace", buffering=1)
 
     def write(self, event: str, **fields: Any) -> None:
-        """Write one event with its number and the time."""
+        """Write one event with its number and the time. RigError if the disk refuses."""
         head = {"schema": SCHEMA, "seq": self._seq, "event": event, "time": now()}
-        self._out.write(json.dumps(head | plain(fields), ensure_ascii=False) + "\n")
-        self._out.flush()
-        os.fsync(self._out.fileno())
+        try:
+            self._out.write(json.dumps(head | plain(fields), ensure_ascii=False) + "\n")
+            self._out.flush()
+            os.fsync(self._out.fileno())
+        except OSError as exc:
+            raise RigError(f"cannot write {self._out.name}: {exc.strerror}") from None
         self._seq += 1
 
     def close(self) -> None:

@@ -76,7 +76,7 @@ def saved(folder: Path) -> dict[str, Any]:
             raise ConfigError(f"{path}: larger than {MAX_FILE >> 20} MiB")
         document = json.loads(path.read_bytes())
     except OSError as exc:
-        raise ConfigError(f"{path}: {exc.strerror}") from None
+        raise ConfigError(f"{path}: {exc.strerror}", "`report make` makes it from the events") from None
     except (ValueError, RecursionError) as exc:
         raise ConfigError(f"{path}: not JSON ({exc})") from None
     if not isinstance(document, dict) or document.get("schema") != 1:

@@ -1,4 +1,4 @@
-"""`ktls-offload report recompute | show`: see a report again, check that it follows from its events."""
+"""`ktls-offload report recompute | show | make`: check a report, see it again, make a killed run's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DIFFERENT = 1
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `report` with its two verbs."""
+    """Add `report` with its verbs."""
     parser = verbs.add_parser("report", help="show a certification report again, or check it")
     inner = parser.add_subparsers(dest="report_verb", metavar="VERB", required=True)
     for name, words in (
@@ -22,6 +22,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
             "compute report.json again from events.jsonl and compare (exit 0: identical, 1: different)",
         ),
         ("show", "print the summary of a report"),
+        ("make", "make the report from events.jsonl, for a run that was killed before it could"),
     ):
         verb = inner.add_parser(name, help=words, description=words)
         verb.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run, results/<time>")
@@ -30,7 +31,19 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def main(args: argparse.Namespace) -> int:
     """Run one of the verbs; ConfigError for a folder without a run."""
-    return recompute(args.folder) if args.report_verb == "recompute" else show(args.folder)
+    verbs = {"recompute": recompute, "show": show, "make": make}
+    return verbs[args.report_verb](args.folder)
+
+
+def make(folder: Path) -> int:
+    """Write report.json, report.html and summary.txt; never over a report that is there."""
+    from offload.errors import ConfigError
+    from offload.report.files import write
+
+    if (folder / "report.json").exists():
+        raise ConfigError(f"{folder / 'report.json'} is there already", "`report recompute` compares it")
+    say(f"{write(folder)['verdict']}: {folder / 'report.html'}\n")
+    return 0
 
 
 def show(folder: Path) -> int:

@@ -1,0 +1,86 @@
+"""`ktls-offload certify`: prepare, boot, test, report; one folder per run, one verdict, one exit code."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from offload.certify_run import Run
+
+EXIT = {"certified": 0, "certified with limitations": 0, "failed": 20, "incomplete": 21, "void": 22}
+EPILOG = """\
+exit codes:
+  0    certified (limitations, if any, are listed)
+  20   failed: the NIC breaks a promise
+  21   incomplete: a promise could not be proved, nothing failed
+  22   void: the rig broke during the tests; says nothing about the NIC
+  2    usage or configuration is wrong; 4 not permitted; 7 the rig broke before the tests; 130 interrupted
+
+What was found stays in the folder of the run, whatever happened. `ktls-offload report show DIR` prints it,
+`report recompute DIR` checks that report.json follows from the events, `report make DIR` makes the report of
+a run that was killed.
+"""
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `certify`; nothing heavy is imported for it."""
+    words = "certify a NIC against the simulated lab: prepare, boot, test, report"
+    parser = verbs.add_parser(
+        "certify",
+        help=words,
+        description=words,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--kernel", default="6.1", metavar="SERIES", help="stock Debian kernel to boot (default 6.1)"
+    )
+    parser.add_argument(
+        "--nic",
+        default="connectx-6-dx",
+        metavar="ID",
+        help="profile that the simulated NIC plays and is judged by",
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder of this run (default results/<UTC time>)"
+    )
+    parser.add_argument(
+        "--only", metavar="EXPR", help="run only tests that match (pytest -k); never certifies"
+    )
+    parser.add_argument("--keep-lab", action="store_true", help="leave the lab running after the tests")
+    parser.set_defaults(func=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run the whole thing. OffloadError before the tests; afterwards the verdict's exit code."""
+    from offload.certify_plan import plan
+    from offload.certify_run import Run
+
+    run = Run(plan(args), say)
+    try:
+        run.prepare()
+        run.test()
+    except BaseException as exc:
+        run.aborted(exc)
+        word = finish(run)
+        if isinstance(exc, Exception) and run.tested:
+            say(f"\n{exc}\n")
+            return EXIT[word]
+        raise
+    return EXIT[finish(run)]
+
+
+def finish(run: Run) -> str:
+    """Write the report, print summary and paths; return the word of the verdict."""
+    document = run.report()
+    say(f"\n{run.summary(document)}\nfiles:\n{run.files()}")
+    return str(document["verdict"])
+
+
+def say(text: str) -> None:
+    """Write to standard output at once, so that a log can be followed."""
+    sys.stdout.write(text)
+    sys.stdout.flush()

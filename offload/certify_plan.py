@@ -1,0 +1,79 @@
+"""What a certification run is going to do: checked before anything starts, one clear line if it cannot."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from offload.errors import ConfigError, RigError
+from offload.profile import Profile, find, near
+
+ROOT = Path(__file__).resolve().parents[1]  # the checkout: sources of the module, the helper and the tests
+MEMORY = 1536 << 20  # bytes: the VM (at most 1 GiB), QEMU itself, pytest and a module build
+DISK = 100 << 20  # bytes below the run's folder; the kernel cache checks its own needs
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run: which kernel and profile, which tests, where the results go."""
+
+    kernel: str
+    profile: Profile
+    out: Path
+    only: str
+    keep_lab: bool
+
+
+def plan(args: argparse.Namespace) -> Plan:
+    """Return the plan, with the folder of the run made. ConfigError or RigError if it cannot work."""
+    from offload.vm.kernels import SERIES
+
+    if args.kernel not in SERIES:
+        raise ConfigError(
+            f"no kernel series {args.kernel!r}{near(args.kernel, SERIES)}",
+            f"the lab knows {', '.join(SERIES)}",
+        )
+    profile = find(args.nic)
+    missing = [
+        name for name in ("native/nicsim", "native/ktls-handoff", "tests/hw") if not (ROOT / name).is_dir()
+    ]
+    if missing:
+        raise ConfigError(f"certify needs a checkout of the project: {', '.join(missing)} is not there")
+    need_memory(MEMORY)
+    return Plan(args.kernel, profile, folder(args.out), args.only or "", args.keep_lab)
+
+
+def folder(wanted: Path | None) -> Path:
+    """Make and return the folder of the run: the one asked for if it is empty, else one named by the time."""
+    base = Path("results") / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    out = (wanted or base).absolute()
+    try:
+        number = 1
+        while wanted is None and out.exists():  # two runs in one second
+            number += 1
+            out = base.with_name(f"{base.name}-{number}").absolute()
+        out.mkdir(parents=True, exist_ok=True)
+        if any(out.iterdir()):
+            raise ConfigError(f"{out} is not empty", "every run needs a folder of its own; leave --out away")
+        free = shutil.disk_usage(out).free
+    except OSError as exc:
+        raise ConfigError(
+            f"cannot use {out} for the results: {exc.strerror}", "name another folder with --out"
+        ) from None
+    if free < DISK:
+        raise RigError(
+            f"no room for the results: {out} has {free >> 20} MiB free, {DISK >> 20} MiB are needed"
+        )
+    return out
+
+
+def need_memory(wanted: int, meminfo: Path = Path("/proc/meminfo")) -> None:
+    """Raise RigError if the kernel reports less available memory than that; it may report none."""
+    for line in meminfo.read_text().splitlines():
+        name, _, rest = line.partition(":")
+        if name == "MemAvailable" and int(rest.split()[0]) << 10 < wanted:
+            have = int(rest.split()[0]) >> 10
+            raise RigError(f"not enough memory: {have} MiB are available, the lab needs {wanted >> 20} MiB")

@@ -1,0 +1,137 @@
+"""One certification run, phase by phase: each is announced, timed and written among the events."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from offload.certify_plan import ROOT, Plan
+from offload.certify_tests import run_tests
+from offload.cmd import run as run_command
+from offload.errors import CommandFailed, RigError
+from offload.report import facts, files
+from offload.report.events import Writer, resume
+from offload.report.summary import files as paths
+from offload.report.summary import text
+
+if TYPE_CHECKING:
+    from offload.vm.kernels import Kernel
+    from offload.vm.lab import Lab
+
+PHASES = 6
+NAMES = ["report.html", "report.json", "summary.txt", "events.jsonl", "junit.xml", "console.log"]
+Say = Callable[[str], None]
+
+
+class Run:
+    """The state of one run: its folder, the lab while it is up, how far it came."""
+
+    def __init__(self, plan: Plan, say: Say) -> None:
+        self.plan, self._say = plan, say
+        self.tested = False
+        self._began = time.monotonic()
+        self._kernel: Kernel | None = None
+        self._events = Writer(plan.out / files.EVENTS)
+        self._events.write("profile", **facts.to_event(facts.of(plan.profile)))
+        card = f"{plan.profile.title()} (simulated)"
+        say(f"certifying {card} on kernel {plan.kernel}; results go to {plan.out}\n")
+
+    @contextmanager
+    def phase(self, name: str, number: int) -> Iterator[None]:
+        """Announce a phase, time it, and write it among the events however it ends."""
+        began = time.monotonic()
+        self._say(f"[{number}/{PHASES}] {name}\n")
+        try:
+            yield
+        finally:
+            took = time.monotonic() - began
+            self._events.write("phase", name=name, seconds=round(took, 3))
+            self._note(f"{name}: {took:.1f} s (in all {self._since():.0f} s)")
+
+    def _since(self) -> float:
+        return time.monotonic() - self._began
+
+    def _note(self, line: str) -> None:
+        self._say(f"      {line}\n")
+
+    def prepare(self) -> None:
+        """Get the kernel, build the module for it and the helper. RigError or CommandFailed."""
+        from offload.vm.kernels import fetch
+        from offload.vm.module import build_nicsim
+
+        with self.phase("kernel", 1):
+            self._kernel = fetch(self.plan.kernel, self._note)
+            self._note(f"{self._kernel.release} ({self._kernel.version})")
+        with self.phase("simulated NIC", 2):
+            build_nicsim(self._kernel)
+        with self.phase("handoff helper", 3):
+            argv = ["make", "-C", str(ROOT / "native/ktls-handoff")]
+            rc, out, err, _ = run_command(argv, timeout=600)
+            if rc != 0:
+                raise CommandFailed(argv, rc, out, err)
+
+    def test(self) -> None:
+        """Boot the lab, run tests/hw against it, take it down again."""
+        with ExitStack() as stack:
+            with self.phase("boot the lab", 4):
+                lab = self._boot(stack)
+            with self.phase("tests", 5):
+                self.tested = True
+                self._events.close()
+                try:
+                    run_tests(self.plan, lab.name)
+                finally:
+                    self._events = resume(self.plan.out / files.EVENTS)
+
+    def _boot(self, stack: ExitStack) -> Lab:
+        """Boot the lab; its console is kept and it is stopped when `stack` ends, unless it is to be kept."""
+        from offload.vm.lab import Lab
+
+        assert self._kernel is not None
+        lab = Lab.boot(self._kernel, kind="nicsim", personality=self.plan.profile.id, say=self._note)
+        if self.plan.keep_lab:
+            stack.callback(self._note, f"the lab stays up; stop it with: ktls-offload lab down {lab.name}")
+        else:
+            stack.callback(lab.stop)
+        stack.callback(self._keep_console, lab)
+        return lab
+
+    def _keep_console(self, lab: Lab) -> None:
+        with suppress(OSError):
+            shutil.copyfile(lab.console, self.plan.out / "console.log")
+
+    def aborted(self, exc: BaseException) -> None:
+        """Write down why the run ended early."""
+        reason = "interrupted" if isinstance(exc, KeyboardInterrupt) else str(exc).partition("\n")[0]
+        with suppress(RigError):  # a full disk is the reason itself
+            self._events.write("abort", reason=reason or type(exc).__name__)
+
+    def report(self) -> dict[str, Any]:
+        """Write the report; a second Ctrl-C does not leave half of it."""
+        with uninterrupted():
+            self._say(f"[{PHASES}/{PHASES}] report\n")  # not an event: the report follows from them
+            self._events.close()
+            return files.write(self.plan.out)
+
+    def summary(self, document: dict[str, Any]) -> str:
+        """Return the summary for the terminal."""
+        return text(document, width=max(60, shutil.get_terminal_size((100, 24)).columns))
+
+    def files(self) -> str:
+        """Return the paths of what the run left."""
+        return paths(self.plan.out, NAMES)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C and SIGTERM off for the moment that it takes to write the report."""
+    held = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in held.items():
+            signal.signal(number, handler)

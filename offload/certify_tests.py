@@ -1,0 +1,56 @@
+"""Run tests/hw as a process of its own, on the terminal of the caller, and end it gently."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+
+from offload.certify_plan import ROOT, Plan
+from offload.report.files import EVENTS
+
+PR_SET_PDEATHSIG = 1  # prctl(2): the child gets the signal when we are gone, kill -9 included
+
+
+def command(plan: Plan, lab: str) -> list[str]:
+    """Return the pytest command for the tests of a run against a lab that is up."""
+    argv = [sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=short", "-p", "offload.report.plugin"]
+    argv += ["--events", str(plan.out / EVENTS), f"--junitxml={plan.out / 'junit.xml'}"]
+    argv += ["--attach", lab, "--profile", plan.profile.id, "--kernel", plan.kernel]
+    return [*argv, *(["-k", plan.only] if plan.only else []), "tests/hw"]
+
+
+def run_tests(plan: Plan, lab: str, grace: float = 15.0) -> int:
+    """Run the tests to the end and return pytest's exit code, which the events know too.
+
+    On Ctrl-C pytest is told, and has `grace` seconds to run its undos and write the end of the run.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    child = subprocess.Popen(
+        command(plan, lab),
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGINT),
+    )
+    try:
+        return child.wait()
+    except BaseException:
+        _end(child, grace)
+        raise
+
+
+def _end(child: subprocess.Popen[bytes], grace: float) -> None:
+    """Interrupt pytest once: Ctrl-C on a terminal has reached it already, SIGTERM to us alone has not."""
+    with suppress(subprocess.TimeoutExpired):
+        child.wait(1)
+        return
+    child.send_signal(signal.SIGINT)
+    with suppress(subprocess.TimeoutExpired):
+        child.wait(grace)
+        return
+    child.kill()
+    child.wait()

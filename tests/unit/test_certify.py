@@ -1,0 +1,228 @@
+"""`certify` from end to end with a lab that is only a name: phases, verdicts, exit codes, what is left."""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offload import certify, certify_plan, certify_run, certify_tests
+from offload.errors import ConfigError, RigError
+
+HEAD = """
+import pytest
+from offload.report.criteria import load
+from offload.report.plugin import set_rig
+from offload.profile import find
+
+@pytest.fixture(autouse=True, scope="session")
+def bench(pytestconfig):
+    set_rig(pytestconfig, {"qemu": "7.2"}, profile="connectx-6-dx", kernel="6.1.0", simulated=True)
+
+CELLS = [pytest.param(p, c, n, marks=pytest.mark.promise(p.id, cell=c), id=f'{p.id}-{c}-{n}') for p in load().promises.values()
+         for c in (find("connectx-6-dx").cells() if p.cells else (None,)) for n in range(p.tests)
+         if c is None or p.direction in (None, c.direction)
+         and (p.cells == "promised") == (c in find("connectx-6-dx").promises)]
+
+@pytest.mark.parametrize(("promise", "cell", "number"), CELLS)
+def test_promise(promise, cell, number, evidence):
+    evidence.update({name: level.min for name, level in promise.levels.items()})
+"""
+
+
+class FakeLab:
+    """A lab that is only a name."""
+
+    name = "fake"
+    up = False
+
+    @classmethod
+    def boot(cls, kernel: object, **options: object) -> "FakeLab":
+        assert options["personality"] == "connectx-6-dx" and options["kind"] == "nicsim"
+        cls.up = True
+        return cls()
+
+    def __init__(self) -> None:
+        self.console = Path(os.environ["FAKE_CONSOLE"])
+
+    def stop(self) -> None:
+        FakeLab.up = False
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A checkout whose tests pass, on a lab that is only a name."""
+    for name in ("native/nicsim", "native/ktls-handoff", "tests/hw"):
+        (tmp_path / "tree" / name).mkdir(parents=True)
+    (tmp_path / "tree/native/ktls-handoff/Makefile").write_text("all:\n\t@true\n")
+    (tmp_path / "tree/tests/hw/test_it.py").write_text(HEAD)
+    (tmp_path / "console").write_text("[    0.0] Linux\n")
+    monkeypatch.setenv("FAKE_CONSOLE", str(tmp_path / "console"))
+    kernel = types.SimpleNamespace(release="6.1.0", version="6.1.0-1")
+    fakes = {
+        "kernels": {"SERIES": ("6.1", "6.12"), "fetch": lambda series, say: kernel},
+        "module": {"build_nicsim": lambda kernel: None},
+        "lab": {"Lab": FakeLab},
+    }
+    for name, parts in fakes.items():
+        module = types.ModuleType(name)
+        vars(module).update(parts)
+        monkeypatch.setitem(sys.modules, f"offload.vm.{name}", module)
+    for module in (certify_plan, certify_run, certify_tests):
+        monkeypatch.setattr(module, "ROOT", tmp_path / "tree")
+    real = certify_tests.command
+    monkeypatch.setattr(certify_tests, "command", lambda plan, lab: without_attach(real(plan, lab)))
+    FakeLab.up = False
+    yield tmp_path
+    assert not FakeLab.up
+
+
+def without_attach(argv: list[str]) -> list[str]:
+    """The command without the options that belong to the real tests' conftest."""
+    place = argv.index("--attach")
+    assert argv[place + 1] == "fake"
+    return argv[:place] + argv[place + 6 :]
+
+
+def call(root: Path, *words: str) -> tuple[int, dict[str, Any]]:
+    """Run `ktls-offload certify`: (exit code, its report)."""
+    parser = argparse.ArgumentParser()
+    certify.add_parser(parser.add_subparsers())
+    args = parser.parse_args(["certify", "--out", str(root / "run"), *words])
+    code = int(args.func(args))
+    return code, json.loads((root / "run/report.json").read_text())
+
+
+def add(root: Path, body: str) -> None:
+    """Add a test to the fake tests/hw."""
+    with (root / "tree/tests/hw/test_it.py").open("a") as out:
+        out.write(f"\n@pytest.mark.promise('sizes.tx')\ndef test_more():\n    {body}\n")
+
+
+def test_all_promises_kept_is_certified(root: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Without a NIC, a run in which all went well ends with 0, a report, and the time of each phase."""
+    code, report = call(root)
+    assert (code, report["verdict"], report["simulated"]) == (0, "certified", True)
+    names = [phase["name"] for phase in report["phases"]]
+    assert names == ["kernel", "simulated NIC", "handoff helper", "boot the lab", "tests"]
+    assert all(phase["seconds"] >= 0 for phase in report["phases"])
+    left = {path.name for path in (root / "run").iterdir()}
+    assert left == {"events.jsonl", "report.json", "report.html", "console.log", "junit.xml", "summary.txt"}
+    out = capfd.readouterr().out
+    assert "verdict: CERTIFIED" in out and str(root / "run/report.html") in out and "[5/6] tests" in out
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "word"),
+    [
+        ("assert 0, 'short'", 20, "failed"), ("pytest.skip('no tool')", 21, "incomplete"),
+        ("raise __import__('offload.errors').errors.RigError('VM down')", 22, "void"),
+        ("pytest.xfail('mlx5-rx-toggle-drops-rules: known')", 0, "certified with limitations"),
+        ("__import__('os')._exit(3)", 22, "void"), ("raise KeyboardInterrupt", 22, "void"),
+    ],
+)  # fmt: skip
+def test_exit_code_says_the_verdict(root: Path, body: str, code: int, word: str) -> None:
+    """Without a NIC, each verdict has its exit code, a test process that dies included."""
+    add(root, body)
+    found, report = call(root)
+    assert (found, report["verdict"]) == (code, word), report["reasons"]
+
+
+def test_only_some_tests_never_certify(root: Path) -> None:
+    """Without a NIC, leaving tests out gives incomplete, even if all that ran passed."""
+    code, report = call(root, "--only", "payload")
+    assert (code, report["verdict"]) == (21, "incomplete") and report["counts"]["pass"] > 0
+
+
+def test_rig_that_breaks_before_the_tests(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC, a lab that does not boot is a broken rig, with a void report that says so."""
+
+    def broken(kernel: object, **options: object) -> FakeLab:
+        raise RigError("no agent after 60 s", "see console.log")
+
+    monkeypatch.setattr(FakeLab, "boot", broken)
+    with pytest.raises(RigError, match="no agent"):
+        call(root)
+    report = json.loads((root / "run/report.json").read_text())
+    assert report["verdict"] == "void" and report["reasons"][0] == "stopped: no agent after 60 s"
+    assert [phase["name"] for phase in report["phases"]][-1] == "boot the lab"
+
+
+def test_helper_that_does_not_build(root: Path) -> None:
+    """Without a NIC, a compiler error is shown with the command that failed."""
+    (root / "tree/native/ktls-handoff/Makefile").write_text("all:\n\t@echo no such header >&2; exit 1\n")
+    with pytest.raises(RigError, match=r"make -C(.|\n)*no such header"):
+        call(root)
+
+
+def test_interrupt_keeps_evidence_and_stops_the_lab(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC, Ctrl-C in the middle of a test ends tests and lab, and the report says void."""
+    add(root, "import os, signal, time; os.kill(os.getppid(), signal.SIGTERM); time.sleep(60)")
+
+    def stop(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            call(root)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    report = json.loads((root / "run/report.json").read_text())
+    assert report["verdict"] == "void" and "stopped: interrupted" in report["reasons"]
+    assert report["counts"]["pass"] > 10
+
+
+def test_kept_lab_is_named(root: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Without a NIC, --keep-lab leaves the lab up and says how to stop it."""
+    call(root, "--keep-lab")
+    assert FakeLab.up and "ktls-offload lab down fake" in capfd.readouterr().out
+    FakeLab.up = False
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--kernel", "6.2"], r"no kernel series '6\.2'"),
+        (["--nic", "conectx-6-dx"], "did you mean connectx-6-dx"),
+    ],
+)
+def test_unknown_kernel_or_nic(root: Path, words: list[str], why: str) -> None:
+    """Without a NIC, a mistyped kernel or profile is answered with the nearest, and nothing is made."""
+    with pytest.raises(ConfigError, match=why):
+        call(root, *words)
+    assert not (root / "run").exists()
+
+
+def test_folder_of_another_run_is_refused(root: Path) -> None:
+    """Without a NIC, results are never written over results."""
+    (root / "run").mkdir()
+    (root / "run/report.json").write_text("{}")
+    with pytest.raises(ConfigError, match="not empty"):
+        call(root)
+
+
+def test_too_little_memory_is_one_line(tmp_path: Path) -> None:
+    """Without a NIC, a machine that is too small hears so before anything starts."""
+    (tmp_path / "meminfo").write_text("MemTotal: 900000 kB\nMemAvailable:  800000 kB\n")
+    certify_plan.need_memory(700 << 20, tmp_path / "meminfo")
+    with pytest.raises(RigError, match="781 MiB are available, the lab needs 1024 MiB"):
+        certify_plan.need_memory(1 << 30, tmp_path / "meminfo")
+
+
+def test_asking_for_help_loads_nothing_heavy() -> None:
+    """Without a NIC, `certify --help` imports neither the lab nor the renderers."""
+    code = """
+import argparse, sys, offload.certify
+offload.certify.add_parser(argparse.ArgumentParser().add_subparsers())
+print([name for name in sys.modules if name.startswith(("yaml", "jinja2", "offload.vm", "offload.report"))])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
