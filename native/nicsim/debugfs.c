@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Faults on demand: one file per knob, 0 is a good card. README.md says what each does. */
 #include <linux/debugfs.h>
+#include <linux/rtnetlink.h>
 #include <linux/seq_file.h>
 
 #include "nicsim.h"
@@ -31,8 +32,6 @@ static const struct {
 	KNOB(refuse_add),
 	KNOB(ctx_limit),
 	KNOB(ctx_leak),
-	KNOB(feature_stuck),
-	KNOB(feature_refused),
 };
 
 static int counters_show(struct seq_file *m, void *unused)
@@ -42,14 +41,49 @@ static int counters_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(counters);
 
+/* The feature knobs act when the core asks, so let it ask. */
+static void nicsim_ask_features(struct nicsim *ns)
+{
+	rtnl_lock();
+	netdev_update_features(ns->host);
+	rtnl_unlock();
+}
+
+static int nicsim_get_stuck(void *data, u64 *value)
+{
+	*value = READ_ONCE(((struct nicsim *)data)->knobs.feature_stuck);
+	return 0;
+}
+
+static int nicsim_set_stuck(void *data, u64 value)
+{
+	WRITE_ONCE(((struct nicsim *)data)->knobs.feature_stuck, value);
+	nicsim_ask_features(data);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(nicsim_stuck_fops, nicsim_get_stuck, nicsim_set_stuck, "%llu\n");
+
+static int nicsim_get_refused(void *data, u64 *value)
+{
+	*value = READ_ONCE(((struct nicsim *)data)->knobs.feature_refused);
+	return 0;
+}
+
+static int nicsim_set_refused(void *data, u64 value)
+{
+	WRITE_ONCE(((struct nicsim *)data)->knobs.feature_refused, value);
+	nicsim_ask_features(data);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(nicsim_refused_fops, nicsim_get_refused, nicsim_set_refused, "%llu\n");
+
 /* All knobs back to 0: a test's undo is one write. */
 static int nicsim_reset(void *data, u64 value)
 {
 	struct nicsim *ns = data;
-	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(nicsim_knob_files); i++)
-		WRITE_ONCE(*(u32 *)((u8 *)&ns->knobs + nicsim_knob_files[i].offset), 0);
+	memset(&ns->knobs, 0, sizeof(ns->knobs));
+	nicsim_ask_features(ns);
 	return 0;
 }
 DEFINE_DEBUGFS_ATTRIBUTE(nicsim_reset_fops, NULL, nicsim_reset, "%llu\n");
@@ -65,6 +99,8 @@ void nicsim_debugfs_add(struct nicsim *ns)
 	for (i = 0; i < ARRAY_SIZE(nicsim_knob_files); i++)
 		debugfs_create_u32(nicsim_knob_files[i].name, 0600, dir,
 				   (u32 *)((u8 *)&ns->knobs + nicsim_knob_files[i].offset));
+	debugfs_create_file_unsafe("feature_stuck", 0600, dir, ns, &nicsim_stuck_fops);
+	debugfs_create_file_unsafe("feature_refused", 0600, dir, ns, &nicsim_refused_fops);
 	debugfs_create_file_unsafe("reset", 0200, dir, ns, &nicsim_reset_fops);
 	debugfs_create_file("counters", 0400, dir, ns, &counters_fops);
 }

@@ -78,7 +78,7 @@ static int __init nicsim_init(void)
 {
 	unsigned int i;
 
-	nicsim_wq = alloc_workqueue("nicsim", 0, 0);
+	nicsim_wq = alloc_workqueue("nicsim", WQ_UNBOUND, 0);
 	if (!nicsim_wq)
 		return -ENOMEM;
 	nicsim_debugfs_init();
