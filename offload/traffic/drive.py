@@ -45,15 +45,37 @@ def sending(seed: str, total: int, write: int = 65536, **more: Any) -> Sending:
 
 
 @dataclass(frozen=True)
-class Report:
-    """What one end saw: bytes and their SHA-256, seconds from open to end, how the peer ended, errors."""
+class Part:
+    """What went one way, as the end that reports it saw it."""
 
     bytes: int
     sha256: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one end saw: seconds from open to end, how the peer ended the stream, what failed."""
+
+    sent: Part
+    taken: Part
     seconds: float
     error: str
     closed: str
     handoff: Line | None
+
+    def took(self, plan: Sending) -> bool:
+        """Say whether exactly this payload arrived."""
+        return self.taken == Part(plan.total, plan.sha256())
+
+
+def send(plan: Sending) -> dict[str, Any]:
+    """The step that sends a payload."""
+    return {"do": "send", **vars(plan), "sizes": list(plan.sizes)}
+
+
+def take(count: int = -1) -> dict[str, Any]:
+    """The step that takes so many bytes, or all until the peer ends the stream."""
+    return {"do": "take", "bytes": count}
 
 
 class Transfer:
@@ -88,11 +110,13 @@ class Transfer:
     def report(self, timeout: float = 60) -> Report:
         """Wait for the end: what this side saw, errors included."""
         event = self._pump.event(self.number, ("done",), timeout)
-        names = ("bytes", "sha256", "seconds", "closed")
         return Report(
-            **{name: event[name] for name in names},
-            error=event["error"] or "",
-            handoff=parse(event["handoff"]),
+            Part(**event["sent"]),
+            Part(**event["taken"]),
+            event["seconds"],
+            event["error"] or "",
+            event["closed"],
+            parse(event["handoff"]),
         )
 
     def give_up(self) -> None:
@@ -123,49 +147,51 @@ class Pump:
         self.tell("close", id=number)
 
     def transfer(
-        self, via: Mapping[str, Any], send: Sending | None = None, *, timeout: float = 60, end: str = "safe"
+        self, via: Mapping[str, Any], *steps: Mapping[str, Any], timeout: float = 60, end: str = "safe"
     ) -> Transfer:
-        """Begin a transfer; without `send` it receives. `timeout`: seconds that one step may take."""
-        plan = None if send is None else {**vars(send), "sizes": list(send.sizes)}
+        """Begin a transfer of these steps. `timeout`: seconds that one step may take."""
         number = self._number()
-        self.tell("transfer", id=number, via=dict(via), send=plan, timeout=timeout, end=end)
+        plan = [dict(step) for step in steps]
+        self.tell("transfer", id=number, via=dict(via), steps=plan, timeout=timeout, end=end)
         return Transfer(self, number)
 
-    def accept(self, listener: int, send: Sending | None = None, *, timeout: float = 60) -> Transfer:
+    def accept(self, listener: int, *steps: Mapping[str, Any], timeout: float = 60) -> Transfer:
         """Begin a transfer on the next connection to a listener of ours."""
-        return self.transfer({"kind": "accept", "listener": listener}, send, timeout=timeout)
+        return self.transfer({"kind": "accept", "listener": listener}, *steps, timeout=timeout)
 
-    def connect(self, host: str, port: int, send: Sending | None = None, *, timeout: float = 60) -> Transfer:
+    def connect(self, host: str, port: int, *steps: Mapping[str, Any], timeout: float = 60) -> Transfer:
         """Begin a transfer on a plain connection that we make."""
-        return self.transfer({"kind": "connect", "host": host, "port": port}, send, timeout=timeout)
+        return self.transfer({"kind": "connect", "host": host, "port": port}, *steps, timeout=timeout)
 
     def handoff(
-        self, argv: Sequence[str], send: Sending | None = None, *, timeout: float = 60, end: str = "safe"
+        self, argv: Sequence[str], *steps: Mapping[str, Any], timeout: float = 60, end: str = "safe"
     ) -> Transfer:
         """Begin a transfer on the socket that ktls-handoff hands over."""
-        return self.transfer({"kind": "handoff", "argv": list(argv)}, send, timeout=timeout, end=end)
+        return self.transfer({"kind": "handoff", "argv": list(argv)}, *steps, timeout=timeout, end=end)
 
     def spawn(
         self,
         argv: Sequence[str],
-        send: Sending | None = None,
-        *,
+        *steps: Mapping[str, Any],
         env: Mapping[str, str],
         port: int = 0,
         timeout: float = 60,
     ) -> Transfer:
         """Begin a transfer through a program's stdin and stdout; wait for its TCP `port` if not 0."""
         via = {"kind": "spawn", "argv": list(argv), "env": dict(env), "port": port}
-        return self.transfer(via, send, timeout=timeout)
+        return self.transfer(via, *steps, timeout=timeout)
 
     def event(self, number: int, names: tuple[str, ...], timeout: float) -> dict[str, Any]:
         """Wait for an event of a transfer. RigError if the pump died, refused a command, or stays silent."""
         found: list[dict[str, Any]] = []
+        looks = 0
 
         def arrived() -> bool:
+            nonlocal looks
             self._read()
             found[:] = [e for e in self._events if e["id"] == number and e["event"] in names]
-            return bool(found) or self._broken(number)
+            looks += 1  # whether it still runs costs a second question: now and then is enough
+            return bool(found) or (looks % 20 == 0 and self._broken(number))
 
         wait_until(arrived, timeout, f"{' or '.join(names)} of transfer {number} on {self.host.name}")
         return found[0]

@@ -6,17 +6,19 @@ serves many transfers, because starting Python costs about a second in an emulat
 Commands, one JSON object per line:
   {"do": "listen", "id": N, "host": "127.0.0.1", "port": 0}
       -> {"id": N, "event": "listening", "port": P}; the listener stays until "close" with the same id
-  {"do": "transfer", "id": N, "via": VIA, "send": SEND | null, "timeout": seconds for each step}
+  {"do": "transfer", "id": N, "via": VIA, "steps": [STEP, ...], "timeout": seconds for each step}
       -> "listening" (where VIA waits for somebody), "open", "gate" (once), and at last "done"
   {"do": "go", "id": N}      let a transfer that stands at its gate go on
   {"do": "close", "id": N}   close a listener, or give a transfer up
 VIA: {"kind": "accept", "listener": N} | {"kind": "connect", "host": H, "port": P}
      | {"kind": "handoff", "argv": [...]} | {"kind": "spawn", "argv": [...], "env": {...}, "port": P or 0}
      spawn: the program's stdin and stdout carry the payload; it is waited for on TCP port P if not 0
-SEND: {"seed": text, "sizes": [bytes of each write], "how": "write" | "sendfile", "gate": index or -1}
-      without SEND the transfer receives until the peer ends it; the gate stands before that write
-Event "done": {"bytes", "sha256", "seconds", "error": text or null,
+STEP: {"do": "take", "bytes": N, or -1 for all until the peer ends the stream}
+     | {"do": "send", "seed": text, "sizes": [bytes of each write], "how": "write" | "sendfile",
+        "gate": index of the write to stand before, or -1}
+Event "done": {"sent": PART, "taken": PART, "seconds", "error": text or null,
       "closed": how the peer ended the stream, "handoff": the line of ktls-handoff or null}
+PART: {"bytes", "sha256"}
 """
 
 from __future__ import annotations
@@ -77,10 +79,10 @@ class Channel:
             count = os.sendfile(self.sock.fileno(), fd, offset, size)
             offset, size = offset + count, size - count
 
-    def receive(self) -> bytes:
+    def receive(self, most: int) -> bytes:
         """Return the next bytes; none at the end of the stream (`closed` then says how it ended)."""
         while True:
-            data, control, _, _ = self.sock.recvmsg(65536, socket.CMSG_SPACE(1))
+            data, control, _, _ = self.sock.recvmsg(most, socket.CMSG_SPACE(1))
             kind = _record_type(control)
             if not data:
                 self.closed = self.closed or "eof"
@@ -93,7 +95,7 @@ class Channel:
 
     def finish(self) -> None:
         """End the stream and lose nothing: close_notify, no more writing, read on to the end."""
-        if self.ktls:
+        if self.ktls:  # a plain write would send the alert as data
             self.sock.sendmsg([b"\1\0"], [(SOL_TLS, TLS_SET_RECORD_TYPE, bytes([ALERT]))])
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_WR)
@@ -139,6 +141,22 @@ def _listens(port: int) -> bool:
     return False
 
 
+class Part:
+    """What went one way: bytes and their SHA-256."""
+
+    def __init__(self) -> None:
+        self.count, self.hash = 0, hashlib.sha256()
+
+    def add(self, data: bytes) -> None:
+        """Count and hash."""
+        self.count += len(data)
+        self.hash.update(data)
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"bytes": self.count, "sha256": self.hash.hexdigest()}
+
+
 class Transfer(threading.Thread):
     """One connection: bring it up, send or receive, end it, report."""
 
@@ -150,7 +168,7 @@ class Transfer(threading.Thread):
         self.channel: Channel | None = None
         self.child: subprocess.Popen[bytes] | None = None
         self.handoff: dict[str, Any] | None = None
-        self.count, self.hash = 0, hashlib.sha256()
+        self.sent, self.taken = Part(), Part()
 
     def say(self, event: str, **fields: Any) -> None:
         """Report an event of this transfer."""
@@ -163,7 +181,8 @@ class Transfer(threading.Thread):
             self.channel = channel = self.open()
             self.say("open", handoff=self.handoff)
             began = time.monotonic()
-            self.send(channel, self.ask["send"]) if self.ask.get("send") else self.take(channel)
+            for step in self.ask["steps"]:
+                self.send(channel, step) if step["do"] == "send" else self.take(channel, step["bytes"])
             self.end(channel)
         except OSError as exc:
             error = f"{errno.errorcode.get(exc.errno or 0, '?')}: {exc.strerror or exc}"
@@ -174,8 +193,8 @@ class Transfer(threading.Thread):
             self.channel.close()
         self.say(
             "done",
-            bytes=self.count,
-            sha256=self.hash.hexdigest(),
+            sent=self.sent.plain(),
+            taken=self.taken.plain(),
             seconds=round(seconds, 4),
             error=error,
             closed=self.channel.closed if self.channel else "",
@@ -248,29 +267,33 @@ class Transfer(threading.Thread):
         """Send the payload, write by write."""
         data = payload(plan["seed"], sum(plan["sizes"]))
         file = _memory_file(data) if plan.get("how") == "sendfile" else -1
+        at = 0
         for number, size in enumerate(plan["sizes"]):
             if number == plan.get("gate", -1):
                 self.stand()
             if file >= 0:
-                channel.sendfile(file, self.count, size)
+                channel.sendfile(file, at, size)
             else:
-                channel.send(data[self.count : self.count + size])
-            self.hash.update(data[self.count : self.count + size])
-            self.count += size
+                channel.send(data[at : at + size])
+            self.sent.add(data[at : at + size])
+            at += size
         if file >= 0:
             os.close(file)
 
     def stand(self) -> None:
         """Wait at the gate until told to go on."""
-        self.say("gate", bytes=self.count)
+        self.say("gate", bytes=self.sent.count)
         if not self.gate.wait(self.timeout):
             raise Peerless("nobody opened the gate")
 
-    def take(self, channel: Channel) -> None:
-        """Receive to the end of the stream."""
-        while data := channel.receive():
-            self.hash.update(data)
-            self.count += len(data)
+    def take(self, channel: Channel, wanted: int) -> None:
+        """Receive so many bytes, or to the end of the stream."""
+        until = self.taken.count + wanted if wanted >= 0 else -1
+        while until < 0 or self.taken.count < until:
+            data = channel.receive(65536 if until < 0 else min(65536, until - self.taken.count))
+            if not data:
+                break
+            self.taken.add(data)
 
     def end(self, channel: Channel) -> None:
         """End the stream: safely, or in the careless way that a test of data loss asks for."""

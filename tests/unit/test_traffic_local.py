@@ -13,6 +13,7 @@ import pytest
 from offload.errors import RigError
 from offload.host.local import LocalHost
 from offload.traffic import certs, drive, handoff, openssl, stunnel
+from offload.traffic.drive import send, take
 
 CAN = os.geteuid() == 0 and LocalHost().run(["ip", "netns", "add", "ktls-probe"], check=False).rc == 0
 if CAN:
@@ -53,11 +54,11 @@ def test_a_sink_behind_stunnel_sees_every_byte(bench: SimpleNamespace) -> None:
     listener, port = bench.b.listen()
     plan = drive.sending("stunnel", 200_001, 16_385)
     with stunnel.running(bench.peer, [stunnel.Service("sink", ":::4433", f"127.0.0.1:{port}")], bench.at):
-        sink = bench.b.accept(listener)
+        sink = bench.b.accept(listener, take())
         argv = openssl.client(PEER, 4433, bench.at)
-        bench.a.spawn(argv, plan, env=openssl.environment(bench.dut, bench.at, ktls=False)).report()
+        bench.a.spawn(argv, send(plan), env=openssl.environment(bench.dut, bench.at, ktls=False)).report()
         seen = sink.report()
-    assert (seen.bytes, seen.sha256, seen.error) == (plan.total, plan.sha256(), "")
+    assert seen.took(plan) and seen.error == ""
 
 
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
@@ -65,34 +66,43 @@ def test_s_client_to_s_server(bench: SimpleNamespace, version: str) -> None:
     """Without a NIC the two openssl programs are ends of their own."""
     plan = drive.sending(f"openssl {version}", 100_000)
     env = openssl.environment(bench.peer, bench.at, ktls=False)
-    sink = bench.b.spawn(openssl.server(4434, bench.at, version=version), env=env, port=4434)
+    sink = bench.b.spawn(openssl.server(4434, bench.at, version=version), take(), env=env, port=4434)
     sink.listening()
-    bench.a.spawn(openssl.client(PEER, 4434, bench.at, version=version), plan, env=env).report()
+    bench.a.spawn(openssl.client(PEER, 4434, bench.at, version=version), send(plan), env=env).report()
     seen = sink.report()
-    assert (seen.bytes, seen.sha256, seen.error) == (plan.total, plan.sha256(), "")
+    assert seen.took(plan) and seen.error == ""
 
 
 def test_stunnel_client_brings_a_source_to_us(bench: SimpleNamespace) -> None:
     """Without a NIC stunnel as a client carries a source's payload to a server of ours, sendfile included."""
     plan = drive.sending("source", 70_000, 1000, how="sendfile")
     env = openssl.environment(bench.dut, bench.at, ktls=False)
-    sink = bench.a.spawn(openssl.server(4435, bench.at), env=env, port=4435)
+    sink = bench.a.spawn(openssl.server(4435, bench.at), take(), env=env, port=4435)
     sink.listening()
     service = stunnel.Service("source", "127.0.0.1:4436", f"{DUT}:4435", client=True)
     with stunnel.running(bench.peer, [service], bench.at):
-        assert bench.b.connect("127.0.0.1", 4436, plan).report().error == ""
+        assert bench.b.connect("127.0.0.1", 4436, send(plan)).report().error == ""
         seen = sink.report()
-    assert (seen.bytes, seen.sha256) == (plan.total, plan.sha256())
+    assert seen.took(plan)
 
 
 def test_a_gate_stops_a_transfer_until_it_is_opened(bench: SimpleNamespace) -> None:
     """Without a NIC a transfer stands at its gate, and then goes on to the end."""
     listener, port = bench.a.listen()
-    sink = bench.a.accept(listener)
-    source = bench.a.connect("127.0.0.1", port, drive.sending("gate", 5000, 1000, gate=2))
+    sink = bench.a.accept(listener, take())
+    source = bench.a.connect("127.0.0.1", port, send(drive.sending("gate", 5000, 1000, gate=2)))
     source.at_gate()
     source.go()
-    assert sink.report().bytes == source.report().bytes == 5000
+    assert sink.report().taken.bytes == source.report().sent.bytes == 5000
+
+
+def test_one_connection_carries_payload_both_ways(bench: SimpleNamespace) -> None:
+    """Without a NIC an end that takes a known length and then sends gives two parts, each with its hash."""
+    listener, port = bench.a.listen()
+    there, back = drive.sending("there", 30_000, 7000), drive.sending("back", 20_000)
+    far = bench.a.accept(listener, send(there), take())
+    near = bench.a.connect("127.0.0.1", port, take(there.total), send(back)).report()
+    assert near.took(there) and far.report().took(back)
 
 
 def test_fallback_carries_the_payload(bench: SimpleNamespace) -> None:
@@ -100,11 +110,11 @@ def test_fallback_carries_the_payload(bench: SimpleNamespace) -> None:
     listener, port = bench.b.listen()
     plan = drive.sending("fallback", 100_000)
     with stunnel.running(bench.peer, [stunnel.Service("sink", ":::4437", f"127.0.0.1:{port}")], bench.at):
-        sink = bench.b.accept(listener)
+        sink = bench.b.accept(listener, take())
         argv = handoff.connect(PEER, 4437, bench.at.ca, fallback="/usr/bin/stunnel4")
-        sent, seen = bench.a.handoff(argv, plan).report(), sink.report()
+        sent, seen = bench.a.handoff(argv, send(plan)).report(), sink.report()
     assert sent.handoff is not None and sent.handoff.via in ("stunnel", "ktls")
-    assert (seen.bytes, seen.sha256) == (plan.total, plan.sha256())
+    assert seen.took(plan)
 
 
 def test_a_refused_handoff_is_reported_with_its_cause(bench: SimpleNamespace) -> None:
@@ -126,10 +136,11 @@ def test_stunnel_that_does_not_start_shows_its_log(bench: SimpleNamespace) -> No
 def test_a_lost_byte_is_seen(bench: SimpleNamespace) -> None:
     """Without a NIC a sink that got one byte less, or another byte, does not compare equal."""
     listener, port = bench.a.listen()
-    sink = bench.a.accept(listener)
-    bench.a.connect("127.0.0.1", port, drive.sending("lost", 999)).report()
-    seen, wanted = sink.report(), drive.sending("lost", 1000)
-    assert (seen.bytes, seen.sha256) != (wanted.total, wanted.sha256())
+    sink = bench.a.accept(listener, take())
+    bench.a.connect("127.0.0.1", port, send(drive.sending("lost", 999))).report()
+    seen = sink.report()
+    assert seen.took(drive.sending("lost", 999))
+    assert not seen.took(drive.sending("lost", 1000)) and not seen.took(drive.sending("last", 999))
 
 
 def test_keys_lie_in_memory_and_are_wiped() -> None:
