@@ -26,7 +26,11 @@ from offload.profile import find
 def bench(pytestconfig):
     set_rig(pytestconfig, {"qemu": "7.2"}, profile="connectx-6-dx", kernel="6.1.0", simulated=True)
 
-CELLS = [pytest.param(p, c, n, marks=pytest.mark.promise(p.id, cell=c), id=f'{p.id}-{c}-{n}') for p in load().promises.values()
+def param(p, cell, number):
+    mark = pytest.mark.promise(p.id, cell=cell)
+    return pytest.param(p, cell, number, marks=mark, id=f"{p.id}-{cell}-{number}")
+
+CELLS = [param(p, c, n) for p in load().promises.values()
          for c in (find("connectx-6-dx").cells() if p.cells else (None,)) for n in range(p.tests)
          if c is None or p.direction in (None, c.direction)
          and (p.cells == "promised") == (c in find("connectx-6-dx").promises)]

@@ -36,7 +36,7 @@ def test_unknown_promise_names_the_nearest() -> None:
     [
         ("{", "wrong.yaml"), ("[]", "schema: 1"), ("schema: 2\npromises: {}", "schema: 1"),
         ("schema: 1\npromises: {a: 3}", "a: wanted a mapping"),
-        ("schema: 1\npromises: {a: {titel: x}}", "did you mean title"),
+        ("schema: 1\npromises: {a: {title_: x}}", "did you mean title"),
         ("schema: 1\npromises: {a: {}}", "title"),
         ("schema: 1\npromises: {a: {title: t, blocker: 1}}", "true or false"),
         ("schema: 1\npromises: {a: {title: t, applies: tz}}", "always"),
