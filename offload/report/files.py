@@ -49,7 +49,7 @@ def write(folder: Path) -> dict[str, Any]:
 
     document = compute(folder)
     put(folder / "report.json", canonical(document))
-    put(folder / "summary.txt", text(document).encode())
+    put(folder / "summary.txt", text(document, width=140).encode())
     put(folder / "report.html", html(document).encode("utf-8", "backslashreplace"))
     return document
 

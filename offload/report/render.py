@@ -28,16 +28,23 @@ def html(document: Mapping[str, Any]) -> str:
         lstrip_blocks=True,
     )
     room.filters.update(number=number, duration=duration, short=short_name)
-    tests = {test["id"]: test for test in document["tests"]}
     return room.get_template("report.html").render(
         r=document,
-        tests=tests,
+        groups=groups(document),
         bad=[test for test in document["tests"] if test["outcome"] in ("fail", "error")],
         table=table(document),
         bars=waterfall(document["phases"]),
         strip=strip(document["counts"]),
         counted=[(test, counters(test)) for test in document["tests"] if counters(test)],
     )
+
+
+def groups(document: Mapping[str, Any]) -> list[tuple[Any, list[Any]]]:
+    """Return the tests by promise, in the order of the promises; last those of no promise that we know."""
+    known = {promise["id"]: promise for promise in document["promises"]}
+    found = [(p, [t for t in document["tests"] if t["promise"] == name]) for name, p in known.items()]
+    found.append((None, [test for test in document["tests"] if test["promise"] not in known]))
+    return [(promise, tests) for promise, tests in found if tests]
 
 
 def table(document: Mapping[str, Any]) -> dict[str, Any]:
