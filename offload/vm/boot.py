@@ -1,0 +1,126 @@
+"""From a kernel in the cache to a VM whose agent answers; what went wrong, if it does not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from offload.cmd import kill_group
+from offload.errors import RigError
+from offload.vm.cache import cache_root, write_json
+from offload.vm.client import Client, connect
+from offload.vm.console import Console
+from offload.vm.initramfs import build, init_script, module_order
+from offload.vm.kernels import Kernel
+from offload.vm.qemu import Qemu, command
+from offload.vm.rundir import RunDir
+
+BASIC = ("virtio_pci", "virtio_console", "overlay", "9pnet_virtio", "9p")
+PROJECT = Path(__file__).parents[2]
+LOGS_KEPT = 10
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What to boot, and on what: `memory` in MiB."""
+
+    kernel: Kernel
+    qemu: Qemu
+    accel: str
+    cpus: int = 2
+    memory: int = 1024
+
+
+def interpreter() -> str:
+    """The distribution's Python, which the guest has at the same path."""
+    base = Path(sys.base_prefix) / "bin/python3"
+    return "/usr/bin/python3" if Path("/usr/bin/python3").exists() else str(base)
+
+
+def visible() -> list[Path]:
+    """Folders that the guest must see at their own paths, wherever they lie."""
+    return [PROJECT, Path(sys.prefix), Path(sys.base_prefix), cache_root(), Path.cwd()]
+
+
+def start(
+    machine: Machine, run_dir: RunDir, modules: tuple[str, ...], files: Mapping[str, bytes], keep: bool
+) -> subprocess.Popen[bytes]:
+    """Start QEMU. Unless `keep`, it dies with the thread that called this, whatever kills that."""
+    kernel, folder = machine.kernel, run_dir.path
+    order = module_order(kernel.modules, [*BASIC, *modules])
+    init = init_script(kernel.modules, visible(), interpreter())
+    (folder / "out").mkdir(exist_ok=True)
+    (folder / "initrd").write_bytes(build(order, files, init))
+    argv = command(
+        machine.qemu, accel=machine.accel, vmlinux=kernel.vmlinux, initrd=folder / "initrd",
+        folder=folder, cpus=machine.cpus, memory=machine.memory,
+    )  # fmt: skip
+    guard = [] if keep else ["setpriv", "--pdeathsig", "KILL"]
+    try:
+        with (folder / "qemu.log").open("wb") as log:
+            child = subprocess.Popen(
+                [*guard, *argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env={**os.environ, **machine.qemu.env}, pass_fds=[run_dir.lock], start_new_session=True,
+            )  # fmt: skip
+    except OSError as exc:
+        raise RigError(f"cannot start {argv[0]}: {exc.strerror}") from exc
+    write_json(folder / "pid.json", {"pid": str(child.pid)})
+    return child
+
+
+def await_agent(child: subprocess.Popen[bytes], run_dir: RunDir, timeout: float) -> Client:
+    """Return the client once the agent answered; RigError with the last console lines if it never does."""
+    console = Console(run_dir.path / "console.log")
+    deadline = time.monotonic() + timeout
+
+    def booting() -> bool:
+        return child.poll() is None
+
+    client = None
+    try:
+        sock = connect(run_dir.path / "port0", timeout, booting)
+        client = Client(sock, console.tail)
+        client.hello(max(1.0, deadline - time.monotonic()))
+        return client
+    except RigError as exc:
+        if client:
+            client.close()
+        raise RigError(_obituary(child, run_dir, exc), _keep_logs(run_dir)) from exc
+
+
+def _obituary(child: subprocess.Popen[bytes], run_dir: RunDir, cause: RigError) -> str:
+    """Why the VM did not come up, with what QEMU and the kernel said last."""
+    rc = child.poll()
+    how = "does not answer" if rc is None else f"QEMU ended with {rc}"
+    said = (run_dir.path / "qemu.log").read_text(errors="replace").strip()[-600:]
+    tail = Console(run_dir.path / "console.log").tail()
+    first = str(cause).splitlines()[0]
+    return "\n".join(line for line in (f"the lab VM did not boot ({how}): {first}", said, tail) if line)
+
+
+def _keep_logs(run_dir: RunDir) -> str:
+    """Copy the logs out of the run directory, which is about to vanish; say where they are."""
+    kept = cache_root() / "logs"
+    kept.mkdir(exist_ok=True)
+    target = kept / f"{time.strftime('%Y%m%d-%H%M%S')}-{run_dir.name}"
+    target.mkdir(exist_ok=True)
+    for name in ("console.log", "qemu.log"):
+        if (run_dir.path / name).is_file():
+            shutil.copyfile(run_dir.path / name, target / name)
+    for old in sorted(kept.iterdir())[:-LOGS_KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
+    return f"the logs are in {target}"
+
+
+def stop(child: subprocess.Popen[bytes]) -> None:
+    """End QEMU; nothing in the guest is worth keeping."""
+    if child.poll() is None:
+        kill_group(child.pid, signal.SIGKILL)
+    child.wait()

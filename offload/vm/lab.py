@@ -1,0 +1,186 @@
+"""The lab: a booted VM with a bench in it, to boot, attach to, ask and stop."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from offload.errors import ConfigError, RigError
+from offload.host.base import Bench, Side
+from offload.host.vm import VmHost
+from offload.vm import boot, rundir
+from offload.vm.cache import read_json, write_json
+from offload.vm.client import Client, connect
+from offload.vm.console import Console
+from offload.vm.kernels import Kernel
+from offload.vm.kvm import accelerator
+from offload.vm.module import build_nicsim
+from offload.vm.qemu import PORTS, find
+from offload.vm.rig import versions
+from offload.vm.topology import ADDRESSES, ENDS, MODULES, build_bench, check_kind, check_personality
+
+Say = Callable[[str], None]
+CPUS, MEMORY = 2, 1024  # memory in MiB; two vCPUs: DUT and peer run at the same time
+BOOT_LIMIT = 120.0  # seconds; a boot takes five on an idle machine
+STATE = "lab.json"
+
+
+class Lab:
+    """A running lab; `boot` makes one and owns it, `attach` joins one that somebody else made."""
+
+    def __init__(
+        self, state: dict[str, str], folder: Path, client: Client, child: subprocess.Popen[bytes] | None
+    ) -> None:
+        self.name, self.kind, self.personality = state["name"], state["kind"], state["personality"]
+        self.kernel, self.rig = state["kernel"], {k[4:]: v for k, v in state.items() if k.startswith("rig:")}
+        self.folder, self.out = folder, folder / "out"
+        self._client, self._child = client, child
+        self._console = Console(folder / "console.log")
+        self._run_dir: rundir.RunDir | None = None
+        self._port_lock = -1
+        self.root = VmHost(client, "lab")
+        self.dut, self.wire, self.peer = (VmHost(client, n, n) for n in ("dut", "wire", "peer"))
+        ends = ENDS[self.kind]
+        self.bench = Bench(
+            dut=Side(self.dut, ends.dut, *ADDRESSES["dut"]),
+            peer=Side(self.peer, ends.peer, *ADDRESSES["peer"]),
+            wire=self.wire,
+            wire_ports=ends.wire,
+            simulated=self.kind == "nicsim",
+            rig=self.rig,
+        )
+
+    @classmethod
+    def boot(
+        cls,
+        kernel: Kernel,
+        kind: str = "nicsim",
+        personality: str = "connectx-6-dx",
+        name: str | None = None,
+        say: Say = print,
+        keep: bool = False,
+    ) -> Lab:
+        """Boot a lab and build the bench in it; `say` gets each phase and its seconds.
+
+        Call it from the main thread: unless `keep`, QEMU dies with the thread that called.
+        ConfigError for a bench that does not exist; RigError if the VM does not come up.
+        """
+        check_kind(kind)
+        pair = check_personality(personality)
+        qemu = find(say)
+        accel, why = accelerator(kernel, qemu, say)
+        files = {"nicsim.ko": build_nicsim(kernel, say).read_bytes()} if kind == "nicsim" else {}
+        machine = boot.Machine(kernel, qemu, accel, CPUS, MEMORY)
+        run_dir = rundir.create(name)
+        child = None
+        try:
+            began = time.monotonic()
+            child = boot.start(machine, run_dir, MODULES[kind], files, keep)
+            lock = _take_port(run_dir.path, 0)
+            rig = versions(kernel, qemu.version, f"{accel} ({why})", CPUS, MEMORY)
+            client = boot.await_agent(child, run_dir, BOOT_LIMIT)
+            took = time.monotonic() - began
+            say(f"lab {run_dir.name}: {kernel.release} answers after {took:.1f} s ({accel})")
+            state = {"name": run_dir.name, "kind": kind, "personality": personality, "kernel": kernel.release}
+            state |= {"pid": str(child.pid), **{f"rig:{key}": value for key, value in rig.items()}}
+            lab = cls(state, run_dir.path, client, child)
+            lab._run_dir, lab._port_lock = run_dir, lock if lock is not None else -1
+            began = time.monotonic()
+            build_bench(client, lab.root, kind, pair)
+            say(f"lab {run_dir.name}: {kind} bench is up after {time.monotonic() - began:.1f} s more")
+            write_json(run_dir.path / STATE, state)
+            return lab
+        except BaseException:
+            if child:
+                boot.stop(child)
+            run_dir.release()
+            raise
+
+    @classmethod
+    def attach(cls, name: str, timeout: float = 30.0) -> Lab:
+        """Join a running lab on a free line to its agent; ConfigError if there is none of that name."""
+        folder = rundir.alive(name)
+        state = read_json(folder / STATE) if folder else None
+        if folder is None or state is None:
+            running = ", ".join(rundir.names()) or "none"
+            raise ConfigError(f"no lab named {name!r} is up (running: {running})", "ktls-offload lab up")
+        for number in [*range(1, PORTS), 0]:
+            lock = _take_port(folder, number)
+            if lock is not None:
+                break
+        else:
+            raise RigError(f"all {PORTS} lines to lab {name} are taken", "end one of its clients first")
+        console = Console(folder / "console.log")
+        client = Client(connect(folder / f"port{number}", timeout, lambda: True), console.tail)
+        client.hello(timeout)
+        lab = cls(state, folder, client, None)
+        lab._port_lock = lock
+        return lab
+
+    def detach(self) -> None:
+        """Leave the lab running; what this client started in it ends."""
+        self._client.close()
+        if self._port_lock >= 0:
+            os.close(self._port_lock)
+            self._port_lock = -1
+        if self._run_dir:  # QEMU holds the same lock: the lab stays alive without us
+            with suppress(OSError):
+                os.close(self._run_dir.lock)
+            self._run_dir = None
+
+    def stop(self) -> None:
+        """End the VM and remove every trace of it (attached: leave it running)."""
+        run_dir, child = self._run_dir, self._child
+        if child and run_dir:
+            boot.stop(child)
+            self._run_dir = None
+            self.detach()
+            run_dir.release()
+        else:
+            self.detach()
+
+    def alive(self) -> bool:
+        """Say whether the VM still answers."""
+        if self._child and self._child.poll() is not None:
+            return False
+        with suppress(RigError, OSError):
+            self.root.read("/proc/uptime")
+            return True
+        return False
+
+    def console_mark(self) -> int:
+        """The end of the kernel's console so far."""
+        return self._console.mark()
+
+    def console_faults(self, since: int = 0) -> list[str]:
+        """Console lines since a mark that mean a broken rig: oops, warning, lockdep, leak."""
+        return self._console.faults(since)
+
+    def console_text(self, since: int = 0) -> str:
+        """What the kernel said since a mark, to keep as evidence."""
+        return self._console.text(since)
+
+    def __enter__(self) -> Lab:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def _take_port(folder: Path, number: int) -> int | None:
+    """A descriptor that keeps others off one line to the agent, or None if it is taken."""
+    fd = os.open(folder / f"port{number}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        return None
+    return fd
