@@ -67,7 +67,7 @@ class Run:
             self._kernel = fetch(self.plan.kernel, self._note)
             self._note(f"{self._kernel.release} ({self._kernel.version})")
         with self.phase("simulated NIC", 2):
-            build_nicsim(self._kernel)
+            build_nicsim(self._kernel, self._note)
         with self.phase("handoff helper", 3):
             argv = ["make", "-C", str(ROOT / "native/ktls-handoff")]
             rc, out, err, _ = run_command(argv, timeout=600)
@@ -92,17 +92,17 @@ class Run:
         from offload.vm.lab import Lab
 
         assert self._kernel is not None
-        lab = Lab.boot(self._kernel, kind="nicsim", personality=self.plan.profile.id, say=self._note)
-        if self.plan.keep_lab:
-            stack.callback(self._note, f"the lab stays up; stop it with: ktls-offload lab down {lab.name}")
-        else:
-            stack.callback(lab.stop)
+        keep = self.plan.keep_lab
+        lab = Lab.boot(self._kernel, personality=self.plan.profile.id, say=self._note, keep=keep)
+        if keep:
+            stack.callback(self._note, f"the lab stays up; end it with: ktls-offload lab down {lab.name}")
+        stack.callback(lab.detach if keep else lab.stop)
         stack.callback(self._keep_console, lab)
         return lab
 
     def _keep_console(self, lab: Lab) -> None:
         with suppress(OSError):
-            shutil.copyfile(lab.console, self.plan.out / "console.log")
+            (self.plan.out / "console.log").write_text(lab.console_text(), errors="backslashreplace")
 
     def aborted(self, exc: BaseException) -> None:
         """Write down why the run ended early."""

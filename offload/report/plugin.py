@@ -21,6 +21,7 @@ For conftest and tests:
   skip: do not collect it (parametrize over the profile's cells).
 
 Nothing here needs a private pytest import. Workers of a parallel run do not write.
+PYTEST_DONT_REWRITE: there is no assert here, and conftest may import this before it names it as a plug-in.
 """
 
 from __future__ import annotations

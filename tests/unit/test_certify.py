@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -49,15 +48,18 @@ class FakeLab:
 
     @classmethod
     def boot(cls, kernel: object, **options: object) -> "FakeLab":
-        assert options["personality"] == "connectx-6-dx" and options["kind"] == "nicsim"
+        assert options["personality"] == "connectx-6-dx"
         cls.up = True
         return cls()
 
-    def __init__(self) -> None:
-        self.console = Path(os.environ["FAKE_CONSOLE"])
+    def console_text(self) -> str:
+        return "[    0.0] Linux\n"
 
     def stop(self) -> None:
         FakeLab.up = False
+
+    def detach(self) -> None:
+        pass
 
 
 @pytest.fixture
@@ -67,12 +69,10 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (tmp_path / "tree" / name).mkdir(parents=True)
     (tmp_path / "tree/native/ktls-handoff/Makefile").write_text("all:\n\t@true\n")
     (tmp_path / "tree/tests/hw/test_it.py").write_text(HEAD)
-    (tmp_path / "console").write_text("[    0.0] Linux\n")
-    monkeypatch.setenv("FAKE_CONSOLE", str(tmp_path / "console"))
     kernel = types.SimpleNamespace(release="6.1.0", version="6.1.0-1")
     fakes = {
         "kernels": {"SERIES": ("6.1", "6.12"), "fetch": lambda series, say: kernel},
-        "module": {"build_nicsim": lambda kernel: None},
+        "module": {"build_nicsim": lambda kernel, say: None},
         "lab": {"Lab": FakeLab},
     }
     for name, parts in fakes.items():

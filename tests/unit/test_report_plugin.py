@@ -4,11 +4,14 @@ import json
 import signal
 import subprocess
 import sys
-import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from offload.cmd import wait_until
+from offload.errors import RigError
 
 pytest_plugins = "pytester"
 
@@ -132,11 +135,9 @@ def test_a_killed_run_keeps_its_events(pytester: pytest.Pytester) -> None:
     file = pytester.makepyfile("import time\ndef test_a(): pass\ndef test_b(): time.sleep(60)")
     argv = [sys.executable, "-m", "pytest", "-p", "offload.report.plugin", "--events", "e", "-q", str(file)]
     child = subprocess.Popen(argv, cwd=pytester.path, stdout=subprocess.DEVNULL)
-    deadline, path = time.monotonic() + 30, Path(pytester.path) / "e"
-    while time.monotonic() < deadline and (
-        not path.exists() or b"test_b" not in path.read_bytes().split(b"\n")[-2]
-    ):
-        time.sleep(0.02)
+    path = Path(pytester.path) / "e"
+    with suppress(RigError):
+        wait_until(lambda: path.exists() and b'::test_b", "n": 2' in path.read_bytes(), 30, "the second test")
     child.send_signal(signal.SIGKILL)
     child.wait(10)
     events = [json.loads(line) for line in path.read_text().splitlines()]

@@ -79,6 +79,7 @@ def swap(number: int, **keys: Any) -> list[dict[str, Any]]:
         (swap(0, outcome="fail", reason="12 bytes missing"), "failed", "payload.tx: 12 bytes missing"),
         (swap(0, outcome="skip", reason="no peer"), "incomplete", "payload.tx: skipped: no peer"),
         (swap(0, outcome="error", reason="oops"), "void", "the rig broke in tx: oops"),
+        ([*swap(0, outcome="error", reason="oops"), case("x", "nice", "fail")], "void", "rig broke"),
         (swap(0, outcome="xfail", reason="L1: known"), "certified with limitations", "payload.tx: L1: known"),
         (swap(0, outcome="xfail", reason="L2: own idea"), "failed", "that the profile does not list"),
         (GOOD[1:], "incomplete", "payload.tx: no test of it ran"),
