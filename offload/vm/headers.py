@@ -26,9 +26,9 @@ def programs(root: Path) -> list[Path]:
     return [p for p in files if p.stat().st_mode & 0o111 and p.open("rb").read(4) == b"\x7fELF"]
 
 
-def too_new(root: Path) -> bool:
-    """Say whether kbuild's programs want a newer C library than this machine has."""
-    return any(b"GLIBC_" in run(["ldd", str(p)])[2] for p in programs(root) if p.name == "fixdep")
+def too_new(root: Path) -> list[Path]:
+    """Those of kbuild's programs that want a newer C library, or another library, than this machine has."""
+    return [p for p in programs(root) if b"not found" in b"".join(run(["ldd", str(p)])[1:3])]
 
 
 def runtime(index: tuple[Package, ...], suite: str) -> list[Package]:
@@ -37,12 +37,12 @@ def runtime(index: tuple[Package, ...], suite: str) -> list[Package]:
     return [p for p in index if p.suite == release and p.name in LIBRARIES]
 
 
-def wrap(root: Path, final: Path, library: Path) -> None:
-    """Start every kbuild program through the newer dynamic loader below `library` (a final path).
+def wrap(wanted: list[Path], root: Path, final: Path, library: Path) -> None:
+    """Start these programs below `root` through the newer loader below `library`; both move to `final` paths.
 
     --argv0: Debian's objtool and modpost are starters that execute "<own name>.real-x86".
     """
-    for program in programs(root):
+    for program in wanted:
         real = program.with_name(f".{program.name}.elf")
         program.rename(real)
         program.write_text(

@@ -159,7 +159,7 @@ def _prepare(temp: Path, folder: Path, known: dict[str, str]) -> None:
     if rc != 0:
         raise RigError(f"depmod failed: {err.decode('utf-8', 'replace').strip()[-300:]}")
     relocate(root, folder / "root")
-    if too_new(root):
+    if wanted := too_new(root):
         (temp / "runtime").mkdir()
         libraries = runtime(index(), known["suite"])
         if {p.name for p in libraries} != set(LIBRARIES):
@@ -167,7 +167,7 @@ def _prepare(temp: Path, folder: Path, known: dict[str, str]) -> None:
                 f"the libraries of {known['suite']} that kernel {release} is built with are missing"
             )
         download(libraries, temp / "runtime")
-        wrap(root, folder / "root", folder / "runtime")
+        wrap(wanted, root, folder / "root", folder / "runtime")
 
 
 def _boot_file(root: Path, what: str, release: str) -> Path:

@@ -1,4 +1,4 @@
-"""Builds the simulated NIC for a kernel of the lab, cached by a hash of what went in; runs its static checks."""
+"""Builds the simulated NIC for a kernel of the lab, cached by a hash of what went in; and lints it."""
 
 from __future__ import annotations
 
