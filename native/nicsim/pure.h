@@ -21,7 +21,10 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int32_t s32;
 
-#define min_t(type, a, b) ((type)(a) < (type)(b) ? (type)(a) : (type)(b))
+#define min_t(type, a, b) ({ \
+	type min_a = (a), min_b = (b); \
+	min_a < min_b ? min_a : min_b; \
+})
 #endif
 
 static inline u64 nicsim_load64(const u8 *p)
