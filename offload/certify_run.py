@@ -79,6 +79,8 @@ class Run:
         with ExitStack() as stack:
             with self.phase("boot the lab", 4):
                 lab = self._boot(stack)
+                known = {"rig": dict(lab.rig), "kernel": lab.kernel, "profile": self.plan.profile.id}
+                self._events.write("rig", **known, simulated=True)
             with self.phase("tests", 5):
                 self.tested = True
                 self._events.close()

@@ -17,7 +17,17 @@ PR_SET_PDEATHSIG = 1  # prctl(2): the child gets the signal when we are gone, ki
 
 def command(plan: Plan, lab: str) -> list[str]:
     """Return the pytest command for the tests of a run against a lab that is up."""
-    argv = [sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=short", "-p", "offload.report.plugin"]
+    argv = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-rN",
+        "--no-header",
+        "--tb=short",
+        "-p",
+        "offload.report.plugin",
+    ]
     argv += ["--events", str(plan.out / EVENTS), f"--junitxml={plan.out / 'junit.xml'}"]
     argv += ["--attach", lab, "--profile", plan.profile.id, "--kernel", plan.kernel]
     return [*argv, *(["-k", plan.only] if plan.only else []), "tests/hw"]

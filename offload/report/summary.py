@@ -77,6 +77,8 @@ def _failures(document: Mapping[str, Any], width: int) -> list[str]:
 
 
 def _promises(document: Mapping[str, Any], width: int) -> list[str]:
+    if not document["tests"]:
+        return ["promises: none was tested"]
     lines = ["promises: this NIC ..."]
     for promise in document["promises"]:
         state, count = promise["state"], f"{promise['passed']}/{len(promise['tests'])}"

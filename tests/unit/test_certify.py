@@ -43,7 +43,7 @@ def test_promise(promise, cell, number, evidence):
 class FakeLab:
     """A lab that is only a name."""
 
-    name = "fake"
+    name, kernel, rig = "fake", "6.1.0", {"cpus": "2"}
     up = False
 
     @classmethod
@@ -114,6 +114,7 @@ def test_all_promises_kept_is_certified(root: Path, capfd: pytest.CaptureFixture
     """Without a NIC, a run in which all went well ends with 0, a report, and the time of each phase."""
     code, report = call(root)
     assert (code, report["verdict"], report["simulated"]) == (0, "certified", True)
+    assert report["kernel"] == "6.1.0" and report["rig"] == {"cpus": "2", "qemu": "7.2"}
     names = [phase["name"] for phase in report["phases"]]
     assert names == ["kernel", "simulated NIC", "handoff helper", "boot the lab", "tests"]
     assert all(phase["seconds"] >= 0 for phase in report["phases"])
