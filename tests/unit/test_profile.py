@@ -1,0 +1,192 @@
+"""Profiles: the three that ship, and what a wrong file is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from offload.errors import ConfigError
+from offload.profile import DIRECTIONS, Profile, find, folder, load, load_all
+from offload.profile_model import KERNEL_COUNTERS
+
+GOOD = (folder() / "nicsim.yaml").read_text()
+Wrong = Callable[[str, str], str]
+
+
+@pytest.fixture
+def wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wrong:
+    """Change one text of a good profile; what the loader says about it."""
+    monkeypatch.chdir(tmp_path)
+
+    def change(old: str, new: str) -> str:
+        assert old in GOOD
+        Path("nicsim.yaml").write_text(GOOD.replace(old, new, 1))
+        with pytest.raises(ConfigError) as caught:
+            load("nicsim.yaml")
+        return str(caught.value)
+
+    return change
+
+
+def line_of(text: str) -> int:
+    """The line of the good profile that holds a text."""
+    return GOOD[: GOOD.index(text)].count("\n") + 1
+
+
+@pytest.mark.parametrize("profile", load_all(), ids=lambda p: p.id)
+def test_shipped_profiles_say_something_about_every_cell(profile: Profile) -> None:
+    """Without a NIC each cell of a shipped profile is promised or has a reason, never both."""
+    for cell in profile.cells():
+        assert profile.promised(*cell) != bool(profile.reason(*cell)), cell
+    assert profile.limitations and profile.kconfig
+
+
+@pytest.mark.parametrize("profile", load_all(), ids=lambda p: p.id)
+def test_required_counters_of_shipped_profiles_have_a_driver_name(profile: Profile) -> None:
+    """Without a NIC a required counter has a name in the driver and is not dead."""
+    for direction in DIRECTIONS:
+        for name in profile.counters.required(direction):
+            assert profile.counters.name(name) and name not in profile.counters.dead(direction)
+
+
+def test_connectx_6_dx_is_as_the_kernel_has_it() -> None:
+    """Without a NIC the ConnectX-6 Dx promises AES-GCM both ways, starts with receive off."""
+    profile = find("connectx-6-dx")
+    assert profile.driver == "mlx5_core" and profile.pci[0].covers("15b3:101d")
+    assert profile.promised("rx", "1.2", "aes-gcm-256") and not profile.promised("rx", "1.3", "aes-gcm-256")
+    assert profile.default("tx") and not profile.default("rx")
+    dead = {*profile.counters.dead("tx"), *profile.counters.dead("rx")}
+    assert dead == {"tx_tls_drop_bypass_req", "tx_tls_resync_bytes", "rx_tls_resync_res_skip"}
+
+
+def test_t6_is_transmit_only_with_one_cipher() -> None:
+    """Without a NIC the T6 promises one cell, loads ch_ktls first, and says why there is no receive."""
+    profile = find("chelsio-t6")
+    assert [str(c) for c in profile.promises] == ["tx TLS 1.2 aes-gcm-128"]
+    assert [s.what for s in profile.steps] == ["ch_ktls", "tls-hw-tx-offload"]
+    assert "transmit only" in profile.why_no_direction("rx") and profile.why_no_direction("tx") == ""
+    assert any(p.covers("1425:6407") for p in profile.pci) and not any(
+        p.covers("1425:5407") for p in profile.pci
+    )
+
+
+def test_nicsim_has_every_counter_of_the_kernel_document() -> None:
+    """Without a NIC the simulated card's map covers all names of tls-offload.rst."""
+    counters = find("nicsim").counters
+    for direction in DIRECTIONS:
+        assert {*counters.required(direction), *counters.optional(direction)} == {*KERNEL_COUNTERS[direction]}
+    assert counters.known("sim_bad_tag") and not counters.known("rx_packets")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "text", "expected"),
+    [
+        ("vendor:", "vender:", "vendor:", "unknown key 'vender' (did you mean vendor?)"),
+        ("driver: nicsim", "driver: [a]", "driver: nicsim", "driver: a list, wanted a driver name"),
+        ("schema: 1", "schema: 7", "schema: 1", "schema: '7', wanted 1"),
+        ("pci: []", "pci: [{id: 15B3:1, name: x}]", "pci: []", "wanted vendor:device in lower case"),
+        ("pci: []", 'pci: [{id: "15b3:2-1", name: x}]', "pci: []", "wanted vendor:device"),
+        ("wanted: y", "wanted: n", "wanted: y", "kconfig[1].wanted: 'n', wanted one of y, m"),
+        ("tx: off", "tx: perhaps", "defaults:", "defaults.tx: 'perhaps', wanted on or off"),
+        ("tx_tls_encrypted_packets", "tx_tls_enc", "required: [tx_tls_enc",
+         "unknown counter 'tx_tls_enc' (did you mean tx_tls_encrypted_packets?)"),
+        ("feature: tls-hw-rx-offload", "feature: tls-hw-rx-ofload", "feature: tls-hw-rx",
+         "did you mean tls-hw-rx-offload?"),
+        ("test: none yet", "test: later", "test: none yet", "wanted tests/...::test_name, or none yet"),
+        ("link: https:", "link: http:", "link: https:", "wanted a public https:// link or a CVE number"),
+        ("id: nicsim-is-not-a-card", "id: nicsim-is-not-a-card\n    test: tests/x::y", "test: none yet",
+         "given twice"),
+        ("cipher: chacha20-poly1305", "cipher: aes-gcm-256", "cipher: chacha20",
+         "covers rx TLS 1.2 aes-gcm-256"),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_is_told_with_its_line(
+    wrong: Wrong, old: str, new: str, text: str, expected: str
+) -> None:
+    """Without a NIC each kind of mistake gives file, line, key, what was there and what was wanted."""
+    said = wrong(old, new)
+    at = line_of(text) + ("given twice" in expected)
+    assert any(x.startswith(f"nicsim.yaml:{at}: ") and expected in x for x in said.splitlines()), said
+
+
+def test_all_problems_come_at_once_in_order(tmp_path: Path) -> None:
+    """Without a NIC a file with five mistakes gives five lines, by line number."""
+    bad = (
+        GOOD.replace("schema: 1", "schema: 2").replace("wanted: y", "wanted: q").replace("pci: []", "pci: x")
+    )
+    (tmp_path / "nicsim.yaml").write_text(bad.replace("plays:", "playz:").replace("hints: []", "hints: 3"))
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path / "nicsim.yaml")
+    numbers = [int(line.split(":")[1]) for line in str(caught.value).splitlines()]
+    assert len(numbers) == 5 and numbers == sorted(numbers)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a: &x [1]\nb: *x\n", ":1: anchors and aliases are not taken"),
+        ("a: !!python/object/apply:os.system [id]\n", ":1: tag"),
+        ("[" * 5000, ":1: nested deeper than 8"),
+        ("a: [\n", ": not YAML"),
+        ("a: 1\n---\nb: 2\n", ":2: a second document"),
+        ("", ":1: empty file"),
+        ("- 1\n", ":1: a list, wanted a mapping"),
+        ("x\n" * 200_000, ": larger than 256 KiB"),
+        ("a\x00b: 1\n", ":1: not YAML"),
+        ("- a\n" * 30_000, ": too many entries"),
+    ],
+    ids=lambda v: v[:12].strip() or "empty",
+)  # fmt: skip
+def test_hostile_files_are_refused_in_one_line(tmp_path: Path, text: str, expected: str) -> None:
+    """Without a NIC a file that is no small plain YAML is refused without a traceback."""
+    (tmp_path / "x.yaml").write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path / "x.yaml")
+    assert expected in str(caught.value).splitlines()[0]
+
+
+def test_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:
+    """Without a NIC a binary file is told with the line where it stops being text."""
+    (tmp_path / "x.yaml").write_bytes(b"schema: 1\nid: \xff\xfe\n")
+    with pytest.raises(ConfigError, match=":2: not UTF-8"):
+        load(tmp_path / "x.yaml")
+
+
+def test_terminal_escapes_do_not_get_through(wrong: Wrong) -> None:
+    """Without a NIC a profile cannot move a person's cursor, neither accepted nor quoted back."""
+    said = wrong("name: nicsim", 'name: "x\\e[2Jy"')
+    assert "\x1b" not in said and "wanted text" in said
+
+
+def test_an_unknown_id_names_the_nearest(tmp_path: Path) -> None:
+    """Without a NIC a mistyped profile is told the nearest and all that there are."""
+    with pytest.raises(ConfigError, match=r"did you mean connectx-6-dx\?") as caught:
+        find("conectx-6-dx")
+    assert "chelsio-t6" in caught.value.hint
+
+
+def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
+    """Without a NIC a profile file that is not there is told as such."""
+    with pytest.raises(ConfigError, match="cannot read: No such file"):
+        load(tmp_path / "none.yaml")
+
+
+def test_problems_of_all_files_are_told_together(tmp_path: Path) -> None:
+    """Without a NIC load_all names every file that is wrong."""
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.yaml").write_text("id: 1\n")
+    with pytest.raises(ConfigError) as caught:
+        load_all(tmp_path)
+    assert "a.yaml:1" in str(caught.value) and "b.yaml:1" in str(caught.value)
+
+
+def test_a_driver_that_names_a_counter_otherwise(tmp_path: Path) -> None:
+    """Without a NIC a mapping in the counter map translates the kernel document's name to the driver's."""
+    old = "optional: [tx_tls_del, tx_tls_skip_no_sync_data, tx_tls_drop_bypass_req]"
+    assert old in GOOD
+    text = GOOD.replace(old, "optional: {tx_tls_del: tls_gone}")
+    (tmp_path / "nicsim.yaml").write_text(text)
+    profile = load(tmp_path / "nicsim.yaml")
+    assert profile.counters.name("tx_tls_del") == "tls_gone" and profile.counters.known("tls_gone")
