@@ -1,0 +1,173 @@
+"""Options and fixtures of every test that needs a bench; tests/unit uses none of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from offload.counters import Snapshot
+from offload.errors import RigError
+from offload.host.base import Bench, Side
+from offload.nic import Nic, look
+from offload.profile import Profile, find
+from offload.report.criteria import load as load_criteria
+from offload.report.plugin import promise_of
+from tests.lib import needs
+from tests.lib.flow import Traffic
+from tests.lib.rig import Labs, Rig
+from tests.lib.switch import Switch
+
+pytest_plugins = ["offload.report.plugin"]
+KINDS = {"hw": "nicsim", "sw-fallback": "veth"}  # folder of a test -> kind of lab
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what selects the rig."""
+    group = parser.getgroup("ktls-offload rig")
+    group.addoption("--kernel", default=os.environ.get("KERNEL", "6.1"), help="6.1, 6.12 or 7.2")
+    group.addoption("--profile", default="connectx-6-dx", help="id in nic-profiles/: what is promised")
+    group.addoption("--attach", metavar="NAME", default="", help="use the running lab of this name")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker that multiplies a test by cells of the profile."""
+    config.addinivalue_line("markers", "cells(which): `tx` or `rx`: promised cells; `unpromised`: all others")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make a test per cell of the profile, as its marker says."""
+    marker = metafunc.definition.get_closest_marker("cells")
+    if marker is None:
+        return
+    profile = find(metafunc.config.getoption("--profile"))
+    cells = [c for c in profile.cells() if (c in profile.promises) == (marker.args[0] != "unpromised")]
+    if marker.args[0] in ("tx", "rx"):
+        cells = [c for c in cells if c.direction == marker.args[0]]
+    names = [f"{c.direction}-{c.version.replace('.', '')}_{c.cipher.replace('-', '_')}" for c in cells]
+    metafunc.parametrize("cell", cells, ids=names)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what the profile does not promise: that is no skip, it is not asked."""
+    profile = find(config.getoption("--profile"))
+    criteria = load_criteria().promises
+
+    def asked(item: pytest.Item) -> bool:
+        wanted = criteria[promise].applies if (promise := promise_of(item)) in criteria else "always"
+        return wanted not in ("tx", "rx") or wanted in profile.directions()
+
+    items[:] = [item for item in items if "unit" in item.path.parts or asked(item)]
+
+
+@pytest.fixture(scope="session")
+def labs(pytestconfig: pytest.Config) -> Iterator[Labs]:
+    """The labs of this run."""
+    reporter = pytestconfig.pluginmanager.get_plugin("terminalreporter")
+
+    def say(line: str) -> None:
+        if reporter is not None:
+            reporter.write_line(line)
+
+    found = Labs(pytestconfig, say)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+@pytest.fixture
+def rig(request: pytest.FixtureRequest, labs: Labs) -> Rig:
+    """The lab of the kind that this test's folder names, with what its test needs."""
+    kind = next(kind for folder, kind in KINDS.items() if folder in request.path.parts)
+    return labs.get(kind)
+
+
+@pytest.fixture(autouse=True)
+def requires(request: pytest.FixtureRequest) -> None:
+    """Skip a test whose rig lacks something; every unmet need is shown."""
+    wanted = [name for marker in request.node.iter_markers("requires") for name in marker.args]
+    if wanted:
+        unmet = needs.unmet(request.getfixturevalue("rig"), wanted)
+        if unmet:
+            pytest.skip("the rig lacks " + "; ".join(unmet))
+
+
+@pytest.fixture
+def bench(rig: Rig) -> Bench:
+    """DUT, peer and wire."""
+    return rig.bench
+
+
+@pytest.fixture
+def dut(rig: Rig) -> Side:
+    """The device under test: host, interface, addresses."""
+    return rig.bench.dut
+
+
+@pytest.fixture
+def peer(rig: Rig) -> Side:
+    """The other end."""
+    return rig.bench.peer
+
+
+@pytest.fixture
+def wire(rig: Rig) -> Any:
+    """The host on which the wire can be seen; None where nobody can stand on it."""
+    return rig.bench.wire
+
+
+@pytest.fixture
+def profile(rig: Rig) -> Profile:
+    """What is known of the card."""
+    return rig.profile
+
+
+@pytest.fixture
+def nic(rig: Rig) -> Nic:
+    """The card as the kernel shows it now."""
+    return look(rig.bench.dut.host, rig.bench.dut.dev)
+
+
+@pytest.fixture
+def counters(rig: Rig) -> Callable[[], Snapshot]:
+    """A function that reads the DUT's counters now."""
+    return rig.counters
+
+
+@pytest.fixture
+def traffic(rig: Rig) -> Traffic:
+    """Connections between DUT and peer."""
+    return Traffic(rig)
+
+
+@pytest.fixture
+def offload(rig: Rig) -> Iterator[Switch]:
+    """The DUT's TLS features: what the profile promises is on; what was found comes back after the test."""
+    with Switch(rig.bench.dut) as switch:
+        directions = rig.profile.directions()
+        switch.set(tx="tx" in directions, rx="rx" in directions)
+        yield switch
+
+
+@pytest.fixture
+def peer_offload(rig: Rig) -> Iterator[Switch]:
+    """The peer's TLS features; what was found comes back after the test."""
+    with Switch(rig.bench.peer) as switch:
+        yield switch
+
+
+@pytest.fixture(autouse=True)
+def clean_dmesg(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After each test on a lab: a warning, oops or leak in the kernel log means that the rig broke."""
+    if not {"rig", "lab"} & set(request.fixturenames):
+        yield
+        return
+    lab = request.getfixturevalue("rig").lab
+    mark = lab.console_mark()
+    yield
+    faults = lab.console_faults(mark)
+    if faults:
+        raise RigError("the kernel log: " + " | ".join(faults[:5]))

@@ -1,0 +1,185 @@
+"""This NIC moves every byte: by hardware where its profile promises that, by software where not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from offload.counters import tls_stat
+from offload.host.base import Side
+from offload.profile import Cell, Profile
+from offload.traffic.drive import Sending, send, sending, take
+from tests.lib import proof
+from tests.lib.flow import Flow, Traffic
+from tests.lib.link import bounce
+from tests.lib.switch import Switch
+
+pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "openssl")
+MIB = 1 << 20
+TX, RX = Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-128")
+# One write each: one byte, around one record (16384) and two, around what one GSO packet holds (65536), and such
+# that record ends and segment ends meet: MSS 1448 at MTU 1500, 29 bytes around a record's payload.
+SIZES = {
+    "record": (1, 16383, 1, 16384, 1, 16385, 2, 32767, 32768, 32769, 1),
+    "64k": (65535, 1, 65536, 65537, 131071, 131072, 131073),
+    "segment": tuple(n * 1448 - 29 + d for n in (1, 2, 3, 11) for d in (-1, 0, 1)),
+}
+PRIMER = (
+    16384,
+) * 16  # received first: by its end the card is in step, so that the sizes are what it decrypts
+
+
+@pytest.mark.promise("payload.tx")
+@pytest.mark.cells("tx")
+@pytest.mark.parametrize("family", [4, 6], ids=["v4", "v6"])
+def test_sends_to_stunnel(
+    traffic: Traffic, offload: Switch, evidence: dict[str, Any], cell: Cell, family: int
+) -> None:
+    """This NIC encrypts what it sends, and an unmodified stunnel peer passes on every byte."""
+    plan = sending(f"{cell} v{family}", MIB, 50_000, how="sendfile" if family == 6 else "write")
+    flow = traffic.sent(cell, plan, family=family)
+    proof.note(evidence, flow, plan, "hw")
+    proof.intact(flow.far, plan)
+    proof.handed_over(flow, cell)
+    proof.sent_by_card(flow, plan)
+
+
+@pytest.mark.promise("payload.rx")
+@pytest.mark.cells("rx")
+@pytest.mark.parametrize("family", [4, 6], ids=["v4", "v6"])
+def test_receives_from_stunnel(
+    traffic: Traffic, offload: Switch, evidence: dict[str, Any], cell: Cell, family: int
+) -> None:
+    """This NIC decrypts what it receives from an unmodified stunnel peer, every byte."""
+    plan = sending(f"{cell} v{family}", MIB, 50_000)
+    flow = traffic.received(cell, plan, family=family)
+    proof.note(evidence, flow, plan, "hw")
+    proof.intact(flow.dut, plan)
+    proof.handed_over(flow, cell)
+    proof.received_by_card(flow, plan)
+
+
+@pytest.mark.promise("fallback.expected")
+@pytest.mark.cells("unpromised")
+def test_leaves_the_rest_to_software(
+    traffic: Traffic, offload: Switch, evidence: dict[str, Any], cell: Cell
+) -> None:
+    """This NIC does not touch what it does not promise: software takes over, intact and for all to see."""
+    plan = sending(str(cell), MIB // 2)
+    if cell.direction == "tx":
+        flow = traffic.sent(cell, plan)
+        proof.intact(flow.far, plan)
+    elif (
+        cell.version == "1.3"
+    ):  # OpenSSL before 3.2 has no kTLS receive for TLS 1.3: its own code is the software
+        flow = traffic.received_by_openssl(cell, plan)
+        proof.intact(flow.dut, plan)
+        proof.not_by_card(flow, "rx")
+        assert proof.count(flow, "TlsTxSw") == 1, "kernel TLS was asked for, and tls_stat does not show it"
+        proof.note(evidence, flow, plan, "sw")
+        return
+    else:
+        flow = traffic.received(cell, plan)
+        proof.intact(flow.dut, plan)
+    proof.note(evidence, flow, plan, "sw")
+    proof.handed_over(flow, cell)
+    proof.done_by_software(flow, cell.direction)
+
+
+@pytest.mark.promise("interop.tx")
+@pytest.mark.requires("peer-tls-hw-rx-offload")
+@pytest.mark.parametrize("far", ["hw", "sw", "user"])
+def test_sends_to_each_kind(
+    traffic: Traffic, offload: Switch, peer_offload: Switch, peer: Side, evidence: dict[str, Any], far: str
+) -> None:
+    """This NIC encrypts for a peer whose card, kernel or program (OpenSSL's own) decrypts."""
+    peer_offload.set(tx=False, rx=far == "hw")
+    before, plan = tls_stat(peer.host)[0] or {}, sending(f"interop tx {far}", MIB)
+    flow = traffic.sent_to_openssl(TX, plan) if far == "user" else traffic.sent(TX, plan, ktls=True)
+    moved = {name: n - before.get(name, 0) for name, n in (tls_stat(peer.host)[0] or {}).items()}
+    proof.note(evidence, flow, plan, "hw")
+    proof.intact(flow.far, plan)
+    proof.sent_by_card(flow, plan)
+    wanted = {"hw": (1, 0), "sw": (0, 1), "user": (0, 0)}[far]
+    assert (moved.get("TlsRxDevice", 0), moved.get("TlsRxSw", 0)) == wanted, (
+        "the peer is not what it should be"
+    )
+
+
+@pytest.mark.promise("interop.rx")
+@pytest.mark.requires("peer-tls-hw-tx-offload")
+@pytest.mark.parametrize("far", ["hw", "sw", "user"])
+def test_receives_from_each_kind(
+    traffic: Traffic, offload: Switch, peer_offload: Switch, peer: Side, evidence: dict[str, Any], far: str
+) -> None:
+    """This NIC decrypts for a peer whose card, kernel or program (OpenSSL's own) encrypts."""
+    peer_offload.set(tx=far == "hw", rx=False)
+    before, plan = tls_stat(peer.host)[0] or {}, sending(f"interop rx {far}", MIB)
+    flow = traffic.received_from_openssl(RX, plan) if far == "user" else traffic.received(RX, plan, ktls=True)
+    moved = {name: n - before.get(name, 0) for name, n in (tls_stat(peer.host)[0] or {}).items()}
+    proof.note(evidence, flow, plan, "hw")
+    proof.intact(flow.dut, plan)
+    proof.received_by_card(flow, plan)
+    wanted = {"hw": (1, 0), "sw": (0, 1), "user": (0, 0)}[far]
+    assert (moved.get("TlsTxDevice", 0), moved.get("TlsTxSw", 0)) == wanted, (
+        "the peer is not what it should be"
+    )
+
+
+@pytest.mark.promise("sizes.tx")
+@pytest.mark.parametrize("edge", SIZES)
+def test_sends_every_size(traffic: Traffic, offload: Switch, evidence: dict[str, Any], edge: str) -> None:
+    """This NIC encrypts records of every size around the edges of records, 64 KiB and segments."""
+    plan = Sending(f"sizes tx {edge}", SIZES[edge])
+    flow = traffic.sent(TX, plan)
+    proof.note(evidence, flow, plan, "hw")
+    proof.intact(flow.far, plan)
+    proof.sent_by_card(flow, plan)
+
+
+@pytest.mark.promise("sizes.rx")
+@pytest.mark.parametrize("edge", SIZES)
+def test_receives_every_size(traffic: Traffic, offload: Switch, evidence: dict[str, Any], edge: str) -> None:
+    """This NIC decrypts records of every size around the edges of records, 64 KiB and segments."""
+    plan = Sending(f"sizes rx {edge}", PRIMER + SIZES[edge])
+    flow = traffic.received(
+        RX, plan, ktls=True
+    )  # kernel TLS makes a record per write; stunnel's own code would not
+    proof.note(evidence, flow, plan, "hw")
+    proof.intact(flow.dut, plan)
+    proof.received_by_card(flow, plan)
+
+
+@pytest.mark.promise("lifecycle.link-down")
+def test_sends_on_after_link_down(
+    traffic: Traffic, offload: Switch, dut: Side, profile: Profile, evidence: dict[str, Any]
+) -> None:
+    """This NIC loses no byte of a connection that it encrypts when its link goes down and comes back."""
+    before, plan = traffic.rig.counters(), sending("link down tx", MIB, 65536, gate=8)
+    with traffic.behind_stunnel(take()) as (port, far):
+        near = traffic.dut.pump.handoff(traffic.argv(TX, port), send(plan))
+        near.at_gate()
+        bounce(dut)
+        near.go()
+        flow = Flow(near.report(), far.report(), traffic.rig.counters() - before)
+    proof.note(evidence, flow, plan, "hw")
+    proof.intact(flow.far, plan)
+    assert flow.line.tx == "hw" and proof.count(flow, "tx_tls_encrypted_bytes") > 0
+
+
+@pytest.mark.promise("lifecycle.link-down")
+def test_receives_on_after_link_down(
+    traffic: Traffic, offload: Switch, dut: Side, profile: Profile, evidence: dict[str, Any]
+) -> None:
+    """This NIC loses no byte of a connection that it decrypts when its link goes down and comes back."""
+    before, plan = traffic.rig.counters(), sending("link down rx", MIB, 65536, gate=8)
+    with traffic.behind_stunnel(send(plan)) as (port, far):
+        near = traffic.dut.pump.handoff(traffic.argv(RX, port, want="both"), take())
+        far.at_gate()
+        bounce(dut)
+        far.go()
+        flow = Flow(near.report(), far.report(), traffic.rig.counters() - before)
+    proof.note(evidence, flow, plan, "hw" if "rx" in profile.directions() else "sw")
+    proof.intact(flow.dut, plan)
+    assert flow.line.rx == ("hw" if "rx" in profile.directions() else "sw")

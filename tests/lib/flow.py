@@ -1,0 +1,141 @@
+"""One TLS connection between DUT and peer: who is at the far end, what both ends saw, what was counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from offload.counters import Delta
+from offload.profile import Cell
+from offload.traffic import handoff, openssl, stunnel
+from offload.traffic.drive import Report, Sending, Transfer, send, take
+from tests.lib.rig import Rig
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What a finished connection leaves: both reports and how far the DUT's counters moved."""
+
+    dut: Report
+    far: Report
+    moved: Delta
+
+    @property
+    def line(self) -> handoff.Line:
+        """What ktls-handoff said when it handed the DUT's socket over."""
+        assert self.dut.handoff is not None, self.dut.error
+        return self.dut.handoff
+
+    def tls(self) -> dict[str, int]:
+        """The TLS counters that moved, for the evidence."""
+        return {n: v for n, v in self.moved.nonzero().items() if "tls" in n.lower()}
+
+
+class Traffic:
+    """Connections on a rig. The DUT's end is the kernel's TLS, handed over by ktls-handoff."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self.dut, self.peer = rig.end("dut"), rig.end("peer")
+
+    def address(self, family: int) -> str:
+        """The peer's address."""
+        return self.peer.side.v4 if family == 4 else self.peer.side.v6
+
+    @contextmanager
+    def behind_stunnel(self, *steps: Mapping[str, Any], ktls: bool = False) -> Iterator[tuple[int, Transfer]]:
+        """Run an unmodified stunnel on the peer, its plain end taking these steps: its port and that end."""
+        port, pump = self.rig.next_port(), self.peer.pump
+        listener, plain = pump.listen()
+        service = stunnel.Service("plain", f":::{port}", f"127.0.0.1:{plain}", ktls=ktls)
+        try:
+            with stunnel.running(self.peer.side.host, [service], self.peer.at, name=f"stunnel-{port}"):
+                yield port, pump.accept(listener, *steps)
+        finally:
+            pump.close(listener)
+
+    @contextmanager
+    def behind_openssl(self, cell: Cell, *, ktls: bool = False) -> Iterator[tuple[int, Transfer]]:
+        """Run `openssl s_server` on the peer, which takes to the end: its port and that end."""
+        port = self.rig.next_port()
+        env = openssl.environment(self.peer.side.host, self.peer.at, ktls=ktls)
+        argv = openssl.server(port, self.peer.at, version=cell.version, cipher=cell.cipher)
+        far = self.peer.pump.spawn(argv, take(), env=env, port=port)
+        far.listening()
+        yield port, far
+
+    def argv(self, cell: Cell, port: int, *, family: int = 4, want: str = "tx", **more: Any) -> list[str]:
+        """Return the command by which the DUT connects."""
+        return handoff.connect(
+            self.address(family),
+            port,
+            self.dut.at.ca,
+            version=cell.version,
+            cipher=cell.cipher,
+            want=want,
+            **more,
+        )
+
+    def sent(self, cell: Cell, plan: Sending, *, family: int = 4, ktls: bool = False) -> Flow:
+        """Send from the DUT to a sink behind stunnel."""
+        before = self.rig.counters()
+        with self.behind_stunnel(take(), ktls=ktls) as (port, far):
+            near = self.dut.pump.handoff(self.argv(cell, port, family=family), send(plan))
+            return self._flow(near, far, before)
+
+    def sent_to_openssl(self, cell: Cell, plan: Sending) -> Flow:
+        """Send from the DUT to a user-space s_server."""
+        before = self.rig.counters()
+        with self.behind_openssl(cell) as (port, far):
+            return self._flow(self.dut.pump.handoff(self.argv(cell, port), send(plan)), far, before)
+
+    def received(self, cell: Cell, plan: Sending, *, family: int = 4, ktls: bool = False) -> Flow:
+        """Receive on the DUT from a source behind stunnel."""
+        before = self.rig.counters()
+        with self.behind_stunnel(send(plan), ktls=ktls) as (port, far):
+            argv = self.argv(cell, port, family=family, want="both")
+            return self._flow(self.dut.pump.handoff(argv, take()), far, before)
+
+    def received_from_openssl(self, cell: Cell, plan: Sending) -> Flow:
+        """Receive on the DUT, which is the server now, from a user-space s_client."""
+        before, port = self.rig.counters(), self.rig.next_port()
+        at = self.dut.at
+        argv = handoff.accept(self.dut.side.v4, port, at, version=cell.version, cipher=cell.cipher)
+        near = self.dut.pump.handoff(argv, take())
+        near.listening()
+        env = openssl.environment(self.peer.side.host, self.peer.at, ktls=False)
+        client = openssl.client(
+            self.dut.side.v4, port, self.peer.at, version=cell.version, cipher=cell.cipher
+        )
+        return self._flow(near, self.peer.pump.spawn(client, send(plan), env=env), before)
+
+    def received_by_openssl(self, cell: Cell, plan: Sending) -> Flow:
+        """Receive on the DUT with `openssl s_server`, which uses kernel TLS as far as OpenSSL can."""
+        before, port, entry = self.rig.counters(), self.rig.next_port(), self.rig.next_port()
+        env = openssl.environment(self.dut.side.host, self.dut.at, ktls=True)
+        argv = openssl.server(port, self.dut.at, version=cell.version, cipher=cell.cipher)
+        near = self.dut.pump.spawn(argv, take(), env=env, port=port)
+        near.listening()
+        service = stunnel.Service(
+            "source", f"127.0.0.1:{entry}", f"{self.dut.side.v4}:{port}", client=True, version=cell.version
+        )
+        with stunnel.running(self.peer.side.host, [service], self.peer.at, name=f"stunnel-{port}"):
+            far = self.peer.pump.connect("127.0.0.1", entry, send(plan))
+            return Flow(near.report(120), far.report(120), self.rig.counters() - before)
+
+    def exchanged(self, cell: Cell, out: Sending, back: Sending) -> Flow:
+        """Receive `back` and then send `out` on one connection with a stunnel peer."""
+        before = self.rig.counters()
+        with self.behind_stunnel(send(back), take()) as (port, far):
+            argv = self.argv(cell, port, want="both")
+            near = self.dut.pump.handoff(argv, take(back.total), send(out))
+            return self._flow(near, far, before)
+
+    def _flow(self, near: Transfer, far: Transfer, before: Any) -> Flow:
+        """Wait for both ends, the receiving one decides; then read the counters again."""
+        dut = near.report(120)
+        if dut.handoff is None or not dut.handoff.ok:
+            far.give_up()
+        return Flow(dut, far.report(120), self.rig.counters() - before)

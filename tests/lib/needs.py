@@ -1,0 +1,66 @@
+"""What a rig may lack: each need is probed once per rig, and says in words what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from offload.nic import look
+from offload.profile import FEATURES
+from offload.traffic import handoff
+from tests.lib.rig import Rig
+
+
+def _program(name: str) -> Callable[[Rig], str]:
+    def probe(rig: Rig) -> str:
+        sides = (rig.bench.dut, rig.bench.peer)
+        lacking = [s.host.name for s in sides if s.host.run(["which", name], check=False).rc != 0]
+        return f"{name} on {' and '.join(lacking)}" if lacking else ""
+
+    return probe
+
+
+def _tls(rig: Rig) -> str:
+    host = rig.bench.dut.host
+    ready = host.run(["modprobe", "tls"], check=False).rc == 0 or _has(rig, "/proc/net/tls_stat")
+    return "" if ready else "kernel TLS (module tls) on the DUT"
+
+
+def _has(rig: Rig, path: str) -> bool:
+    return rig.bench.dut.host.run(["test", "-e", path], check=False).rc == 0
+
+
+def _handoff(rig: Rig) -> str:
+    return "" if Path(handoff.PROGRAM).exists() else "build/ktls-handoff (make build)"
+
+
+def _peer_feature(direction: str) -> Callable[[Rig], str]:
+    def probe(rig: Rig) -> str:
+        feature = look(rig.bench.peer.host, rig.bench.peer.dev).feature(direction)
+        usable = feature is not None and not feature.fixed
+        return "" if usable else f"a peer that offers {FEATURES[direction]}"
+
+    return probe
+
+
+def _wire(rig: Rig) -> str:
+    return "" if rig.bench.wire is not None else "a wire that somebody can stand on"
+
+
+PROBES: dict[str, Callable[[Rig], str]] = {
+    "tls": _tls,
+    "ktls-handoff": _handoff,
+    "stunnel": _program("stunnel4"),
+    "openssl": _program("openssl"),
+    "peer-tls-hw-tx-offload": _peer_feature("tx"),
+    "peer-tls-hw-rx-offload": _peer_feature("rx"),
+    "wire": _wire,
+}
+
+
+def unmet(rig: Rig, wanted: Sequence[str]) -> list[str]:
+    """Every need that this rig does not meet, in words; KeyError for a need that nobody knows."""
+    for name in wanted:
+        if name not in rig.probed:
+            rig.probed[name] = PROBES[name](rig)
+    return [rig.probed[name] for name in dict.fromkeys(wanted) if rig.probed[name]]

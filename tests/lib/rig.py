@@ -1,0 +1,122 @@
+"""What a test stands on: the lab of a kind, and on each side a pump and certificates."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from offload.counters import Snapshot, snapshot
+from offload.host.base import Bench, Side
+from offload.profile import Profile, find
+from offload.report.plugin import set_rig
+from offload.traffic import certs, drive
+from offload.traffic.certs import Placed
+
+
+@dataclass
+class End:
+    """One side of the bench with what moves payload there."""
+
+    side: Side
+    pump: drive.Pump
+    at: Placed
+
+
+@dataclass
+class Rig:
+    """A lab that is up, with both ends ready for traffic."""
+
+    lab: Any
+    kind: str
+    profile: Profile
+    undo: ExitStack
+    port: int = 4433
+    probed: dict[str, str] = field(default_factory=dict)
+    _ends: dict[str, End] = field(default_factory=dict)
+
+    @property
+    def bench(self) -> Bench:
+        """DUT, peer and wire."""
+        bench: Bench = self.lab.bench
+        return bench
+
+    def end(self, which: str) -> End:
+        """`dut` or `peer`, with a pump that runs and certificates in place; made when first asked for."""
+        if which not in self._ends:
+            side = self.bench.dut if which == "dut" else self.bench.peer
+            folder = f"/run/ktls-offload-{uuid.uuid4().hex[:8]}-{which}"
+            self.undo.callback(side.host.run, ["rm", "-rf", folder], check=False)
+            at = self.undo.enter_context(certs.placed(self.certs(), side.host, folder))
+            self._ends[which] = End(side, self.undo.enter_context(drive.running(side.host, folder)), at)
+        return self._ends[which]
+
+    def certs(self) -> certs.Certs:
+        """One CA and one certificate for both ends."""
+        if not hasattr(self, "_certs"):
+            sides = (self.bench.dut, self.bench.peer)
+            self._certs = certs.make([address for side in sides for address in (side.v4, side.v6)])
+        return self._certs
+
+    def next_port(self) -> int:
+        """A TCP port that nothing of this run has used: no test waits for a port to become free."""
+        self.port += 1
+        return self.port
+
+    def counters(self) -> Snapshot:
+        """The counters of the DUT now."""
+        return snapshot(self.bench.dut.host, self.bench.dut.dev, self.profile)
+
+
+class Labs:
+    """The labs of a pytest run: at most one is up, a test of another kind ends it."""
+
+    def __init__(self, config: pytest.Config, say: Callable[[str], None]) -> None:
+        self._config, self._say = config, say
+        self._rig: Rig | None = None
+
+    def get(self, kind: str) -> Rig:
+        """Return the lab of a kind (nicsim or veth), booted or attached when first asked for."""
+        if self._rig is not None and self._rig.kind != kind:
+            self.close()
+        if self._rig is None:
+            with ExitStack() as undo:
+                lab = undo.enter_context(self._open(kind))
+                self._rig = Rig(lab, kind, find(self._config.getoption("--profile")), undo.pop_all())
+            self._tell()
+        return self._rig
+
+    def _open(self, kind: str) -> Any:
+        from offload.vm.kernels import fetch
+        from offload.vm.lab import Lab
+
+        name = self._config.getoption("--attach")
+        if name:
+            return Lab.attach(name)
+        kernel = fetch(self._config.getoption("--kernel"), say=self._say)
+        # the peer is always a card that offloads both ways: the interop tests need one
+        personality = f"{self._config.getoption('--profile')},connectx-6-dx"
+        return Lab.boot(kernel, kind=kind, personality=personality, say=self._say)
+
+    def _tell(self) -> None:
+        """Say what the run stands on, for the header and the report."""
+        assert self._rig is not None
+        rig = dict(self._rig.lab.rig)
+        kernel = str(rig.get("kernel") or self._config.getoption("--kernel"))
+        set_rig(
+            self._config,
+            rig,
+            profile=self._rig.profile.id,
+            kernel=kernel,
+            simulated=self._rig.bench.simulated,
+        )
+
+    def close(self) -> None:
+        """End the lab that is up."""
+        if self._rig is not None:
+            rig, self._rig = self._rig, None
+            rig.undo.close()
