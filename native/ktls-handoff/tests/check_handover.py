@@ -132,7 +132,7 @@ def check_parent_does_not_read(rig: Rig) -> None:
             while True:
                 theirs.send(b"x" * 1000)
         except BlockingIOError:
-            pass
+            theirs.setblocking(True)
         args = ("connect", "127.0.0.1", port, "--no-verify", "--timeout", "0.5", "--fd", str(theirs.fileno()))
         got = rig.plain(*args, fake={}, fds=(theirs.fileno(),))
     assert got.rc == 7 and "did not read" in got.errors[0], got

@@ -29,6 +29,7 @@ REFUSED = [
     ("flag with value", ["connect", "127.0.0.1", "1", "--no-verify=1"]),
     ("unknown option", ["connect", "127.0.0.1", "1", "--no-verify", "--insecure"]),
     ("fallback without fd", ["connect", "127.0.0.1", "1", "--no-verify", "--fallback", "/x"]),
+    ("line break in a value", ["connect", "127.0.0.1", "1", "--no-verify", "--sni", "x\nclient = no"]),
     ("close without fd", ["close"]),
     ("cipher that is none", ["connect", "127.0.0.1", "1", "--no-verify", "--ciphers", "ROT13"]),
     ("CA file that is missing", ["connect", "127.0.0.1", "1", "--ca", "/nowhere.pem"]),

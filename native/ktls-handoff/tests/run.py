@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 import time
@@ -21,17 +22,29 @@ from rig import Rig, make_certificates
 MODULES = (check_options, check_peer, check_steps, check_handover, check_close, check_fallback)
 
 
+LIMIT = 60  # seconds for one check: a program that hangs has to show as a failure
+
+
+def give_up(number: int, frame: object) -> None:
+    """End a check that hangs."""
+    raise TimeoutError(f"no end after {LIMIT} s")
+
+
 def checks(module: ModuleType, rig: Rig, word: str) -> Iterator[bool]:
     """Run the module's checks whose name holds `word`; yield for each whether it passed."""
+    signal.signal(signal.SIGALRM, give_up)
     for name in [n for n in vars(module) if n.startswith("check_") and word in n]:
         began = time.monotonic()
+        signal.alarm(LIMIT)
         try:
             getattr(module, name)(rig)
         except Exception:
             traceback.print_exc(file=sys.stdout)
+            signal.alarm(0)
             print(f"FAILED {name}", flush=True)
             yield False
         else:
+            signal.alarm(0)
             print(f"ok {name} ({time.monotonic() - began:.2f} s)", flush=True)
             yield True
 
