@@ -95,7 +95,9 @@ class Run:
 
         assert self._kernel is not None
         keep = self.plan.keep_lab
-        lab = Lab.boot(self._kernel, personality=self.plan.profile.id, say=self._note, keep=keep)
+        # the peer is always a card that offloads both ways: the interop tests need one
+        pair = f"{self.plan.profile.id},connectx-6-dx"
+        lab = Lab.boot(self._kernel, personality=pair, say=self._note, keep=keep)
         if keep:
             stack.callback(self._note, f"the lab stays up; end it with: ktls-offload lab down {lab.name}")
         stack.callback(lab.detach if keep else lab.stop)

@@ -48,7 +48,7 @@ class FakeLab:
 
     @classmethod
     def boot(cls, kernel: object, **options: object) -> "FakeLab":
-        assert options["personality"] == "connectx-6-dx"
+        assert options["personality"] == "connectx-6-dx,connectx-6-dx"
         cls.up = True
         return cls()
 
