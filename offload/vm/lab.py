@@ -40,7 +40,7 @@ class Lab:
         self.name, self.kind, self.personality = state["name"], state["kind"], state["personality"]
         self.kernel, self.rig = state["kernel"], {k[4:]: v for k, v in state.items() if k.startswith("rig:")}
         self.folder, self.out = folder, folder / "out"
-        self._client, self._child = client, child
+        self.client, self._child = client, child
         self._console = Console(folder / "console.log")
         self._run_dir: rundir.RunDir | None = None
         self._port_lock = -1
@@ -125,7 +125,7 @@ class Lab:
 
     def detach(self) -> None:
         """Leave the lab running; what this client started in it ends."""
-        self._client.close()
+        self.client.close()
         if self._port_lock >= 0:
             os.close(self._port_lock)
             self._port_lock = -1

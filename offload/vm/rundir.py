@@ -7,10 +7,11 @@ import os
 import re
 import shutil
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from offload.cmd import kill_group
+from offload.cmd import kill_group, wait_until
 from offload.errors import ConfigError, RigError
 from offload.vm.cache import read_json
 
@@ -122,10 +123,13 @@ def end(name: str) -> bool:
     path = alive(name)
     if path is None:
         return False
-    state = read_json(path / "lab.json") or {}
+    state = read_json(path / "pid.json") or {}
     pid = str(state.get("pid", ""))
     if pid.isdigit() and _is_ours(int(pid), path):
         kill_group(int(pid))
+        with suppress(RigError):  # whoever booted it may hold the name a little longer
+            wait_until(lambda: alive(name) is None, 5, f"the end of lab {name}")
+    sweep()
     return True
 
 

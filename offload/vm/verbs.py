@@ -1,0 +1,204 @@
+"""`ktls-offload lab`: the embedded lab for people: up, shell, run, status, down, fetch."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+
+from offload.errors import ConfigError, RigError
+
+PLACES = ("root", "dut", "wire", "peer")
+DEFAULT = "lab"
+RUN_EXIT = """\
+Exits with the command's own code (128 + n if signal n ended it), or 7 if the lab broke.
+"""
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `lab` with its verbs."""
+    parser = verbs.add_parser("lab", help="the embedded lab: a stock kernel in a VM with a simulated NIC")
+    inner = parser.add_subparsers(dest="lab_verb", metavar="VERB", required=True)
+    up = inner.add_parser("up", help="boot a lab that stays until `lab down`")
+    up.add_argument("--kernel", default="6.1", metavar="SERIES", help="6.1 (default), 6.12 or 7.2")
+    up.add_argument("--kind", default="nicsim", help="nicsim (default), or veth: no offload NIC")
+    up.add_argument("--personality", default="connectx-6-dx", metavar="P", help="card to play, or DUT,PEER")
+    up.add_argument("--name", default=DEFAULT, help=f"to tell labs apart (default: {DEFAULT})")
+    for name, words in (
+        ("run", "run a command in a lab; exits with its code"),
+        ("shell", "a shell in a lab"),
+    ):
+        verb = inner.add_parser(name, help=words, epilog=RUN_EXIT)
+        verb.add_argument("-n", "--name", default="", help="which lab, if several are up")
+        verb.add_argument(
+            "--in", dest="place", default="root", choices=PLACES, help="namespace (default: root)"
+        )
+        if name == "run":
+            verb.add_argument(
+                "--timeout", type=float, default=600.0, metavar="S", help="seconds (default: 600)"
+            )
+            verb.add_argument("argv", nargs=argparse.REMAINDER, metavar="-- CMD", help="the command")
+    inner.add_parser("status", help="the labs that are up")
+    down = inner.add_parser("down", help="end a lab, and remove what dead ones left")
+    down.add_argument("name", nargs="?", default="", help="which lab, if several are up")
+    down.add_argument("--all", action="store_true", help="every lab of this user")
+    get = inner.add_parser("fetch", help="fill the cache: kernels, QEMU, the module")
+    get.add_argument("kernel", nargs="*", metavar="SERIES", help="default: all")
+    get.add_argument("--newest", action="store_true", help="look for newer kernels than the cache has")
+    parser.set_defaults(func=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run one of the verbs; its exit code."""
+    verbs: dict[str, Callable[[argparse.Namespace], int]] = {
+        "up": up, "run": run, "shell": shell, "status": status, "down": down, "fetch": fetch,
+    }  # fmt: skip
+    return verbs[args.lab_verb](args)
+
+
+def say(text: str) -> None:
+    """One line for the person, at once."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def up(args: argparse.Namespace) -> int:
+    """Boot a lab that outlives this command."""
+    from offload.vm.kernels import fetch as fetch_kernel
+    from offload.vm.lab import Lab
+    from offload.vm.topology import check_kind, check_personality
+
+    check_kind(args.kind)
+    check_personality(args.personality)
+    began = time.monotonic()
+    kernel = fetch_kernel(args.kernel, say)
+    lab = Lab.boot(kernel, args.kind, args.personality, args.name, say, keep=True)
+    for key in ("qemu", "accelerator", "vm"):
+        say(f"  {key}: {lab.rig[key]}")
+    lab.detach()
+    say(f"lab {args.name} is up after {time.monotonic() - began:.1f} s in all; results share: {lab.out}")
+    say(f"try: ktls-offload lab run -n {args.name} --in dut -- ip -br address")
+    return 0
+
+
+def chosen(name: str) -> str:
+    """The lab meant: the one named, or the only one."""
+    from offload.vm.rundir import names
+
+    running = names()
+    if name or len(running) == 1:
+        return name or running[0]
+    if not running:
+        raise ConfigError("no lab is up", "ktls-offload lab up")
+    raise ConfigError(f"which lab? up are {', '.join(running)}", "name one with -n")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run a command in a lab, its outputs as they come."""
+    from offload.vm.lab import Lab
+
+    argv = args.argv[1:] if args.argv[:1] == ["--"] else args.argv
+    if not argv:
+        raise ConfigError("which command?", "ktls-offload lab run --in dut -- ip -br address")
+    lab = Lab.attach(chosen(args.name))
+    try:
+        return follow(getattr(lab, args.place).start(argv), args.timeout)
+    except (FileNotFoundError, PermissionError, NotADirectoryError) as exc:
+        sys.stderr.write(f"{argv[0]}: {exc.strerror}\n")
+        return 127
+    finally:
+        lab.detach()
+
+
+def follow(process: object, timeout: float) -> int:
+    """Copy a process's outputs to ours until it ends; its exit code as a shell gives it."""
+    from offload.host.vm import VmProcess
+
+    assert isinstance(process, VmProcess)
+    process.stdin(b"", eof=True)
+    deadline, shown = time.monotonic() + timeout, (0, 0)
+    try:
+        while True:
+            running = process.running()
+            shown = _copy(process.output(), shown)
+            if not running:
+                rc = process.wait(5).rc
+                return 128 - rc if rc < 0 else rc
+            if time.monotonic() > deadline:
+                raise RigError(f"no end after {timeout:g} s", "--timeout gives it longer")
+            time.sleep(0.05)
+    finally:
+        process.kill(9)
+
+
+def _copy(outputs: tuple[bytes, bytes], shown: tuple[int, int]) -> tuple[int, int]:
+    for stream, data, at in zip((sys.stdout, sys.stderr), outputs, shown, strict=True):
+        stream.buffer.write(data[at:])
+        stream.flush()
+    return len(outputs[0]), len(outputs[1])
+
+
+def shell(args: argparse.Namespace) -> int:
+    """A shell in a lab: on a terminal as usual, else the commands of standard input."""
+    from offload.vm.lab import Lab
+    from offload.vm.shell import interact
+
+    lab = Lab.attach(chosen(args.name))
+    try:
+        host = getattr(lab, args.place)
+        if sys.stdin.isatty():
+            return interact(lab, args.place)
+        done = host.run(["bash"], input=sys.stdin.buffer.read(), timeout=3600, check=False)
+        _copy((done.stdout, done.stderr), (0, 0))
+        return 128 - done.rc if done.rc < 0 else int(done.rc)
+    finally:
+        lab.detach()
+
+
+def status(args: argparse.Namespace) -> int:
+    """One line per lab."""
+    from offload.vm.cache import read_json
+    from offload.vm.rundir import base, names, sweep
+
+    swept = sweep()
+    for name in names():
+        state = read_json(base() / name / "lab.json")
+        if state:
+            say(f"{name}: {state['kernel']}, {state['kind']} ({state['personality']}), pid {state['pid']}")
+        else:
+            say(f"{name}: booting")
+    if swept:
+        say(f"removed what dead labs left: {', '.join(swept)}")
+    if not names():
+        say("no lab is up")
+    return 0
+
+
+def down(args: argparse.Namespace) -> int:
+    """End labs."""
+    from offload.vm.rundir import end, names, sweep
+
+    sweep()
+    if args.all and args.name:
+        raise ConfigError("either a name or --all")
+    for name in names() if args.all else [chosen(args.name)]:
+        if not end(name):
+            raise ConfigError(f"no lab named {name!r} is up", "ktls-offload lab status")
+        say(f"lab {name} is down")
+    return 0
+
+
+def fetch(args: argparse.Namespace) -> int:
+    """Fill the cache ahead of a run, so that it needs no network."""
+    from offload.vm.kernels import SERIES
+    from offload.vm.kernels import fetch as fetch_kernel
+    from offload.vm.module import build_nicsim
+    from offload.vm.qemu import find
+
+    say(f"QEMU {find(say).version}")
+    for series in args.kernel or SERIES:
+        kernel = fetch_kernel(series, say, args.newest)
+        build_nicsim(kernel, say)
+        say(f"kernel {series}: {kernel.release} ({kernel.version})")
+    return 0
