@@ -76,7 +76,8 @@ def test_nicsim_has_every_counter_of_the_kernel_document() -> None:
     """Without a NIC the simulated card's map covers all names of tls-offload.rst."""
     counters = find("nicsim").counters
     for direction in DIRECTIONS:
-        assert {*counters.required(direction), *counters.optional(direction)} == {*KERNEL_COUNTERS[direction]}
+        has = {*counters.required(direction), *counters.optional(direction), *counters.dead(direction)}
+        assert has == {*KERNEL_COUNTERS[direction]}
     assert counters.known("sim_bad_tag") and not counters.known("rx_packets")
 
 
@@ -90,8 +91,10 @@ def test_nicsim_has_every_counter_of_the_kernel_document() -> None:
         ("pci: []", 'pci: [{id: "15b3:2-1", name: x}]', "pci: []", "wanted vendor:device"),
         ("wanted: y", "wanted: n", "wanted: y", "kconfig[1].wanted: 'n', wanted one of y, m"),
         ("tx: off", "tx: perhaps", "defaults:", "defaults.tx: 'perhaps', wanted on or off"),
-        ("tx_tls_encrypted_packets", "tx_tls_enc", "required: [tx_tls_enc",
+        ("tx_tls_encrypted_packets:", "tx_tls_enc:", "tx_tls_encrypted_packets:",
          "unknown counter 'tx_tls_enc' (did you mean tx_tls_encrypted_packets?)"),
+        ("optional: [rx_tls_resync_req_start", "optional: [rx_tls_resync_req_strat", "optional: [rx_",
+         "unknown counter 'rx_tls_resync_req_strat' (did you mean rx_tls_resync_req_start?)"),
         ("feature: tls-hw-rx-offload", "feature: tls-hw-rx-ofload", "feature: tls-hw-rx",
          "did you mean tls-hw-rx-offload?"),
         ("test: none yet", "test: later", "test: none yet", "wanted tests/...::test_name, or none yet"),
@@ -182,11 +185,14 @@ def test_problems_of_all_files_are_told_together(tmp_path: Path) -> None:
     assert "a.yaml:1" in str(caught.value) and "b.yaml:1" in str(caught.value)
 
 
-def test_a_driver_that_names_a_counter_otherwise(tmp_path: Path) -> None:
+def test_a_driver_that_names_a_counter_otherwise() -> None:
     """Without a NIC a mapping in the counter map translates the kernel document's name to the driver's."""
-    old = "optional: [tx_tls_del, tx_tls_skip_no_sync_data, tx_tls_drop_bypass_req]"
-    assert old in GOOD
-    text = GOOD.replace(old, "optional: {tx_tls_del: tls_gone}")
-    (tmp_path / "nicsim.yaml").write_text(text)
-    profile = load(tmp_path / "nicsim.yaml")
-    assert profile.counters.name("tx_tls_del") == "tls_gone" and profile.counters.known("tls_gone")
+    counters = find("nicsim").counters
+    assert counters.name("tx_tls_del") == "sim_tx_tls_del" and counters.known("sim_tx_tls_del")
+    assert counters.name("tx_tls_no_such") is None
+
+
+def test_a_mapping_to_no_counter_name_is_told(wrong: Wrong) -> None:
+    """Without a NIC a driver's name that cannot be one is refused with its line."""
+    said = wrong("tx_tls_del: sim_tx_tls_del", "tx_tls_del: [x]")
+    assert "counters.tx.required.tx_tls_del: a list, wanted the driver's name" in said
