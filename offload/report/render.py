@@ -27,7 +27,7 @@ def html(document: Mapping[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    room.filters.update(number=number, duration=duration, short=short_name)
+    room.filters.update(number=number, duration=duration, short=short_name, case=case_name)
     return room.get_template("report.html").render(
         r=document,
         groups=groups(document),
@@ -109,3 +109,8 @@ def duration(seconds: float) -> str:
 def short_name(node: str) -> str:
     """Return a test's name without the folders."""
     return node.rsplit("/", 1)[-1]
+
+
+def case_name(node: str) -> str:
+    """Return a test's name without the file."""
+    return node.rpartition("::")[2]
