@@ -9,7 +9,7 @@ from offload.traffic.drive import Report, Sending
 from tests.lib.flow import Flow
 
 # Bytes that may arrive before the card knows where the records begin: what was sent before the receiver
-# installed TLS_RX, and what one natural resync takes. Two records on an idle machine; a receive window at worst.
+# installed TLS_RX, and what one natural resync takes: two records if nothing else runs; at worst a window.
 RX_START = 256 * 1024
 
 
