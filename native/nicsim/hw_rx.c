@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The silicon, receive: copy the frame, check it, decrypt it if it belongs to an offloaded stream. */
+/* The silicon, receive: copy the frame, check it, decrypt it if its stream is offloaded. */
 #include <linux/etherdevice.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>

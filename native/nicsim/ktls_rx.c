@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Receive: which stream a frame belongs to (silicon), what the completion says to the TLS
- * core (driver, in NAPI), and the core's answers. Model: mlx5 ktls_rx.c, asynchronous resync.
+ * core (driver, in NAPI), and the core's answers. Model: mlx5, asynchronous resync.
  */
 #include <linux/jhash.h>
 #include <net/inet_sock.h>
@@ -22,13 +22,10 @@ static void nicsim_flow_of(struct nicsim_flow *flow, const struct sock *sk)
 	const struct inet_sock *inet = inet_sk(sk);
 
 	memset(flow, 0, sizeof(*flow));
-#if IS_ENABLED(CONFIG_IPV6)
 	if (sk->sk_family == AF_INET6 && !ipv6_addr_v4mapped(&sk->sk_v6_daddr)) {
 		flow->local = sk->sk_v6_rcv_saddr;
 		flow->remote = sk->sk_v6_daddr;
-	} else
-#endif
-	{
+	} else {
 		ipv6_addr_set_v4mapped(inet->inet_rcv_saddr, &flow->local);
 		ipv6_addr_set_v4mapped(inet->inet_daddr, &flow->remote);
 	}

@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Personalities: what a card offers, and which counters it shows under which names.
- * mlx5: en_stats.c and en_accel/ktls_stats.c. T6: cxgb4_ethtool.c, names padded with blanks.
+ * mlx5: en_stats.c and the counters of en_accel. T6: cxgb4_ethtool.c, names padded with blanks.
  */
 #include <linux/seq_file.h>
 
 #include "nicsim.h"
 
-#define NICSIM_COMMON_STATS \
-	{ "rx_packets", CTR_RX_PACKETS }, \
-	{ "rx_bytes", CTR_RX_BYTES }, \
-	{ "tx_packets", CTR_TX_PACKETS }, \
-	{ "tx_bytes", CTR_TX_BYTES }
-
-/* The card's dead counters are shown and never move: kernel.md 4.1, checked in 6.1 to 7.3. */
+/* The card's dead counters are shown and never move: nothing increments them in 6.1 to 7.3. */
 static const struct nicsim_stat nicsim_mlx5_stats[] = {
-	NICSIM_COMMON_STATS,
+	{ "rx_packets", CTR_RX_PACKETS },
+	{ "rx_bytes", CTR_RX_BYTES },
+	{ "tx_packets", CTR_TX_PACKETS },
+	{ "tx_bytes", CTR_TX_BYTES },
 	{ "tx_tso_packets", CTR_TX_TSO_PACKETS },
 	{ "tx_tso_bytes", CTR_TX_TSO_BYTES },
 	{ "tx_tls_encrypted_packets", CTR_TX_TLS_PACKETS },
@@ -68,7 +65,10 @@ static const struct nicsim_stat nicsim_t6_stats[] = {
 
 /* The minimum set of Documentation/networking/tls-offload.rst, then what only a model knows. */
 static const struct nicsim_stat nicsim_own_stats[] = {
-	NICSIM_COMMON_STATS,
+	{ "rx_packets", CTR_RX_PACKETS },
+	{ "rx_bytes", CTR_RX_BYTES },
+	{ "tx_packets", CTR_TX_PACKETS },
+	{ "tx_bytes", CTR_TX_BYTES },
 	{ "rx_tls_decrypted_packets", CTR_RX_TLS_PACKETS },
 	{ "rx_tls_decrypted_bytes", CTR_RX_TLS_BYTES },
 	{ "rx_tls_ctx", CTR_RX_TLS_CTX },
@@ -103,10 +103,11 @@ static const struct nicsim_stat nicsim_own_stats[] = {
 };
 
 static const struct nicsim_stat nicsim_plain_stats[] = {
-	NICSIM_COMMON_STATS,
+	{ "rx_packets", CTR_RX_PACKETS },
+	{ "rx_bytes", CTR_RX_BYTES },
+	{ "tx_packets", CTR_TX_PACKETS },
+	{ "tx_bytes", CTR_TX_BYTES },
 };
-
-#define NICSIM_STATS(table) .stats = table, .n_stats = ARRAY_SIZE(table)
 
 static const struct nicsim_personality nicsim_personalities[] = {
 	{
@@ -115,23 +116,27 @@ static const struct nicsim_personality nicsim_personalities[] = {
 		.offered = NICSIM_TLS_FEATURES,
 		.initial = NETIF_F_HW_TLS_TX,
 		.gcm_256 = true,
-		NICSIM_STATS(nicsim_mlx5_stats),
+		.stats = nicsim_mlx5_stats,
+		.n_stats = ARRAY_SIZE(nicsim_mlx5_stats),
 	},
 	{
 		/* chcr_ktls_dev_add(): no RX, AES-GCM-128 only. */
 		.name = "chelsio-t6",
 		.offered = NETIF_F_HW_TLS_TX,
-		NICSIM_STATS(nicsim_t6_stats),
+		.stats = nicsim_t6_stats,
+		.n_stats = ARRAY_SIZE(nicsim_t6_stats),
 	},
 	{
 		.name = "nicsim",
 		.offered = NICSIM_TLS_FEATURES,
 		.gcm_256 = true,
-		NICSIM_STATS(nicsim_own_stats),
+		.stats = nicsim_own_stats,
+		.n_stats = ARRAY_SIZE(nicsim_own_stats),
 	},
 	{
 		.name = "plain",
-		NICSIM_STATS(nicsim_plain_stats),
+		.stats = nicsim_plain_stats,
+		.n_stats = ARRAY_SIZE(nicsim_plain_stats),
 	},
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Driver half, transmit: is this packet to be encrypted, is it the one that the silicon
- * expects, and if not, what must be replayed first. Model: mlx5 ktls_tx.c.
+ * expects, and if not, what must be replayed first. Model: mlx5.
  */
 #include <linux/tcp.h>
 #include <net/tcp.h>

@@ -19,7 +19,7 @@ struct rxt {
 };
 
 struct rxt_out {
-	bool decrypted;		/* the whole packet is plaintext and every tag that ends in it is good */
+	bool decrypted;		/* the whole packet is plaintext; bad_tags says if it is genuine */
 	bool touched;		/* the bytes were changed; if not decrypted, restore them */
 	bool resync;		/* new candidate: ask the kernel */
 	bool confirm;		/* the candidate looks right */
