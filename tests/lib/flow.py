@@ -49,12 +49,17 @@ class Traffic:
         """Run an unmodified stunnel on the peer, its plain end taking these steps: its port and that end."""
         port, pump = self.rig.next_port(), self.peer.pump
         listener, plain = pump.listen()
+        self._listener = listener
         service = stunnel.Service("plain", f":::{port}", f"127.0.0.1:{plain}")
         try:
             with stunnel.running(self.peer.side.host, [service], self.peer.at, name=f"stunnel-{port}"):
                 yield port, pump.accept(listener, *steps)
         finally:
             pump.close(listener)
+
+    def again(self, *steps: Mapping[str, Any]) -> Transfer:
+        """Return the plain end of one more connection to the stunnel that is up."""
+        return self.peer.pump.accept(self._listener, *steps)
 
     def argv(self, cell: Cell, port: int, *, family: int = 4, want: str = "tx", **more: Any) -> list[str]:
         """Return the command by which the DUT connects."""

@@ -1,0 +1,18 @@
+"""This NIC leaves a clean kernel log behind: runs last, over everything that the other tests did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from offload.vm.console import faults
+
+
+@pytest.mark.promise("rig.clean-log")
+def test_kernel_log_is_clean(rig: Any, evidence: dict[str, Any]) -> None:
+    """This NIC caused no warning, oops, leak or unencrypted packet in the kernel log of the whole run."""
+    log = rig.bench.dut.host.run(["dmesg"]).text
+    evidence["log_lines"] = log.count("\n")
+    assert log.strip(), "the kernel log is empty: nothing was read"
+    assert faults(log) == []
