@@ -1,4 +1,4 @@
-"""The checks that need kTLS in the kernel: run as root in a guest of the lab, `real.py PROGRAM [WORD]`."""
+"""The checks that need kTLS in the kernel: `real.py PROGRAM [WORD]`, as root, in a lab of kind veth."""
 
 from __future__ import annotations
 
