@@ -139,8 +139,8 @@ def _refuse_odd(text: str, log: Log) -> None:
         problem = ""
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             problem = "anchors and aliases are not taken: write the value out"
-        elif getattr(event, "tag", None):
-            problem = f"tag {quoted(str(event.tag))} is not taken: write a plain value"
+        elif tag := getattr(event, "tag", None):
+            problem = f"tag {quoted(str(tag))} is not taken: write a plain value"
         elif depth > MAX_DEPTH:
             problem = f"nested deeper than {MAX_DEPTH}: this is no profile"
         elif count > MAX_EVENTS or documents > 1:
