@@ -34,7 +34,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker that multiplies a test by cells of the profile."""
-    config.addinivalue_line("markers", "cells(which): `tx` or `rx`: promised cells; `unpromised`: all others")
+    config.addinivalue_line(
+        "markers", "cells(which): `tx` or `rx`: promised cells; `unpromised` others; `all`"
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -43,9 +45,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if marker is None:
         return
     profile = find(metafunc.config.getoption("--profile"))
-    cells = [c for c in profile.cells() if (c in profile.promises) == (marker.args[0] != "unpromised")]
-    if marker.args[0] in ("tx", "rx"):
-        cells = [c for c in cells if c.direction == marker.args[0]]
+    which, cells = marker.args[0], list(profile.cells())
+    if which != "all":
+        cells = [c for c in cells if (c in profile.promises) == (which != "unpromised")]
+    if which in ("tx", "rx"):
+        cells = [c for c in cells if c.direction == which]
     names = [f"{c.direction}-{c.version.replace('.', '')}_{c.cipher.replace('-', '_')}" for c in cells]
     metafunc.parametrize("cell", cells, ids=names)
 

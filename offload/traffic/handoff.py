@@ -37,6 +37,7 @@ class Line:
     cause: str = ""
     message: str = ""
     exit: int = 0
+    said: str = ""  # standard error: warnings for people
 
 
 def parse(line: Mapping[str, Any] | None) -> Line | None:

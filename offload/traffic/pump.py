@@ -234,14 +234,13 @@ class Transfer(threading.Thread):
 
     def handed_over(self, child: subprocess.Popen[bytes], line: bytes, fds: list[int]) -> Channel:
         """Return the channel on the socket that came, or raise with the helper's own words."""
+        _, err = child.communicate(timeout=self.timeout)  # it ends once it has answered
+        said = err.decode(errors="replace").strip()[-500:]
         self.handoff = json.loads(line) if line else {"ok": False, "message": "no answer"}
+        self.handoff |= {"said": said, "exit": child.returncode}
         if fds:
             return Channel(socket.socket(fileno=fds[0]), self.timeout)
-        _, err = child.communicate(timeout=self.timeout)
-        self.handoff["exit"] = child.returncode
-        raise Peerless(
-            f"ktls-handoff, exit {child.returncode}: {err.decode(errors='replace').strip()[-500:]}"
-        )
+        raise Peerless(f"ktls-handoff, exit {child.returncode}: {said}")
 
     def open_spawn(self, via: dict[str, Any]) -> Channel:
         """Run a program whose standard input and output are the payload."""

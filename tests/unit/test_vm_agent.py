@@ -1,0 +1,200 @@
+"""Without a NIC the guest's agent, run here over socket pairs, obeys and cleans up as the lab needs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from offload.cmd import wait_until
+from offload.errors import CommandFailed, RigError
+from offload.host.vm import VmHost
+from offload.vm.client import Client
+
+CODE = "import sys; from offload.vm.guest.agent import main; main(sys.argv[1:])"
+ROOT = Path(__file__).parents[2]
+
+
+class Rig:
+    """The real agent in a process of its own, with two lines to it."""
+
+    def __init__(self) -> None:
+        pairs = [socket.socketpair(), socket.socketpair()]
+        theirs = [str(b.fileno()) for _, b in pairs]
+        self.process = subprocess.Popen(
+            [sys.executable, "-S", "-s", "-c", CODE, *theirs], pass_fds=[int(n) for n in theirs], cwd=ROOT
+        )
+        for _, other in pairs:
+            other.close()
+        self.socks = [a for a, _ in pairs]
+        self.client = Client(self.socks[0], lambda: "  | last words")
+        self.client.hello(20)
+        self.host = VmHost(self.client, "guest")
+
+    def close(self) -> None:
+        """End all of it."""
+        self.client.close()
+        self.socks[1].close()
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    """A fresh agent."""
+    made = Rig()
+    yield made
+    made.close()
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended (a zombie of the agent counts)."""
+    try:
+        return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def test_run_gives_outputs_and_code(rig: Rig) -> None:
+    """Without a NIC a command's outputs, exit code and input go through."""
+    done = rig.host.run(["sh", "-c", "cat; echo err >&2; exit 3"], input=b"\0\xff", check=False)
+    assert (done.rc, done.stdout, done.stderr, done.where) == (3, b"\0\xff", b"err\n", "guest")
+    with pytest.raises(CommandFailed, match="guest.*exit 1"):
+        rig.host.run(["false"])
+
+
+def test_killed_command_has_a_negative_code(rig: Rig) -> None:
+    """Without a NIC a command that a signal ended says which."""
+    assert rig.host.run(["sh", "-c", "kill -11 $$"], check=False).rc == -signal.SIGSEGV
+
+
+def test_missing_program_is_127(rig: Rig) -> None:
+    """Without a NIC a program that is not there gives 127, as in a shell."""
+    done = rig.host.run(["/no/such/program"], check=False)
+    assert done.rc == 127 and b"No such file" in done.stderr
+
+
+def test_megabytes_go_both_ways(rig: Rig) -> None:
+    """Without a NIC large inputs and outputs arrive whole."""
+    data = os.urandom(3 << 20)
+    assert rig.host.run(["cat"], input=data).stdout == data
+    process = rig.host.start(["cat"])
+    process.stdin(data)
+    assert process.wait(20).stdout == data
+
+
+def test_time_out_kills_the_group(rig: Rig, tmp_path: Path) -> None:
+    """Without a NIC a command that does not end is killed with its children."""
+    with pytest.raises(RigError, match=r"no end after 0.3 s"):
+        rig.host.run(["sh", "-c", f"sleep 99 & echo $! > {tmp_path}/pid; wait"], timeout=0.3)
+    pid = int((tmp_path / "pid").read_text())
+    wait_until(lambda: gone(pid), 5, "the child's end")
+
+
+def test_background_process_lives_and_is_asked(rig: Rig) -> None:
+    """Without a NIC a started command can be fed, watched and signalled."""
+    process = rig.host.start(["cat"])
+    process.stdin(b"one\n")
+    wait_until(lambda: process.output() == (b"one\n", b""), 5, "the echo")
+    assert process.running()
+    process.kill(signal.SIGTERM)
+    done = process.wait(5)
+    assert (done.rc, done.stdout) == (-signal.SIGTERM, b"one\n")
+    assert not process.running() and process.wait(1) == done
+
+
+def test_answers_come_in_any_order(rig: Rig) -> None:
+    """Without a NIC a short request does not wait for a long one."""
+    slow = rig.host.start(["sleep", "99"])
+    began = time.monotonic()
+    rig.host.run(["true"])
+    assert time.monotonic() - began < 5 and slow.running()
+
+
+def test_files_have_the_mode_asked_for(rig: Rig, tmp_path: Path) -> None:
+    """Without a NIC a key written to the guest is readable by nobody else, whatever the umask."""
+    rig.host.write(f"{tmp_path}/new/key", b"secret")
+    rig.host.write(f"{tmp_path}/new/script", b"#!/bin/sh\n", 0o777)
+    assert rig.host.read(f"{tmp_path}/new/key") == b"secret"
+    modes = [(tmp_path / "new" / n).stat().st_mode & 0o777 for n in ("key", "script")]
+    assert modes == [0o600, 0o777]
+
+
+def test_files_without_a_size_are_read(rig: Rig) -> None:
+    """Without a NIC files of /proc come whole; a missing one is FileNotFoundError."""
+    assert rig.host.read("/proc/version").startswith(b"Linux version")
+    with pytest.raises(FileNotFoundError):
+        rig.host.read("/no/such/file")
+
+
+def test_garbage_is_no_request(rig: Rig) -> None:
+    """Without a NIC damaged lines neither end the agent nor get an answer."""
+    for line in (
+        b"{",
+        b"[1]",
+        b'"x"',
+        b"\xff\xfe",
+        b"{}",
+        b'{"id":1}',
+        b'{"id":1,"op":"nope"}',
+        b'{"id":9,"op":["x"]}',
+    ):
+        rig.socks[0].sendall(line + b"\n")
+    assert rig.host.run(["true"]).rc == 0
+
+
+def test_bad_fields_are_one_error(rig: Rig) -> None:
+    """Without a NIC a request with wrong fields is answered, not obeyed."""
+    for fields in ({"argv": []}, {"argv": "x"}, {"argv": ["true"], "env": 3}, {}):
+        with pytest.raises((RigError, OSError)):
+            rig.client.call("start", 20, **fields)
+    with pytest.raises(OSError):
+        rig.client.call("output", 20, job=12345)
+
+
+def test_hello_ends_what_an_earlier_client_left(rig: Rig) -> None:
+    """Without a NIC a client that died in mid-request leaves nothing that the next one meets."""
+    left = rig.host.start(["sleep", "99"])
+    rig.socks[0].sendall(b'{"id": 77, "op": "run", "argv": ["sleep')  # cut short
+    rig.client.hello(20)
+    wait_until(lambda: gone(left.pid), 5, "the end of the old client's process")
+    assert rig.host.run(["echo", "ok"]).text == "ok\n"
+
+
+def test_second_line_is_independent(rig: Rig) -> None:
+    """Without a NIC a person can look while a test runs: two clients do not end each other's processes."""
+    mine = rig.host.start(["sleep", "99"])
+    second = Client(rig.socks[1])
+    second.hello(20)
+    theirs = VmHost(second, "second").start(["sleep", "99"])
+    assert mine.running()
+    second.close()
+    wait_until(lambda: gone(theirs.pid), 5, "the end of the second client's process")
+    assert mine.running()
+
+
+def test_terminal_is_one(rig: Rig) -> None:
+    """Without a NIC a shell in the lab has a controlling terminal of the right size."""
+    events: list[dict[str, object]] = []
+    rig.client.on_event = events.append
+    script = "tty >/dev/null && stty size </dev/tty; exit 5"
+    rig.client.call("terminal", argv=["sh", "-c", script], rows=33, columns=77)
+    wait_until(lambda: any(e["event"] == "end" for e in events), 10, "the end of the shell")
+    import base64
+
+    shown = b"".join(base64.b64decode(str(e["data"])) for e in events if e["event"] == "data")
+    assert shown == b"33 77\r\n" and events[-1]["rc"] == 5
+
+
+def test_lost_vm_says_its_last_words(rig: Rig) -> None:
+    """Without a NIC a VM that dies is an error with the console's last lines, for calls under way too."""
+    rig.process.kill()
+    with pytest.raises(RigError, match=r"VM is gone(.|\n)*last words"):
+        rig.host.run(["true"])

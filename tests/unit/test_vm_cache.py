@@ -1,0 +1,75 @@
+"""Without a NIC the cache never shows half a download, whoever is killed or runs in parallel."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from offload.errors import RigError
+from offload.vm.cache import cache_root, locked, need_space, new_folder, read_json, write_json
+
+
+def test_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    """Without a NIC a failure while a folder is filled leaves nothing behind."""
+    with pytest.raises(ZeroDivisionError), new_folder(tmp_path / "k") as temp:
+        (temp / "half").write_text("x")
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+    with new_folder(tmp_path / "k") as temp:
+        (temp / "whole").write_text("x")
+    assert [p.name for p in tmp_path.rglob("*")] == ["k", "whole"]
+
+
+def test_leftovers_of_a_killed_run_are_removed(tmp_path: Path) -> None:
+    """Without a NIC the next run clears what a killed one had begun."""
+    (tmp_path / ".new-dead").mkdir()
+    with new_folder(tmp_path / "k") as temp:
+        temp.joinpath("x").touch()
+    assert [p.name for p in tmp_path.iterdir()] == ["k"]
+
+
+def _hold(path: Path, seconds: float) -> None:
+    with locked(path):
+        path.with_suffix(".held").touch()
+        time.sleep(seconds)
+
+
+def test_lock_waits_for_another_process(tmp_path: Path) -> None:
+    """Without a NIC two runs that fill the cache take turns."""
+    other = multiprocessing.get_context("fork").Process(target=_hold, args=(tmp_path / "lock", 0.4))
+    other.start()
+    while not (tmp_path / "lock.held").exists() and not (tmp_path / "lock").with_suffix(".held").exists():
+        time.sleep(0.01)
+    began = time.monotonic()
+    with locked(tmp_path / "lock"):
+        assert time.monotonic() - began > 0.1
+    other.join()
+
+
+def test_damaged_json_reads_as_missing(tmp_path: Path) -> None:
+    """Without a NIC a damaged note in the cache is made again, not believed."""
+    path = tmp_path / "n.json"
+    write_json(path, {"a": "b"})
+    assert read_json(path) == {"a": "b"}
+    for text in ("", "{", "[1]", "\0\xff"):
+        path.write_text(text)
+        assert read_json(path) is None
+
+
+def test_cache_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without a NIC a cache in an impossible place is one clear line."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(RigError, match="cannot make the cache"):
+        cache_root()
+
+
+def test_room_is_asked_for(tmp_path: Path) -> None:
+    """Without a NIC more than the disk has is refused, and says how much."""
+    free = os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize
+    with pytest.raises(RigError, match="no room for it: it needs"):
+        need_space(tmp_path, free * 2, "it")
