@@ -1,9 +1,8 @@
-"""What the embedded lab costs: boot to agent, round trip, memory; and what moves faster than what in it.
+"""What the embedded lab costs: boot to agent, round trip of a command, memory; each beside its bar.
 
 usage: python benchmarks/lab.py [--kernel 6.1] [--boots 3] [--rounds 5]
 
-Times are of this machine and its load; memory is peak resident size. The transfer arms run side by side in one lab,
-A/B/A/B, and only their ratio is meant: they say nothing of a real card.
+Times are of this machine and its load; memory is peak resident size in MiB (VmHWM).
 """
 
 from __future__ import annotations
@@ -60,9 +59,8 @@ def report(name: str, values: Sequence[float]) -> bool:
     """Print one figure with its bar, if it has one; say whether the median holds it."""
     bar = BARS.get(name)
     held = bar is None or statistics.median(values) <= bar
-    print(
-        f"{name:24} {spread(values)}  {'' if bar is None else f'bar {bar:g}: ' + ('held' if held else 'MISSED')}"
-    )
+    beside = "" if bar is None else f"bar {bar:g}: {'held' if held else 'MISSED'}"
+    print(f"{name:24} {spread(values)}  {beside}")
     return held
 
 

@@ -145,6 +145,11 @@ class Lab:
         else:
             self.detach()
 
+    @property
+    def pid(self) -> int:
+        """Process id of QEMU, if this object booted it; 0 otherwise."""
+        return self._child.pid if self._child else 0
+
     def alive(self) -> bool:
         """Say whether the VM still answers."""
         if self._child and self._child.poll() is not None:
