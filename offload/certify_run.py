@@ -79,7 +79,11 @@ class Run:
         with ExitStack() as stack:
             with self.phase("boot the lab", 4):
                 lab = self._boot(stack)
-                known = {"rig": dict(lab.rig), "kernel": lab.kernel, "profile": self.plan.profile.id}
+                known = {
+                    "rig": {**lab.rig, **identity(lab)},
+                    "kernel": lab.kernel,
+                    "profile": self.plan.profile.id,
+                }
                 self._events.write("rig", **known, simulated=True)
             with self.phase("tests", 5):
                 self.tested = True
@@ -128,6 +132,19 @@ class Run:
     def files(self) -> str:
         """Return the paths of what the run left."""
         return paths(self.plan.out, NAMES)
+
+
+def identity(lab: Lab) -> dict[str, str]:
+    """Return what the DUT's driver says of itself, by `ethtool -i`; nothing if it says nothing."""
+    lines = lab.dut.run(["ethtool", "-i", lab.bench.dut.dev], check=False).text.splitlines()
+    said = dict(line.split(": ", 1) for line in lines if ": " in line)
+    names = {
+        "driver": "driver",
+        "version": "driver version",
+        "firmware-version": "firmware",
+        "bus-info": "bus",
+    }
+    return {shown: said[name] for name, shown in names.items() if said.get(name)}
 
 
 @contextmanager

@@ -125,6 +125,7 @@ class Recorder:
         self._deselected: list[dict[str, str]] = []
         self._began, self._started = time.monotonic(), False
         self._planned = self._done = self._passed = 0
+        self._took: list[float] = []
 
     def pytest_unconfigure(self) -> None:
         """Close the file."""
@@ -220,6 +221,7 @@ class Recorder:
         case = self._cases.pop(item.nodeid)
         self._open()
         self._done += 1
+        self._took.append(case.seconds)
         self._passed += case.outcome == "pass"
         found = item.stash.get(EVIDENCE, {}) | dict(item.user_properties)
         self._write(
@@ -276,10 +278,12 @@ class Recorder:
         screen.flush()
 
     def _clock(self) -> str:
-        """Return the time so far and, from the second test on, an estimate of what is left."""
-        past = time.monotonic() - self._began
-        left = past / self._done * (self._planned - self._done) if self._done else 0
-        return f"{_minutes(past)}" + (f", ~{_minutes(left)} left" if self._done else "")
+        """Return the time so far and what may be left; the slowest test (with the set-up) is no guide."""
+        past = _minutes(time.monotonic() - self._began)
+        if self._done < 2:
+            return past
+        each = (sum(self._took) - max(self._took)) / (self._done - 1)
+        return f"{past}, ~{_minutes(each * (self._planned - self._done))} left"
 
 
 def _minutes(seconds: float) -> str:

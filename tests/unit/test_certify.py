@@ -55,6 +55,15 @@ class FakeLab:
     def console_text(self) -> str:
         return "[    0.0] Linux\n"
 
+    def run(self, argv: list[str], check: bool) -> types.SimpleNamespace:
+        assert argv == ["ethtool", "-i", "nicsim0"]
+        return types.SimpleNamespace(
+            text="driver: nicsim\nversion: 1\nfirmware-version: sim/x\nexpansion: \n"
+        )
+
+    dut = property(lambda self: self)
+    bench = types.SimpleNamespace(dut=types.SimpleNamespace(dev="nicsim0"))
+
     def stop(self) -> None:
         FakeLab.up = False
 
@@ -114,7 +123,8 @@ def test_all_promises_kept_is_certified(root: Path, capfd: pytest.CaptureFixture
     """Without a NIC, a run in which all went well ends with 0, a report, and the time of each phase."""
     code, report = call(root)
     assert (code, report["verdict"], report["simulated"]) == (0, "certified", True)
-    assert report["kernel"] == "6.1.0" and report["rig"] == {"cpus": "2", "qemu": "7.2"}
+    said = {"driver": "nicsim", "driver version": "1", "firmware": "sim/x"}
+    assert report["kernel"] == "6.1.0" and report["rig"] == {"cpus": "2", "qemu": "7.2", **said}
     names = [phase["name"] for phase in report["phases"]]
     assert names == ["kernel", "simulated NIC", "handoff helper", "boot the lab", "tests"]
     assert all(phase["seconds"] >= 0 for phase in report["phases"])

@@ -125,7 +125,7 @@ def test_progress_is_one_plain_line_per_test(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_a(): pass\ndef test_b(): assert 0, 'why'")
     done = pytester.runpytest_inprocess("-p", "offload.report.plugin", "--events", "e", "-q")
     done.stdout.re_match_lines(
-        [r"\[  1/2\] 0:\d\d, ~0:00 left pass .*test_a$", r"\[  2/2\].* fail .*test_b: why$"]
+        [r"\[  1/2\] 0:\d\d pass .*test_a$", r"\[  2/2\].*, ~0:00 left fail .*test_b: why$"]
     )
     assert "\x1b" not in done.stdout.str() and "\r" not in done.stdout.str()
 
