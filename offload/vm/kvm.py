@@ -16,7 +16,7 @@ from offload.vm.qemu import Qemu
 
 DEVICE = Path("/dev/kvm")
 MARKER = b"LABPROBE-OK"
-# a broken KVM spins in the host kernel: processor time ends it on a loaded machine, the wall is the last resort
+# a broken KVM spins in the host kernel: processor time ends it on a loaded machine, the wall comes last
 CPU_LIMIT, WALL_LIMIT = 5, 15.0
 INIT = f"#!/busybox sh\n/busybox echo {MARKER.decode()}\n/busybox poweroff -f\n"
 Say = Callable[[str], None]

@@ -72,6 +72,7 @@ class Lab:
         ConfigError for a bench that does not exist; RigError if the VM does not come up.
         """
         check_kind(kind)
+        rundir.check_name(name)
         pair = check_personality(personality)
         qemu = find(say)
         accel, why = accelerator(kernel, qemu, say)

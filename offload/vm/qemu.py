@@ -131,10 +131,11 @@ def command(
     accelerator = "kvm" if accel == "kvm" else "tcg,thread=multi"
     # loglevel=5: WARN() speaks at "warning", which "quiet" would keep off the console.
     # no watchdogs: on a loaded host a vCPU may stand still for tens of seconds, no fault of the kernel
+    # tsc=reliable: TCG shows one clock to all vCPUs but cannot say so, and reading the HPET instead is slow
     kernel = (
         "console=ttyS0 loglevel=5 panic=-1 cryptomgr.notests=1 nokaslr nowatchdog audit=0 "
         "rcupdate.rcu_cpu_stall_timeout=120 random.trust_cpu=on"
-    ) + (tsc_khz() if accel == "tcg" else "")
+    ) + (f" tsc=reliable{tsc_khz()}" if accel == "tcg" else "")
     argv = [
         qemu.program, *qemu.options, "-name", folder.name, "-M", "q35", "-accel", accelerator, "-cpu", cpu,
         "-smp", str(cpus), "-m", f"{memory}M", "-nodefaults", "-no-user-config", "-display", "none",

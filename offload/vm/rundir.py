@@ -82,10 +82,15 @@ class _all_labs:  # noqa: N801 - reads as a function
         os.close(self._fd)
 
 
+def check_name(name: str | None) -> None:
+    """ConfigError for a name that cannot be a folder's and a socket's."""
+    if name is not None and not NAME.match(name):
+        raise ConfigError(f"lab name {name!r}", "a-z, 0-9, dot, dash and underscore, at most 32")
+
+
 def create(name: str | None) -> RunDir:
     """A new folder under the given or a unique name; RigError if a lab of that name lives."""
-    if name is not None and not NAME.match(name):
-        raise ConfigError(f"lab name {name!r}", "letters, digits, dot, dash and underscore, at most 32")
+    check_name(name)
     sweep()
     with _all_labs() as _:
         chosen = name or f"lab-{os.getpid()}-{os.urandom(3).hex()}"

@@ -67,10 +67,12 @@ def up(args: argparse.Namespace) -> int:
     """Boot a lab that outlives this command."""
     from offload.vm.kernels import fetch as fetch_kernel
     from offload.vm.lab import Lab
+    from offload.vm.rundir import check_name
     from offload.vm.topology import check_kind, check_personality
 
     check_kind(args.kind)
     check_personality(args.personality)
+    check_name(args.name)
     began = time.monotonic()
     kernel = fetch_kernel(args.kernel, say)
     lab = Lab.boot(kernel, args.kind, args.personality, args.name, say, keep=True)

@@ -22,7 +22,7 @@ CODE = "import sys; from offload.vm.guest.agent import main; main(sys.argv[1:])"
 ROOT = Path(__file__).parents[2]
 
 
-class Rig:
+class Guest:
     """The real agent in a process of its own, with two lines to it."""
 
     def __init__(self) -> None:
@@ -47,9 +47,9 @@ class Rig:
 
 
 @pytest.fixture
-def rig() -> Iterator[Rig]:
+def guest() -> Iterator[Guest]:
     """A fresh agent."""
-    made = Rig()
+    made = Guest()
     yield made
     made.close()
 
@@ -62,45 +62,45 @@ def gone(pid: int) -> bool:
         return True
 
 
-def test_run_gives_outputs_and_code(rig: Rig) -> None:
+def test_run_gives_outputs_and_code(guest: Guest) -> None:
     """Without a NIC a command's outputs, exit code and input go through."""
-    done = rig.host.run(["sh", "-c", "cat; echo err >&2; exit 3"], input=b"\0\xff", check=False)
+    done = guest.host.run(["sh", "-c", "cat; echo err >&2; exit 3"], input=b"\0\xff", check=False)
     assert (done.rc, done.stdout, done.stderr, done.where) == (3, b"\0\xff", b"err\n", "guest")
     with pytest.raises(CommandFailed, match="guest.*exit 1"):
-        rig.host.run(["false"])
+        guest.host.run(["false"])
 
 
-def test_killed_command_has_a_negative_code(rig: Rig) -> None:
+def test_killed_command_has_a_negative_code(guest: Guest) -> None:
     """Without a NIC a command that a signal ended says which."""
-    assert rig.host.run(["sh", "-c", "kill -11 $$"], check=False).rc == -signal.SIGSEGV
+    assert guest.host.run(["sh", "-c", "kill -11 $$"], check=False).rc == -signal.SIGSEGV
 
 
-def test_missing_program_is_127(rig: Rig) -> None:
+def test_missing_program_is_127(guest: Guest) -> None:
     """Without a NIC a program that is not there gives 127, as in a shell."""
-    done = rig.host.run(["/no/such/program"], check=False)
+    done = guest.host.run(["/no/such/program"], check=False)
     assert done.rc == 127 and b"No such file" in done.stderr
 
 
-def test_megabytes_go_both_ways(rig: Rig) -> None:
+def test_megabytes_go_both_ways(guest: Guest) -> None:
     """Without a NIC large inputs and outputs arrive whole."""
     data = os.urandom(3 << 20)
-    assert rig.host.run(["cat"], input=data).stdout == data
-    process = rig.host.start(["cat"])
+    assert guest.host.run(["cat"], input=data).stdout == data
+    process = guest.host.start(["cat"])
     process.stdin(data)
     assert process.wait(20).stdout == data
 
 
-def test_time_out_kills_the_group(rig: Rig, tmp_path: Path) -> None:
+def test_time_out_kills_the_group(guest: Guest, tmp_path: Path) -> None:
     """Without a NIC a command that does not end is killed with its children."""
     with pytest.raises(RigError, match=r"no end after 0.3 s"):
-        rig.host.run(["sh", "-c", f"sleep 99 & echo $! > {tmp_path}/pid; wait"], timeout=0.3)
+        guest.host.run(["sh", "-c", f"sleep 99 & echo $! > {tmp_path}/pid; wait"], timeout=0.3)
     pid = int((tmp_path / "pid").read_text())
     wait_until(lambda: gone(pid), 5, "the child's end")
 
 
-def test_background_process_lives_and_is_asked(rig: Rig) -> None:
+def test_background_process_lives_and_is_asked(guest: Guest) -> None:
     """Without a NIC a started command can be fed, watched and signalled."""
-    process = rig.host.start(["cat"])
+    process = guest.host.start(["cat"])
     process.stdin(b"one\n")
     wait_until(lambda: process.output() == (b"one\n", b""), 5, "the echo")
     assert process.running()
@@ -110,31 +110,31 @@ def test_background_process_lives_and_is_asked(rig: Rig) -> None:
     assert not process.running() and process.wait(1) == done
 
 
-def test_answers_come_in_any_order(rig: Rig) -> None:
+def test_answers_come_in_any_order(guest: Guest) -> None:
     """Without a NIC a short request does not wait for a long one."""
-    slow = rig.host.start(["sleep", "99"])
+    slow = guest.host.start(["sleep", "99"])
     began = time.monotonic()
-    rig.host.run(["true"])
+    guest.host.run(["true"])
     assert time.monotonic() - began < 5 and slow.running()
 
 
-def test_files_have_the_mode_asked_for(rig: Rig, tmp_path: Path) -> None:
+def test_files_have_the_mode_asked_for(guest: Guest, tmp_path: Path) -> None:
     """Without a NIC a key written to the guest is readable by nobody else, whatever the umask."""
-    rig.host.write(f"{tmp_path}/new/key", b"secret")
-    rig.host.write(f"{tmp_path}/new/script", b"#!/bin/sh\n", 0o777)
-    assert rig.host.read(f"{tmp_path}/new/key") == b"secret"
+    guest.host.write(f"{tmp_path}/new/key", b"secret")
+    guest.host.write(f"{tmp_path}/new/script", b"#!/bin/sh\n", 0o777)
+    assert guest.host.read(f"{tmp_path}/new/key") == b"secret"
     modes = [(tmp_path / "new" / n).stat().st_mode & 0o777 for n in ("key", "script")]
     assert modes == [0o600, 0o777]
 
 
-def test_files_without_a_size_are_read(rig: Rig) -> None:
+def test_files_without_a_size_are_read(guest: Guest) -> None:
     """Without a NIC files of /proc come whole; a missing one is FileNotFoundError."""
-    assert rig.host.read("/proc/version").startswith(b"Linux version")
+    assert guest.host.read("/proc/version").startswith(b"Linux version")
     with pytest.raises(FileNotFoundError):
-        rig.host.read("/no/such/file")
+        guest.host.read("/no/such/file")
 
 
-def test_garbage_is_no_request(rig: Rig) -> None:
+def test_garbage_is_no_request(guest: Guest) -> None:
     """Without a NIC damaged lines neither end the agent nor get an answer."""
     for line in (
         b"{",
@@ -146,32 +146,32 @@ def test_garbage_is_no_request(rig: Rig) -> None:
         b'{"id":1,"op":"nope"}',
         b'{"id":9,"op":["x"]}',
     ):
-        rig.socks[0].sendall(line + b"\n")
-    assert rig.host.run(["true"]).rc == 0
+        guest.socks[0].sendall(line + b"\n")
+    assert guest.host.run(["true"]).rc == 0
 
 
-def test_bad_fields_are_one_error(rig: Rig) -> None:
+def test_bad_fields_are_one_error(guest: Guest) -> None:
     """Without a NIC a request with wrong fields is answered, not obeyed."""
     for fields in ({"argv": []}, {"argv": "x"}, {"argv": ["true"], "env": 3}, {}):
         with pytest.raises((RigError, OSError)):
-            rig.client.call("start", 20, **fields)
+            guest.client.call("start", 20, **fields)
     with pytest.raises(OSError):
-        rig.client.call("output", 20, job=12345)
+        guest.client.call("output", 20, job=12345)
 
 
-def test_hello_ends_what_an_earlier_client_left(rig: Rig) -> None:
+def test_hello_ends_what_an_earlier_client_left(guest: Guest) -> None:
     """Without a NIC a client that died in mid-request leaves nothing that the next one meets."""
-    left = rig.host.start(["sleep", "99"])
-    rig.socks[0].sendall(b'{"id": 77, "op": "run", "argv": ["sleep')  # cut short
-    rig.client.hello(20)
+    left = guest.host.start(["sleep", "99"])
+    guest.socks[0].sendall(b'{"id": 77, "op": "run", "argv": ["sleep')  # cut short
+    guest.client.hello(20)
     wait_until(lambda: gone(left.pid), 5, "the end of the old client's process")
-    assert rig.host.run(["echo", "ok"]).text == "ok\n"
+    assert guest.host.run(["echo", "ok"]).text == "ok\n"
 
 
-def test_second_line_is_independent(rig: Rig) -> None:
+def test_second_line_is_independent(guest: Guest) -> None:
     """Without a NIC a person can look while a test runs: two clients do not end each other's processes."""
-    mine = rig.host.start(["sleep", "99"])
-    second = Client(rig.socks[1])
+    mine = guest.host.start(["sleep", "99"])
+    second = Client(guest.socks[1])
     second.hello(20)
     theirs = VmHost(second, "second").start(["sleep", "99"])
     assert mine.running()
@@ -180,12 +180,12 @@ def test_second_line_is_independent(rig: Rig) -> None:
     assert mine.running()
 
 
-def test_terminal_is_one(rig: Rig) -> None:
+def test_terminal_is_one(guest: Guest) -> None:
     """Without a NIC a shell in the lab has a controlling terminal of the right size."""
     events: list[dict[str, object]] = []
-    rig.client.on_event = events.append
+    guest.client.on_event = events.append
     script = "tty >/dev/null && stty size </dev/tty; exit 5"
-    rig.client.call("terminal", argv=["sh", "-c", script], rows=33, columns=77)
+    guest.client.call("terminal", argv=["sh", "-c", script], rows=33, columns=77)
     wait_until(lambda: any(e["event"] == "end" for e in events), 10, "the end of the shell")
     import base64
 
@@ -193,8 +193,8 @@ def test_terminal_is_one(rig: Rig) -> None:
     assert shown == b"33 77\r\n" and events[-1]["rc"] == 5
 
 
-def test_lost_vm_says_its_last_words(rig: Rig) -> None:
+def test_lost_vm_says_its_last_words(guest: Guest) -> None:
     """Without a NIC a VM that dies is an error with the console's last lines, for calls under way too."""
-    rig.process.kill()
+    guest.process.kill()
     with pytest.raises(RigError, match=r"VM is gone(.|\n)*last words"):
-        rig.host.run(["true"])
+        guest.host.run(["true"])

@@ -13,7 +13,13 @@ from offload.errors import ConfigError, RigError
 from offload.vm import rundir
 from offload.vm.cache import write_json
 
-HOLD = "import sys; from offload.vm.rundir import create; create(sys.argv[1]); print(flush=True); sys.stdin.read()"
+HOLD = """\
+import sys
+from offload.vm.rundir import create
+create(sys.argv[1])
+print(flush=True)
+sys.stdin.read()
+"""
 
 
 @pytest.fixture(autouse=True)

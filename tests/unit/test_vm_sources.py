@@ -1,4 +1,4 @@
-"""Without a NIC the lab finds this machine's Debian mirror in apt's configuration, and trusts nothing in it."""
+"""Without a NIC the lab finds this machine's Debian mirror in apt's configuration, and trusts none of it."""
 
 from __future__ import annotations
 

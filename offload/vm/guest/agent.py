@@ -14,8 +14,12 @@ import sys
 import time
 
 from offload.vm.guest.job import Job
-from offload.vm.guest.port import LONGEST, Message, Port, b64, unb64
+from offload.vm.guest.port import LONGEST, Port, b64, unb64
 from offload.vm.guest.spaces import Namespaces
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from offload.vm.guest.port import Message
 
 BASE_ENV = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -43,7 +47,8 @@ class Agent:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def run(self, until_eof: bool = False) -> None:
-        """Serve for ever; or, for tests over sockets, until the first client goes."""
+        """Serve for ever; or, for tests over sockets, until every client has gone."""
+        gone: set[int] = set()
         while True:
             by_fd = {port.fd: port for port in self.ports}
             terminals = {j.terminal: j for j in self.jobs.values() if j.terminal >= 0}
@@ -51,8 +56,9 @@ class Agent:
                 if fd == self._wake:
                     os.read(fd, 4096)
                 elif fd in by_fd:
-                    present = self._talk(by_fd[fd])
-                    if until_eof and not present:
+                    if not self._talk(by_fd[fd]):
+                        gone.add(fd)
+                    if until_eof and len(gone) == len(by_fd):
                         return
                 elif fd in terminals:
                     self._terminal(terminals[fd])
@@ -281,5 +287,5 @@ def ports() -> list[int]:
 
 
 def main(argv: list[str]) -> None:
-    """Serve the VM's ports for ever, or (tests) the inherited sockets `argv` until the first one closes."""
+    """Serve the VM's ports for ever, or (tests) the inherited sockets `argv` until all are closed."""
     Agent([int(fd) for fd in argv] or ports()).run(until_eof=bool(argv))

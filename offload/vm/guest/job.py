@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import signal
 import time
 
-from offload.vm.guest.port import Message, Port, b64
+from offload.vm.guest.port import b64
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from offload.vm.guest.port import Message, Port
 
 NUMBERS = itertools.count(1)  # jobs are named by number: a process id comes back too soon
 
@@ -46,8 +49,10 @@ class Job:
 
     def kill(self, number: int) -> None:
         """Signal the process group; harmless if it is gone."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        try:  # noqa: SIM105 - contextlib is one more import in every boot
             os.killpg(self.pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass
 
     def pump(self) -> None:
         """Write waiting input; close the pipe at its end."""
