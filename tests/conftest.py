@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
@@ -21,7 +21,7 @@ from tests.lib.rig import Labs, Rig
 from tests.lib.switch import Switch
 
 pytest_plugins = ["offload.report.plugin"]
-KINDS = {"hw": "nicsim", "sw-fallback": "veth"}  # folder of a test -> kind of lab
+KINDS = {"hw": "nicsim", "sw-fallback": "veth", "nicsim": "nicsim"}  # folder of a test -> kind of lab
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -148,19 +148,38 @@ def traffic(rig: Rig) -> Traffic:
 
 
 @pytest.fixture
-def offload(rig: Rig) -> Iterator[Switch]:
+def offload(rig: Rig) -> Switch:
     """The DUT's TLS features: what the profile promises is on; what was found comes back after the test."""
-    with Switch(rig.bench.dut) as switch:
-        directions = rig.profile.directions()
-        switch.set(tx="tx" in directions, rx="rx" in directions)
-        yield switch
+    directions = rig.profile.directions()
+    return Switch(rig.bench.dut, tx="tx" in directions, rx="rx" in directions)
 
 
 @pytest.fixture
-def peer_offload(rig: Rig) -> Iterator[Switch]:
+def peer_offload(rig: Rig) -> Switch:
     """The peer's TLS features; what was found comes back after the test."""
-    with Switch(rig.bench.peer) as switch:
-        yield switch
+    return Switch(rig.bench.peer)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Switch around the body of a test, not in its setup: a card that does not follow fails the test."""
+    switches = [value for value in pyfuncitem.funcargs.values() if isinstance(value, Switch)]
+    begun: list[Switch] = []
+    try:
+        for switch in switches:
+            begun.append(switch)
+            switch.begin()
+        result = yield
+    except BaseException as exc:
+        for switch in reversed(begun):
+            try:
+                switch.restore()
+            except AssertionError as stuck:
+                exc.add_note(f"and it was not put back: {stuck}")
+        raise
+    for switch in reversed(begun):
+        switch.restore()
+    return result
 
 
 @pytest.fixture(autouse=True)

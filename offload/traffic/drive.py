@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from offload.cmd import wait_until
-from offload.errors import RigError
+from offload.errors import OffloadError, RigError
 from offload.host.base import Host
 from offload.traffic.handoff import Line, parse
 
 PROGRAM = Path(__file__).with_name("pump.py")
+STEP = 40.0  # seconds that one step of a transfer may take; a report is waited for longer than that
 PYTHON = ["/usr/bin/python3", "-I", "-S"]  # isolated, no site: a third of the start-up time
 
 
@@ -78,36 +79,40 @@ def take(count: int = -1) -> dict[str, Any]:
     return {"do": "take", "bytes": count}
 
 
+class Ended(OffloadError):
+    """A transfer ended before it came so far; that may be the card's doing, so it is no broken rig."""
+
+
 class Transfer:
     """A transfer that is under way on a host."""
 
     def __init__(self, pump: Pump, number: int) -> None:
         self._pump, self.number = pump, number
 
-    def opened(self, timeout: float = 60) -> Line | None:
-        """Wait until the connection is up: the helper's line if there is one. RigError if it never is."""
+    def opened(self, timeout: float = 120) -> Line | None:
+        """Wait until the connection is up: the helper's line if there is one. Ended if it never is."""
         event = self._pump.event(self.number, ("open", "done"), timeout)
         if event["event"] == "done":
-            raise RigError(f"no connection on {self._pump.host.name}: {event['error']}")
+            raise Ended(f"no connection on {self._pump.host.name}: {event['error']}")
         return parse(event["handoff"])
 
-    def listening(self, timeout: float = 60) -> None:
+    def listening(self, timeout: float = 120) -> None:
         """Wait until it waits for somebody to connect."""
         event = self._pump.event(self.number, ("listening", "done"), timeout)
         if event["event"] == "done":
-            raise RigError(f"nobody listens on {self._pump.host.name}: {event['error']}")
+            raise Ended(f"nobody listens on {self._pump.host.name}: {event['error']}")
 
-    def at_gate(self, timeout: float = 60) -> None:
+    def at_gate(self, timeout: float = 120) -> None:
         """Wait until it stands at its gate."""
         event = self._pump.event(self.number, ("gate", "done"), timeout)
         if event["event"] == "done":
-            raise RigError(f"ended before its gate on {self._pump.host.name}: {event['error']}")
+            raise Ended(f"ended before its gate on {self._pump.host.name}: {event['error']}")
 
     def go(self) -> None:
         """Open the gate."""
         self._pump.tell("go", id=self.number)
 
-    def report(self, timeout: float = 60) -> Report:
+    def report(self, timeout: float = 120) -> Report:
         """Wait for the end: what this side saw, errors included."""
         event = self._pump.event(self.number, ("done",), timeout)
         return Report(
@@ -147,7 +152,7 @@ class Pump:
         self.tell("close", id=number)
 
     def transfer(
-        self, via: Mapping[str, Any], *steps: Mapping[str, Any], timeout: float = 60, end: str = "safe"
+        self, via: Mapping[str, Any], *steps: Mapping[str, Any], timeout: float = STEP, end: str = "safe"
     ) -> Transfer:
         """Begin a transfer of these steps. `timeout`: seconds that one step may take."""
         number = self._number()
@@ -155,16 +160,16 @@ class Pump:
         self.tell("transfer", id=number, via=dict(via), steps=plan, timeout=timeout, end=end)
         return Transfer(self, number)
 
-    def accept(self, listener: int, *steps: Mapping[str, Any], timeout: float = 60) -> Transfer:
+    def accept(self, listener: int, *steps: Mapping[str, Any], timeout: float = STEP) -> Transfer:
         """Begin a transfer on the next connection to a listener of ours."""
         return self.transfer({"kind": "accept", "listener": listener}, *steps, timeout=timeout)
 
-    def connect(self, host: str, port: int, *steps: Mapping[str, Any], timeout: float = 60) -> Transfer:
+    def connect(self, host: str, port: int, *steps: Mapping[str, Any], timeout: float = STEP) -> Transfer:
         """Begin a transfer on a plain connection that we make."""
         return self.transfer({"kind": "connect", "host": host, "port": port}, *steps, timeout=timeout)
 
     def handoff(
-        self, argv: Sequence[str], *steps: Mapping[str, Any], timeout: float = 60, end: str = "safe"
+        self, argv: Sequence[str], *steps: Mapping[str, Any], timeout: float = STEP, end: str = "safe"
     ) -> Transfer:
         """Begin a transfer on the socket that ktls-handoff hands over."""
         return self.transfer({"kind": "handoff", "argv": list(argv)}, *steps, timeout=timeout, end=end)
@@ -175,7 +180,7 @@ class Pump:
         *steps: Mapping[str, Any],
         env: Mapping[str, str],
         port: int = 0,
-        timeout: float = 60,
+        timeout: float = STEP,
     ) -> Transfer:
         """Begin a transfer through a program's stdin and stdout; wait for its TCP `port` if not 0."""
         via = {"kind": "spawn", "argv": list(argv), "env": dict(env), "port": port}

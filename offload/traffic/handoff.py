@@ -70,7 +70,7 @@ def connect(
     version: str = "1.2",
     cipher: str = "aes-gcm-256",
     want: str = "tx",
-    timeout: float = 60,
+    timeout: float = 40,
     fallback: str = "",
 ) -> list[str]:
     """Return the command that connects, verifies the peer by the CA file, and hands the socket over."""
@@ -86,7 +86,7 @@ def accept(
     version: str = "1.2",
     cipher: str = "aes-gcm-256",
     want: str = "both",
-    timeout: float = 60,
+    timeout: float = 40,
     fallback: str = "",
 ) -> list[str]:
     """Return the command that waits for one client and hands its socket over."""

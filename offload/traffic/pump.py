@@ -164,7 +164,7 @@ class Transfer(threading.Thread):
         super().__init__(daemon=True)
         self.pump, self.ask, self.id = pump, ask, int(ask["id"])
         self.timeout = float(ask.get("timeout", 60))
-        self.gate = threading.Event()
+        self.gate, self.given_up = threading.Event(), False
         self.channel: Channel | None = None
         self.child: subprocess.Popen[bytes] | None = None
         self.handoff: dict[str, Any] | None = None
@@ -205,12 +205,19 @@ class Transfer(threading.Thread):
         """Bring the connection up the way that was asked for."""
         via = self.ask["via"]
         if via["kind"] == "accept":
-            listener = self.pump.listeners[via["listener"]]
-            listener.settimeout(self.timeout)
-            return Channel(listener.accept()[0], self.timeout)
+            return Channel(self.next_client(self.pump.listeners[via["listener"]]), self.timeout)
         if via["kind"] == "connect":
             return Channel(socket.create_connection((via["host"], via["port"]), self.timeout), self.timeout)
         return self.open_handoff(via["argv"]) if via["kind"] == "handoff" else self.open_spawn(via)
+
+    def next_client(self, listener: socket.socket) -> socket.socket:
+        """Wait for somebody to connect, and for being told that nobody will."""
+        deadline = time.monotonic() + self.timeout
+        listener.settimeout(0.1)
+        while time.monotonic() < deadline and not self.given_up:
+            with contextlib.suppress(TimeoutError):
+                return listener.accept()[0]
+        raise Peerless("nobody connected")
 
     def open_handoff(self, argv: list[str]) -> Channel:
         """Run ktls-handoff and take the socket that it hands over."""
@@ -304,6 +311,7 @@ class Transfer(threading.Thread):
 
     def give_up(self) -> None:
         """End whatever runs."""
+        self.given_up = True
         self.gate.set()
         if self.child is not None and self.child.poll() is None:
             self.child.kill()

@@ -40,8 +40,8 @@ def test_sends_to_stunnel(
     plan = sending(f"{cell} v{family}", MIB, 50_000, how="sendfile" if family == 6 else "write")
     flow = traffic.sent(cell, plan, family=family)
     proof.note(evidence, flow, plan, "hw")
-    proof.intact(flow.far, plan)
     proof.handed_over(flow, cell)
+    proof.intact(flow.far, plan)
     proof.sent_by_card(flow, plan)
 
 
@@ -55,8 +55,8 @@ def test_receives_from_stunnel(
     plan = sending(f"{cell} v{family}", MIB, 50_000)
     flow = traffic.received(cell, plan, family=family)
     proof.note(evidence, flow, plan, "hw")
-    proof.intact(flow.dut, plan)
     proof.handed_over(flow, cell)
+    proof.intact(flow.dut, plan)
     proof.received_by_card(flow, plan)
 
 
@@ -70,9 +70,8 @@ def test_leaves_the_rest_to_software(
     if cell.direction == "tx":
         flow = traffic.sent(cell, plan)
         proof.intact(flow.far, plan)
-    elif (
-        cell.version == "1.3"
-    ):  # OpenSSL before 3.2 has no kTLS receive for TLS 1.3: its own code is the software
+    elif cell.version == "1.3":
+        # OpenSSL before 3.2 has no kTLS receive for TLS 1.3: its own code is the software
         flow = traffic.received_by_openssl(cell, plan)
         proof.intact(flow.dut, plan)
         proof.not_by_card(flow, "rx")
@@ -99,6 +98,7 @@ def test_sends_to_each_kind(
     flow = traffic.sent_to_openssl(TX, plan, ktls=far != "user")
     moved = {name: n - before.get(name, 0) for name, n in (tls_stat(peer.host)[0] or {}).items()}
     proof.note(evidence, flow, plan, "hw")
+    proof.handed_over(flow, TX)
     proof.intact(flow.far, plan)
     proof.sent_by_card(flow, plan)
     wanted = {"hw": (1, 0), "sw": (0, 1), "user": (0, 0)}[far]
@@ -119,6 +119,7 @@ def test_receives_from_each_kind(
     flow = traffic.received_from_openssl(RX, plan, ktls=far != "user")
     moved = {name: n - before.get(name, 0) for name, n in (tls_stat(peer.host)[0] or {}).items()}
     proof.note(evidence, flow, plan, "hw")
+    proof.handed_over(flow, RX)
     proof.intact(flow.dut, plan)
     proof.received_by_card(flow, plan)
     wanted = {"hw": (1, 0), "sw": (0, 1), "user": (0, 0)}[far]
@@ -134,6 +135,7 @@ def test_sends_every_size(traffic: Traffic, offload: Switch, evidence: dict[str,
     plan = Sending(f"sizes tx {edge}", SIZES[edge])
     flow = traffic.sent(TX, plan)
     proof.note(evidence, flow, plan, "hw")
+    proof.handed_over(flow, TX)
     proof.intact(flow.far, plan)
     proof.sent_by_card(flow, plan)
 
@@ -148,6 +150,7 @@ def test_receives_every_size(
     plan = Sending(f"sizes rx {edge}", PRIMER + SIZES[edge])
     flow = traffic.received_as_written(RX, plan)
     proof.note(evidence, flow, plan, "hw")
+    proof.handed_over(flow, RX)
     proof.intact(flow.dut, plan)
     proof.received_by_card(flow, plan)
 

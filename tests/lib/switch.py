@@ -2,44 +2,53 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-
 from offload.host.base import Side
 from offload.nic import Feature, features
 from offload.profile import FEATURES
 
 
 class Switch:
-    """Sets features; on leaving, everything that was changed is what it was, or the test fails."""
+    """Sets features. A card that does not follow is a failure of the card: AssertionError.
 
-    def __init__(self, side: Side) -> None:
-        self._side = side
+    `begin` and `restore` run inside the test's body (conftest.py calls them), so that such a failure is
+    never mistaken for a broken rig.
+    """
+
+    def __init__(self, side: Side, **wanted: bool) -> None:
+        self._side, self._wanted = side, wanted
         self._found: dict[str, Feature] = {}
+        self._now: dict[str, bool] = {}
 
-    def __enter__(self) -> Switch:
+    def begin(self) -> None:
+        """Note what is there, and set what was wanted from the start."""
         self._found = features(self._side.host, self._side.dev)
         self._now = {d: self._found[name].active for d, name in FEATURES.items() if name in self._found}
-        return self
+        self.set(**self._wanted)
 
     def set(self, **wanted: bool) -> None:
-        """Make tx and rx what is wanted; AssertionError if the card does not follow."""
+        """Make tx and rx what is wanted."""
         change = {d: on for d, on in wanted.items() if self._now.get(d, False) != on}
-        if not change:
-            return
+        if change:
+            self._apply(change)
+
+    def _apply(self, change: dict[str, bool]) -> None:
         words = [word for d, on in change.items() for word in (FEATURES[d], "on" if on else "off")]
         done = self._side.host.run(["ethtool", "-K", self._side.dev, *words], check=False)
         shown = features(self._side.host, self._side.dev)
+        self._now = {d: shown[name].active for d, name in FEATURES.items() if name in shown}
+        said = done.stderr.decode(errors="replace").strip()
         for direction, on in change.items():
             feature = shown[FEATURES[direction]]
-            assert feature.active == on, (
-                f"{feature.name} of {self._side.dev} is {feature}, asked for {'on' if on else 'off'}:"
-                f" {done.stderr.decode(errors='replace').strip()}"
-            )
-            self._now[direction] = on
+            word = "on" if on else "off"
+            assert feature.active == on, f"{feature.name} is {feature}, asked for {word}: {said}"
 
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        changed = [d for d, on in self._now.items() if self._found[FEATURES[d]].active != on]
-        if changed:
-            self.set(**{d: self._found[FEATURES[d]].active for d in changed})
+    def restore(self) -> None:
+        """Make everything what it was, whoever changed it."""
+        shown = features(self._side.host, self._side.dev)
+        change = {
+            d: self._found[name].active
+            for d, name in FEATURES.items()
+            if name in self._found and shown[name].active != self._found[name].active
+        }
+        if change:
+            self._apply(change)

@@ -106,7 +106,7 @@ def test_tickets_cost_no_byte(traffic: Traffic, how: str) -> None:
 def no_tls(rig: Rig) -> Iterator[None]:
     """Kernel TLS taken out of the DUT's kernel, and kept out; both undone after."""
     host = rig.lab.root
-    found = host.read(MODPROBE)
+    found = host.run(["cat", MODPROBE]).stdout
     host.run(["tee", MODPROBE], input=b"/bin/false\n")
     try:
         if host.run(["test", "-d", "/sys/module/tls"], check=False).rc == 0:
