@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from offload.enable_plan import Action, describe, directions_on, loaded, plan_off, plan_on, profile_for
+from offload.enable_plan import Action, describe, directions_on, known, loaded, plan_off, plan_on, profile_for
 from offload.errors import NoPermission, OffloadError, SwitchFailed
 from offload.host.base import Host
 from offload.host.tools import tool
@@ -52,7 +52,7 @@ def _decide(host: Host, wish: Wish) -> tuple[Nic, Match, list[Action]]:
     """Look and plan."""
     nic = look(host, wish.dev)
     if not wish.on:
-        return nic, Match(None), plan_off(nic, wish.directions)
+        return nic, known(nic), plan_off(nic, wish.directions)
     found = profile_for(nic, wish.profile)
     return nic, found, plan_on(host, nic, found, directions_on(host, nic, found, wish.directions))
 
@@ -138,6 +138,9 @@ def put_back(host: Host, dev: str, entry: Entry) -> str:
     now = features(host, dev).get(entry.what)
     if now is not None and (now.active, now.requested) == (entry.active, entry.requested):
         return ""
+    if now is not None and now.requested == entry.requested:
+        waits = "it waits for something else, such as checksum offload"
+        return f"{entry.what} of {dev} was {entry.found()} and is {now}: {waits}"
     said = " ".join(done.stderr.decode("utf-8", "replace").split())[:200]
     return f"{entry.what} of {dev} was {entry.found()} and is {now} ({said or f'exit {done.rc}'})"
 
@@ -175,7 +178,7 @@ def _say_plan(nic: Nic, found: Match, actions: list[Action], journal: Journal, s
         now = nic.features.get(action.what)
         state = f"now {now}" if now else "not loaded now"
         say(f"  {number}. write to {journal.file}: {action.what} was {state.removeprefix('now ')}")
-        say(f"     {' '.join(action.argv)}    # {state}{'; ' + action.why if action.why else ''}")
+        say(f"     {' '.join(action.argv)}    # {state}{' - ' + action.why if action.why else ''}")
     say("nothing was done (--dry-run)")
 
 

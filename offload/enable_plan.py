@@ -41,6 +41,14 @@ def profile_for(nic: Nic, named: str | None) -> Match:
     )
 
 
+def known(nic: Nic) -> Match:
+    """The profile of an interface for a title only: switching off works without."""
+    try:
+        return match(nic, load_all())
+    except ConfigError:
+        return Match(None)
+
+
 def directions_on(host: Host, nic: Nic, found: Match, asked: tuple[str, ...]) -> tuple[str, ...]:
     """The directions to switch on: those asked for, else all that are promised. Refused with the reason."""
     if because := no_offload_because_of_kind(nic):

@@ -94,9 +94,7 @@ def _origin(profile: Profile | None, direction: str) -> str:
     if profile is None:
         return "switched off"
     return (
-        "switched off by somebody"
-        if profile.default(direction)
-        else "off, as the driver starts; to switch it on"
+        "switched off by somebody" if profile.default(direction) else "the driver starts so; to switch it on"
     )
 
 
@@ -188,7 +186,8 @@ def _text_device(device: Device) -> list[str]:
 
 def _facts(nic: Nic) -> str:
     """Driver, firmware, place and link on one line."""
-    link = nic.operstate if nic.up else "down (administratively)"
+    # a driver without carrier detection leaves it unknown; the kernel then treats it as up (operstates.rst)
+    link = {"unknown": "up"}.get(nic.operstate, nic.operstate) if nic.up else "down (administratively)"
     facts = [f"driver {nic.driver or '-'} {nic.version}".strip()]
     facts += [f"firmware {nic.firmware}"] if nic.firmware else []
     facts += [f"PCI {nic.pci}"] if nic.pci else []
