@@ -191,5 +191,5 @@ def test_gives_contexts_back(
         given = all(moved.get(taken) == moved.get(back) for taken, back in pairs if back in moved)
         return given and moved["TlsCurrTxDevice"] == 0 and moved["TlsCurrRxDevice"] == 0
 
-    assert proof.settles(balanced, 20), f"contexts were not given back: {evidence['counters']}"
+    assert proof.settles(balanced, 15), f"contexts were not given back: {evidence['counters']}"
     assert (counters() - before)["tx_tls_ctx"] == 3

@@ -31,7 +31,7 @@ MOVE = "test_10_enable.py::test_counts_what_it_offloads"
 BALANCE = "test_10_enable.py::test_gives_contexts_back"
 BAD = [
     Bad("tx_leak", 1, SENDS, "payload.tx", "handshake"),
-    Bad("tx_bad_tag", 20, SENDS, "payload.tx", "arrived"),
+    Bad("tx_bad_tag", 20, SENDS, "payload.tx", "the receiver ended with"),
     Bad("refuse_add", 1, SENDS, "payload.tx", "inet_diag shows transmit as sw"),
     Bad("rx_garble", 1, RECEIVES, "payload.rx", "SHA-256 differs"),
     Bad("rx_noresync", 1, RECEIVES, "payload.rx", "decrypted too little"),
