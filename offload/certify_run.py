@@ -37,7 +37,7 @@ class Run:
         self._kernel: Kernel | None = None
         self._events = Writer(plan.out / files.EVENTS)
         self._events.write("profile", **facts.to_event(facts.of(plan.profile)))
-        card = f"{plan.profile.title()} (simulated)"
+        card = f"a simulated NIC as {plan.profile.title()}"
         say(f"certifying {card} on kernel {plan.kernel}; results go to {plan.out}\n")
 
     @contextmanager

@@ -83,7 +83,8 @@ def _promises(document: Mapping[str, Any], width: int) -> list[str]:
     for promise in document["promises"]:
         state, count = promise["state"], f"{promise['passed']}/{len(promise['tests'])}"
         lines.append(_cut(f"  {MARKS[state]} {state:<12} {count:>7}  {promise['title']}", width))
-        if promise["reason"] and state not in ("kept", "not promised"):
+        void = document["verdict"] == "void" and state == "not proved"  # the verdict has said why
+        if promise["reason"] and state not in ("kept", "not promised") and not void:
             lines.append(_cut(f"      {promise['id']}: {promise['reason']}", width))
     return lines
 
