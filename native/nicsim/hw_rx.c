@@ -102,7 +102,20 @@ static struct sk_buff *nicsim_rx_copy(struct sk_buff *skb)
 	return copy;
 }
 
-static void nicsim_rx_tls(struct nicsim *ns, struct sk_buff *wire, struct sk_buff *copy,
+/* The cable loses a chosen frame of an offloaded stream. */
+static bool nicsim_rx_loses(struct nicsim *ns, struct nicsim_ktls *ctx,
+			    const struct nicsim_segment *seg)
+{
+	bool starts = rxt_record_starts(&ctx->rx.rxt, seg->seq, seg->payload_len);
+
+	if (!nicsim_fires(starts ? &ns->knobs.wire_in_drop_header : &ns->knobs.wire_in_drop_body))
+		return false;
+	nicsim_count(ns, CTR_SIM_WIRE_DROPPED, 1);
+	return true;
+}
+
+/* False: lost on the cable. */
+static bool nicsim_rx_tls(struct nicsim *ns, struct sk_buff *wire, struct sk_buff *copy,
 			  const struct nicsim_segment *seg)
 {
 	struct nicsim_ktls *ctx = nicsim_ktls_rx_find(ns, &seg->flow);
@@ -110,8 +123,10 @@ static void nicsim_rx_tls(struct nicsim *ns, struct sk_buff *wire, struct sk_buf
 	struct rxt_out out;
 
 	if (!ctx)
-		return;
+		return true;
 	rxd->ctx = ctx;
+	if (nicsim_rx_loses(ns, ctx, seg))
+		return false;
 	rxd->flags = NICSIM_RXD_DATA;
 	rxd->seq = seg->seq;
 	rxd->len = seg->payload_len;
@@ -119,6 +134,7 @@ static void nicsim_rx_tls(struct nicsim *ns, struct sk_buff *wire, struct sk_buf
 	/* The contract: as it was on the wire, or decrypted as a whole. */
 	if (out.touched && !(rxd->flags & NICSIM_RXD_DECRYPTED))
 		skb_copy_bits(wire, seg->payload, copy->data + seg->payload, seg->payload_len);
+	return true;
 }
 
 void nicsim_hw_rx(struct nicsim *ns, struct sk_buff *wire)
@@ -137,8 +153,11 @@ void nicsim_hw_rx(struct nicsim *ns, struct sk_buff *wire)
 			nicsim_count(ns, CTR_SIM_RX_BAD_CSUM, 1);
 		else if (ns->host->features & NETIF_F_RXCSUM)
 			copy->ip_summed = CHECKSUM_UNNECESSARY;
-		if (seg.csum_ok && seg.payload_len)
-			nicsim_rx_tls(ns, wire, copy, &seg);
+		if (seg.csum_ok && seg.payload_len && !nicsim_rx_tls(ns, wire, copy, &seg)) {
+			nicsim_rxd_free(copy);
+			kfree_skb(copy);
+			return;
+		}
 		/* The checksum covers the ciphertext: after decryption only this mark is true. */
 		if (nicsim_rxd(copy)->flags & NICSIM_RXD_DECRYPTED)
 			copy->ip_summed = CHECKSUM_UNNECESSARY;

@@ -96,17 +96,6 @@ static void nicsim_fix_headers(const struct nicsim_cut *cut, struct sk_buff *fra
 	}
 }
 
-/* Counts down from N and says when it gets to zero: "drop the Nth one from now". */
-static bool nicsim_fires(u32 *knob)
-{
-	u32 n = READ_ONCE(*knob);
-
-	if (!n)
-		return false;
-	WRITE_ONCE(*knob, n - 1);
-	return n == 1;
-}
-
 static bool nicsim_encrypt(const struct nicsim_cut *cut, u8 *p, u32 n, bool *drop)
 {
 	struct nicsim_knobs *knobs = &cut->ns->knobs;
@@ -255,13 +244,14 @@ void nicsim_hw_tx(struct nicsim *ns, struct sk_buff *skb)
 	struct nicsim_ktls *ctx = txd->ctx;
 
 	if (!ctx) {
-		if (skb_is_gso(skb))
+		if (skb_is_gso(skb) || nicsim_tcp_data(skb))
 			nicsim_hw_tx_tcp(ns, skb, NULL);
 		else
 			nicsim_hw_tx_other(ns, skb);
 		return;
 	}
-	if (txd->replay ? !nicsim_replay(ns, ctx, txd->replay) : READ_ONCE(ctx->tx.stalled)) {
+	if (nicsim_fires(&ns->knobs.tx_fail) ||
+	    (txd->replay ? !nicsim_replay(ns, ctx, txd->replay) : READ_ONCE(ctx->tx.stalled))) {
 		nicsim_stall(ns, ctx);
 		nicsim_count(ns, CTR_TX_DROPPED, 1);
 		return;

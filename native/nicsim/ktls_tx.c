@@ -101,8 +101,7 @@ static void nicsim_count_tx(struct nicsim *ns, struct sk_buff *skb, u32 len)
 /* Lying counters: 1 counts nothing, 2 counts all TCP data, offloaded or not. */
 static struct sk_buff *nicsim_not_ours(struct nicsim *ns, struct sk_buff *skb)
 {
-	if (READ_ONCE(ns->knobs.tx_count) == 2 && skb->sk && sk_is_tcp(skb->sk) &&
-	    skb->len > skb_tcp_all_headers(skb))
+	if (READ_ONCE(ns->knobs.tx_count) == 2 && nicsim_tcp_data(skb))
 		nicsim_count_tx(ns, skb, skb->len - skb_tcp_all_headers(skb));
 	return skb;
 }

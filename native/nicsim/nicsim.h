@@ -10,6 +10,7 @@
 #include <linux/smp.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
+#include <net/tcp.h>
 #include <net/tls.h>
 
 #include "rxtrack.h"
@@ -54,9 +55,10 @@ struct nicsim_personality {
 
 /* Debugfs knobs; README.md says what each does. */
 struct nicsim_knobs {
-	u32 tx_leak, tx_bad_tag, tx_nonce_reuse, tx_ooo_ks, tx_ooo_leak, tx_soft, tx_count;
+	u32 tx_leak, tx_bad_tag, tx_nonce_reuse, tx_ooo_ks, tx_ooo_leak, tx_soft, tx_fail, tx_count;
 	u32 rx_noauth, rx_noresync, rx_bad_sn, rx_garble, rx_count;
 	u32 wire_flip, wire_drop_header, wire_drop_body;
+	u32 wire_in_drop_header, wire_in_drop_body;
 	u32 refuse_add, ctx_limit, ctx_leak, feature_stuck, feature_refused;
 };
 
@@ -176,6 +178,24 @@ static inline struct nicsim_rxd *nicsim_rxd(struct sk_buff *skb)
 {
 	BUILD_BUG_ON(sizeof(struct nicsim_rxd) > sizeof(skb->cb));
 	return (struct nicsim_rxd *)skb->cb;
+}
+
+/* TCP payload of a local socket? A SYN-ACK belongs to a request socket, which is no full one. */
+static inline bool nicsim_tcp_data(const struct sk_buff *skb)
+{
+	return skb->sk && sk_fullsock(skb->sk) && sk_is_tcp(skb->sk) &&
+	       skb->len > skb_tcp_all_headers(skb);
+}
+
+/* A knob that counts down from N and says when it gets to zero: "the Nth one from now". */
+static inline bool nicsim_fires(u32 *knob)
+{
+	u32 n = READ_ONCE(*knob);
+
+	if (!n)
+		return false;
+	WRITE_ONCE(*knob, n - 1);
+	return n == 1;
 }
 
 /* main.c */
