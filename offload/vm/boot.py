@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,12 +98,13 @@ def await_agent(child: subprocess.Popen[bytes], run_dir: RunDir, timeout: float)
 
 def _obituary(child: subprocess.Popen[bytes], run_dir: RunDir, cause: RigError) -> str:
     """Why the VM did not come up, with what QEMU and the kernel said last."""
-    rc = child.poll()
+    with suppress(subprocess.TimeoutExpired):
+        child.wait(1)  # a VM that ended closes its sockets a moment before it is gone
+    rc, console = child.poll(), Console(run_dir.path / "console.log")
     how = "does not answer" if rc is None else f"QEMU ended with {rc}"
     said = (run_dir.path / "qemu.log").read_text(errors="replace").strip()[-600:]
-    tail = Console(run_dir.path / "console.log").tail()
-    first = str(cause).splitlines()[0]
-    return "\n".join(line for line in (f"the lab VM did not boot ({how}): {first}", said, tail) if line)
+    fault = next(iter(console.faults()), str(cause).splitlines()[0])
+    return "\n".join(w for w in (f"the lab VM did not boot ({how}): {fault}", said, console.tail()) if w)
 
 
 def _keep_logs(run_dir: RunDir) -> str:

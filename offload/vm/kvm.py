@@ -34,12 +34,11 @@ def accelerator(kernel: Kernel, qemu: Qemu, say: Say = print) -> tuple[str, str]
     path = cache_root() / "kvm.json"
     known, here = read_json(path) or {}, _here(qemu)
     key = f"{here} {kernel.release}"
-    known = {k: v for k, v in known.items() if k.startswith(here)}
-    failed = next((v for v in known.values() if v), "")
+    failed = next((why for k, why in known.items() if k.startswith(here) and why), "")
     if key not in known and not failed:  # where one kernel hangs, trying the next would cost seconds again
         say("trying KVM with this kernel")
         known[key] = probe(kernel.vmlinux, qemu)
-        write_json(path, known)
+        write_json(path, {k: v for k, v in known.items() if k.startswith(here.split()[0])})
     why = known.get(key, failed)
     return ("kvm", "the kernel boots in it") if not why else ("tcg", why)
 

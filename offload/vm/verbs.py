@@ -24,6 +24,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     up.add_argument("--kernel", default="6.1", metavar="SERIES", help="6.1 (default), 6.12 or 7.2")
     up.add_argument("--kind", default="nicsim", help="nicsim (default), or veth: no offload NIC")
     up.add_argument("--personality", default="connectx-6-dx", metavar="P", help="card to play, or DUT,PEER")
+    up.add_argument("--cpus", type=int, metavar="N", help="vCPUs (default: LAB_CPUS, or 1)")
     up.add_argument("--name", default=DEFAULT, help=f"to tell labs apart (default: {DEFAULT})")
     for name, words in (
         ("run", "run a command in a lab; exits with its code"),
@@ -66,16 +67,17 @@ def say(text: str) -> None:
 def up(args: argparse.Namespace) -> int:
     """Boot a lab that outlives this command."""
     from offload.vm.kernels import fetch as fetch_kernel
-    from offload.vm.lab import Lab
+    from offload.vm.lab import Lab, cpus_wanted
     from offload.vm.rundir import check_name
     from offload.vm.topology import check_kind, check_personality
 
     check_kind(args.kind)
     check_personality(args.personality)
     check_name(args.name)
+    cpus_wanted(args.cpus)
     began = time.monotonic()
     kernel = fetch_kernel(args.kernel, say)
-    lab = Lab.boot(kernel, args.kind, args.personality, args.name, say, keep=True)
+    lab = Lab.boot(kernel, args.kind, args.personality, args.name, say, keep=True, cpus=args.cpus)
     for key in ("qemu", "accelerator", "vm"):
         say(f"  {key}: {lab.rig[key]}")
     lab.detach()

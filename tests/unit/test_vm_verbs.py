@@ -32,6 +32,7 @@ def lab(*argv: str, runtime: Path) -> subprocess.CompletedProcess[str]:
         (("up", "--kind", "real"), "no bench of kind 'real'"),
         (("up", "--personality", "a;b"), "personality 'a;b'"),
         (("up", "--name", "../x"), "lab name '../x'"),
+        (("up", "--cpus", "99"), "'99' vCPUs"),
         (("run", "--", "true"), "no lab is up"),
         (("run", "-n", "x"), "which command?"),
         (("run", "-n", "x", "--", "true"), "no lab named 'x'"),

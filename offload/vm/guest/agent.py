@@ -273,7 +273,8 @@ class Agent:
         os.makedirs(os.path.dirname(message["path"]) or "/", exist_ok=True)  # noqa: PTH103, PTH120
         fd = os.open(message["path"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, message["mode"])
         with os.fdopen(fd, "wb") as file:
-            os.fchmod(fd, message["mode"])
+            if not message["path"].startswith(("/proc/", "/sys/")):  # the kernel's files keep their own mode
+                os.fchmod(fd, message["mode"])
             file.write(unb64(message["data"]))
         return {}
 
