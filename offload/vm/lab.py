@@ -130,7 +130,7 @@ class Lab:
         return lab
 
     def see_changes(self) -> None:
-        """Let the guest see host files as they are now: it keeps what it has read (the results share never)."""
+        """Let the guest see host files as they are now: it keeps what it has read, but for the results."""
         self.root.write("/proc/sys/vm/drop_caches", b"3")
 
     def detach(self) -> None:

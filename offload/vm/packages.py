@@ -69,7 +69,8 @@ def _private() -> Path:
 def _apt(argv: list[str], timeout: float, cwd: str | None = None) -> tuple[int, str, str]:
     """Run an apt program under our configuration."""
     env = {"APT_CONFIG": str(_private() / "apt.conf"), "DEBIAN_FRONTEND": "noninteractive"}
-    rc, out, err, _ = run(argv, timeout=timeout, env=env, cwd=cwd)
+    guard = ["setpriv", "--pdeathsig", "TERM"]  # a killed run leaves no download behind
+    rc, out, err, _ = run([*guard, *argv], timeout=timeout, env=env, cwd=cwd)
     return rc, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
 
 
@@ -180,9 +181,8 @@ def download(packages: Iterable[Package], into: Path) -> None:
     apt verifies size and hash of each file against the signed index; a part of one is never unpacked.
     """
     wanted = list(packages)
-    need_space(
-        into, sum(p.size + p.unpacked for p in wanted) * 11 // 10, ", ".join(p.name for p in wanted[:3])
-    )
+    room = sum(p.size + p.unpacked for p in wanted) * 11 // 10
+    need_space(into, room, f"{wanted[0].name} and {len(wanted) - 1} more packages")
     debs = into / ".debs"
     debs.mkdir()
     specs = [f"{p.name}={p.version}" for p in wanted]
