@@ -54,8 +54,11 @@ check-text: setup-check venv
 check-native: setup-check
 	$(MAKE) -C native lint
 
-check-module: build setup-check
+check-module: build setup-check  ## W=1 and sparse on each kernel, checkpatch --strict
 	$(PY) -m offload.vm.module lint --kernel 6.1
+	$(PY) -m offload.vm.module lint --kernel 6.12
+	$(PY) -m offload.vm.module lint --kernel 7.2
+	native/nicsim/checkpatch
 
 build: setup venv
 	$(MAKE) -s -C native
