@@ -130,6 +130,7 @@ def test_files_have_the_mode_asked_for(guest: Guest, tmp_path: Path) -> None:
 def test_files_without_a_size_are_read(guest: Guest) -> None:
     """Without a NIC files of /proc come whole; a missing one is FileNotFoundError."""
     assert guest.host.read("/proc/version").startswith(b"Linux version")
+    assert guest.host.read("/proc/sys/kernel/ostype") == b"Linux\n"  # a sysctl refuses a read of many MiB
     with pytest.raises(FileNotFoundError):
         guest.host.read("/no/such/file")
 

@@ -80,10 +80,15 @@ def test_one_line_leaves_out_what_it_cannot_trust(line: str) -> None:
     assert list(one_line(line)) == []
 
 
-@pytest.mark.parametrize("switch, entries_left", [("no", 0), ("false", 0), ("yes", 1)])
-def test_disabled_stanza_is_left_out(switch: str, entries_left: int) -> None:
-    """Without a NIC a stanza that the administrator switched off stays off."""
-    text = f"Types: deb\nEnabled: {switch}\nURIs: http://m.example/debian\nSuites: trixie\nComponents: main\n"
+@pytest.mark.parametrize(
+    "kind, switch, entries_left",
+    [("deb", "no", 0), ("deb", "false", 0), ("deb-src", "yes", 0), ("deb-src deb", "yes", 1)],
+)
+def test_disabled_stanza_is_left_out(kind: str, switch: str, entries_left: int) -> None:
+    """Without a NIC a stanza that is switched off, or has sources only, gives no archive."""
+    text = (
+        f"Types: {kind}\nEnabled: {switch}\nURIs: http://m.example/debian\nSuites: trixie\nComponents: main\n"
+    )
     assert len(list(deb822(text))) == entries_left
 
 
