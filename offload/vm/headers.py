@@ -9,7 +9,7 @@ from offload.cmd import run
 from offload.vm.packages import Package
 
 # what kbuild's own programs are linked with, for a host whose C library is older than theirs
-LIBRARIES = ("libc6", "libelf1t64", "libssl3t64", "zlib1g")
+LIBRARIES = ("libc6", "libelf1t64", "libelf1", "libssl3t64", "libssl3", "zlib1g")
 LOADER = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
 
 
