@@ -186,6 +186,8 @@ class Transfer(threading.Thread):
             self.end(channel)
         except OSError as exc:
             error = f"{errno.errorcode.get(exc.errno or 0, '?')}: {exc.strerror or exc}"
+        except Peerless as exc:
+            error = str(exc)
         except Exception as exc:
             error = f"{type(exc).__name__}: {exc}"
         seconds = time.monotonic() - began

@@ -169,7 +169,10 @@ def test_sends_on_after_link_down(
         flow = Flow(near.report(), far.report(), traffic.rig.counters() - before)
     proof.note(evidence, flow, plan, "hw")
     proof.intact(flow.far, plan)
-    assert flow.line.tx == "hw" and proof.count(flow, "tx_tls_encrypted_bytes") > 0
+    assert flow.line.tx == "hw", f"inet_diag showed transmit as {flow.line.tx} before the link went down"
+    assert proof.count(flow, "tx_tls_encrypted_bytes") > 0, (
+        "the card encrypted nothing before the link went down"
+    )
 
 
 @pytest.mark.promise("lifecycle.link-down")
@@ -186,4 +189,5 @@ def test_receives_on_after_link_down(
         flow = Flow(near.report(), far.report(), traffic.rig.counters() - before)
     proof.note(evidence, flow, plan, "hw" if "rx" in profile.directions() else "sw")
     proof.intact(flow.dut, plan)
-    assert flow.line.rx == ("hw" if "rx" in profile.directions() else "sw")
+    wanted = "hw" if "rx" in profile.directions() else "sw"
+    assert flow.line.rx == wanted, f"inet_diag showed receive as {flow.line.rx} before the link went down"
