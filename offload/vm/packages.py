@@ -24,6 +24,7 @@ INTERESTING = re.compile(
     re.MULTILINE,
 )
 FRESH = 20 * 3600.0  # seconds for which the lists of the archive are good enough
+LISTS = 128 << 20  # bytes: the lists of six suites and the caches beside them take 41 MB
 # what the administrator set about reaching the archive (proxies, time-outs); not hooks, not keys
 TAKEN = re.compile(r'^Acquire::(?:https?|ftp|Retries|ForceIPv\d|Check-(?:Date|Valid-Until))\b.* ".+";$')
 CONF = """\
@@ -108,6 +109,7 @@ def refresh(force: bool = False) -> str:
     known = stamp.is_file() and stamp.read_text() == sources
     if not force and known and time.time() - stamp.stat().st_mtime < FRESH:
         return ""
+    need_space(_private(), LISTS, "the package lists")
     rc, _, err = _apt(["apt-get", "-q", "update"], 900)
     index.cache_clear()
     if rc == 0 and "Failed to fetch" not in err:
