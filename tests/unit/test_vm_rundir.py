@@ -80,8 +80,8 @@ def test_end_kills_only_its_own_process() -> None:
 def test_end_kills_the_lab() -> None:
     """Without a NIC `lab down` ends the process that names the lab's folder."""
     made = rundir.create("mine")
-    qemu = subprocess.Popen(
-        ["sh", "-c", "sleep 60", str(made.path)], start_new_session=True, pass_fds=[made.lock]
+    qemu = subprocess.Popen(  # `; :` keeps the shell, and with it the folder's name, from exec'ing sleep
+        ["sh", "-c", "sleep 60; :", str(made.path)], start_new_session=True, pass_fds=[made.lock]
     )
     write_json(made.path / "pid.json", {"pid": str(qemu.pid)})
     os.close(made.lock)
