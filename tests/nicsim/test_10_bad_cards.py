@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from tests.lib.suite import Suite, run_suite
 
 
 class Bad(NamedTuple):
-    """A knob, the test that has to see it, the promise that it breaks, and words of the reason."""
+    """A knob, the test that has to see it, the promise that it breaks, and the reason (a pattern)."""
 
     knob: str
     value: int
@@ -33,15 +34,16 @@ BAD = [
     Bad("tx_leak", 1, SENDS, "payload.tx", "handshake"),
     Bad("tx_bad_tag", 20, SENDS, "payload.tx", "the receiver ended with"),
     Bad("refuse_add", 1, SENDS, "payload.tx", "inet_diag shows transmit as sw"),
-    Bad("rx_garble", 1, RECEIVES, "payload.rx", "SHA-256 differs"),
+    # wrong bytes in a record that is decrypted whole arrive; in one that is not, the kernel finds them
+    Bad("rx_garble", 1, RECEIVES, "payload.rx", "SHA-256 differs|EBADMSG"),
     Bad("rx_noresync", 1, RECEIVES, "payload.rx", "decrypted too little"),
     Bad("rx_bad_sn", 1, RECEIVES, "payload.rx", ""),
     Bad("tx_count", 2, ZERO, "counters.zero-when-off", "the card counted"),
     Bad("tx_count", 1, MOVE, "counters.move-when-on", "'tx': 0"),
     Bad("rx_count", 1, MOVE, "counters.move-when-on", "'rx': 0"),
     Bad("ctx_leak", 1, BALANCE, "contexts.balance", "contexts were not given back"),
-    Bad("feature_stuck", 1, CORNER, "enable.four-corners", "on [requested off]"),
-    Bad("feature_refused", 1, SENDS, "payload.tx", "off [requested on]"),
+    Bad("feature_stuck", 1, CORNER, "enable.four-corners", r"on \[requested off\]"),
+    Bad("feature_refused", 1, SENDS, "payload.tx", r"off \[requested on\]"),
 ]
 
 
@@ -53,7 +55,7 @@ def test_bad_card_fails_at_its_promise(suite: Suite, knob: Callable[[str, int], 
     assert found.verdict.word == "failed", f"{found.verdict.headline}\n{found.output}"
     broken = found.promise(bad.promise)
     assert broken.state == "broken", f"{bad.promise} is {broken.state}\n{found.output}"
-    assert bad.reason in broken.reason, broken.reason
+    assert re.search(bad.reason, broken.reason), broken.reason
 
 
 def test_good_card_breaks_nothing(suite: Suite) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -167,6 +170,32 @@ def test_hello_ends_what_an_earlier_client_left(guest: Guest) -> None:
     guest.client.hello(20)
     wait_until(lambda: gone(left.pid), 5, "the end of the old client's process")
     assert guest.host.run(["echo", "ok"]).text == "ok\n"
+
+
+def test_words_before_an_apparent_end_are_answered(guest: Guest) -> None:
+    """Without a NIC a request is answered though the line seems to end right behind it."""
+    guest.socks[1].sendall(b'{"id": 1, "op": "hello", "nonce": "n"}\n')
+    guest.socks[1].shutdown(socket.SHUT_WR)
+    guest.socks[1].settimeout(10)
+    assert b'"nonce": "n"' in guest.socks[1].recv(4096)
+
+
+def test_hello_is_said_again_until_answered() -> None:
+    """Without a NIC a first word that the guest dropped does not cost the connection."""
+    ours, theirs = socket.socketpair()
+    client = Client(ours)
+
+    def answer_the_second() -> None:
+        with theirs.makefile("rb") as lines:
+            said = [json.loads(line) for line in itertools.islice(filter(bytes.strip, lines), 2)]
+        theirs.sendall(json.dumps({"id": said[1]["id"], "nonce": said[1]["nonce"]}).encode() + b"\n")
+
+    thread = threading.Thread(target=answer_the_second)
+    thread.start()
+    assert client.hello(20)["nonce"]
+    thread.join()
+    client.close()
+    theirs.close()
 
 
 def test_second_line_is_independent(guest: Guest) -> None:

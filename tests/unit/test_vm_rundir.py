@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from offload.cmd import wait_until
 from offload.errors import ConfigError, RigError
 from offload.vm import rundir
 from offload.vm.cache import write_json
@@ -83,6 +84,8 @@ def test_end_kills_the_lab() -> None:
     qemu = subprocess.Popen(  # `; :` keeps the shell, and with it the folder's name, from exec'ing sleep
         ["sh", "-c", "sleep 60; :", str(made.path)], start_new_session=True, pass_fds=[made.lock]
     )
+    command = Path(f"/proc/{qemu.pid}/cmdline")  # empty for a moment: exec sets it after Popen has returned
+    wait_until(lambda: os.fsencode(made.path) in command.read_bytes(), 5, "the command line")
     write_json(made.path / "pid.json", {"pid": str(qemu.pid)})
     os.close(made.lock)
     assert rundir.end("mine")

@@ -49,26 +49,27 @@ class Agent:
     def run(self, until_eof: bool = False) -> None:
         """Serve for ever; or, for tests over sockets, until every client has gone."""
         gone: set[int] = set()
-        while True:
+        while not until_eof or len(gone) < len(self.ports):
             by_fd = {port.fd: port for port in self.ports}
             terminals = {j.terminal: j for j in self.jobs.values() if j.terminal >= 0}
-            for fd, _ in self.poll.poll(self._patience()):
-                if fd == self._wake:
-                    os.read(fd, 4096)
-                elif fd in by_fd:
-                    if not self._talk(by_fd[fd]):
-                        gone.add(fd)
-                    if until_eof and len(gone) == len(by_fd):
-                        return
-                elif fd in terminals:
-                    self._terminal(terminals[fd])
+            again = {port.fd for port in self.ports if port.doubtful}
+            ready = {fd for fd, _ in self.poll.poll(self._patience())}
+            if self._wake in ready:
+                os.read(self._wake, 4096)
+            for fd in (ready | again) & by_fd.keys():
+                if not self._talk(by_fd[fd]):
+                    gone.add(fd)
+            for fd in ready & terminals.keys():
+                self._terminal(terminals[fd])
             self._reap()
             self._overdue()
             for job in list(self.jobs.values()):
                 self._feed(job)
 
     def _patience(self) -> float:
-        """Seconds until the next deadline; at most one, to write what is left over."""
+        """Seconds until the next deadline; at most one, to write what is left over; few if in doubt."""
+        if any(port.doubtful for port in self.ports):
+            return 0.05
         ends = [j.deadline - time.monotonic() for j in self.jobs.values() if j.deadline and j.rc is None]
         return max(0.0, min([1.0, *ends]))
 

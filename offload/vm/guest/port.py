@@ -29,9 +29,15 @@ class Port:
     def __init__(self, fd: int) -> None:
         os.set_blocking(fd, False)
         self.fd, self._in, self._out = fd, bytearray(), bytearray()
+        self.doubtful = False  # said something, and seems to have nobody at the other end: ask again
 
     def read_lines(self) -> tuple[list[bytes], bool]:
-        """Whole lines that have arrived, and whether a client is there."""
+        """Whole lines that have arrived, and whether a client is there.
+
+        Data can arrive before the kernel has noted that the host opened the port (virtio_console's
+        control_work_handler runs in a work queue): an end right after data is not believed at once.
+        """
+        self.doubtful, had = False, len(self._in)
         while True:
             try:
                 data = os.read(self.fd, CHUNK)
@@ -40,6 +46,9 @@ class Port:
             except OSError:
                 return [], False
             if not data:  # virtio: nobody has the other end open
+                self.doubtful = len(self._in) > had
+                if self.doubtful:
+                    break
                 return [], False
             self._in += data
         *lines, rest = self._in.split(b"\n")
