@@ -18,6 +18,7 @@ from tests.lib.switch import Switch
 pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "openssl")
 MIB = 1 << 20
 TX, RX = Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-128")
+INTEROP = {direction: pytest.mark.promise(f"interop.{direction}") for direction in ("tx", "rx")}
 # One write each: one byte, around one record (16384) and two, around what one GSO packet holds (65536), and
 # such that record ends and segment ends meet: MSS 1448 at MTU 1500, 29 bytes around a record's payload.
 SIZES = {
@@ -126,6 +127,38 @@ def test_receives_from_each_kind(
     assert (moved.get("TlsTxDevice", 0), moved.get("TlsTxSw", 0)) == wanted, (
         "the peer is not what it should be"
     )
+
+
+@pytest.mark.requires("peer-tls-hw-tx-offload", "peer-tls-hw-rx-offload")
+@pytest.mark.parametrize("far", ["hw", "sw", "user"])
+@pytest.mark.parametrize("near", ["sw", "user"])
+@pytest.mark.parametrize(
+    "way",
+    [pytest.param(TX, marks=INTEROP["tx"], id="tx"), pytest.param(RX, marks=INTEROP["rx"], id="rx")],
+)
+def test_software_works_beside_it(
+    traffic: Traffic,
+    offload: Switch,
+    peer_offload: Switch,
+    peer: Side,
+    evidence: dict[str, Any],
+    way: Cell,
+    near: str,
+    far: str,
+) -> None:
+    """This NIC leaves TLS alone that the kernel or a program does above it, whoever is at the far end."""
+    ours, theirs = way.direction, "rx" if way.direction == "tx" else "tx"
+    offload.set(**({ours: False} if near == "sw" else {}))
+    peer_offload.set(**{theirs: far == "hw"})
+    before, plan = tls_stat(peer.host)[0] or {}, sending(f"beside {way} {near} {far}", MIB // 2)
+    flow = traffic.between_openssl(way, plan, near=near == "sw", far=far != "user")
+    moved = {name: n - before.get(name, 0) for name, n in (tls_stat(peer.host)[0] or {}).items()}
+    proof.note(evidence, flow, plan, "sw")
+    proof.intact(flow.far if ours == "tx" else flow.dut, plan)
+    proof.not_by_card(flow, ours)
+    assert proof.count(flow, f"Tls{ours.title()}Sw") == (1 if near == "sw" else 0), "the DUT's end is another"
+    shown = tuple(moved.get(f"Tls{theirs.title()}{kind}", 0) for kind in ("Device", "Sw"))
+    assert shown == {"hw": (1, 0), "sw": (0, 1), "user": (0, 0)}[far], "the peer is not what it should be"
 
 
 @pytest.mark.promise("sizes.tx")

@@ -135,6 +135,22 @@ class Traffic:
             far = self.peer.pump.connect("127.0.0.1", entry, send(plan))
             return Flow(near.report(120), far.report(120), self.rig.counters() - before)
 
+    def between_openssl(self, cell: Cell, plan: Sending, *, near: bool, far: bool) -> Flow:
+        """Send or receive on the DUT with `openssl` at both ends: the kernel's TLS, or OpenSSL's own code."""
+        before, port = self.rig.counters(), self.rig.next_port()
+        ends = [(self.dut, near), (self.peer, far)]
+        (source, first), (sink, second) = ends if cell.direction == "tx" else reversed(ends)
+        env = openssl.environment(sink.side.host, sink.at, ktls=second)
+        argv = openssl.server(port, sink.at, version=cell.version, cipher=cell.cipher)
+        taken = sink.pump.spawn(argv, take(), env=env, port=port)
+        taken.listening()
+        env = openssl.environment(source.side.host, source.at, ktls=first)
+        argv = openssl.client(sink.side.v4, port, source.at, version=cell.version, cipher=cell.cipher)
+        given = source.pump.spawn(argv, send(plan), env=env)
+        reports = [given.report(120), taken.report(120)]
+        dut, other = reports if cell.direction == "tx" else reversed(reports)
+        return Flow(dut, other, self.rig.counters() - before)
+
     def exchanged(self, cell: Cell, out: Sending, back: Sending) -> Flow:
         """Receive `back` and then send `out` on one connection with a stunnel peer."""
         before = self.rig.counters()
