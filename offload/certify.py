@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from offload.errors import ConfigError
 
 if TYPE_CHECKING:
     from offload.certify_run import Run
@@ -59,6 +62,7 @@ def main(args: argparse.Namespace) -> int:
     from offload.certify_plan import plan
     from offload.certify_run import Run
 
+    need_extras()
     run = Run(plan(args), say)
     try:
         run.prepare()
@@ -71,6 +75,13 @@ def main(args: argparse.Namespace) -> int:
             return EXIT[word]
         raise
     return EXIT[finish(run)]
+
+
+def need_extras() -> None:
+    """ConfigError before anything is done if a library that the run ends with is not there."""
+    missing = [name for name in ("pytest", "jinja2") if find_spec(name) is None]
+    if missing:
+        raise ConfigError(f"certify needs {' and '.join(missing)}", "pip install 'ktls-offload[report,test]'")
 
 
 def finish(run: Run) -> str:

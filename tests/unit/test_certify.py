@@ -241,3 +241,11 @@ print([name for name in sys.modules if name.startswith(("yaml", "jinja2", "offlo
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_missing_extra_is_told_first(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC nobody waits for a boot to hear that the report cannot be written."""
+    monkeypatch.setattr(certify, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match="certify needs pytest and jinja2"):
+        call(root)
+    assert not FakeLab.up and not (root / "run").exists()
