@@ -133,6 +133,13 @@ def openssl(folder: Path, *args: str) -> None:
     subprocess.run(["openssl", *args], cwd=folder, check=True, capture_output=True)
 
 
+def expired_dates() -> list[str]:
+    """Options that make a certificate of the past: OpenSSL 3.5 refuses negative days, 3.0 knows no dates."""
+    known = subprocess.run(["openssl", "x509", "-help"], capture_output=True).stderr
+    past = ["-not_before", "20200101000000Z", "-not_after", "20200102000000Z"]
+    return past if b"-not_after" in known else ["-days", "-1"]
+
+
 def make_certificates(folder: Path) -> None:
     """ca -> server (server.test, 127.0.0.1) and expired; other: a CA that signed nothing."""
     for ca in ("ca", "other"):
@@ -142,7 +149,7 @@ def make_certificates(folder: Path) -> None:
     names = "subjectAltName=DNS:server.test,IP:127.0.0.1"
     request = ["-newkey", "rsa:2048", "-nodes", "-subj", "/CN=server.test", "-addext", names]
     openssl(folder, "req", *request, "-keyout", "server-key.pem", "-out", "server.csr")
-    for name, days in (("server", "2"), ("expired", "-1")):
-        sign = ["-CA", "ca.pem", "-CAkey", "ca-key.pem", "-copy_extensions", "copy", "-days", days]
+    for name, dates in (("server", ["-days", "2"]), ("expired", expired_dates())):
+        sign = ["-CA", "ca.pem", "-CAkey", "ca-key.pem", "-copy_extensions", "copy", *dates]
         openssl(folder, "x509", "-req", "-in", "server.csr", *sign, "-out", f"{name}.pem")
     (folder / "server-key.pem").chmod(0o600)
