@@ -75,7 +75,7 @@ setup-check:
 venv: setup $(VENV)/.stamp
 $(VENV)/.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check -e '.[report,test,dev]'
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -e '.[report,wire,test,dev]'
 	touch $@
 
 clean:  ## what was built here; the download cache stays
