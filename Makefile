@@ -2,14 +2,16 @@
 #   KERNEL=6.1|6.12|7.2   the stock Debian kernel that the lab boots (default 6.1)
 #   NIC=connectx-6-dx     the card that the simulated NIC plays in `make certify` and `make test-hw`
 #   LAB_CPUS=1..4         virtual CPUs of the lab (default 1)
+#   SECONDS=60            how long `make fuzz` looks for trouble
 PYTHON ?= /usr/bin/python3
 KERNEL ?= 6.1
 NIC ?= connectx-6-dx
+SECONDS ?= 60
 VENV := .venv
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest -q
 
-.PHONY: all certify test check bench setup setup-check venv build clean \
+.PHONY: all certify test check bench bench-lab bench-wire fuzz setup setup-check venv build clean \
 	test-unit test-native test-sw-fallback test-hw test-nicsim test-vm \
 	check-python check-text check-native check-module
 all: build
@@ -39,8 +41,17 @@ test-nicsim: build  ## deliberately bad NICs: the suite has to catch each one
 
 test-vm: test-hw test-sw-fallback  ## everything that boots the lab, on KERNEL=...
 
-bench: build  ## the lab's own figures: boot, round trip, memory, throughput ratios
+bench: bench-lab bench-wire  ## every figure that the README quotes
+
+bench-lab: build  ## the lab's own: boot, round trip, memory
 	$(PY) benchmarks/lab.py --kernel $(KERNEL)
+
+bench-wire: build  ## the wire verifier beside libcrypto, its oracle and tshark
+	@ci/setup bench
+	$(PY) benchmarks/wire.py
+
+fuzz: setup-check  ## coverage-guided, under ASan and UBSan, for SECONDS in all
+	$(MAKE) -C offload/wire/core fuzz SECONDS=$(SECONDS)
 
 check: check-python check-text check-native check-module  ## every linter and static check
 
