@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -60,12 +60,21 @@ def config(services: Sequence[Service], at: Placed) -> str:
 
 @contextmanager
 def running(
-    host: Host, services: Sequence[Service], at: Placed, *, name: str = "stunnel", timeout: float = 60
+    host: Host,
+    services: Sequence[Service],
+    at: Placed,
+    *,
+    name: str = "stunnel",
+    timeout: float = 60,
+    env: Mapping[str, str] | None = None,
 ) -> Iterator[Process]:
-    """Run stunnel on the host until the block ends. RigError with its log if it does not come up."""
+    """Run stunnel on the host until the block ends, with `env` added to its environment (keylog.py).
+
+    RigError with its log if it does not come up.
+    """
     path = f"{at.folder}/{name}.conf"
     host.write(path, config(services, at).encode(), 0o600)
-    process = host.start([PROGRAM, path])
+    process = host.start([PROGRAM, path], env=env)
 
     def up() -> bool:
         if not process.running():

@@ -1,0 +1,185 @@
+"""The key log by itself, `run.py LIBRARY`: what it writes and what it refuses; ends with "N passed, M failed"."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+STUNNEL = next((p for p in ("/usr/bin/stunnel4", "/usr/bin/stunnel") if os.access(p, os.X_OK)), "")
+EPOCHS = ("HANDSHAKE_TRAFFIC_SECRET", "TRAFFIC_SECRET_0")
+LABELS_13 = {f"{side}_{epoch}" for side in ("CLIENT", "SERVER") for epoch in EPOCHS} | {"EXPORTER_SECRET"}
+
+
+class Rig:
+    """The library, a folder in memory, one on a disk, and a certificate."""
+
+    def __init__(self, library: Path, memory: Path, disk: Path) -> None:
+        self.library, self.memory, self.disk = library, memory, disk
+        self.cert, self.key = str(memory / "cert.pem"), str(memory / "key.pem")
+        new = ["openssl", "req", "-x509", "-nodes", "-newkey", "rsa:2048", "-subj", "/CN=peer.test"]
+        subprocess.run([*new, "-keyout", self.key, "-out", self.cert], check=True, capture_output=True)
+
+    def env(self, log: Path | None) -> dict[str, str]:
+        """The environment that makes a program log its keys."""
+        rest = {k: v for k, v in os.environ.items() if k != "KTLS_KEYLOG"}
+        return {**rest, "LD_PRELOAD": str(self.library), **({"KTLS_KEYLOG": str(log)} if log else {})}
+
+    @contextmanager
+    def stunnel(self, log: Path) -> Iterator[int]:
+        """An unmodified stunnel that logs its keys, in front of nothing: its port."""
+        port, conf = free_port(), self.memory / "stunnel.conf"
+        lines = ["foreground = yes", "pid =", "syslog = no", "[x]", f"accept = 127.0.0.1:{port}"]
+        lines += [f"connect = 127.0.0.1:{port}", f"cert = {self.cert}", f"key = {self.key}", ""]
+        conf.write_text("\n".join(lines))
+        child = subprocess.Popen([STUNNEL, str(conf)], env=self.env(log), stderr=subprocess.PIPE)
+        try:
+            wait(lambda: accepts(port) or child.poll() is not None)
+            yield port
+        finally:
+            child.kill()
+            child.communicate()
+
+    def client(self, port: int, *args: str) -> str:
+        """The keys that s_client itself logs of a connection to that port."""
+        own = self.memory / "own"
+        argv = ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", "-keylogfile", str(own), *args]
+        subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
+        text = own.read_text()
+        own.unlink()
+        return text
+
+    def refused(self, log: Path | None) -> str:
+        """What a program says whose keys may not go there; it has to end with the agreed exit code."""
+        argv = ["openssl", "s_client", "-connect", "127.0.0.1:9"]
+        done = subprocess.run(argv, env=self.env(log), capture_output=True, text=True, timeout=20)
+        assert done.returncode == 125, (done.returncode, done.stderr)
+        assert done.stderr.count("\n") == 1, done.stderr
+        return done.stderr
+
+
+def free_port() -> int:
+    """A TCP port that nobody uses now."""
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        return sock.getsockname()[1]
+
+
+def accepts(port: int) -> bool:
+    """Say whether somebody listens there."""
+    with socket.socket() as sock:
+        return sock.connect_ex(("127.0.0.1", port)) == 0
+
+
+def wait(condition: Callable[[], bool]) -> None:
+    """Wait ten seconds at most."""
+    deadline = time.monotonic() + 10
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def secrets(text: str) -> set[str]:
+    """The lines that matter: comments and empty lines left out."""
+    return {line for line in text.splitlines() if line and not line.startswith("#")}
+
+
+def check_stunnel_logs_what_the_client_logs(rig: Rig) -> None:
+    """An unmodified stunnel writes the very lines that its client writes, for both versions."""
+    log = rig.memory / "keys"
+    with rig.stunnel(log) as port:
+        seen = {v: secrets(rig.client(port, f"-tls1_{v}")) for v in ("2", "3")}
+    assert secrets(log.read_text()) == seen["2"] | seen["3"]
+    assert {line.split()[0] for line in seen["2"]} == {"CLIENT_RANDOM"}
+    assert {line.split()[0] for line in seen["3"]} == LABELS_13
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    log.unlink()
+
+
+def check_lines_are_whole_when_many_connect(rig: Rig) -> None:
+    """Connections at the same time do not mix their lines, and what was there stays."""
+    log = rig.memory / "keys"
+    log.touch(0o600)
+    log.write_text("# before\n")
+    with rig.stunnel(log) as port:
+        argv = ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", "-tls1_3"]
+        how = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        for child in [subprocess.Popen(argv, **how) for _ in range(8)]:
+            child.wait(20)
+    lines = log.read_text().splitlines()
+    assert lines[0] == "# before" and len(lines) == 1 + 8 * len(LABELS_13), len(lines)
+    assert all(re.fullmatch(r"[A-Z_0-9]+ [0-9a-f]{64} [0-9a-f]{96}", line) for line in lines[1:])
+    log.unlink()
+
+
+def check_refuses_a_disk(rig: Rig) -> None:
+    """A file that is not in memory is refused, and none is left there."""
+    assert "not in memory" in rig.refused(rig.disk / "keys")
+    assert not (rig.disk / "keys").exists()
+
+
+def check_refuses_what_others_can_read(rig: Rig) -> None:
+    """A file that others can read is refused, and stays empty."""
+    log = rig.memory / "open"
+    log.touch()
+    log.chmod(0o640)
+    assert "chmod 600" in rig.refused(log)
+    assert log.read_bytes() == b""
+
+
+def check_refuses_links_and_odd_files(rig: Rig) -> None:
+    """Links, a second name, a fifo, a folder and a folder that is not there are refused."""
+    target, link, name = rig.memory / "target", rig.memory / "link", rig.memory / "name"
+    target.touch(0o600)
+    link.symlink_to(target)
+    assert "symbolic link" in rig.refused(link)
+    name.hardlink_to(target)
+    assert "second name" in rig.refused(name)
+    os.mkfifo(rig.memory / "fifo", 0o600)
+    assert "fifo: No such device" in rig.refused(rig.memory / "fifo")
+    assert "Is a directory" in rig.refused(rig.memory)
+    assert "No such file" in rig.refused(rig.memory / "none" / "keys")
+    assert target.read_bytes() == b""
+
+
+def check_refuses_to_go_without_a_name(rig: Rig) -> None:
+    """Preloaded without the variable it says which one is missing."""
+    assert "KTLS_KEYLOG: not set" in rig.refused(None)
+
+
+def check_leaves_other_programs_alone(rig: Rig) -> None:
+    """A program without OpenSSL runs as ever, and no file is made."""
+    log = rig.memory / "unused"
+    done = subprocess.run(["true"], env=rig.env(log), capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"") and not log.exists()
+
+
+def main(library: str) -> int:
+    """Run every check; 1 if one failed."""
+    results = []
+    with (
+        tempfile.TemporaryDirectory(dir="/dev/shm") as memory,
+        tempfile.TemporaryDirectory(dir=Path(library).parent) as disk,
+    ):
+        rig = Rig(Path(library).resolve(), Path(memory), Path(disk))
+        for name in [n for n in globals() if n.startswith("check_")]:
+            try:
+                globals()[name](rig)
+                results.append(True)
+            except Exception:
+                traceback.print_exc(file=sys.stdout)
+                results.append(False)
+            print(f"{'ok' if results[-1] else 'FAILED'} {name}", flush=True)
+    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
