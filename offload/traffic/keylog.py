@@ -1,4 +1,4 @@
-"""Which session keys did an unmodified program agree on? Logged in memory on its host, read as bytes, wiped."""
+"""Which session keys did an unmodified program agree on? Logged in memory on its host, read, wiped."""
 
 from __future__ import annotations
 
