@@ -1,4 +1,4 @@
-"""The key log by itself (`run.py LIBRARY`): what it writes, what it refuses; ends with "N passed, M failed"."""
+"""The key log by itself (`run.py LIBRARY`): what it writes and what it refuses; "N passed, M failed"."""
 
 from __future__ import annotations
 
