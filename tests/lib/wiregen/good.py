@@ -1,0 +1,125 @@
+"""Random good captures: a correct sender, everything seen, so that the only right verdict is equal."""
+
+from __future__ import annotations
+
+from random import Random
+
+from tests.lib.wiregen import frames
+from tests.lib.wiregen.frames import ETHERNET, IPV4, IPV6, Link, Net, any_net
+from tests.lib.wiregen.scene import Case, Conn, Scene
+from tests.lib.wiregen.session import CLIENT, SERVER, Session
+from tests.lib.wiregen.suites import SUITES, Suite
+from tests.lib.wiregen.talk import any_plan, talk
+from tests.lib.wiregen.tcp import Seg, Style, any_style
+
+
+def any_links(rng: Random, families: set[bool], form: str) -> list[Link]:
+    """Interfaces on which these IP versions can be seen; several only in pcapng."""
+    wrong = {IPV4} if families == {True} else {IPV6} if families == {False} else {IPV4, IPV6}
+    fit = [kind for kind in frames.LINKS if kind not in wrong]
+    links = []
+    for _ in range(1 if form == "pcap" else rng.choice((1, 1, 2, 3))):
+        tags = tuple(rng.choices(frames.VLANS, k=rng.choice((0, 0, 0, 1, 2, 4))))
+        kind = rng.choice((ETHERNET, ETHERNET, rng.choice(fit)))
+        links.append(Link(kind, tags, rng.choice((0, 0, 262144)), rng.choice("<>")))
+    return links
+
+
+def tls_conn(rng: Random, suites: list[Suite] = SUITES, port: int = 443) -> Conn:
+    """A TLS connection of any shape."""
+    plan = any_plan(rng, suites)
+    session = talk(rng, plan)
+    total = sum(len(rec.wire) for rec in session.flow)
+    return Conn(any_net(rng, rng.random() < 0.4, port), any_style(rng, total), session)
+
+
+def other_conn(rng: Random) -> Conn:
+    """A connection that is not TLS, or that says nothing."""
+    bursts = [
+        (CLIENT, b"GET / HTTP/1.1\r\n\r\n" + rng.randbytes(rng.randint(0, 60))),
+        (SERVER, b"HTTP/1.1 200 OK\r\n\r\n" + rng.randbytes(rng.randint(0, 900))),
+    ]
+    bursts = rng.choice((bursts, bursts[:1], []))
+    return Conn(any_net(rng, rng.random() < 0.4, 80), any_style(rng, 900), None, bursts)
+
+
+def again(rng: Random, before: Conn, conn: Conn) -> Conn:
+    """Let a connection use the addresses and ports of another one that has ended."""
+    net = before.net
+    isn = ((net.isn[0] + rng.randint(1, 2**31)) % 2**32, rng.getrandbits(32))
+    conn.net = Net(**{**net.__dict__, "isn": isn})
+    conn.after = before
+    return conn
+
+
+def good_scene(rng: Random, suites: list[Suite] = SUITES) -> Scene:
+    """Everything about a good capture but the segments."""
+    conns = [tls_conn(rng, suites)]
+    if rng.random() < 0.3:
+        conns.append(tls_conn(rng, suites, rng.choice((443, 8443))))
+    conns += [other_conn(rng) for _ in range(rng.choice((0, 0, 0, 1, 2)))]
+    if rng.random() < 0.1:
+        conns.append(again(rng, conns[0], rng.choice((tls_conn, other_conn))(rng)))
+    form = rng.choice(("pcap", "pcapng"))
+    links = any_links(rng, {conn.net.v6 for conn in conns}, form)
+    scene = Scene(
+        rng, conns, links, form=form, strays=rng.choice((0, 0, 1, 4)), threads=rng.choice((1, 1, 2))
+    )
+    ask(rng, scene)
+    return scene
+
+
+def ask(rng: Random, scene: Scene) -> None:
+    """Choose the question: payload and reply where one connection is asked about, port, checksums."""
+    tls = [conn for conn in scene.conns if conn.session]
+    port = scene.main.net.port[1]
+    if rng.random() < 0.3 or len([c for c in tls if port in c.net.port]) < len(tls):
+        scene.port = port if rng.random() < 0.7 else None
+    alone = [c for c in tls if scene.port is None or scene.port in c.net.port] == [scene.main]
+    if alone and rng.random() < 0.85:
+        scene.payload = scene.session.sent(CLIENT)
+        if rng.random() < 0.15:
+            scene.main.style.end = "abort"
+    if alone and rng.random() < 0.5:
+        scene.reply = scene.session.sent(SERVER)
+    scene.checksums = rng.random() < 0.3
+
+
+def trouble(rng: Random, scene: Scene) -> None:
+    """What a good capture may have as well: copies cut short, and copies that a receiver would drop."""
+    for conn in scene.conns:
+        told = [i for i, seg in enumerate(conn.segs) if seg.data and not seg.flags & 7]
+        for i in sorted(rng.sample(told, min(len(told), rng.choice((0, 0, 1, 3)))), reverse=True):
+            seg = conn.segs[i]
+            if scene.checksums and rng.random() < 0.7:
+                conn.segs.insert(i, spoil(rng, seg))
+            elif not scene.checksums:
+                conn.segs.insert(i + 1, seg.copy(kept=rng.randint(0, len(seg.data) - 1)))
+
+
+def spoil(rng: Random, seg: Seg) -> Seg:
+    """A copy with a wrong checksum and, mostly, a wrong byte."""
+    at = rng.randint(0, len(seg.data) - 1)
+    data = seg.data[:at] + rng.randbytes(1) + seg.data[at + 1 :]
+    return seg.copy(data=data, spoiled=True)
+
+
+def good_case(seed: int) -> Case:
+    """The good capture of this seed."""
+    rng = Random(f"good {seed}")
+    scene = good_scene(rng)
+    scene.cut()
+    trouble(rng, scene)
+    scene.log()
+    scene.lay()
+    return scene.case()
+
+
+def steady_style(rng: Random) -> Style:
+    """TCP without trouble in segments of the usual size."""
+    return Style(size=rng.choice(("mtu", "mixed")), first=rng.choice((0, 1)))
+
+
+def said(session: Session, way: int) -> int:
+    """How many application records a direction has."""
+    return len(session.data(way))
