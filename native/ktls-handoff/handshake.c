@@ -32,6 +32,14 @@ static bool set_ciphers(SSL_CTX *ctx, const struct options *o, struct failure *f
 				 o->ciphers, o->tls == 12 ? "1.2" : "1.3");
 }
 
+/* The groups that stunnel offers (5.68 and 5.74), in its order, so that a peer cannot tell us from it.
+ * An OpenSSL without one of them (FIPS) offers its own list. */
+static void set_groups(SSL_CTX *ctx)
+{
+	if (SSL_CTX_set1_groups_list(ctx, "X25519:P-256:X448:P-521:P-384") != 1)
+		ERR_clear_error();
+}
+
 /* A context for one connection that is meant to end up in the kernel, or NULL. */
 SSL_CTX *handshake_context(const struct options *o, struct failure *f)
 {
@@ -49,6 +57,8 @@ SSL_CTX *handshake_context(const struct options *o, struct failure *f)
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 	SSL_CTX_set_read_ahead(ctx, 0); /* OpenSSL then reads exact records: none of the consumer's */
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+	if (o->verb == VERB_CONNECT)
+		set_groups(ctx);
 	/* A ticket that the client leaves unread turns its close() into a reset and loses our data. */
 	if (o->verb == VERB_ACCEPT && SSL_CTX_set_num_tickets(ctx, 0) != 1)
 		failed(f, RC_INTERNAL, "internal", "OpenSSL does not switch session tickets off");
@@ -106,9 +116,14 @@ static bool shake(SSL *ssl, int fd, const struct options *o, struct failure *f)
 /* Handshake on fd, which stays the caller's (BIO_NOCLOSE); NULL when it failed. */
 SSL *handshake_run(SSL_CTX *ctx, int fd, const struct options *o, struct failure *f)
 {
-	SSL *ssl = SSL_new(ctx);
-	BIO *bio = BIO_new_socket(fd, BIO_NOCLOSE);
+	SSL *ssl;
+	BIO *bio;
 
+	/* A random generator of its own for the connection, as in stunnel, where it has a thread of its own: what the
+	 * context drew (ticket keys) then has no part in what the connection draws. See proof C in docs/wire.md. */
+	OPENSSL_thread_stop();
+	ssl = SSL_new(ctx);
+	bio = BIO_new_socket(fd, BIO_NOCLOSE);
 	if (!ssl || !bio) {
 		BIO_free(bio);
 		failed(f, RC_INTERNAL, "internal", "OpenSSL gives no connection");

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import threading
 
-from rig import Rig, peer
+from rig import STUNNEL, Rig, peer
 
 
 def go(rig: Rig, port: str, *args: str):
@@ -89,6 +90,35 @@ def check_sni(rig: Rig) -> None:
             got = go(rig, port, *args)
         assert (got.rc, got.json["cause"]) == (2, "handshake"), got
         assert sni_of(seen[0]) == wanted, args
+
+
+def without_random(hello: bytes) -> bytes:
+    """A ClientHello without client random, session id and key share (X25519, the last extension)."""
+    session = 44 + hello[43]
+    shared = 32 if hello[-36:-32] == b"\0\x1d\0\x20" else 0
+    return hello[:11] + hello[session : len(hello) - shared]
+
+
+def check_hello_is_that_of_stunnel(rig: Rig) -> None:
+    """ClientHello is stunnel's but for its random numbers: the fallback repeats it."""
+    for tls in ("1.2", "1.3"):
+        hellos: list[bytes] = []
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            thread = threading.Thread(target=hang_up_twice, args=(listener, hellos))
+            thread.start()
+            args = ("--ca", rig.file("ca"), "--name", "a.test", "--tls", tls, "--fallback", STUNNEL)
+            got = go(rig, str(listener.getsockname()[1]), *args)
+            thread.join(20)
+        assert (got.rc, len(hellos)) == (2, 2) and hellos[0] != hellos[1], got
+        assert without_random(hellos[0]) == without_random(hellos[1]), [h.hex() for h in hellos]
+
+
+def hang_up_twice(listener: socket.socket, hellos: list[bytes]) -> None:
+    """Take what two clients say first, and close."""
+    listener.settimeout(20)
+    for _ in range(2):
+        with listener.accept()[0] as conn:
+            hellos.append(conn.recv(4096))
 
 
 def check_handshake_failures(rig: Rig) -> None:
