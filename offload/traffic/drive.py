@@ -34,9 +34,13 @@ class Sending:
         """Bytes in all."""
         return sum(self.sizes)
 
-    def sha256(self) -> str:
+    def content(self) -> bytes:
         """Return what a sink has to see; computed here, not by the program that sends."""
-        return hashlib.sha256(hashlib.shake_128(self.seed.encode()).digest(self.total)).hexdigest()
+        return hashlib.shake_128(self.seed.encode()).digest(self.total)
+
+    def sha256(self) -> str:
+        """Return the SHA-256 of the content, hexadecimal."""
+        return hashlib.sha256(self.content()).hexdigest()
 
 
 def sending(seed: str, total: int, write: int = 65536, **more: Any) -> Sending:
@@ -69,14 +73,17 @@ class Report:
         return self.taken == Part(plan.total, plan.sha256())
 
 
-def send(plan: Sending) -> dict[str, Any]:
-    """The step that sends a payload."""
-    return {"do": "send", **vars(plan), "sizes": list(plan.sizes)}
+def send(plan: Sending, pace: int | None = None) -> dict[str, Any]:
+    """The step that sends a payload. `pace`: number of a listener; each write waits for its taker there."""
+    return {"do": "send", **vars(plan), "sizes": list(plan.sizes), "pace": pace}
 
 
-def take(count: int = -1) -> dict[str, Any]:
-    """The step that takes so many bytes, or all until the peer ends the stream."""
-    return {"do": "take", "bytes": count}
+def take(count: int = -1, pace: tuple[str, int] | None = None) -> dict[str, Any]:
+    """The step that takes so many bytes, or all until the peer ends the stream.
+
+    `pace`: address and port of the sender's listener, where the taker says how much it has.
+    """
+    return {"do": "take", "bytes": count, "pace": pace}
 
 
 class Ended(OffloadError):
@@ -141,10 +148,10 @@ class Pump:
         """Send a command."""
         self._process.stdin(json.dumps({"do": do, **fields}).encode() + b"\n")
 
-    def listen(self, port: int = 0) -> tuple[int, int]:
-        """Open a plain listener on the loopback: its number and port."""
+    def listen(self, port: int = 0, host: str = "127.0.0.1") -> tuple[int, int]:
+        """Open a plain listener, on the loopback if no address is given: its number and port."""
         number = self._number()
-        self.tell("listen", id=number, port=port)
+        self.tell("listen", id=number, port=port, host=host)
         return number, int(self.event(number, ("listening",), 60)["port"])
 
     def close(self, number: int) -> None:
@@ -169,10 +176,16 @@ class Pump:
         return self.transfer({"kind": "connect", "host": host, "port": port}, *steps, timeout=timeout)
 
     def handoff(
-        self, argv: Sequence[str], *steps: Mapping[str, Any], timeout: float = STEP, end: str = "safe"
+        self,
+        argv: Sequence[str],
+        *steps: Mapping[str, Any],
+        env: Mapping[str, str] | None = None,
+        timeout: float = STEP,
+        end: str = "safe",
     ) -> Transfer:
         """Begin a transfer on the socket that ktls-handoff hands over."""
-        return self.transfer({"kind": "handoff", "argv": list(argv)}, *steps, timeout=timeout, end=end)
+        via = {"kind": "handoff", "argv": list(argv), "env": dict(env or {})}
+        return self.transfer(via, *steps, timeout=timeout, end=end)
 
     def spawn(
         self,

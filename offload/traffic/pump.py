@@ -11,11 +11,13 @@ Commands, one JSON object per line:
   {"do": "go", "id": N}      let a transfer that stands at its gate go on
   {"do": "close", "id": N}   close a listener, or give a transfer up
 VIA: {"kind": "accept", "listener": N} | {"kind": "connect", "host": H, "port": P}
-     | {"kind": "handoff", "argv": [...]} | {"kind": "spawn", "argv": [...], "env": {...}, "port": P or 0}
+     | {"kind": "handoff", "argv": [...], "env": {...}}
+     | {"kind": "spawn", "argv": [...], "env": {...}, "port": P or 0}
      spawn: the program's stdin and stdout carry the payload; it is waited for on TCP port P if not 0
-STEP: {"do": "take", "bytes": N, or -1 for all until the peer ends the stream}
+STEP: {"do": "take", "bytes": N, or -1 for all until the peer ends the stream, "pace": [host, port] or null}
      | {"do": "send", "seed": text, "sizes": [bytes of each write], "how": "write" | "sendfile",
-        "gate": index of the write to stand before, or -1}
+        "gate": index of the write to stand before, or -1, "pace": number of a listener or null}
+     pace: the taker connects there and says how much it has; the sender's next write waits for all before it
 Event "done": {"sent": PART, "taken": PART, "seconds", "error": text or null,
       "closed": how the peer ended the stream, "handoff": the line of ktls-handoff or null}
 PART: {"bytes", "sha256"}
@@ -182,7 +184,7 @@ class Transfer(threading.Thread):
             self.say("open", handoff=self.handoff)
             began = time.monotonic()
             for step in self.ask["steps"]:
-                self.send(channel, step) if step["do"] == "send" else self.take(channel, step["bytes"])
+                self.send(channel, step) if step["do"] == "send" else self.take(channel, step)
             self.end(channel)
         except OSError as exc:
             error = f"{errno.errorcode.get(exc.errno or 0, '?')}: {exc.strerror or exc}"
@@ -210,7 +212,8 @@ class Transfer(threading.Thread):
             return Channel(self.next_client(self.pump.listeners[via["listener"]]), self.timeout)
         if via["kind"] == "connect":
             return Channel(socket.create_connection((via["host"], via["port"]), self.timeout), self.timeout)
-        return self.open_handoff(via["argv"]) if via["kind"] == "handoff" else self.open_spawn(via)
+        env = {**os.environ, **via.get("env", {})}
+        return self.open_handoff(via["argv"], env) if via["kind"] == "handoff" else self.open_spawn(via, env)
 
     def next_client(self, listener: socket.socket) -> socket.socket:
         """Wait for somebody to connect, and for being told that nobody will."""
@@ -221,7 +224,7 @@ class Transfer(threading.Thread):
                 return listener.accept()[0]
         raise Peerless("nobody connected")
 
-    def open_handoff(self, argv: list[str]) -> Channel:
+    def open_handoff(self, argv: list[str], env: dict[str, str]) -> Channel:
         """Run ktls-handoff and take the socket that it hands over."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours, theirs:
@@ -229,6 +232,7 @@ class Transfer(threading.Thread):
             child = subprocess.Popen(
                 [*argv, "--fd", str(fd)],
                 pass_fds=[fd],
+                env=env,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -251,11 +255,10 @@ class Transfer(threading.Thread):
             return Channel(socket.socket(fileno=fds[0]), self.timeout)
         raise Peerless(f"ktls-handoff, exit {child.returncode}: {said}")
 
-    def open_spawn(self, via: dict[str, Any]) -> Channel:
+    def open_spawn(self, via: dict[str, Any], env: dict[str, str]) -> Channel:
         """Run a program whose standard input and output are the payload."""
         ours, theirs = socket.socketpair()
         with theirs:
-            env: dict[str, str] = {**os.environ, **via.get("env", {})}
             child: subprocess.Popen[bytes] = subprocess.Popen(
                 [str(word) for word in via["argv"]], stdin=theirs.fileno(), stdout=theirs.fileno(), env=env
             )
@@ -275,7 +278,8 @@ class Transfer(threading.Thread):
         """Send the payload, write by write."""
         data = payload(plan["seed"], sum(plan["sizes"]))
         file = _memory_file(data) if plan.get("how") == "sendfile" else -1
-        at = 0
+        at, pace = 0, plan.get("pace")
+        far = self.next_client(self.pump.listeners[pace]) if pace is not None else None
         for number, size in enumerate(plan["sizes"]):
             if number == plan.get("gate", -1):
                 self.stand()
@@ -285,8 +289,18 @@ class Transfer(threading.Thread):
                 channel.send(data[at : at + size])
             self.sent.add(data[at : at + size])
             at += size
+            if far is not None:
+                self.until_taken(far, at)
         if file >= 0:
             os.close(file)
+
+    def until_taken(self, far: socket.socket, count: int) -> None:
+        """Wait until the taker says that it has so many bytes."""
+        far.settimeout(self.timeout)
+        while len(said := far.recv(8, socket.MSG_WAITALL)) == 8:
+            if int.from_bytes(said, "big") >= count:
+                return
+        raise Peerless(f"the taker left before it had {count} bytes")
 
     def stand(self) -> None:
         """Wait at the gate until told to go on."""
@@ -294,14 +308,20 @@ class Transfer(threading.Thread):
         if not self.gate.wait(self.timeout):
             raise Peerless("nobody opened the gate")
 
-    def take(self, channel: Channel, wanted: int) -> None:
+    def take(self, channel: Channel, plan: dict[str, Any]) -> None:
         """Receive so many bytes, or to the end of the stream."""
+        wanted, far = plan["bytes"], None
         until = self.taken.count + wanted if wanted >= 0 else -1
+        if plan.get("pace"):
+            far = socket.create_connection(tuple(plan["pace"]), self.timeout)
+            far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         while until < 0 or self.taken.count < until:
             data = channel.receive(65536 if until < 0 else min(65536, until - self.taken.count))
             if not data:
                 break
             self.taken.add(data)
+            if far is not None:
+                far.sendall(self.taken.count.to_bytes(8, "big"))
 
     def end(self, channel: Channel) -> None:
         """End the stream: safely, or in the careless way that a test of data loss asks for."""

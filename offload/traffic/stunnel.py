@@ -30,6 +30,8 @@ class Service:
     ktls: bool = False
     version: str = ""  # "1.2" or "1.3": only this one
     ciphers: str = ""  # OpenSSL names; TLS 1.3 has its own list
+    sni: str = ""  # of a client: the server name to send, instead of the address
+    resume: bool = True  # sessions: without them a server sends no tickets, which hold the time of day
 
     def text(self, at: Placed) -> str:
         """Return the section of the configuration."""
@@ -45,6 +47,10 @@ class Service:
             lines += [f"cert = {at.cert}", f"key = {at.key}"]
         if self.ktls:
             lines += ["options = ENABLE_KTLS"]
+        if self.sni:
+            lines += [f"sni = {self.sni}"]
+        if not self.resume:
+            lines += ["sessionResume = no"]
         if self.version:
             lines += [f"sslVersion = TLSv{self.version}"]
         if self.ciphers:
