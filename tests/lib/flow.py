@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from offload.counters import Delta
 from offload.profile import Cell
 from offload.traffic import handoff, openssl, stunnel
 from offload.traffic.drive import Report, Sending, Transfer, send, take
+from offload.traffic.keylog import KeyLog
 from tests.lib.rig import Rig
 
 
@@ -33,8 +35,33 @@ class Flow:
         return {n: v for n, v in self.moved.nonzero().items() if "tls" in n.lower()}
 
 
+@dataclass(frozen=True)
+class Several:
+    """Payload sent part by part on one connection, each part in its own way."""
+
+    parts: tuple[Sending, ...]
+
+    @property
+    def total(self) -> int:
+        """Bytes in all."""
+        return sum(part.total for part in self.parts)
+
+    def content(self) -> bytes:
+        """Return what the receiver has to see."""
+        return b"".join(part.content() for part in self.parts)
+
+    def sha256(self) -> str:
+        """Return the SHA-256 of the content, hexadecimal."""
+        return hashlib.sha256(self.content()).hexdigest()
+
+
 class Traffic:
-    """Connections on a rig. The DUT's end is the kernel's TLS, handed over by ktls-handoff."""
+    """Connections on a rig. The DUT's end is the kernel's TLS, handed over by ktls-handoff.
+
+    `keys`: where the peer's stunnel logs its session keys, for somebody who has eyes on the wire.
+    """
+
+    keys: KeyLog | None = None
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
@@ -52,10 +79,20 @@ class Traffic:
         self._listener = listener
         service = stunnel.Service("plain", f":::{port}", f"127.0.0.1:{plain}")
         try:
-            with stunnel.running(self.peer.side.host, [service], self.peer.at, name=f"stunnel-{port}"):
+            with self.peer_stunnel([service]):
                 yield port, pump.accept(listener, *steps)
         finally:
             pump.close(listener)
+
+    @contextmanager
+    def peer_stunnel(self, services: Sequence[stunnel.Service]) -> Iterator[None]:
+        """Run stunnel on the peer; `said` is its log, also after."""
+        name, env = f"stunnel-{self.rig.port}", self.keys.env if self.keys else None
+        with stunnel.running(self.peer.side.host, services, self.peer.at, name=name, env=env) as process:
+            try:
+                yield
+            finally:
+                self.said = stunnel.log(process)
 
     def again(self, *steps: Mapping[str, Any]) -> Transfer:
         """Return the plain end of one more connection to the stunnel that is up."""
@@ -73,12 +110,33 @@ class Traffic:
             **more,
         )
 
-    def sent(self, cell: Cell, plan: Sending, *, family: int = 4) -> Flow:
+    def sent(self, cell: Cell, plan: Sending | Several, *, family: int = 4) -> Flow:
         """Send from the DUT to a sink behind stunnel."""
-        before = self.rig.counters()
+        before, steps = self.rig.counters(), [send(p) for p in getattr(plan, "parts", (plan,))]
         with self.behind_stunnel(take()) as (port, far):
-            near = self.dut.pump.handoff(self.argv(cell, port, family=family), send(plan))
+            near = self.dut.pump.handoff(self.argv(cell, port, family=family), *steps)
             return self._flow(near, far, before)
+
+    def sent_at_once(self, cell: Cell, plans: Sequence[Sending]) -> dict[int, Flow]:
+        """Send each payload from the DUT to a port of its own of one stunnel, all at once: by port.
+
+        The counters in each of them are those of all together.
+        """
+        before, pump, far, services = self.rig.counters(), self.peer.pump, {}, []
+        with ExitStack() as undo:
+            for _ in plans:
+                port, (listener, plain) = self.rig.next_port(), pump.listen()
+                undo.callback(pump.close, listener)
+                services.append(stunnel.Service(f"plain{port}", f":::{port}", f"127.0.0.1:{plain}"))
+                far[port] = pump.accept(listener, take())
+            undo.enter_context(self.peer_stunnel(services))
+            near = {
+                port: self.dut.pump.handoff(self.argv(cell, port), send(plan))
+                for port, plan in zip(far, plans, strict=True)
+            }
+            ends = {port: (near[port].report(120), far[port].report(120)) for port in far}
+        moved = self.rig.counters() - before
+        return {port: Flow(*pair, moved) for port, pair in ends.items()}
 
     def sent_to_openssl(self, cell: Cell, plan: Sending, *, ktls: bool = False) -> Flow:
         """Send from the DUT to `openssl s_server`: user space, or the peer's kernel (and card) with `ktls`.
@@ -131,7 +189,7 @@ class Traffic:
         service = stunnel.Service(
             "source", f"127.0.0.1:{entry}", f"{self.dut.side.v4}:{port}", client=True, version=cell.version
         )
-        with stunnel.running(self.peer.side.host, [service], self.peer.at, name=f"stunnel-{port}"):
+        with self.peer_stunnel([service]):
             far = self.peer.pump.connect("127.0.0.1", entry, send(plan))
             return Flow(near.report(120), far.report(120), self.rig.counters() - before)
 
