@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from offload.report import wire
 from offload.report.facts import Cell, Facts
 
 # States: hw | sw expected | limited | failed | not tested.
@@ -31,12 +32,9 @@ class CellState:
 
 def truth_table(tests: Sequence[Mapping[str, Any]], facts: Facts) -> tuple[CellState, ...]:
     """Return every cell of the profile with its state."""
-    return tuple(_cell(cell, [test for test in tests if _matches(test, cell)], facts) for cell in facts.cells)
-
-
-def _matches(test: Mapping[str, Any], cell: Cell) -> bool:
-    found = test.get("cell") or {}
-    return (found.get("direction"), found.get("version"), found.get("cipher")) == cell
+    return tuple(
+        _cell(cell, [test for test in tests if wire.cell_of(test) == cell], facts) for cell in facts.cells
+    )
 
 
 def _cell(cell: Cell, tests: Sequence[Mapping[str, Any]], facts: Facts) -> CellState:
@@ -62,6 +60,8 @@ def _state(tests: Sequence[Mapping[str, Any]], deciding: str, promised: bool) ->
     for test in tests:
         if test["outcome"] == "fail":
             return "failed", str(test["reason"])
+        if wire.contradiction(test):
+            return "failed", wire.contradiction(test)
     for test in mine:
         if contradiction(test, promised):
             return "failed", contradiction(test, promised)

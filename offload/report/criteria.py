@@ -17,7 +17,8 @@ from offload.errors import ConfigError
 DEFAULT = Path(__file__).with_name("criteria.yaml")
 APPLIES = ("always", "tx", "rx", "unpromised")
 CELLS = ("promised", "unpromised", None)
-KEYS = {"title", "blocker", "applies", "tests", "cells", "levels"}
+PROOFS = ("A", "B", "C", "where", None)
+KEYS = {"title", "blocker", "applies", "tests", "cells", "levels", "proof"}
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Criterion:
     tests: int
     cells: str | None
     levels: Mapping[str, Level]
+    proof: str | None = None
 
     @property
     def direction(self) -> str | None:
@@ -111,12 +113,14 @@ def _criterion(name: str, promise: str, raw: Any) -> Criterion:
         raw.get("tests", 1),
         raw.get("cells"),
         _levels(where, raw.get("levels", {})),
+        raw.get("proof"),
     )
     _check(where, "title", found.title, isinstance(found.title, str) and bool(found.title), "a sentence")
     _check(where, "blocker", found.blocker, isinstance(found.blocker, bool), "true or false")
     _check(where, "applies", found.applies, found.applies in APPLIES, " | ".join(APPLIES))
     _check(where, "tests", found.tests, type(found.tests) is int and found.tests >= 1, "a number from 1")
     _check(where, "cells", found.cells, found.cells in CELLS, "promised or unpromised")
+    _check(where, "proof", found.proof, found.proof in PROOFS, "A, B, C or where")
     return found
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from offload import __version__
+from offload.report import wire
 from offload.report.cells import CellState
 from offload.report.criteria import Criteria
 from offload.report.events import OUTCOMES, SCHEMA, Log
@@ -21,7 +22,8 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\Z")
 def build(log: Log, criteria: Criteria, facts: Facts) -> dict[str, Any]:
     """Return the report on a run; see schema/report-1.schema.json. A pure function."""
     verdict = judge(log, criteria, facts)
-    tests = {event["id"]: event for event in log.events if event["event"] == "test"}
+    results = [event for event in log.events if event["event"] == "test"]
+    tests = {event["id"]: event for event in results}
     times = [str(event.get("time")) for event in log.events if TIME.match(str(event.get("time")))] or [""]
     return {
         "schema": SCHEMA,
@@ -34,9 +36,10 @@ def build(log: Log, criteria: Criteria, facts: Facts) -> dict[str, Any]:
         "card": {"name": facts.name, "vendor": facts.vendor, "driver": facts.driver},
         "promises": [_promise(state, tests) for state in verdict.promises],
         "cells": [_cell(cell) for cell in verdict.cells],
+        "wire": wire.table(results, criteria, facts),
         "limitations": _limitations(verdict, facts),
         "counts": _counts(log),
-        "tests": [_test(event, facts) for event in log.events if event["event"] == "test"],
+        "tests": [_test(event, facts) for event in results],
         "phases": _phases(log),
         "started": times[0],
         "finished": times[-1],

@@ -9,7 +9,10 @@ For conftest and tests:
 * The cell of the truth table is the marker's `cell=`, or the test's parameter called `cell`: a mapping, a
   dataclass, or the tuple (direction, version, cipher) that Profile.cells() gives.
 * fixture `evidence`: a dict; `evidence["bytes"] = n`. Well-known names, shown specially in the report:
-  `counters` {name: difference}, `offload` "hw" | "sw", and every name under `levels:` in criteria.yaml.
+  `counters` {name: difference}, `offload` "hw" | "sw", and every name under `levels:` in criteria.yaml;
+  `bytes` and `sha256` of the payload (proof A); `wire` {"proof": "B" | "C" | "where", "outcome": "equal" |
+  "different" | "inconclusive", "engine": "core" | "python" (B only), "records": n, "bytes": n (those proven),
+  "difference": a sentence or ""}. A test that passes with another outcome than "equal" counts as failed.
   Numbers are bare, with the unit in the name. What JSON cannot hold becomes text.
 * `set_rig(config, rig, profile=ID, kernel=RELEASE, simulated=True)`: call once, when the bench is up
   (a session fixture will do), before the first test ends.

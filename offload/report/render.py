@@ -9,6 +9,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from offload.report import wire
+
 TEMPLATES = Path(__file__).with_name("templates")
 
 
@@ -28,11 +30,14 @@ def html(document: Mapping[str, Any]) -> str:
         lstrip_blocks=True,
     )
     room.filters.update(number=number, duration=duration, short=short_name, case=case_name)
+    room.filters.update(size=size, label=wire.label, wire=wire.words)
+    room.filters["engine"] = {"core": "native core", "python": "Python oracle"}.get
     return room.get_template("report.html").render(
         r=document,
         groups=groups(document),
         bad=[test for test in document["tests"] if test["outcome"] in ("fail", "error")],
         table=table(document),
+        wire=wire_section(document),
         bars=waterfall(document["phases"]),
         strip=strip(document["counts"]),
         counted=[(test, counters(test)) for test in document["tests"] if counters(test)],
@@ -54,6 +59,15 @@ def table(document: Mapping[str, Any]) -> dict[str, Any]:
     for cell in document["cells"]:
         rows.setdefault((cell["version"], cell["cipher"]), {})[cell["direction"]] = cell
     return {"columns": columns, "rows": rows}
+
+
+def wire_section(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the proofs of the wire: over all, and rows with their findings; empty for an old report."""
+    rows = document.get("wire", [])
+    said = [
+        [(name, p) for name, p in row["proofs"].items() if p["difference"] or p["reason"]] for row in rows
+    ]
+    return {"totals": wire.totals(rows), "rows": list(zip(rows, said, strict=True))} if rows else {}
 
 
 def waterfall(phases: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -97,6 +111,11 @@ def number(value: Any) -> str:
         return f"{value:.3f}".rstrip("0").rstrip(".")
     text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
     return text if len(text) <= 160 else text[:157] + "..."
+
+
+def size(count: int) -> str:
+    """Return bytes with their unit, which does not part from the number."""
+    return wire.size(count).replace(" ", "\u00a0")
 
 
 def duration(seconds: float) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from offload.report import wire
 
 MARKS = {"kept": "+", "limited": "~", "broken": "X", "not proved": "?", "not promised": "-"}
 COLOURS = {
@@ -26,6 +29,7 @@ def text(document: Mapping[str, Any], *, width: int = 100, colour: bool = False)
         _reasons(document, width),
         _failures(document, width),
         _promises(document, width),
+        _wire(document, width),
         _limitations(document, width),
         _times(document),
     ]
@@ -87,6 +91,45 @@ def _promises(document: Mapping[str, Any], width: int) -> list[str]:
         if promise["reason"] and state not in ("kept", "not promised") and not void:
             lines.append(_cut(f"      {promise['id']}: {promise['reason']}", width))
     return lines
+
+
+def _wire(document: Mapping[str, Any], width: int) -> list[str]:
+    """Return the proofs of the wire in one line, and the first difference in whole words below it."""
+    rows = document.get("wire", [])
+    totals = wire.totals(rows)
+    if all(totals[proof]["state"] == "not asked" for proof in ("B", "C", "where")):
+        return []
+    parts = [_proof(proof, totals[proof]) for proof in ("B", "C", "where")]
+    found = [
+        f"first difference: {wire.label(row)}, {name}: {proof['difference']}"
+        for row in rows
+        for name, proof in row["proofs"].items()
+        if proof["difference"]
+    ]
+    proven = any(totals[proof]["state"] in ("proven", "limited") for proof in ("B", "C"))
+    parts += ["no difference"] if proven and not found else []
+    return _wrapped("wire      ", "; ".join(parts), width) + [
+        line for text in found[:1] for line in _wrapped(" " * 10, text, width)
+    ]
+
+
+def _proof(name: str, total: Mapping[str, Any]) -> str:
+    """Return one proof over all cells: its state unless proven, and what is proven."""
+    cells, tests = f"{total['cells']} cells", f"{total['proven']} tests"
+    cells = cells if total["cells"] == total["asked"] else f"{total['cells']} of {total['asked']} cells"
+    amounts = f"{total['records']:,} records, {wire.size(total['bytes'])} proven"
+    good = {
+        "B": f"{cells if total['asked'] else tests}, {amounts}",
+        "C": f"{total['proven']} streams identical",
+        "where": tests,
+    }[name]
+    if total["state"] in ("proven", "limited"):
+        return f"{name} {good}" + (" (limited)" if total["state"] == "limited" else "")
+    return f"{name} {total['state']}" + (f" ({cells}, {amounts})" if name == "B" and total["records"] else "")
+
+
+def _wrapped(head: str, line: str, width: int) -> list[str]:
+    return textwrap.wrap(clean(line), width, initial_indent=head, subsequent_indent=" " * 10)
 
 
 def _limitations(document: Mapping[str, Any], width: int) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from offload.report import wire
 from offload.report.cells import CellState, contradiction, truth_table
 from offload.report.criteria import Criteria, Criterion
 from offload.report.events import Log
@@ -119,8 +120,9 @@ def _why_broken(criterion: Criterion, mine: Sequence[Mapping[str, Any]], facts: 
             return f"{test['reason'] or 'failed'} [{test['id']}]"
         if test["outcome"] == "xfail" and limitation(test, facts) is None:
             return f"expected failure that the profile does not list: {test['reason']} [{test['id']}]"
-        if criterion.cells and contradiction(test, criterion.cells == "promised"):
-            return f"{contradiction(test, criterion.cells == 'promised')} [{test['id']}]"
+        denied = wire.contradiction(test) or _by_another(criterion, test, facts)
+        if denied:
+            return f"{denied} [{test['id']}]"
     for test in mine:
         for name, level in criterion.levels.items():
             value = test["evidence"].get(name)
@@ -129,24 +131,45 @@ def _why_broken(criterion: Criterion, mine: Sequence[Mapping[str, Any]], facts: 
     return ""
 
 
+def _by_another(criterion: Criterion, test: Mapping[str, Any], facts: Facts) -> str:
+    """Return how the evidence says that the wrong one did the TLS; the cell of the test says who should."""
+    if criterion.cells is None:
+        return ""
+    cell = wire.cell_of(test)
+    promised = cell in facts.promised if cell in facts.cells else criterion.cells == "promised"
+    return contradiction(test, promised)
+
+
 def _why_unproved(
     criterion: Criterion, log: Log, mine: Sequence[Mapping[str, Any]], cells: Sequence[CellState]
 ) -> str:
     """Return the first reason why a promise is not proved; empty if it is."""
     skipped = [test for test in mine if test["outcome"] in ("skip", "error")]
-    good = [test for test in mine if test["outcome"] in ("pass", "xfail")]
+    passed = [test for test in mine if test["outcome"] in ("pass", "xfail")]
+    good = [test for test in passed if test["outcome"] == "xfail" or wire.proves(test, criterion.proof)]
     if skipped:
         word = "skipped" if skipped[0]["outcome"] == "skip" else "the rig broke"
         return f"{word}: {skipped[0]['reason'] or 'no reason given'} [{skipped[0]['id']}]"
     absent = _left_out(criterion.id, log, mine)
     if absent:
         return absent
-    if len(good) < criterion.tests:
-        return f"{len(good)} of at least {criterion.tests} tests passed" if good else "no test of it ran"
+    short = _too_few(criterion, good) or _uncovered(criterion, cells, good)
+    mute = [test for test in passed if test not in good]
+    if short:
+        return (
+            f"passed, and its evidence shows no proof {criterion.proof} [{mute[0]['id']}]" if mute else short
+        )
     for name, level in criterion.levels.items():
         if not any(_is_number(test["evidence"].get(name)) for test in good):
             return f"no test measured {name} (wanted {level})"
-    return _uncovered(criterion, cells)
+    return ""
+
+
+def _too_few(criterion: Criterion, good: Sequence[Mapping[str, Any]]) -> str:
+    """Say how many tests passed, if more are wanted."""
+    if len(good) >= criterion.tests:
+        return ""
+    return f"{len(good)} of at least {criterion.tests} tests passed" if good else "no test of it ran"
 
 
 def _left_out(promise: str, log: Log, mine: Sequence[Mapping[str, Any]]) -> str:
@@ -162,13 +185,14 @@ def _left_out(promise: str, log: Log, mine: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
-def _uncovered(criterion: Criterion, cells: Sequence[CellState]) -> str:
-    """Name the cells that this promise has to cover and that no test covered."""
+def _uncovered(criterion: Criterion, cells: Sequence[CellState], good: Sequence[Mapping[str, Any]]) -> str:
+    """Name the cells that this promise has to cover and that none of its own tests covered."""
     if criterion.cells is None:
         return ""
     wanted = [cell for cell in cells if cell.promised == (criterion.cells == "promised")]
     wanted = [cell for cell in wanted if criterion.direction in (None, cell.direction)]
-    missing = [cell.label for cell in wanted if cell.state == "not tested"]
+    covered = [wire.cell_of(test) for test in good]
+    missing = [cell.label for cell in wanted if (cell.direction, cell.version, cell.cipher) not in covered]
     return f"not tested: {', '.join(missing)}" if missing else ""
 
 
@@ -191,7 +215,10 @@ def _limitations(tests: Sequence[Mapping[str, Any]], facts: Facts) -> dict[str, 
 def _stray_failures(tests: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return failures of tests that belong to no promise: they block all the same."""
     stray = [test for test in tests if test.get("promise") is None]
-    return [f"{test['id']}: {test['reason']}" for test in stray if test["outcome"] == "fail"]
+    found = [
+        (test, test["reason"] if test["outcome"] == "fail" else wire.contradiction(test)) for test in stray
+    ]
+    return [f"{test['id']}: {why}" for test, why in found if why or test["outcome"] == "fail"]
 
 
 def _unreadable(log: Log, criteria: Criteria) -> list[str]:

@@ -10,7 +10,8 @@ from offload.report.criteria import load
 IDS = [
     "enable.switch", "enable.four-corners", "enable.restore", "enable.refuse",
     "counters.zero-when-off", "counters.move-when-on", "contexts.balance",
-    "payload.tx", "payload.rx", "fallback.expected", "interop.tx", "interop.rx", "sizes.tx", "sizes.rx",
+    "payload.tx", "payload.rx", "wire.records", "wire.stream", "wire.where", "wire.forged",
+    "fallback.expected", "interop.tx", "interop.rx", "sizes.tx", "sizes.rx",
     "lifecycle.link-down", "rig.clean-log",
 ]  # fmt: skip
 
@@ -20,6 +21,9 @@ def test_shipped_criteria() -> None:
     promises = load().promises
     assert list(promises) == IDS
     assert all(p.title[0].islower() and not p.title.endswith(".") for p in promises.values())
+    assert [(p.id, p.proof) for p in promises.values() if p.proof not in ("A", None)] == [
+        ("wire.records", "B"), ("wire.stream", "C"), ("wire.where", "where"),
+    ]  # fmt: skip
 
 
 def test_unknown_promise_names_the_nearest() -> None:
@@ -43,6 +47,7 @@ def test_unknown_promise_names_the_nearest() -> None:
         ("schema: 1\npromises: {a: {title: t, applies: [tx]}}", "always"),
         ("schema: 1\npromises: {a: {title: t, tests: 0}}", "from 1"),
         ("schema: 1\npromises: {a: {title: t, cells: all}}", "unpromised"),
+        ("schema: 1\npromises: {a: {title: t, proof: D}}", "A, B, C or where"),
         ("schema: 1\npromises: {a: {title: t, levels: {x: 3}}}", r"levels\.x"),
         ("schema: 1\npromises: {a: {title: t, levels: {x: {min: b}}}}", r"levels\.x"),
     ],

@@ -96,7 +96,11 @@ def test_page_has_landmarks_and_table_headers() -> None:
     names = [tag for tag, _ in page.tags]
     assert {"header", "main", "footer", "title", "caption"} <= set(names) and not page.depth
     assert dict(page.tags)["html"] == {"lang": "en"} and names.count("main") == names.count("h1") == 1
-    assert all(attrs.get("scope") in ("row", "col", "rowgroup") for tag, attrs in page.tags if tag == "th")
+    assert all(
+        attrs.get("scope") in ("row", "col", "rowgroup", "colgroup")
+        for tag, attrs in page.tags
+        if tag == "th"
+    )
     ids = {attrs.get("id") for _, attrs in page.tags}
     assert all(attrs.get("aria-labelledby") in ids for tag, attrs in page.tags if tag == "section")
     shapes = [attrs for tag, attrs in page.tags if tag == "svg" and "aria-hidden" not in attrs]
