@@ -1,0 +1,139 @@
+"""The wire verifier beside libcrypto, tshark and its own oracle: ratios of one run, each beside its bar.
+
+usage: python benchmarks/wire.py [--mib 256] [--big-gib 4] [--repeat 3]
+
+Seal and verify alternate in one process (`ktls-wire bench`), the best of each counts. tshark and the oracle
+are compared by CPU seconds. Needs about twice the size of the biggest capture on disk.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # tests.lib.wiregen makes the handshakes
+
+from offload.wire.oracle import verify  # noqa: E402
+
+from benchmarks.bulk import Bulk, make  # noqa: E402
+from offload.wire.ask import Ask  # noqa: E402
+
+CORE = ROOT / "build" / "ktls-wire"
+MIB = 1 << 20
+SEGMENTS = {"64 KiB packets": 65483, "1500-byte MTU": 1448}
+
+
+def children() -> float:
+    """CPU seconds of all children so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def core(bulk: Bulk, threads: int, repeat: int) -> dict[str, Any]:
+    """What `ktls-wire bench` says of a capture; it has to find it equal."""
+    argv = [
+        str(CORE),
+        "bench",
+        str(bulk.capture),
+        "--keylog",
+        str(bulk.keylog),
+        "--payload",
+        str(bulk.payload),
+    ]
+    argv += ["--threads", str(threads), "--repeat", str(repeat)]
+    found: dict[str, Any] = json.loads(subprocess.run(argv, check=True, capture_output=True).stdout)
+    assert found["outcome"] == "equal", found
+    return found
+
+
+def tshark(bulk: Bulk) -> float:
+    """CPU seconds that tshark takes to decrypt a capture: it has to show the alert at its end."""
+    began = children()
+    argv = ["tshark", "-r", str(bulk.capture), "-o", f"tls.keylog_file:{bulk.keylog}"]
+    argv += ["-d", "tcp.port==4433,tls", "-Y", "tls.alert_message.desc == 0"]
+    done = subprocess.run(argv, check=True, capture_output=True, text=True)
+    assert "Close Notify" in done.stdout, (
+        f"tshark decrypted nothing: {done.stdout[-200:]}{done.stderr[-500:]}"
+    )
+    return children() - began
+
+
+def oracle(bulk: Bulk) -> float:
+    """CPU seconds of the Python oracle."""
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    found = verify(Ask(bulk.capture, bulk.keylog, bulk.payload))
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    assert found["outcome"] == "equal", found
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def line(name: str, value: float, unit: str, bar: float, most: bool = False) -> bool:
+    """Print one figure beside its bar (a minimum, or the most that is allowed); whether it holds."""
+    held = value <= bar if most else value >= bar
+    word = "at most" if most else "at least"
+    print(f"{name:58} {value:8.2f} {unit:4} {word} {bar:g}: {'held' if held else 'MISSED'}", flush=True)
+    return held
+
+
+def rates(folder: Path, mib: int, repeat: int) -> list[bool]:
+    """The ratios on captures of two packet sizes."""
+    held = []
+    for (name, segment), bar in zip(SEGMENTS.items(), (0.8, 0.5), strict=True):
+        bulk = make(folder, name.split()[0].replace("-", ""), mib * MIB, segment)
+        one, two = core(bulk, 1, repeat), core(bulk, 2, repeat)
+        rate = one["verify_bytes_per_second"]
+        print(f"{name}: seal {one['seal_bytes_per_second'] / 1e9:.2f} GB/s, verify {rate / 1e9:.2f} GB/s")
+        held.append(line(f"{name}: verify, one thread : seal", rate / one["seal_bytes_per_second"], "x", bar))
+        held.append(line(f"{name}: two threads : one", two["verify_bytes_per_second"] / rate, "x", 1.7))
+    held.append(
+        line("1500-byte MTU: tshark : core, CPU seconds", tshark(bulk) / one["verify_cpu_seconds"], "x", 15)
+    )
+    held.append(
+        line("1500-byte MTU: oracle : core, CPU seconds", oracle(bulk) / one["verify_cpu_seconds"], "x", 4)
+    )
+    return held
+
+
+def memory(folder: Path, gib: float) -> bool:
+    """Peak memory on a big capture."""
+    size = int(gib * 1024) * MIB
+    free = shutil.disk_usage(folder).free
+    if free < 2.2 * size:
+        print(f"no room for a capture of {gib:g} GiB in {folder}: {free >> 30} GiB free; bar not measured")
+        return False
+    found = core(make(folder, "big", size, SEGMENTS["64 KiB packets"]), 2, 1)
+    return line(
+        f"{gib:g} GiB capture: peak memory of the core", found["max_rss_kib"] / 1024, "MiB", 256, most=True
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the arms; exit 1 if a bar is missed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--mib", type=int, default=256, help="application data per capture")
+    parser.add_argument("--big-gib", type=float, default=4, help="the capture of the memory bar; 0: none")
+    parser.add_argument("--repeat", type=int, default=3)
+    args = parser.parse_args(argv)
+    folder = Path(tempfile.mkdtemp(prefix="ktls-wire-bench-", dir="/var/tmp"))
+    steps: list[Callable[[], list[bool]]] = [lambda: rates(folder, args.mib, args.repeat)]
+    if args.big_gib:
+        steps.append(lambda: [memory(folder, args.big_gib)])
+    try:
+        return 0 if all([held for step in steps for held in step()]) else 1
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
