@@ -23,10 +23,13 @@ def run(
     timeout: float = 60.0,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    pass_fds: Sequence[int] = (),
+    stdout: int = subprocess.PIPE,
 ) -> tuple[int, bytes, bytes, float]:
     """Run to the end in its own process group: (exit code, stdout, stderr, seconds).
 
     The environment is ours plus `env`, with LC_ALL=C so that output can be parsed.
+    `pass_fds` stay open in it; a descriptor `stdout` takes its output, and the answer's is then empty.
     A missing program gives 127, as a shell would. RigError after `timeout` seconds; the group is then killed.
     """
     began = time.monotonic()
@@ -34,12 +37,12 @@ def run(
         child = subprocess.Popen(
             list(argv),
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdout=stdout,
             stderr=subprocess.PIPE,
             env={**os.environ, "LC_ALL": "C", **(env or {})},
             cwd=cwd,
             start_new_session=True,
-            pass_fds=tuple(KEEP_OPEN),
+            pass_fds=(*KEEP_OPEN, *pass_fds),
         )
     except (FileNotFoundError, PermissionError, NotADirectoryError) as exc:
         return 127, b"", f"{argv[0]}: {exc.strerror}".encode(), 0.0
@@ -53,7 +56,7 @@ def run(
         kill_group(child.pid)
         child.communicate()
         raise
-    return child.returncode, out, err, time.monotonic() - began
+    return child.returncode, out or b"", err, time.monotonic() - began
 
 
 def kill_group(pid: int, sig: int = signal.SIGKILL) -> None:

@@ -63,6 +63,18 @@ def test_kept_descriptors_reach_the_child(tmp_path: Path) -> None:
             KEEP_OPEN.discard(file.fileno())
 
 
+def test_a_descriptor_for_one_child(tmp_path: Path) -> None:
+    """Without a NIC a secret can go to one command by a descriptor, and its output into another."""
+    with (tmp_path / "secret").open("w+") as secret, (tmp_path / "out").open("w+") as out:
+        secret.write("word")
+        secret.flush()
+        fd = secret.fileno()
+        argv = ["cat", f"/proc/self/fd/{fd}"]
+        assert run(argv)[0] == 1
+        assert run(argv, pass_fds=[fd], stdout=out.fileno())[:3] == (0, b"", b"")
+    assert (tmp_path / "out").read_text() == "word"
+
+
 def test_waiting_ends_when_the_condition_holds() -> None:
     """Without a NIC wait_until returns at once, and names what it waited for when it gives up."""
     began = time.monotonic()
