@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,14 @@ from tests.lib.wiregen.scene import Case
 CORE = Path(__file__).parents[3] / "build" / "ktls-wire"
 EXITS = {"equal": 0, "different": 20, "inconclusive": 21}
 REFUSED = {"refused": True}  # what stands for exit 2
+BATCH = 8
 Verdict = dict[str, Any]
+Running = subprocess.Popen[bytes]
 
 
 def write(case: Case, folder: Path) -> list[str]:
     """Put a case into files; the arguments for the core."""
+    folder.mkdir(exist_ok=True)
     parts = {"capture": case.capture, "keylog": case.keylog, "payload": case.payload, "reply": case.reply}
     for name, data in parts.items():
         if data is not None:
@@ -32,26 +36,38 @@ def write(case: Case, folder: Path) -> list[str]:
     return [*args, "--checksums"] if case.checksums else args
 
 
-def core(case: Case, folder: Path) -> Verdict:
-    """The verdict of the native core, its exit code checked against it."""
+def start_core(case: Case, folder: Path) -> Running:
+    """The native core, at work on a case."""
     assert CORE.exists(), "the native core is not built: run `make build`"
     args = [str(CORE), "verify", *write(case, folder)]
-    done = subprocess.run(args, capture_output=True, close_fds=False, timeout=120, check=False)
-    said = done.stderr.decode(errors="replace").strip()
-    if done.returncode == 2:
-        assert said and not done.stdout, f"exit 2 needs a sentence, and no document: {said!r}"
+    pipe = subprocess.PIPE
+    return subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, close_fds=False)
+
+
+def end_core(running: Running) -> Verdict:
+    """The core's verdict, its exit code checked against it."""
+    out, err = running.communicate(timeout=120)
+    said = err.decode(errors="replace").strip()
+    if running.returncode == 2:
+        assert said and not out, f"exit 2 needs a sentence, and no document: {said!r}"
         return dict(REFUSED)
-    assert done.returncode in EXITS.values(), f"the core ended with {done.returncode}: {said}"
-    verdict: Verdict = json.loads(done.stdout)
-    assert done.returncode == EXITS[verdict["outcome"]], f"exit {done.returncode}: {verdict['outcome']}"
+    assert running.returncode in EXITS.values(), f"the core ended with {running.returncode}: {said}"
+    verdict: Verdict = json.loads(out)
+    assert running.returncode == EXITS[verdict["outcome"]], f"exit {running.returncode}: {verdict['outcome']}"
     assert verdict.pop("engine") == "core"
     return verdict
+
+
+def core(case: Case, folder: Path) -> Verdict:
+    """The verdict of the native core."""
+    return end_core(start_core(case, folder))
 
 
 def oracle(case: Case, folder: Path) -> Verdict:
     """The verdict of the Python oracle."""
     from offload.wire.oracle import verify
 
+    folder.mkdir(exist_ok=True)
     (folder / "capture").write_bytes(case.capture)
     ask = Ask(folder / "capture", case.keylog, case.payload, case.reply, case.port, case.checksums)
     try:
@@ -63,7 +79,14 @@ def oracle(case: Case, folder: Path) -> Verdict:
     return verdict
 
 
-ENGINES = {"python": oracle, "core": core}
+def both(cases: Iterable[tuple[int, Case]], folder: Path) -> Iterator[tuple[int, Verdict, Verdict]]:
+    """Seed, the oracle's and the core's verdict; the cores of a batch run while the oracle works."""
+    left = iter(cases)
+    while batch := list(islice(left, BATCH)):
+        running = [start_core(case, folder / str(i)) for i, (_, case) in enumerate(batch)]
+        ours = [oracle(case, folder / "oracle") for _, case in batch]
+        for (seed, _), verdict, one in zip(batch, ours, running, strict=True):
+            yield seed, verdict, end_core(one)
 
 
 def parting(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
@@ -76,8 +99,3 @@ def parting(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
             yield from parting(a, b, f"{path}[{i}]")
     elif ours != theirs:
         yield f"{path}: python {ours!r}, core {theirs!r}"
-
-
-def parted(case: Case, folder: Path) -> list[str]:
-    """Where oracle and core part on this case; empty if they agree."""
-    return list(parting(oracle(case, folder), core(case, folder)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
@@ -62,6 +63,7 @@ class Scene:
     extra: list[Frame] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
     threads: int = 1
+    wreck: Callable[[bytes], bytes] = bytes
 
     @property
     def main(self) -> Conn:
@@ -99,7 +101,7 @@ class Scene:
     def link(self, v6: bool) -> Link:
         """An interface that this IP version can be seen on."""
         wrong = frames.IPV4 if v6 else frames.IPV6
-        return self.rng.choice([link for link in self.links if link.kind != wrong])
+        return self.rng.choice([link for link in self.links if link.kind != wrong] or self.links)
 
     def case(self) -> Case:
         """The file and the question."""
@@ -110,7 +112,9 @@ class Scene:
             capture = files.pcap(rng, self.frames, rng.choice("<>"), rng.random() < 0.5)
         end = rng.choice(("\n", "\n", "\r\n"))
         keylog = end.join([*self.lines, *([""] if rng.random() < 0.8 else [])]).encode()
-        return Case(capture, keylog, self.payload, self.reply, self.port, self.checksums, self.threads)
+        return Case(
+            self.wreck(capture), keylog, self.payload, self.reply, self.port, self.checksums, self.threads
+        )
 
     def log(self) -> None:
         """Write the keylog: all secrets in any order, secrets of others, comments, other labels."""

@@ -15,7 +15,7 @@ STYLES = ("random", "random", "random", "text", "period", "zeros")
 
 @dataclass
 class Plan:
-    """What a connection is to look like. `turns`: (way, bytes) per application record; `style`: which data."""
+    """What a connection is to look like. `turns`: (way, bytes) per application record."""
 
     suite: Suite
     turns: list[tuple[int, int]]
@@ -154,14 +154,12 @@ def finish13(rng: Random, session: Session, plan: Plan, secrets: dict[str, bytes
 
 def turns(rng: Random, session: Session, plan: Plan) -> None:
     """The application data, in records of the planned sizes, with asides between them."""
-    data = [
-        payload(rng, plan.style[way], sum(size for side, size in plan.turns if side == way))
-        for way in (CLIENT, SERVER)
-    ]
+    sizes = [sum(size for side, size in plan.turns if side == way) for way in (CLIENT, SERVER)]
+    data = [payload(rng, plan.style[way], sizes[way]) for way in (CLIENT, SERVER)]
     for way, size in plan.turns:
-        at = len(session.sides[way].sent)
         pad = rng.choice((1, 16, rng.randint(0, 300))) if rng.random() < plan.padding else 0
-        session.say(way, DATA, data[way][at : at + size], min(pad, 16384 - size))
+        session.say(way, DATA, data[way][:size], min(pad, 16384 - size))
+        data[way] = data[way][size:]
         if rng.random() < plan.asides:
             aside(rng, session, rng.choice((CLIENT, SERVER)))
 

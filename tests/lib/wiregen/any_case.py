@@ -1,0 +1,41 @@
+"""Any capture at all: good, damaged in known ways, odd, or damaged byte by byte."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from random import Random
+
+from tests.lib.wiregen import damage_authentic, damage_content, damage_frames, damage_header, damage_tcp, odd
+from tests.lib.wiregen.damage import KINDS, done, steady_scene
+from tests.lib.wiregen.damage_bytes import wrecked
+from tests.lib.wiregen.good import good_scene, trouble
+from tests.lib.wiregen.scene import Case, Scene
+
+DAMAGES = (damage_content, damage_authentic, damage_header, damage_tcp, damage_frames)
+
+
+def any_scene(rng: Random) -> Scene:
+    """A scene before any damage."""
+    scene = steady_scene(rng) if rng.random() < 0.3 else good_scene(rng)
+    if rng.random() < 0.1:
+        scene.checksums = not scene.checksums
+    return scene
+
+
+def any_case(seed: int) -> Case:
+    """The capture of this seed: some good, the rest damaged."""
+    rng = Random(f"any {seed}")
+    scene = any_scene(rng)
+    kinds = [KINDS[name] for name in rng.choices(sorted(KINDS), k=rng.choice((0, 0, 1, 1, 2, 3)))]
+    odds = rng.choice((0, 0, 0, 1, 2))
+
+    def more(name: str) -> None:
+        if name == "segments" and rng.random() < 0.5:
+            trouble(rng, scene)
+        for _ in range(odds):
+            if rng.random() < 0.6:
+                with suppress(ValueError, IndexError, AttributeError, TypeError):
+                    rng.choice(odd.LAYERS[name])(rng, scene)
+
+    case, _ = done(scene, kinds, more)
+    return wrecked(rng, case) if rng.random() < 0.3 else case
