@@ -28,7 +28,7 @@ exit codes:
   7    the rig broke: a missing program, the lab, a download, the disk
   130  interrupted; what was changed has been put back
   141  whoever read the output left
-  20, 21, 22  certify only: failed, incomplete, void
+  20, 21, 22  certify: failed, incomplete, void; wire: different, inconclusive
 
 Every change is written to a journal before it is made, so `ktls-offload restore` puts back what
 was there before the first change, even after kill -9. The journal is in $KTLS_OFFLOAD_STATE, or
@@ -73,6 +73,7 @@ VERBS = (
     Verb("lab", "offload.vm.verbs", "the embedded lab: up, shell, run, down", "test"),
     Verb("certify", "offload.certify", "the whole run: lab, tests, report", "report,test"),
     Verb("report", "offload.report.verbs", "look at a report again", "report"),
+    Verb("wire", "offload.wire.verbs", "prove what was on the wire", "wire"),
 )
 OPERATOR = ("status", "enable", "disable", "restore")
 
