@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -82,6 +83,8 @@ def _document(rc: int, out: bytes, err: bytes) -> dict[str, Any]:
     said = err.decode("utf-8", "replace").strip().removeprefix("ktls-wire: ")
     if rc == 2:
         raise ConfigError(said.splitlines()[0] if said else "the native core refuses the question")
+    if rc == -signal.SIGXFSZ:
+        raise RigError(f"the native core's answer is longer than {LONGEST >> 20} MiB")
     if rc not in EXITS:
         raise RigError(f"the native core ended with {rc}: {said[-2000:] or 'no message'}")
     try:

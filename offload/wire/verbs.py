@@ -12,7 +12,7 @@ from typing import Any
 
 CODES = {"equal": 0, "different": 20, "inconclusive": 21}
 EXITS = """\
-exit: 0 equal, 20 different, 21 inconclusive (never a pass), 2 the question or a file makes no sense.
+exit: 0 equal, 20 different, 21 inconclusive (never a pass), 2 bad question or file, 7 broken.
 """
 VERIFY = f"""\
 Proves that every TLS record in a capture is the one that a correct software sender would have put
@@ -34,7 +34,8 @@ COMPARE = f"""\
 Compares the TCP streams of two captures byte for byte, both directions, handshake included: one of
 stunnel, say, and one with offload, made with the same random numbers on both ends (docs/wire.md,
 proof C). Connections are compared in the order in which they begin; addresses, ports, packets and
-retransmissions may differ.
+retransmissions may differ. A capture in which a beginning, an end or a byte is missing is
+inconclusive, unless what it holds differs already.
 {EXITS}"""
 CAPTURE = """\
 Writes every frame that DEV sends and receives to a new pcapng file, until Ctrl-C. What was on the
@@ -162,7 +163,7 @@ def _warn_of_readers(keylog: Path) -> None:
     mode = stat.S_IMODE(found.st_mode)
     if stat.S_ISREG(found.st_mode) and mode & 0o077:
         say(
-            f"warning: {keylog} holds secrets, and others may read it (mode {mode:o}): chmod 600\n",
+            f"warning: {keylog} holds secrets, and others may read it (mode {mode:o}): chmod 600 {keylog}\n",
             sys.stderr,
         )
 
