@@ -1,0 +1,75 @@
+"""Is payload in the clear where it should not be? docs/wire.md, "Canaries"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from offload.wire.capture import Reader, mapped
+from offload.wire.packets import Segment, parse
+from offload.wire.streams import Capture
+
+WINDOW = 16
+DIFFERENT = 6
+
+
+@dataclass
+class Leak:
+    """The first finding: `at`, its offset in the captured frame; `frames`: how many frames have one."""
+
+    frame: int
+    at: int
+    payload_offset: int
+    frames: int = 1
+
+
+def needles(payload: bytes) -> dict[bytes, int]:
+    """Windows of the payload, and where each is first."""
+    step = WINDOW * max(1, -(-len(payload) // (1 << 24)))
+    found: dict[bytes, int] = {}
+    for at in range(0, len(payload) - WINDOW + 1, step):
+        window = payload[at : at + WINDOW]
+        if len(set(window)) >= DIFFERENT:
+            found.setdefault(window, at)
+    return found
+
+
+def search(capture: Capture, payload: bytes) -> Leak | None:
+    """Everything but the TCP payload of listed connections, frame by frame."""
+    wanted = needles(payload)
+    leak: Leak | None = None
+    if not wanted:
+        return None
+    listed = [c.listed for c in capture.connections]
+    with mapped(capture.path) as data:
+        for number, link, start, captured, original in Reader(data, str(capture.path)):
+            owner = capture.owners[number - 1] if number <= len(capture.owners) else -1
+            segment = parse(data, link, start, captured, original) if owner >= 0 else None
+            for low, high in regions(segment, owner >= 0 and listed[owner], start, start + captured):
+                if (found := first(data[low:high], wanted)) is None:
+                    continue
+                if leak is None:
+                    leak = Leak(number, low - start + found[0], found[1], 0)
+                leak.frames += 1
+                break
+    return leak
+
+
+def regions(segment: Segment | str | None, listed: bool, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The parts of a frame to search: all, or what is no TCP payload and, if not listed, that by itself."""
+    if not isinstance(segment, Segment):
+        yield start, end
+        return
+    behind = segment.start + segment.captured
+    yield start, segment.start
+    if not listed:
+        yield segment.start, behind
+    yield behind, end
+
+
+def first(data: bytes, wanted: dict[bytes, int]) -> tuple[int, int] | None:
+    """(offset, payload offset) of the first needle."""
+    windows = [data[at : at + WINDOW] for at in range(len(data) - WINDOW + 1)]
+    if wanted.keys().isdisjoint(windows):
+        return None
+    return next((at, wanted[window]) for at, window in enumerate(windows) if window in wanted)

@@ -1,0 +1,313 @@
+"""Is every record of a direction what a correct sender would have put there? docs/wire.md, "Records"."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from offload.wire.handshake import (
+    CLIENT_HELLO,
+    FINISHED,
+    HANDSHAKE,
+    KEY_UPDATE,
+    RETRY,
+    SERVER_HELLO,
+    Messages,
+    Session,
+    plausible,
+)
+from offload.wire.keys import Epoch, Schedule
+from offload.wire.streams import Problem, Stream
+
+CHANGE_CIPHER, ALERT, APPLICATION = 20, 21, 23
+CLOSE_NOTIFY = b"\x01\x00"
+
+
+class Record(NamedTuple):
+    """A record as it is on the wire; `position`: where its plaintext should be in the payload."""
+
+    number: int
+    offset: int
+    kind: int
+    header: bytes
+    body: bytes
+    sequence: int
+    epoch: int
+    position: int
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A difference before it is classified.
+
+    `what`: header (no record can begin there), version, malformed, nonce, content, length (an incomplete
+    record), missing or excess (of the payload). `plain`: what the inner plaintext should be, if known.
+    `nonce`: what the explicit nonce should be; `reuse`: the one on the wire occurred before.
+    """
+
+    what: str
+    record: Record
+    plain: bytes | None = None
+    nonce: int = 0
+    reuse: bool = False
+
+
+class Content(NamedTuple):
+    """What a protected record turned out to hold: size of its plaintext, kind of data, what is wrong."""
+
+    size: int
+    application: bool
+    compared: bool = False
+    wrong: Difference | None = None
+
+
+@dataclass
+class Tally:
+    """What was counted in a direction."""
+
+    records: int = 0
+    protected: int = 0
+    app_records: int = 0
+    app_bytes: int = 0
+    payload_bytes: int = 0
+    authentic_bytes: int = 0
+    right: int = 0
+    different: int = 0
+    epochs: int = 0
+    nonce_first: str = ""
+    close_notify: bool = False
+    sizes: Counter[int] = field(default_factory=Counter)
+
+
+class Walk:
+    """Goes through one direction once; then `tally`, `problems` and `first` tell."""
+
+    def __init__(self, stream: Stream, session: Session, payload: bytes | None) -> None:
+        self.stream, self.session, self.payload = stream, session, payload
+        self.client = stream.direction == "client"
+        self.schedule: Schedule | None = None
+        if session.schedules:
+            self.schedule = session.schedules[0 if self.client else 1]
+        self.tally = Tally()
+        self.problems = list(stream.problems)
+        self.first: Difference | None = None
+        self.beyond: Record | None = None
+        self.guarded = self.ended = False
+        self.sequence = self.epoch = 0
+        self.last_epoch = -1
+        self.clear, self.hidden = Messages(), Messages()
+        self.nonces: set[int] = set()
+        self.next_nonce = -1
+
+    def run(self) -> None:
+        """The whole direction, and what its end says."""
+        data, at = self.stream.data, 0
+        while not self.ended and at + 5 <= len(data):
+            length = plausible(data, at)
+            if length is None:
+                self._differ(Difference("header", self._record(at, b"")))
+                self.ended = True
+            elif at + 5 + length > len(data):
+                break
+            else:
+                self._take(self._record(at, data[at + 5 : at + 5 + length]))
+                at += 5 + length
+        self._end(at)
+
+    def _record(self, at: int, body: bytes) -> Record:
+        header = self.stream.data[at : at + 5]
+        kind = header[0] if header else 0
+        return Record(
+            self.tally.records, at, kind, header, body, self.sequence, self.epoch, self.tally.app_bytes
+        )
+
+    def _problem(self, code: str, at: int = 0) -> None:
+        if code not in (p.code for p in self.problems):
+            self.problems.append(Problem(code, self.stream.direction, at))
+
+    def _stop(self, code: str, at: int) -> None:
+        self._problem(code, at)
+        self.ended = True
+
+    def _differ(self, difference: Difference) -> None:
+        """Count a difference; the first one is kept."""
+        self.tally.different += 1
+        self.first = self.first or difference
+
+    def _take(self, record: Record) -> None:
+        """One whole record, in the state that the direction is in."""
+        self.tally.records += 1
+        if self.schedule is None:
+            return
+        if self.session.version == "1.3":
+            if record.kind == CHANGE_CIPHER:
+                return
+            if not self.guarded:
+                self._in_clear(record)
+            elif record.kind == APPLICATION:
+                self._protected(self.schedule, record)
+        elif record.kind == CHANGE_CIPHER:
+            if self.guarded:
+                self._stop("renegotiation", record.offset)
+            self.guarded = True
+        elif self.guarded:
+            self._protected(self.schedule, record)
+        else:
+            self._in_clear(record)
+
+    def _in_clear(self, record: Record) -> None:
+        """A record before protection; in TLS 1.3 the hello ends that."""
+        if record.kind == ALERT:
+            self._problem("clear-alert", record.offset)
+        if record.kind != HANDSHAKE:
+            return
+        for kind, body in self.clear.feed(record.body):
+            hello = CLIENT_HELLO if self.client else SERVER_HELLO
+            if self.session.version == "1.3" and kind == hello and body[2:34] != RETRY:
+                self.guarded = True
+        if self.clear.too_long:
+            self._problem("handshake-too-long", record.offset)
+
+    def _protected(self, schedule: Schedule, record: Record) -> None:
+        """One protected record: header before length before nonce before content."""
+        epoch = schedule.get(self.epoch)
+        self.tally.protected += 1
+        self.tally.epochs += self.epoch != self.last_epoch
+        self.last_epoch = self.epoch
+        self.sequence += 1
+        wrong = Difference("version", record) if record.header[1:3] != b"\x03\x03" else None
+        if len(record.body) < epoch.overhead:
+            self._differ(wrong or Difference("malformed", record))
+            return
+        nonce = self._nonce(epoch, record)
+        content = (self._content12 if epoch.version == "1.2" else self._content13)(epoch, record)
+        if self.ended:
+            return
+        self._count(content, record)
+        wrong = wrong or nonce or content.wrong
+        if wrong:
+            self._differ(wrong)
+        else:
+            self._right(content)
+
+    def _count(self, content: Content, record: Record) -> None:
+        """Application data, right or not."""
+        if not content.application:
+            return
+        if self.payload is not None and content.size and record.position + content.size > len(self.payload):
+            self.beyond = self.beyond or record
+        self.tally.app_records += 1
+        self.tally.app_bytes += content.size
+        self.tally.sizes[content.size] += 1
+
+    def _right(self, content: Content) -> None:
+        self.tally.right += 1
+        self.tally.authentic_bytes += content.size
+        if content.compared:
+            self.tally.payload_bytes += content.size
+
+    def _nonce(self, epoch: Epoch, record: Record) -> Difference | None:
+        """TLS 1.2 GCM: each explicit nonce is the one before plus 1, as OpenSSL and the kernel make them."""
+        if not epoch.explicit:
+            return None
+        wire = record.body[: epoch.explicit]
+        nonce, expected = int.from_bytes(wire, "big"), self.next_nonce
+        reuse = nonce in self.nonces
+        self.nonces.add(nonce)
+        self.next_nonce = (nonce + 1) & 0xFFFFFFFFFFFFFFFF
+        if expected < 0:
+            self.tally.nonce_first = wire.hex()
+        wrong = expected >= 0 and nonce != expected
+        return Difference("nonce", record, nonce=expected, reuse=reuse) if wrong else None
+
+    def _expected(self, record: Record, size: int) -> bytes | None:
+        """The payload's next bytes, if there is one and it has so many."""
+        end = record.position + size
+        return (
+            self.payload[record.position : end]
+            if self.payload is not None and end <= len(self.payload)
+            else None
+        )
+
+    def _content12(self, epoch: Epoch, record: Record) -> Content:
+        """TLS 1.2: application data is sealed anew and compared, all else is opened."""
+        size = len(record.body) - epoch.overhead
+        application = record.kind == APPLICATION
+        plain = self._expected(record, size) if application else None
+        if plain is None:
+            inner = epoch.open(record.kind, record.sequence, record.body)
+            right = inner is not None
+            self.tally.close_notify |= record.kind == ALERT and inner == CLOSE_NOTIFY
+        else:
+            wire = record.body[: epoch.explicit]
+            right = epoch.seal(record.kind, record.sequence, wire, plain) == record.body[epoch.explicit :]
+        wrong = None if right else Difference("content", record, plain)
+        return Content(size, application, plain is not None, wrong)
+
+    def _content13(self, epoch: Epoch, record: Record) -> Content:
+        """TLS 1.3: the type and the padding are inside, so the record is opened first."""
+        inner = epoch.open(record.kind, record.sequence, record.body)
+        if inner is None:
+            return self._broken13(record, len(record.body) - epoch.overhead)
+        content = inner.rstrip(b"\0")
+        if not content:
+            return Content(0, False, wrong=Difference("malformed", record))
+        kind, content = content[-1], content[:-1]
+        if kind != APPLICATION:
+            self._inside13(kind, content)
+            return Content(len(content), False)
+        plain = self._expected(record, len(content))
+        if plain is None or plain == content:
+            return Content(len(content), True, plain is not None)
+        # an AEAD seals a plaintext in one way only: authentic and equal means that sealing anew gives this
+        return Content(len(content), True, True, Difference("content", record, plain + inner[len(content) :]))
+
+    def _broken13(self, record: Record, size: int) -> Content:
+        """A record that is not authentic is taken as application data without padding."""
+        if self.client and self.tally.protected == 1 and self.session.early:
+            self._stop("early-data", record.offset)
+        plain = self._expected(record, size)
+        inner = None if plain is None else plain + bytes([APPLICATION])
+        return Content(size, True, plain is not None, Difference("content", record, inner))
+
+    def _inside13(self, kind: int, content: bytes) -> None:
+        """Alerts and handshake messages: the next record may be the first of the next epoch."""
+        self.tally.close_notify |= kind == ALERT and content == CLOSE_NOTIFY
+        if kind != HANDSHAKE:
+            return
+        last = FINISHED if self.epoch == 0 else KEY_UPDATE
+        if last in (message[0] for message in self.hidden.feed(content)):
+            self.epoch += 1
+            self.sequence = 0
+
+    def _end(self, at: int) -> None:
+        """What the end of the direction says; `at`: where the records ended."""
+        stream, size = self.stream, len(self.stream.data)
+        if not stream.end:
+            if self.payload:
+                self._problem("payload-not-covered")
+            return
+        if stream.gap:
+            self._problem("gap", size)
+        proven = self.payload is not None and self.tally.payload_bytes == len(self.payload)
+        if stream.fin is None and not proven:
+            self._problem("reset" if stream.rst else "no-close")
+        if stream.fin is not None and stream.end > stream.fin:
+            self._problem("data-after-fin", stream.fin)
+        whole = stream.fin is not None and not stream.gap and not self.ended
+        if whole and at < size:
+            self._differ(Difference("length", self._record(at, b"")))
+        self._covered(whole and self.schedule is not None)
+
+    def _covered(self, whole: bool) -> None:
+        """Payload and application data have the same length; `whole`: the stream is complete and was read."""
+        if self.payload is None:
+            return
+        if self.tally.app_bytes < len(self.payload):
+            if whole:
+                self._differ(Difference("missing", self._record(len(self.stream.data), b"")))
+            else:
+                self._problem("payload-not-covered")
+        elif self.beyond:
+            self._differ(Difference("excess", self.beyond))
