@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which version, suite and randoms did both ends agree on? From ClientHello and ServerHello (RFC 8446 section 4.1). */
+#include <stdlib.h>
+
+#include "core.h"
+
+enum { CLIENT_HELLO = 1, SERVER_HELLO = 2, SUPPORTED_VERSIONS = 43, MESSAGE_HEAD = 4 };
+
+static const uint8_t retry_random[32] = {
+	0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91,
+	0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
+};
+
+static void blind(struct conn *c, enum problem_code why)
+{
+	c->state = BLIND;
+	problem(&c->problems, why, 0);
+}
+
+/* The version that the extensions tell, or `legacy` without supported_versions; 0 if they are malformed. */
+static uint16_t version_of(const uint8_t *at, const uint8_t *end, uint16_t legacy)
+{
+	if (at == end)
+		return legacy;
+	if (end - at < 2 || end - at - 2 != be16(at))
+		return 0;
+	for (at += 2; at < end; at += 4 + be16(at + 2)) {
+		if (end - at < 4 || end - at - 4 < be16(at + 2))
+			return 0;
+		if (be16(at) == SUPPORTED_VERSIONS)
+			return be16(at + 2) == 2 ? be16(at + 4) : 0;
+	}
+	return legacy;
+}
+
+/* Body of a ServerHello: true if it is well-formed. */
+static bool server_hello(struct conn *c, const uint8_t *at, size_t len)
+{
+	const uint8_t *end = at + len, *suite;
+	uint16_t version;
+
+	if (len < 38 || len - 38 < at[34])
+		return false;
+	suite = at + 35 + at[34];
+	version = version_of(suite + 3, end, be16(at));
+	if (!version)
+		return false;
+	memcpy(c->random[SERVER], at + 2, 32);
+	c->suite = be16(suite);
+	c->version = version == 0x0303 ? 12 : version == 0x0304 ? 13 : 0;
+	return true;
+}
+
+static bool client_hello(struct conn *c, const uint8_t *at, size_t len)
+{
+	if (len < 34)
+		return false;
+	memcpy(c->random[CLIENT], at + 2, 32);
+	return true;
+}
+
+static bool is_retry(const uint8_t *body, size_t len)
+{
+	return len >= 34 && memcmp(body + 2, retry_random, 32) == 0;
+}
+
+/* Look at the messages collected so far. */
+static enum hello_state look(struct dir *d)
+{
+	for (;;) {
+		const uint8_t *m = d->message, *body = m + MESSAGE_HEAD;
+		uint32_t len;
+
+		if (d->message_len < 1)
+			return HELLO_OPEN;
+		if (m[0] != (d->side == CLIENT ? CLIENT_HELLO : SERVER_HELLO))
+			return HELLO_BAD;
+		if (d->message_len < MESSAGE_HEAD)
+			return HELLO_OPEN;
+		len = be32(m) & 0xffffff;
+		if (d->message_len - MESSAGE_HEAD < len)
+			return HELLO_OPEN;
+		if (d->side == CLIENT)
+			return client_hello(d->conn, body, len) ? HELLO_DONE : HELLO_BAD;
+		if (!is_retry(body, len))
+			return server_hello(d->conn, body, len) ? HELLO_DONE : HELLO_BAD;
+		d->message_len -= MESSAGE_HEAD + len;
+		memmove(d->message, body + len, d->message_len);
+	}
+}
+
+static bool key_tls13(struct wire *w, struct conn *c)
+{
+	uint8_t secret[SECRET_MAX];
+	bool all = true;
+
+	for (int label = CLIENT_HANDSHAKE; label <= SERVER_TRAFFIC; label++)
+		all = all && keylog_find(&w->keylog, (enum label)label, c->random[CLIENT], secret) == c->keys->hash_len;
+	OPENSSL_cleanse(secret, sizeof(secret));
+	return all;
+}
+
+static bool key_tls12(struct wire *w, struct conn *c)
+{
+	uint8_t secret[SECRET_MAX];
+	bool found = keylog_find(&w->keylog, MASTER_SECRET, c->random[CLIENT], secret) > 0;
+
+	OPENSSL_cleanse(secret, sizeof(secret));
+	return found;
+}
+
+/* Both hellos are there: can the records be read? */
+static void agree(struct wire *w, struct conn *c)
+{
+	c->keys = suite_find(c->suite);
+	if (!c->version) {
+		blind(c, BAD_VERSION);
+	} else if (!c->keys || c->keys->tls != c->version) {
+		c->keys = NULL;
+		blind(c, BAD_CIPHER);
+	} else if (!(c->version == 12 ? key_tls12(w, c) : key_tls13(w, c))) {
+		blind(c, NO_KEY);
+	} else {
+		c->state = KEYED;
+		if (c->version == 13)
+			protect13(w, c);
+	}
+}
+
+/* Decide how the connection's records are to be read, as soon as that is known, or at the end. */
+void hello_decide(struct wire *w, struct conn *c, bool at_end)
+{
+	uint8_t client = c->dir[CLIENT].hello, server = c->dir[SERVER].hello;
+
+	if (c->state != UNDECIDED)
+		return;
+	if (client == HELLO_BAD || server == HELLO_BAD || (at_end && (client != HELLO_DONE || server != HELLO_DONE)))
+		blind(c, NO_HELLO);
+	else if (client == HELLO_DONE && server == HELLO_DONE)
+		agree(w, c);
+}
+
+static void stop_collecting(struct wire *w, struct dir *d, enum hello_state state)
+{
+	w->hello_bytes -= d->message_len;
+	free(d->message);
+	d->message = NULL;
+	d->message_len = 0;
+	d->hello = (uint8_t)state;
+	hello_decide(w, d->conn, false);
+}
+
+/* A handshake record before protection: collect it until the hello is complete. */
+void hello_feed(struct wire *w, struct dir *d, const struct record *r)
+{
+	struct place p = d->place;
+	uint64_t off = r->off;
+	uint32_t before = d->message_len;
+	enum hello_state state;
+
+	d->clear_handshake += smaller(r->len, HANDSHAKE_MAX);
+	if (d->clear_handshake > HANDSHAKE_MAX || (d->hello == HELLO_OPEN && w->hello_bytes > HELLO_BYTES_MAX)) {
+		d->clear_handshake = HANDSHAKE_MAX;
+		problem(&d->problems, HANDSHAKE_TOO_LONG, r->off);
+		if (d->hello == HELLO_OPEN)
+			stop_collecting(w, d, HELLO_LONG);
+		return;
+	}
+	if (d->hello != HELLO_OPEN || !r->len)
+		return;
+	if (d->message_room < d->message_len + r->len) {
+		d->message_room = (d->message_len + r->len) * 2;
+		d->message = regrab(d->message, d->message_room);
+	}
+	record_skip(d, &off, &p, HEAD);
+	record_copy(d, off, p, d->message + d->message_len, r->len);
+	d->message_len += r->len;
+	w->hello_bytes += r->len;
+	state = look(d);
+	w->hello_bytes -= before + r->len - d->message_len;
+	if (state != HELLO_OPEN)
+		stop_collecting(w, d, state);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where in the frame does IP begin? Ethernet with VLAN tags, Linux cooked, BSD loopback, raw IP. */
+#include "capture.h"
+
+enum { LINK_NULL = 0, LINK_ETHERNET = 1, LINK_RAW = 101, LINK_LOOP = 108, LINK_SLL = 113, LINK_IPV4 = 228,
+       LINK_IPV6 = 229, LINK_SLL2 = 276 };
+enum { TAGS_MAX = 4 };
+
+static int version_of(uint16_t ethertype)
+{
+	return ethertype == 0x0800 ? 4 : ethertype == 0x86dd ? 6 : 0;
+}
+
+static bool is_tag(uint16_t ethertype)
+{
+	return ethertype == 0x8100 || ethertype == 0x88a8 || ethertype == 0x9100;
+}
+
+/* The ethertype is at `type`, what it announces at `next`; tags in between are passed over. */
+static enum kind by_ethertype(const struct frame *f, uint32_t type, uint32_t next, uint32_t *l3, int *version)
+{
+	uint16_t ethertype;
+
+	if (f->cap < next)
+		return KIND_OTHER;
+	ethertype = be16(f->at + type);
+	for (int tags = 0; is_tag(ethertype); tags++, next += 4) {
+		if (tags == TAGS_MAX || f->cap < next + 4)
+			return KIND_OTHER;
+		ethertype = be16(f->at + next + 2);
+	}
+	*l3 = next;
+	*version = version_of(ethertype);
+	return *version ? KIND_TCP : KIND_OTHER;
+}
+
+/* AF_INET is 2 everywhere; AF_INET6 is 10 on Linux, 24, 28 and 30 on the BSDs. */
+static enum kind by_family(const struct frame *f, bool network_order, uint32_t *l3, int *version)
+{
+	uint32_t family;
+
+	if (f->cap < 4)
+		return KIND_OTHER;
+	family = be32(f->at);
+	if (!network_order && family > 0xffff)
+		family = le32(f->at);
+	*l3 = 4;
+	*version = family == 2 ? 4 : family == 10 || family == 24 || family == 28 || family == 30 ? 6 : 0;
+	return *version ? KIND_TCP : KIND_OTHER;
+}
+
+static enum kind raw(const struct frame *f, int fixed, uint32_t *l3, int *version)
+{
+	*l3 = 0;
+	*version = fixed ? fixed : f->cap ? f->at[0] >> 4 : 0;
+	return *version == 4 || *version == 6 ? KIND_TCP : KIND_OTHER;
+}
+
+/* KIND_TCP if it is IP of that version at l3, KIND_OTHER if not, KIND_LINK for a link type that nobody knows. */
+enum kind link_strip(const struct frame *f, uint32_t *l3, int *version)
+{
+	switch (f->link) {
+	case LINK_NULL:
+		return by_family(f, false, l3, version);
+	case LINK_LOOP:
+		return by_family(f, true, l3, version);
+	case LINK_ETHERNET:
+		return by_ethertype(f, 12, 14, l3, version);
+	case LINK_SLL:
+		return by_ethertype(f, 14, 16, l3, version);
+	case LINK_SLL2:
+		return by_ethertype(f, 0, 20, l3, version);
+	case LINK_RAW:
+		return raw(f, 0, l3, version);
+	case LINK_IPV4:
+		return raw(f, 4, l3, version);
+	case LINK_IPV6:
+		return raw(f, 6, l3, version);
+	default:
+		return KIND_LINK;
+	}
+}

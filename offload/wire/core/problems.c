@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What keeps the answer from being complete: each code once, in the order in which it was met. */
+#include <stdlib.h>
+
+#include "core.h"
+
+static const char *const names[PROBLEM_CODES] = {
+	[NO_SYN] = "no-syn",
+	[NO_HELLO] = "no-hello",
+	[BAD_VERSION] = "version",
+	[BAD_CIPHER] = "cipher",
+	[NO_KEY] = "no-key",
+	[HANDSHAKE_TOO_LONG] = "handshake-too-long",
+	[CLEAR_ALERT] = "clear-alert",
+	[RENEGOTIATION] = "renegotiation",
+	[EARLY_DATA] = "early-data",
+	[TOO_MUCH_REORDER] = "too-much-reorder",
+	[OLD_RETRANSMISSION] = "old-retransmission",
+	[GAP] = "gap",
+	[RESET] = "reset",
+	[NO_CLOSE] = "no-close",
+	[DATA_AFTER_FIN] = "data-after-fin",
+	[PAYLOAD_NOT_COVERED] = "payload-not-covered",
+	[CAPTURE_DAMAGED] = "capture-damaged",
+	[TOO_MANY_CONNECTIONS] = "too-many-connections",
+	[AMBIGUOUS_PAYLOAD] = "ambiguous-payload",
+	[NO_TLS] = "no-tls",
+};
+
+const char *problem_name(enum problem_code code)
+{
+	return names[code];
+}
+
+bool has_problem(const struct problems *p, enum problem_code code)
+{
+	return p->mask >> code & 1;
+}
+
+void problem(struct problems *p, enum problem_code code, uint64_t at)
+{
+	struct problem **end = &p->list;
+
+	if (has_problem(p, code))
+		return;
+	while (*end)
+		end = &(*end)->next;
+	*end = grab(sizeof(**end));
+	**end = (struct problem){ .at = at, .code = (uint8_t)code };
+	p->mask |= 1u << code;
+}
+
+void problems_free(struct problems *p)
+{
+	struct problem *next;
+
+	for (struct problem *i = p->list; i; i = next) {
+		next = i->next;
+		free(i);
+	}
+	*p = (struct problems){ 0 };
+}

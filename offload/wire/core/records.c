@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which records does the stream of a direction consist of? They are split as soon as they are complete. */
+#include "core.h"
+
+static bool plausible(const uint8_t head[HEAD])
+{
+	return head[0] >= CHANGE_CIPHER && head[0] <= APPLICATION && head[1] == 3 && head[2] <= 4 &&
+	       be16(head + 3) <= RECORD_MAX;
+}
+
+/* Move (*off, *p) n bytes on; they have to be in the stream. */
+void record_skip(const struct dir *d, uint64_t *off, struct place *p, size_t n)
+{
+	for (;;) {
+		size_t here;
+
+		ranges_at(d, *p, *off, &here);
+		if (n < here) {
+			*off += n;
+			return;
+		}
+		*off += here;
+		n -= here;
+		ranges_step(d, p);
+		if (!n)
+			return;
+	}
+}
+
+/* Copy bytes of the stream, all of which have to be there. */
+void record_copy(const struct dir *d, uint64_t off, struct place p, uint8_t *out, size_t len)
+{
+	while (len) {
+		size_t n;
+		const uint8_t *at = ranges_at(d, p, off, &n);
+
+		n = smaller(n, len);
+		memcpy(out, at, n);
+		off += n, out += n, len -= n;
+		ranges_step(d, &p);
+	}
+}
+
+/* Nothing can be said of a record that protection may depend on before both hellos are known. */
+static bool has_to_wait(const struct dir *d, const struct record *r)
+{
+	return d->conn->state == UNDECIDED && d->hello == HELLO_DONE &&
+	       (r->head[0] == CHANGE_CIPHER || r->head[0] == APPLICATION);
+}
+
+static void clear_record(struct wire *w, struct dir *d, const struct record *r)
+{
+	d->seq += d->phase == PHASE_CLEAR;
+	if (r->head[0] == ALERT)
+		problem(&d->problems, CLEAR_ALERT, r->off);
+	if (r->head[0] == HANDSHAKE)
+		hello_feed(w, d, r);
+}
+
+static void take(struct wire *w, struct dir *d, const struct record *r)
+{
+	const struct conn *c = d->conn;
+
+	d->records++;
+	if (c->state == KEYED && c->version == 12 && d->phase != PHASE_CLEAR)
+		record12(w, d, r);
+	else if (c->state == KEYED && c->version == 12 && r->head[0] == CHANGE_CIPHER)
+		protect12(w, d);
+	else if (c->state == KEYED && c->version == 13 && r->head[0] == APPLICATION)
+		record13(w, d, r);
+	else if (c->state == BLIND)
+		d->seq++;
+	else
+		clear_record(w, d, r);
+}
+
+/* The next complete record; false if there is none (yet). */
+static bool next_record(struct wire *w, struct dir *d, struct record *r)
+{
+	struct diff diff;
+
+	if (d->next - d->pos < HEAD)
+		return false;
+	record_copy(d, d->pos, d->place, r->head, HEAD);
+	*r = (struct record){ .head = { r->head[0], r->head[1], r->head[2], r->head[3], r->head[4] },
+			      .len = be16(r->head + 3), .off = d->pos, .number = d->records };
+	if (!plausible(r->head)) {
+		d->ended = true;
+		diff = diff_here(w, d, r, DIFF_HEADER);
+		differs(w, d, &diff);
+		return false;
+	}
+	return d->next - d->pos >= HEAD + r->len && !has_to_wait(d, r);
+}
+
+/* Take all complete records of a direction. */
+void records_run(struct wire *w, struct dir *d)
+{
+	struct record r;
+
+	while (!d->ended && next_record(w, d, &r)) {
+		take(w, d, &r);
+		record_skip(d, &d->pos, &d->place, HEAD + r.len);
+	}
+}
