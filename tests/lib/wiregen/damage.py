@@ -171,9 +171,8 @@ def blame(scene: Scene, rec: Rec, name: str, place: str, **more: Any) -> Want:
         "offset": scene.session.offset(rec),
         "class": name,
         "field": place,
-        **more,
     }
-    return Want(way=rec.way, first=first)
+    return Want(way=rec.way, first=first | more)
 
 
 def span(old: bytes, new: bytes) -> tuple[int, int]:

@@ -251,8 +251,8 @@ def encrypted_twice(rng: Random, scene: Scene) -> Want:
     rec = pick(rng, scene)
     assert rec.keys is not None
     old = sealed_text(rec)
-    twice = rec.keys.seal(rec.seq, rec.kind, old[: len(rec.plain)], rec.explicit)
-    rec.body = twice
-    name = "plaintext"  # a stream cipher done twice is the plaintext again
+    # a stream cipher done twice gives the payload in clear; the tag is right for what was encrypted
+    rec.body = rec.keys.seal(rec.seq, rec.kind, old[: len(rec.plain)], rec.explicit)
     low = span(old, sealed_text(rec))[0]
-    return content(scene, rec, old, name, detail=f"payload offset {rec.pos + low}")
+    shown = {"expected": rec.plain[low : low + 16].hex(), "got": old[: len(rec.plain)][low : low + 16].hex()}
+    return content(scene, rec, old, "wrong payload", **shown)

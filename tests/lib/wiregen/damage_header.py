@@ -28,7 +28,7 @@ def insert(scene: Scene, before: Rec, data: bytes) -> Rec:
     return raw
 
 
-@kind("records", "tls12")
+@kind("records")
 def bit_in_type(rng: Random, scene: Scene) -> Want:
     """One bit of the type is flipped, and the type is one that exists."""
     rec = pick(rng, scene)

@@ -195,10 +195,11 @@ def data_beyond_fin(rng: Random, scene: Scene) -> Want:
 def strange_numbers(rng: Random, scene: Scene) -> Want:
     """Segments with sequence numbers from nowhere are left out, and counted."""
     segs = scene.main.segs
+    last = rng.choice(data_segs(scene))
+    off = segs[last].off
     for _ in range(3):
         far = rng.choice((2**30 + 2**20, 2**31 - 2**20, -(2**30)))
-        last = rng.choice(data_segs(scene))
-        segs.insert(last, Seg(CLIENT, segs[last].off + far, ACK, rng.randbytes(20)))
+        segs.insert(last, Seg(CLIENT, off + far, ACK, rng.randbytes(20)))
     return Want("equal", side={"strange": 3})
 
 

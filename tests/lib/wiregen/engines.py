@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,8 @@ from offload.wire.ask import Ask
 from offload.wire.document import misfit
 from tests.lib.wiregen.scene import Case
 
-CORE = Path(__file__).parents[3] / "build" / "ktls-wire"
+# WIRE_CORE=FILE asks another build of the core: one under sanitizers, or one that is not being rebuilt
+CORE = Path(os.environ.get("WIRE_CORE", "") or Path(__file__).parents[3] / "build" / "ktls-wire")
 REFUSED = {"refused": True}  # what stands for exit 2
 BATCH = 8
 Verdict = dict[str, Any]
@@ -84,10 +87,13 @@ def both(cases: Iterable[tuple[int, Case]], folder: Path) -> Iterator[tuple[int,
     """Seed, the oracle's and the core's verdict; the cores of a batch run while the oracle works."""
     left = iter(cases)
     while batch := list(islice(left, BATCH)):
-        running = [start_core(case, folder / str(i)) for i, (_, case) in enumerate(batch)]
-        ours = [oracle(case, folder / "oracle") for _, case in batch]
-        for (seed, _), verdict, one in zip(batch, ours, running, strict=True):
-            yield seed, verdict, end_core(one)
+        with ExitStack() as undo:
+            begun = [
+                undo.enter_context(start_core(case, folder / str(i))) for i, (_, case) in enumerate(batch)
+            ]
+            ours = [oracle(case, folder / "oracle") for _, case in batch]
+            theirs = [end_core(one) for one in begun]
+        yield from zip((seed for seed, _ in batch), ours, theirs, strict=True)
 
 
 def parting(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
