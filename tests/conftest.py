@@ -19,6 +19,7 @@ from tests.lib import needs
 from tests.lib.flow import Traffic
 from tests.lib.rig import Labs, Rig
 from tests.lib.switch import Switch
+from tests.lib.wire import Eyes
 
 pytest_plugins = ["offload.report.plugin"]
 KINDS = {"hw": "nicsim", "sw-fallback": "veth", "nicsim": "nicsim"}  # folder of a test -> kind of lab
@@ -145,6 +146,12 @@ def counters(rig: Rig) -> Callable[[], Snapshot]:
 def traffic(rig: Rig) -> Traffic:
     """Connections between DUT and peer."""
     return Traffic(rig)
+
+
+@pytest.fixture
+def eyes(request: pytest.FixtureRequest, traffic: Traffic) -> Eyes:
+    """What opens a capture beyond the DUT's card, with the keys of the peer's stunnel."""
+    return Eyes(request, traffic)
 
 
 @pytest.fixture

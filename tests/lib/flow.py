@@ -115,7 +115,7 @@ class Traffic:
         before, steps = self.rig.counters(), [send(p) for p in getattr(plan, "parts", (plan,))]
         with self.behind_stunnel(take()) as (port, far):
             near = self.dut.pump.handoff(self.argv(cell, port, family=family), *steps)
-            return self._flow(near, far, before)
+            return self.ended(near, far, before)
 
     def sent_at_once(self, cell: Cell, plans: Sequence[Sending]) -> dict[int, Flow]:
         """Send each payload from the DUT to a port of its own of one stunnel, all at once: by port.
@@ -149,14 +149,14 @@ class Traffic:
         argv = openssl.server(port, self.peer.at, version=cell.version, cipher=cell.cipher)
         far = self.peer.pump.spawn(argv, take(), env=env, port=port)
         far.listening()
-        return self._flow(self.dut.pump.handoff(self.argv(cell, port), send(plan)), far, before)
+        return self.ended(self.dut.pump.handoff(self.argv(cell, port), send(plan)), far, before)
 
     def received(self, cell: Cell, plan: Sending, *, family: int = 4) -> Flow:
         """Receive on the DUT from a source behind stunnel."""
         before = self.rig.counters()
         with self.behind_stunnel(send(plan)) as (port, far):
             argv = self.argv(cell, port, family=family, want="both")
-            return self._flow(self.dut.pump.handoff(argv, take()), far, before)
+            return self.ended(self.dut.pump.handoff(argv, take()), far, before)
 
     def received_from_openssl(self, cell: Cell, plan: Sending, *, ktls: bool = False) -> Flow:
         """Receive on the DUT, the server now, from `openssl s_client`: user space, or kernel with `ktls`."""
@@ -168,7 +168,7 @@ class Traffic:
         near.listening()
         env = openssl.environment(theirs.side.host, theirs.at, ktls=ktls)
         argv = openssl.client(ours.side.v4, port, theirs.at, version=cell.version, cipher=cell.cipher)
-        return self._flow(near, theirs.pump.spawn(argv, send(plan), env=env), before)
+        return self.ended(near, theirs.pump.spawn(argv, send(plan), env=env), before)
 
     def received_as_written(self, cell: Cell, plan: Sending) -> Flow:
         """Receive on the DUT from the peer's kernel TLS, which makes one record (or more) of each write."""
@@ -177,7 +177,7 @@ class Traffic:
         argv = handoff.accept(side.v4, port, at, version=cell.version, cipher=cell.cipher, want="tx")
         far = self.peer.pump.handoff(argv, send(plan))
         far.listening()
-        return self._flow(self.dut.pump.handoff(self.argv(cell, port, want="both"), take()), far, before)
+        return self.ended(self.dut.pump.handoff(self.argv(cell, port, want="both"), take()), far, before)
 
     def received_by_openssl(self, cell: Cell, plan: Sending) -> Flow:
         """Receive on the DUT with `openssl s_server`, which uses kernel TLS as far as OpenSSL can."""
@@ -215,9 +215,9 @@ class Traffic:
         with self.behind_stunnel(send(back), take()) as (port, far):
             argv = self.argv(cell, port, want="both")
             near = self.dut.pump.handoff(argv, take(back.total), send(out))
-            return self._flow(near, far, before)
+            return self.ended(near, far, before)
 
-    def _flow(self, near: Transfer, far: Transfer, before: Any) -> Flow:
+    def ended(self, near: Transfer, far: Transfer, before: Any) -> Flow:
         """Wait for both ends, the receiving one decides; then read the counters again."""
         dut = near.report(120)
         if dut.handoff is None or not dut.handoff.ok:

@@ -1,0 +1,84 @@
+"""This NIC puts on the wire exactly the records that a correct software sender would have put there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from offload.profile import Cell
+from offload.traffic.drive import Sending, sending
+from tests.lib import proof
+from tests.lib.flow import Several, Traffic
+from tests.lib.switch import Switch
+from tests.lib.wire import Eyes
+
+pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire")
+TX = Cell("tx", "1.2", "aes-gcm-128")
+# Writes around the ends of one record (16384) and two, and such that record ends and segment ends meet: MSS
+# 1448 at MTU 1500, 1428 with IPv6, 29 bytes around a record's payload. Each is a record of its own.
+EDGES = (1, 16383, 1, 16384, 1, 16385, 2, 32767, 32768, 32769, 1)
+EDGES += tuple(n * mss - 29 + d for mss in (1448, 1428) for n in (1, 2, 3, 11) for d in (-1, 0, 1))
+WHOLE = {size % 16384 for size in EDGES} - {0} | {16384}  # the sizes of the records that have to come of them
+
+
+def payload(name: str) -> Several:
+    """Every edge and 256 KiB, by write and by sendfile: more than 1 MiB in all."""
+    ways = ("write", "sendfile")
+    edges = [Sending(f"{name} edges {how}", EDGES, how) for how in ways]
+    return Several((*edges, *(sending(f"{name} {how}", 1 << 18, 50_000, how=how) for how in ways)))
+
+
+@pytest.mark.promise("wire.records")
+@pytest.mark.cells("tx")
+@pytest.mark.parametrize("family", [4, 6], ids=["v4", "v6"])
+def test_records_it_sends(
+    traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any], cell: Cell, family: int
+) -> None:
+    """This NIC sends the records that software would have sent, each byte: nonce, ciphertext and tag."""
+    plan = payload(f"records {cell} v{family}")
+    with eyes.open() as watch:
+        flow = traffic.sent(cell, plan, family=family)
+        proof.note(evidence, flow, plan, "hw")
+        proof.handed_over(flow, cell)
+        proof.intact(flow.far, plan)
+        proof.sent_by_card(flow, plan)
+        seen = watch.proves(evidence, "client", plan.total, payload=plan.content())
+        assert {int(size) for size in seen["sizes"]} >= WHOLE, "the records are not those that were written"
+        # Finished, in TLS 1.2 the first record that the card encrypts, and the alert that ends the stream
+        assert (seen["protected"], seen["closed"]) == (seen["app_records"] + 2, "close_notify")
+
+
+@pytest.mark.promise("payload.rx")
+@pytest.mark.cells("rx")
+@pytest.mark.parametrize("family", [4, 6], ids=["v4", "v6"])
+def test_records_it_receives(
+    traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any], cell: Cell, family: int
+) -> None:
+    """This NIC is given the right records by stunnel, and its own Finished and close_notify are right."""
+    plan = sending(f"records {cell} v{family}", 1 << 19, 50_000)
+    with eyes.open() as watch:
+        flow = traffic.received(cell, plan, family=family)
+        proof.note(evidence, flow, plan, "hw")
+        watch.proves(evidence, "server", plan.total, reply=plan.content())  # first: is it the peer's fault?
+        own = watch.document()["connections"][0]["from_client"]
+        assert (own["protected"], own["authentic_bytes"], own["closed"]) == (2, 16 + 2, "close_notify")
+        proof.intact(flow.dut, plan)
+
+
+@pytest.mark.promise("wire.records")
+def test_records_of_connections_at_once(
+    traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any]
+) -> None:
+    """This NIC keeps the records of four connections apart that send at the same time."""
+    records, plans = 0, [sending(f"at once {number}", 1 << 18, 20_000 + number) for number in range(4)]
+    with eyes.open() as watch:
+        flows = traffic.sent_at_once(TX, plans)
+        together = watch.document()
+        assert together["outcome"] == "equal" and len(together["connections"]) == 4
+        for plan, (port, flow) in zip(plans, flows.items(), strict=True):
+            proof.intact(flow.far, plan)
+            seen = watch.proves(evidence, "client", plan.total, payload=plan.content(), port=port)
+            records += seen["app_records"]
+        evidence["wire"] |= {"records": records, "bytes": sum(plan.total for plan in plans)}
+    proof.note(evidence, flow, Several(tuple(plans)), "hw")

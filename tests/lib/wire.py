@@ -1,0 +1,212 @@
+"""Eyes on the wire of a rig: what was captured of a connection, and what that proves with the peer's keys."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import struct
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offload.errors import RigError
+from offload.traffic.keylog import KeyLog, keylog
+from offload.traffic.tap import Tap, capturing
+from offload.wire.ask import Ask
+from offload.wire.verify import verify
+from offload.wire.words import first_sentence
+from tests.lib.flow import Traffic
+
+NEEDLE = 16  # bytes; shorter ones would be found by chance
+
+
+@dataclass(frozen=True)
+class Segment:
+    """TCP payload in a captured frame: ports, sequence number, bytes."""
+
+    source: int
+    target: int
+    seq: int
+    payload: bytes = field(repr=False)
+
+
+def segments(capture: bytes) -> Iterator[Segment]:
+    """Yield the TCP payload of each Ethernet frame of a pcapng file as wiretap writes it (little-endian)."""
+    at = 0
+    while at + 12 <= len(capture):
+        kind, size = struct.unpack_from("<II", capture, at)
+        if kind == 6:  # enhanced packet block
+            found = _segment(capture[at + 28 : at + 28 + struct.unpack_from("<I", capture, at + 20)[0]])
+            if found is not None and found.payload:
+                yield found
+        at += size
+
+
+def _segment(frame: bytes) -> Segment | None:
+    kind, ip = int.from_bytes(frame[12:14], "big"), frame[14:]
+    if kind == 0x0800 and len(ip) >= 20 and ip[9] == 6:
+        head, end = (ip[0] & 15) * 4, int.from_bytes(ip[2:4], "big")
+    elif kind == 0x86DD and len(ip) >= 40 and ip[6] == 6:
+        head, end = 40, int.from_bytes(ip[4:6], "big") and 40 + int.from_bytes(ip[4:6], "big")
+    else:
+        return None
+    tcp = ip[head : end or len(ip)]  # a length of 0: BIG TCP
+    return Segment(*struct.unpack("!HHI", tcp[:8]), tcp[(tcp[12] >> 4) * 4 :])
+
+
+def share(content: bytes, seen: Sequence[Segment]) -> float:
+    """Return how much of the content was seen as it is: the share of its 16-byte pieces, 0 to 1."""
+    pieces = {content[at : at + NEEDLE] for at in range(0, len(content) - NEEDLE + 1, NEEDLE)}
+    found: set[bytes] = set()
+    for one in seen:
+        data = one.payload
+        found |= pieces & {data[at : at + NEEDLE] for at in range(len(data) - NEEDLE + 1)}
+    return len(found) / len(pieces)
+
+
+def most_decrypted(wire: Sequence[Segment], host: Sequence[Segment]) -> int:
+    """Return how many frames of one direction a card can have decrypted (TLS 1.2, AES-GCM).
+
+    Those whose payload it changed, and those that hold nothing of a record but header, nonce and tag, which
+    stay as they are.
+    """
+    base = wire[0].seq
+    outside, inside = _stream(wire, base), _stream(host, base)
+    content = _content(outside)
+    count = 0
+    for one in wire:
+        at = (one.seq - base) & 0xFFFFFFFF
+        place = slice(at, at + len(one.payload))
+        count += outside[place] != inside[place] or set(content[place]) == {OVERHEAD}
+    return count
+
+
+CLEAR, OVERHEAD, CONTENT = range(3)
+
+
+def _stream(seen: Sequence[Segment], base: int) -> bytearray:
+    pieces = {(one.seq - base) & 0xFFFFFFFF: one.payload for one in seen}
+    out = bytearray(max(at + len(data) for at, data in pieces.items()))
+    for at, data in pieces.items():
+        out[at : at + len(data)] = data
+    return out
+
+
+def _content(stream: bytes) -> bytearray:
+    """Return for each byte of a TLS 1.2 stream whether it is application data, or wrapped around some."""
+    out, at = bytearray(len(stream)), 0
+    while at + 5 <= len(stream):
+        size = 5 + int.from_bytes(stream[at + 3 : at + 5], "big")
+        if stream[at] == 23:
+            kinds = bytes([OVERHEAD]) * 13 + bytes([CONTENT]) * (size - 29) + bytes([OVERHEAD]) * 16
+            out[at : at + size] = kinds[: len(stream) - at]
+        at += size
+    return out
+
+
+@dataclass(frozen=True)
+class Secret:
+    """Key log lines, which nothing that shows values may show."""
+
+    content: bytes = field(repr=False)
+
+
+class Watch:
+    """A wire that is being watched. Whatever is asked of it ends the captures first."""
+
+    def __init__(self, taps: Mapping[str, Tap], keys: KeyLog, folder: Path) -> None:
+        self._taps, self._keys, self._folder = taps, keys, folder
+        self._files: dict[str, Path] = {}
+        self._secret = Secret(b"")
+
+    def stop(self) -> dict[str, Path]:
+        """End the captures, with nothing lost, and fetch them and the keys: files by place."""
+        if not self._files:
+            for place, tap in self._taps.items():
+                tap.stop()
+                self._files[place] = self._folder / f"{place}.pcapng"
+                tap.fetch(self._files[place])
+            self._secret = Secret(self._keys.read())
+        return self._files
+
+    def document(self, **ask: Any) -> dict[str, Any]:
+        """Return what the capture beyond the card proves (docs/wire.md); `ask`: fields of Ask."""
+        return verify(Ask(capture=self.stop()["wire"], keylog=self._secret.content, **ask))
+
+    def proves(self, evidence: dict[str, Any], sender: str, total: int, **ask: Any) -> dict[str, Any]:
+        """Assert that every record is what it should be; `sender` (client or server) sent `total` bytes.
+
+        Returns the direction of the payload. What was found is in the evidence, whatever it is.
+        """
+        document = self.document(**ask)
+        ways = [c[f"from_{sender}"] for c in document["connections"]]
+        evidence["wire"] = {
+            "proof": "B",
+            "outcome": document["outcome"],
+            "engine": document["engine"],
+            "records": sum(way["app_records"] for way in ways),
+            "bytes": sum(way["payload_bytes"] for way in ways),
+            "difference": "" if document["outcome"] == "equal" else first_sentence(document),
+        }
+        assert document["outcome"] == "equal", first_sentence(document)
+        assert len(ways) == 1, f"{len(ways)} connections on the wire, there was one"
+        assert ways[0]["proof"] == "payload" and ways[0]["payload_bytes"] == total
+        return dict(ways[0])
+
+    def segments(self, place: str) -> list[Segment]:
+        """Return every TCP segment with payload that was seen there, in order."""
+        return list(segments(self.stop()[place].read_bytes()))
+
+    def keep(self, folder: Path, name: str) -> str:
+        """Copy the captures to where a person can look at them; keys are never with them."""
+        folder.mkdir(parents=True, exist_ok=True)
+        names = []
+        for place, path in self.stop().items():
+            names.append(folder / f"{name}-{place}.pcapng")
+            shutil.copyfile(path, names[-1])
+        return " ".join(str(path) for path in names)
+
+
+class Eyes:
+    """Opens captures for a test; a test that fails while they are open leaves them to look at."""
+
+    def __init__(self, request: pytest.FixtureRequest, traffic: Traffic) -> None:
+        self._traffic, self._bench = traffic, traffic.rig.bench
+        events = request.config.getoption("--events")
+        self._kept = Path(events).parent / "captures" if events else None
+        self._name = re.sub(r"\W+", "-", request.node.name).strip("-")
+
+    @contextmanager
+    def open(self, *, host: bool = False) -> Iterator[Watch]:
+        """Capture beyond the DUT's card, with the keys of the peer's stunnel; `host`: at its host port."""
+        assert self._bench.wire is not None
+        dut, peer, number = self._bench.dut, self._traffic.peer, uuid.uuid4().hex[:8]
+        places = {"wire": (self._bench.wire, self._bench.wire_ports[0])}  # the port on the DUT's side
+        places |= {"host": (dut.host, dut.dev)} if host else {}
+        with ExitStack() as undo:
+            folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="ktls-offload-")))
+            log = undo.enter_context(keylog(peer.side.host, peer.at.folder, f"keys-{number}"))
+            taps = {
+                place: undo.enter_context(capturing(on, dev, f"/run/ktls-offload-{number}-{place}.pcapng"))
+                for place, (on, dev) in places.items()
+            }
+            self._traffic.keys = log
+            undo.callback(setattr, self._traffic, "keys", None)
+            watch = Watch(taps, log, folder)
+            try:
+                yield watch
+            except RigError:
+                raise
+            except BaseException as exc:
+                exc.add_note(f"what was on the wire: {watch.keep(self._folder(), self._name)}")
+                raise
+            watch.stop()
+
+    def _folder(self) -> Path:
+        return self._kept or Path(tempfile.mkdtemp(prefix="ktls-offload-captures-"))
