@@ -95,9 +95,9 @@ class Case:
 
     @cached_property
     def right(self) -> bytes:
-        """Ciphertext and tag as they should be."""
-        assert self.plain is not None
-        return self.epoch.seal(self.record.kind, self.record.sequence, self.wire, self.plain)
+        """Ciphertext and tag as they should be; of what is there if the plaintext is not known."""
+        plain = self.decrypted() if self.plain is None else self.plain
+        return self.epoch.seal(self.record.kind, self.record.sequence, self.wire, plain)
 
     @cached_property
     def span(self) -> tuple[int, int] | None:
@@ -108,6 +108,13 @@ class Case:
     def known(self) -> bytes:
         """The expected plaintext of a case that has one."""
         return self.plain or b""
+
+    def decrypted(self) -> bytes:
+        """What the ciphertext decrypts to, authentic or not."""
+        text = self.sealed[:-TAG]
+        stream = self.epoch.keystream(self.record.sequence, self.wire, len(text))
+        mixed = int.from_bytes(text, "big") ^ int.from_bytes(stream, "big")
+        return mixed.to_bytes(len(text), "big")
 
     def opened(self, sequence: int) -> bytes | None:
         """The plaintext under another sequence; None if not authentic."""
@@ -130,10 +137,8 @@ def explain(walk: Walk, other: Walk) -> Verdict:
 
 def located(case: Case, verdict: Verdict) -> Verdict:
     """The verdict with the first byte that differs."""
-    if case.plain is None:
-        return Verdict(verdict.name, verdict.detail, "tag", 0, b"", case.sealed[-TAG:])
     field, start, end = ("tag", len(case.sealed) - TAG, len(case.sealed))
-    if case.span:
+    if case.plain is not None and case.span:
         field, start, end = "ciphertext", 0, len(case.sealed) - TAG
     got, expected = case.sealed[start:end], case.right[start:end]
     at = (differing(got, expected) or (0, 0))[0]
@@ -165,7 +170,7 @@ def wrong_sequence(case: Case) -> Verdict | None:
     """Rule 2: the tag is right for a record before or after."""
     for k in around(16):
         if case.opened(case.record.sequence + k) is not None:
-            return Verdict("wrong sequence", f"S{k:+d}")
+            return Verdict("wrong sequence", f"{k:+d}")
     return None
 
 
@@ -265,12 +270,12 @@ def wrong_keystream(case: Case) -> Verdict | None:
     for k in around(64):
         at = i + 16 * k
         if at >= 0 and stream[at : at + width] == mixed:
-            return Verdict("wrong keystream", f"blocks {k}")
+            return Verdict("wrong keystream", f"blocks {k:+d}")
     if case.epoch.explicit:
         return None
     for k in around(16):
         if sequence + k >= 0 and case.epoch.keystream(sequence + k, b"", i + width)[i:] == mixed:
-            return Verdict("wrong keystream", f"sequence {k}")
+            return Verdict("wrong keystream", f"sequence {k:+d}")
     return None
 
 

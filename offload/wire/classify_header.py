@@ -74,12 +74,11 @@ def leads(data: bytes, at: int) -> bool:
     return at == len(data) or (at + 5 <= len(data) and plausible(data, at) is not None)
 
 
-def version(record: Record) -> Verdict:
-    """A protected record whose version is not 0303."""
-    right = record.header[:1] + b"\x03\x03" + record.header[3:]
-    span = differing(record.header, right)
-    at, last = span or (0, 0)
-    bit = one_bit(record.header[at], right[at]) if at == last else None
+def start(record: Record, tls13: bool) -> Verdict:
+    """A protected record whose version is not 0303, or in TLS 1.3 whose type is not 23."""
+    right = (START[:1] if tls13 else record.header[:1]) + START[1:] + record.header[3:]
+    at, last = differing(record.header, right) or (0, 0)
+    bit = one_bit(record.header[at], right[at]) if at in (0, last) else None
     name, detail = ("lost framing", "") if bit is None else ("bit flip", f"bit {bit}")
     return Verdict(name, detail, "header", at, right[at:], record.header[at:])
 

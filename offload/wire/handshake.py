@@ -10,7 +10,7 @@ from offload.wire.keylog import Keylog
 from offload.wire.keys import SUITES, Schedule, Suite, schedules12, schedules13
 
 CLIENT_HELLO, SERVER_HELLO, FINISHED, KEY_UPDATE = 1, 2, 20, 24
-HANDSHAKE = 22
+CHANGE_CIPHER, HANDSHAKE = 20, 22
 MAX_MESSAGE = 128 << 10
 MAX_LENGTH = 16640
 SUPPORTED_VERSIONS = 43
@@ -125,10 +125,11 @@ class Session:
     too_long: dict[str, int] = field(default_factory=dict)
 
 
-def first_message(data: bytes, session: Session, direction: str) -> tuple[int, bytes] | None:
-    """The first handshake message of a stream that is not a HelloRetryRequest."""
-    messages = Messages()
+def first_message(data: bytes, session: Session, direction: str) -> tuple[int, bytes, bool] | None:
+    """Type and body of the first handshake message that is not a HelloRetryRequest; after a type 20?"""
+    messages, changed = Messages(), False
     for at, kind, length in split(data):
+        changed |= kind == CHANGE_CIPHER
         if kind != HANDSHAKE:
             continue
         done = messages.feed(data[at + 5 : at + 5 + length])
@@ -136,7 +137,7 @@ def first_message(data: bytes, session: Session, direction: str) -> tuple[int, b
             session.too_long.setdefault(direction, at)
         for message in done:
             if message[0] != SERVER_HELLO or message[1][2:34] != RETRY:
-                return message
+                return *message, changed
         if messages.too_long:
             return None
     return None
@@ -148,21 +149,29 @@ def negotiate(client: bytes, server: bytes, log: Keylog) -> Session:
     ours, theirs = first_message(client, session, "client"), first_message(server, session, "server")
     random = client_random(ours[1]) if ours and ours[0] == CLIENT_HELLO else None
     hello = server_hello(theirs[1]) if theirs and theirs[0] == SERVER_HELLO else None
-    if random is None or hello is None:
-        session.problem = "no-hello"
-        return session
-    session.version, session.suite_code = hello.version, f"{hello.suite:04x}"
-    if not hello.version:
-        session.problem, session.suite_code = "version", ""
-        return session
-    session.suite = SUITES[hello.version].get(hello.suite)
-    if session.suite is None:
-        session.problem = "cipher"
-        return session
-    session.schedules = schedules(session.suite, hello, log, random)
-    session.problem = "" if session.schedules else "no-key"
-    session.early = log.get("CLIENT_EARLY_TRAFFIC_SECRET", random) is not None
+    # in TLS 1.2 what follows a type 20 is protected, so it was no hello
+    if hello and hello.version == "1.2" and theirs and theirs[2]:
+        hello = None
+    if hello and hello.version == "1.2" and ours and ours[2]:
+        random = None
+    if hello and random:
+        session.version, session.suite_code = hello.version, f"{hello.suite:04x}"
+        session.suite = SUITES.get(hello.version, SUITES["1.2"] | SUITES["1.3"]).get(hello.suite)
+    session.problem = trouble(random, hello, session)
+    if random and hello and session.suite and not session.problem:
+        session.schedules = schedules(session.suite, hello, log, random)
+        session.problem = "" if session.schedules else "no-key"
+        session.early = log.get("CLIENT_EARLY_TRAFFIC_SECRET", random) is not None
     return session
+
+
+def trouble(random: bytes | None, hello: ServerHello | None, session: Session) -> str:
+    """Why there can be no keys, or nothing."""
+    if random is None or hello is None:
+        return "no-hello"
+    if not hello.version:
+        return "version"
+    return "" if session.suite else "cipher"
 
 
 def schedules(

@@ -11,9 +11,14 @@ from offload.wire import canary, classify, classify_header, keylog, streams
 from offload.wire.ask import Ask
 from offload.wire.classify import Verdict
 from offload.wire.handshake import Session, negotiate
-from offload.wire.records import Walk
+from offload.wire.records import Difference, Walk
 from offload.wire.streams import Capture, Connection, Problem, Retransmission
 
+ORDER = [
+    *("no-hello", "version", "cipher", "no-key", "no-syn", "too-much-reorder", "handshake-too-long"),
+    *("clear-alert", "renegotiation", "early-data", "gap", "reset", "no-close", "data-after-fin"),
+    "payload-not-covered",
+]
 EQUAL, DIFFERENT, INCONCLUSIVE = "equal", "different", "inconclusive"
 
 
@@ -78,10 +83,15 @@ def connection(
         "cipher": session.suite.cipher if session.suite else "",
         "suite": session.suite_code,
         "outcome": outcome(walks, problems),
-        "problems": [asdict(p) for p in problems],
+        "problems": [asdict(p) for p in sorted(problems, key=place)],
         "from_client": direction(walks[0], walks[1], session),
         "from_server": direction(walks[1], walks[0], session),
     }
+
+
+def place(problem: Problem) -> tuple[int, int]:
+    """Where a problem is listed: the connection's, the client's, the server's, each in one order."""
+    return ("", "client", "server").index(problem.direction), ORDER.index(problem.code)
 
 
 def outcome(walks: tuple[Walk, Walk], problems: list[Problem]) -> str:
@@ -138,22 +148,22 @@ def difference(walk: Walk, other: Walk) -> dict[str, Any] | None:
         verdict = classify.explain(walk, other)
     elif first.what == "nonce":
         verdict = classify_header.nonce(first)
-    elif first.what == "version":
-        verdict = classify_header.version(first.record)
+    elif first.what == "start":
+        verdict = classify_header.start(first.record, walk.session.version == "1.3")
     elif first.what == "header":
         verdict = classify_header.implausible(walk, first.record)
     elif first.what in ("missing", "excess"):
-        verdict = uncovered(walk, first.what)
+        verdict = uncovered(walk, first)
     else:
         verdict = Verdict("malformed" if first.what == "malformed" else "truncation", field="length")
     return verdict.document(first)
 
 
-def uncovered(walk: Walk, what: str) -> Verdict:
+def uncovered(walk: Walk, first: Difference) -> Verdict:
     """Payload and application data of different lengths; `at`: the payload offset where one ends."""
     payload = walk.payload or b""
-    if what == "excess":
-        return Verdict("excess", field="payload", at=len(payload))
+    if first.what == "excess":
+        return Verdict("excess", field="payload", at=len(payload), got=(first.plain or b"")[:16])
     at = walk.tally.app_bytes
     return Verdict("truncation", field="payload", at=at, expected=payload[at : at + 16])
 

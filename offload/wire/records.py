@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from offload.wire.handshake import (
+    CHANGE_CIPHER,
     CLIENT_HELLO,
     FINISHED,
     HANDSHAKE,
@@ -20,7 +21,7 @@ from offload.wire.handshake import (
 from offload.wire.keys import Epoch, Schedule
 from offload.wire.streams import Problem, Stream
 
-CHANGE_CIPHER, ALERT, APPLICATION = 20, 21, 23
+ALERT, APPLICATION = 21, 23
 CLOSE_NOTIFY = b"\x01\x00"
 
 
@@ -41,8 +42,9 @@ class Record(NamedTuple):
 class Difference:
     """A difference before it is classified.
 
-    `what`: header (no record can begin there), version, malformed, nonce, content, length (an incomplete
-    record), missing or excess (of the payload). `plain`: what the inner plaintext should be, if known.
+    `what`: header (no record can begin there), start (type or version), malformed, nonce, content, excess (of
+    the payload), length (an incomplete record), missing (payload). `plain`: what the inner plaintext should
+    be, if known; for excess what there is beyond.
     `nonce`: what the explicit nonce should be; `reuse`: the one on the wire occurred before.
     """
 
@@ -60,6 +62,7 @@ class Content(NamedTuple):
     application: bool
     compared: bool = False
     wrong: Difference | None = None
+    text: bytes = b""
 
 
 @dataclass
@@ -92,10 +95,8 @@ class Walk:
         self.tally = Tally()
         self.problems = list(stream.problems)
         self.first: Difference | None = None
-        self.beyond: Record | None = None
         self.guarded = self.ended = False
         self.sequence = self.epoch = 0
-        self.last_epoch = -1
         self.clear, self.hidden = Messages(), Messages()
         self.nonces: set[int] = set()
         self.next_nonce = -1
@@ -118,9 +119,8 @@ class Walk:
     def _record(self, at: int, body: bytes) -> Record:
         header = self.stream.data[at : at + 5]
         kind = header[0] if header else 0
-        return Record(
-            self.tally.records, at, kind, header, body, self.sequence, self.epoch, self.tally.app_bytes
-        )
+        sequence = self.sequence if self.guarded else self.tally.records
+        return Record(self.tally.records, at, kind, header, body, sequence, self.epoch, self.tally.app_bytes)
 
     def _problem(self, code: str, at: int = 0) -> None:
         if code not in (p.code for p in self.problems):
@@ -143,10 +143,10 @@ class Walk:
         if self.session.version == "1.3":
             if record.kind == CHANGE_CIPHER:
                 return
-            if not self.guarded:
-                self._in_clear(record)
-            elif record.kind == APPLICATION:
+            if self.tally.protected or (self.guarded and record.kind == APPLICATION):
                 self._protected(self.schedule, record)
+            else:
+                self._in_clear(record)
         elif record.kind == CHANGE_CIPHER:
             if self.guarded:
                 self._stop("renegotiation", record.offset)
@@ -173,10 +173,8 @@ class Walk:
         """One protected record: header before length before nonce before content."""
         epoch = schedule.get(self.epoch)
         self.tally.protected += 1
-        self.tally.epochs += self.epoch != self.last_epoch
-        self.last_epoch = self.epoch
         self.sequence += 1
-        wrong = Difference("version", record) if record.header[1:3] != b"\x03\x03" else None
+        wrong = Difference("start", record) if record.header[:3] != self._start(record) else None
         if len(record.body) < epoch.overhead:
             self._differ(wrong or Difference("malformed", record))
             return
@@ -184,22 +182,28 @@ class Walk:
         content = (self._content12 if epoch.version == "1.2" else self._content13)(epoch, record)
         if self.ended:
             return
-        self._count(content, record)
-        wrong = wrong or nonce or content.wrong
+        excess = self._count(content, record)
+        wrong = wrong or nonce or content.wrong or excess
         if wrong:
             self._differ(wrong)
         else:
             self._right(content)
 
-    def _count(self, content: Content, record: Record) -> None:
-        """Application data, right or not."""
+    def _start(self, record: Record) -> bytes:
+        """Type and version that a protected record has to have."""
+        kind = APPLICATION if self.session.version == "1.3" else record.kind
+        return bytes([kind, 3, 3])
+
+    def _count(self, content: Content, record: Record) -> Difference | None:
+        """Application data, right or not; what of it is beyond the payload."""
         if not content.application:
-            return
-        if self.payload is not None and content.size and record.position + content.size > len(self.payload):
-            self.beyond = self.beyond or record
+            return None
         self.tally.app_records += 1
         self.tally.app_bytes += content.size
         self.tally.sizes[content.size] += 1
+        if self.payload is None or not content.size or self.tally.app_bytes <= len(self.payload):
+            return None
+        return Difference("excess", record, content.text[max(0, len(self.payload) - record.position) :])
 
     def _right(self, content: Content) -> None:
         self.tally.right += 1
@@ -235,6 +239,7 @@ class Walk:
         size = len(record.body) - epoch.overhead
         application = record.kind == APPLICATION
         plain = self._expected(record, size) if application else None
+        inner = None
         if plain is None:
             inner = epoch.open(record.kind, record.sequence, record.body)
             right = inner is not None
@@ -243,7 +248,7 @@ class Walk:
             wire = record.body[: epoch.explicit]
             right = epoch.seal(record.kind, record.sequence, wire, plain) == record.body[epoch.explicit :]
         wrong = None if right else Difference("content", record, plain)
-        return Content(size, application, plain is not None, wrong)
+        return Content(size, application, plain is not None, wrong, inner or b"")
 
     def _content13(self, epoch: Epoch, record: Record) -> Content:
         """TLS 1.3: the type and the padding are inside, so the record is opened first."""
@@ -259,7 +264,7 @@ class Walk:
             return Content(len(content), False)
         plain = self._expected(record, len(content))
         if plain is None or plain == content:
-            return Content(len(content), True, plain is not None)
+            return Content(len(content), True, plain is not None, text=content)
         # an AEAD seals a plaintext in one way only: authentic and equal means that sealing anew gives this
         return Content(len(content), True, True, Difference("content", record, plain + inner[len(content) :]))
 
@@ -283,6 +288,7 @@ class Walk:
 
     def _end(self, at: int) -> None:
         """What the end of the direction says; `at`: where the records ended."""
+        self.tally.epochs = self.epoch + 1 if self.guarded else 0
         stream, size = self.stream, len(self.stream.data)
         if not stream.end:
             if self.payload:
@@ -290,13 +296,14 @@ class Walk:
             return
         if stream.gap:
             self._problem("gap", size)
-        proven = self.payload is not None and self.tally.payload_bytes == len(self.payload)
+        known = self.payload if self.schedule else None
+        proven = known is not None and self.tally.payload_bytes == len(known)
         if stream.fin is None and not proven:
             self._problem("reset" if stream.rst else "no-close")
         if stream.fin is not None and stream.end > stream.fin:
             self._problem("data-after-fin", stream.fin)
         whole = stream.fin is not None and not stream.gap and not self.ended
-        if whole and at < size:
+        if whole and at < min(size, stream.fin or 0):
             self._differ(Difference("length", self._record(at, b"")))
         self._covered(whole and self.schedule is not None)
 
@@ -309,5 +316,3 @@ class Walk:
                 self._differ(Difference("missing", self._record(len(self.stream.data), b"")))
             else:
                 self._problem("payload-not-covered")
-        elif self.beyond:
-            self._differ(Difference("excess", self.beyond))

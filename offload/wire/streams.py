@@ -78,7 +78,6 @@ class Stream:
         ahead = len(self.buffer)
         distance = (sequence - self.base - ahead) & 0xFFFFFFFF
         offset = ahead + (distance ^ 0x80000000) - 0x80000000
-        self.payload |= segment.size > 0
         if offset < 0 or offset > ahead + MAX_AHEAD:
             self.strange += 1
         elif offset > ahead and segment.captured and self.held.full_for(offset, segment.captured):
@@ -91,6 +90,7 @@ class Stream:
             self.problems.append(problem)
 
     def _take(self, frame: int, offset: int, segment: Segment, file: Bytes) -> None:
+        self.payload |= segment.size > 0
         self.cut_bytes += segment.size - segment.captured
         if segment.flags & FIN and self.fin is None:
             self.fin = offset + segment.size
