@@ -14,7 +14,7 @@
 #include "wiretap.h"
 
 #define GRACE_MS 100 /* after the stop: for frames that the kernel has, and has not yet shown to taps */
-#define IDLE_MS 200  /* of silence, then what was captured is written */
+#define IDLE_MS 200  /* of silence, then what was captured is written, and the interface looked for */
 
 static const char help[] =
 	"usage: wiretap DEV FILE [--snaplen N] [--buffer MIB]\n"
@@ -121,8 +121,6 @@ static int drain(struct tap *t, struct file *f, const char *dev, bool *empty)
 		case NEXT_NONE:
 			*empty = true;
 			return RC_OK;
-		case NEXT_GONE:
-			return fail(RC_DEVICE, "%s went away during the capture", dev);
 		case NEXT_BROKEN:
 			return fail(RC_SOCKET, "the capture on %s broke: %s", dev, strerror(errno));
 		}
@@ -148,12 +146,12 @@ static int capture(struct tap *t, struct file *f, const char *dev, int signals)
 	int rc = RC_OK;
 
 	while (!rc) {
-		int n = poll(fds, 3, f->used ? IDLE_MS : -1);
+		int n = poll(fds, 3, f->used || t->down ? IDLE_MS : -1);
 
 		if (n < 0 && errno != EINTR)
 			return fail(RC_SOCKET, "poll: %s", strerror(errno));
 		if (n == 0)
-			rc = file_flush(f);
+			rc = tap_gone(t) ? fail(RC_DEVICE, "%s went away during the capture", dev) : file_flush(f);
 		if (n > 0 && fds[0].revents)
 			rc = drain(t, f, dev, &empty);
 		if (n > 0 && (fds[1].revents || (fds[2].revents && input_ended())))

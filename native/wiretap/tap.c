@@ -125,7 +125,7 @@ static void read_control(struct msghdr *msg, struct frame *f)
 }
 
 /* Take the next frame out of the queue, at most `size` bytes of it. */
-enum next tap_next(const struct tap *t, void *into, size_t size, struct frame *f)
+enum next tap_next(struct tap *t, void *into, size_t size, struct frame *f)
 {
 	union {
 		struct cmsghdr align;
@@ -134,21 +134,26 @@ enum next tap_next(const struct tap *t, void *into, size_t size, struct frame *f
 	struct iovec iov = { into, size };
 	struct msghdr msg = { .msg_name = &f->from, .msg_namelen = sizeof(f->from), .msg_iov = &iov, .msg_iovlen = 1,
 			      .msg_control = control.buf, .msg_controllen = sizeof(control.buf) };
-	char name[IF_NAMESIZE];
 	ssize_t n = recvmsg(t->fd, &msg, MSG_TRUNC); /* MSG_TRUNC: the answer is the frame's length, cut or not */
 
 	if (n >= 0) {
 		*f = (struct frame){ .from = f->from, .length = (uint32_t)n };
 		f->captured = (size_t)n < size ? (uint32_t)n : (uint32_t)size;
 		read_control(&msg, f);
+		t->down = false;
 		return NEXT_FRAME;
 	}
-	if (errno == EAGAIN || errno == EINTR)
-		return NEXT_NONE;
 	/* A link that goes down says so once, and frames come again after it is up (packet_notifier()). */
-	if (errno == ENETDOWN)
-		return if_indextoname(t->index, name) ? NEXT_NONE : NEXT_GONE;
-	return NEXT_BROKEN;
+	t->down |= errno == ENETDOWN;
+	return errno == EAGAIN || errno == EINTR || errno == ENETDOWN ? NEXT_NONE : NEXT_BROKEN;
+}
+
+/* Has the interface been removed? The socket hears only that it went down first. */
+bool tap_gone(const struct tap *t)
+{
+	char name[IF_NAMESIZE];
+
+	return t->down && !if_indextoname(t->index, name);
 }
 
 /* Let no more frames in: what is queued is then all there is, however busy the interface. */

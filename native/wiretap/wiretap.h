@@ -29,6 +29,7 @@ struct tap {
 	int fd;
 	unsigned int index;
 	enum link_type link;
+	bool down;
 	uint64_t dropped;
 };
 
@@ -41,7 +42,7 @@ struct frame {
 	uint16_t tpid, tci;
 };
 
-enum next { NEXT_FRAME, NEXT_NONE, NEXT_GONE, NEXT_BROKEN };
+enum next { NEXT_FRAME, NEXT_NONE, NEXT_BROKEN };
 
 /* The pcapng file and what waits to be written to it. */
 struct file {
@@ -60,7 +61,8 @@ int fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3))); 
 /* tap.c: functions that can fail return an exit code, after a line on standard error */
 int tap_open(struct tap *t, const struct options *o);
 int tap_start(struct tap *t, const char *dev);
-enum next tap_next(const struct tap *t, void *into, size_t size, struct frame *f);
+enum next tap_next(struct tap *t, void *into, size_t size, struct frame *f);
+bool tap_gone(const struct tap *t);
 int tap_silence(const struct tap *t);
 void tap_count_drops(struct tap *t);
 

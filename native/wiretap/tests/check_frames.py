@@ -147,16 +147,20 @@ def check_link_down_and_up(rig: Rig) -> None:
 
 
 def check_interface_that_goes_away(rig: Rig) -> None:
-    """An interface that is taken away ends the capture: exit 2, and what came before is there."""
-    path = rig.path()
-    with pair():
-        running = rig.start("va", path)
-        send("va", frame(1))
-        ip("link", "del", "va")
-        running.child.wait(10)
-    rc, counts, said = running.stop()
-    assert (rc, counts["frames"], said) == (2, 1, "wiretap: va went away during the capture\n")
-    assert read(path).numbers() == [1]
+    """An interface that is taken away, up or down, ends the capture: exit 2; what came before is there."""
+    for down in (False, True):
+        path = rig.path()
+        with pair():
+            running = rig.start("va", path)
+            send("va", frame(1))
+            if down:
+                ip("link", "set", "va", "down")
+                time.sleep(0.5)
+            ip("link", "del", "va")
+            running.child.wait(10)
+        rc, counts, said = running.stop()
+        assert (rc, counts["frames"], said) == (2, 1, "wiretap: va went away during the capture\n")
+        assert read(path).numbers() == [1]
 
 
 def check_file_is_private_and_new(rig: Rig) -> None:
