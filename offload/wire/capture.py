@@ -97,7 +97,8 @@ class Reader:
     def _pcap(self) -> Iterator[Frame]:
         data, end, at = self.data, len(self.data), 24
         order = PCAP[data[:4]]
-        link: int = struct.unpack_from(order + "I", data, 20)[0]
+        # the upper half of the field says how long a frame check sequence is, a trailer like any other
+        link: int = struct.unpack_from(order + "I", data, 20)[0] & 0xFFFF
         lengths = struct.Struct(order + "8xII").unpack_from
         while at < end:
             if at + 16 > end:

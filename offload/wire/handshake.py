@@ -89,7 +89,10 @@ def server_hello(body: bytes) -> ServerHello | None:
     if len(body) < 38 or len(body) < 38 + body[34]:
         return None
     at = 35 + body[34]
-    selected = extension(body[at + 3 :], SUPPORTED_VERSIONS)
+    found = extensions(body[at + 3 :])
+    if found is None:
+        return None
+    selected = found.get(SUPPORTED_VERSIONS)
     if selected is None:
         version = "1.2" if body[:2] == b"\x03\x03" else ""
     else:
@@ -97,16 +100,19 @@ def server_hello(body: bytes) -> ServerHello | None:
     return ServerHello(body[2:34], version, int.from_bytes(body[at : at + 2], "big"))
 
 
-def extension(block: bytes, wanted: int) -> bytes | None:
-    """The content of an extension in a block with its length in front; None if it is not there."""
-    end = min(len(block), 2 + int.from_bytes(block[:2], "big"))
+def extensions(block: bytes) -> dict[int, bytes] | None:
+    """The extensions in a block with its length in front, which may be missing; None if malformed."""
+    found: dict[int, bytes] = {}
+    if not block:
+        return found
+    if len(block) < 2 or len(block) != 2 + int.from_bytes(block[:2], "big"):
+        return None
     at = 2
-    while at + 4 <= end:
+    while at + 4 <= len(block):
         kind, size = struct.unpack_from(">HH", block, at)
-        if kind == wanted:
-            return block[at + 4 : min(end, at + 4 + size)]
+        found.setdefault(kind, block[at + 4 : at + 4 + size])
         at += 4 + size
-    return None
+    return found if at == len(block) else None
 
 
 @dataclass

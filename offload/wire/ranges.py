@@ -24,11 +24,6 @@ class Ranges:
         self.pieces: dict[int, bytes] = {}
         self.count = 0
 
-    @property
-    def end(self) -> int:
-        """Offset behind the last byte held; 0 if there is none."""
-        return self._end(self.starts[-1]) if self.starts else 0
-
     def _end(self, start: int) -> int:
         return start + len(self.pieces[start])
 

@@ -201,7 +201,7 @@ class Walk:
         self.tally.app_records += 1
         self.tally.app_bytes += content.size
         self.tally.sizes[content.size] += 1
-        if self.payload is None or not content.size or self.tally.app_bytes <= len(self.payload):
+        if self.payload is None or self.tally.app_bytes <= len(self.payload):
             return None
         return Difference("excess", record, content.text[max(0, len(self.payload) - record.position) :])
 
@@ -290,17 +290,17 @@ class Walk:
         """What the end of the direction says; `at`: where the records ended."""
         self.tally.epochs = self.epoch + 1 if self.guarded else 0
         stream, size = self.stream, len(self.stream.data)
-        if not stream.end:
+        if stream.empty:
             if self.payload:
                 self._problem("payload-not-covered")
             return
         if stream.gap:
             self._problem("gap", size)
-        known = self.payload if self.schedule else None
-        proven = known is not None and self.tally.payload_bytes == len(known)
+        proven = self.payload is not None and bool(self.tally.right)
+        proven = proven and self.tally.payload_bytes == self.tally.app_bytes == len(self.payload or b"")
         if stream.fin is None and not proven:
             self._problem("reset" if stream.rst else "no-close")
-        if stream.fin is not None and stream.end > stream.fin:
+        if stream.fin is not None and stream.reach > stream.fin:
             self._problem("data-after-fin", stream.fin)
         whole = stream.fin is not None and not stream.gap and not self.ended
         if whole and at < min(size, stream.fin or 0):

@@ -40,14 +40,17 @@ class Retransmission:
 
 @dataclass
 class Stream:
-    """What one side sent: `data` from offset 0 to the first hole, and the statistics of the contract."""
+    """What one side sent: `data` from offset 0 to the first hole, and the statistics of the contract.
+
+    `reach`: offset behind the last byte that a segment had, captured or not.
+    """
 
     direction: str
     data: bytes = b""
     base: int | None = None
     fin: int | None = None
     rst: bool = False
-    payload: bool = False
+    reach: int = 0
     retransmissions: int = 0
     retransmitted_bytes: int = 0
     out_of_order: int = 0
@@ -59,14 +62,14 @@ class Stream:
     held: Ranges = field(default_factory=Ranges, repr=False)
 
     @property
+    def empty(self) -> bool:
+        """Whether no byte was captured."""
+        return not self.data and not self.held.count
+
+    @property
     def gap(self) -> bool:
         """Whether there are bytes, or the end, beyond a hole."""
         return bool(self.held.count) or (self.fin is not None and self.fin > len(self.data))
-
-    @property
-    def end(self) -> int:
-        """Offset behind the last byte that was captured."""
-        return max(len(self.data), self.held.end)
 
     def add(self, frame: int, segment: Segment, file: Bytes) -> None:
         """Take a segment, in capture order."""
@@ -90,7 +93,8 @@ class Stream:
             self.problems.append(problem)
 
     def _take(self, frame: int, offset: int, segment: Segment, file: Bytes) -> None:
-        self.payload |= segment.size > 0
+        if segment.size:
+            self.reach = max(self.reach, offset + segment.size)
         self.cut_bytes += segment.size - segment.captured
         if segment.flags & FIN and self.fin is None:
             self.fin = offset + segment.size
@@ -258,7 +262,7 @@ def load(path: Path, port: int | None = None, checksums: bool = False) -> Captur
     for connection in capture.connections:
         for stream in connection.streams:
             stream.finish()
-    stats["not_tls"] = sum(not c.listed and any(s.payload for s in c.streams) for c in capture.connections)
+    stats["not_tls"] = sum(not c.listed and any(s.reach for s in c.streams) for c in capture.connections)
     return capture
 
 
