@@ -33,16 +33,14 @@ def verdict(document: Found) -> str:
     connections, outcome = document["connections"], document["outcome"]
     ways = [c[f"from_{who}"] for c in connections for who in WAYS]
     if outcome == "equal":
-        compared = sum(way["payload_bytes"] for way in ways)
-        tags = sum(way["authentic_bytes"] for way in ways)
-        proven = f"{_bytes(compared)} of payload compared" if compared else "no payload given to compare with"
+        given = any(way["proof"] == "payload" for way in ways)
+        compared, tags = (sum(way[name] for way in ways) for name in ("payload_bytes", "authentic_bytes"))
+        proven = f"{_bytes(compared)} of payload compared" if given else "no payload given to compare with"
         return f"EQUAL: {_many(len(connections), 'connection')}, {proven}, {_bytes(tags)} authentic"
-    share = (
-        f"{_many(sum(c['outcome'] == outcome for c in connections), 'connection')} of {len(connections):,}"
-    )
     if outcome == "different":
-        leak = ", and payload in clear" if document["leak"] else ""
-        return f"DIFFERENT: {share}{leak}"
+        count = sum(c["outcome"] == outcome for c in connections)
+        share = [f"{count:,} of {_many(len(connections), 'connection')}"] if count else []
+        return f"DIFFERENT: {' and '.join([*share, *(['payload in clear'] if document['leak'] else [])])}"
     codes = [problem["code"] for c in (*connections, document) for problem in c["problems"]]
     why = ", ".join(dict.fromkeys(codes)) or "no record was proven"
     return f"INCONCLUSIVE, which is not a pass: {why}"
@@ -123,16 +121,12 @@ def _summary(way: Found) -> str:
         return f"{place}: {_class(found)}"
     if way["proof"] == "none":
         return f"{_many(way['records'], 'record')}, none of them decrypted" if way["bytes"] else "no byte"
-    others = _many(way["protected"] - way["app_records"], "other record")
     if not way["app_records"]:
-        return f"no application data; {others} authentic"
+        return "no application data"
     records = _many(way["app_records"], "record")
     if way["proof"] == "payload":
-        compared = f"{_bytes(way['payload_bytes'])} in {records} re-encrypted and compared"
-        return f"{compared}; {others} authentic"
-    return (
-        f"{_bytes(way['app_bytes'])} in {records}, every tag right, content not compared; {others} authentic"
-    )
+        return f"{_bytes(way['payload_bytes'])} in {records} re-encrypted and compared"
+    return f"{_bytes(way['app_bytes'])} in {records}, every tag right, content not compared"
 
 
 def _details(way: Found) -> Iterator[str]:
@@ -146,6 +140,9 @@ def _details(way: Found) -> Iterator[str]:
         right = way["payload_bytes"] if way["proof"] == "payload" else way["authentic_bytes"]
         share = f"{way['different_records']:,} of {_many(way['records'], 'record')}"
         yield f"{share} differ; {_bytes(right)} of the others are right"
+    others = way["protected"] - way["app_records"]
+    if way["proof"] != "none" and others and not differences:
+        yield f"{_many(others, 'record')} of handshake and alerts, every tag right"
     if way["retransmissions"]:
         equal = "" if way["retransmission"] else ", equal"
         segments = _many(way["retransmissions"], "retransmitted segment")
@@ -163,7 +160,7 @@ def _sizes(sizes: Mapping[str, int]) -> str:
     ranked = sorted(sizes.items(), key=lambda item: (-item[1], -int(item[0])))
     shown = [f"{count:,} x {int(size):,}" for size, count in ranked[:5]]
     rest = sum(count for _, count in ranked[5:])
-    return ", ".join([*shown, f"{rest:,} of {len(ranked) - 5:,} other sizes"] if rest else shown)
+    return ", ".join([*shown, f"{rest:,} of other sizes"] if rest else shown)
 
 
 def _differences(way: Found) -> Iterator[tuple[Found, str]]:
