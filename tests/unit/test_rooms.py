@@ -19,6 +19,7 @@ DOORS: dict[str, tuple[str, str]] = {
     "cmd": ("errors", ""),
     "host": ("cmd errors", ""),
     "profile": ("errors", "yaml"),
+    "errata": ("errors", "yaml"),
     "nic": ("host cmd profile errors", ""),
     "counters": ("host cmd profile errors", ""),
     "journal": ("cmd errors", ""),
@@ -27,7 +28,7 @@ DOORS: dict[str, tuple[str, str]] = {
     "traffic": ("host cmd errors", ""),
     "wire": ("cmd errors", "cryptography"),
     "vm": ("host cmd errors", ""),
-    "report": ("profile errors", "yaml"),
+    "report": ("profile errata errors", "yaml"),
     "certify": ("vm host report profile cmd errors", ""),
     "cli": ("enable status nic counters journal profile host errors", ""),
 }
@@ -37,7 +38,9 @@ FILE_DOORS: dict[str, tuple[str, str]] = {
     "report/render.py": ("", "jinja2"),
     "cli.py": ("vm report certify wire", ""),  # only inside a function: the ground floor stays light
 }
-GROUND_FLOOR = ("errors", "cmd", "host", "profile", "nic", "counters", "journal", "enable", "status", "cli")
+GROUND_FLOOR = (
+    "errors", "cmd", "host", "profile", "errata", "nic", "counters", "journal", "enable", "status", "cli",
+)  # fmt: skip
 
 
 def files() -> list[Path]:

@@ -1,0 +1,121 @@
+"""docs/errata.md, made from errata.yaml: `python -m offload.errata_page > docs/errata.md`."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from offload.errata import load
+from offload.errata_file import PARTS, Erratum, Span
+from offload.errata_kernel import Series
+
+SERIES: tuple[Series, ...] = ((6, 1), (6, 12), (7, 2), (7, 3))
+HEADINGS = {
+    "device": "The device path: what the kernel does for any card",
+    "software": "Kernel TLS in software, which every fallback comes to",
+    "qdisc": "Queueing disciplines",
+    "bonding": "Bonding",
+    "mlx5": "Driver mlx5_core",
+    "ch_ktls": "Driver cxgb4 with ch_ktls",
+}
+HEAD = """# Known kernel bugs
+
+Made from [`offload/errata.yaml`](../offload/errata.yaml); do not edit this page. After a change of the data:
+
+```
+.venv/bin/python -m offload.errata_page > docs/errata.md
+```
+
+When a test fails on a kernel that has, or may have, a bug whose symptom fits the message, the report and
+the terminal name it beside the failure. **The outcome stays.** To tell the bug from the card, run the same
+test with software kernel TLS, on the same kernel and with the same seed: only what differs counts against
+the card.
+
+| in a table | means |
+|---|---|
+| fixed in V | Debian's package V was the first with the fix, by its changelog; earlier ones are affected |
+| affected: V | version V was read or run, and is affected |
+| not in V | version V was read, and is not affected; where the fix came in is not recorded |
+| none | no version of the series is affected |
+| ? | unknown: nothing is recorded, or it could not be told |
+
+A kernel is told by `uname -r` and, on Debian, by the version of its package: `6.1.0-56-amd64` alone does not
+say which stable release it is, and then most answers are *unknown*. Packages rebuilt for an older Debian
+(`~bpo12+1`, `~deb12u1`) count as the original. An older number of another maker's kernel proves nothing,
+since fixes are taken back: *unknown*. A *bug* has a fix somewhere, or wants one; *behaviour* is how the
+kernel is meant to be, and easily taken for a card's mistake.
+
+*Source* names a section of `kernel.md`, the facts about the kernel that this project collected, and lines of
+the kernel's source (`6.1:529` is line 529 in Linux 6.1); or a run of our own. No CVE is given where
+`kernel.md` has none.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    errata = load()
+    parts = [(part, [e for e in errata if e.part == part]) for part in PARTS]
+    return (
+        "\n".join([HEAD, *(line for part, found in parts for line in _part(HEADINGS[part], found))]).rstrip()
+        + "\n"
+    )
+
+
+def _part(heading: str, errata: list[Erratum]) -> list[str]:
+    """The table and the entries of one part of the kernel."""
+    names = [f"{x}.{y}" for x, y in SERIES]
+    table = [f"| | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
+    for erratum in errata:
+        cells = " | ".join(_cell(erratum, series) for series in SERIES)
+        table.append(f"| [{erratum.id}](#{erratum.id}) | {cells} |")
+    entries = [line for erratum in errata for line in _entry(erratum)]
+    return [f"## {heading}", *table, "", *entries]
+
+
+def _cell(erratum: Erratum, series: Series) -> str:
+    """What is known of one series, in a few words."""
+    if erratum.onward and series >= erratum.onward:
+        return "none"
+    return re.sub(r"~[^ ,]*", "", _span(dict(erratum.kernels).get(series, Span())))
+
+
+def _span(span: Span) -> str:
+    said = (("affected:", span.lacks), ("fixed in", span.fixed), ("not in", span.has))
+    return ", ".join(f"{word} {known}" for word, known in said if known) or "?"
+
+
+def _entry(erratum: Erratum) -> list[str]:
+    """One erratum in full."""
+    directions = " and ".join(d.capitalize() for d in erratum.directions)
+    marks = [*erratum.cve, f"commit {erratum.commit}" if erratum.commit else ""]
+    return [
+        f"### {erratum.id}",
+        f"{_escaped(erratum.title)}",
+        "",
+        f"- {', '.join([erratum.kind.capitalize(), directions, *filter(None, marks)])}",
+        f"- Concerns: {_escaped(erratum.feature)}",
+        f"- Seen as: {_escaped(erratum.symptom)}",
+        f"- Kernels: {_kernels(erratum)}",
+        f"- What to do: {_escaped(erratum.do)}",
+        f"- Source: {_escaped(erratum.source)}",
+        "",
+    ]
+
+
+def _kernels(erratum: Erratum) -> str:
+    """Every series of which something is known."""
+    said = [
+        f"{x}.{y}: {span.unknown and f'? ({_escaped(span.unknown)})' or _span(span)}"
+        for (x, y), span in erratum.kernels
+    ]
+    onward = f"{erratum.onward[0]}.{erratum.onward[1]} and later: none" if erratum.onward else ""
+    return "; ".join([*said, onward] if onward else said)
+
+
+def _escaped(text: str) -> str:
+    """Text as Markdown shows it unchanged."""
+    return "".join(f"\\{char}" if char in "\\`*_<>|[]" else char for char in text)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
