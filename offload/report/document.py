@@ -14,6 +14,7 @@ from offload.report.cells import CellState
 from offload.report.criteria import Criteria
 from offload.report.events import OUTCOMES, SCHEMA, Log
 from offload.report.facts import Facts
+from offload.report.known import read as known_bugs
 from offload.report.verdict import PromiseState, Verdict, judge, limitation
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\Z")
@@ -102,7 +103,8 @@ def _test(event: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
     found = {key: event.get(key) for key in ("id", "promise", "cell", "outcome", "reason", "evidence")}
     limit = limitation(event, facts) if event["outcome"] == "xfail" else None
     details = str(event.get("details", ""))
-    return found | {"seconds": _seconds(event), "details": details, "limitation": limit}
+    known = {"known_bugs": notes} if (notes := known_bugs(event)) else {}
+    return found | {"seconds": _seconds(event), "details": details, "limitation": limit} | known
 
 
 def _phases(log: Log) -> list[dict[str, Any]]:

@@ -20,6 +20,8 @@ For conftest and tests:
   has to be in the profile's limitations, or the verdict counts it as a failure.
 * A RigError (or a subclass) anywhere, a failing setup and a failing teardown are `error`: the rig broke.
   A failing assertion about the NIC belongs in the test body; one about the rig raises RigError.
+* A test that fails on a kernel with a known bug that its message fits gets a note (errata.yaml, known.py):
+  `set_rig` wants `kernel-package` (Debian's version) and `driver` in `rig` for it. The outcome stays.
 * A skip is "the rig lacks something" and makes a blocker incomplete. What the profile does not promise is no
   skip: do not collect it (parametrize over the profile's cells).
 
@@ -40,9 +42,12 @@ import pytest
 from offload.errors import ConfigError, RigError
 from offload.report.criteria import load
 from offload.report.events import Writer
+from offload.report.known import line as known_line
+from offload.report.known import notes
 
 EVIDENCE = pytest.StashKey[dict[str, Any]]()
 RIG = pytest.StashKey[dict[str, Any]]()
+NO_RIG: dict[str, Any] = {"rig": {}, "profile": "", "kernel": "", "simulated": False}
 DETAILS = 8000  # characters of a traceback kept per test
 
 
@@ -139,8 +144,7 @@ class Recorder:
 
     def start(self) -> None:
         """Write what the run stands on: first as the start of the run, later as news."""
-        known = self._config.stash.get(RIG, {"rig": {}, "profile": "", "kernel": "", "simulated": False})
-        self._write("rig" if self._started else "run-start", **known)
+        self._write("rig" if self._started else "run-start", **self._config.stash.get(RIG, NO_RIG))
         self._started = True
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
@@ -227,6 +231,7 @@ class Recorder:
         self._took.append(case.seconds)
         self._passed += case.outcome == "pass"
         found = item.stash.get(EVIDENCE, {}) | dict(item.user_properties)
+        known = notes(item.nodeid, case.outcome, case.reason, self._config.stash.get(RIG, NO_RIG))
         self._write(
             "test",
             id=item.nodeid,
@@ -237,8 +242,11 @@ class Recorder:
             reason=case.reason,
             details=case.details,
             evidence=found,
+            **({"known_bugs": known} if known else {}),
         )
         self._show_done(item.nodeid, case)
+        for note in known:
+            self._config.get_terminal_writer().line(f"          {known_line(note)}", yellow=True)
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """Leave the dots out: a line per test says more (`_show_done`)."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from offload.report import wire
+from offload.report import known, wire
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -30,7 +30,7 @@ def html(document: Mapping[str, Any]) -> str:
         lstrip_blocks=True,
     )
     room.filters.update(number=number, duration=duration, short=short_name, case=case_name)
-    room.filters.update(size=size, label=wire.label, wire=wire.words)
+    room.filters.update(size=size, label=wire.label, wire=wire.words, question=known.question)
     room.filters["engine"] = {"core": "native core", "python": "Python oracle"}.get
     return room.get_template("report.html").render(
         r=document,

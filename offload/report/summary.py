@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from offload.report import wire
+from offload.report import known, wire
 
 MARKS = {"kept": "+", "limited": "~", "broken": "X", "not proved": "?", "not promised": "-"}
 COLOURS = {
@@ -75,6 +75,8 @@ def _failures(document: Mapping[str, Any], width: int) -> list[str]:
             _cut(f"  {test['outcome']:<5} {test['id']}", width),
             _cut(f"        {test['reason']}", width),
         ]
+        for note in test.get("known_bugs", []):
+            lines += _wrapped(" " * 8, known.line(note), width)
         numbers = [f"{key}={value}" for key, value in test["evidence"].items() if not isinstance(value, dict)]
         lines += [_cut(f"        {', '.join(numbers)}", width)] if numbers else []
     return lines + ([f"  and {len(bad) - 20} more"] if len(bad) > 20 else [])
