@@ -34,7 +34,7 @@ struct options {
 	const char *host, *port;
 	int fd; /* -1: none given */
 	const char *ca, *pin, *name, *sni;
-	bool no_verify;
+	bool no_verify, staple;
 	const char *cert, *key;
 	int tls; /* 12 or 13 */
 	const char *ciphers; /* never NULL after parsing */

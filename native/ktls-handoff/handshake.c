@@ -32,12 +32,14 @@ static bool set_ciphers(SSL_CTX *ctx, const struct options *o, struct failure *f
 				 o->ciphers, o->tls == 12 ? "1.2" : "1.3");
 }
 
-/* The groups that stunnel offers (5.68 and 5.74), in its order, so that a peer cannot tell us from it.
+/* Offer what stunnel offers (5.68 and 5.74), so that a peer cannot tell us from it: its groups, in its order.
  * An OpenSSL without one of them (FIPS) offers its own list. */
-static void set_groups(SSL_CTX *ctx)
+static void look_like_stunnel(SSL_CTX *ctx, const struct options *o)
 {
 	if (SSL_CTX_set1_groups_list(ctx, "X25519:P-256:X448:P-521:P-384") != 1)
 		ERR_clear_error();
+	if (o->staple)
+		SSL_CTX_set_tlsext_status_type(ctx, TLSEXT_STATUSTYPE_ocsp);
 }
 
 /* A context for one connection that is meant to end up in the kernel, or NULL. */
@@ -58,7 +60,7 @@ SSL_CTX *handshake_context(const struct options *o, struct failure *f)
 	SSL_CTX_set_read_ahead(ctx, 0); /* OpenSSL then reads exact records: none of the consumer's */
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	if (o->verb == VERB_CONNECT)
-		set_groups(ctx);
+		look_like_stunnel(ctx, o);
 	/* A ticket that the client leaves unread turns its close() into a reset and loses our data. */
 	if (o->verb == VERB_ACCEPT && SSL_CTX_set_num_tickets(ctx, 0) != 1)
 		failed(f, RC_INTERNAL, "internal", "OpenSSL does not switch session tickets off");

@@ -27,6 +27,7 @@ static const char help[] =
 	"  --pin FILE         trust this one certificate\n"
 	"  --no-verify        trust everybody\n"
 	"  --sni NAME         server name to send (default: the name; '' sends none)\n"
+	"  --staple           ask for a stapled OCSP answer, as stunnel from 5.71 on; nobody judges it\n"
 	"  --cert, --key      own certificate chain and key (PEM)\n"
 	"  --announce         print 'listening on ADDR:PORT' on standard output\n"
 	"  --tls 1.2|1.3      default 1.2\n"

@@ -25,6 +25,7 @@ static const struct option_row table[] = {
 	{ "--no-verify", FLAG, ON_CONNECT, AT(no_verify) },
 	{ "--name", TEXT, ON_CONNECT, AT(name) },
 	{ "--sni", TEXT, ON_CONNECT, AT(sni) },
+	{ "--staple", FLAG, ON_CONNECT, AT(staple) },
 	{ "--cert", TEXT, ON_ACCEPT, AT(cert) },
 	{ "--key", TEXT, ON_ACCEPT, AT(key) },
 	{ "--announce", FLAG, ON_ACCEPT, AT(announce) },

@@ -92,25 +92,41 @@ def check_sni(rig: Rig) -> None:
         assert sni_of(seen[0]) == wanted, args
 
 
+KEY_SHARE = bytes.fromhex("003300260024001d0020")  # one key, of X25519, in 32 bytes
+
+
 def without_random(hello: bytes) -> bytes:
-    """A ClientHello without client random, session id and key share (X25519, the last extension)."""
-    session = 44 + hello[43]
-    shared = 32 if hello[-36:-32] == b"\0\x1d\0\x20" else 0
-    return hello[:11] + hello[session : len(hello) - shared]
+    """A ClientHello without client random, session id and key share."""
+    rest = hello[:11] + hello[44 + hello[43] :]
+    before, found, after = rest.partition(KEY_SHARE)
+    return before + found + after[32:]
+
+
+STAPLE = bytes.fromhex("000500050100000000")  # status_request: OCSP, no responders, no extensions
 
 
 def check_hello_is_that_of_stunnel(rig: Rig) -> None:
     """ClientHello is stunnel's but for its random numbers: the fallback repeats it."""
     for tls in ("1.2", "1.3"):
-        hellos: list[bytes] = []
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            thread = threading.Thread(target=hang_up_twice, args=(listener, hellos))
-            thread.start()
-            args = ("--ca", rig.file("ca"), "--name", "a.test", "--tls", tls, "--fallback", STUNNEL)
-            got = go(rig, str(listener.getsockname()[1]), *args)
-            thread.join(20)
-        assert (got.rc, len(hellos)) == (2, 2) and hellos[0] != hellos[1], got
-        assert without_random(hellos[0]) == without_random(hellos[1]), [h.hex() for h in hellos]
+        first, second = two_hellos(rig, "--tls", tls)
+        assert STAPLE not in first and first != second
+        if STAPLE in second:  # stunnel from 5.71 on
+            first, second = two_hellos(rig, "--tls", tls, "--staple")
+        assert without_random(first) == without_random(second), (first.hex(), second.hex())
+        assert STAPLE in two_hellos(rig, "--tls", tls, "--staple")[0]
+
+
+def two_hellos(rig: Rig, *args: str) -> list[bytes]:
+    """The hello of the program, and that of the stunnel that it falls back to."""
+    hellos: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=hang_up_twice, args=(listener, hellos))
+        thread.start()
+        verify = ("--ca", rig.file("ca"), "--name", "a.test")
+        got = go(rig, str(listener.getsockname()[1]), *verify, "--fallback", STUNNEL, *args)
+        thread.join(20)
+    assert (got.rc, len(hellos)) == (2, 2), got
+    return hellos
 
 
 def hang_up_twice(listener: socket.socket, hellos: list[bytes]) -> None:
