@@ -72,9 +72,13 @@ def connect(
     want: str = "tx",
     timeout: float = 40,
     fallback: str = "",
+    staple: bool = False,
 ) -> list[str]:
-    """Return the command that connects, verifies the peer by the CA file, and hands the socket over."""
-    verify = ["--ca", ca, "--name", NAME]
+    """Return the command that connects, verifies the peer by the CA file, and hands the socket over.
+
+    `staple`: ask for a stapled OCSP answer, as stunnel does from 5.71 on.
+    """
+    verify = ["--ca", ca, "--name", NAME, *(["--staple"] if staple else [])]
     return [PROGRAM, "connect", host, str(port), *verify, *_common(version, cipher, want, timeout, fallback)]
 
 

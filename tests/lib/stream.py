@@ -23,6 +23,7 @@ from tests.lib.rig import End, Rig
 # who sends from the DUT: stunnel's own code, stunnel with kernel TLS, or kernel TLS by three other ways
 STUNNEL, FD = ("stunnel", "stunnel-ktls"), ("write", "sendfile")
 CLIENT, SERVER = "client", "server"  # seeds of the random numbers
+STAPLE = bytes.fromhex("000500050100000000")  # status_request in a ClientHello (RFC 6066 section 8)
 SERVICES = 10  # of a server: each is used once, because the blinding of an RSA key goes on from the first use
 
 
@@ -101,11 +102,21 @@ class Streams:
             return dut.pump.connect("127.0.0.1", port, step)
         env = lockstep.environment(dut.side.host, dut.at.folder, client)
         argv = handoff.connect(
-            self.rig.bench.peer.v4, port, dut.at.ca, version=cell.version, cipher=cell.cipher
+            self.rig.bench.peer.v4,
+            port,
+            dut.at.ca,
+            version=cell.version,
+            cipher=cell.cipher,
+            staple=self._staples(cell),
         )
         if arm in FD:
             return dut.pump.handoff(argv, step, env=env)
         return dut.pump.spawn(lockstep.sslwrite(argv), step, env=env)
+
+    def _staples(self, cell: Cell) -> bool:
+        """Say whether the stunnel of this rig asks for a stapled OCSP answer: 5.68 does not, 5.74 does."""
+        first = _streams(self.reference(cell))[0]
+        return STAPLE in first[:512]
 
     def _server(self) -> int:
         """Return the port of a service that nobody has used: its state is that of a stunnel just started."""
@@ -183,10 +194,13 @@ def compared(run: Run, reference: Run, evidence: dict[str, Any]) -> dict[str, An
 
 def records(run: Run) -> int:
     """Return how many TLS records were captured, both directions."""
-    found = load(run.capture, port=run.port).connections
-    streams = [stream.data for c in found for stream in (c.from_client, c.from_server)]
-    last = [record(data, len(data) - 1) for data in streams if data]
+    last = [record(data, len(data) - 1) for data in _streams(run) if data]
     return sum(one["number"] + 1 for one in last if one is not None)
+
+
+def _streams(run: Run) -> list[bytes]:
+    found = load(run.capture, port=run.port).connections
+    return [stream.data for c in found for stream in (c.from_client, c.from_server)]
 
 
 def same(run: Run, reference: Run, evidence: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from offload.errors import RigError
 from offload.host.local import LocalHost
-from offload.traffic import drive, lockstep, stunnel
+from offload.traffic import drive, handoff, lockstep, stunnel
 from offload.traffic.certs import Placed
 from offload.traffic.drive import Sending, send, take
 
@@ -119,3 +119,10 @@ def test_sslwrite_takes_the_options_of_the_helper() -> None:
     """Without a NIC the client that keeps its connection is called as the helper is."""
     argv = lockstep.sslwrite(["/x/ktls-handoff", "connect", "192.0.2.2", "4433"])
     assert argv == [str(lockstep.SSLWRITE), "connect", "192.0.2.2", "4433"]
+
+
+def test_a_staple_is_asked_for_only_on_request() -> None:
+    """Without a NIC the helper's hello is that of stunnel before 5.71, or from then on."""
+    plain = handoff.connect("192.0.2.2", 4433, "/f/ca.pem")
+    asking = handoff.connect("192.0.2.2", 4433, "/f/ca.pem", staple=True)
+    assert "--staple" not in plain and [word for word in asking if word != "--staple"] == plain
