@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +22,7 @@ from tests.lib.wiregen.hostile import BAD, HUGE, INCONCLUSIVE, USAGE, Bad, files
 ROOT = Path(__file__).parents[2]
 ENGINES = ("python", "core")
 ROOM = 2 << 30  # bytes of address space: Python, its libraries, and the capture mapped
+PATIENCE = 20  # seconds
 MOST = 384 << 20  # bytes in use at a time
 
 
@@ -29,7 +33,8 @@ def test_bad_input_gives_a_sentence(
 ) -> None:
     """Without a NIC hostile input ends with its exit code and a sentence that names what is wrong."""
     bad = BAD[name]()
-    code = main(["wire", "verify", *files_of(bad, tmp_path), "--engine", engine])
+    with patience():
+        code = main(["wire", "verify", *files_of(bad, tmp_path), "--engine", engine])
     out, err = capsys.readouterr()
     assert code == bad.code, err or out
     assert bad.word in (err if code == USAGE else out)
@@ -53,6 +58,22 @@ def test_memory_has_a_bound(name: str, engine: str, tmp_path: Path) -> None:
         said = out.read()
     assert child.returncode == INCONCLUSIVE and word in said, said[-2000:]
     assert used.ru_maxrss << 10 < MOST, f"{used.ru_maxrss >> 10} MiB"
+
+
+@contextmanager
+def patience() -> Iterator[None]:
+    """Interrupt what waits for ever."""
+
+    def enough(*_: object) -> None:
+        raise TimeoutError(f"no answer in {PATIENCE} s")
+
+    before = signal.signal(signal.SIGALRM, enough)
+    signal.alarm(PATIENCE)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def bounded() -> None:

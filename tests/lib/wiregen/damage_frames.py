@@ -65,8 +65,9 @@ def leak_in_trailer(rng: Random, scene: Scene) -> Want:
 
 @kind("frames")
 def leak_in_options(rng: Random, scene: Scene) -> Want:
-    """Payload is in the options of an IPv4 header, in a frame of no connection."""
+    """Payload is in the options of an IPv4 header, in a frame of a connection that --port leaves out."""
     data, needle = secret(rng, scene)
+    scene.port = 443
     link = next((link for link in scene.links if link.kind not in (frames.IPV6,)), None)
     if link is None:
         raise Unfit

@@ -17,6 +17,7 @@ from tests.lib.wiregen.good import good_case
 from tests.lib.wiregen.scene import Case
 from tests.lib.wiregen.tcp import ACK, SYN, Seg
 
+SECTION = files.section(Random(1), "<")
 EQUAL, USAGE, DIFFERENT, INCONCLUSIVE = 0, 2, 20, 21
 
 
@@ -95,10 +96,11 @@ def contradictions() -> Bad:
 
 
 BAD: dict[str, Callable[[], Bad]] = {
-    "capture_empty": with_capture(lambda data: b"", USAGE, "not a"),
-    "capture_of_three_bytes": with_capture(lambda data: data[:3], USAGE, "not a"),
-    "capture_of_half_a_header": with_capture(lambda data: data[:20], USAGE, "not a"),
-    "capture_is_text": with_capture(lambda data: b"hello, world\n" * 100, USAGE, "not a"),
+    "capture_empty": with_capture(lambda data: b"", USAGE, "pcap"),
+    "capture_of_three_bytes": with_capture(lambda data: data[:3], USAGE, "pcap"),
+    "capture_of_half_a_pcap_header": with_capture(lambda data: link_type(1)[:20], USAGE, "pcap"),
+    "capture_of_half_a_section_header": with_capture(lambda data: SECTION[:20], 21, "capture-damaged"),
+    "capture_is_text": with_capture(lambda data: b"hello, world\n" * 100, USAGE, "pcap"),
     "capture_without_frames": with_capture(lambda data: files.pcap(Random(1), [], "<", False), 21, "no-tls"),
     "capture_cut": known("file_cut", "capture-damaged"),
     "frame_of_17_MiB": known("frame_too_large", "capture-damaged"),
@@ -114,10 +116,10 @@ BAD: dict[str, Callable[[], Bad]] = {
     "handshake_and_syn_missing": no_handshake,
     "begun_mid_stream": known("begun_mid_stream", "no-tls"),
     "keys_of_others": known("no_keys", "no-key"),
-    "keylog_empty": with_keylog(b"", USAGE, "no valid key"),
-    "keylog_of_comments": with_keylog(b"# nothing\n\n", USAGE, "no valid key"),
-    "keylog_of_noise": with_keylog(Random(1).randbytes(5000), USAGE, "no valid key"),
-    "keylog_of_one_long_line": with_keylog(b"CLIENT_RANDOM " + b"0" * 10**6, USAGE, "no valid key"),
+    "keylog_empty": with_keylog(b"", USAGE, "no valid"),
+    "keylog_of_comments": with_keylog(b"# nothing\n\n", USAGE, "no valid"),
+    "keylog_of_noise": with_keylog(Random(1).randbytes(5000), USAGE, "no valid"),
+    "keylog_of_one_long_line": with_keylog(b"CLIENT_RANDOM " + b"0" * 10**6, USAGE, "no valid"),
     "keylog_gone": with_folder(gone("keylog"), "keylog"),
     "keylog_is_a_folder": with_folder(instead("keylog", Path.mkdir), "keylog"),
     "keylog_is_a_pipe": with_folder(instead("keylog", os.mkfifo), "keylog"),
