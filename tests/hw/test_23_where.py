@@ -23,12 +23,13 @@ def test_plaintext_goes_in_and_ciphertext_comes_out(
     traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any], cell: Cell
 ) -> None:
     """This NIC is handed plaintext, as its host port shows, and puts none of it on the wire."""
-    plan = sending(f"where {cell}", 1 << 19, 50_000)
+    plan = sending(f"where {cell}", 1 << 18, 50_000)
     with eyes.open(host=True) as watch:
         flow = traffic.sent(cell, plan)
         proof.note(evidence, flow, plan, "hw")
-        proof.intact(flow.far, plan)
+        proof.handed_over(flow, cell)
         watch.proves(evidence, "client", plan.total, payload=plan.content())
+        proof.intact(flow.far, plan)
         before, after = (share(plan.content(), watch.segments(place)) for place in ("host", "wire"))
         evidence["wire"] |= {"proof": "where", "bytes": int(before * plan.total)}
         assert after == 0, f"{after:.1%} of the plaintext is on the wire"
@@ -41,12 +42,13 @@ def test_ciphertext_goes_in_and_plaintext_comes_out(
     traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any], cell: Cell
 ) -> None:
     """This NIC hands plaintext to the host, as its host port shows, of what was ciphertext on the wire."""
-    plan = sending(f"where {cell}", 3 << 18, 50_000)
+    plan = sending(f"where {cell}", 1 << 19, 50_000)
     with eyes.open(host=True) as watch:
         flow = traffic.received(cell, plan)
         proof.note(evidence, flow, plan, "hw")
-        proof.intact(flow.dut, plan)
+        proof.handed_over(flow, cell)
         watch.proves(evidence, "server", plan.total, reply=plan.content())
+        proof.intact(flow.dut, plan)
         later = plan.content()[proof.RX_START :]  # what comes before may be software's: one natural resync
         before, after = (share(later, watch.segments(place)) for place in ("wire", "host"))
         evidence["wire"] |= {"proof": "where", "bytes": int(after * len(later))}

@@ -68,6 +68,7 @@ def sent_altered(traffic: Traffic, cell: Cell, *, family: int = 4) -> tuple[Alte
         with mangling(dut.host, dut.dev, targets) as mangler:
             near = traffic.dut.pump.handoff(traffic.argv(cell, port, family=family), send(plan))
             flow = traffic.ended(near, far, before)
+            proof.handed_over(flow, cell)
             _met(mangler)
         return Altered(plan, targets), flow, port
 
@@ -89,18 +90,19 @@ def received_forged(traffic: Traffic, cell: Cell, size: int, *, family: int = 4)
         argv = traffic.argv(cell, port, family=family, want="both")
         near = traffic.dut.pump.handoff(argv, take(PRIMER.total), send(ASK), take(last.total))
         flow = traffic.ended(near, far, before)
+        proof.handed_over(flow, cell)
+        came = flow.dut.taken.bytes
+        assert came >= PRIMER.total, f"{flow.dut.error} after {came} bytes, before anything was altered"
         _met(mangler)
     return flow, port
 
 
 def refused(flow: Flow) -> None:
     """The DUT took all that came before the altered record, not a byte of that, and said why."""
-    taken = flow.dut.taken
-    assert taken.bytes <= PRIMER.total, (
-        f"{taken.bytes - PRIMER.total} bytes of an altered record were delivered"
-    )
+    more = flow.dut.taken.bytes - PRIMER.total
+    assert more == 0, f"{more} bytes of an altered record were delivered"
     assert flow.dut.error.startswith("EBADMSG"), f"the receiver ended with {flow.dut.error or 'no error'}"
-    assert flow.dut.took(PRIMER), f"{taken.bytes} of {PRIMER.total} bytes before the altered record arrived"
+    assert flow.dut.took(PRIMER), f"{PRIMER.total} bytes arrived unaltered, and their SHA-256 differs"
     assert proof.count(flow, "TlsDecryptError") >= 1, "the kernel counted no record that it could not decrypt"
 
 

@@ -91,9 +91,9 @@ CLEAR, OVERHEAD, CONTENT = range(3)
 
 
 def _stream(seen: Sequence[Segment], base: int) -> bytearray:
-    pieces = {(one.seq - base) & 0xFFFFFFFF: one.payload for one in seen}
-    out = bytearray(max(at + len(data) for at, data in pieces.items()))
-    for at, data in pieces.items():
+    pieces = [((one.seq - base) & 0xFFFFFFFF, one.payload) for one in seen]
+    out = bytearray(max(at + len(data) for at, data in pieces))
+    for at, data in reversed(pieces):  # what is sent again is not decrypted again: the first copy counts
         out[at : at + len(data)] = data
     return out
 
@@ -154,6 +154,8 @@ class Watch:
             "bytes": sum(way["payload_bytes"] for way in ways),
             "difference": "" if document["outcome"] == "equal" else first_sentence(document),
         }
+        for way in ways:  # for information: neither is a promise
+            evidence |= {"record_sizes": way["sizes"], "retransmitted_bytes": way["retransmitted_bytes"]}
         assert document["outcome"] == "equal", first_sentence(document)
         assert len(ways) == 1, f"{len(ways)} connections on the wire, there was one"
         assert ways[0]["proof"] == "payload" and ways[0]["payload_bytes"] == total

@@ -36,9 +36,9 @@ def test_records_of_software(traffic: Traffic, eyes: Eyes, evidence: dict[str, A
     with eyes.open() as watch:
         if cell.direction == "tx":
             flow = traffic.sent(cell, plan, family=family)
+            seen = watch.proves(evidence, "client", plan.total, payload=plan.content())
             proof.intact(flow.far, plan)
             proof.done_by_software(flow, "tx")
-            seen = watch.proves(evidence, "client", plan.total, payload=plan.content())
             assert {int(size) for size in seen["sizes"]} >= WHOLE, (
                 "the records are not those that were written"
             )
@@ -62,11 +62,11 @@ def test_records_of_connections_at_once(traffic: Traffic, eyes: Eyes, evidence: 
     plans = [sending(f"sw at once {number}", 1 << 17, 20_000 + number) for number in range(4)]
     with eyes.open() as watch:
         flows = traffic.sent_at_once(TX, plans)
-        together = watch.document()
-        assert together["outcome"] == "equal" and len(together["connections"]) == 4
         for plan, (port, flow) in zip(plans, flows.items(), strict=True):
-            proof.intact(flow.far, plan)
             watch.proves(evidence, "client", plan.total, payload=plan.content(), port=port)
+            proof.intact(flow.far, plan)
+        together = watch.document()
+        assert (together["outcome"], len(together["connections"])) == ("equal", 4)
 
 
 # Two tests of a run of its own: one passes, one fails, with all shown that pytest can show. Each stands in

@@ -27,12 +27,12 @@ def test_ciphertext_on_both_sides_of_the_host_port(
     with eyes.open(host=True) as watch:
         if cell.direction == "tx":
             flow = traffic.sent(cell, plan)
-            proof.intact(flow.far, plan)
             watch.proves(evidence, "client", plan.total, payload=plan.content())
+            proof.intact(flow.far, plan)
         else:
             flow = traffic.received(cell, plan)
-            proof.intact(flow.dut, plan)
             watch.proves(evidence, "server", plan.total, reply=plan.content())
+            proof.intact(flow.dut, plan)
         proof.done_by_software(flow, cell.direction)
         found = [share(plan.content(), watch.segments(place)) for place in ("host", "wire")]
         assert found == [0, 0], f"{found[0]:.1%} plaintext at the host port, {found[1]:.1%} on the wire"
