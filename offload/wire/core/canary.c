@@ -1,126 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Did plaintext leave the host where nobody looks for it? Every byte that is not TCP payload of a listed connection is
- * searched for windows of the payload. */
+ * searched for windows of the payload. The bytes are collected first: if they are few, which is so when frames are
+ * big, only those windows of the payload have to be kept that may be among them. */
 #include <stdlib.h>
 
 #include "core.h"
 
-enum { NEEDLE = 16, DISTINCT = 6, STEP_UNIT = 1 << 24, NUMBER_BITS = 21, AHEAD_OF = 16 };
-
-/* A slot of the table: number of the needle + 1, and above it what is left of the hash. */
-static uint32_t tag_of(uint64_t h)
-{
-	return (uint32_t)h << NUMBER_BITS;
-}
-
-static uint64_t hash(const uint8_t *at, uint64_t seed)
-{
-	return mix64((raw64(at) ^ seed) * 0xff51afd7ed558ccdu + raw64(at + 8));
-}
-
-/* Two bits of one word: a window that is no needle is thrown out here with one look at memory. */
-static uint64_t *filter_of(const struct canary *c, uint64_t h, uint64_t *bits)
-{
-	*bits = 1ull << (h >> 58) | 1ull << (h >> 52 & 63);
-	return &c->filter[h >> 11 & c->filter_mask];
-}
-
-/* The slot that holds this window, or the empty one where it would be. */
-static uint32_t *slot_of(const struct canary *c, uint64_t h, const uint8_t *at)
-{
-	uint32_t number_mask = (1u << NUMBER_BITS) - 1;
-
-	for (uint64_t i = h >> 31;; i++) {
-		uint32_t *slot = &c->table[i & c->table_mask];
-
-		if (!*slot)
-			return slot;
-		if ((*slot ^ tag_of(h)) >> NUMBER_BITS == 0 &&
-		    memcmp(c->payload + ((*slot & number_mask) - 1) * c->step, at, NEEDLE) == 0)
-			return slot;
-	}
-}
-
-static void add(struct canary *c, uint32_t number, uint64_t h)
-{
-	uint32_t *slot = slot_of(c, h, c->payload + number * c->step);
-	uint64_t bits, *word = filter_of(c, h, &bits);
-
-	if (!*slot)
-		*slot = tag_of(h) | (number + 1);
-	*word |= bits;
-}
-
-static uint32_t power_above(uint64_t n)
-{
-	uint32_t p = 64;
-
-	while (p < n)
-		p *= 2;
-	return p;
-}
-
-/* Collect the needles: at most 2^20, at offsets that are multiples of `step`. */
-void canary_build(struct wire *w)
-{
-	struct canary *c = &w->canary;
-	const struct bytes *payload = &w->q->payload;
-	uint64_t count, h[AHEAD_OF];
-
-	if (!payload->given || payload->len < NEEDLE || !w->use_payload)
-		return;
-	c->payload = payload->at;
-	c->step = NEEDLE * ((payload->len + STEP_UNIT - 1) / STEP_UNIT);
-	count = (payload->len - NEEDLE) / c->step + 1;
-	c->filter_mask = power_above(count / 4) - 1;
-	c->table_mask = power_above(count * 2) - 1;
-	c->filter = grab((c->filter_mask + 1) * sizeof(*c->filter));
-	c->table = grab((c->table_mask + 1) * sizeof(*c->table));
-	for (uint64_t i = 0; i < count + AHEAD_OF; i++) {
-		if (i >= AHEAD_OF)
-			add(c, (uint32_t)(i - AHEAD_OF), h[i % AHEAD_OF]);
-		if (i >= count)
-			continue;
-		h[i % AHEAD_OF] = hash(c->payload + i * c->step, w->seed);
-		if (i % 4096 == 0)
-			pages_drop(w, PAGES_CANARY, c->payload, c->payload + i * c->step);
-		__builtin_prefetch(&c->table[h[i % AHEAD_OF] >> 31 & c->table_mask]);
-		__builtin_prefetch(&c->filter[h[i % AHEAD_OF] >> 11 & c->filter_mask]);
-	}
-}
-
-static bool distinct(const uint8_t *at)
-{
-	uint64_t seen[4] = { 0 };
-	int n = 0;
-
-	for (int i = 0; i < NEEDLE; i++) {
-		n += !(seen[at[i] >> 6] >> (at[i] & 63) & 1);
-		seen[at[i] >> 6] |= 1ull << (at[i] & 63);
-	}
-	return n >= DISTINCT;
-}
-
-/* Search bytes [from, to) of a frame; true and *l for the first needle. */
-static bool search(const struct wire *w, const struct frame *f, uint32_t from, uint32_t to, struct leak *l)
-{
-	const struct canary *c = &w->canary;
-
-	for (uint32_t i = from; i + NEEDLE <= to; i++) {
-		uint64_t h = hash(f->at + i, w->seed), bits, *word = filter_of(c, h, &bits);
-		uint32_t slot;
-
-		if ((*word & bits) != bits)
-			continue;
-		slot = *slot_of(c, h, f->at + i);
-		if (!slot || !distinct(f->at + i))
-			continue;
-		*l = (struct leak){ .frame = f->number, .at = i, .frames = 1,
-				    .payload = ((slot & ((1u << NUMBER_BITS) - 1)) - 1) * c->step };
-		return true;
-	}
-	return false;
-}
+enum { FLUSH_AT = 1 << 20 };
 
 static void note(struct leak *all, const struct leak *one, bool count)
 {
@@ -132,39 +18,118 @@ static void note(struct leak *all, const struct leak *one, bool count)
 	all->frames += count;
 }
 
-/* Search a frame; s and c are NULL where it is not of a connection. What is found in the payload of a connection that
- * may still turn out to be TLS is kept with it. */
-void canary_frame(struct wire *w, const struct frame *f, const struct segment *s, struct conn *c)
+static bool search(const struct wire *w, const struct part *p, const uint8_t *at, struct leak *l)
 {
-	struct leak l;
-	bool outside;
-
-	if (!w->canary.table)
-		return;
-	if (!c) {
-		if (search(w, f, 0, f->cap, &l))
-			note(&w->leak, &l, true);
-		return;
+	for (uint32_t i = 0; i + NEEDLE <= p->len; i++) {
+		if (!needles_find(&w->needles, at + i, &l->payload))
+			continue;
+		l->frame = p->frame;
+		l->at = p->at + i;
+		return true;
 	}
-	outside = search(w, f, 0, s->at, &l) || search(w, f, s->at + s->cap, f->cap, &l);
-	if (outside)
-		note(&w->leak, &l, true);
-	if (!c->listed && s->cap && search(w, f, s->at, s->at + s->cap, &l))
-		note(&c->leak, &l, !outside);
+	return false;
 }
 
-/* Was it no TLS after all? Then what was found in its payload counts. */
-void canary_unlisted(struct wire *w, const struct conn *c)
+/* Which windows are there to be looked for? */
+static void collect(const struct wire *w, struct sieve *s)
 {
-	if (!c->leak.frame)
+	const struct canary *c = &w->canary;
+	const uint8_t *at = c->bytes;
+
+	sieve_init(s, c->len, w->seed);
+	for (uint32_t i = 0; i < c->parts; at += c->part[i++].len)
+		for (uint32_t k = 0; k + NEEDLE <= c->part[i].len; k++)
+			sieve_add(s, at + k);
+}
+
+static void prepare(struct wire *w, bool these_are_all)
+{
+	struct sieve s = { .bits = NULL };
+
+	if (w->needles.table)
 		return;
-	note(&w->leak, &c->leak, false);
-	w->leak.frames += c->leak.frames;
+	if (these_are_all)
+		collect(w, &s);
+	needles_build(w, these_are_all ? &s : NULL);
+	free(s.bits);
+}
+
+/* Search what was collected. A frame counts once, also if plaintext is in two parts of it. What is found in the payload
+ * of a connection that may still turn out to be TLS is kept with it. */
+static void flush(struct wire *w, bool last)
+{
+	struct canary *c = &w->canary;
+	const uint8_t *at = c->bytes;
+	uint64_t counted = 0;
+
+	prepare(w, last);
+	for (uint32_t i = 0; i < c->parts; at += c->part[i++].len) {
+		const struct part *p = &c->part[i];
+		struct leak l;
+
+		if ((p->conn && p->conn->listed) || !search(w, p, at, &l))
+			continue;
+		note(p->conn ? &p->conn->leak : &w->leak, &l, counted != p->frame);
+		counted = p->frame;
+	}
+	c->parts = 0;
+	c->len = 0;
+}
+
+static void add(struct canary *c, const struct frame *f, uint32_t from, uint32_t to, struct conn *conn)
+{
+	if (to - from < NEEDLE)
+		return;
+	if (c->parts == c->part_room) {
+		c->part_room = c->part_room ? c->part_room * 2 : 16;
+		c->part = regrab(c->part, c->part_room * sizeof(*c->part));
+	}
+	if (c->room - c->len < to - from) {
+		c->room = (c->room + to - from) * 2;
+		c->bytes = regrab(c->bytes, c->room);
+	}
+	c->part[c->parts++] = (struct part){ conn, f->number, from, to - from };
+	memcpy(c->bytes + c->len, f->at + from, to - from);
+	c->len += to - from;
+}
+
+/* Keep the bytes of a frame that have to be searched; s and conn are NULL where it is not of a connection. */
+void canary_frame(struct wire *w, const struct frame *f, const struct segment *s, struct conn *conn)
+{
+	struct canary *c = &w->canary;
+
+	if (!c->on)
+		return;
+	if (!conn) {
+		add(c, f, 0, f->cap, NULL);
+	} else {
+		add(c, f, 0, s->at, NULL);
+		add(c, f, s->at + s->cap, f->cap, NULL);
+		if (!conn->listed)
+			add(c, f, s->at, s->at + s->cap, conn);
+	}
+	if (c->len > FLUSH_AT)
+		flush(w, false);
+}
+
+/* Search the rest, and count what was found in the payload of connections that are not TLS after all. */
+void canary_finish(struct wire *w)
+{
+	if (w->canary.parts)
+		flush(w, true);
+	for (uint32_t i = 0; i < w->conn_count; i++) {
+		const struct leak *l = &w->conns[i]->leak;
+
+		if (w->conns[i]->listed || !l->frame)
+			continue;
+		note(&w->leak, l, false);
+		w->leak.frames += l->frames;
+	}
 }
 
 void canary_free(struct canary *c)
 {
-	free(c->filter);
-	free(c->table);
+	free(c->part);
+	free(c->bytes);
 	*c = (struct canary){ 0 };
 }

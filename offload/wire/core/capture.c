@@ -60,6 +60,8 @@ bool reader_next(struct reader *r, struct frame *f)
 {
 	if (!(r->ng ? pcapng_next(r, f) : pcap_next(r, f)))
 		return false;
+	__builtin_prefetch(r->pos); /* the next header is far from this one */
+	__builtin_prefetch(r->pos + 64);
 	f->number = ++r->frames;
 	return true;
 }

@@ -180,13 +180,35 @@ struct conn {
 	struct problems problems;
 };
 
-/* canary.c */
-struct canary {
+/* needles.c */
+enum { NEEDLE = 16 };
+
+struct sieve {
+	uint8_t *bits;
+	uint64_t seed;
+	unsigned int shift;
+};
+
+struct needles {
 	const uint8_t *payload;
-	uint64_t size, step;
-	uint64_t *filter;
-	uint32_t *table;
-	uint32_t filter_mask, table_mask;
+	uint64_t step;
+	struct sieve sieve;
+	uint32_t *table, mask;
+};
+
+/* canary.c: parts of frames that wait to be searched, and their bytes. */
+struct part {
+	struct conn *conn; /* NULL: no payload of a connection */
+	uint64_t frame;
+	uint32_t at, len;
+};
+
+struct canary {
+	bool on;
+	struct part *part;
+	uint32_t parts, part_room;
+	uint8_t *bytes;
+	size_t len, room;
 };
 
 struct pool;
@@ -205,6 +227,7 @@ struct wire {
 	uint64_t hello_bytes;
 	struct pool *pool;
 	struct opener opener;
+	struct needles needles;
 	struct canary canary;
 	struct leak leak;
 	struct problems problems;
@@ -315,10 +338,16 @@ void pool_lock(struct pool *p);
 void pool_unlock(struct pool *p);
 void check_batch(struct pool *p, struct opener *o, struct batch *b);
 
+/* needles.c */
+void sieve_init(struct sieve *s, uint64_t windows, uint64_t seed);
+void sieve_add(struct sieve *s, const uint8_t *at);
+void needles_build(struct wire *w, const struct sieve *wanted);
+bool needles_find(const struct needles *n, const uint8_t *at, uint64_t *offset);
+void needles_free(struct needles *n);
+
 /* canary.c */
-void canary_build(struct wire *w);
 void canary_frame(struct wire *w, const struct frame *f, const struct segment *s, struct conn *c);
-void canary_unlisted(struct wire *w, const struct conn *c);
+void canary_finish(struct wire *w);
 void canary_free(struct canary *c);
 
 /* finish.c */

@@ -72,10 +72,9 @@ void finish_connections(struct wire *w)
 	for (uint32_t i = 0; i < w->conn_count; i++) {
 		if (w->conns[i]->listed)
 			finish_conn(w, w->conns[i]);
-		else
-			canary_unlisted(w, w->conns[i]);
 		w->not_tls += !w->conns[i]->listed && w->conns[i]->has_payload;
 	}
+	canary_finish(w);
 	pool_wait(w);
 	for (uint32_t i = 0; i < w->conn_count; i++) {
 		if (!w->conns[i]->listed)

@@ -132,8 +132,10 @@ void pool_flush(struct wire *w)
 	p->last = b;
 	p->queued++;
 	p->filling = p->spare;
-	if (p->spare)
+	if (p->spare) {
 		p->spare = p->spare->next;
+		p->filling->next = NULL;
+	}
 	pthread_cond_signal(&p->work);
 	pool_unlock(p);
 }

@@ -5,7 +5,7 @@
 
 #include "core.h"
 
-enum { KEEP = 48 << 20, STEP = 16 << 20, PAGE = 4096 };
+enum { KEEP = 12 << 20, STEP = 4 << 20, PAGE = 4096 };
 
 /* Give back what lies more than KEEP bytes before pos, STEP bytes at a time. */
 void pages_drop(struct wire *w, enum pages which, const uint8_t *start, const uint8_t *pos)

@@ -106,6 +106,7 @@ static void wire_free(struct wire *w)
 	problems_free(&w->problems);
 	reader_close(&w->reader);
 	canary_free(&w->canary);
+	needles_free(&w->needles);
 	opener_free(&w->opener);
 	keylog_free(&w->keylog);
 }
@@ -125,7 +126,7 @@ static int pass(const struct question *q, bool use_payload, bool *again, struct 
 	if (!use_payload)
 		problem(&w.problems, AMBIGUOUS_PAYLOAD, 0);
 	if (rc == RC_OK) {
-		canary_build(&w);
+		w.canary.on = use_payload && q->payload.given && q->payload.len >= NEEDLE;
 		rc = read_capture(&w, f);
 	}
 	*again = w.restart;

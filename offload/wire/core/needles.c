@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Is this window of 16 bytes in the payload? Windows at multiples of a step, at most 2^20 of them, in a table. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "core.h"
+
+enum { DISTINCT = 6, STEP_UNIT = 1 << 24, NUMBER_BITS = 21, IN_FLIGHT = 32, HUGE = 2 << 20 };
+
+/* A slot of the table: number of the needle + 1, and above it what is left of the hash. */
+static uint32_t tag_of(uint64_t h)
+{
+	return (uint32_t)h << NUMBER_BITS;
+}
+
+static uint64_t hash(const uint8_t *at, uint64_t seed)
+{
+	return mix64((raw64(at) ^ seed) * 0xff51afd7ed558ccdu + raw64(at + 8));
+}
+
+/* The least n with 2^n >= value. */
+static unsigned int log_above(uint64_t value)
+{
+	unsigned int n = 6;
+
+	while (1ull << n < value)
+		n++;
+	return n;
+}
+
+/* Zeroed memory on big pages, if the system has them: the places that are looked at are far apart. */
+static void *big(size_t size)
+{
+	void *p = NULL;
+
+	if (size < HUGE)
+		return grab(size);
+	if (posix_memalign(&p, HUGE, size))
+		return grab(size);
+	madvise(p, size, MADV_HUGEPAGE);
+	return memset(p, 0, size);
+}
+
+/* A set of windows by their first halves only: one bit each, an eighth of the bits set. */
+void sieve_init(struct sieve *s, uint64_t windows, uint64_t seed)
+{
+	unsigned int bits = log_above(windows);
+
+	s->shift = 64 - bits - 3;
+	s->seed = seed;
+	s->bits = big(1u << bits);
+}
+
+void sieve_add(struct sieve *s, const uint8_t *at)
+{
+	uint64_t bit = (raw64(at) ^ s->seed) * 0x9e3779b97f4a7c15u >> s->shift;
+
+	s->bits[bit >> 3] |= (uint8_t)(1u << (bit & 7));
+}
+
+/* False: certainly not in the set. */
+static bool sieve_has(const struct sieve *s, const uint8_t *at)
+{
+	uint64_t bit = (raw64(at) ^ s->seed) * 0x9e3779b97f4a7c15u >> s->shift;
+
+	return s->bits[bit >> 3] >> (bit & 7) & 1;
+}
+
+/* The slot that holds this window, or the empty one where it would be. */
+static uint32_t *slot_of(const struct needles *n, uint64_t h, const uint8_t *at)
+{
+	for (uint64_t i = h >> 31;; i++) {
+		uint32_t *slot = &n->table[i & n->mask];
+		uint32_t number = *slot & ((1u << NUMBER_BITS) - 1);
+
+		if (!number)
+			return slot;
+		if ((*slot ^ tag_of(h)) >> NUMBER_BITS == 0 &&
+		    memcmp(n->payload + (number - 1) * n->step, at, NEEDLE) == 0)
+			return slot;
+	}
+}
+
+static void add(struct needles *n, uint64_t number)
+{
+	const uint8_t *at = n->payload + number * n->step;
+	uint64_t h = hash(at, n->sieve.seed);
+	uint32_t *slot = slot_of(n, h, at);
+
+	if (!*slot) /* the first of equal ones counts */
+		*slot = tag_of(h) | (uint32_t)(number + 1);
+	sieve_add(&n->sieve, at);
+}
+
+static void make_room(struct needles *n, uint64_t count, uint64_t seed)
+{
+	sieve_init(&n->sieve, count, seed);
+	n->mask = (2u << log_above(count)) - 1;
+	n->table = big((n->mask + 1) * sizeof(*n->table));
+}
+
+/* Memory is asked for in time: what is added now was looked at IN_FLIGHT needles ago. */
+static void add_all(struct wire *w, uint64_t count)
+{
+	struct needles *n = &w->needles;
+
+	make_room(n, count, w->seed);
+	for (uint64_t i = 0; i < count + IN_FLIGHT; i++) {
+		const uint8_t *at = n->payload + i * n->step;
+
+		if (i < count) {
+			__builtin_prefetch(at + IN_FLIGHT * n->step);
+			__builtin_prefetch(&n->table[hash(at, w->seed) >> 31 & n->mask], 1);
+		}
+		if (i >= IN_FLIGHT)
+			add(n, i - IN_FLIGHT);
+		if (i % 4096 == 0)
+			pages_drop(w, PAGES_CANARY, n->payload, at);
+	}
+}
+
+/* Only those that may be among the `wanted` windows. */
+static void add_wanted(struct wire *w, uint64_t count, const struct sieve *wanted)
+{
+	struct needles *n = &w->needles;
+	uint32_t *list = NULL, found = 0, room = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		const uint8_t *at = n->payload + i * n->step;
+
+		__builtin_prefetch(at + IN_FLIGHT * n->step);
+		if (i % 4096 == 0)
+			pages_drop(w, PAGES_CANARY, n->payload, at);
+		if (!sieve_has(wanted, at))
+			continue;
+		if (found == room) {
+			room = room ? room * 2 : 64;
+			list = regrab(list, room * sizeof(*list));
+		}
+		list[found++] = (uint32_t)i;
+	}
+	make_room(n, found, w->seed);
+	for (uint32_t i = 0; i < found; i++)
+		add(n, list[i]);
+	free(list);
+}
+
+/* Collect the needles of a payload of at least NEEDLE bytes; with `wanted` only what these windows could be. */
+void needles_build(struct wire *w, const struct sieve *wanted)
+{
+	struct needles *n = &w->needles;
+	const struct bytes *payload = &w->q->payload;
+	uint64_t count;
+
+	n->payload = payload->at;
+	n->step = NEEDLE * ((payload->len + STEP_UNIT - 1) / STEP_UNIT);
+	count = (payload->len - NEEDLE) / n->step + 1;
+	if (wanted)
+		add_wanted(w, count, wanted);
+	else
+		add_all(w, count);
+}
+
+static bool distinct(const uint8_t *at)
+{
+	uint64_t seen[4] = { 0 };
+	int n = 0;
+
+	for (int i = 0; i < NEEDLE; i++) {
+		n += !(seen[at[i] >> 6] >> (at[i] & 63) & 1);
+		seen[at[i] >> 6] |= 1ull << (at[i] & 63);
+	}
+	return n >= DISTINCT;
+}
+
+/* Is this window a needle? Then where in the payload it was taken from. */
+bool needles_find(const struct needles *n, const uint8_t *at, uint64_t *offset)
+{
+	uint32_t number;
+
+	if (!sieve_has(&n->sieve, at))
+		return false;
+	number = *slot_of(n, hash(at, n->sieve.seed), at) & ((1u << NUMBER_BITS) - 1);
+	if (!number || !distinct(at))
+		return false;
+	*offset = (number - 1) * n->step;
+	return true;
+}
+
+void needles_free(struct needles *n)
+{
+	free(n->sieve.bits);
+	free(n->table);
+	*n = (struct needles){ 0 };
+}
