@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from offload.wire.capture import Reader, mapped
+from offload.wire.capture import Reader
+from offload.wire.files import mapped
 from offload.wire.packets import Segment, parse
 from offload.wire.streams import Capture
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import mmap
-import os
-import stat
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 from offload.errors import ConfigError
+from offload.wire.files import Bytes
 
 LINKS = (0, 1, 101, 108, 113, 228, 229, 276)
 MAX_FRAME = 16 << 20
@@ -27,30 +23,6 @@ SMALLEST = {SHB: 28, IDB: 20, PB: 32, SPB: 16, EPB: 32}
 
 # number (from 1), link type, where its bytes start in the file, captured bytes, original bytes
 Frame = tuple[int, int, int, int, int]
-Bytes = bytes | mmap.mmap
-
-
-@contextmanager
-def mapped(path: Path) -> Iterator[Bytes]:
-    """The bytes of a regular file; ConfigError if it cannot be read."""
-    data = open_map(path)
-    try:
-        yield data
-    finally:
-        if isinstance(data, mmap.mmap):
-            data.close()
-
-
-def open_map(path: Path) -> Bytes:
-    """A regular file, mapped; ConfigError if it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise ConfigError(f"{path}: not a regular file", "a capture is a pcap or pcapng file")
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if status.st_size else b""
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from error
 
 
 class Damaged(Exception):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from offload.errors import ConfigError
+from offload.wire.files import content
 
 MAX_SIZE = 64 << 20
 TLS13 = (
@@ -40,28 +39,13 @@ class Keylog:
 def load(source: Path | bytes) -> Keylog:
     """A key log from a file or its content; ConfigError if it cannot be read or has no valid line."""
     name = "keylog" if isinstance(source, bytes) else str(source)
-    log = parse(source if isinstance(source, bytes) else content(source))
+    log = parse(source if isinstance(source, bytes) else content(source, MAX_SIZE))
     if not log.keys:
         raise ConfigError(
             f"{name}: no valid key line",
             "wanted: lines as SSLKEYLOGFILE has them, e.g. CLIENT_RANDOM <hex> <hex>",
         )
     return log
-
-
-def content(path: Path) -> bytes:
-    """At most 64 MiB of a regular file or a descriptor (/dev/fd/N)."""
-    try:
-        with path.open("rb") as file:
-            regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-            if not regular and not str(path).startswith(("/dev/fd/", "/proc/self/fd/")):
-                raise ConfigError(f"{path}: not a regular file", "give a file, or a descriptor as /dev/fd/N")
-            data = file.read(MAX_SIZE + 1)
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from error
-    if len(data) > MAX_SIZE:
-        raise ConfigError(f"{path}: larger than {MAX_SIZE >> 20} MiB", "is it a key log?")
-    return data
 
 
 def parse(data: bytes) -> Keylog:

@@ -6,13 +6,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from offload.errors import ConfigError
-from offload.wire import canary, classify, classify_header, keylog, streams
+from offload.wire import canary, classify, classify_header, files, keylog, streams
 from offload.wire.ask import Ask
 from offload.wire.classify import Verdict
 from offload.wire.handshake import Session, negotiate
 from offload.wire.records import Difference, Walk
-from offload.wire.streams import Capture, Connection, Problem, Retransmission
+from offload.wire.streams import MAX_HELD, Capture, Connection, Problem, Retransmission
 
 ORDER = [
     *("no-hello", "version", "cipher", "no-key", "no-syn", "too-much-reorder", "handshake-too-long"),
@@ -25,7 +24,7 @@ EQUAL, DIFFERENT, INCONCLUSIVE = "equal", "different", "inconclusive"
 def verify(ask: Ask) -> dict[str, Any]:
     """The verdict document of docs/wire.md; ConfigError if the question or a file makes no sense."""
     log = keylog.load(ask.keylog)
-    payload, reply = content(ask.payload), content(ask.reply)
+    payload, reply = given(ask.payload), given(ask.reply)
     capture = streams.load(ask.capture, ask.port, ask.checksums)
     listed = [c for c in capture.connections if c.listed]
     if not listed:
@@ -47,14 +46,9 @@ def verify(ask: Ask) -> dict[str, Any]:
     }
 
 
-def content(source: Path | bytes | None) -> bytes | None:
+def given(source: Path | bytes | None) -> bytes | None:
     """The bytes of a payload; ConfigError if its file cannot be read."""
-    if not isinstance(source, Path):
-        return source
-    try:
-        return source.read_bytes()
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{source}: cannot be read: {error}") from error
+    return files.content(source, MAX_HELD) if isinstance(source, Path) else source
 
 
 def overall(capture: Capture, connections: list[dict[str, Any]], leak: canary.Leak | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from offload.wire.capture import Bytes
+from offload.wire.files import Bytes
 
 OTHER, FRAGMENT, BAD_CHECKSUM = "other", "fragments", "bad_checksum"
 FIN, SYN, RST, ACK = 1, 2, 4, 16

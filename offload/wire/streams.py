@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from offload.errors import ConfigError
-from offload.wire.capture import Bytes, Reader, mapped
+from offload.wire.capture import Reader
+from offload.wire.files import Bytes, mapped
 from offload.wire.packets import ACK, FIN, RST, SYN, Segment, parse
 from offload.wire.ranges import Overlap, Ranges
 
