@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from offload.wire.streams import Connection, Stream, load
+from offload.wire.streams import Capture, Connection, Stream, load
 
 PIECE = 1 << 16
 SHOWN = 16  # bytes of each side
@@ -17,26 +17,25 @@ def compare(a: Path, b: Path, port_a: int | None = None, port_b: int | None = No
     """Compare the connections of two captures in their order, each with its whole streams.
 
     The answer: {"schema": 1, "outcome": "equal" | "different" | "inconclusive",
-    "problems": [{"capture": "a" | "b", "connection": n, "direction", "code", "at": stream offset}],
+    "problems": [{"capture": "a" | "b", "connection": n, "direction", "code", "at": offset or frame}],
     "connections": [{"a": "client -> server", "b": ..., "from_client": {"a": n, "b": n, "equal": n},
     "from_server": ...}], "first_difference": None | {"connection": n, "direction", "offset", "a": hex,
     "b": hex, "record": None | {"number", "type", "at"}}}. Connections are numbered from 1, those without
     any payload are not counted; n in a direction are bytes. ConfigError for a file that is no capture.
     """
-    left, right = _connections(a, port_a), _connections(b, port_b)
-    problems = [*_amount(left, right)]
-    if problems:
-        return _document(problems, [], None)
+    one, two = load(a, port=port_a), load(b, port=port_b)
+    damage = [_problem(p.code, name, at=p.at) for name, c in (("a", one), ("b", two)) for p in c.problems]
+    left, right = _speaking(one), _speaking(two)
+    amount = list(_amount(left, right))
+    if amount:
+        return _document([*damage, *amount], [], None)
     pairs = list(enumerate(zip(left, right, strict=True), 1))
-    entries = [_entry(one, other) for _, (one, other) in pairs]
-    for number, pair in pairs:
-        problems += _doubts(number, *pair)
-    return _document(problems, entries, _first(pairs))
+    doubts = [doubt for number, pair in pairs for doubt in _doubts(number, *pair)]
+    return _document([*damage, *doubts], [_entry(*pair) for _, pair in pairs], _first(pairs))
 
 
-def _connections(path: Path, port: int | None) -> list[Connection]:
-    found = load(path, port=port).connections
-    return [c for c in found if c.from_client.data or c.from_server.data]
+def _speaking(capture: Capture) -> list[Connection]:
+    return [c for c in capture.connections if c.from_client.data or c.from_server.data]
 
 
 def _document(
@@ -182,6 +181,8 @@ def _difference(found: dict[str, Any]) -> str:
 
 
 CAUSES = {
+    "capture-damaged": "it ends inside a frame, or is damaged there (frame {at:,})",
+    "too-many-connections": "more than 65,536 connections: give --port-a, --port-b",
     "empty": "there is no TCP connection with payload in it",
     "gap": "bytes are missing from the capture after stream offset {at:,}",
     "no-syn": "its beginning is not in the capture",

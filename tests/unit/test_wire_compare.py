@@ -158,6 +158,15 @@ def test_a_hole_is_inconclusive(tmp_path: Path) -> None:
     assert "the first 2,000 equal" in text(found) and "after stream offset 2,000 [gap]" in text(found)
 
 
+def test_a_damaged_capture_is_inconclusive(tmp_path: Path) -> None:
+    """Without a NIC streams that are equal prove nothing if a capture ends in the middle of a frame."""
+    whole = write(tmp_path / "a", Talk().frames())
+    (tmp_path / "b").write_bytes(whole.read_bytes() + b"half a header")
+    found = compare(whole, tmp_path / "b")
+    assert found["outcome"] == "inconclusive" and codes(found) == [("b", "", "capture-damaged")]
+    assert "! capture B: it ends inside a frame" in text(found)
+
+
 def test_connections_are_compared_in_order(tmp_path: Path) -> None:
     """Without a NIC several connections are compared one by one, and the differing one is named."""
     one, two = Talk(client=HELLO), Talk(client=HELLO + b"x" * 50, local=40001)
