@@ -31,7 +31,8 @@ for path in paths:
 
 def forms(keylog: bytes) -> list[bytes]:
     """Return every way in which the secrets of key log lines could have been written down."""
-    texts = {line.split()[2].lower() for line in keylog.splitlines() if len(line.split()) == 3}
+    lines = [line.split() for line in keylog.splitlines() if not line.startswith(b"#")]
+    texts = {words[2].lower() for words in lines if len(words) == 3}
     found = set(texts) | {text.upper() for text in texts}
     for raw in (bytes.fromhex(text.decode()) for text in texts):
         found |= {raw, repr(raw)[2:-1].encode(), base64.b64encode(raw), repr(list(raw)).encode()}
