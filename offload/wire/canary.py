@@ -36,7 +36,7 @@ def needles(payload: bytes) -> dict[bytes, int]:
 
 
 def search(capture: Capture, payload: bytes) -> Leak | None:
-    """Everything but the TCP payload of listed connections, frame by frame."""
+    """All that is not compared, frame by frame; headers before a TCP payload are not searched."""
     wanted = needles(payload)
     leak: Leak | None = None
     if not wanted:
@@ -57,12 +57,11 @@ def search(capture: Capture, payload: bytes) -> Leak | None:
 
 
 def regions(segment: Segment | str | None, listed: bool, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The parts of a frame to search: all, or what is no TCP payload and, if not listed, that by itself."""
+    """The parts of a frame to search: all, or its payload if that is not compared and what is behind IP."""
     if not isinstance(segment, Segment):
         yield start, end
         return
     behind = segment.start + segment.captured
-    yield start, segment.start
     if not listed:
         yield segment.start, behind
     yield behind, end

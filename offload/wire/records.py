@@ -104,6 +104,8 @@ class Walk:
     def run(self) -> None:
         """The whole direction, and what its end says."""
         data, at = self.stream.data, 0
+        if self.stream.direction in self.session.too_long:
+            self._problem("handshake-too-long", self.session.too_long[self.stream.direction])
         while not self.ended and at + 5 <= len(data):
             length = plausible(data, at)
             if length is None:
@@ -269,9 +271,11 @@ class Walk:
         return Content(len(content), True, True, Difference("content", record, plain + inner[len(content) :]))
 
     def _broken13(self, record: Record, size: int) -> Content:
-        """A record that is not authentic is taken as application data without padding."""
+        """Not authentic: application data without padding, after the handshake."""
         if self.client and self.tally.protected == 1 and self.session.early:
             self._stop("early-data", record.offset)
+        if record.epoch == 0:
+            return Content(size, False, wrong=Difference("content", record))
         plain = self._expected(record, size)
         inner = None if plain is None else plain + bytes([APPLICATION])
         return Content(size, True, plain is not None, Difference("content", record, inner))
