@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Did plaintext leave the host where nobody looks for it? Every byte that is not TCP payload of a listed connection is
- * searched for windows of the payload. The bytes are collected first: if they are few, which is so when frames are
- * big, only those windows of the payload have to be kept that may be among them. */
+/* Did plaintext leave the host where nobody looks for it? What is not compared is searched for windows of the payload:
+ * other frames, other streams, Ethernet trailers. The bytes are collected first: while they are few, only those windows
+ * of the payload are worth keeping that may be among them. */
 #include <stdlib.h>
 
 #include "core.h"
@@ -93,21 +93,26 @@ static void add(struct canary *c, const struct frame *f, uint32_t from, uint32_t
 	c->len += to - from;
 }
 
-/* Keep the bytes of a frame that have to be searched; s and conn are NULL where it is not of a connection. */
-void canary_frame(struct wire *w, const struct frame *f, const struct segment *s, struct conn *conn)
+/* A frame that is not compared with anything: all of it is searched. */
+void canary_frame(struct wire *w, const struct frame *f)
+{
+	if (!w->canary.on)
+		return;
+	add(&w->canary, f, 0, f->cap, NULL);
+	if (w->canary.len > FLUSH_AT)
+		flush(w, false);
+}
+
+/* A segment: what lies behind its packet is searched, and its payload unless the connection is listed. */
+void canary_segment(struct wire *w, const struct frame *f, const struct segment *s, struct conn *conn)
 {
 	struct canary *c = &w->canary;
 
 	if (!c->on)
 		return;
-	if (!conn) {
-		add(c, f, 0, f->cap, NULL);
-	} else {
-		add(c, f, 0, s->at, NULL);
-		add(c, f, s->at + s->cap, f->cap, NULL);
-		if (!conn->listed)
-			add(c, f, s->at, s->at + s->cap, conn);
-	}
+	if (!conn || !conn->listed)
+		add(c, f, s->at, s->at + s->cap, conn);
+	add(c, f, s->at + s->cap, f->cap, NULL);
 	if (c->len > FLUSH_AT)
 		flush(w, false);
 }

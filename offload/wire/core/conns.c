@@ -74,10 +74,16 @@ static struct conn *open_conn(struct wire *w, const struct pair *p, bool client_
 	return c;
 }
 
+/* Somebody who talks to himself is both client and server. */
+static bool is_loop(const struct pair *p)
+{
+	return p->aport == p->bport && memcmp(p->a, p->b, sizeof(p->a)) == 0;
+}
+
 /* A SYN opens a connection where it cannot be a repetition of the one that opened the present one. */
 static bool opens(const struct conn *c, bool sender_is_a, uint32_t isn)
 {
-	return !c || sender_is_a != c->client_is_a || !c->isn_known || c->isn != isn;
+	return !c || is_loop(&c->pair) || sender_is_a != c->client_is_a || !c->isn_known || c->isn != isn;
 }
 
 static struct conn *conn_of(struct wire *w, const struct pair *p, bool sender_is_a, const struct segment *s,
@@ -98,18 +104,22 @@ static struct conn *conn_of(struct wire *w, const struct pair *p, bool sender_is
 	}
 	if (c || s->flags & TCP_RST)
 		return c;
-	return open_conn(w, p, s->flags & TCP_SYN ? !sender_is_a : sender_is_a, frame);
+	return open_conn(w, p, s->flags & TCP_SYN && !is_loop(p) ? !sender_is_a : sender_is_a, frame);
 }
 
-/* The direction that this segment is of; NULL for what is left out (--port, a lone RST, too many connections). */
+/* Is it of the port that was asked for? */
+bool conns_selects(const struct wire *w, const struct segment *s)
+{
+	return !w->q->port || s->sport == w->q->port || s->dport == w->q->port;
+}
+
+/* The direction that this segment is of; NULL for a lone RST, or one connection too many. */
 struct dir *conns_find(struct wire *w, const struct segment *s, uint64_t frame)
 {
 	struct pair p;
 	struct conn *c;
 	bool sender_is_a;
 
-	if (w->q->port && s->sport != w->q->port && s->dport != w->q->port)
-		return NULL;
 	sender_is_a = pair_of(s, &p);
 	c = conn_of(w, &p, sender_is_a, s, frame);
 	return c ? &c->dir[sender_is_a == c->client_is_a ? CLIENT : SERVER] : NULL;

@@ -44,7 +44,7 @@ static bool header_flip(struct scene *s, struct finding *f)
 			continue;
 		put_be16(right + 3, (uint16_t)(d->len ^ 1u << b));
 		at = b < 8 ? 4 : 3;
-		bit = b;
+		bit = b % 8;
 	}
 	if (at < 0)
 		return false;
@@ -90,7 +90,8 @@ static bool other_payload(struct scene *s, struct finding *f)
 
 	if (!s->authentic || s->i == s->n)
 		return false;
-	show(f, s->i, s->p + s->i, s->n - s->i, s->d + s->i, s->n - s->i);
+	if (s->i < s->plain)
+		show(f, s->i, s->p + s->i, s->plain - s->i, s->d + s->i, s->plain - s->i);
 	if (w < 8 || !nearest(payload->at, payload->len, from, PAYLOAD_REACH, s->d + s->i, w, &at))
 		return named(f, "wrong payload", "%s", "");
 	if (at < from)
@@ -158,7 +159,7 @@ static bool wrong_keystream(struct scene *s, struct finding *f)
 		int64_t at = (int64_t)s->i + 16 * alternate(n);
 
 		if (at >= 0 && keystream(s->o, e, l.nonce, (size_t)at, stream, w) && memcmp(stream, seen, w) == 0)
-			return named(f, "wrong keystream", "blocks %d", alternate(n));
+			return named(f, "wrong keystream", "blocks %+d", alternate(n));
 	}
 	for (int n = 0; !s->explicit && n < 2 * SEQ_REACH; n++) {
 		int k = alternate(n);
@@ -167,7 +168,7 @@ static bool wrong_keystream(struct scene *s, struct finding *f)
 			continue;
 		record_label(e, s->diff->seq + (uint64_t)k, s->diff->type, s->n, NULL, &l);
 		if (keystream(s->o, e, l.nonce, s->i, stream, w) && memcmp(stream, seen, w) == 0)
-			return named(f, "wrong keystream", "sequence %d", k);
+			return named(f, "wrong keystream", "sequence %+d", k);
 	}
 	return false;
 }

@@ -30,12 +30,12 @@ struct question {
 };
 
 enum problem_code {
-	NO_SYN, NO_HELLO, BAD_VERSION, BAD_CIPHER, NO_KEY, HANDSHAKE_TOO_LONG, CLEAR_ALERT, RENEGOTIATION, EARLY_DATA,
-	TOO_MUCH_REORDER, OLD_RETRANSMISSION, GAP, RESET, NO_CLOSE, DATA_AFTER_FIN, PAYLOAD_NOT_COVERED,
+	NO_HELLO, BAD_VERSION, BAD_CIPHER, NO_KEY, NO_SYN, TOO_MUCH_REORDER, OLD_RETRANSMISSION, HANDSHAKE_TOO_LONG,
+	CLEAR_ALERT, RENEGOTIATION, EARLY_DATA, GAP, RESET, NO_CLOSE, DATA_AFTER_FIN, PAYLOAD_NOT_COVERED,
 	CAPTURE_DAMAGED, TOO_MANY_CONNECTIONS, AMBIGUOUS_PAYLOAD, NO_TLS, PROBLEM_CODES,
 };
 
-/* Each code once, with the place where it was met first. */
+/* Each code once, with the place where it was met first; in the order of the codes. */
 struct problems {
 	uint32_t mask;
 	struct problem {
@@ -92,7 +92,7 @@ struct retransmission {
 	bool zeros;
 };
 
-enum diff_kind { DIFF_HEADER, DIFF_VERSION, DIFF_NONCE, DIFF_CONTENT, DIFF_MALFORMED, DIFF_EXCESS, DIFF_TRUNCATED,
+enum diff_kind { DIFF_HEADER, DIFF_TYPE, DIFF_VERSION, DIFF_NONCE, DIFF_CONTENT, DIFF_MALFORMED, DIFF_EXCESS, DIFF_TRUNCATED,
 		 DIFF_SHORT };
 
 /* A differing record, as far as it has to be known to explain it when everything else is known. */
@@ -114,7 +114,7 @@ struct size_count {
 struct messages {
 	uint8_t head[4];
 	uint8_t have;
-	uint32_t left;
+	uint32_t left, longest;
 };
 
 enum hello_state { HELLO_OPEN, HELLO_DONE, HELLO_BAD, HELLO_LONG };
@@ -136,8 +136,8 @@ struct dir {
 	struct place place;
 	uint8_t hello, phase;
 	uint8_t *message;
-	uint32_t message_len, message_room, clear_handshake;
-	struct messages messages;
+	uint32_t message_len, message_room;
+	struct messages clear_messages, messages;
 	struct epoch *epoch;
 	uint8_t *secret; /* TLS 1.3: of the present epoch */
 	uint32_t epochs;
@@ -253,11 +253,13 @@ static inline bool compared(const struct wire *w, const struct dir *d)
 /* problems.c */
 void problem(struct problems *p, enum problem_code code, uint64_t at);
 bool has_problem(const struct problems *p, enum problem_code code);
+void problem_drop(struct problems *p, enum problem_code code);
 void problems_free(struct problems *p);
 const char *problem_name(enum problem_code code);
 
 /* conns.c */
 struct dir *conns_find(struct wire *w, const struct segment *s, uint64_t frame);
+bool conns_selects(const struct wire *w, const struct segment *s);
 void conns_free(struct wire *w);
 
 /* ranges.c */
@@ -286,6 +288,8 @@ struct record {
 void records_run(struct wire *w, struct dir *d);
 void record_skip(const struct dir *d, uint64_t *off, struct place *p, size_t n);
 void record_copy(const struct dir *d, uint64_t off, struct place p, uint8_t *out, size_t len);
+enum { FINISHED = 20, KEY_UPDATE = 24, SAW_FINISHED = 1, SAW_KEY_UPDATE = 2 };
+int messages_read(struct messages *m, const uint8_t *at, size_t len);
 void hello_feed(struct wire *w, struct dir *d, const struct record *r);
 void hello_decide(struct wire *w, struct conn *c, bool at_end);
 
@@ -346,7 +350,8 @@ bool needles_find(const struct needles *n, const uint8_t *at, uint64_t *offset);
 void needles_free(struct needles *n);
 
 /* canary.c */
-void canary_frame(struct wire *w, const struct frame *f, const struct segment *s, struct conn *c);
+void canary_frame(struct wire *w, const struct frame *f);
+void canary_segment(struct wire *w, const struct frame *f, const struct segment *s, struct conn *conn);
 void canary_finish(struct wire *w);
 void canary_free(struct canary *c);
 

@@ -10,11 +10,13 @@ static int bit_of(unsigned int one_bit)
 	return __builtin_ctz(one_bit);
 }
 
-static void explain_version(const struct scene *s, struct finding *f)
+/* A header that is plausible but wrong: the type (TLS 1.3, where only 23 is right) or the version. */
+static void explain_head(const struct scene *s, struct finding *f, bool type)
 {
-	uint8_t right[HEAD] = { s->near[0], 3, 3, s->near[3], s->near[4] };
-	int at = s->near[1] == 3 ? 2 : 1;
-	unsigned int bits = (unsigned int)(s->near[1] ^ 3) << 8 | (s->near[2] ^ 3);
+	uint8_t right[HEAD] = { type ? APPLICATION : s->near[0], 3, 3, s->near[3], s->near[4] };
+	int at = type ? 0 : s->near[1] == 3 ? 2 : 1;
+	unsigned int bits = type ? s->near[0] ^ APPLICATION :
+				   (unsigned int)(s->near[1] ^ 3) << 8 | (s->near[2] ^ 3);
 
 	f->field = "header";
 	f->class = "lost framing";
@@ -44,10 +46,14 @@ static void explain_excess(struct scene *s, struct finding *f)
 	const struct bytes *payload = payload_of(s->w, s->dir);
 	uint64_t at = s->diff->payload < payload->len ? payload->len - s->diff->payload : 0;
 
+	if (scene_begin(s) && !s->authentic) {
+		explain_content(s, f);
+		return;
+	}
 	f->field = "payload";
 	f->class = "excess";
 	f->at = payload->len;
-	if (scene_begin(s) && s->authentic && at < s->plain)
+	if (at < s->plain)
 		show(f, f->at, NULL, 0, s->d + at, s->plain - at);
 }
 
@@ -75,14 +81,16 @@ void explain(struct wire *w, const struct dir *d, struct finding *f)
 	s->dir = d;
 	s->diff = &d->first;
 	s->o = &w->opener;
+	s->plain = 0;
 	memset(s->near, 0, 16); /* in case it is forgotten */
 	s->have = stream_copy(d, d->first.off, s->near, NEAR);
 	switch (d->first.kind) {
 	case DIFF_HEADER:
 		explain_header(s, f);
 		break;
+	case DIFF_TYPE:
 	case DIFF_VERSION:
-		explain_version(s, f);
+		explain_head(s, f, d->first.kind == DIFF_TYPE);
 		break;
 	case DIFF_NONCE:
 		explain_nonce(s, f);

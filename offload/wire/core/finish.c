@@ -10,7 +10,8 @@ bool dir_gap(const struct dir *d)
 
 static bool payload_proven(const struct wire *w, const struct dir *d)
 {
-	return compared(w, d) && d->conn->state == KEYED && !d->different && d->payload_bytes == payload_of(w, d)->len;
+	return compared(w, d) && d->conn->state == KEYED &&
+	       d->app_bytes == payload_of(w, d)->len && d->payload_bytes == d->app_bytes;
 }
 
 static void difference_at_end(struct wire *w, struct dir *d, enum diff_kind kind)
@@ -39,7 +40,7 @@ static void end_of_payload(struct wire *w, struct dir *d, bool complete)
 
 static void finish_dir(struct wire *w, struct dir *d)
 {
-	bool gap = dir_gap(d), complete = d->fin && !gap, cut_off;
+	bool gap = dir_gap(d), complete = d->fin && !gap;
 
 	if (!d->based || !d->data_end) {
 		if (compared(w, d) && payload_of(w, d)->len)
@@ -52,11 +53,9 @@ static void finish_dir(struct wire *w, struct dir *d)
 		problem(&d->problems, d->rst ? RESET : NO_CLOSE, 0);
 	if (d->fin && d->data_end > d->fin_at)
 		problem(&d->problems, DATA_AFTER_FIN, d->fin_at);
-	cut_off = complete && !d->ended && d->pos < d->next;
-	if (cut_off)
+	if (complete && !d->ended && d->pos < d->next)
 		difference_at_end(w, d, DIFF_TRUNCATED);
-	else
-		end_of_payload(w, d, complete);
+	end_of_payload(w, d, complete);
 }
 
 static void finish_conn(struct wire *w, struct conn *c)

@@ -66,7 +66,7 @@ static bool is_flip(const struct scene *s, struct finding *f)
 		if (len > RECORD_MAX || !goes_on(s, (size_t)HEAD + len))
 			continue;
 		put_be16(right + 3, len);
-		flipped(s, f, right, bit < 8 ? 4 : 3, bit);
+		flipped(s, f, right, bit < 8 ? 4 : 3, bit % 8);
 		return true;
 	}
 	return false;

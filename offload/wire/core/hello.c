@@ -11,10 +11,16 @@ static const uint8_t retry_random[32] = {
 	0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
 };
 
+/* From the first to the last, its records are only counted: what was said of one before is taken back. */
 static void blind(struct conn *c, enum problem_code why)
 {
 	c->state = BLIND;
 	problem(&c->problems, why, 0);
+	for (int side = CLIENT; side <= SERVER; side++) {
+		problem_drop(&c->dir[side].problems, CLEAR_ALERT);
+		if (c->dir[side].hello != HELLO_LONG)
+			problem_drop(&c->dir[side].problems, HANDSHAKE_TOO_LONG);
+	}
 }
 
 /* The version that the extensions tell, or `legacy` without supported_versions; 0 if they are malformed. */
@@ -71,13 +77,13 @@ static enum hello_state look(struct dir *d)
 		const uint8_t *m = d->message, *body = m + MESSAGE_HEAD;
 		uint32_t len;
 
-		if (d->message_len < 1)
-			return HELLO_OPEN;
-		if (m[0] != (d->side == CLIENT ? CLIENT_HELLO : SERVER_HELLO))
-			return HELLO_BAD;
 		if (d->message_len < MESSAGE_HEAD)
 			return HELLO_OPEN;
 		len = be32(m) & 0xffffff;
+		if (len > HANDSHAKE_MAX - MESSAGE_HEAD)
+			return HELLO_LONG;
+		if (m[0] != (d->side == CLIENT ? CLIENT_HELLO : SERVER_HELLO))
+			return HELLO_BAD;
 		if (d->message_len - MESSAGE_HEAD < len)
 			return HELLO_OPEN;
 		if (d->side == CLIENT)
@@ -140,44 +146,51 @@ void hello_decide(struct wire *w, struct conn *c, bool at_end)
 		agree(w, c);
 }
 
-static void stop_collecting(struct wire *w, struct dir *d, enum hello_state state)
+static void stop_collecting(struct wire *w, struct dir *d, enum hello_state state, uint64_t at)
 {
 	w->hello_bytes -= d->message_len;
 	free(d->message);
 	d->message = NULL;
 	d->message_len = 0;
 	d->hello = (uint8_t)state;
+	if (state == HELLO_LONG)
+		problem(&d->problems, HANDSHAKE_TOO_LONG, at);
 	hello_decide(w, d->conn, false);
 }
 
-/* A handshake record before protection: collect it until the hello is complete. */
-void hello_feed(struct wire *w, struct dir *d, const struct record *r)
+/* Keep the bytes of a handshake record, from (off, p) on, until the hello is complete. */
+static void collect(struct wire *w, struct dir *d, const struct record *r, uint64_t off, struct place p)
 {
-	struct place p = d->place;
-	uint64_t off = r->off;
 	uint32_t before = d->message_len;
 	enum hello_state state;
 
-	d->clear_handshake += smaller(r->len, HANDSHAKE_MAX);
-	if (d->clear_handshake > HANDSHAKE_MAX || (d->hello == HELLO_OPEN && w->hello_bytes > HELLO_BYTES_MAX)) {
-		d->clear_handshake = HANDSHAKE_MAX;
-		problem(&d->problems, HANDSHAKE_TOO_LONG, r->off);
-		if (d->hello == HELLO_OPEN)
-			stop_collecting(w, d, HELLO_LONG);
-		return;
-	}
-	if (d->hello != HELLO_OPEN || !r->len)
-		return;
 	if (d->message_room < d->message_len + r->len) {
 		d->message_room = (d->message_len + r->len) * 2;
 		d->message = regrab(d->message, d->message_room);
 	}
-	record_skip(d, &off, &p, HEAD);
 	record_copy(d, off, p, d->message + d->message_len, r->len);
 	d->message_len += r->len;
-	w->hello_bytes += r->len;
 	state = look(d);
-	w->hello_bytes -= before + r->len - d->message_len;
+	w->hello_bytes = w->hello_bytes + d->message_len - before; /* a HelloRetryRequest makes it less */
+	if (state == HELLO_OPEN && w->hello_bytes > HELLO_BYTES_MAX)
+		state = HELLO_LONG;
 	if (state != HELLO_OPEN)
-		stop_collecting(w, d, state);
+		stop_collecting(w, d, state, r->off);
+}
+
+/* A handshake record before protection. */
+void hello_feed(struct wire *w, struct dir *d, const struct record *r)
+{
+	struct place p = d->place;
+	uint64_t off = r->off;
+
+	if (!r->len || has_problem(&d->problems, HANDSHAKE_TOO_LONG))
+		return;
+	record_skip(d, &off, &p, HEAD);
+	record_copy(d, off, p, opener_scratch(&w->opener), r->len);
+	messages_read(&d->clear_messages, opener_scratch(&w->opener), r->len);
+	if (d->hello == HELLO_OPEN)
+		collect(w, d, r, off, p);
+	else if (d->clear_messages.longest > HANDSHAKE_MAX - MESSAGE_HEAD)
+		problem(&d->problems, HANDSHAKE_TOO_LONG, r->off);
 }

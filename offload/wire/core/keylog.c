@@ -18,7 +18,7 @@ static const char *const labels[LABELS] = {
 
 static bool blank(uint8_t c)
 {
-	return c == ' ' || c == '\t' || c == '\r';
+	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
 static int digit(uint8_t c)
@@ -135,7 +135,7 @@ static void parse_line(struct keylog *k, struct bytes line)
 		return;
 	which = label_of(label);
 	if (which == LABELS) {
-		k->bad += !like_label(label);
+		k->bad += !like_label(label) || !random.len;
 		return;
 	}
 	if (next_word(&line).len || random.len != 64 || !right_length(which, secret.len) ||

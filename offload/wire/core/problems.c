@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What keeps the answer from being complete: each code once, in the order in which it was met. */
+/* What keeps the answer from being complete: each code once, in the order of docs/wire.md. */
 #include <stdlib.h>
 
 #include "core.h"
@@ -39,15 +39,31 @@ bool has_problem(const struct problems *p, enum problem_code code)
 
 void problem(struct problems *p, enum problem_code code, uint64_t at)
 {
-	struct problem **end = &p->list;
+	struct problem **end = &p->list, *one;
 
 	if (has_problem(p, code))
 		return;
-	while (*end)
+	while (*end && (*end)->code < code)
 		end = &(*end)->next;
-	*end = grab(sizeof(**end));
-	**end = (struct problem){ .at = at, .code = (uint8_t)code };
+	one = grab(sizeof(*one));
+	*one = (struct problem){ .next = *end, .at = at, .code = (uint8_t)code };
+	*end = one;
 	p->mask |= 1u << code;
+}
+
+/* Take a problem back. */
+void problem_drop(struct problems *p, enum problem_code code)
+{
+	struct problem **at = &p->list, *one;
+
+	if (!has_problem(p, code))
+		return;
+	while ((*at)->code != code)
+		at = &(*at)->next;
+	one = *at;
+	*at = one->next;
+	free(one);
+	p->mask &= ~(1u << code);
 }
 
 void problems_free(struct problems *p)

@@ -41,6 +41,32 @@ void record_copy(const struct dir *d, uint64_t off, struct place p, uint8_t *out
 	}
 }
 
+/* Go through handshake messages that may be in pieces; which of the two that matter was completed? */
+int messages_read(struct messages *m, const uint8_t *at, size_t len)
+{
+	int saw = 0;
+
+	while (len) {
+		size_t n;
+
+		if (m->have < sizeof(m->head)) {
+			m->head[m->have++] = *at++;
+			len--;
+			if (m->have < sizeof(m->head))
+				continue;
+			m->left = be32(m->head) & 0xffffff;
+			m->longest = m->left > m->longest ? m->left : m->longest;
+		}
+		n = smaller(m->left, len);
+		at += n, len -= n, m->left -= (uint32_t)n;
+		if (m->left)
+			continue;
+		m->have = 0;
+		saw |= m->head[0] == FINISHED ? SAW_FINISHED : m->head[0] == KEY_UPDATE ? SAW_KEY_UPDATE : 0;
+	}
+	return saw;
+}
+
 /* Nothing can be said of a record that protection may depend on before both hellos are known. */
 static bool has_to_wait(const struct dir *d, const struct record *r)
 {
@@ -57,6 +83,12 @@ static void clear_record(struct wire *w, struct dir *d, const struct record *r)
 		hello_feed(w, d, r);
 }
 
+/* After the first protected record, whatever is not type 23 has a wrong type; type 20 may be anywhere. */
+static bool is_protected13(const struct dir *d, uint8_t type)
+{
+	return type == APPLICATION || (d->protected && type != CHANGE_CIPHER);
+}
+
 static void take(struct wire *w, struct dir *d, const struct record *r)
 {
 	const struct conn *c = d->conn;
@@ -66,7 +98,7 @@ static void take(struct wire *w, struct dir *d, const struct record *r)
 		record12(w, d, r);
 	else if (c->state == KEYED && c->version == 12 && r->head[0] == CHANGE_CIPHER)
 		protect12(w, d);
-	else if (c->state == KEYED && c->version == 13 && r->head[0] == APPLICATION)
+	else if (c->state == KEYED && c->version == 13 && is_protected13(d, r->head[0]))
 		record13(w, d, r);
 	else if (c->state == BLIND)
 		d->seq++;

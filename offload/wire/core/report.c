@@ -126,7 +126,7 @@ static void direction(struct wire *w, struct text *t, const char *name, const st
 
 static void connection(struct wire *w, struct text *t, const struct conn *c)
 {
-	bool agreed = c->dir[SERVER].hello == HELLO_DONE;
+	bool agreed = c->dir[CLIENT].hello == HELLO_DONE && c->dir[SERVER].hello == HELLO_DONE;
 
 	text_add(t, "{");
 	endpoint(t, "client", c, c->client_is_a);

@@ -5,18 +5,19 @@
 
 #include "core.h"
 
-static void finding_bytes(const struct dir *d, struct retransmission *r, uint64_t off, const uint8_t *at, size_t len)
+/* What was captured before, from off on, contiguous or not yet. */
+static size_t known_bytes(const struct dir *d, uint64_t off, uint8_t *out, size_t len)
 {
-	const struct held *h = ahead_after(&d->ahead, off);
+	size_t done = stream_copy(d, off, out, len);
+	const struct held *h;
 
-	r->len = (uint8_t)smaller(16, len);
-	memcpy(r->got, at, r->len);
-	if (off < d->next) {
-		r->len = (uint8_t)stream_copy(d, off, r->expected, r->len);
-	} else if (h && h->off <= off) {
-		r->len = (uint8_t)smaller(r->len, (size_t)(h->off + h->len - off));
-		memcpy(r->expected, h->at + (off - h->off), r->len);
+	while (done < len && (h = ahead_after(&d->ahead, off + done)) && h->off <= off + done) {
+		size_t skip = (size_t)(off + done - h->off), n = smaller(h->len - skip, len - done);
+
+		memcpy(out + done, h->at + skip, n);
+		done += n;
 	}
+	return done;
 }
 
 /* Bytes that were captured before, at `old`: the same again? `left`: how many bytes of the segment begin at `at`. */
@@ -33,7 +34,9 @@ static void compare(struct dir *d, uint64_t off, const uint8_t *old, const uint8
 		if (!r) {
 			r = d->resent = grab(sizeof(*r));
 			*r = (struct retransmission){ .offset = off + i, .frame = frame, .zeros = true };
-			finding_bytes(d, r, off + i, at + i, left - i);
+			r->len = (uint8_t)smaller(16, left - i);
+			memcpy(r->got, at + i, r->len);
+			r->len = (uint8_t)known_bytes(d, off + i, r->expected, r->len);
 		}
 		r->bytes++;
 		r->bits += (unsigned int)__builtin_popcount(old[i] ^ at[i]);

@@ -6,8 +6,6 @@
 
 #include "core.h"
 
-enum { FINISHED = 20, KEY_UPDATE = 24, SAW_FINISHED = 1, SAW_KEY_UPDATE = 2 };
-
 static size_t secret_of(const struct wire *w, const struct dir *d, enum label client, uint8_t secret[SECRET_MAX])
 {
 	return keylog_find(&w->keylog, (enum label)(client + d->side), d->conn->random[CLIENT], secret);
@@ -46,31 +44,6 @@ static void next_epoch(struct wire *w, struct dir *d)
 	enter(d, d->secret);
 }
 
-/* Go through handshake messages that may be in pieces; which of the two that matter was completed? */
-static int read_messages(struct messages *m, const uint8_t *at, size_t len)
-{
-	int saw = 0;
-
-	while (len) {
-		size_t n;
-
-		if (m->have < sizeof(m->head)) {
-			m->head[m->have++] = *at++;
-			len--;
-			if (m->have < sizeof(m->head))
-				continue;
-			m->left = be32(m->head) & 0xffffff;
-		}
-		n = smaller(m->left, len);
-		at += n, len -= n, m->left -= (uint32_t)n;
-		if (m->left)
-			continue;
-		m->have = 0;
-		saw |= m->head[0] == FINISHED ? SAW_FINISHED : m->head[0] == KEY_UPDATE ? SAW_KEY_UPDATE : 0;
-	}
-	return saw;
-}
-
 /* Application data that is known to be authentic. */
 static void authentic_app(struct wire *w, struct dir *d, struct diff *f, const uint8_t *plain, uint32_t size)
 {
@@ -105,7 +78,7 @@ static void authentic(struct wire *w, struct dir *d, struct diff *f, const uint8
 		return;
 	}
 	if (f->type == HANDSHAKE)
-		saw = read_messages(&d->messages, plain, len);
+		saw = messages_read(&d->messages, plain, len);
 	if (f->type == ALERT && len == 2 && plain[0] == 1 && plain[1] == 0)
 		d->close_notify = true;
 	if (f->kind == DIFF_CONTENT)
@@ -141,7 +114,9 @@ static void in_series(struct wire *w, struct dir *d, const struct record *r, str
 		problem(&d->problems, EARLY_DATA, r->off);
 		d->ended = true;
 	} else {
-		count_app(d, len ? len - 1 : 0);
+		if (d->phase == PHASE_DATA)
+			count_app(d, len ? len - 1 : 0);
+		f->compared = f->compared && d->phase == PHASE_DATA;
 		differs(w, d, f);
 	}
 }
@@ -192,11 +167,14 @@ void record13(struct wire *w, struct dir *d, const struct record *r)
 	uint32_t len;
 
 	d->protected++;
-	if (be16(r->head + 1) != 0x0303)
-		f.kind = DIFF_VERSION;
 	d->seq++;
+	f.type = APPLICATION;
+	if (r->head[0] != APPLICATION)
+		f.kind = DIFF_TYPE;
+	else if (be16(r->head + 1) != 0x0303)
+		f.kind = DIFF_VERSION;
 	if (r->len < TAG) {
-		f.kind = f.kind == DIFF_VERSION ? DIFF_VERSION : DIFF_MALFORMED;
+		f.kind = f.kind == DIFF_CONTENT ? DIFF_MALFORMED : f.kind;
 		differs(w, d, &f);
 		return;
 	}

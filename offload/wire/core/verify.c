@@ -45,14 +45,21 @@ static void progress(struct wire *w, struct dir *d)
 
 static void segment(struct wire *w, const struct frame *f, const struct segment *s)
 {
-	struct dir *d = conns_find(w, s, f->number);
-	uint64_t before = d ? d->next : 0;
+	struct dir *d;
+	uint64_t before;
+
+	if (!conns_selects(w, s)) {
+		canary_frame(w, f);
+		return;
+	}
+	d = conns_find(w, s, f->number);
+	before = d ? d->next : 0;
 
 	if (d)
 		stream_add(w, d, s, f);
 	if (d && d->next != before)
 		progress(w, d);
-	canary_frame(w, f, s, d ? d->conn : NULL);
+	canary_segment(w, f, s, d ? d->conn : NULL);
 }
 
 static int one_frame(struct wire *w, const struct frame *f, struct failure *why)
@@ -78,7 +85,7 @@ static int one_frame(struct wire *w, const struct frame *f, struct failure *why)
 		w->bad_sums++;
 		break;
 	}
-	canary_frame(w, f, NULL, NULL);
+	canary_frame(w, f);
 	return RC_OK;
 }
 

@@ -37,13 +37,22 @@ static struct epoch *epoch_of(struct wire *w, const struct dir *d, uint32_t n, u
 	return e;
 }
 
+/* How many epochs are there? The keylog has the first ones also of a direction that never came to use them. */
+static uint32_t epochs_of(const struct dir *d)
+{
+	uint32_t least = d->conn->version == 12 ? 1 : 2;
+	uint32_t n = d->epochs > least ? d->epochs : least;
+
+	return n < EPOCHS_TRIED ? n : EPOCHS_TRIED;
+}
+
 /* The first epoch of this direction that opens the record, but `except`; -1 if there is none. */
 static int64_t opened_by(struct scene *s, const struct dir *d, int64_t except)
 {
 	uint8_t secret[SECRET_MAX];
 	int64_t found = -1;
 
-	for (uint32_t n = 0; found < 0 && n < d->epochs && n < EPOCHS_TRIED; n++) {
+	for (uint32_t n = 0; found < 0 && n < epochs_of(d); n++) {
 		struct epoch *e = epoch_of(s->w, d, n, secret);
 
 		if (n != except && scene_open(s, e, s->diff->seq, s->diff->type, s->diff->len))
