@@ -9,6 +9,7 @@ import pytest
 
 from offload.errata import DEFAULT, Erratum, explain, kernel, load, matching, standing
 from offload.errata_file import read
+from offload.errata_kernel import version
 from offload.errata_page import page
 from offload.errors import ConfigError
 
@@ -40,9 +41,9 @@ BAD612 = ("6.12.95+deb12-amd64", "6.12.95-1~bpo12+1")
         ("6.8.0-45-generic", "6.8.0-45.45", None, "other"),
         ("5.14.0-427.el9.x86_64", "", None, "other"),
         ("6.1.0-56-amd64", "6.12.95-1", None, "debian"),
-        ("6.1.0-56-amd64", "rubbish", None, "debian"),
+        ("6.12.95+deb12-amd64", "rubbish", None, "debian"),
         ("7.4.0-rc3", "", None, "other"),
-        ("6.13-rc6-amd64", "6.13~rc6-1~exp1", None, "other"),
+        ("6.13-amd64", "6.13~rc6-1~exp1", None, "other"),
         ("", "", None, "other"),
     ],
 )
@@ -53,6 +54,12 @@ def test_a_kernel_is_told_by_release_and_package(
     found = kernel(release, package)
     assert (found.stable, found.whose) == (stable, whose)
     assert bool(found.why) == (stable is None)
+
+
+def test_a_version_without_packaging_number_is_the_first_package() -> None:
+    """Without a NIC 6.1.20 in the data is the package 6.1.20-1, and what is no version is none."""
+    assert version("6.1.20") == version("6.1.20-1") == (6, 1, 20, 1)
+    assert version("6.12") == (6, 12, 0, 1) and version("6") is None and version("6.1.x") is None
 
 
 def test_who_lacks_the_package_version_is_told_how_to_get_it() -> None:
@@ -103,6 +110,7 @@ def test_who_lacks_the_package_version_is_told_how_to_get_it() -> None:
         ("netem-on-egress", *LAB612, "affected", "so it is in 7.2.12-1"),
         ("netem-on-egress", "6.18.44-fc-v657", "", "affected", "so it is in 7.2.12-1"),
         ("netem-on-egress", "6.1.0-56-amd64", "", "affected", "so it is in 6.12.95-1"),
+        ("netem-on-egress", *LAB72, "affected", "so it is in 7.2.12-1"),
         ("netem-on-egress", "7.3.5", "", "unknown", "nothing later was read"),
         ("netem-on-egress", "5.15.100", "", "unknown", "nothing is recorded"),
         ("poll-incomplete-record", *LAB61, "affected", "so it is in 6.1.192-2"),
@@ -152,6 +160,10 @@ NO_TAG = "the receiver ended with EBADMSG: Bad message after 409600 of 1048576 b
          ["rx-starts-out-of-step"]),
         (BAD612, "x::test_msg_more", "the kernel log: BUG: unable to handle page fault", "",
          ["tls-append-frag"]),
+        (BAD612, "x::test_MSG_MORE", "sha-256 differs", "", ["tls-append-frag"]),  # case does not matter
+        (BAD612, "x::test_stuck", "rx_tls_decrypted: the card decrypted too little", "",
+         ["mlx5-get-psv", "mlx5-rx-rule", "rx-starts-out-of-step"]),
+        (("6.18.44-fc-v657", ""), "x::test_link_down", "inet_diag shows transmit as hw", "", ["shown-as-hw"]),
         (LAB61, "", "the kernel log: unencrypted skb with no associated socket - dropping", "",
          ["netem-on-egress"]),
         (LAB61, "x::test_link_down", "inet_diag shows transmit as hw", "", ["shown-as-hw"]),
@@ -246,6 +258,12 @@ def wrong(tmp_path: Path) -> Wrong:
         ('onward: "7.4"', 'onward: "7.3"', "errata[0].onward: 7.3, wanted a series after those of kernels"),
         ('pattern: "BUG', 'pattern: "(BUG', "errata[0].pattern: '(BUG:|Oops|general"),
         ('test: "msg.?more|frag"', 'test: "msg|"', "errata[0].test: 'msg|', wanted an expression that does"),
+        ("commit: b17cf742eaad", "commit: b17cf742eaad-1", "errata[0].commit: 'b17cf742eaad-1', wanted 7"),
+        ('    title: "tls', '    title: null #', "errata[0].title: 'null', wanted text"),
+        ('    title: "tls', '    title: "\\e[2Jtls', "errata[0].title: '\\x1b[2Jtls: device"),
+        ("lacks: 6.12.95-1~bpo12+1, fixed: 6.12.111-1", "lacks: 6.12.111-1~bpo12+1, fixed: 6.12.111-1",
+         "errata[0].kernels.6.12: 6.12.111-1~bpo12+1 cannot lack"),
+        ('      "6.1": {fixed: 6.1.187-1}', '      "7.9": {has: 7.9.1-1}', "errata[0].onward: 7.4, wanted a"),
         ("cve: [CVE-2026-52974]", "cve: [CVE-26-1]", ".cve[0]: 'CVE-26-1', wanted a number as in CVE-"),
         ("id: tls-splice-eof", "id: tls-append-frag", "errata[1].id: 'tls-append-frag' given twice"),
         ("id: tls-append-frag", "id: TLS", "errata[0].id: 'TLS', wanted a short name in lower case"),

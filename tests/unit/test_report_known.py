@@ -7,6 +7,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from offload.errata import explain, kernel
 from offload.profile import find
 from offload.report import facts, known, render
 from offload.report.criteria import load
@@ -54,6 +55,26 @@ def test_a_rig_that_says_little_is_no_trouble() -> None:
     alone = known.notes(NODE, "fail", REASON, RIG | {"rig": {}, "kernel": "6.1.0-56-amd64"})
     assert {note["standing"] for note in alone} == {"unknown"}
     assert all("if this kernel has it" in known.line(note) for note in alone)
+
+
+def test_package_and_driver_of_the_rig_count() -> None:
+    """Without a NIC the package's version makes a note sure; other drivers' bugs are left out."""
+    debian = RIG | {"rig": {"kernel-package": "6.1.192-2"}, "kernel": "6.1.0-56-amd64"}
+    assert known.notes(NODE, "fail", REASON, debian)[0]["standing"] == "affected"
+    few = "the card decrypted too little"
+    with_driver = [note["id"] for note in known.notes("x::test_a", "fail", few, RIG)]
+    assert with_driver == ["rx-starts-out-of-step"]
+
+
+def test_there_are_never_many_notes() -> None:
+    """Without a NIC a message that fits many bugs names the first few: a long list explains nothing."""
+    rig, name = (
+        RIG | {"rig": {}, "kernel": "6.1.0-56-amd64"},
+        "x::test_loss_resync_sendfile_splice_stunnel_ktls",
+    )
+    reason = "the receiver ended with EBADMSG after 0 of 9 bytes: SHA-256 differs"
+    assert len(explain(reason, kernel("6.1.0-56-amd64"), test=name)) > known.MOST
+    assert len(known.notes(name, "fail", reason, rig)) == known.MOST
 
 
 @pytest.mark.parametrize("outcome", ["fail", "error"])
