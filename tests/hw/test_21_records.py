@@ -14,7 +14,7 @@ from tests.lib.flow import Several, Traffic
 from tests.lib.switch import Switch
 from tests.lib.wire import Eyes
 
-pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire")
+pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "eyes")
 TX = Cell("tx", "1.2", "aes-gcm-128")
 # Writes around the ends of one record (16384) and two, and such that record ends and segment ends meet: MSS
 # 1448 at MTU 1500, 1428 with IPv6, 29 bytes around a record's payload. Each is a record of its own.

@@ -13,7 +13,7 @@ from tests.lib.flow import Traffic
 from tests.lib.switch import Switch
 from tests.lib.wire import Eyes, most_decrypted, share
 
-pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire")
+pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "eyes", "pedit")
 RX = Cell("rx", "1.2", "aes-gcm-128")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from offload.nic import look
 from offload.profile import FEATURES
-from offload.traffic import handoff
+from offload.traffic import handoff, keylog, tap
 from tests.lib.rig import Rig
 
 
@@ -47,6 +47,22 @@ def _wire(rig: Rig) -> str:
     return "" if rig.bench.wire is not None else "a wire that somebody can stand on"
 
 
+def _eyes(rig: Rig) -> str:
+    lacking = [str(path) for path in (keylog.LIBRARY, Path(tap.PROGRAM)) if not path.exists()]
+    return f"{' and '.join(lacking)} (make build)" if lacking else ""
+
+
+def _pedit(rig: Rig) -> str:
+    hosts = [host for host in (rig.bench.dut.host, rig.bench.wire) if host is not None]
+    load = ["modprobe", "-a", "sch_ingress", "cls_u32", "act_pedit", "act_csum"]
+    lacking = [host.name for host in hosts if host.run(load, check=False).rc != 0]
+    return (
+        f"tc pedit (kernel modules sch_ingress, cls_u32, act_pedit, act_csum) on {', '.join(lacking)}"
+        if lacking
+        else ""
+    )
+
+
 PROBES: dict[str, Callable[[Rig], str]] = {
     "tls": _tls,
     "ktls-handoff": _handoff,
@@ -55,6 +71,8 @@ PROBES: dict[str, Callable[[Rig], str]] = {
     "peer-tls-hw-tx-offload": _peer_feature("tx"),
     "peer-tls-hw-rx-offload": _peer_feature("rx"),
     "wire": _wire,
+    "eyes": _eyes,
+    "pedit": _pedit,
 }
 
 

@@ -17,7 +17,7 @@ from tests.lib.flow import Several, Traffic
 from tests.lib.rig import Rig
 from tests.lib.wire import Eyes
 
-pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "openssl", "wire")
+pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "openssl", "wire", "eyes")
 TX = Cell("tx", "1.2", "aes-gcm-128")
 # as in tests/hw/test_21_records.py: ends of records, and of segments
 EDGES = {

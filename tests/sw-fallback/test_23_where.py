@@ -12,7 +12,7 @@ from tests.lib import proof, tamper
 from tests.lib.flow import Traffic
 from tests.lib.wire import Eyes, share
 
-pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire")
+pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "eyes", "pedit")
 TX, RX = Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-128")
 TX13 = Cell("tx", "1.3", "aes-gcm-256")
 
