@@ -7,9 +7,9 @@ from random import Random
 from tests.lib.wiregen import frames
 from tests.lib.wiregen.frames import ETHERNET, IPV4, IPV6, Link, Net, any_net
 from tests.lib.wiregen.scene import Case, Conn, Scene
-from tests.lib.wiregen.session import CLIENT, SERVER, Session
+from tests.lib.wiregen.session import CLIENT, SERVER
 from tests.lib.wiregen.suites import SUITES, Suite
-from tests.lib.wiregen.talk import any_plan, talk
+from tests.lib.wiregen.talk import Plan, any_plan, talk
 from tests.lib.wiregen.tcp import Seg, Style, any_style
 
 
@@ -52,9 +52,24 @@ def again(rng: Random, before: Conn, conn: Conn) -> Conn:
     return conn
 
 
+def bulk_conn(rng: Random, suites: list[Suite] = SUITES) -> Conn:
+    """A TLS connection with up to some MiB of full records: beyond every window of a verifier."""
+    total = rng.choice((300_000, 1_500_000, 3_000_000))
+    turns = [(CLIENT, 16384)] * (total // 16384) + [
+        (rng.choice((0, 1)), rng.randint(0, 9000)) for _ in range(9)
+    ]
+    if rng.random() < 0.5:
+        rng.shuffle(turns)
+    plan = Plan(rng.choice(suites), turns, style=(rng.choice(("random", "text", "period")), "random"))
+    plan.asides = rng.choice((0.0, 0.02))
+    size = rng.choice(("gso", "gso", "jumbo", "mtu"))
+    style = Style(size=size, again=rng.choice((0.0, 0.05)), late=rng.choice((0.0, 0.05)))
+    return Conn(any_net(rng, rng.random() < 0.4, 443), style, talk(rng, plan))
+
+
 def good_scene(rng: Random, suites: list[Suite] = SUITES) -> Scene:
     """Everything about a good capture but the segments."""
-    conns = [tls_conn(rng, suites)]
+    conns = [bulk_conn(rng, suites) if rng.random() < 0.01 else tls_conn(rng, suites)]
     if rng.random() < 0.3:
         conns.append(tls_conn(rng, suites, rng.choice((443, 8443))))
     conns += [other_conn(rng) for _ in range(rng.choice((0, 0, 0, 1, 2)))]
@@ -113,13 +128,3 @@ def good_case(seed: int) -> Case:
     scene.log()
     scene.lay()
     return scene.case()
-
-
-def steady_style(rng: Random) -> Style:
-    """TCP without trouble in segments of the usual size."""
-    return Style(size=rng.choice(("mtu", "mixed")), first=rng.choice((0, 1)))
-
-
-def said(session: Session, way: int) -> int:
-    """How many application records a direction has."""
-    return len(session.data(way))

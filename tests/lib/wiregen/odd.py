@@ -82,6 +82,20 @@ def records_mixed(rng: Random, scene: Scene) -> None:
         renumber(scene)
 
 
+def long_message(rng: Random, scene: Scene) -> None:
+    """A handshake message of about 128 KiB in the clear, whole, and what follows it."""
+    if rng.random() > 0.1:
+        return  # it takes long
+    way, size = rng.choice((0, 1)), rng.choice((131067, 131068, 131069, 140000))
+    data = b"\x0b" + size.to_bytes(3, "big") + bytes(size) + b"\x0e\0\0\0"
+    flow = scene.session.flow
+    at = next(i for i, rec in enumerate(flow) if rec.way == way) + rng.choice((0, 1))
+    for low in range(0, len(data), 16384):
+        part = data[low : low + 16384]
+        head = b"\x16\3\3" + len(part).to_bytes(2, "big")
+        flow.insert(at + low // 16384, Rec(way, HANDSHAKE, b"", head=head, body=part))
+
+
 def bytes_of_record(rng: Random, scene: Scene) -> None:
     """Noise in the header or body of any record, hellos included."""
     rec = rng.choice(scene.session.flow)
@@ -186,7 +200,16 @@ def payload_edited(rng: Random, scene: Scene) -> None:
             scene.reply = edited
 
 
-RECORDS: tuple[Odd, ...] = (updates, clear_record, record_of_any_size, alerts, records_mixed, bytes_of_record)
+RECORDS: tuple[Odd, ...] = (
+    updates,
+    updates,
+    long_message,
+    clear_record,
+    record_of_any_size,
+    alerts,
+    records_mixed,
+    bytes_of_record,
+)
 SEGMENTS: tuple[Odd, ...] = (any_segment, any_segment, segments_mixed, contradictions, same_ends)
 FRAMES: tuple[Odd, ...] = (frames_mixed, payload_edited, payload_edited)
 LAYERS = {"records": RECORDS, "segments": SEGMENTS, "frames": FRAMES}
