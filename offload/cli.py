@@ -71,7 +71,7 @@ VERBS = (
     Verb("disable", "offload.enable", "switch TLS offload off"),
     Verb("restore", "offload.enable", "put back what was there before the first enable or disable"),
     Verb("lab", "offload.vm.verbs", "the embedded lab: up, shell, run, down", "test"),
-    Verb("certify", "offload.certify", "the whole run: lab, tests, report", "report,test"),
+    Verb("certify", "offload.certify", "the whole run: lab, tests, report", "report,test,wire"),
     Verb("report", "offload.report.verbs", "look at a report again", "report"),
     Verb("wire", "offload.wire.verbs", "prove what was on the wire", "wire"),
 )

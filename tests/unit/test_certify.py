@@ -248,6 +248,6 @@ print([name for name in sys.modules if name.startswith(("yaml", "jinja2", "offlo
 def test_missing_extra_is_told_first(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a NIC nobody waits for a boot to hear that the report cannot be written."""
     monkeypatch.setattr(certify, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match="certify needs pytest and jinja2"):
+    with pytest.raises(ConfigError, match="certify needs pytest, jinja2, cryptography"):
         call(root)
     assert not FakeLab.up and not (root / "run").exists()
