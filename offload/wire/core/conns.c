@@ -102,7 +102,7 @@ static struct conn *conn_of(struct wire *w, const struct pair *p, bool sender_is
 		}
 		return c;
 	}
-	if (c || s->flags & TCP_RST)
+	if (c || (s->flags & (TCP_RST | TCP_SYN)) == TCP_RST)
 		return c;
 	return open_conn(w, p, s->flags & TCP_SYN && !is_loop(p) ? !sender_is_a : sender_is_a, frame);
 }

@@ -123,7 +123,7 @@ enum phase { PHASE_CLEAR, PHASE_HANDSHAKE, PHASE_DATA };
 struct dir {
 	struct conn *conn;
 	enum side side;
-	bool based, fin, rst, ended, lost, close_notify;
+	bool based, fin, rst, ended, lost, close_notify, long_hello, late_hello;
 	/* TCP */
 	uint32_t base;
 	uint64_t next, fin_at, data_end;

@@ -10,7 +10,7 @@ bool dir_gap(const struct dir *d)
 
 static bool payload_proven(const struct wire *w, const struct dir *d)
 {
-	return compared(w, d) && d->conn->state == KEYED &&
+	return compared(w, d) && d->conn->state == KEYED && d->payload_bytes &&
 	       d->app_bytes == payload_of(w, d)->len && d->payload_bytes == d->app_bytes;
 }
 

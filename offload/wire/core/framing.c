@@ -23,7 +23,7 @@ static bool is_plaintext(struct scene *s, struct finding *f)
 	const struct bytes *payload = payload_of(s->w, s->dir);
 	int64_t at;
 
-	if (!s->diff->compared || s->have < SEEN ||
+	if (!compared(s->w, s->dir) || s->have < SEEN ||
 	    !nearest(payload->at, payload->len, (int64_t)s->diff->payload, PAYLOAD_REACH, s->near, SEEN, &at))
 		return false;
 	f->class = "plaintext";

@@ -18,7 +18,7 @@ static void blind(struct conn *c, enum problem_code why)
 	problem(&c->problems, why, 0);
 	for (int side = CLIENT; side <= SERVER; side++) {
 		problem_drop(&c->dir[side].problems, CLEAR_ALERT);
-		if (c->dir[side].hello != HELLO_LONG)
+		if (!c->dir[side].long_hello)
 			problem_drop(&c->dir[side].problems, HANDSHAKE_TOO_LONG);
 	}
 }
@@ -119,7 +119,9 @@ static bool key_tls12(struct wire *w, struct conn *c)
 static void agree(struct wire *w, struct conn *c)
 {
 	c->keys = suite_find(c->suite);
-	if (!c->version) {
+	if (c->version == 12 && (c->dir[CLIENT].late_hello || c->dir[SERVER].late_hello)) {
+		blind(c, NO_HELLO);
+	} else if (!c->version) {
 		blind(c, BAD_VERSION);
 	} else if (!c->keys || c->keys->tls != c->version) {
 		c->keys = NULL;
@@ -183,14 +185,17 @@ void hello_feed(struct wire *w, struct dir *d, const struct record *r)
 {
 	struct place p = d->place;
 	uint64_t off = r->off;
+	bool too_long;
 
 	if (!r->len || has_problem(&d->problems, HANDSHAKE_TOO_LONG))
 		return;
 	record_skip(d, &off, &p, HEAD);
 	record_copy(d, off, p, opener_scratch(&w->opener), r->len);
 	messages_read(&d->clear_messages, opener_scratch(&w->opener), r->len);
+	too_long = d->clear_messages.longest > HANDSHAKE_MAX - MESSAGE_HEAD;
+	d->long_hello = too_long && d->hello == HELLO_OPEN;
 	if (d->hello == HELLO_OPEN)
 		collect(w, d, r, off, p);
-	else if (d->clear_messages.longest > HANDSHAKE_MAX - MESSAGE_HEAD)
+	if (too_long)
 		problem(&d->problems, HANDSHAKE_TOO_LONG, r->off);
 }

@@ -77,6 +77,8 @@ static bool has_to_wait(const struct dir *d, const struct record *r)
 static void clear_record(struct wire *w, struct dir *d, const struct record *r)
 {
 	d->seq += d->phase == PHASE_CLEAR;
+	if (r->head[0] == CHANGE_CIPHER && d->hello == HELLO_OPEN)
+		d->late_hello = true; /* in TLS 1.2 protection has begun: what follows is no hello */
 	if (r->head[0] == ALERT)
 		problem(&d->problems, CLEAR_ALERT, r->off);
 	if (r->head[0] == HANDSHAKE)

@@ -126,14 +126,14 @@ static void direction(struct wire *w, struct text *t, const char *name, const st
 
 static void connection(struct wire *w, struct text *t, const struct conn *c)
 {
-	bool agreed = c->dir[CLIENT].hello == HELLO_DONE && c->dir[SERVER].hello == HELLO_DONE;
+	bool agreed = !has_problem(&c->problems, NO_HELLO);
 
 	text_add(t, "{");
 	endpoint(t, "client", c, c->client_is_a);
 	endpoint(t, "server", c, !c->client_is_a);
 	number(t, "first_frame", c->first_frame);
 	word(t, "version", !agreed || !c->version ? "" : c->version == 12 ? "1.2" : "1.3");
-	word(t, "cipher", c->keys ? cipher_name(c->keys) : "");
+	word(t, "cipher", agreed && c->keys ? cipher_name(c->keys) : "");
 	text_add(t, agreed ? "\"suite\":\"%04x\"," : "\"suite\":\"\",", c->suite);
 	word(t, "outcome", outcomes[conn_outcome(c)]);
 	text_add(t, "\"problems\":[");

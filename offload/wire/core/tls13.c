@@ -115,7 +115,7 @@ static void in_series(struct wire *w, struct dir *d, const struct record *r, str
 		d->ended = true;
 	} else {
 		if (d->phase == PHASE_DATA)
-			count_app(d, len ? len - 1 : 0);
+			count_app(d, len - 1);
 		f->compared = f->compared && d->phase == PHASE_DATA;
 		differs(w, d, f);
 	}
@@ -129,7 +129,7 @@ static bool looks_like_data(struct wire *w, struct dir *d, const struct record *
 	uint64_t off = r->off;
 	uint8_t last, stream;
 
-	if (d->phase != PHASE_DATA || !len)
+	if (d->phase != PHASE_DATA)
 		return false;
 	record_skip(d, &off, &p, HEAD + len - 1);
 	record_copy(d, off, p, &last, 1);
@@ -173,7 +173,7 @@ void record13(struct wire *w, struct dir *d, const struct record *r)
 		f.kind = DIFF_TYPE;
 	else if (be16(r->head + 1) != 0x0303)
 		f.kind = DIFF_VERSION;
-	if (r->len < TAG) {
+	if (r->len <= TAG) {
 		f.kind = f.kind == DIFF_CONTENT ? DIFF_MALFORMED : f.kind;
 		differs(w, d, &f);
 		return;
