@@ -81,7 +81,9 @@ def need_extras() -> None:
     """ConfigError before anything is done if a library that the run ends with is not there."""
     missing = [name for name in ("pytest", "jinja2", "cryptography") if find_spec(name) is None]
     if missing:
-        raise ConfigError(f"certify needs {', '.join(missing)}", "pip install 'ktls-offload[report,test,wire]'")
+        raise ConfigError(
+            f"certify needs {', '.join(missing)}", "pip install 'ktls-offload[report,test,wire]'"
+        )
 
 
 def finish(run: Run) -> str:
