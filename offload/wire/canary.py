@@ -25,28 +25,30 @@ class Leak:
 
 
 def needles(payload: bytes) -> dict[bytes, int]:
-    """Windows of the payload, and where each is first."""
+    """Windows of the payload, and where each is first; `telling` says which of them count."""
     step = WINDOW * max(1, -(-len(payload) // (1 << 24)))
-    found: dict[bytes, int] = {}
-    for at in range(0, len(payload) - WINDOW + 1, step):
-        window = payload[at : at + WINDOW]
-        if len(set(window)) >= DIFFERENT:
-            found.setdefault(window, at)
-    return found
+    last = (len(payload) - WINDOW) // step * step
+    return {payload[at : at + WINDOW]: at for at in range(last, -1, -step)}
+
+
+def telling(window: bytes) -> bool:
+    """Whether a window has enough different bytes not to be there by chance."""
+    return len(set(window)) >= DIFFERENT
 
 
 def search(capture: Capture, payload: bytes) -> Leak | None:
     """All that is not compared, frame by frame; headers before a TCP payload are not searched."""
-    wanted = needles(payload)
+    wanted: dict[bytes, int] = {}
     leak: Leak | None = None
-    if not wanted:
-        return None
     listed = [c.listed for c in capture.connections]
     with mapped(capture.path) as data:
         for number, link, start, captured, original in Reader(data, str(capture.path)):
             owner = capture.owners[number - 1] if number <= len(capture.owners) else -1
             segment = parse(data, link, start, captured, original) if owner >= 0 else None
             for low, high in regions(segment, owner >= 0 and listed[owner], start, start + captured):
+                if high - low < WINDOW:
+                    continue
+                wanted = wanted or needles(payload)
                 if (found := first(data[low:high], wanted)) is None:
                     continue
                 if leak is None:
@@ -72,4 +74,5 @@ def first(data: bytes, wanted: dict[bytes, int]) -> tuple[int, int] | None:
     windows = [data[at : at + WINDOW] for at in range(len(data) - WINDOW + 1)]
     if wanted.keys().isdisjoint(windows):
         return None
-    return next((at, wanted[window]) for at, window in enumerate(windows) if window in wanted)
+    hits = ((at, wanted[w]) for at, w in enumerate(windows) if w in wanted and telling(w))
+    return next(hits, None)

@@ -1,0 +1,170 @@
+"""The oracle on sessions of the openssl programs: what Python's ssl cannot choose."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offload.wire.ask import Ask
+from offload.wire.oracle import verify
+from tests.unit.wire_make import Flow, certificate
+
+OPENSSL = shutil.which("openssl")
+pytestmark = pytest.mark.skipif(OPENSSL is None, reason="the openssl program is not installed")
+TEXT = b"text of one line that the client sends\n"
+PATIENCE = 30
+
+
+class Relay:
+    """Stands between client and server and notes what passes, as a Flow."""
+
+    def __init__(self, port: int) -> None:
+        self.flow, self.target = Flow(), port
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.lock = threading.Lock()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        with self.listener, self.listener.accept()[0] as client:
+            with socket.create_connection(("127.0.0.1", self.target)) as server:
+                back = threading.Thread(target=self._carry, args=("server", server, client), daemon=True)
+                back.start()
+                self._carry("client", client, server)
+                back.join(PATIENCE)
+
+    def _carry(self, side: str, source: socket.socket, target: socket.socket) -> None:
+        try:
+            while data := source.recv(65536):
+                with self.lock:
+                    self.flow.send(side, data)
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass  # the program at the other end left first
+        with self.lock:
+            self.flow.fin(side)
+
+    def wait(self, side: str, size: int) -> None:
+        """Until a side has sent more than `size` bytes."""
+        end = time.monotonic() + PATIENCE
+        while self.flow.sent[side] <= size:
+            assert time.monotonic() < end, "nothing passed"
+            time.sleep(0.01)
+
+
+@contextmanager
+def server(folder: Path, *more: str) -> Iterator[int]:
+    """`openssl s_server` for one connection; its port."""
+    (folder / "pem").write_text(certificate())
+    args = ["s_server", "-accept", "0", "-naccept", "1", "-cert", str(folder / "pem"), *more]
+    pipe = subprocess.PIPE
+    with subprocess.Popen([str(OPENSSL), *args], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as child:
+        try:
+            assert child.stdout is not None
+            port = next(m for line in child.stdout if (m := re.search(rb"ACCEPT .*:(\d+)", line)))
+            yield int(port[1])
+        finally:
+            child.kill()
+
+
+def talk(folder: Path, lines: list[bytes], ours: list[str], theirs: list[str]) -> Any:
+    """The document for a client that types lines, each after the one before has passed."""
+    with ExitStack() as undo:
+        relay = Relay(undo.enter_context(server(folder, *theirs)))
+        args = ["s_client", "-connect", f"127.0.0.1:{relay.port}", "-keylogfile", str(folder / "keys"), *ours]
+        child = undo.enter_context(
+            subprocess.Popen([str(OPENSSL), *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL)
+        )  # fmt: skip
+        undo.callback(child.kill)
+        assert child.stdin is not None and child.stdout is not None
+        next(line for line in child.stdout if b"Verif" in line)
+        for line in lines:
+            before = relay.flow.sent["client"]
+            child.stdin.write(line)
+            child.stdin.flush()
+            relay.wait("client", before)
+        child.stdin.close()
+        child.stdout.read()
+        child.wait(PATIENCE)
+        relay.thread.join(PATIENCE)
+    return verify(Ask(relay.flow.write(folder / "c"), folder / "keys", TEXT * lines.count(TEXT)))
+
+
+@pytest.mark.parametrize(
+    ("name", "suite"),
+    [
+        ("TLS_AES_128_GCM_SHA256", "1301"),
+        ("TLS_AES_256_GCM_SHA384", "1302"),
+        ("TLS_CHACHA20_POLY1305_SHA256", "1303"),
+    ],
+)
+def test_each_suite_of_tls_13(tmp_path: Path, name: str, suite: str) -> None:
+    """Without a NIC TLS 1.3 of openssl is equal with each of its suites."""
+    found = talk(tmp_path, [TEXT, TEXT], ["-tls1_3", "-ciphersuites", name], [])
+    (one,) = found["connections"]
+    assert found["outcome"] == "equal", one
+    assert (one["version"], one["suite"]) == ("1.3", suite)
+    assert one["from_client"]["payload_bytes"] == 2 * len(TEXT)
+
+
+def test_a_hello_retry_request(tmp_path: Path) -> None:
+    """Without a NIC a session in which the server asked for another group is equal."""
+    found = talk(tmp_path, [TEXT], ["-tls1_3", "-groups", "X25519:P-384"], ["-groups", "P-384"])
+    (one,) = found["connections"]
+    assert found["outcome"] == "equal", one
+    assert one["from_client"]["payload_bytes"] == len(TEXT)
+
+
+@pytest.mark.parametrize(("key", "epochs"), [(b"k\n", (3, 2)), (b"K\n", (3, 3))])
+def test_key_updates(tmp_path: Path, key: bytes, epochs: tuple[int, int]) -> None:
+    """Without a NIC openssl's KeyUpdate, asked for or not, is followed in both directions."""
+    found = talk(tmp_path, [TEXT, key, TEXT], ["-tls1_3"], [])
+    (one,) = found["connections"]
+    assert found["outcome"] == "equal", one
+    assert (one["from_client"]["epochs"], one["from_server"]["epochs"]) == epochs
+    assert one["from_client"]["payload_bytes"] == 2 * len(TEXT)
+
+
+def test_early_data_of_a_resumed_session(tmp_path: Path) -> None:
+    """Without a NIC 0-RTT data of openssl are told as early data."""
+    (tmp_path / "early").write_bytes(TEXT)
+    kept = ["-early_data", "-max_early_data", "16384"]
+    with server(tmp_path, "-tls1_3", *kept, "-naccept", "2") as port:
+        say = [str(OPENSSL), "s_client", "-tls1_3", "-connect", f"127.0.0.1:{port}"]
+        session = str(tmp_path / "session")
+        with subprocess.Popen([*say, "-sess_out", session], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL) as child:  # fmt: skip
+            assert child.stdin is not None and child.stdout is not None
+            next(line for line in child.stdout if b"Post-Handshake New Session Ticket" in line)
+            child.stdin.write(b"Q\n")
+            child.stdin.close()
+            child.stdout.read()
+        relay = Relay(port)
+        say[-1] = f"127.0.0.1:{relay.port}"
+        more = [
+            "-sess_in",
+            session,
+            "-early_data",
+            str(tmp_path / "early"),
+            "-keylogfile",
+            str(tmp_path / "keys"),
+        ]
+        subprocess.run([*say, *more], input=b"Q\n", capture_output=True, timeout=PATIENCE, check=False)
+        relay.thread.join(PATIENCE)
+    found = verify(Ask(relay.flow.write(tmp_path / "c"), tmp_path / "keys"))
+    (one,) = found["connections"]
+    assert ("early-data", "client") in [(p["code"], p["direction"]) for p in one["problems"]], one
+    assert found["outcome"] == "inconclusive"
