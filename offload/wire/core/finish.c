@@ -10,7 +10,7 @@ bool dir_gap(const struct dir *d)
 
 static bool payload_proven(const struct wire *w, const struct dir *d)
 {
-	return compared(w, d) && d->conn->state == KEYED && d->payload_bytes &&
+	return compared(w, d) && d->conn->state == KEYED && d->proven &&
 	       d->app_bytes == payload_of(w, d)->len && d->payload_bytes == d->app_bytes;
 }
 
@@ -53,7 +53,7 @@ static void finish_dir(struct wire *w, struct dir *d)
 		problem(&d->problems, d->rst ? RESET : NO_CLOSE, 0);
 	if (d->fin && d->data_end > d->fin_at)
 		problem(&d->problems, DATA_AFTER_FIN, d->fin_at);
-	if (complete && !d->ended && d->pos < d->next)
+	if (complete && !d->ended && d->pos < (d->next < d->fin_at ? d->next : d->fin_at))
 		difference_at_end(w, d, DIFF_TRUNCATED);
 	end_of_payload(w, d, complete);
 }

@@ -85,6 +85,14 @@ static void clear_record(struct wire *w, struct dir *d, const struct record *r)
 		hello_feed(w, d, r);
 }
 
+/* Only counted; but a first message that is too long is named also beside a peer's that was none. */
+static void blind_record(struct wire *w, struct dir *d, const struct record *r)
+{
+	d->seq++;
+	if (r->head[0] == HANDSHAKE && d->hello == HELLO_OPEN)
+		hello_feed(w, d, r);
+}
+
 /* After the first protected record, whatever is not type 23 has a wrong type; type 20 may be anywhere. */
 static bool is_protected13(const struct dir *d, uint8_t type)
 {
@@ -103,7 +111,7 @@ static void take(struct wire *w, struct dir *d, const struct record *r)
 	else if (c->state == KEYED && c->version == 13 && is_protected13(d, r->head[0]))
 		record13(w, d, r);
 	else if (c->state == BLIND)
-		d->seq++;
+		blind_record(w, d, r);
 	else
 		clear_record(w, d, r);
 }

@@ -27,6 +27,7 @@ void protect13(struct wire *w, struct conn *c)
 	for (int side = CLIENT; side <= SERVER; side++) {
 		secret_of(w, &c->dir[side], CLIENT_HANDSHAKE, secret);
 		enter(&c->dir[side], secret);
+		c->dir[side].first.seq = 0; /* of a header that was bad before this was known */
 		c->dir[side].phase = PHASE_HANDSHAKE;
 	}
 	OPENSSL_cleanse(secret, sizeof(secret));
