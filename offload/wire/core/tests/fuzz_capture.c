@@ -7,7 +7,7 @@
 #include "../core.h"
 
 enum { WITH_PAYLOAD = 1, WITH_REPLY = 2, WITH_PORT = 4, WITH_CHECKSUMS = 8, BELIEVE = 16, SIZE_SHIFT = 5 };
-enum { PAYLOAD_MAX = 300, PORT = 443, LINE_MAX = 256, LINES_MAX = 20 };
+enum { PAYLOAD_MAX = 300, PORT = 443, KEYS_MAX = 8192 };
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -15,7 +15,7 @@ ssize_t __wrap_getrandom(void *at, size_t len, unsigned int flags);
 int __wrap_EVP_DecryptFinal_ex(EVP_CIPHER_CTX *ctx, unsigned char *out, int *len);
 int __real_EVP_DecryptFinal_ex(EVP_CIPHER_CTX *ctx, unsigned char *out, int *len);
 
-static char keys[LINES_MAX * LINE_MAX];
+static char keys[KEYS_MAX];
 static size_t keys_len;
 static uint8_t payload[PAYLOAD_MAX];
 static bool believe;
