@@ -175,6 +175,7 @@ void engine_take(struct engine *e, int direction, uint8_t *data, uint32_t len)
 	if (rule) {
 		d.rule = rule->id;
 		d.record = aim->record;
+		d.target = aim->target;
 		d.time = aim->fired;
 		act(e, &d, &f, rule, aim);
 	} else if (w->id && rule_has_port(w->port, &f.src, &f.dst)) {

@@ -17,10 +17,12 @@
 
 static const char help[] =
 	"usage: wirebox PORT_A PORT_B [--seed N] [--rules FILE|-] [--bridge NAME]\n"
+	"       wirebox --check\n"
 	"Carries every frame between two Ethernet interfaces, as a cable does, and acts on those that a rule names.\n"
 	"  --seed N       of the weather that names none (default 1)\n"
 	"  --rules FILE   rules to begin with, one on a line; more come on standard input at any time\n"
 	"  --bridge NAME  take both ports out of this bridge, and put them back at the end\n"
+	"  --check        only read rules from standard input and say what is wrong with them\n"
 	"Ends with SIGTERM, SIGINT or the end of standard input. Exit codes: 0 ok, 1 broken, 2 usage or rules,\n"
 	"3 no such interface, 4 no permission. The rules are described in native/wirebox/README.md.\n";
 
@@ -129,19 +131,26 @@ static bool read_lines(int fd, struct lines *l)
 	return n > 0;
 }
 
+static int read_rules(int fd, const char *name)
+{
+	struct lines l = { .path = name };
+
+	while (read_lines(fd, &l))
+		;
+	return l.wrong ? RC_USAGE : RC_OK;
+}
+
 static int load_rules(const char *path)
 {
-	struct lines l = { .path = path };
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
 
 	if (fd < 0) {
 		complain("%s: %s", path, strerror(errno));
 		return RC_USAGE;
 	}
-	while (read_lines(fd, &l))
-		;
+	rc = read_rules(fd, path);
 	close(fd);
-	return l.wrong ? RC_USAGE : RC_OK;
+	return rc;
 }
 
 static uint64_t now_ns(void)
@@ -249,6 +258,8 @@ int main(int argc, char **argv)
 		fputs(help, stdout);
 		return RC_OK;
 	}
+	if (argc == 2 && !strcmp(argv[1], "--check"))
+		return read_rules(STDIN_FILENO, "rules");
 	if (!parse_options(argc, argv, &o))
 		return RC_USAGE;
 	engine.rules.seed = o.seed;

@@ -85,7 +85,7 @@ void say_deed(struct engine *e, const struct deed *d)
 	print_number("record", d->record, d->record != NO_RECORD);
 	printf(",\"action\":\"%s\"", d->action);
 	if (d->time)
-		printf(",\"time\":%u", d->time);
+		printf(",\"target\":%" PRIu64 ",\"time\":%u", d->target, d->time);
 	if (d->number)
 		printf(",\"number\":%" PRIu64, d->number);
 	if (d->behind)

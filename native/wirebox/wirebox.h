@@ -217,8 +217,8 @@ struct deed {
 	const struct frame *frame;
 	const struct place *place; /* NULL: no data, or a flow whose beginning was not seen */
 	const char *action;
-	uint64_t number, record;
-	uint32_t behind, time;
+	uint64_t number, record, target;
+	uint32_t behind, time; /* `time`: how often the rule has acted in this flow; 0 for weather */
 	bool flip, repair;
 	int32_t at;
 	uint8_t bit;

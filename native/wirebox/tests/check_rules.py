@@ -57,7 +57,7 @@ def check_every_place(rig: Rig) -> None:
         assert (action["action"], action["offset"], action["direction"]) == ("drop", start, "a>b"), action
         assert action["flow"] == "192.0.2.1:40000>192.0.2.2:4433"
         assert (action["frame"], action["rule"], action["time"]) == (index(offset) + 1, 1, 1)
-        assert action["length"] == min(1000, len(DATA) - start)
+        assert (action["target"], action["length"]) == (offset, min(1000, len(DATA) - start))
 
 
 def check_record_numbers(rig: Rig) -> None:

@@ -110,6 +110,21 @@ def check_rules_file(rig: Rig) -> None:
         assert rc == 2 and "No such file" in err
 
 
+def check_rules_without_ports(rig: Rig) -> None:
+    """--check tells right from wrong rules, line by line, and touches no interface."""
+
+    def check(text: str) -> tuple[int, list[str], str]:
+        argv = [rig.program, "--check"]
+        done = subprocess.run(argv, input=text, capture_output=True, text=True, timeout=20)
+        return done.returncode, done.stderr.splitlines(), done.stdout
+
+    assert check("\n".join(RIGHT) + "\n") == (0, [], "")
+    rc, said, out = check("a>b first drop\nx\n\ny\n")
+    assert (rc, len(said), out) == (2, 2, "") and said[1].startswith(
+        "wirebox: rules:4: 'y' is not a direction"
+    )
+
+
 def check_usage(rig: Rig) -> None:
     """Usage, interfaces that are not there or cannot be a cable's end: one line and an exit code each."""
     cases = (
