@@ -56,7 +56,7 @@ int file_map(const char *what, const char *path, struct bytes *b, struct failure
 	if (at == MAP_FAILED)
 		rc = refuse(f, what, path, strerror(errno));
 	else
-		*b = (struct bytes){ .at = at, .len = (size_t)st.st_size, .given = true };
+		*b = (struct bytes){ .at = at ? at : (const void *)"", .len = (size_t)st.st_size, .given = true };
 	close(fd);
 	return rc;
 }
