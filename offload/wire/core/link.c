@@ -34,26 +34,12 @@ static enum kind by_ethertype(const struct frame *f, uint32_t type, uint32_t nex
 	return *version ? KIND_TCP : KIND_OTHER;
 }
 
-/* AF_INET is 2 everywhere; AF_INET6 is 10 on Linux, 24, 28 and 30 on the BSDs. */
-static enum kind by_family(const struct frame *f, bool network_order, uint32_t *l3, int *version)
+/* IP at a fixed place. A family number before it is not looked at: each system has its own for IPv6. */
+static enum kind ip_at(const struct frame *f, uint32_t at, int only, uint32_t *l3, int *version)
 {
-	uint32_t family;
-
-	if (f->cap < 4)
-		return KIND_OTHER;
-	family = be32(f->at);
-	if (!network_order && family > 0xffff)
-		family = le32(f->at);
-	*l3 = 4;
-	*version = family == 2 ? 4 : family == 10 || family == 24 || family == 28 || family == 30 ? 6 : 0;
-	return *version ? KIND_TCP : KIND_OTHER;
-}
-
-static enum kind raw(const struct frame *f, int fixed, uint32_t *l3, int *version)
-{
-	*l3 = 0;
-	*version = fixed ? fixed : f->cap ? f->at[0] >> 4 : 0;
-	return *version == 4 || *version == 6 ? KIND_TCP : KIND_OTHER;
+	*l3 = at;
+	*version = f->cap > at ? f->at[at] >> 4 : 0;
+	return (*version == 4 || *version == 6) && (!only || *version == only) ? KIND_TCP : KIND_OTHER;
 }
 
 /* KIND_TCP if it is IP of that version at l3, KIND_OTHER if not, KIND_LINK for a link type that nobody knows. */
@@ -61,9 +47,8 @@ enum kind link_strip(const struct frame *f, uint32_t *l3, int *version)
 {
 	switch (f->link) {
 	case LINK_NULL:
-		return by_family(f, false, l3, version);
 	case LINK_LOOP:
-		return by_family(f, true, l3, version);
+		return ip_at(f, 4, 0, l3, version);
 	case LINK_ETHERNET:
 		return by_ethertype(f, 12, 14, l3, version);
 	case LINK_SLL:
@@ -71,11 +56,11 @@ enum kind link_strip(const struct frame *f, uint32_t *l3, int *version)
 	case LINK_SLL2:
 		return by_ethertype(f, 0, 20, l3, version);
 	case LINK_RAW:
-		return raw(f, 0, l3, version);
+		return ip_at(f, 0, 0, l3, version);
 	case LINK_IPV4:
-		return raw(f, 4, l3, version);
+		return ip_at(f, 0, 4, l3, version);
 	case LINK_IPV6:
-		return raw(f, 6, l3, version);
+		return ip_at(f, 0, 6, l3, version);
 	default:
 		return KIND_LINK;
 	}
