@@ -11,6 +11,7 @@ from tests.lib.wiregen.tcp import SYN, Seg
 NULL, ETHERNET, RAW, LOOP, COOKED, IPV4, IPV6, COOKED2 = 0, 1, 101, 108, 113, 228, 229, 276
 LINKS = (NULL, ETHERNET, RAW, LOOP, COOKED, IPV4, IPV6, COOKED2)
 FAMILIES = {False: (2,), True: (24, 28, 30, 10)}  # AF_INET; AF_INET6 of the BSDs, macOS and Linux
+ATOMIC = 44  # an IPv6 fragment header of a packet that is whole (RFC 6946)
 VLANS = (0x8100, 0x88A8, 0x9100)
 
 
@@ -62,7 +63,7 @@ def any_net(rng: Random, v6: bool, port: int) -> Net:
         port=(rng.randint(1024, 65535), port),
         isn=(isn[0], isn[1]),
         options=rng.choice((0, 0, 0, 4, 40)),
-        extensions=tuple(rng.choices((0, 43, 60), k=rng.choice((0, 0, 0, 1, 3)))),
+        extensions=tuple(rng.choices((0, 43, 60, ATOMIC), k=rng.choice((0, 0, 0, 1, 3)))),
         stamps=rng.random() < 0.7,
         big=rng.random() < 0.1,
         trailer=rng.choice((0, 0, 0, 4, 30)),
@@ -115,8 +116,9 @@ def ip6_bytes(net: Net, src: bytes, dst: bytes, body: bytes, protocol: int, frag
         body = struct.pack(">BBHI", following, 0, fragment, 7) + body
         following = 44
     for kind in reversed(net.extensions):
-        units = net.ids.choice((0, 0, 2))
-        body = bytes([following, units]) + b"\1\4" + bytes(4) + bytes(8 * units) + body
+        units = 0 if kind == ATOMIC else net.ids.choice((0, 0, 2))
+        content = b"\0\0" if kind == ATOMIC else b"\1\4"
+        body = bytes([following, units]) + content + bytes(4) + bytes(8 * units) + body
         following = kind
     length = 0 if net.big or len(body) > 65535 else len(body)
     return struct.pack(">IHBB", 0x60000000, length, following, 64) + src + dst + body

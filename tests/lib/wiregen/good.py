@@ -35,12 +35,13 @@ def tls_conn(rng: Random, suites: list[Suite] = SUITES, port: int = 443) -> Conn
 
 def other_conn(rng: Random) -> Conn:
     """A connection that is not TLS, or that says nothing."""
+    size = rng.randint(0, 900) if rng.random() < 0.99 else 2_000_000
     bursts = [
         (CLIENT, b"GET / HTTP/1.1\r\n\r\n" + rng.randbytes(rng.randint(0, 60))),
-        (SERVER, b"HTTP/1.1 200 OK\r\n\r\n" + rng.randbytes(rng.randint(0, 900))),
+        (SERVER, b"HTTP/1.1 200 OK\r\n\r\n" + rng.randbytes(size)),
     ]
     bursts = rng.choice((bursts, bursts[:1], []))
-    return Conn(any_net(rng, rng.random() < 0.4, 80), any_style(rng, 900), None, bursts)
+    return Conn(any_net(rng, rng.random() < 0.4, 80), any_style(rng, 5000), None, bursts)
 
 
 def again(rng: Random, before: Conn, conn: Conn) -> Conn:
