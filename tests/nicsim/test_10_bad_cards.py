@@ -25,6 +25,8 @@ class Bad(NamedTuple):
 
 SENDS = "test_20_wire.py::test_sends_to_stunnel[tx-12_aes_gcm_128-v4]"
 RECEIVES = "test_20_wire.py::test_receives_from_stunnel[rx-12_aes_gcm_128-v4]"
+RECORDS = "test_21_records.py::test_records_it_sends[tx-12_aes_gcm_128-v4]"
+FORGED = "test_23_where.py::test_refuses_a_record_that_was_altered_on_the_wire[many-frames]"
 SWITCH = "test_10_enable.py::test_checksum_off_takes_offload_along"
 CORNER = "test_10_enable.py::test_four_corners[tx-off-rx-off]"
 ZERO = "test_10_enable.py::test_counts_nothing_while_off"
@@ -33,6 +35,8 @@ BALANCE = "test_10_enable.py::test_gives_contexts_back"
 BAD = [
     Bad("tx_leak", 1, SENDS, "payload.tx", "handshake"),
     Bad("tx_bad_tag", 20, SENDS, "payload.tx", "the receiver ended with"),
+    Bad("tx_bad_tag", 20, RECORDS, "wire.records", "tag.*(bad tag|bit flip)"),
+    Bad("tx_nonce_reuse", 1, RECORDS, "wire.records", "nonce reuse"),
     Bad("refuse_add", 1, SENDS, "payload.tx", "inet_diag shows transmit as sw"),
     # wrong bytes in a record that is decrypted whole arrive; in one that is not, the kernel finds them
     Bad("rx_garble", 1, RECEIVES, "payload.rx", "SHA-256 differs|EBADMSG"),
@@ -41,6 +45,8 @@ BAD = [
     Bad("tx_count", 2, ZERO, "counters.zero-when-off", "the card counted"),
     Bad("tx_count", 1, MOVE, "counters.move-when-on", "'tx': 0"),
     Bad("rx_count", 1, MOVE, "counters.move-when-on", "'rx': 0"),
+    Bad("rx_noauth", 1, FORGED, "wire.forged", "bytes of an altered record were delivered"),
+    Bad("rx_count", 2, FORGED, "wire.forged", "packets counted as decrypted, at most"),
     Bad("ctx_leak", 1, BALANCE, "contexts.balance", "contexts were not given back"),
     Bad("feature_stuck", 1, CORNER, "enable.four-corners", r"on \[requested off\]"),
     Bad("feature_refused", 1, SENDS, "payload.tx", r"off \[requested on\]"),
