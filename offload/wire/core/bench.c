@@ -68,8 +68,10 @@ static uint64_t total(const struct text *t, const char *name)
 	return sum;
 }
 
+/* The first pass maps the files' pages and reads what is not cached; later ones find most of it in place. */
 struct best {
 	struct spent seal, verify;
+	double first;
 	char outcome[16];
 };
 
@@ -88,7 +90,9 @@ static int one_verify(const struct question *q, struct best *b, uint64_t *app, s
 	int rc = wire_verify(q, &document, f);
 
 	if (rc == RC_OK) {
-		keep_better(&b->verify, since(begin));
+		begin = since(begin);
+		b->first = b->first ? b->first : begin.wall;
+		keep_better(&b->verify, begin);
 		*app = total(&document, "\"app_bytes\":");
 		sscanf(strstr(document.buf, "\"outcome\":\"") + 11, "%15[a-z]", b->outcome);
 	}
@@ -116,9 +120,9 @@ int bench(const struct question *q, int repeat, struct text *out, struct failure
 		return rc;
 	getrusage(RUSAGE_SELF, &usage);
 	text_add(out, "{\"seal_bytes_per_second\":%.0f,\"verify_bytes_per_second\":%.0f,\"seal_cpu_seconds\":%.6f,"
-		      "\"verify_cpu_seconds\":%.6f,\"verify_wall_seconds\":%.6f,\"app_bytes\":%" PRIu64
+		      "\"verify_cpu_seconds\":%.6f,\"first_verify_bytes_per_second\":%.0f,\"verify_wall_seconds\":%.6f,\"app_bytes\":%" PRIu64
 		      ",\"max_rss_kib\":%ld,\"outcome\":\"%s\"}\n",
-		 (double)app / b.seal.wall, (double)app / b.verify.wall, b.seal.cpu, b.verify.cpu, b.verify.wall, app,
-		 usage.ru_maxrss, b.outcome);
+		 (double)app / b.seal.wall, (double)app / b.verify.wall, b.seal.cpu, b.verify.cpu, (double)app / b.first, b.verify.wall,
+		 app, usage.ru_maxrss, b.outcome);
 	return RC_OK;
 }

@@ -4,7 +4,7 @@
 
 #include "capture.h"
 
-enum { PCAP_HEADER = 24, PCAP_FRAME = 16, PCAPNG_HEADER = 12 };
+enum { PCAP_HEADER = 24, PCAP_FRAME = 16, PCAPNG_HEADER = 12, AHEAD = 4 };
 
 static bool is_pcap(const uint8_t *p, bool *big)
 {
@@ -55,13 +55,24 @@ static bool pcap_next(struct reader *r, struct frame *f)
 	return true;
 }
 
+/* The next headers are far from this one: where they are is known if frames have the same size. A guess that is wrong,
+ * or beyond the end, does no harm. */
+static void prefetch(const struct reader *r, const struct frame *f)
+{
+	uintptr_t at = (uintptr_t)r->pos + AHEAD * ((uintptr_t)r->pos - (uintptr_t)f->at + PCAP_FRAME);
+
+	__builtin_prefetch(r->pos);
+	__builtin_prefetch(r->pos + 64);
+	__builtin_prefetch((const void *)at);
+	__builtin_prefetch((const void *)(at + 64));
+}
+
 /* The next frame; false at the end, or where the file is damaged. */
 bool reader_next(struct reader *r, struct frame *f)
 {
 	if (!(r->ng ? pcapng_next(r, f) : pcap_next(r, f)))
 		return false;
-	__builtin_prefetch(r->pos); /* the next header is far from this one */
-	__builtin_prefetch(r->pos + 64);
+	prefetch(r, f);
 	f->number = ++r->frames;
 	return true;
 }

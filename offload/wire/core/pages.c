@@ -5,21 +5,30 @@
 
 #include "core.h"
 
-enum { KEEP = 12 << 20, STEP = 4 << 20, PAGE = 4096 };
+enum { KEEP = 64 << 20, KEEP_CANARY = 12 << 20, STEP = 4 << 20, PAGE = 4096 };
 
-/* Give back what lies more than KEEP bytes before pos, STEP bytes at a time. */
+/* Mapping a page costs half as much as sealing it, so files of usual size stay; in all it is less than 160 MiB. */
+static intptr_t kept(const struct wire *w, enum pages which)
+{
+	if (which == PAGES_CANARY)
+		return KEEP_CANARY;
+	return which != PAGES_CAPTURE && w->q->payload.given && w->q->reply.given ? KEEP / 2 : KEEP;
+}
+
+/* Give back what lies more than kept() bytes before pos, STEP bytes at a time. */
 void pages_drop(struct wire *w, enum pages which, const uint8_t *start, const uint8_t *pos)
 {
+	intptr_t keep = kept(w, which);
 	uintptr_t from, to;
 
 	if (!w->q->mapped)
 		return;
 	if (!w->dropped[which])
 		w->dropped[which] = start;
-	if (pos - w->dropped[which] < KEEP + STEP)
+	if (pos - w->dropped[which] < keep + STEP)
 		return;
 	from = ((uintptr_t)w->dropped[which] + PAGE - 1) / PAGE * PAGE;
-	to = ((uintptr_t)pos - KEEP) / PAGE * PAGE;
+	to = ((uintptr_t)pos - (uintptr_t)keep) / PAGE * PAGE;
 	madvise((void *)from, to - from, MADV_DONTNEED);
 	w->dropped[which] = (const uint8_t *)to;
 }
