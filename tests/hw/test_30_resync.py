@@ -1,0 +1,72 @@
+"""This NIC recovers from what networks do: lost, late and repeated segments, chosen or by chance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from offload.profile import Cell
+from offload.traffic.drive import sending
+from tests.lib import proof
+from tests.lib.flow import Flow, Traffic
+from tests.lib.switch import Switch
+from tests.lib.weather import (
+    CAME,
+    SENT,
+    Weathered,
+    back_in_step,
+    controlled,
+    raining,
+    received,
+    recovery,
+    three,
+    trouble,
+)
+from tests.lib.wire import Eyes
+
+pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire")
+TX, RX = Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-128")
+KIB = 1024
+
+
+@pytest.mark.parametrize("name", SENT)
+def test_sends_again_what_was_lost(
+    traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any], name: str
+) -> None:
+    """This NIC encrypts what is sent again to the same bytes, and what follows as before."""
+    plan, rules = sending(f"sent {name}", (1024 if name == "2%" else 256) * KIB), SENT[name]
+
+    def transfer(noted: dict[str, Any]) -> Flow:
+        with raining(traffic, noted, rules):
+            return traffic.sent(TX, plan)
+
+    with controlled(evidence, offload, lambda: trouble(transfer({}), plan, sent=True)), eyes.open() as watch:
+        flow = transfer(evidence)
+        proof.note(evidence, flow, plan, "hw")
+        proof.handed_over(flow, TX)
+        seen = watch.proves(evidence, "client", plan.total, payload=plan.content())  # says more than the rest
+        proof.intact(flow.far, plan)
+        assert seen["retransmissions"] > 0, "nothing was seen to be sent again"
+        proof.sent_by_card(flow, plan)
+        assert proof.count(flow, "tx_tls_ooo") > 0, "the card did not notice that something was sent again"
+
+
+@pytest.mark.parametrize("name", CAME)
+def test_finds_the_records_again(
+    traffic: Traffic, offload: Switch, evidence: dict[str, Any], name: str
+) -> None:
+    """This NIC decrypts again after frames that were lost, late or repeated on their way to it."""
+    rules, plan = CAME[name], three(f"came {name}", (640 if name == "2%" else 320) * KIB)
+
+    def transfer(noted: dict[str, Any]) -> Weathered:
+        with raining(traffic, noted, rules) as box:
+            return received(traffic, RX, plan, box.clear if name == "2%" else lambda: None)
+
+    with controlled(evidence, offload, lambda: trouble(transfer({}).flow, plan, sent=False)):
+        seen = transfer(evidence)
+        proof.note(evidence, seen.flow, plan, "hw")
+        recovery(evidence, seen, plan)
+        proof.handed_over(seen.flow, RX)
+        proof.intact(seen.flow.dut, plan)
+        back_in_step(evidence, seen)
