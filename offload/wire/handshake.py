@@ -139,12 +139,11 @@ def first_message(data: bytes, session: Session, direction: str) -> tuple[int, b
         if kind != HANDSHAKE:
             continue
         done = messages.feed(data[at + 5 : at + 5 + length])
-        if messages.too_long:
-            session.too_long.setdefault(direction, at)
         for message in done:
             if message[0] != SERVER_HELLO or message[1][2:34] != RETRY:
                 return *message, changed
         if messages.too_long:
+            session.too_long[direction] = at
             return None
     return None
 

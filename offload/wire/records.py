@@ -309,14 +309,14 @@ class Walk:
         whole = stream.fin is not None and not stream.gap and not self.ended
         if whole and at < min(size, stream.fin or 0):
             self._differ(Difference("length", self._record(at, b"")))
-        self._covered(whole and self.schedule is not None)
+        self._covered(at, whole and self.schedule is not None)
 
-    def _covered(self, whole: bool) -> None:
+    def _covered(self, at: int, whole: bool) -> None:
         """Payload and application data have the same length; `whole`: the stream is complete and was read."""
         if self.payload is None:
             return
         if self.tally.app_bytes < len(self.payload):
             if whole:
-                self._differ(Difference("missing", self._record(len(self.stream.data), b"")))
+                self._differ(Difference("missing", self._record(at, b"")))
             else:
                 self._problem("payload-not-covered")

@@ -64,8 +64,8 @@ class Stream:
 
     @property
     def empty(self) -> bool:
-        """Whether no byte was captured."""
-        return not self.data and not self.held.count
+        """Whether no byte was seen, captured or not."""
+        return not self.reach
 
     @property
     def gap(self) -> bool:

@@ -23,37 +23,41 @@ static void blind(struct conn *c, enum problem_code why)
 	}
 }
 
-/* The version that the extensions tell, or `legacy` without supported_versions; 0 if they are malformed. */
-static uint16_t version_of(const uint8_t *at, const uint8_t *end, uint16_t legacy)
+/* 12, 13 or 0 for another, from the extensions or, without supported_versions, the legacy version; false if malformed. */
+static bool version_of(const uint8_t *at, const uint8_t *end, uint16_t legacy, uint8_t *version)
 {
+	bool seen = false;
+
+	*version = legacy == 0x0303 ? 12 : 0;
 	if (at == end)
-		return legacy;
+		return true;
 	if (end - at < 2 || end - at - 2 != be16(at))
-		return 0;
+		return false;
 	for (at += 2; at < end; at += 4 + be16(at + 2)) {
 		if (end - at < 4 || end - at - 4 < be16(at + 2))
-			return 0;
-		if (be16(at) == SUPPORTED_VERSIONS)
-			return be16(at + 2) == 2 ? be16(at + 4) : 0;
+			return false;
+		if (be16(at) == SUPPORTED_VERSIONS && !seen) {
+			*version = be16(at + 2) == 2 && be16(at + 4) == 0x0304 ? 13 : 0;
+			seen = true;
+		}
 	}
-	return legacy;
+	return true;
 }
 
 /* Body of a ServerHello: true if it is well-formed. */
 static bool server_hello(struct conn *c, const uint8_t *at, size_t len)
 {
 	const uint8_t *end = at + len, *suite;
-	uint16_t version;
+	uint8_t version;
 
 	if (len < 38 || len - 38 < at[34])
 		return false;
 	suite = at + 35 + at[34];
-	version = version_of(suite + 3, end, be16(at));
-	if (!version)
+	if (!version_of(suite + 3, end, be16(at), &version))
 		return false;
 	memcpy(c->random[SERVER], at + 2, 32);
 	c->suite = be16(suite);
-	c->version = version == 0x0303 ? 12 : version == 0x0304 ? 13 : 0;
+	c->version = version;
 	return true;
 }
 
@@ -155,7 +159,8 @@ static void stop_collecting(struct wire *w, struct dir *d, enum hello_state stat
 	d->message = NULL;
 	d->message_len = 0;
 	d->hello = (uint8_t)state;
-	if (state == HELLO_LONG)
+	d->long_hello = state == HELLO_LONG;
+	if (d->long_hello)
 		problem(&d->problems, HANDSHAKE_TOO_LONG, at);
 	hello_decide(w, d->conn, false);
 }
@@ -193,9 +198,8 @@ void hello_feed(struct wire *w, struct dir *d, const struct record *r)
 	record_copy(d, off, p, opener_scratch(&w->opener), r->len);
 	messages_read(&d->clear_messages, opener_scratch(&w->opener), r->len);
 	too_long = d->clear_messages.longest > HANDSHAKE_MAX - MESSAGE_HEAD;
-	d->long_hello = too_long && d->hello == HELLO_OPEN;
 	if (d->hello == HELLO_OPEN)
 		collect(w, d, r, off, p);
-	if (too_long)
+	if (too_long && d->conn->state != BLIND)
 		problem(&d->problems, HANDSHAKE_TOO_LONG, r->off);
 }
