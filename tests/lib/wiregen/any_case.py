@@ -34,7 +34,7 @@ def any_case(seed: int) -> Case:
             trouble(rng, scene)
         for _ in range(odds):
             if rng.random() < 0.6:
-                with suppress(ValueError, IndexError, AttributeError, TypeError):
+                with suppress(ValueError, IndexError, AttributeError, TypeError, StopIteration):
                     rng.choice(odd.LAYERS[name])(rng, scene)
 
     case, _ = done(scene, kinds, more)
