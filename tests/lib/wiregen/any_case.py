@@ -16,7 +16,7 @@ DAMAGES = (damage_content, damage_authentic, damage_header, damage_tcp, damage_f
 
 def any_scene(rng: Random) -> Scene:
     """A scene before any damage."""
-    scene = steady_scene(rng) if rng.random() < 0.3 else good_scene(rng)
+    scene = steady_scene(rng) if rng.random() < 0.3 else good_scene(rng, bulk=0.03)
     if rng.random() < 0.1:
         scene.checksums = not scene.checksums
     return scene
@@ -30,6 +30,9 @@ def any_case(seed: int) -> Case:
     odds = rng.choice((0, 0, 0, 1, 2))
 
     def more(name: str) -> None:
+        if name == "records" and len(scene.session.sent(0)) > 2**17 and rng.random() < 0.7:
+            with suppress(ValueError, IndexError):
+                rng.choice(odd.FAR)(rng, scene)
         if name == "segments" and rng.random() < 0.5:
             trouble(rng, scene)
         for _ in range(odds):

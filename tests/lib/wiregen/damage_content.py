@@ -131,10 +131,21 @@ def missing_bytes_inside(rng: Random, scene: Scene) -> Want:
     """N bytes of the record were left out, and its end is filled up."""
     rec = pick(rng, scene, 120)
     old = sealed_text(rec)
-    gone = rng.randint(1, min(256, rec.cipher_size - 60))
+    most = min(256, rec.cipher_size - 60)
+    gone = rng.choice((1, most, rng.randint(1, most)))
     at = rng.randrange(rec.cipher_size - gone - 40)
     rec.poke(0, old[:at] + old[at + gone :] + rng.randbytes(gone))
     return content(scene, rec, old, "shift", detail=f"+{gone}")
+
+
+@kind("records")
+def missing_bytes_beyond_reach(rng: Random, scene: Scene) -> Want:
+    """More bytes of the record were left out than a shift is looked for."""
+    rec = pick(rng, scene, 400)
+    old, gone = sealed_text(rec), 257
+    at = rng.randrange(rec.cipher_size - gone - 40)
+    rec.poke(0, old[:at] + old[at + gone :] + rng.randbytes(gone))
+    return content(scene, rec, old, "garbage")
 
 
 @kind("records")
@@ -170,13 +181,23 @@ def keystream_of_other_block(rng: Random, scene: Scene) -> Want:
     return content(scene, rec, old, "wrong keystream", detail=f"blocks {k:+d}")
 
 
+@kind("records")
+def keystream_beyond_reach(rng: Random, scene: Scene) -> Want:
+    """From some place on, the block counter is off by more than is looked for."""
+    rec = pick(rng, scene)
+    old, plain = sealed_text(rec), inner(rec)
+    at = rng.randrange(len(plain) - 20)
+    rec.poke(at, xor(plain[at:], keystream(rec, len(plain) + 16 * 65)[at + 16 * 65 :]))
+    return content(scene, rec, old, "garbage")
+
+
 @kind("records", "counted")
 def keystream_of_other_sequence(rng: Random, scene: Scene) -> Want:
     """From some place on, the keystream is that of another record."""
     rec = pick(rng, scene)
     old, plain = sealed_text(rec), inner(rec)
     at = rng.randrange(len(plain) - 20)
-    k = rng.choice([k for k in (*range(-16, 0), *range(1, 17)) if rec.seq + k >= 0])
+    k = rng.choice([k for k in (*range(-16, 0), *range(1, 17), 16, 16) if rec.seq + k >= 0])
     rec.poke(at, xor(plain[at:], keystream(rec, len(plain), rec.seq + k)[at:]))
     return content(scene, rec, old, "wrong keystream", detail=f"sequence {k:+d}")
 

@@ -144,11 +144,22 @@ def replay_at_header(rng: Random, scene: Scene) -> Want:
 def extra_bytes_before_header(rng: Random, scene: Scene) -> Want:
     """N bytes that belong to nothing stand before a record."""
     rec = pick(rng, scene)
-    size = rng.randint(1, 64)
-    noise = bytes([rng.choice((0xC1, 0x80, 0x2A))]) + rng.randbytes(size - 1)
-    raw = insert(scene, rec, noise)
-    first = {"class": "shift", "field": "header", "offset": scene.session.offset(raw)}
+    size = rng.choice((1, 64, rng.randint(1, 64)))
+    raw = insert(scene, rec, noise(rng, size))
+    first = {"class": "shift", "field": "header", "offset": scene.session.offset(raw), "detail": f"+{size}"}
     return Want(first=first)
+
+
+@kind("records")
+def extra_bytes_beyond_reach(rng: Random, scene: Scene) -> Want:
+    """More bytes that belong to nothing stand before a record than the next header is looked for in."""
+    raw = insert(scene, pick(rng, scene), noise(rng, 65))
+    return Want(first={"class": "lost framing", "field": "header", "offset": scene.session.offset(raw)})
+
+
+def noise(rng: Random, size: int) -> bytes:
+    """Bytes that cannot be the beginning of a record."""
+    return bytes([rng.choice((0xC1, 0x80, 0x2A))]) + rng.randbytes(size - 1)
 
 
 @kind("records")

@@ -63,7 +63,9 @@ def any_net(rng: Random, v6: bool, port: int) -> Net:
         port=(rng.randint(1024, 65535), port),
         isn=(isn[0], isn[1]),
         options=rng.choice((0, 0, 0, 4, 40)),
-        extensions=tuple(rng.choices((0, 43, 60, ATOMIC), k=rng.choice((0, 0, 0, 1, 3)))),
+        extensions=tuple(
+            rng.choices((0, 43, 60, ATOMIC), k=rng.choice((0, 0, 0, 0, 0, 0, 1, 3, rng.randint(6, 8))))
+        ),
         stamps=rng.random() < 0.7,
         big=rng.random() < 0.1,
         trailer=rng.choice((0, 0, 0, 4, 30)),

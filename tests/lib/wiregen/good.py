@@ -8,7 +8,7 @@ from tests.lib.wiregen import frames
 from tests.lib.wiregen.frames import ETHERNET, IPV4, IPV6, Link, Net, any_net
 from tests.lib.wiregen.scene import Case, Conn, Scene
 from tests.lib.wiregen.session import CLIENT, SERVER
-from tests.lib.wiregen.suites import SUITES, Suite
+from tests.lib.wiregen.suites import SUITES
 from tests.lib.wiregen.talk import Plan, any_plan, talk
 from tests.lib.wiregen.tcp import Seg, Style, any_style
 
@@ -25,9 +25,9 @@ def any_links(rng: Random, families: set[bool], form: str) -> list[Link]:
     return links
 
 
-def tls_conn(rng: Random, suites: list[Suite] = SUITES, port: int = 443) -> Conn:
+def tls_conn(rng: Random, port: int = 443) -> Conn:
     """A TLS connection of any shape."""
-    plan = any_plan(rng, suites)
+    plan = any_plan(rng)
     session = talk(rng, plan)
     total = sum(len(rec.wire) for rec in session.flow)
     return Conn(any_net(rng, rng.random() < 0.4, port), any_style(rng, total), session)
@@ -53,26 +53,26 @@ def again(rng: Random, before: Conn, conn: Conn) -> Conn:
     return conn
 
 
-def bulk_conn(rng: Random, suites: list[Suite] = SUITES) -> Conn:
+def bulk_conn(rng: Random) -> Conn:
     """A TLS connection with up to some MiB of full records: beyond every window of a verifier."""
-    total = rng.choice((300_000, 1_500_000, 3_000_000))
+    total = rng.choice((200_000, 300_000, 1_200_000, 2_400_000))
     turns = [(CLIENT, 16384)] * (total // 16384) + [
         (rng.choice((0, 1)), rng.randint(0, 9000)) for _ in range(9)
     ]
     if rng.random() < 0.5:
         rng.shuffle(turns)
-    plan = Plan(rng.choice(suites), turns, style=(rng.choice(("random", "text", "period")), "random"))
+    plan = Plan(rng.choice(SUITES), turns, style=(rng.choice(("random", "text", "period")), "random"))
     plan.asides = rng.choice((0.0, 0.02))
     size = rng.choice(("gso", "gso", "jumbo", "mtu"))
     style = Style(size=size, again=rng.choice((0.0, 0.05)), late=rng.choice((0.0, 0.05)))
     return Conn(any_net(rng, rng.random() < 0.4, 443), style, talk(rng, plan))
 
 
-def good_scene(rng: Random, suites: list[Suite] = SUITES) -> Scene:
-    """Everything about a good capture but the segments."""
-    conns = [bulk_conn(rng, suites) if rng.random() < 0.01 else tls_conn(rng, suites)]
+def good_scene(rng: Random, bulk: float = 0.01) -> Scene:
+    """Everything about a good capture but the segments. `bulk`: the chance of a long one."""
+    conns = [bulk_conn(rng) if rng.random() < bulk else tls_conn(rng)]
     if rng.random() < 0.3:
-        conns.append(tls_conn(rng, suites, rng.choice((443, 8443))))
+        conns.append(tls_conn(rng, rng.choice((443, 8443))))
     conns += [other_conn(rng) for _ in range(rng.choice((0, 0, 0, 1, 2)))]
     if rng.random() < 0.1:
         conns.append(again(rng, conns[0], rng.choice((tls_conn, other_conn))(rng)))

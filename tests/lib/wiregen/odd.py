@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from tests.lib.wiregen.damage_authentic import renumber
+from tests.lib.wiregen.damage_authentic import renumber, reseal
 from tests.lib.wiregen.scene import Scene
 from tests.lib.wiregen.session import ALERT, CCS, DATA, HANDSHAKE, Rec
 from tests.lib.wiregen.suites import keys13, next_secret
@@ -200,6 +200,34 @@ def payload_edited(rng: Random, scene: Scene) -> None:
             scene.reply = edited
 
 
+def far_payload(rng: Random, scene: Scene) -> None:
+    """A record, authentic or plain, with payload from as far away as a verifier looks, or a byte further."""
+    rec = rng.choice(scene.session.data(0, 64))
+    payload, reach = scene.session.sent(0), rng.choice((2**20, 65536))
+    at = rec.pos + rng.choice((1, -1)) * (reach + rng.randint(-1, 1)) + rng.choice((0, 0, 16))
+    if not 0 <= at < len(payload) - 64:
+        raise ValueError
+    if reach == 65536:
+        rec.head, rec.body = b"", payload[at : at + 64]
+    else:
+        reseal(rec, plain=(payload[at:] + payload)[: len(rec.plain)])
+
+
+def far_replay(rng: Random, scene: Scene) -> None:
+    """What was sent before, from as far away as a verifier looks, or a byte further."""
+    rec = rng.choice(scene.session.data(0, 64))
+    stream, off = scene.session.stream(0), scene.session.offset(rec)
+    inside = rng.choice((0, 0, rng.randrange(len(rec.plain) - 40)))
+    here = off + (5 + rec.cipher_at + inside if inside else 0)
+    at = here - 131072 + rng.randint(-1, 1) + rng.choice((0, 0, 16))
+    if at < 0:
+        raise ValueError
+    if inside:
+        rec.poke(inside, stream[at : at + 40])
+    else:
+        rec.head, rec.body = b"", stream[at : at + 64]
+
+
 RECORDS: tuple[Odd, ...] = (
     updates,
     updates,
@@ -212,4 +240,5 @@ RECORDS: tuple[Odd, ...] = (
 )
 SEGMENTS: tuple[Odd, ...] = (any_segment, any_segment, segments_mixed, contradictions, same_ends)
 FRAMES: tuple[Odd, ...] = (frames_mixed, payload_edited, payload_edited)
+FAR: tuple[Odd, ...] = (far_payload, far_payload, far_replay)
 LAYERS = {"records": RECORDS, "segments": SEGMENTS, "frames": FRAMES}

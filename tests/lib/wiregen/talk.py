@@ -10,7 +10,7 @@ from tests.lib.wiregen.session import ALERT, CCS, CLIENT, DATA, HANDSHAKE, SERVE
 from tests.lib.wiregen.suites import SUITES, Suite, keys12, keys13, next_secret
 
 NOTIFY = b"\1\0"  # alert close_notify
-STYLES = ("random", "random", "random", "text", "period", "zeros")
+STYLES = ("random", "random", "random", "text", "period", "zeros", "few")
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Plan:
     padding: float = 0.0
 
 
-def any_plan(rng: Random, suites: list[Suite] = SUITES) -> Plan:
+def any_plan(rng: Random) -> Plan:
     """A small connection of any shape."""
     top = rng.choice((40, 300, 300, 1500, 1500, 4000))
     sizes = [
@@ -37,7 +37,7 @@ def any_plan(rng: Random, suites: list[Suite] = SUITES) -> Plan:
     if rng.random() < 0.06:
         sizes.insert(rng.randint(0, len(sizes)), rng.choice((16384, 16384, 16383, 12345)))
     return Plan(
-        suite=rng.choice(suites),
+        suite=rng.choice(SUITES),
         turns=[(rng.choice((CLIENT, CLIENT, SERVER)), size) for size in sizes],
         style=(rng.choice(STYLES), rng.choice(STYLES)),
         notify=(rng.random() < 0.8, rng.random() < 0.8),
@@ -56,6 +56,8 @@ def payload(rng: Random, style: str, size: int) -> bytes:
     if style == "period":
         unit = rng.randbytes(rng.randint(1, 70))
         return (unit * (size // len(unit) + 1))[:size]
+    if style == "few":
+        return bytes(rng.choices(rng.randbytes(rng.randint(4, 8)), k=size))
     return bytes(size) if style == "zeros" else rng.randbytes(size)
 
 
