@@ -14,8 +14,8 @@ from rig import Rig, frame, pair, read, sender
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """Return as soon as the condition holds; AssertionError after 10 s."""
-    deadline = time.monotonic() + 10
+    """Return as soon as the condition holds; AssertionError after 40 s."""
+    deadline = time.monotonic() + 40
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
