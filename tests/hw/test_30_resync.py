@@ -30,6 +30,7 @@ TX, RX = Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-128")
 KIB = 1024
 
 
+@pytest.mark.promise("resync.tx")
 @pytest.mark.parametrize("name", SENT)
 def test_sends_again_what_was_lost(
     traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any], name: str
@@ -52,6 +53,7 @@ def test_sends_again_what_was_lost(
         assert proof.count(flow, "tx_tls_ooo") > 0, "the card did not notice that something was sent again"
 
 
+@pytest.mark.promise("resync.rx")
 @pytest.mark.parametrize("name", CAME)
 def test_finds_the_records_again(
     traffic: Traffic, offload: Switch, evidence: dict[str, Any], name: str

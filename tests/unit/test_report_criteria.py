@@ -12,7 +12,7 @@ IDS = [
     "counters.zero-when-off", "counters.move-when-on", "contexts.balance",
     "payload.tx", "payload.rx", "wire.records", "wire.stream", "wire.where", "wire.forged",
     "fallback.expected", "interop.tx", "interop.rx", "sizes.tx", "sizes.rx",
-    "lifecycle.link-down", "rig.clean-log",
+    "resync.tx", "resync.rx", "lifecycle.link-down", "rig.clean-log",
 ]  # fmt: skip
 
 
@@ -22,7 +22,7 @@ def test_shipped_criteria() -> None:
     assert list(promises) == IDS
     assert all(p.title[0].islower() and not p.title.endswith(".") for p in promises.values())
     assert [(p.id, p.proof) for p in promises.values() if p.proof not in ("A", None)] == [
-        ("wire.records", "B"), ("wire.stream", "C"), ("wire.where", "where"),
+        ("wire.records", "B"), ("wire.stream", "C"), ("wire.where", "where"), ("resync.tx", "B"),
     ]  # fmt: skip
 
 

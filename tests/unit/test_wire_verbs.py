@@ -163,7 +163,7 @@ def test_without_core_the_oracle_answers_and_says_so(
     """Without a NIC and without a core Python verifies, and a person is told; `--engine core` is exit 7."""
     from tests.lib.wiregen.good import good_case
 
-    case = good_case(7)
+    case = next(case for case in map(good_case, range(99)) if not case.checksums and case.port is None)
     (folder / "run.pcap").write_bytes(case.capture)
     (folder / "keys").write_bytes(case.keylog)
     asked = ["wire", "verify", "run.pcap", "--keylog", "keys"]
