@@ -32,7 +32,8 @@ static void check(struct opener *o, const struct batch *b, struct job *j)
 
 	record_label(e, j->diff.seq, j->diff.type, len, explicit, &l);
 	if (j->flags & JOB_PAYLOAD) {
-		j->right = seal(o, e, &l, j->payload, j->size, j->inner ? APPLICATION : -1, scratch) &&
+		j->right = seal(o, e, &l, j->payload, j->size, j->inner ? APPLICATION : -1, scratch,
+				b->piece[j->piece].at) &&
 			   same(b, j, scratch);
 		return;
 	}

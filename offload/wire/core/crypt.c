@@ -88,17 +88,34 @@ void record_label(const struct epoch *e, uint64_t seq, uint8_t type, size_t plai
 	put_be16(l->aad + l->aad_len - 2, (uint16_t)(e->suite->tls == 12 ? plain : plain + TAG));
 }
 
-/* Encrypt `len` bytes, and one more if inner is not negative; out gets them and the tag. */
+/* With `soon`, encrypt in steps (22 times the 96 bytes that libcrypto does at once) and fetch from memory meanwhile
+ * what the outcome will be compared with: a comparison that waits for memory costs an eighth of the whole. */
+static bool seal_text(EVP_CIPHER_CTX *ctx, const uint8_t *plain, size_t len, uint8_t *out, const uint8_t *soon)
+{
+	enum { STEP = 22 * 96, LINE = 64 };
+	size_t step = soon ? STEP : len;
+	int n;
+
+	for (size_t done = 0; done < len; done += step) {
+		for (size_t i = 0; soon && i < step; i += LINE)
+			__builtin_prefetch((const void *)((uintptr_t)soon + done + i)); /* a hint: it may point anywhere */
+		if (!EVP_EncryptUpdate(ctx, out + done, &n, plain + done, (int)smaller(step, len - done)))
+			return false;
+	}
+	return true;
+}
+
+/* Encrypt `len` bytes, and one more if inner is not negative; out gets them and the tag. `soon`: the first bytes of
+ * what it will be compared with, or NULL. */
 bool seal(struct opener *o, const struct epoch *e, const struct label_of_record *l, const uint8_t *plain, size_t len,
-	  int inner, uint8_t *out)
+	  int inner, uint8_t *out, const uint8_t *soon)
 {
 	EVP_CIPHER_CTX *ctx = context(o, e, USE_SEAL);
 	uint8_t type = (uint8_t)inner;
 	int n, more = 0;
 
 	if (!ctx || !EVP_EncryptInit_ex2(ctx, NULL, NULL, l->nonce, NULL) ||
-	    !EVP_EncryptUpdate(ctx, NULL, &n, l->aad, l->aad_len) ||
-	    (len && !EVP_EncryptUpdate(ctx, out, &n, plain, (int)len)) ||
+	    !EVP_EncryptUpdate(ctx, NULL, &n, l->aad, l->aad_len) || !seal_text(ctx, plain, len, out, soon) ||
 	    (inner >= 0 && !EVP_EncryptUpdate(ctx, out + len, &more, &type, 1)))
 		return false;
 	out += len + (inner >= 0);
