@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,12 +24,18 @@ PYTHON = ["/usr/bin/python3", "-I", "-S"]  # isolated, no site: a third of the s
 
 @dataclass(frozen=True)
 class Sending:
-    """What to send: the size of each write, and how. `gate`: stand before that write until told to go on."""
+    """What to send: the size of each write, and `how` (a function of pump_ways.WAYS).
+
+    `gate`: stand before that write until told to go on. `offset`: what is sent from a file lies behind so
+    many other bytes. `alter`: stand at the gate after the last write, then change the file (first, count).
+    """
 
     seed: str
     sizes: tuple[int, ...]
     how: str = "write"
     gate: int = -1
+    offset: int = 0
+    alter: tuple[int, int] | None = None
 
     @property
     def total(self) -> int:
@@ -167,13 +175,18 @@ class Pump:
         self.tell("transfer", id=number, via=dict(via), steps=plan, timeout=timeout, end=end)
         return Transfer(self, number)
 
-    def accept(self, listener: int, *steps: Mapping[str, Any], timeout: float = STEP) -> Transfer:
-        """Begin a transfer on the next connection to a listener of ours."""
-        return self.transfer({"kind": "accept", "listener": listener}, *steps, timeout=timeout)
+    def accept(
+        self, listener: int, *steps: Mapping[str, Any], timeout: float = STEP, keys: str = ""
+    ) -> Transfer:
+        """Begin a transfer on the next connection to a listener of ours. `keys`: see rawkeys.py."""
+        return self.transfer({"kind": "accept", "listener": listener, "keys": keys}, *steps, timeout=timeout)
 
-    def connect(self, host: str, port: int, *steps: Mapping[str, Any], timeout: float = STEP) -> Transfer:
-        """Begin a transfer on a plain connection that we make."""
-        return self.transfer({"kind": "connect", "host": host, "port": port}, *steps, timeout=timeout)
+    def connect(
+        self, host: str, port: int, *steps: Mapping[str, Any], timeout: float = STEP, keys: str = ""
+    ) -> Transfer:
+        """Begin a transfer on a plain connection that we make. `keys`: see rawkeys.py."""
+        via = {"kind": "connect", "host": host, "port": port, "keys": keys}
+        return self.transfer(via, *steps, timeout=timeout)
 
     def handoff(
         self,
@@ -247,11 +260,23 @@ class Pump:
         self._process.kill()
 
 
+def archive() -> bytes:
+    """Return the pump as one file that `python3 -I -S` runs: pump.py and every pump_*.py beside it."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as into:
+        into.writestr(zipfile.ZipInfo("__main__.py"), PROGRAM.read_bytes())
+        for package in ("offload", "offload/traffic"):
+            into.writestr(zipfile.ZipInfo(f"{package}/__init__.py"), b"")
+        for part in sorted(PROGRAM.parent.glob("pump_*.py")):
+            into.writestr(zipfile.ZipInfo(f"offload/traffic/{part.name}"), part.read_bytes())
+    return out.getvalue()
+
+
 @contextmanager
 def running(host: Host, folder: str) -> Iterator[Pump]:
     """Copy the pump to `folder` of the host, run it until the block ends."""
-    path = f"{folder}/pump.py"
-    host.write(path, PROGRAM.read_bytes(), 0o644)
+    path = f"{folder}/pump.zip"
+    host.write(path, archive(), 0o644)
     pump = Pump(host, path)
     try:
         pump.event(0, ("ready",), 60)

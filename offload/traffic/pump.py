@@ -1,7 +1,8 @@
 """What runs on a host under test to make and take payload: JSON commands on stdin, JSON events on stdout.
 
-Only the standard library, one file: copied to the host and run by its plain `python3 -I -S`. One process
-serves many transfers, because starting Python costs about a second in an emulated guest.
+Only the standard library; this file and pump_*.py go to the host as one archive, run by its plain
+`python3 -I -S`. One process serves many transfers, because starting Python costs about a second in an
+emulated guest.
 
 Commands, one JSON object per line:
   {"do": "listen", "id": N, "host": "127.0.0.1", "port": 0}
@@ -10,13 +11,17 @@ Commands, one JSON object per line:
       -> "listening" (where VIA waits for somebody), "open", "gate" (once), and at last "done"
   {"do": "go", "id": N}      let a transfer that stands at its gate go on
   {"do": "close", "id": N}   close a listener, or give a transfer up
-VIA: {"kind": "accept", "listener": N} | {"kind": "connect", "host": H, "port": P}
+VIA: {"kind": "accept", "listener": N, "keys": path or ""}
+     | {"kind": "connect", "host": H, "port": P, "keys": path or ""}
      | {"kind": "handoff", "argv": [...], "env": {...}}
      | {"kind": "spawn", "argv": [...], "env": {...}, "port": P or 0}
+     keys: kernel TLS without a handshake, with the keys of this file (pump_channel.install_keys)
      spawn: the program's stdin and stdout carry the payload; it is waited for on TCP port P if not 0
 STEP: {"do": "take", "bytes": N, or -1 for all until the peer ends the stream, "pace": [host, port] or null}
-     | {"do": "send", "seed": text, "sizes": [bytes of each write], "how": "write" | "sendfile",
-        "gate": index of the write to stand before, or -1, "pace": number of a listener or null}
+     | {"do": "send", "seed": text, "sizes": [bytes of each write], "how": a name of pump_ways.WAYS,
+        "gate": index of the write to stand before, or -1, "pace": number of a listener or null,
+        "offset": bytes in the file before the payload, "alter": null or [first byte, bytes]}
+     alter: when all is written stand at the gate, then change this part of the file that was sent from
      pace: the taker connects there and says how much it has; the sender's next write waits for all before it
 Event "done": {"sent": PART, "taken": PART, "seconds", "error": text or null,
       "closed": how the peer ended the stream, "handoff": the line of ktls-handoff or null}
@@ -31,104 +36,19 @@ import hashlib
 import json
 import os
 import socket
-import struct
 import subprocess
 import sys
 import threading
 import time
 from typing import Any
 
-SOL_TLS, TLS_SET_RECORD_TYPE, TLS_GET_RECORD_TYPE, TLS_TX = 282, 1, 2, 1  # include/uapi/linux/tls.h
-ALERT, DATA = 21, 23  # RFC 8446 section 5.1
-SOL_TCP, TCP_ULP = 6, 31
+from offload.traffic.pump_channel import Channel, Peerless, install_keys, payload
+from offload.traffic.pump_ways import WAYS, Source
+
 CLOSES = (
     "close",
     "close-wr",
 )  # endings that lose data with unread bytes in the queue; only a test asks for them
-
-
-def payload(seed: str, size: int) -> bytes:
-    """Return `size` bytes that depend on nothing but the seed; no shift maps them to themselves."""
-    return hashlib.shake_128(seed.encode()).digest(size)
-
-
-class Peerless(Exception):
-    """The other end, or the program that should bring it, was not there; the message is for a person."""
-
-
-class Channel:
-    """A socket to send or receive on, with blocking calls that end after `timeout` seconds."""
-
-    def __init__(
-        self, sock: socket.socket, timeout: float, child: subprocess.Popen[bytes] | None = None
-    ) -> None:
-        self.sock, self.child, self.closed = sock, child, ""
-        sock.setblocking(True)
-        limit = struct.pack("ll", int(timeout), int(timeout % 1 * 1_000_000))
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-        self.ktls = _has_ktls(sock)
-
-    def send(self, data: bytes) -> None:
-        """Send all of it; one write where the kernel takes it in one."""
-        view = memoryview(data)
-        while view:
-            view = view[self.sock.send(view) :]
-
-    def sendfile(self, fd: int, offset: int, size: int) -> None:
-        """Send a part of a file without reading it."""
-        while size:
-            count = os.sendfile(self.sock.fileno(), fd, offset, size)
-            offset, size = offset + count, size - count
-
-    def receive(self, most: int) -> bytes:
-        """Return the next bytes; none at the end of the stream (`closed` then says how it ended)."""
-        while True:
-            data, control, _, _ = self.sock.recvmsg(most, socket.CMSG_SPACE(1))
-            kind = _record_type(control)
-            if not data:
-                self.closed = self.closed or "eof"
-                return b""
-            if kind == DATA:
-                return data
-            if kind == ALERT:
-                self.closed = "close_notify" if data[1:] == b"\0" else f"alert {data[-1]}"
-                return b""
-
-    def finish(self) -> None:
-        """End the stream and lose nothing: close_notify, no more writing, read on to the end."""
-        if self.ktls:  # a plain write would send the alert as data
-            self.sock.sendmsg([b"\1\0"], [(SOL_TLS, TLS_SET_RECORD_TYPE, bytes([ALERT]))])
-        with contextlib.suppress(OSError):
-            self.sock.shutdown(socket.SHUT_WR)
-        while self.sock.recvmsg(65536, socket.CMSG_SPACE(1))[0]:
-            pass
-        self.closed = self.closed or "eof"
-
-    def close(self) -> None:
-        """Close the socket and reap the program behind it."""
-        self.sock.close()
-        if self.child is not None:
-            try:
-                self.child.wait(5)
-            except subprocess.TimeoutExpired:
-                self.child.kill()
-                self.child.wait()
-
-
-def _has_ktls(sock: socket.socket) -> bool:
-    """Say whether the kernel makes the records sent here: getsockopt(TLS_TX) knows version and cipher."""
-    with contextlib.suppress(OSError):
-        if sock.family != socket.AF_UNIX and sock.getsockopt(SOL_TCP, TCP_ULP, 16).startswith(b"tls"):
-            return len(sock.getsockopt(SOL_TLS, TLS_TX, 4)) == 4
-    return False
-
-
-def _record_type(control: list[tuple[int, int, bytes]]) -> int:
-    for level, kind, value in control:
-        if (level, kind) == (SOL_TLS, TLS_GET_RECORD_TYPE):
-            return value[0]
-    return DATA
 
 
 def _listens(port: int) -> bool:
@@ -209,11 +129,18 @@ class Transfer(threading.Thread):
         """Bring the connection up the way that was asked for."""
         via = self.ask["via"]
         if via["kind"] == "accept":
-            return Channel(self.next_client(self.pump.listeners[via["listener"]]), self.timeout)
+            return self.with_keys(self.next_client(self.pump.listeners[via["listener"]]))
         if via["kind"] == "connect":
-            return Channel(socket.create_connection((via["host"], via["port"]), self.timeout), self.timeout)
+            return self.with_keys(socket.create_connection((via["host"], via["port"]), self.timeout))
         env = {**os.environ, **via.get("env", {})}
         return self.open_handoff(via["argv"], env) if via["kind"] == "handoff" else self.open_spawn(via, env)
+
+    def with_keys(self, sock: socket.socket) -> Channel:
+        """Return the channel on a plain connection, or on one that kernel TLS now has."""
+        if path := self.ask["via"].get("keys"):
+            sock.setblocking(True)
+            install_keys(sock, path)
+        return Channel(sock, self.timeout)
 
     def next_client(self, listener: socket.socket) -> socket.socket:
         """Wait for somebody to connect, and for being told that nobody will."""
@@ -276,23 +203,21 @@ class Transfer(threading.Thread):
 
     def send(self, channel: Channel, plan: dict[str, Any]) -> None:
         """Send the payload, write by write."""
-        data = payload(plan["seed"], sum(plan["sizes"]))
-        file = _memory_file(data) if plan.get("how") == "sendfile" else -1
-        at, pace = 0, plan.get("pace")
+        source = Source(payload(plan["seed"], sum(plan["sizes"])), plan.get("offset", 0))
+        way, last, at, pace = WAYS[plan.get("how", "write")], len(plan["sizes"]) - 1, 0, plan.get("pace")
         far = self.next_client(self.pump.listeners[pace]) if pace is not None else None
         for number, size in enumerate(plan["sizes"]):
             if number == plan.get("gate", -1):
                 self.stand()
-            if file >= 0:
-                channel.sendfile(file, at, size)
-            else:
-                channel.send(data[at : at + size])
-            self.sent.add(data[at : at + size])
+            way(channel, source, at, size, number == last)
+            self.sent.add(source.data[at : at + size])
             at += size
             if far is not None:
                 self.until_taken(far, at)
-        if file >= 0:
-            os.close(file)
+        if plan.get("alter"):
+            self.stand()
+            source.invert(*plan["alter"])
+        source.close()
 
     def until_taken(self, far: socket.socket, count: int) -> None:
         """Wait until the taker says that it has so many bytes."""
@@ -340,15 +265,6 @@ class Transfer(threading.Thread):
         if self.channel is not None:
             with contextlib.suppress(OSError):
                 self.channel.sock.shutdown(socket.SHUT_RDWR)
-
-
-def _memory_file(data: bytes) -> int:
-    """Return a descriptor of a file in memory that holds `data`."""
-    fd = os.memfd_create("payload")
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
-    return fd
 
 
 class Pump:

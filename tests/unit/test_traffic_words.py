@@ -6,6 +6,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -63,10 +64,12 @@ def test_plan_splits_and_hashes() -> None:
     assert plan.sha256() == hashlib.sha256(hashlib.shake_128(b"seed").digest(100_000)).hexdigest()
 
 
-def test_pump_answers_nonsense_and_goes_on() -> None:
+def test_pump_answers_nonsense_and_goes_on(tmp_path: Path) -> None:
     """Without a NIC a command that makes no sense is refused in words, and the next one is obeyed."""
     asks = b'nonsense\n{"do": "transfer", "id": 1}\n{"do": "listen", "id": 2}\n'
-    done = subprocess.run([sys.executable, "-I", "-S", str(drive.PROGRAM)], input=asks, capture_output=True)
+    (tmp_path / "pump.zip").write_bytes(drive.archive())
+    argv = [sys.executable, "-I", "-S", str(tmp_path / "pump.zip")]
+    done = subprocess.run(argv, input=asks, capture_output=True)
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert [e["event"] for e in events if e["event"] != "done"] == ["ready", "refused", "listening"]
     assert [e for e in events if e["event"] == "done"][0]["error"].startswith("KeyError")
