@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from offload.errors import ConfigError, RigError
 from offload.traffic.certs import NAME, Placed
 
-PROGRAM = str(Path(__file__).resolve().parents[2] / "build" / "ktls-handoff")
+BUILD = Path(__file__).resolve().parents[2] / "build"
+PROGRAM = str(BUILD / "ktls-handoff")
+ISN = BUILD / "isn.so"  # native/isn
 # (TLS version, kernel's cipher name) -> OpenSSL's name; TLS 1.2 with the RSA certificate of certs.py
 CIPHERS = {
     ("1.2", "aes-gcm-128"): "ECDHE-RSA-AES128-GCM-SHA256",
@@ -80,6 +83,18 @@ def connect(
     """
     verify = ["--ca", ca, "--name", NAME, *(["--staple"] if staple else [])]
     return [PROGRAM, "connect", host, str(port), *verify, *_common(version, cipher, want, timeout, fallback)]
+
+
+def begin_at(number: int) -> dict[str, str]:
+    """Return the environment in which a connecting helper's SYN has this sequence number, 1 to 2^32 - 1.
+
+    ConfigError for another number; RigError if the preload is not built.
+    """
+    if not 0 < number < 1 << 32:
+        raise ConfigError(f"sequence number {number}", "1 to 4294967295")
+    if not ISN.exists():
+        raise RigError(f"{ISN.name} is not built", "make build")
+    return {"LD_PRELOAD": str(ISN), "KTLS_ISN": str(number)}
 
 
 def accept(
