@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Seal and verify in turns, in one process: the ratio says what reading the capture costs beside the cipher. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "bench.h"
@@ -68,61 +68,105 @@ static uint64_t total(const struct text *t, const char *name)
 	return sum;
 }
 
-/* The first pass maps the files' pages and reads what is not cached; later ones find most of it in place. */
-struct best {
-	struct spent seal, verify;
-	double first;
+/* Most memory in use so far, in KiB. Not ru_maxrss: that begins with what the parent had before exec. */
+static long peak_kib(void)
+{
+	FILE *status = fopen("/proc/self/status", "re");
+	char line[128];
+	long kib = 0;
+
+	while (status && !kib && fgets(line, sizeof(line), status))
+		sscanf(line, "VmHWM: %ld", &kib);
+	if (status)
+		fclose(status);
+	return kib;
+}
+
+/* What one turn cost: sealing, verifying by one thread, and by all threads. */
+struct turn {
+	struct spent seal, one, all;
+};
+
+struct result {
+	uint64_t app; /* bytes of application data, up to a whole record */
 	char outcome[16];
 };
 
-static void keep_better(struct spent *best, struct spent one)
+static int verify_cost(const struct question *q, unsigned int threads, struct spent *cost, struct result *r,
+		       struct failure *f)
 {
-	if (!best->wall || one.wall < best->wall)
-		best->wall = one.wall;
-	if (!best->cpu || one.cpu < best->cpu)
-		best->cpu = one.cpu;
-}
-
-static int one_verify(const struct question *q, struct best *b, uint64_t *app, struct failure *f)
-{
+	struct question mine = *q;
 	struct text document = { .to = NULL };
 	struct spent begin = since((struct spent){ 0, 0 });
-	int rc = wire_verify(q, &document, f);
+	int rc;
 
+	mine.threads = threads;
+	rc = wire_verify(&mine, &document, f);
 	if (rc == RC_OK) {
-		begin = since(begin);
-		b->first = b->first ? b->first : begin.wall;
-		keep_better(&b->verify, begin);
-		*app = total(&document, "\"app_bytes\":");
-		sscanf(strstr(document.buf, "\"outcome\":\"") + 11, "%15[a-z]", b->outcome);
+		*cost = since(begin);
+		r->app = (total(&document, "\"app_bytes\":") + RECORD - 1) / RECORD * RECORD;
+		sscanf(strstr(document.buf, "\"outcome\":\"") + 11, "%15[a-z]", r->outcome);
 	}
 	free(document.buf);
 	return rc;
 }
 
-/* Print the best of `repeat` turns. */
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The median of n figures; it sorts them. */
+static double median(double *v, int n)
+{
+	qsort(v, (size_t)n, sizeof(*v), compare);
+	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+/* Every figure is the median of its turns, the ratios too: each compares what ran within a fraction of a second. */
+static void tell(struct turn *t, int n, const struct result *r, struct text *out)
+{
+	static const char *const names[] = { "seal_cpu_seconds", "verify_cpu_seconds", "verify_to_seal", "threads_to_one" };
+	double *v[4], first = t[0].one.wall;
+
+	for (int k = 0; k < 4; k++)
+		v[k] = grab((size_t)n * sizeof(double));
+	for (int i = 0; i < n; i++) {
+		v[0][i] = t[i].seal.cpu;
+		v[1][i] = t[i].one.cpu;
+		v[2][i] = t[i].seal.cpu / t[i].one.cpu;
+		v[3][i] = t[i].one.wall / t[i].all.wall;
+	}
+	text_add(out, "{");
+	for (int k = 0; k < 4; k++)
+		text_add(out, "\"%s\":%.6f,", names[k], median(v[k], n));
+	text_add(out, "\"first_verify_seconds\":%.6f,\"app_bytes\":%" PRIu64 ",\"max_rss_kib\":%ld,\"outcome\":\"%s\"}\n", first,
+		 r->app, peak_kib(), r->outcome);
+	for (int k = 0; k < 4; k++)
+		free(v[k]);
+}
+
+/* Print the medians of `repeat` turns. The first pass maps the files' pages; later ones find most of them in place. */
 int bench(const struct question *q, int repeat, struct text *out, struct failure *f)
 {
-	struct best b = { .outcome = "" };
-	struct rusage usage;
+	struct turn *turn = grab((size_t)repeat * sizeof(*turn));
+	struct result r = { .outcome = "" };
 	uint8_t *buffer = fill(&q->payload);
-	uint64_t app = 0;
 	int rc = RC_OK;
 
 	for (int i = 0; rc == RC_OK && i < repeat; i++) {
-		rc = one_verify(q, &b, &app, f);
-		app = (app + RECORD - 1) / RECORD * RECORD;
+		rc = verify_cost(q, 1, &turn[i].one, &r, f);
+		turn[i].all = turn[i].one;
+		if (rc == RC_OK && q->threads > 1)
+			rc = verify_cost(q, q->threads, &turn[i].all, &r, f);
 		if (rc == RC_OK)
-			keep_better(&b.seal, seal_cost(buffer, app));
+			turn[i].seal = seal_cost(buffer, r.app);
 	}
+	if (rc == RC_OK)
+		tell(turn, repeat, &r, out);
 	free(buffer);
-	if (rc != RC_OK)
-		return rc;
-	getrusage(RUSAGE_SELF, &usage);
-	text_add(out, "{\"seal_bytes_per_second\":%.0f,\"verify_bytes_per_second\":%.0f,\"seal_cpu_seconds\":%.6f,"
-		      "\"verify_cpu_seconds\":%.6f,\"first_verify_bytes_per_second\":%.0f,\"verify_wall_seconds\":%.6f,\"app_bytes\":%" PRIu64
-		      ",\"max_rss_kib\":%ld,\"outcome\":\"%s\"}\n",
-		 (double)app / b.seal.wall, (double)app / b.verify.wall, b.seal.cpu, b.verify.cpu, (double)app / b.first, b.verify.wall,
-		 app, usage.ru_maxrss, b.outcome);
-	return RC_OK;
+	free(turn);
+	return rc;
 }
