@@ -8,7 +8,9 @@ from pathlib import Path
 from offload.nic import look
 from offload.profile import FEATURES
 from offload.traffic import handoff, keylog, tap
+from tests.lib import records_trace
 from tests.lib.rig import Rig
+from tests.lib.ways import in_lab
 
 
 def _program(name: str) -> Callable[[Rig], str]:
@@ -63,6 +65,18 @@ def _pedit(rig: Rig) -> str:
     )
 
 
+def _records_trace(rig: Rig) -> str:
+    return records_trace.missing(rig.bench.dut.host)
+
+
+def _lab(rig: Rig) -> str:
+    return "" if in_lab(rig.bench) else "a lab: this is not done to a real bench"
+
+
+def _own_lab(rig: Rig) -> str:
+    return _lab(rig) or ("" if rig.lab.pid else "a lab of this run's own: others use this one too")
+
+
 PROBES: dict[str, Callable[[Rig], str]] = {
     "tls": _tls,
     "ktls-handoff": _handoff,
@@ -73,6 +87,9 @@ PROBES: dict[str, Callable[[Rig], str]] = {
     "wire": _wire,
     "eyes": _eyes,
     "pedit": _pedit,
+    "lab": _lab,
+    "own-lab": _own_lab,
+    "records-trace": _records_trace,
 }
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from offload.counters import Delta
+from offload.counters import Delta, Snapshot
 from offload.errors import OffloadError, RigError
 from offload.profile import Cell
-from offload.traffic.drive import Ended, Sending, send, sending, take
+from offload.traffic.drive import Ended, Sending, Transfer, send, sending, take
 from offload.traffic.impair import Box, Chosen, Record, Weather, wirebox
 from tests.lib import proof
 from tests.lib.flow import Flow, Several, Traffic
@@ -25,14 +25,25 @@ IN_STEP = 95.0  # percent of the calm that the card has to decrypt: all but one 
 
 INSIDE = ("header", "inside", "tag")
 FINISHED = 3  # of the client: after ClientHello, ClientKeyExchange, ChangeCipherSpec; the card's first record
+STORM = (6, 7, 8, 10, 11, 13)  # of eight records in a row these lose the frame with their header
 
 
-def chosen(action: str, direction: str, *places: str) -> Rules:
+def chosen(action: str, direction: str, *places: str, **more: Any) -> Rules:
     """Rules for the frame at each place: record 10 for the first one in a record, 12, 14 for the others."""
     return tuple(
-        Chosen(place, 10 + 2 * n if place in INSIDE else 0, action, direction, data=place in INSIDE)
+        Chosen(place, 10 + 2 * n if place in INSIDE else 0, action, direction, data=place in INSIDE, **more)
         for n, place in enumerate(places)
     )
+
+
+def storm(direction: str) -> Rules:
+    """Rules for a storm: most headers of eight records in a row are lost."""
+    return tuple(Chosen("header", number, "drop", direction, data=True) for number in STORM)
+
+
+def noise(direction: str) -> Rules:
+    """Rules for noise: a bit wrong in each place of a record, and the checksum with it."""
+    return chosen("flip", direction, *INSIDE, repaired=False)
 
 
 def chance(direction: str) -> Rules:
@@ -40,16 +51,23 @@ def chance(direction: str) -> Rules:
     return (Weather(loss=2.0, seed=5, direction=direction),)
 
 
-# What is done on the way from a card that sends, and on the way to one that receives. Only with loss does the
-# sender's card have to go back; what the receiver's card has to find depends on the frame.
+# What is done on the way from a card that sends, and on the way to one that receives. Only what does not come
+# makes the sender's card go back; what the receiver's card has to find depends on the frame.
 SENT = {
     "records": chosen("drop", "to-peer", *INSIDE),
     "ends": (Chosen("header", FINISHED), *chosen("drop", "to-peer", "first", "last")),
+    "storm": storm("to-peer"),
+    "noise": noise("to-peer"),
+    "late": chosen("delay", "to-peer", *INSIDE, "first", "last"),
     "2%": chance("to-peer"),
 }
+AGAIN = tuple(name for name in SENT if name != "late")  # something has to be sent again
+WITHIN = tuple(name for name in AGAIN if name != "ends")  # from the middle of a record
 CAME = {
     **{place: chosen("drop", "to-dut", place) for place in INSIDE},
     "ends": chosen("drop", "to-dut", "first", "last"),
+    "storm": storm("to-dut"),
+    "noise": noise("to-dut"),
     "late": chosen("delay", "to-dut", *INSIDE, "first", "last"),
     "twice": chosen("duplicate", "to-dut", *INSIDE, "first", "last"),
     "2%": chance("to-dut"),
@@ -123,23 +141,38 @@ def three(name: str, storm: int) -> Several:
 
 
 def received(traffic: Traffic, cell: Cell, plan: Several, clear: Callable[[], None]) -> Weathered:
-    """Receive three parts from a source behind stunnel; `clear` is called when the first one is taken.
+    """Receive three parts from a source behind stunnel; `clear` is called when the first one is taken."""
+    start = traffic.rig.counters()
+    with traffic.behind_stunnel(*source(plan)) as (port, far):
+        near = traffic.dut.pump.handoff(traffic.argv(cell, port, want="both"), *sink(plan))
+        return in_parts(traffic, near, far, start, clear)
 
-    The DUT says by one byte that it has a part, and the source sends the next one only then.
-    """
-    start, (storm, again, calm), word = traffic.rig.counters(), plan.parts, Sending("go", (1,), gate=0)
-    source = (send(storm), take(1), send(again), take(1), send(replace(calm, gate=0)))
-    sink = (take(storm.total), send(word), take(again.total), send(replace(word, gate=-1)), take())
-    with traffic.behind_stunnel(*source) as (port, far):
-        near = traffic.dut.pump.handoff(traffic.argv(cell, port, want="both"), *sink)
-        with suppress(Ended):  # the reports say more
-            near.at_gate()
-            clear()
-            near.go()
-            far.at_gate()
-        between = traffic.rig.counters()
-        far.go()
-        flow = traffic.ended(near, far, start)
+
+def source(plan: Several) -> tuple[dict[str, Any], ...]:
+    """The steps of who sends three parts, each but the first only when the DUT has the one before."""
+    storm, again, calm = plan.parts
+    return send(storm), take(1), send(again), take(1), send(replace(calm, gate=0))
+
+
+def sink(plan: Several) -> tuple[dict[str, Any], ...]:
+    """The steps of the DUT: it says by one byte that it has a part."""
+    storm, again, _ = plan.parts
+    word = Sending("go", (1,), gate=0)
+    return take(storm.total), send(word), take(again.total), send(replace(word, gate=-1)), take()
+
+
+def in_parts(
+    traffic: Traffic, near: Transfer, far: Transfer, start: Snapshot, clear: Callable[[], None]
+) -> Weathered:
+    """Let the parts go one after the other; what ends early is in the reports."""
+    with suppress(Ended):
+        near.at_gate()
+        clear()
+        near.go()
+        far.at_gate()
+    between = traffic.rig.counters()
+    far.go()
+    flow = traffic.ended(near, far, start)
     return Weathered(flow, between - start, traffic.rig.counters() - between)
 
 
@@ -160,12 +193,31 @@ def recovery(evidence: dict[str, Any], seen: Weathered, plan: Several) -> None:
     }
 
 
+def sent_again(evidence: dict[str, Any], flow: Flow, seen: Mapping[str, Any], name: str) -> None:
+    """The card noticed that something was sent again, and had what it takes to encrypt it again.
+
+    How much of a record it is given again for that (mlx5 calls it dump) is counted by some drivers only.
+    """
+    names = ("ooo", "dump_packets", "dump_bytes", "skip_no_sync_data", "drop_no_sync_data")
+    moved = {n: value for n in names if (value := flow.moved.get(f"tx_tls_{n}")) is not None}
+    evidence["sent_again"] = {"retransmissions": seen["retransmissions"], **moved}
+    assert proof.count(flow, "tx_tls_drop_no_sync_data") == 0, "the card dropped what it could not place"
+    if name in AGAIN:
+        assert seen["retransmissions"] > 0, "nothing was seen to be sent again"
+        assert proof.count(flow, "tx_tls_ooo") > 0, "the card did not notice that something was sent again"
+    if name in WITHIN and "dump_bytes" in moved:
+        assert moved["dump_bytes"] > 0, "records were sent again from their middle, and the card did without"
+
+
 def back_in_step(evidence: dict[str, Any], seen: Weathered) -> None:
     """The card decrypts again once the weather is over, and no record was damaged on the way."""
     flow, found = seen.flow, evidence["recovery"]
     assert flow.line.rx == "hw", f"inet_diag shows receive as {flow.line.rx}"
     assert proof.count(flow, "TlsRxDevice") == 1 and proof.count(flow, "TlsRxSw") == 0
     assert proof.count(flow, "TlsDecryptError") == 0, "the kernel met records that are not authentic"
-    assert found["calm_decrypted_percent"] >= IN_STEP, (
-        f"the card is not back in step: it decrypted {found['calm_decrypted_percent']} % of the calm"
+    errors = seen.calm.get("rx_tls_err", 0)
+    assert found["calm_decrypted_percent"] >= IN_STEP and not errors, (
+        f"the card is not back in step: it decrypted {found['calm_decrypted_percent']} % of the calm, "
+        f"with {errors} errors (resync: {found['resync_requests']} answered, "
+        f"{found['resync_answers_taken']} taken)"
     )

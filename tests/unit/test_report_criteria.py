@@ -12,7 +12,9 @@ IDS = [
     "counters.zero-when-off", "counters.move-when-on", "contexts.balance",
     "payload.tx", "payload.rx", "wire.records", "wire.stream", "wire.where", "wire.forged",
     "fallback.expected", "interop.tx", "interop.rx", "sizes.tx", "sizes.rx",
-    "resync.tx", "resync.rx", "lifecycle.link-down", "rig.clean-log",
+    "resync.tx", "resync.rx", "shapes.tx", "shapes.rx", "resync.loss", "lifecycle.link-down",
+    "lifecycle.toggle", "lifecycle.close", "lifecycle.route", "lifecycle.stack", "lifecycle.many",
+    "lifecycle.unload", "rig.clean-log",
 ]  # fmt: skip
 
 
@@ -23,6 +25,7 @@ def test_shipped_criteria() -> None:
     assert all(p.title[0].islower() and not p.title.endswith(".") for p in promises.values())
     assert [(p.id, p.proof) for p in promises.values() if p.proof not in ("A", None)] == [
         ("wire.records", "B"), ("wire.stream", "C"), ("wire.where", "where"), ("resync.tx", "B"),
+        ("shapes.tx", "B"),
     ]  # fmt: skip
 
 

@@ -1,0 +1,51 @@
+"""This NIC goes on decrypting while frames are lost by chance: how much, at each level of loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from offload.host.base import Side
+from offload.profile import Cell
+from tests.lib import loss, proof
+from tests.lib.flow import Traffic
+from tests.lib.records_trace import tracing
+from tests.lib.switch import Switch
+from tests.lib.weather import Weathered, back_in_step, controlled, raining, recovery, three, trouble
+
+pytestmark = pytest.mark.requires("tls", "ktls-handoff", "wire", "records-trace")
+RX = Cell("rx", "1.2", "aes-gcm-128")
+
+
+@pytest.mark.promise("resync.loss")
+@pytest.mark.parametrize("percent", loss.LEVELS, ids=lambda percent: f"{percent:g}%")
+def test_goes_on_under_loss(
+    traffic: Traffic,
+    offload: Switch,
+    peer_offload: Switch,
+    dut: Side,
+    evidence: dict[str, Any],
+    percent: float,
+) -> None:
+    """This NIC goes on decrypting while this share of the frames is lost, and is in step when none are."""
+    peer_offload.set(tx=False, rx=False)  # only the DUT's card is asked
+    rules, plan = loss.rain(percent), three(f"loss {percent:g}", loss.STORM)
+
+    def transfer(noted: dict[str, Any]) -> Weathered:
+        with raining(traffic, noted, rules) as box:
+            return loss.received_records(traffic, RX, plan, box.clear)
+
+    with controlled(evidence, offload, lambda: trouble(transfer({}).flow, plan, sent=False)):
+        with tracing(dut.host) as trace:
+            seen = transfer(evidence)
+            met = trace.records()
+        proof.note(evidence, seen.flow, plan, "hw")
+        recovery(evidence, seen, plan)
+        proof.handed_over(seen.flow, RX)
+        proof.intact(seen.flow.dut, plan)
+        records = loss.full_records(met, plan)
+        found = loss.under_loss(evidence, percent, records, seen, plan)
+        back_in_step(evidence, seen)
+        loss.counted_right(records, seen)
+        loss.went_on(found)

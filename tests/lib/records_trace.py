@@ -1,0 +1,82 @@
+"""Which records came to the kernel decrypted by the card: its trace event tls:tls_device_decrypted."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from offload.errors import RigError
+from offload.host.base import Host
+
+TRACING = "/sys/kernel/tracing"
+EVENT = "events/tls/tls_device_decrypted"
+# net/tls/trace.h: the record as a whole is ciphertext, or as a whole plaintext, or neither of the two
+LINE = re.compile(
+    r"tls_device_decrypted: sk=(\S+) tcp_seq=\d+ rec_no=(\d+) len=(\d+) encrypted=([01]) decrypted=([01])"
+)
+SHARES = {("0", "1"): "full", ("0", "0"): "part", ("1", "0"): "none"}
+OVERHEAD = 29  # bytes of a TLS 1.2 AES-GCM record around its payload: header, nonce, tag
+
+
+@dataclass(frozen=True)
+class Met:
+    """A record: its number in the connection, bytes of payload, what the card decrypted: full, part, none."""
+
+    number: int
+    size: int
+    by_card: str
+
+
+class Trace:
+    """A trace that is being taken."""
+
+    def __init__(self, host: Host, folder: str) -> None:
+        self._host, self._folder = host, folder
+
+    def records(self) -> list[Met]:
+        """Return the records so far, in order; RigError if some were lost or are of several connections."""
+        return parse(self._host.run(["cat", f"{self._folder}/trace"]).text)
+
+
+def parse(text: str) -> list[Met]:
+    """Return the records of a trace of one connection; RigError if it is not that, or not all of it."""
+    if "EVENTS]" in text:
+        raise RigError("the kernel's trace lost records: its buffer is too small")
+    found = LINE.findall(text)
+    if text.count("tls_device_decrypted:") != len(found):
+        raise RigError("the kernel's trace of tls_device_decrypted has another form here", "net/tls/trace.h")
+    if len({sk for sk, *_ in found}) > 1:
+        raise RigError("more than one connection was received on the DUT while the records were traced")
+    records = [Met(int(n), int(size) - OVERHEAD, SHARES[enc, dec]) for _, n, size, enc, dec in found]
+    numbers = [record.number for record in records]
+    if records and numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        raise RigError(f"the kernel's trace does not have every record once: {numbers}")
+    return records
+
+
+def shares(records: Iterable[Met]) -> dict[str, int]:
+    """Return how many records the card decrypted in full, in part and not at all, and how many there are."""
+    count = Counter(record.by_card for record in records)
+    return {"records": count.total(), **{share: count[share] for share in SHARES.values()}}
+
+
+def missing(host: Host) -> str:
+    """Say what a host lacks for `tracing`; nothing if it has it."""
+    there = host.run(["test", "-e", f"{TRACING}/{EVENT}/enable"], check=False).rc == 0
+    return "" if there else f"tracefs with {EVENT} at {TRACING} on {host.name}"
+
+
+@contextmanager
+def tracing(host: Host) -> Iterator[Trace]:
+    """Trace the records that a host receives while the block runs, apart from whatever else is traced."""
+    folder = f"{TRACING}/instances/ktls-offload-{uuid.uuid4().hex[:8]}"
+    host.run(["mkdir", folder])
+    try:
+        host.run(["tee", f"{folder}/{EVENT}/enable"], input=b"1\n")
+        yield Trace(host, folder)
+    finally:
+        host.run(["rmdir", folder])
