@@ -25,6 +25,8 @@ static const struct {
 	KNOB(rx_noauth),
 	KNOB(rx_noresync),
 	KNOB(rx_bad_sn),
+	KNOB(rx_late_resync),
+	KNOB(rx_stay_sw),
 	KNOB(rx_garble),
 	KNOB(rx_count),
 	KNOB(wire_flip),

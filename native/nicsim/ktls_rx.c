@@ -91,21 +91,41 @@ void nicsim_ktls_rx_answer(struct nicsim_ktls *ctx, u32 seq, u64 sn)
 	spin_unlock_bh(&ctx->rx.lock);
 }
 
+/* A fault: the answer takes effect N packets late, under the lock. */
+static bool nicsim_waits(struct nicsim_ktls_rx *rx, u32 late)
+{
+	if (!rx->answered || rx->waited++ >= late) {
+		rx->waited = 0;
+		return false;
+	}
+	return true;
+}
+
 static void nicsim_take_answer(struct nicsim_ktls *ctx)
 {
+	u32 late = READ_ONCE(ctx->ns->knobs.rx_late_resync);
+	struct nicsim_ktls_rx *rx = &ctx->rx;
 	bool answered;
 	u32 seq;
 	u64 sn;
 
-	spin_lock_bh(&ctx->rx.lock);
-	answered = ctx->rx.answered;
-	seq = ctx->rx.answer_seq;
-	sn = ctx->rx.answer_sn;
-	ctx->rx.answered = false;
-	spin_unlock_bh(&ctx->rx.lock);
-	if (answered)
-		nicsim_count(ctx->ns, rxt_answer(&ctx->rx.rxt, seq, sn) ? CTR_RX_TLS_RES_OK :
-									  CTR_RX_TLS_RES_SKIP, 1);
+	spin_lock_bh(&rx->lock);
+	if (nicsim_waits(rx, late)) {
+		spin_unlock_bh(&rx->lock);
+		return;
+	}
+	answered = rx->answered;
+	seq = rx->answer_seq;
+	sn = rx->answer_sn;
+	rx->answered = false;
+	spin_unlock_bh(&rx->lock);
+	if (!answered)
+		return;
+	/* And it is taken for the record that the card is at by then: those between are forgotten. */
+	if (late)
+		sn -= rx->rxt.rec.sn;
+	nicsim_count(ctx->ns, rxt_answer(&rx->rxt, seq, sn) ? CTR_RX_TLS_RES_OK :
+							      CTR_RX_TLS_RES_SKIP, 1);
 }
 
 static void nicsim_count_out(struct nicsim *ns, const struct rxt_out *out)
@@ -118,6 +138,14 @@ static void nicsim_count_out(struct nicsim *ns, const struct rxt_out *out)
 	nicsim_count(ns, CTR_RX_TLS_REQ_SKIP, out->req_skip);
 }
 
+/* A fault: whoever has been in step once and loses it stays in software. */
+static bool nicsim_gives_up(struct nicsim_ktls *ctx, const struct rxt_out *out)
+{
+	ctx->rx.worked |= out->decrypted;
+	ctx->rx.stuck = out->lost && ctx->rx.worked && READ_ONCE(ctx->ns->knobs.rx_stay_sw);
+	return ctx->rx.stuck;
+}
+
 /* Silicon: track and decrypt @payload in place, write the completion. */
 void nicsim_ktls_rx_hw(struct nicsim_ktls *ctx, struct nicsim_rxd *rxd, u8 *payload,
 		       struct rxt_out *out)
@@ -125,9 +153,14 @@ void nicsim_ktls_rx_hw(struct nicsim_ktls *ctx, struct nicsim_rxd *rxd, u8 *payl
 	struct nicsim *ns = ctx->ns;
 	bool good;
 
+	memset(out, 0, sizeof(*out));
+	if (ctx->rx.stuck)
+		return;
 	nicsim_take_answer(ctx);
 	rxt_packet(&ctx->rx.rxt, rxd->seq, payload, rxd->len, out);
 	nicsim_count_out(ns, out);
+	if (nicsim_gives_up(ctx, out))
+		return;
 	good = !out->bad_tags || READ_ONCE(ns->knobs.rx_noauth);
 	if (out->decrypted && good)
 		rxd->flags |= NICSIM_RXD_DECRYPTED;

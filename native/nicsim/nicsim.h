@@ -56,7 +56,7 @@ struct nicsim_personality {
 /* Debugfs knobs; README.md says what each does. */
 struct nicsim_knobs {
 	u32 tx_leak, tx_bad_tag, tx_nonce_reuse, tx_ooo_ks, tx_ooo_leak, tx_soft, tx_fail, tx_count;
-	u32 rx_noauth, rx_noresync, rx_bad_sn, rx_garble, rx_count;
+	u32 rx_noauth, rx_noresync, rx_bad_sn, rx_late_resync, rx_stay_sw, rx_garble, rx_count;
 	u32 wire_flip, wire_drop_header, wire_drop_body;
 	u32 wire_in_drop_header, wire_in_drop_body;
 	u32 refuse_add, ctx_limit, ctx_leak, feature_stuck, feature_refused;
@@ -90,6 +90,8 @@ struct nicsim_ktls_rx {
 	bool dead;
 	u32 answer_seq;
 	u64 answer_sn;
+	u32 waited;		/* silicon only, faults: packets since the answer that comes late, */
+	bool worked, stuck;	/* has decrypted, and has given up for ever */
 };
 
 /* One offloaded direction of one connection. */
