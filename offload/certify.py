@@ -13,6 +13,7 @@ from offload.errors import ConfigError
 if TYPE_CHECKING:
     from offload.certify_run import Run
 
+KERNEL, NIC = "6.1", "connectx-6-dx"  # by default
 EXIT = {"certified": 0, "certified with limitations": 0, "failed": 20, "incomplete": 21, "void": 22}
 EPILOG = """\
 exit codes:
@@ -25,6 +26,11 @@ exit codes:
 What was found stays in the folder of the run, whatever happened. `ktls-offload report show DIR` prints it,
 `report recompute DIR` checks that report.json follows from the events, `report make DIR` makes the report of
 a run that was killed.
+
+--replay RESULT repeats the failed tests of a former run: on its kernel series, as its profile, with its
+vCPUs, the faults of its simulated card, and its weather by rules and seed. It tells for each test whether the
+outcome is the same, and whether the same frames were met. Exit code 20: it fails again; 21: it does not (a
+part of the tests never certifies).
 """
 
 
@@ -38,20 +44,25 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--kernel", default="6.1", metavar="SERIES", help="stock Debian kernel to boot (default 6.1)"
-    )
+    parser.add_argument("--kernel", metavar="SERIES", help=f"stock Debian kernel to boot (default {KERNEL})")
     parser.add_argument(
         "--nic",
-        default="connectx-6-dx",
         metavar="ID",
-        help="profile that the simulated NIC plays and is judged by",
+        help=f"profile that the simulated NIC plays and is judged by (default {NIC})",
     )
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder of this run (default results/<UTC time>)"
     )
     parser.add_argument(
-        "--only", metavar="EXPR", help="run only tests that match (pytest -k); never certifies"
+        "--only",
+        metavar="EXPR",
+        help="run only tests that match (pytest -k; with --replay: with EXPR in their id); never certifies",
+    )
+    parser.add_argument(
+        "--replay",
+        type=Path,
+        metavar="RESULT",
+        help="repeat the failed tests of a former run: its folder, events.jsonl or report.json",
     )
     parser.add_argument("--keep-lab", action="store_true", help="leave the lab running after the tests")
     parser.set_defaults(func=main)
@@ -89,7 +100,7 @@ def need_extras() -> None:
 def finish(run: Run) -> str:
     """Write the report, print summary and paths; return the word of the verdict."""
     document = run.report()
-    say(f"\n{run.summary(document)}\nfiles:\n{run.files()}")
+    say(f"\n{run.summary(document)}\nfiles:\n{run.files()}{run.again(document)}")
     return str(document["verdict"])
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from offload.certify import KERNEL, NIC
+from offload.certify_replay import Replay, check_suite, plan_replay
 from offload.errors import ConfigError, RigError
 from offload.profile import Profile, find, near
 
@@ -25,25 +27,32 @@ class Plan:
     out: Path
     only: str
     keep_lab: bool
+    replay: Replay | None = None
 
 
 def plan(args: argparse.Namespace) -> Plan:
     """Return the plan, with the folder of the run made. ConfigError or RigError if it cannot work."""
     from offload.vm.kernels import SERIES
 
-    if args.kernel not in SERIES:
+    replay = plan_replay(args) if args.replay else None
+    kernel = replay.kernel if replay else args.kernel or KERNEL
+    if kernel not in SERIES:
         raise ConfigError(
-            f"no kernel series {args.kernel!r}{near(args.kernel, SERIES)}",
+            f"no kernel series {kernel!r}{near(kernel, SERIES)}",
             f"the lab knows {', '.join(SERIES)}",
         )
-    profile = find(args.nic)
+    profile = find(replay.former.profile if replay else args.nic or NIC)
     missing = [
         name for name in ("native/nicsim", "native/ktls-handoff", "tests/hw") if not (ROOT / name).is_dir()
     ]
     if missing:
         raise ConfigError(f"certify needs a checkout of the project: {', '.join(missing)} is not there")
     need_memory(MEMORY)
-    return Plan(args.kernel, profile, folder(args.out), args.only or "", args.keep_lab)
+    if replay:
+        from offload.certify_tests import collect
+
+        replay = check_suite(replay, collect(kernel, profile.id))
+    return Plan(kernel, profile, folder(args.out), "" if replay else args.only or "", args.keep_lab, replay)
 
 
 def folder(wanted: Path | None) -> Path:

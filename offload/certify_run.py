@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from offload.certify_plan import ROOT, Plan
@@ -15,6 +16,7 @@ from offload.cmd import run as run_command
 from offload.errors import CommandFailed, RigError
 from offload.report import facts, files
 from offload.report.events import Writer, resume
+from offload.report.former import FAILED, command
 from offload.report.summary import files as paths
 from offload.report.summary import text
 
@@ -39,6 +41,8 @@ class Run:
         self._events.write("profile", **facts.to_event(facts.of(plan.profile)))
         card = f"a simulated NIC as {plan.profile.title()}"
         say(f"certifying {card} on kernel {plan.kernel}; results go to {plan.out}\n")
+        if plan.replay:
+            say(f"{plan.replay.words()}\n")
 
     @contextmanager
     def phase(self, name: str, number: int) -> Iterator[None]:
@@ -95,17 +99,22 @@ class Run:
 
     def _boot(self, stack: ExitStack) -> Lab:
         """Boot the lab; its console is kept and it is stopped when `stack` ends, unless it is to be kept."""
+        from offload.vm.knobs import turn
         from offload.vm.lab import Lab
 
         assert self._kernel is not None
         keep = self.plan.keep_lab
         # the peer is always a card that offloads both ways: the interop tests need one
         pair = f"{self.plan.profile.id},connectx-6-dx"
-        lab = Lab.boot(self._kernel, personality=pair, say=self._note, keep=keep)
+        again = self.plan.replay
+        cpus = again.cpus if again else None
+        lab = Lab.boot(self._kernel, personality=pair, say=self._note, keep=keep, cpus=cpus)
         if keep:
             stack.callback(self._note, f"the lab stays up; end it with: ktls-offload lab down {lab.name}")
         stack.callback(lab.detach if keep else lab.stop)
         stack.callback(self._keep_console, lab)
+        if again and again.knobs:
+            turn(lab.root, again.knobs)
         return lab
 
     def _keep_console(self, lab: Lab) -> None:
@@ -128,6 +137,13 @@ class Run:
     def summary(self, document: dict[str, Any]) -> str:
         """Return the summary for the terminal."""
         return text(document, width=max(60, shutil.get_terminal_size((100, 24)).columns))
+
+    def again(self, document: dict[str, Any]) -> str:
+        """Return how to repeat what failed; empty if nothing did."""
+        failed = sum(document["counts"][word] for word in FAILED)
+        here = Path.cwd()
+        folder = self.plan.out.relative_to(here) if self.plan.out.is_relative_to(here) else self.plan.out
+        return f"repeat what failed ({failed}): {command(str(folder))}\n" if failed else ""
 
     def files(self) -> str:
         """Return the paths of what the run left."""

@@ -10,6 +10,8 @@ import sys
 from contextlib import suppress
 
 from offload.certify_plan import ROOT, Plan
+from offload.cmd import run
+from offload.errors import CommandFailed
 from offload.report.files import EVENTS
 
 PR_SET_PDEATHSIG = 1  # prctl(2): the child gets the signal when we are gone, kill -9 included
@@ -30,7 +32,19 @@ def command(plan: Plan, lab: str) -> list[str]:
     ]
     argv += ["--events", str(plan.out / EVENTS), f"--junitxml={plan.out / 'junit.xml'}"]
     argv += ["--attach", lab, "--profile", plan.profile.id, "--kernel", plan.kernel]
+    if plan.replay:
+        argv += ["--replay", str(plan.replay.result), "--replay-only", plan.replay.pattern]
     return [*argv, *(["-k", plan.only] if plan.only else []), "tests/hw"]
+
+
+def collect(kernel: str, profile: str) -> tuple[str, ...]:
+    """Return the ids of the tests that a run with this profile has. CommandFailed if they cannot be read."""
+    options = ["-q", "--collect-only", "--no-header", "--profile", profile, "--kernel", kernel]
+    argv = [sys.executable, "-m", "pytest", *options, "tests/hw"]
+    rc, out, err, _ = run(argv, timeout=120, cwd=str(ROOT))
+    if rc != 0:
+        raise CommandFailed(argv, rc, out, err)
+    return tuple(line for line in out.decode("utf-8", "replace").splitlines() if "::" in line)
 
 
 def run_tests(plan: Plan, lab: str, grace: float = 15.0) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from offload import __version__
-from offload.report import wire
+from offload.report import replay, weather, wire
 from offload.report.cells import CellState
 from offload.report.criteria import Criteria
 from offload.report.events import OUTCOMES, SCHEMA, Log
@@ -26,13 +26,13 @@ def build(log: Log, criteria: Criteria, facts: Facts) -> dict[str, Any]:
     results = [event for event in log.events if event["event"] == "test"]
     tests = {event["id"]: event for event in results}
     times = [str(event.get("time")) for event in log.events if TIME.match(str(event.get("time")))] or [""]
-    return {
+    found = {
         "schema": SCHEMA,
         "tool": {"name": "ktls-offload", "version": __version__},
         "verdict": verdict.word,
         "headline": verdict.headline,
         "reasons": list(verdict.reasons),
-        **_rig(log),
+        **rig_of(log),
         "profile": facts.id,
         "card": {"name": facts.name, "vendor": facts.vendor, "driver": facts.driver},
         "promises": [_promise(state, tests) for state in verdict.promises],
@@ -46,9 +46,16 @@ def build(log: Log, criteria: Criteria, facts: Facts) -> dict[str, Any]:
         "finished": times[-1],
         "digests": {"events": log.sha256, "criteria": criteria.sha256},
     }
+    return found | _more(log, results, found)
 
 
-def _rig(log: Log) -> dict[str, Any]:
+def _more(log: Log, results: Sequence[Mapping[str, Any]], found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sections that only some runs have: a report of a run without them stays what it was."""
+    met, again = weather.section(results), replay.section(log, found["kernel"], found["rig"])
+    return ({"weather": met} if met["cases"] or met["loss"] else {}) | ({"replay": again} if again else {})
+
+
+def rig_of(log: Log) -> dict[str, Any]:
     """Return what the run stood on; a run that never said so counts as simulated, never as a real card."""
     found: dict[str, Any] = {"rig": {}, "kernel": "", "simulated": True}
     for event in log.events:

@@ -159,6 +159,7 @@ FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "run-start": {"rig": dict, "profile": str, "simulated": bool, "kernel": str},
     "rig": {"rig": dict, "profile": str, "simulated": bool, "kernel": str},
     "plan": {"tests": list, "deselected": list},
+    "replay": {"of": str, "sha256": str, "kernel": str, "rig": dict, "tests": list},
     "test": {"id": str, "outcome": str, "seconds": (int, float), "reason": str, "evidence": dict},
     "phase": {"name": str, "seconds": (int, float)},
     "run-end": {"exit": int, "seconds": (int, float)},

@@ -70,7 +70,11 @@ def put(path: Path, data: bytes) -> None:
 
 def saved(folder: Path) -> dict[str, Any]:
     """Return the document in report.json. ConfigError if there is none, or it is not one of ours."""
-    path = folder / "report.json"
+    return saved_file(folder / "report.json")
+
+
+def saved_file(path: Path) -> dict[str, Any]:
+    """Return the document in a file, whatever its name. ConfigError as `saved`."""
     try:
         if path.stat().st_size > MAX_FILE:
             raise ConfigError(f"{path}: larger than {MAX_FILE >> 20} MiB")

@@ -2,6 +2,8 @@
 
 Use: `pytest -p offload.report.plugin --events FILE`. FILE is replaced, unless it holds only what `certify`
 wrote before the tests; then it is continued. Without --events only the promise ids are checked.
+`--replay RESULT [--replay-only PATTERN]`: only the failed tests of a former run (replay.py). Then
+`evidence["replay"]` holds that test's former weather, if there was any, and in the end how they compare.
 
 For conftest and tests:
 
@@ -40,6 +42,7 @@ from typing import Any
 import pytest
 
 from offload.errors import ConfigError, RigError
+from offload.report import former, replay
 from offload.report.criteria import load
 from offload.report.events import Writer
 from offload.report.known import line as known_line
@@ -47,14 +50,17 @@ from offload.report.known import notes
 
 EVIDENCE = pytest.StashKey[dict[str, Any]]()
 RIG = pytest.StashKey[dict[str, Any]]()
+REPLAY = pytest.StashKey[tuple[former.Former, tuple[str, ...]]]()
 NO_RIG: dict[str, Any] = {"rig": {}, "profile": "", "kernel": "", "simulated": False}
 DETAILS = 8000  # characters of a traceback kept per test
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --events."""
+    """Add --events and --replay."""
     group = parser.getgroup("ktls-offload report")
     group.addoption("--events", metavar="FILE", help="write one JSON line per event to FILE")
+    group.addoption("--replay", metavar="RESULT", help="only the failed tests of this run, in its weather")
+    group.addoption("--replay-only", metavar="PATTERN", default="", help="its tests with PATTERN in their id")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -62,25 +68,44 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "promise(id, cell=None): the promise in criteria.yaml that this test proves"
     )
+    if config.getoption("--replay"):
+        try:
+            then = former.read(Path(config.getoption("--replay")))
+            config.stash[REPLAY] = then, former.choose(then, config.getoption("--replay-only"))
+        except ConfigError as exc:
+            raise pytest.UsageError(str(exc)) from None
     path = config.getoption("--events")
     if path and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Recorder(config, Path(path)), "ktls-offload-recorder")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse a promise id that criteria.yaml does not have."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse a promise id that criteria.yaml does not have; leave out what is not to be repeated."""
     for item in items:
         try:
             for marker in item.iter_markers("promise"):
                 load().check(str(marker.args[0]) if marker.args else "")
         except ConfigError as exc:
             raise pytest.UsageError(f"{item.nodeid}: {exc}") from None
+    if REPLAY in config.stash:
+        _, wanted = config.stash[REPLAY]
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in wanted])
+        items[:] = [item for item in items if item.nodeid in wanted]
+
+
+def former_of(item: pytest.Item) -> Mapping[str, Any] | None:
+    """Return what a former run found in this test, if it is repeated."""
+    then, wanted = item.config.stash.get(REPLAY, (None, ()))
+    return then.tests[item.nodeid] if then is not None and item.nodeid in wanted else None
 
 
 @pytest.fixture
 def evidence(request: pytest.FixtureRequest) -> dict[str, Any]:
     """What the test measured, by name; it ends up beside the outcome."""
     found: dict[str, Any] = request.node.stash.setdefault(EVIDENCE, {})
+    weather = (former_of(request.node) or {"evidence": {}})["evidence"].get("weather")
+    if weather is not None:
+        found.setdefault("replay", weather)
     return found
 
 
@@ -175,6 +200,8 @@ class Recorder:
             return
         if RIG in self._config.stash:
             self._open()
+        if REPLAY in self._config.stash:
+            self._write("replay", **former.event(*self._config.stash[REPLAY]))
         self._write(
             "plan",
             deselected=self._deselected,
@@ -231,6 +258,8 @@ class Recorder:
         self._took.append(case.seconds)
         self._passed += case.outcome == "pass"
         found = item.stash.get(EVIDENCE, {}) | dict(item.user_properties)
+        if then := former_of(item):
+            found["replay"] = replay.compare(then, case.outcome, case.reason, found)
         known = notes(item.nodeid, case.outcome, case.reason, self._config.stash.get(RIG, NO_RIG))
         self._write(
             "test",

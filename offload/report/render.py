@@ -9,8 +9,10 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from offload.report import known, wire
+from offload.report import known, lossplot, weather, wire
+from offload.report.former import command
 
+HERE = "DIRECTORY-OF-THIS-REPORT"
 TEMPLATES = Path(__file__).with_name("templates")
 
 
@@ -31,6 +33,7 @@ def html(document: Mapping[str, Any]) -> str:
     )
     room.filters.update(number=number, duration=duration, short=short_name, case=case_name)
     room.filters.update(size=size, label=wire.label, wire=wire.words, question=known.question)
+    room.filters["words"] = weather.words
     room.filters["engine"] = {"core": "native core", "python": "Python oracle"}.get
     return room.get_template("report.html").render(
         r=document,
@@ -38,6 +41,9 @@ def html(document: Mapping[str, Any]) -> str:
         bad=[test for test in document["tests"] if test["outcome"] in ("fail", "error")],
         table=table(document),
         wire=wire_section(document),
+        met=document.get("weather", {}),
+        panels=lossplot.panels(document.get("weather", {}).get("loss", [])),
+        again=lambda test: command(HERE, test) if document["simulated"] else "",
         bars=waterfall(document["phases"]),
         strip=strip(document["counts"]),
         counted=[(test, counters(test)) for test in document["tests"] if counters(test)],

@@ -28,6 +28,7 @@ def text(document: Mapping[str, Any], *, width: int = 100, colour: bool = False)
         [f"verdict: {shown}", f"  {clean(document['headline'])}"],
         _reasons(document, width),
         _failures(document, width),
+        _replay(document, width),
         _promises(document, width),
         _wire(document, width),
         _limitations(document, width),
@@ -80,6 +81,18 @@ def _failures(document: Mapping[str, Any], width: int) -> list[str]:
         numbers = [f"{key}={value}" for key, value in test["evidence"].items() if not isinstance(value, dict)]
         lines += [_cut(f"        {', '.join(numbers)}", width)] if numbers else []
     return lines + ([f"  and {len(bad) - 20} more"] if len(bad) > 20 else [])
+
+
+def _replay(document: Mapping[str, Any], width: int) -> list[str]:
+    """Return how the tests that were repeated compare with the former run."""
+    found = document.get("replay")
+    if found is None:
+        return []
+    lines = [f"replay of {clean(found['of'])}:"]
+    for test in found["tests"]:
+        lines.append(_cut(f"  {test['then']:<5} -> {test['now'] or 'none':<5} {test['id']}", width))
+        lines += _wrapped(" " * 17, "; ".join(filter(None, (test["words"], test["weather"]))), width)
+    return lines + _wrapped("  changed since: ", "; ".join(found["differs"]), width)
 
 
 def _promises(document: Mapping[str, Any], width: int) -> list[str]:

@@ -59,19 +59,28 @@ class Action:
 class Record:
     """What the weather was: rules as wirebox takes them, its actions, its counts per direction.
 
-    `rules` and `seed` given to `wirebox` again make the same weather: every choice is in them.
+    The first `begun` of the `rules` were there from the start, the others came by `Box.add`. `start` and
+    `seed` given to `wirebox` again, and the others added again, make the same weather: every choice is in
+    them.
     """
 
     seed: int
     rules: tuple[str, ...]
     actions: tuple[Action, ...]
     summary: Mapping[str, Any]
+    begun: int = 0
+
+    @property
+    def start(self) -> tuple[str, ...]:
+        """The rules that `wirebox` was given at the start."""
+        return self.rules[: self.begun]
 
     def json(self) -> dict[str, Any]:
         """Return it for the evidence."""
         actions = [asdict(action) for action in self.actions]
         rules, summary = list(self.rules), dict(self.summary)
-        return {"schema": SCHEMA, "seed": self.seed, "rules": rules, "actions": actions, "summary": summary}
+        head = {"schema": SCHEMA, "seed": self.seed, "rules": rules, "begun": self.begun}
+        return {**head, "actions": actions, "summary": summary}
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Record:
@@ -80,9 +89,17 @@ class Record:
             if found["schema"] != SCHEMA or not all(isinstance(r, str) for r in found["rules"]):
                 raise ValueError("schema or rules")
             actions = tuple(_action(action) for action in found["actions"])
-            return cls(int(found["seed"]), tuple(found["rules"]), actions, dict(found["summary"]))
+            rules, begun = tuple(found["rules"]), int(found.get("begun", _before_clear(found["rules"])))
+            if not 0 <= begun <= len(rules):
+                raise ValueError(f"{begun} rules at the start, of {len(rules)}")
+            return cls(int(found["seed"]), rules, actions, dict(found["summary"]), begun)
         except (KeyError, TypeError, ValueError) as exc:
             raise ConfigError(f"this is no record of weather: {exc}", f"schema {SCHEMA} is wanted") from None
+
+
+def _before_clear(rules: Sequence[str]) -> int:
+    """How many rules there were at the start, in a record that does not say so."""
+    return next((number for number, text in enumerate(rules) if text == "clear"), len(rules))
 
 
 def _action(found: Mapping[str, Any]) -> Action:
@@ -100,6 +117,7 @@ class Box:
         self._said: list[dict[str, Any]] = []
         self._seen = 0
         self._rules: list[str] = []
+        self._begun = 0
         self._ended: Completed | None = None
 
     @property
@@ -132,9 +150,12 @@ class Box:
 
         wait_until(there, 20, what)
 
-    def ready(self) -> None:
-        """Wait until it carries frames."""
+    def begin(self, rules: Sequence[str]) -> None:
+        """Wait until it carries frames, and give it the rules that are there from the start."""
         self._await(("ready",), 1, "it carried a frame")
+        for text in rules:
+            self.add(text)
+        self._begun = len(rules)
 
     def add(self, rule: Rule) -> int:
         """Add a rule from now on: its number. ConfigError with wirebox's words if it makes no sense to it."""
@@ -170,7 +191,7 @@ class Box:
 
     def record(self) -> Record:
         """Return what the evidence keeps; whole after the end."""
-        return Record(self.seed, tuple(self._rules), self.actions(), self.summary)
+        return Record(self.seed, tuple(self._rules), self.actions(), self.summary, self._begun)
 
     def stop(self) -> None:
         """End it. RigError if it ended by itself, or was no faithful cable: frames that did not fit."""
@@ -224,7 +245,5 @@ def wirebox(
         stop_merging(host, found)
         box = Box(host, [program, *ports, "--seed", str(seed), *into], seed)
         undo.callback(box.stop)
-        box.ready()
-        for text in texts:
-            box.add(text)
+        box.begin(texts)
         yield box

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -42,16 +43,24 @@ def test_promise(promise, cell, number, evidence):
 """
 
 
+OPTIONS = """
+def pytest_addoption(parser):
+    for name in ("--profile", "--kernel"):
+        parser.addoption(name)
+"""
+
+
 class FakeLab:
     """A lab that is only a name."""
 
     name, kernel, rig = "fake", "6.1.0", {"cpus": "2"}
     up = False
+    cpus: object = None
 
     @classmethod
     def boot(cls, kernel: object, **options: object) -> "FakeLab":
         assert options["personality"] == "connectx-6-dx,connectx-6-dx"
-        cls.up = True
+        cls.up, cls.cpus = True, options["cpus"]
         return cls()
 
     def console_text(self) -> str:
@@ -80,6 +89,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (tmp_path / "tree" / name).mkdir(parents=True)
     (tmp_path / "tree/native/ktls-handoff/Makefile").write_text("all:\n\t@true\n")
     (tmp_path / "tree/tests/hw/test_it.py").write_text(HEAD)
+    (tmp_path / "tree/tests/hw/conftest.py").write_text(OPTIONS)
+    (tmp_path / "tree/pytest.ini").write_text("[pytest]\n")
     kernel = types.SimpleNamespace(release="6.1.0", version="6.1.0-1")
     fakes = {
         "kernels": {"SERIES": ("6.1", "6.12"), "fetch": lambda series, say: kernel},
@@ -251,3 +262,46 @@ def test_missing_extra_is_told_first(root: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(ConfigError, match="certify needs pytest, jinja2, cryptography"):
         call(root)
     assert not FakeLab.up and not (root / "run").exists()
+
+
+def again(root: Path, *words: str) -> tuple[int, dict[str, Any]]:
+    """Replay the run of `call` into another folder: (exit code, its report)."""
+    parser = argparse.ArgumentParser()
+    certify.add_parser(parser.add_subparsers())
+    argv = ["certify", "--replay", str(root / "run"), "--out", str(root / "again"), *words]
+    code = int((args := parser.parse_args(argv)).func(args))
+    return code, json.loads((root / "again/report.json").read_text())
+
+
+def test_failure_is_repeated_and_then_mended(root: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Without a NIC, --replay runs what failed and nothing else, and says whether it ends as before."""
+    add(root, "assert 0, 'lost 3 frames'")
+    call(root, "--only", "test_more")
+    assert f"repeat what failed (1): ktls-offload certify --replay {root}/run" in capfd.readouterr().out
+    code, report = again(root)
+    assert (code, report["counts"]["fail"], report["counts"]["pass"]) == (20, 1, 0)
+    (row,) = report["replay"]["tests"]
+    assert (row["id"].endswith("::test_more"), row["same"], row["words"]) == (True, True, "same outcome")
+    assert report["replay"]["differs"] == [] and FakeLab.cpus is None
+    out = capfd.readouterr().out
+    assert "repeating 1 test of run" in out and "replay of run:\n  fail  -> fail" in out
+    shutil.rmtree(root / "again")
+    tests = root / "tree/tests/hw/test_it.py"
+    tests.write_text(tests.read_text().replace("assert 0, 'lost 3 frames'", "pass"))
+    code, report = again(root)
+    assert (code, report["verdict"], report["replay"]["tests"][0]["now"]) == (21, "incomplete", "pass")
+    shutil.rmtree(root / "again")
+    tests.write_text(HEAD)
+    with pytest.raises(ConfigError, match="none of the tests to repeat is in tests/hw today"):
+        again(root)
+    assert not (root / "again").exists()
+
+
+def test_run_without_a_failure_is_not_repeated(root: Path) -> None:
+    """Without a NIC, a run in which nothing failed is refused before a lab is booted; a pattern picks."""
+    call(root, "--only", "clean")
+    with pytest.raises(ConfigError, match="no test of run failed"):
+        again(root)
+    assert not (root / "again").exists()
+    code, report = again(root, "--only", "rig.clean-log")
+    assert (code, report["counts"]["pass"]) == (21, 1) and report["replay"]["tests"][0]["same"]

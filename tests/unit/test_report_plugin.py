@@ -149,3 +149,34 @@ def test_without_a_file_nothing_is_written(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("import pytest\ndef test(evidence): evidence['x'] = 1; pytest.skip('x')")
     done = pytester.runpytest_inprocess("-p", "offload.report.plugin", "-p", "no:cacheprovider")
     assert done.ret == 0 and not list(pytester.path.glob("*.jsonl"))
+
+
+def test_replay_runs_what_failed_in_its_former_weather(pytester: pytest.Pytester) -> None:
+    """Without a NIC, --replay leaves out what passed, hands out the recorded weather, and compares."""
+    body = """
+def test_good(): pass
+def test_bad(evidence):
+    rules = evidence["replay"]["rules"] if "replay" in evidence else ["b>a first drop"]
+    evidence["weather"] = {"rules": rules, "actions": [], "seed": 1}
+    assert 0, "lost"
+"""
+    _, first = play(pytester, body)
+    (pytester.path / "e.jsonl").rename(pytester.path / "then.jsonl")
+    code, events = play(pytester, body.replace("first", "last"), "--replay", "then.jsonl")
+    assert code == 1 and results(events) == [("fail", "lost")]
+    (head,) = [event for event in events if event["event"] == "replay"]
+    assert [row["outcome"] for row in head["tests"]] == ["fail"] and head["kernel"] == "6.1.0"
+    (test,) = [event for event in events if event["event"] == "test"]
+    assert test["evidence"]["weather"]["rules"] == ["b>a first drop"]
+    told = {"then": "fail", "same": True, "same_reason": True, "weather": "no frame was met"}
+    assert test["evidence"]["replay"] == told
+    plan = next(event for event in events if event["event"] == "plan")
+    assert [row["id"].rpartition("::")[2] for row in plan["deselected"]] == ["test_good"]
+
+
+def test_replay_of_nothing_is_a_usage_error(pytester: pytest.Pytester) -> None:
+    """Without a NIC, a result that cannot be repeated stops the run before the first test."""
+    play(pytester, "def test(): pass")
+    done = pytester.runpytest_inprocess("-p", "offload.report.plugin", "--replay", "e.jsonl")
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines(["*no test of * failed: there is nothing to repeat*"])

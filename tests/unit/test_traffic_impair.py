@@ -126,6 +126,7 @@ def test_wirebox_takes_the_place_of_the_bridge_and_gives_it_back() -> None:
     assert wire.files["/sys/class/net/w0/brport/learning"] == "0"
     record = box.record()
     assert record.rules == ("a>b tag 3 drop", Weather(loss=1).text) and record.seed == 5
+    assert record.start == ("a>b tag 3 drop",)
     assert record.summary["to-peer"] == {"tcp": 3, "missed": 0} and len(record.actions) == 1
     assert Record.of(record.json()) == record
 
@@ -172,9 +173,17 @@ def test_a_broken_wirebox_leaves_a_whole_wire(how: str) -> None:
 def test_a_record_that_is_none_is_refused() -> None:
     """Without a NIC what is no record of weather is refused, whatever it is."""
     good = Record(1, ("a>b first drop",), (), {}).json()
-    for change in ({"schema": 2}, {"rules": [1]}, {"seed": "x"}, {"actions": [{}]}, {"actions": 3}):
+    wrong: tuple[dict[str, object], ...] = ({"schema": 2}, {"rules": [1]}, {"seed": "x"}, {"actions": [{}]})
+    for change in (*wrong, {"actions": 3}, {"begun": 2}, {"begun": -1}, {"begun": "x"}):
         with pytest.raises(ConfigError, match="this is no record of weather"):
             Record.of({**good, **change})
     with pytest.raises(ConfigError):
         Record.of({})
     assert Record.of(good).rules == ("a>b first drop",)
+
+
+def test_an_older_record_began_with_what_came_before_it_cleared_up() -> None:
+    """Without a NIC a record that does not say how many rules it began with is read by its `clear`."""
+    found = Record(1, ("a>b first drop", "clear", "a>b last drop"), (), {}).json()
+    del found["begun"]
+    assert Record.of(found).start == ("a>b first drop",)

@@ -1,0 +1,132 @@
+"""How a test that was repeated compares with the former run: outcome, reason, and the frames it met."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from offload.report.events import Log
+
+NUMBER = re.compile(r"\d+(\.\d+)?")
+
+
+def compare(
+    then: Mapping[str, Any], outcome: str, reason: str, evidence: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return how a repeated test compares: `same` outcome, `for` the same reason, and the frames met."""
+    same = outcome == then["outcome"]
+    return {
+        "then": str(then["outcome"]),
+        "same": same,
+        "same_reason": same and _shape(reason) == _shape(str(then["reason"])),
+        "weather": frames(then["evidence"].get("weather"), evidence.get("weather")),
+    }
+
+
+def _shape(reason: str) -> str:
+    """A reason without its numbers: times and counts differ from run to run."""
+    return NUMBER.sub("#", reason)
+
+
+def frames(then: Any, now: Any) -> str:
+    """Say in one phrase whether the same frames were met; empty without weather then and now.
+
+    A chosen frame is the same if rule, action and record are; one met by chance if its number is. What one
+    run met beyond the end of the other run is not counted.
+    """
+    if not _is_weather(then) or not _is_weather(now):
+        return "" if then is None and now is None else "nothing says which frames were met"
+    if then["rules"] != now["rules"] or then.get("seed") != now.get("seed"):
+        return "the weather had other rules"
+    limits = {way: min(_last(then, way), _last(now, way)) for way in ("to-peer", "to-dut")}
+    old, new = _met(then, limits), _met(now, limits)
+    both, either = sum((old & new).values()), sum((old | new).values())
+    if both == either:
+        return f"the same {both} frames were met" if both else "no frame was met"
+    first = min((old - new) or (new - old))
+    whose = "only then" if first in old - new else "only now"
+    return f"{both} of {either} frames were the same; {whose}: {_words(first)}"
+
+
+def _is_weather(found: Any) -> bool:
+    return (
+        isinstance(found, Mapping)
+        and isinstance(found.get("rules"), list)
+        and isinstance(found.get("actions"), list)
+        and all(isinstance(action, Mapping) for action in found["actions"])
+    )
+
+
+Met = tuple[int, str, str, int]  # rule, direction, action, number of the frame (chance) or record (chosen)
+
+
+def _met(weather: Mapping[str, Any], limits: Mapping[str, int]) -> Counter[Met]:
+    """Return the frames that were met, each as what makes it the same in another run."""
+    rows: Counter[Met] = Counter()
+    for action in weather["actions"]:
+        number, record, way = (action.get(key) for key in ("number", "record", "direction"))
+        if action.get("action") == "none" or (number and number > limits.get(str(way), 0)):
+            continue
+        place = number or (-1 if record is None else record)
+        rows[(int(action.get("rule") or 0), str(way), str(action.get("action")), int(place))] += 1
+    return rows
+
+
+def _last(weather: Mapping[str, Any], way: str) -> int:
+    """The number of the last frame that chance looked at, as far as the record tells."""
+    return max(
+        (int(a.get("number") or 0) for a in weather["actions"] if a.get("direction") == way), default=0
+    )
+
+
+def _words(met: Met) -> str:
+    rule, way, action, place = met
+    return f"rule {rule}, {action} {way}" + (f", at {place}" if place >= 0 else "")
+
+
+def section(log: Log, kernel: str, rig: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return what the report says of a run that repeats another one; None for a run that does not.
+
+    `kernel` and `rig` are what this run stood on: where they differ from then, it is not the same run again.
+    """
+    head = next((event for event in log.events if event["event"] == "replay"), None)
+    if head is None:
+        return None
+    results = {event["id"]: event for event in log.events if event["event"] == "test"}
+    plans = (test for event in log.events if event["event"] == "plan" for test in event["tests"])
+    planned = {str(test.get("id")) for test in plans if isinstance(test, dict)}
+    rows = [
+        _row(row, results.get(row["id"]), row["id"] in planned)
+        for row in head["tests"]
+        if isinstance(row, dict) and isinstance(row.get("id"), str)
+    ]
+    return {"of": head["of"], "sha256": head["sha256"], "differs": _differs(head, kernel, rig), "tests": rows}
+
+
+def _differs(head: Mapping[str, Any], kernel: str, rig: Mapping[str, str]) -> list[str]:
+    """Name the parts of the rig that are not those of the former run."""
+    then, now = {"kernel": head["kernel"], **head["rig"]}, {"kernel": kernel, **rig}
+    return [
+        f"{name}: {then[name]} then, {now.get(name, 'none')} now"
+        for name in sorted(then)
+        if str(then[name]) != now.get(name, "")
+    ]
+
+
+def _row(then: Mapping[str, Any], test: Mapping[str, Any] | None, planned: bool) -> dict[str, Any]:
+    found = {"id": then["id"], "then": str(then.get("outcome")), "now": "", "same": False, "weather": ""}
+    if test is None:
+        return found | {"words": "planned, and has no result" if planned else "no longer in the suite"}
+    told = test["evidence"].get("replay")
+    told = told if isinstance(told, Mapping) else {}
+    same = test["outcome"] == found["then"]
+    words = "same outcome" if same else "another outcome"
+    words += ", for another reason" if same and told.get("same_reason") is False else ""
+    return found | {
+        "now": str(test["outcome"]),
+        "same": same,
+        "words": words,
+        "weather": str(told.get("weather", "")),
+    }
