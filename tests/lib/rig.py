@@ -16,6 +16,7 @@ from offload.profile import Profile, find
 from offload.report.plugin import set_rig
 from offload.traffic import certs, drive
 from offload.traffic.certs import Placed
+from offload.vm import knobs
 
 
 @dataclass
@@ -106,6 +107,8 @@ class Labs:
         """Say what the run stands on, for the header and the report."""
         assert self._rig is not None
         rig = dict(self._rig.lab.rig)
+        if self._rig.kind == "nicsim" and (found := knobs.turned(self._rig.lab.root)):
+            rig["knobs"] = found
         kernel = str(rig.get("kernel") or self._config.getoption("--kernel"))
         set_rig(
             self._config,

@@ -76,17 +76,30 @@ CAME = {
 
 @contextmanager
 def raining(traffic: Traffic, evidence: dict[str, Any], rules: Rules) -> Iterator[Box]:
-    """Make this weather on the wire; RigError if a rule never met its frame: then nothing was tested."""
-    box = None
+    """Make this weather on the wire; RigError if a rule never met its frame: then nothing was tested.
+
+    In a replay the weather is that of the former run.
+    """
+    box, turn = None, evidence.get("weather", {}).get("turn", 0) + 1
+    start, seed = as_before(evidence, turn) or (rules, 1)
     try:
-        with wirebox(traffic.rig.bench, rules) as box:
+        with wirebox(traffic.rig.bench, start, seed=seed) as box:
             yield box
     finally:
         if box is not None:
-            evidence["weather"] = box.record().json()
+            evidence["weather"] = {**box.record().json(), "turn": turn}
     missed = [text for number, text in enumerate(rules_of(box.record()), 1) if not acts(box.record(), number)]
     if missed:
         raise RigError(f"the weather met no frame: {'; '.join(missed)}")
+
+
+def as_before(evidence: Mapping[str, Any], turn: int) -> tuple[tuple[str, ...], int] | None:
+    """Rules and seed of a former run's last weather in this test, if a replay asks for it in this turn."""
+    former = evidence.get("replay", {})
+    if "rules" not in former or former.get("turn", 1) != turn:
+        return None
+    record = Record.of(former)
+    return record.start, record.seed
 
 
 def rules_of(record: Record) -> list[str]:
