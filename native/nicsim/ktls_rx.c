@@ -121,7 +121,7 @@ static void nicsim_take_answer(struct nicsim_ktls *ctx)
 	spin_unlock_bh(&rx->lock);
 	if (!answered)
 		return;
-	/* And it is taken for the record that the card is at by then: those between are forgotten. */
+	/* And it is taken for the record that the card has come to by then. */
 	if (late)
 		sn -= rx->rxt.rec.sn;
 	nicsim_count(ctx->ns, rxt_answer(&rx->rxt, seq, sn) ? CTR_RX_TLS_RES_OK :

@@ -90,8 +90,9 @@ struct nicsim_ktls_rx {
 	bool dead;
 	u32 answer_seq;
 	u64 answer_sn;
-	u32 waited;		/* silicon only, faults: packets since the answer that comes late, */
-	bool worked, stuck;	/* has decrypted, and has given up for ever */
+	/* Silicon only, faults: packets since a late answer; has decrypted, has given up. */
+	u32 waited;
+	bool worked, stuck;
 };
 
 /* One offloaded direction of one connection. */
