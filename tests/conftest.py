@@ -17,6 +17,7 @@ from offload.report.criteria import load as load_criteria
 from offload.report.plugin import promise_of
 from tests.lib import needs
 from tests.lib.flow import Traffic
+from tests.lib.life import Contexts, Life, life_of
 from tests.lib.rig import Labs, Rig
 from tests.lib.switch import Switch
 from tests.lib.wire import Eyes
@@ -167,17 +168,39 @@ def peer_offload(rig: Rig) -> Switch:
     return Switch(rig.bench.peer)
 
 
+@pytest.fixture
+def life(rig: Rig) -> Life:
+    """Connections that a test holds in its hand at both ends."""
+    return life_of(rig)
+
+
+@pytest.fixture(autouse=True)
+def contexts(request: pytest.FixtureRequest) -> Contexts | None:
+    """What the DUT's card has been given, for a test that runs on a card: looked at when its body is over."""
+    if "hw" not in request.path.parts or "rig" not in request.fixturenames:
+        return None
+    return Contexts(request.getfixturevalue("rig"))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Switch around the body of a test, not in its setup: a card that does not follow fails the test."""
+    """Switch around the body of a test, not in its setup: a card that does not follow fails the test.
+
+    The same for contexts that it does not give back.
+    """
     switches = [value for value in pyfuncitem.funcargs.values() if isinstance(value, Switch)]
+    leaks = pyfuncitem.funcargs.get("contexts")
     begun: list[Switch] = []
+    if isinstance(leaks, Contexts):
+        leaks.begin()
     try:
         for switch in switches:
             begun.append(switch)
             switch.begin()
         result = yield
     except BaseException as exc:
+        if isinstance(leaks, Contexts):
+            leaks.forget()
         for switch in reversed(begun):
             try:
                 switch.restore()
@@ -186,6 +209,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         raise
     for switch in reversed(begun):
         switch.restore()
+    if isinstance(leaks, Contexts):
+        leaks.check()
     return result
 
 

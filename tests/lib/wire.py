@@ -49,6 +49,8 @@ def segments(capture: bytes) -> Iterator[Segment]:
 
 
 def _segment(frame: bytes) -> Segment | None:
+    if frame[12:14] == b"\x81\0":  # in a VLAN: four bytes more
+        frame = frame[:12] + frame[16:]
     kind, ip = int.from_bytes(frame[12:14], "big"), frame[14:]
     if kind == 0x0800 and len(ip) >= 20 and ip[9] == 6:
         head, end = (ip[0] & 15) * 4, int.from_bytes(ip[2:4], "big")

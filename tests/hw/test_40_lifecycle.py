@@ -1,0 +1,203 @@
+"""This NIC keeps its connections through what administrators do: switches, links, routes, namespaces."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offload.counters import Delta
+from offload.host.base import Bench, Side
+from offload.profile import Cell, Profile
+from offload.traffic.drive import Sending, send, sending, take
+from tests.lib import proof
+from tests.lib.flow import Traffic
+from tests.lib.life import KIB, Life, Pair, arrived
+from tests.lib.link import bounce
+from tests.lib.rig import Rig
+from tests.lib.switch import Switch
+from tests.lib.ways import move_away_and_back, second_way, watched
+from tests.lib.wire import Eyes, share
+
+TX = Cell("tx", "1.2", "aes-gcm-128")
+SIZE = 320 * KIB  # more than proof.RX_START: some of it is the card's
+DROPS_RULES = "mlx5-rx-toggle-drops-rules"  # connectx-6-dx: receive in software after it was switched off
+BYTES = {"tx": "tx_tls_encrypted_bytes", "rx": "rx_tls_decrypted_bytes"}
+
+
+def taken(pair: Pair, plan: Sending) -> None:
+    """Take at the peer what was sent, and assert that it is whole."""
+    arrived(pair.far.take(plan.total), plan.seed, plan.total)
+
+
+def opened(moved: Delta) -> dict[str, str]:
+    """Who took the one connection that was opened meanwhile, by direction."""
+    return {
+        d: kind.lower() for d in BYTES for kind in ("Device", "Sw") if moved.get(f"Tls{d.title()}{kind}") == 1
+    }
+
+
+@pytest.mark.promise("lifecycle.toggle")
+@pytest.mark.requires("tls")
+def test_keeps_what_it_has_and_gives_what_the_switch_says(
+    life: Life, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any]
+) -> None:
+    """This NIC keeps a connection when it is switched off and on again; a new one follows the switch."""
+    ours = profile.directions()
+    excused = {"rx"} if any(one.id == DROPS_RULES for one in profile.limitations) else set()
+    pairs = []
+    for on in (True, False, True):
+        offload.set(**dict.fromkeys(ours, on))
+        before = rig.counters()
+        pairs += life.open()
+        kinds = opened(rig.counters() - before)
+        wanted = {d: "device" if on and d in ours else "sw" for d in BYTES}
+        assert kinds == wanted, f"switched {'on' if on else 'off'}, and a new connection is {kinds}"
+        for number, pair in enumerate(pairs):
+            before = rig.counters()
+            pair.moves(f"toggle {len(pairs)} {number}", SIZE)
+            moved = rig.counters() - before
+            kept = {d: moved.get(BYTES[d], 0) for d in ours}
+            evidence[f"switch_{len(pairs)}_connection_{number}"] = kept
+            if number == 1:  # opened while it was off
+                assert not any(kept.values()), f"software's connection moved to the card: {kept}"
+                continue
+            lost = [d for d, n in kept.items() if not n and not (d in excused and len(pairs) > 1 > number)]
+            assert not lost, f"connection {number} is no longer offloaded after switch {len(pairs)}: {lost}"
+    for pair in pairs:
+        pair.close()
+
+
+@pytest.mark.promise("lifecycle.toggle")
+@pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "eyes")
+def test_switch_is_not_seen_on_the_wire(
+    traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any]
+) -> None:
+    """This NIC goes on encrypting, record by record, what it has when it is switched off in the middle."""
+    plan, before = sending("toggle wire", 384 * KIB, 32 * KIB, gate=6), traffic.rig.counters()
+    with eyes.open() as watch:
+        with traffic.behind_stunnel(take()) as (port, far):
+            near = traffic.dut.pump.handoff(traffic.argv(TX, port), send(plan))
+            near.at_gate()
+            offload.set(tx=False)
+            near.go()
+            flow = traffic.ended(near, far, before)
+        proof.note(evidence, flow, plan, "hw")
+        proof.handed_over(flow, TX)
+        watch.proves(evidence, "client", plan.total, payload=plan.content())
+        proof.intact(flow.far, plan)
+        proof.sent_by_card(flow, plan)
+
+
+@pytest.mark.promise("lifecycle.link-down")
+@pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "eyes")
+def test_link_down_leaves_it_to_software(
+    traffic: Traffic, offload: Switch, dut: Side, eyes: Eyes, evidence: dict[str, Any]
+) -> None:
+    """This NIC has its connection finished by software after the link was down: ciphertext, every record."""
+    plan, start = sending("down wire", 384 * KIB, 32 * KIB, gate=6), traffic.rig.counters()
+    with eyes.open() as watch:
+        with traffic.behind_stunnel(take()) as (port, far):
+            near = traffic.dut.pump.handoff(traffic.argv(TX, port), send(plan))
+            near.at_gate()
+            bounce(dut)
+            between = traffic.rig.counters()
+            shown = re.findall(r"txconf: (\w+)", dut.host.run(["ss", "-Htie", f"dport = :{port}"]).text)
+            near.go()
+            flow = traffic.ended(near, far, start)
+        proof.note(evidence, flow, plan, "hw")
+        proof.handed_over(flow, TX)
+        watch.proves(evidence, "client", plan.total, payload=plan.content())
+    after = traffic.rig.counters() - between
+    # tls_device_down() leaves tx_conf at TLS_HW (tls_device.c 6.1:1342): what ss says is old from now on
+    evidence["stale"] = shown == ["hw"] and (between - start)["TlsCurrTxDevice"] == 1
+    evidence["inet_diag_after_link_down"] = shown
+    proof.intact(flow.far, plan)
+    assert (between - start)[BYTES["tx"]] > 0, "the card encrypted nothing before the link went down"
+    assert after[BYTES["tx"]] == 0, f"software has it, and the card counted {after[BYTES['tx']]} bytes"
+
+
+@pytest.mark.promise("lifecycle.route")
+@pytest.mark.requires("tls", "wire", "eyes")
+def test_route_moves_to_a_device_without_offload(
+    life: Life, bench: Bench, rig: Rig, offload: Switch, evidence: dict[str, Any], tmp_path: Path
+) -> None:
+    """This NIC's connection goes on in software while its route is elsewhere: no plaintext on either wire."""
+    assert bench.wire is not None
+    parts = [sending(f"route {number}", 128 * KIB) for number in range(3)]
+    with second_way(bench) as way:
+        pair = life.open()[0]
+        places = {"other": (bench.dut.host, way.dev), "wire": (bench.wire, bench.wire_ports[0])}
+        with watched(places, tmp_path) as seen:
+            pair.sends(parts[0].seed, parts[0].total)
+            before = rig.counters()
+            way.take()
+            sent = pair.near.begin("send", seed=parts[1].seed, size=parts[1].total)
+            if way.carries:
+                taken(pair, parts[1])
+            pair.near.crowd.end(sent)
+            away = rig.counters() - before
+            way.leave()
+            if not way.carries:
+                taken(pair, parts[1])
+            before = rig.counters()
+            pair.sends(parts[2].seed, parts[2].total)
+            back = rig.counters() - before
+        pair.close()
+    plaintext = b"".join(part.content() for part in parts)
+    found = {name: share(plaintext, what) for name, what in seen.items()}
+    carried = {
+        name: sum(len(s.payload) for s in what if s.target != pair.port) for name, what in seen.items()
+    }
+    evidence.update(bytes=len(plaintext), plaintext_share=found, carried_bytes=carried, carries=way.carries)
+    assert not any(found.values()), f"plaintext was seen, as a share of the payload: {found}"
+    assert carried["other"] >= (parts[1].total if way.carries else 1), f"the route never moved: {carried}"
+    assert away[BYTES["tx"]] == 0, f"the card counted {away[BYTES['tx']]} bytes that went another way"
+    assert back[BYTES["tx"]] >= parts[2].total, "the card does not encrypt again after the route came back"
+
+
+@pytest.mark.promise("lifecycle.route")
+@pytest.mark.requires("tls", "wire", "eyes")
+def test_plaintext_would_be_seen(life: Life, bench: Bench, tmp_path: Path) -> None:
+    """This NIC's other way is looked at closely enough: plain TCP on it is seen, byte for byte."""
+    assert bench.wire is not None
+    with second_way(bench) as way:
+        pair, plan = life.plain()[0], sending("route plain", 128 * KIB)
+        with watched({"other": (bench.dut.host, way.dev)}, tmp_path) as seen:
+            way.take()
+            sent = pair.near.begin("send", seed=plan.seed, size=plan.total)
+            if way.carries:
+                taken(pair, plan)
+            pair.near.crowd.end(sent)
+        way.leave()
+        if not way.carries:
+            taken(pair, plan)
+        life.close([pair])
+    found = share(plan.content(), seen["other"])
+    assert found > (0.9 if way.carries else 0), f"only {found:.1%} of what went there was seen"
+
+
+@pytest.mark.promise("lifecycle.unload")
+@pytest.mark.requires("tls", "lab", "wire", "eyes")
+def test_moves_to_another_namespace_and_back(
+    life: Life, bench: Bench, rig: Rig, offload: Switch, evidence: dict[str, Any], tmp_path: Path
+) -> None:
+    """This NIC is moved to another namespace under a live connection: refused, or software goes on."""
+    assert bench.wire is not None
+    pair = life.open()[0]
+    parts = [sending(f"namespace {number}", 128 * KIB) for number in range(2)]
+    with watched({"wire": (bench.wire, bench.wire_ports[0])}, tmp_path) as seen:
+        pair.sends(parts[0].seed, parts[0].total)
+        moved, words = move_away_and_back(bench.dut, life.near.pid)
+        before = rig.counters()
+        pair.sends(parts[1].seed, parts[1].total)
+        after = rig.counters() - before
+    pair.close()
+    found = share(b"".join(part.content() for part in parts), seen["wire"])
+    evidence.update(moved=moved, refused=words, plaintext_share=found, bytes=2 * parts[0].total)
+    assert found == 0, f"{found:.1%} of the payload was seen as plaintext"
+    assert (after[BYTES["tx"]] == 0) == moved, (
+        f"moved: {moved}, and the card counted {after[BYTES['tx']]} bytes"
+    )

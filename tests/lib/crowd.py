@@ -1,0 +1,203 @@
+"""What runs on a host to hold many connections in its hand: open, secure, send, take and end them one by one.
+
+Only the standard library, one file: copied to the host and run by its plain `python3 -I -S`. It installs keys
+of its own (from a secret that comes on stdin) on plain TCP connections: no handshake, so a thousand of them
+take seconds. JSON commands on stdin, one answer each on stdout, in order:
+  {"do": "listen", "host": H}                                -> {"port": P}; one listener, the last one stays
+  {"do": "connect", "host": H, "port": P, "count": N}        -> {"from": first number, "ports": [our ports]}
+  {"do": "accept", "count": N}                               -> the same; "ports" are those of the clients
+  {"do": "secure", "at": [numbers], "client": bool, "secret": text, "tls": "1.2" | "1.3", "turn": 0}
+      -> {"micros": {"ulp" | "tx" | "rx": [per connection]}}; turn: number of the key; "only": "tx" | "rx"
+  {"do": "send", "at", "seed": text, "size": bytes, "write": bytes}  -> {"sent": bytes}
+  {"do": "take", "at", "size": bytes, or -1 for all}   -> {"bytes", "sha256", "closed": how it ended, or ""}
+  {"do": "record", "at", "type": 21, "content": hex}         a record that is not data: an alert
+  {"do": "option", "at", "level", "name", "value"}           setsockopt
+  {"do": "shut", "at"}   no more sending        {"do": "close", "at": [numbers], "reset": bool}
+A command that fails answers {"error": "ECONNRESET"}, or words. "at" is a number where no list is named.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import socket
+import struct
+import sys
+import time
+from typing import Any
+
+SOL_TLS, SET_TYPE, GET_TYPE, NAMES = 282, 1, 2, {"tx": 1, "rx": 2}  # include/uapi/linux/tls.h
+VERSIONS = {"1.2": 0x0303, "1.3": 0x0304}
+AES_GCM_128, ALERT, DATA = 51, 21, 23
+TCP_ULP = 31
+PATIENCE = 30  # seconds for anything that waits
+
+
+def key(secret: str, port: int, way: str, version: str, turn: int) -> bytes:
+    """Return struct tls12_crypto_info_aes_gcm_128 of one way of a connection, named by its client's port."""
+    made = hashlib.shake_128(f"{secret} {port} {way} {turn}".encode()).digest(28)
+    parts = (made[:8], made[8:24], made[24:], bytes(8))  # nonce, key, salt, number of the first record
+    return struct.pack("=HH8s16s4s8s", VERSIONS[version], AES_GCM_128, *parts)
+
+
+class Crowd:
+    """The connections, and one method per command (do_*)."""
+
+    def __init__(self) -> None:
+        self.listener = socket.socket()
+        self.sockets: dict[int, socket.socket] = {}
+        self.clients: dict[int, int] = {}
+        self.next = 0
+
+    def add(self, sock: socket.socket, client: int) -> None:
+        """Keep a connection; everything on it waits for so long and no longer."""
+        limit = struct.pack("ll", PATIENCE, 0)
+        sock.setblocking(True)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.sockets[self.next], self.clients[self.next] = sock, client
+        self.next += 1
+
+    def since(self, first: int) -> dict[str, Any]:
+        """What was added."""
+        return {"from": first, "ports": [self.clients[n] for n in range(first, self.next)]}
+
+    def do_listen(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Listen in place of the last listener."""
+        self.listener.close()
+        self.listener = socket.create_server((ask["host"], 0), family=family(ask["host"]), backlog=256)
+        self.listener.settimeout(PATIENCE)
+        return {"port": self.listener.getsockname()[1]}
+
+    def do_connect(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Open connections."""
+        first = self.next
+        for _ in range(ask["count"]):
+            sock = socket.socket(family(ask["host"]))
+            sock.settimeout(PATIENCE)
+            sock.connect((ask["host"], ask["port"]))
+            self.add(sock, sock.getsockname()[1])
+        return self.since(first)
+
+    def do_accept(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Take connections."""
+        first = self.next
+        for _ in range(ask["count"]):
+            sock, peer = self.listener.accept()
+            self.add(sock, peer[1])
+        return self.since(first)
+
+    def do_secure(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Give keys to the kernel, and say how long each call took."""
+        took: dict[str, list[float]] = {"ulp": [], "tx": [], "rx": []}
+        ways = {"tx": "up" if ask["client"] else "down", "rx": "down" if ask["client"] else "up"}
+        for number in ask["at"]:
+            sock, turn, version = self.sockets[number], ask.get("turn", 0), ask.get("tls", "1.2")
+            if turn == 0:
+                took["ulp"].append(timed(sock, socket.IPPROTO_TCP, TCP_ULP, b"tls"))
+            for name in [ask["only"]] if ask.get("only") else ["tx", "rx"]:
+                info = key(ask["secret"], self.clients[number], ways[name], version, turn)
+                took[name].append(timed(sock, SOL_TLS, NAMES[name], info))
+        return {"micros": took}
+
+    def do_send(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Send a payload."""
+        data, size = hashlib.shake_128(ask["seed"].encode()).digest(ask["size"]), ask.get("write", 16384)
+        for at in range(0, len(data), size):
+            self.sockets[ask["at"]].sendall(data[at : at + size])
+        return {"sent": len(data)}
+
+    def do_take(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Receive so many bytes, or all until the peer ends the stream."""
+        seen, count, closed, error = hashlib.sha256(), 0, "", ""
+        while not closed and (ask["size"] < 0 or count < ask["size"]):
+            try:
+                most = 65536 if ask["size"] < 0 else min(65536, ask["size"] - count)
+                data, control, _, _ = self.sockets[ask["at"]].recvmsg(most, socket.CMSG_SPACE(1))
+            except OSError as exc:
+                error = word(exc)
+                break
+            closed = ending(data, control)
+            if not closed:
+                seen.update(data)
+                count += len(data)
+        return {"bytes": count, "sha256": seen.hexdigest(), "closed": closed, "error": error}
+
+    def do_record(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Send a record that is not data."""
+        control = [(SOL_TLS, SET_TYPE, bytes([ask["type"]]))]
+        return {"sent": self.sockets[ask["at"]].sendmsg([bytes.fromhex(ask["content"])], control)}
+
+    def do_option(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Set an option."""
+        self.sockets[ask["at"]].setsockopt(ask["level"], ask["name"], ask["value"])
+        return {}
+
+    def do_shut(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Say that we send no more."""
+        self.sockets[ask["at"]].shutdown(socket.SHUT_WR)
+        return {}
+
+    def do_close(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Close; `reset`: without waiting, what was not sent is thrown away."""
+        for number in ask["at"]:
+            sock = self.sockets.pop(number)
+            if ask.get("reset"):
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            sock.close()
+        return {}
+
+
+def family(host: str) -> int:
+    """The family of an address."""
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def timed(sock: socket.socket, level: int, name: int, value: bytes) -> float:
+    """Set an option: microseconds."""
+    began = time.perf_counter_ns()
+    sock.setsockopt(level, name, value)
+    return (time.perf_counter_ns() - began) / 1000
+
+
+def ending(data: bytes, control: list[tuple[int, int, bytes]]) -> str:
+    """How a stream ended with what was received; nothing if that is data."""
+    kind = next((v[0] for level, name, v in control if (level, name) == (SOL_TLS, GET_TYPE)), DATA)
+    if kind == ALERT:
+        return "close_notify" if data[1:] == b"\0" else f"alert {data[-1]}"
+    if kind != DATA:
+        return f"record {kind}"
+    return "" if data else "eof"
+
+
+def word(exc: OSError) -> str:
+    """The name of an error."""
+    return errno.errorcode.get(exc.errno or 0, str(exc))
+
+
+def say(answer: dict[str, Any]) -> None:
+    """Answer one command."""
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Obey until standard input ends."""
+    crowd = Crowd()
+    say({"ready": os.getpid()})
+    for line in sys.stdin:
+        ask = json.loads(line)
+        try:
+            answer = getattr(crowd, f"do_{ask['do']}")(ask)
+        except OSError as exc:
+            answer = {"error": word(exc)}
+        except Exception as exc:  # a command that makes no sense is answered, not fatal
+            answer = {"error": f"{type(exc).__name__}: {exc}"}
+        say(answer)
+
+
+if __name__ == "__main__":
+    main()

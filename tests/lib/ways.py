@@ -1,0 +1,162 @@
+"""Other ways for the DUT's packets than straight through its card: made for a test, gone after it."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from offload.host.base import Bench, Host, Side
+from offload.host.vm import VmHost
+from offload.traffic.tap import capturing
+from tests.lib.wire import Segment, segments
+
+OURS, THEIRS = "198.51.100.1", "198.51.100.2"  # RFC 5737: of no bench
+VLAN = 7
+
+
+def in_lab(bench: Bench) -> bool:
+    """Say whether the bench is in a VM of ours, where a namespace is called as its host."""
+    return isinstance(bench.dut.host, VmHost)
+
+
+@dataclass
+class Way:
+    """A device of the DUT that leads to the peer without its card; `carries`: what goes in arrives."""
+
+    bench: Bench
+    dev: str
+    carries: bool
+
+    def take(self) -> None:
+        """Move the route to the peer here; the DUT's address stays what it is."""
+        self._ip("replace", "src", self.bench.dut.v4)
+
+    def leave(self) -> None:
+        """Move the route back to the card."""
+        self._ip("del")
+
+    def _ip(self, do: str, *more: str) -> None:
+        to = f"{self.bench.peer.v4}/32"
+        self.bench.dut.host.run(["ip", "route", do, to, "dev", self.dev, *more], check=do != "del")
+
+
+@contextmanager
+def second_way(bench: Bench) -> Iterator[Way]:
+    """Make a second way to the peer: a second cable in a lab; on a real bench one that ends nowhere.
+
+    No bridge in the cable: veth leaves the socket at the packet (skb_scrub_packet() since 4.19), and so the
+    next device on the same machine would have it encrypted once more (docs/lifecycle.md).
+    """
+    dut, inner, outer = bench.dut.host, "kway0", "kway1"
+    with ExitStack() as undo:
+        if in_lab(bench):
+            _made(undo, dut, inner, "type", "veth", "peer", "name", outer)
+            mac = _link(dut, outer)["address"]
+            dut.run(["ip", "link", "set", outer, "netns", bench.peer.host.name])
+            bench.peer.host.run(["ip", "link", "set", outer, "up"])
+        else:
+            _made(undo, dut, inner, "type", "dummy")
+            mac = _link(bench.peer.host, bench.peer.dev)["address"]
+        dut.run(["ip", "link", "set", inner, "up"])
+        yield _way(undo, Way(bench, inner, in_lab(bench)), mac)
+
+
+@contextmanager
+def way_on_top(bench: Bench) -> Iterator[Way]:
+    """Make a VLAN on both ends' ports: a way that leads through another device to the same card."""
+    with vlan(bench), ExitStack() as undo:
+        mac = _link(bench.peer.host, "kvlan")["address"]
+        yield _way(undo, Way(bench, "kvlan", True), mac)
+
+
+def _way(undo: ExitStack, way: Way, mac: str) -> Way:
+    """The way, with the peer's address known on it: no ARP of ours there, so the peer answers to the card."""
+    peer = way.bench.peer.v4
+    way.bench.dut.host.run(["ip", "neigh", "add", peer, "lladdr", mac, "dev", way.dev, "nud", "permanent"])
+    undo.callback(way.leave)
+    return way
+
+
+@contextmanager
+def vlan(bench: Bench) -> Iterator[str]:
+    """Make a VLAN on both ends' ports: the peer's address in it."""
+    with ExitStack() as undo:
+        for side, address in ((bench.dut, OURS), (bench.peer, THEIRS)):
+            _made(undo, side.host, "kvlan", "link", side.dev, "type", "vlan", "id", str(VLAN))
+            _addressed(side.host, "kvlan", address)
+        yield THEIRS
+
+
+@contextmanager
+def bridged(bench: Bench) -> Iterator[str]:
+    """Put the DUT's port into a bridge that has an address, and give the peer one beside it: the peer's."""
+    dut, peer = bench.dut, bench.peer
+    with ExitStack() as undo:
+        _made(undo, dut.host, "kbridge", "type", "bridge", "stp_state", "0", "forward_delay", "0")
+        _addressed(dut.host, "kbridge", OURS)
+        peer.host.run(["ip", "address", "add", f"{THEIRS}/24", "dev", peer.dev])
+        undo.callback(peer.host.run, ["ip", "address", "del", f"{THEIRS}/24", "dev", peer.dev])
+        undo.callback(dut.host.run, ["ip", "link", "set", dut.dev, "nomaster"])
+        dut.host.run(["ip", "link", "set", dut.dev, "master", "kbridge"])
+        yield THEIRS
+
+
+def move_away_and_back(side: Side, pid: int) -> tuple[bool, str]:
+    """Move the port to a namespace made for it, and back to that of process `pid`, with its addresses.
+
+    Whether the kernel moved it, and in what words it refused.
+    """
+    name, host = f"ktls-{uuid.uuid4().hex[:8]}", side.host
+    rows = json.loads(host.run(["ip", "-j", "address", "show", "dev", side.dev]).text)
+    known = [a for row in rows for a in row.get("addr_info", []) if a.get("scope") == "global"]
+    host.run(["ip", "netns", "add", name])
+    try:
+        done = host.run(["ip", "link", "set", side.dev, "netns", name], check=False)
+        if done.rc != 0:
+            return False, done.stderr.decode("utf-8", "replace").strip()
+        host.run(["ip", "-n", name, "link", "set", side.dev, "netns", str(pid)])
+    finally:
+        host.run(["ip", "netns", "del", name])
+    host.run(["ip", "link", "set", side.dev, "up"])
+    for address in known:
+        text = f"{address['local']}/{address['prefixlen']}"
+        more = ["nodad"] if address["family"] == "inet6" else []
+        host.run(["ip", "address", "replace", text, "dev", side.dev, *more])
+    return True, ""
+
+
+@contextmanager
+def watched(places: dict[str, tuple[Host, str]], folder: Path) -> Iterator[dict[str, list[Segment]]]:
+    """Capture at some places while the block runs; what was seen is in the answer once it has ended."""
+    seen: dict[str, list[Segment]] = {}
+    number = uuid.uuid4().hex[:8]
+    with ExitStack() as undo:
+        taps = {
+            name: undo.enter_context(capturing(host, dev, f"/run/ktls-offload-{number}-{name}.pcapng"))
+            for name, (host, dev) in places.items()
+        }
+        yield seen
+        for name, tap in taps.items():
+            tap.fetch(folder / f"{name}.pcapng")
+            seen[name] = list(segments((folder / f"{name}.pcapng").read_bytes()))
+
+
+def _link(host: Host, dev: str) -> dict[str, str]:
+    found: dict[str, str] = json.loads(host.run(["ip", "-j", "link", "show", "dev", dev]).text)[0]
+    return found
+
+
+def _made(undo: ExitStack, host: Host, dev: str, *words: str) -> None:
+    """Add a link, and note that it has to go."""
+    first = words[:2] if words[0] == "link" else ()
+    host.run(["ip", "link", "add", *first, "name", dev, *words[len(first) :]])
+    undo.callback(host.run, ["ip", "link", "del", dev])
+
+
+def _addressed(host: Host, dev: str, address: str) -> None:
+    host.run(["ip", "address", "add", f"{address}/24", "dev", dev])
+    host.run(["ip", "link", "set", dev, "up"])
