@@ -1,0 +1,277 @@
+"""This NIC takes records and segments of every shape: sizes, ways to write, MTU, TCP options, numbers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from offload.host.base import Bench
+from offload.profile import Cell
+from offload.traffic.drive import sending
+from offload.traffic.impair import Chosen
+from tests.lib import proof, shapes
+from tests.lib.flow import Flow, Several, Traffic
+from tests.lib.shapes import TURN, WHOLE, Received, Syn
+from tests.lib.switch import Switch
+from tests.lib.weather import RECOVERY, controlled, raining, trouble
+from tests.lib.wire import Eyes
+
+pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "eyes")
+TX, RX = Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-128")
+KIB = 1024
+# no option at all, and every one; SYN and its answer offer the same
+OPTIONS = {
+    "bare": ({"sack": 0, "timestamps": 0, "ecn": 0}, Syn(False, False, False)),
+    "all": ({"sack": 1, "timestamps": 1, "ecn": 1}, Syn(True, True, True)),
+}
+# two frames, the one with the header of the fourth record, and one inside the sixth
+SENT_LOST = tuple(Chosen(place, n, data=True) for place, n in (("header", 3), ("inside", 5)))
+CAME_LOST = tuple(replace(rule, direction="to-dut") for rule in SENT_LOST)
+WRAP = 3 * WHOLE + 8192  # bytes of the stream before the sequence number is 0: in the middle of a record
+# Record numbers three before a carry: into the next byte, half and whole word; and near the last one
+NUMBERS = tuple((1 << bits) - 3 for bits in (8, 32, 48, 63)) + ((1 << 64) - 20,)
+CARRY = 3 * WHOLE  # where the record is whose number is carried
+
+
+@pytest.mark.promise("shapes.tx")
+@pytest.mark.parametrize("family", [4, 6], ids=["v4", "v6"])
+def test_sends_in_every_way(
+    traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any], family: int
+) -> None:
+    """This NIC encrypts what is written, joined, gathered, spliced or sent from a file, in every size."""
+    plan = shapes.ways(f"ways v{family}")
+    with eyes.open() as watch:
+        flow = traffic.sent(TX, plan, family=family)
+        proof.note(evidence, flow, plan, "hw")
+        proof.handed_over(flow, TX)
+        seen = watch.proves(evidence, "client", plan.total, payload=plan.content())
+        proof.intact(flow.far, plan)
+        proof.sent_by_card(flow, plan)
+        assert {int(size) for size in seen["sizes"]} == shapes.records(plan), (
+            "other records than were written"
+        )
+
+
+@pytest.mark.promise("shapes.tx")
+@pytest.mark.parametrize(("mtu", "family"), [(600, 4), (9000, 6)])
+def test_sends_in_frames_of(
+    traffic: Traffic,
+    offload: Switch,
+    eyes: Eyes,
+    bench: Bench,
+    evidence: dict[str, Any],
+    mtu: int,
+    family: int,
+) -> None:
+    """This NIC encrypts many records in a segment, and records of many segments, in frames of this MTU."""
+    plan = shapes.frames(f"frames {mtu}")
+    with shapes.path_mtu(bench, mtu), eyes.open() as watch:
+        flow = traffic.sent(TX, plan, family=family)
+        proof.note(evidence, flow, plan, "hw")
+        watch.proves(evidence, "client", plan.total, payload=plan.content())
+        proof.intact(flow.far, plan)
+        proof.sent_by_card(flow, plan)
+        cut = shapes.cut(watch, traffic.rig.port)
+        evidence["cut"] = asdict(cut)
+        assert cut.records >= mtu // 150 and cut.segments >= WHOLE // mtu, (
+            f"that is not what was meant: {cut}"
+        )
+
+
+@pytest.mark.promise("shapes.tx")
+@pytest.mark.parametrize("name", OPTIONS)
+def test_sends_with_options(
+    traffic: Traffic, offload: Switch, eyes: Eyes, bench: Bench, evidence: dict[str, Any], name: str
+) -> None:
+    """This NIC encrypts again what was lost, with SACK, timestamps and ECN and without them."""
+    plan, (settings, offered) = sending(f"options {name}", 128 * KIB), OPTIONS[name]
+
+    def transfer(noted: dict[str, Any]) -> Flow:
+        with raining(traffic, noted, SENT_LOST):
+            return traffic.sent(TX, plan)
+
+    with shapes.tcp_settings(bench, **settings), eyes.open() as watch:
+        with controlled(evidence, offload, lambda: trouble(transfer({}), plan, sent=True)):
+            flow = transfer(evidence)
+            proof.note(evidence, flow, plan, "hw")
+            seen = watch.proves(evidence, "client", plan.total, payload=plan.content())
+            proof.intact(flow.far, plan)
+            proof.sent_by_card(flow, plan)
+            assert seen["retransmissions"] > 0, "nothing was seen to be sent again"
+            assert set(shapes.syns(watch)) == {offered}, "TCP did not offer what was set"
+
+
+@pytest.mark.promise("shapes.tx")
+@pytest.mark.parametrize("weather", ["fair", "lost"])
+def test_sends_across_the_wrap(
+    traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any], weather: str
+) -> None:
+    """This NIC encrypts a record in the middle of which TCP's sequence number begins again at 0."""
+    plan = Several((sending(f"wrap {weather}", 96 * KIB),))
+    rules = (Chosen("offset", WRAP), Chosen("offset", WRAP - 3000)) if weather == "lost" else ()
+    with eyes.open() as watch:
+        with raining(traffic, evidence, rules):
+            flow = shapes.sent(traffic, TX, plan, TURN - 1 - WRAP)
+        proof.note(evidence, flow, plan, "hw")
+        proof.handed_over(flow, TX)
+        seen = watch.proves(evidence, "client", plan.total, payload=plan.content())
+        evidence["wrap"] = asdict(shapes.wrap(watch, traffic.rig.port))
+        proof.intact(flow.far, plan)
+        proof.sent_by_card(flow, plan)
+        assert weather == "fair" or seen["retransmissions"] > 1, "nothing was seen to be sent again"
+
+
+@pytest.mark.promise("shapes.tx")
+def test_sends_large_numbers(traffic: Traffic, offload: Switch, evidence: dict[str, Any]) -> None:
+    """This NIC encrypts under record numbers of 64 bits, through a carry, also what is lost there."""
+    lost = (Chosen("offset", CARRY), Chosen("offset", CARRY + WHOLE // 2))
+    parts = (sending("numbers tx", 6 * shapes.RECORD), sending("numbers end", 1000))
+    plan, evidence["numbers"] = Several(parts), []
+    with raining(traffic, evidence, lost):
+        for number in NUMBERS:
+            flow = shapes.numbered(traffic, TX, plan, number)
+            proof.note(evidence, flow, plan, "hw")
+            proof.intact(flow.far, plan)
+            shapes.encrypted(flow, plan.total)
+            assert proof.count(flow, "tx_tls_ooo") > 0, (
+                "the card did not notice that something was sent again"
+            )
+            evidence["numbers"].append(f"{number:#x}")
+
+
+@pytest.mark.promise("shapes.tx")
+@pytest.mark.parametrize(("how", "changed"), [("zerocopy", False), ("sendfile", True)])
+def test_sends_a_file_again(
+    traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any], how: str, changed: bool
+) -> None:
+    """This NIC encrypts what was lost of a file again: the file's pages, or a copy though it changed."""
+    plan = shapes.file_again(f"again {how}", how, changed)
+    with eyes.open() as watch:
+        flow = shapes.changed_file(traffic, TX, evidence, plan)
+        proof.note(evidence, flow, plan, "hw")
+        seen = watch.proves(evidence, "client", plan.total, payload=plan.content())
+        proof.intact(flow.far, plan)
+        proof.sent_by_card(flow, plan)
+        assert seen["retransmissions"] > 2, "nothing was seen to be sent again"
+
+
+@pytest.mark.promise("shapes.tx")
+def test_a_file_that_changes(traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any]) -> None:
+    """This NIC lets no wrong byte arrive if a file changes under zero-copy sendfile; the hazard is reported.
+
+    What is sent again may be other plaintext under the same nonce: a hazard of the option (docs/shapes.md)
+    with every card, and no failure of this one. The receiver has to refuse the record.
+    """
+    plan = shapes.file_again("hazard", "zerocopy", True)
+    with eyes.open() as watch:
+        flow = shapes.changed_file(traffic, TX, evidence, plan)
+        proof.note(evidence, flow, plan, "hw")
+        way = watch.document(payload=plan.content())["connections"][0]["from_client"]
+        assert way["retransmissions"] > 2, "nothing was seen to be sent again"
+        assert way["first_difference"] is None, "a record was wrong before anything was sent again"
+    evidence["zerocopy_hazard"] = way["retransmission"] is not None
+    whole = flow.far.taken.bytes == plan.total
+    assert whole != evidence["zerocopy_hazard"], "the wire says one thing, and the receiver another"
+    assert flow.far.taken.sha256 == shapes.sha256(plan, flow.far.taken.bytes), "wrong bytes were accepted"
+    assert proof.count(flow, "tx_tls_encrypted_bytes") > 0 and flow.line.tx == "hw"
+
+
+@pytest.mark.promise("shapes.rx")
+@pytest.mark.parametrize("family", [4, 6], ids=["v4", "v6"])
+def test_receives_in_every_way(
+    traffic: Traffic, offload: Switch, peer_offload: Switch, evidence: dict[str, Any], family: int
+) -> None:
+    """This NIC decrypts records of 1 byte to 16 KiB, however they were written."""
+    peer_offload.set(tx=False)  # the sender is software: only the DUT's card is asked
+    plan = shapes.ways(f"ways rx v{family}")
+    flow = shapes.received(traffic, RX, plan, family=family)
+    proof.note(evidence, flow, plan, "hw")
+    proof.handed_over(flow, RX)
+    proof.intact(flow.dut, plan)
+    shapes.decrypted(flow, plan.total)
+
+
+@pytest.mark.promise("shapes.rx")
+@pytest.mark.parametrize(("mtu", "family"), [(600, 4), (9000, 6)])
+def test_receives_in_frames_of(
+    traffic: Traffic,
+    offload: Switch,
+    peer_offload: Switch,
+    bench: Bench,
+    evidence: dict[str, Any],
+    mtu: int,
+    family: int,
+) -> None:
+    """This NIC decrypts many records in a segment, and records of many segments, in frames of this MTU."""
+    peer_offload.set(tx=False)
+    plan = shapes.frames(f"frames rx {mtu}")
+    with shapes.path_mtu(bench, mtu):
+        flow = shapes.received(traffic, RX, plan, family=family)
+    proof.note(evidence, flow, plan, "hw")
+    proof.intact(flow.dut, plan)
+    shapes.decrypted(flow, plan.total)
+
+
+@pytest.mark.promise("shapes.rx")
+@pytest.mark.parametrize("name", OPTIONS)
+def test_receives_with_options(
+    traffic: Traffic, offload: Switch, peer_offload: Switch, bench: Bench, evidence: dict[str, Any], name: str
+) -> None:
+    """This NIC decrypts again after a loss, with SACK, timestamps and ECN and without them."""
+    peer_offload.set(tx=False)
+    plan, (settings, _) = shapes.storm(f"options rx {name}"), OPTIONS[name]
+
+    def transfer(noted: dict[str, Any]) -> Received:
+        with raining(traffic, noted, CAME_LOST):
+            return shapes.received(traffic, RX, plan, turn=True)
+
+    with shapes.tcp_settings(bench, **settings):
+        with controlled(evidence, offload, lambda: trouble(transfer({}), plan, sent=False)):
+            flow = transfer(evidence)
+            proof.note(evidence, flow, plan, "hw")
+            proof.intact(flow.dut, plan)
+            shapes.decrypted(flow, plan.parts[-1].total, RECOVERY)
+
+
+@pytest.mark.promise("shapes.rx")
+@pytest.mark.parametrize("weather", ["fair", "lost"])
+def test_receives_across_the_wrap(
+    traffic: Traffic,
+    offload: Switch,
+    peer_offload: Switch,
+    eyes: Eyes,
+    evidence: dict[str, Any],
+    weather: str,
+) -> None:
+    """This NIC decrypts a record in the middle of which TCP's sequence number begins again at 0."""
+    peer_offload.set(tx=False)
+    plan, lost = shapes.storm(f"wrap rx {weather}"), weather == "lost"
+    rules = (replace(CAME_LOST[0], number=2), Chosen("offset", WRAP, direction="to-dut")) if lost else ()
+    with eyes.open() as watch:
+        with raining(traffic, evidence, rules):
+            flow = shapes.received(traffic, RX, plan, isn=TURN - 1 - WRAP, turn=True)
+        proof.note(evidence, flow, plan, "hw")
+        evidence["wrap"] = asdict(shapes.wrap(watch, traffic.rig.port))
+        proof.intact(flow.dut, plan)
+        shapes.decrypted(flow, plan.parts[-1].total, RECOVERY if lost else 0)
+
+
+@pytest.mark.promise("shapes.rx")
+def test_receives_large_numbers(
+    traffic: Traffic, offload: Switch, peer_offload: Switch, evidence: dict[str, Any]
+) -> None:
+    """This NIC decrypts under record numbers of 64 bits, through a carry, and after a loss there."""
+    peer_offload.set(tx=False)
+    lost = (
+        Chosen("offset", CARRY, direction="to-dut"),
+    )  # it holds a header: the card has to ask for the number
+    plan, evidence["numbers"] = shapes.storm("numbers rx"), []
+    with raining(traffic, evidence, lost):
+        for number in NUMBERS:
+            flow = shapes.numbered(traffic, RX, plan, number)
+            proof.note(evidence, flow, plan, "hw")
+            proof.intact(flow.dut, plan)
+            shapes.decrypted(flow, plan.parts[-1].total, RECOVERY)
+            evidence["numbers"].append(f"{number:#x}")

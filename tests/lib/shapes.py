@@ -1,0 +1,379 @@
+"""Connections of unusual shape: how records lie in frames, where numbers begin, MTU and TCP's options."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from offload.counters import Snapshot
+from offload.errors import ConfigError, NoDevice, Refused
+from offload.host.base import Bench, Host
+from offload.host.tools import tool
+from offload.profile import Cell
+from offload.traffic import handoff, rawkeys
+from offload.traffic.drive import Ended, Sending, Transfer, send, sending, take
+from offload.traffic.impair import Box, Chosen
+from tests.lib import proof
+from tests.lib.flow import Flow, Several, Traffic
+from tests.lib.weather import raining
+from tests.lib.wire import Segment, Watch
+
+RECORD = 16384  # bytes of payload in a full record
+WHOLE = RECORD + 29  # the same on the wire: header, nonce and tag (RFC 5288 section 3)
+TURN = 1 << 32
+# 1 byte to a full record: powers of two and what is half-way between them
+GEOMETRIC = tuple(sorted({1 << n for n in range(15)} | {3 << n for n in range(13)}))
+SMALL = tuple(11 + n % 30 for n in range(150))  # one record each, many of them in a segment
+# MSG_MORE joins the writes of a part to records: up to 10 writes (6.12.95 writes beyond its array above 16)
+JOINED = ((100, 200, 300), (16000, 1001), (1, 2, 3, 4, 5, 6, 7, 8, 9), (20000, 11))
+
+
+def storm(name: str) -> Several:
+    """96 KiB in which something is lost; after a turn 192 KiB, in which the card has to be back in step."""
+    return Several((sending(f"{name} storm", 6 * RECORD), sending(f"{name} calm", 12 * RECORD)))
+
+
+def ways(name: str) -> Several:
+    """Every way to write, on one connection; the sizes of the records tell which is which."""
+    parts = [Sending(f"{name} write", GEOMETRIC), Sending(f"{name} small", SMALL)]
+    parts += [Sending(f"{name} more {n}", sizes, "more") for n, sizes in enumerate(JOINED)]
+    parts += [
+        Sending(f"{name} gather", (16383, 5, 8190, 33, 778, 33000), "gather"),
+        Sending(f"{name} splice", (5003, 16384, 40001, 4096), "splice"),
+        Sending(f"{name} file", (1, 4097, 16385, 30001), "sendfile", offset=4095),
+    ]
+    return Several(tuple(parts))
+
+
+def records(plan: Several) -> set[int]:
+    """The sizes of the records that have to come of a plan: a part of MSG_MORE is one write."""
+    writes = [(part.total,) if part.how == "more" else part.sizes for part in plan.parts]
+    sizes = {size for part in writes for size in part}
+    return ({RECORD} if max(sizes) >= RECORD else set()) | {size % RECORD for size in sizes} - {0}
+
+
+def frames(name: str) -> Several:
+    """Many records in a segment, many segments for a record."""
+    return Several((Sending(f"{name} small", SMALL * 2), Sending(f"{name} large", (RECORD,) * 6)))
+
+
+def file_again(name: str, how: str, changed: bool) -> Several:
+    """64 KiB, so that TCP's window is open, then one record from a file, which then changes or not."""
+    part = Sending(f"{name} file", (RECORD,), how, offset=777, alter=(0, RECORD) if changed else None)
+    return Several((Sending(f"{name} before", (RECORD,) * 4), part))
+
+
+def sha256(plan: Several, count: int) -> str:
+    """Return the SHA-256 of the first bytes of a plan, hexadecimal."""
+    return hashlib.sha256(plan.content()[:count]).hexdigest()
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How a stream was cut: the most records that begin in a segment, the most segments of a record."""
+
+    records: int
+    segments: int
+
+
+def stream(seen: Sequence[Segment]) -> bytes:
+    """The bytes of one direction, from its first segment on; the first copy of each counts."""
+    pieces = [((one.seq - seen[0].seq) % TURN, one.payload) for one in seen]
+    out = bytearray(max(at + len(data) for at, data in pieces))
+    for at, data in reversed(pieces):
+        out[at : at + len(data)] = data
+    return bytes(out)
+
+
+def starts(data: bytes) -> list[int]:
+    """Where the records of a TLS stream begin, and where the last one ends."""
+    found = [0]
+    while found[-1] + 5 <= len(data):
+        found.append(found[-1] + 5 + int.from_bytes(data[found[-1] + 3 : found[-1] + 5], "big"))
+    return found
+
+
+def cut(watch: Watch, port: int) -> Cut:
+    """Say how what was sent to a port lay in segments beyond the card."""
+    seen = [one for one in watch.segments("wire") if one.target == port]
+    begins = starts(stream(seen))
+    count, most = [0] * len(begins), 0
+    for one in seen:
+        first = (one.seq - seen[0].seq) % TURN
+        low, high = (bisect_left(begins, at) for at in (first, first + len(one.payload)))
+        most = max(most, high - low)
+        for record in range(max(low - 1, 0) if low == len(begins) or begins[low] > first else low, high):
+            count[record] += 1
+    return Cut(most, max(count))
+
+
+@dataclass(frozen=True)
+class Wrap:
+    """Where the sequence number began again at 0: offset in the stream, record, offset in it, its length."""
+
+    offset: int
+    record: int
+    at: int
+    length: int
+
+
+def wrap(watch: Watch, port: int) -> Wrap:
+    """Find the wrap in what was sent to a port; AssertionError if there is none, or not inside a record."""
+    seen = [one for one in watch.segments("wire") if one.target == port]
+    offset, begins = TURN - seen[0].seq, starts(stream(seen))
+    before, after = (sum((one.seq >= seen[0].seq) == side for one in seen) for side in (True, False))
+    assert before and after and offset < begins[-1], "the sequence number did not wrap"
+    record = bisect_left(begins, offset + 1) - 1
+    found = Wrap(offset, record, offset - begins[record], begins[record + 1] - begins[record])
+    assert 13 < found.at < found.length - 16, f"the wrap is not inside the payload of a record: {found}"
+    return found
+
+
+@dataclass(frozen=True)
+class Syn:
+    """What a SYN (or its answer) offers."""
+
+    sack: bool
+    timestamps: bool
+    ecn: bool
+
+
+def syns(watch: Watch) -> list[Syn]:
+    """Return what was offered in each SYN and SYN+ACK beyond the card, in order."""
+    capture, at, found = watch.stop()["wire"].read_bytes(), 0, []
+    while at + 12 <= len(capture):
+        kind, size = struct.unpack_from("<II", capture, at)
+        if kind == 6:  # enhanced packet block of pcapng
+            frame = capture[at + 28 : at + 28 + struct.unpack_from("<I", capture, at + 20)[0]]
+            found += _syn(frame)
+        at += size
+    return found
+
+
+def _syn(frame: bytes) -> list[Syn]:
+    ip, four = frame[14:], frame[12:14] == b"\x08\x00"
+    if ip[9 if four else 6] != 6 or frame[12:14] not in (b"\x08\x00", b"\x86\xdd"):
+        return []
+    tcp = ip[(ip[0] & 15) * 4 if four else 40 :]
+    options, kinds = tcp[20 : (tcp[12] >> 4) * 4], set()
+    while options and options[0]:  # RFC 9293 section 3.1: kind, length, value; 1 has no length, 0 ends
+        kinds.add(options[0])
+        options = options[1 if options[0] == 1 else max(options[1], 2) :]
+    return [Syn(4 in kinds, 8 in kinds, bool(tcp[13] & 0x40))] if tcp[13] & 2 else []
+
+
+def sent(traffic: Traffic, cell: Cell, plan: Several, isn: int) -> Flow:
+    """Send from the DUT to a sink behind stunnel; its SYN has the sequence number `isn`."""
+    before, steps = traffic.rig.counters(), [send(part) for part in plan.parts]
+    with traffic.behind_stunnel(take()) as (port, far):
+        near = traffic.dut.pump.handoff(traffic.argv(cell, port), *steps, env=handoff.begin_at(isn))
+        return traffic.ended(near, far, before)
+
+
+@dataclass(frozen=True)
+class Received(Flow):
+    """A connection, and how much the DUT's card decrypted after the turn (if there was none: in all)."""
+
+    calm: int
+
+
+Steps = tuple[Mapping[str, Any], ...]
+
+
+def steps_of(plan: Several, turn: bool) -> tuple[Steps, Steps]:
+    """Return what the sender does, at a gate first, and the taker.
+
+    With `turn` the last part is sent when the taker has said, by a byte behind a gate, that it has the rest.
+    """
+    parts = [send(replace(part, gate=-1 if n else 0)) for n, part in enumerate(plan.parts)]
+    if not turn:
+        return tuple(parts), (take(),)
+    first = sum(part.total for part in plan.parts[:-1])
+    return (*parts[:-1], take(1), parts[-1]), (take(first), send(Sending("word", (1,), gate=0)), take())
+
+
+def run(
+    traffic: Traffic, near: Transfer, far: Transfer, cell: Cell, turn: bool, before: Snapshot
+) -> Received:
+    """Let the sender go once both ends are up, and the taker at the turn; wait for the end."""
+    source, sink = (near, far) if cell.direction == "tx" else (far, near)
+    between = before
+    with suppress(Ended):  # the reports say more
+        source.opened()
+        sink.opened()
+        source.go()
+        if turn:
+            sink.at_gate()
+            between = traffic.rig.counters()
+            sink.go()
+    flow = traffic.ended(near, far, before)
+    name = "rx_tls_decrypted_bytes"
+    calm = (flow.moved.get(name) or 0) - ((between - before).get(name) or 0)
+    return Received(flow.dut, flow.far, flow.moved, calm)
+
+
+def received(
+    traffic: Traffic, cell: Cell, plan: Several, *, family: int = 4, isn: int = 0, turn: bool = False
+) -> Received:
+    """Receive on the DUT, the server now, what the peer's kernel TLS makes of each write.
+
+    Nothing is sent before the DUT's kernel and card can decrypt it. `isn`: as in `sent`, of the peer's SYN.
+    """
+    before, port, ours, theirs = traffic.rig.counters(), traffic.rig.next_port(), traffic.dut, traffic.peer
+    address, (source, sink) = ours.side.v4 if family == 4 else ours.side.v6, steps_of(plan, turn)
+    argv = handoff.accept(address, port, ours.at, version=cell.version, cipher=cell.cipher)
+    near = ours.pump.handoff(argv, *sink)
+    near.listening()
+    argv = handoff.connect(
+        address, port, theirs.at.ca, version=cell.version, cipher=cell.cipher, want="both" if turn else "tx"
+    )
+    far = theirs.pump.handoff(argv, *source, env=handoff.begin_at(isn) if isn else None)
+    return run(traffic, near, far, cell, turn, before)
+
+
+def numbered(traffic: Traffic, cell: Cell, plan: Several, number: int) -> Received:
+    """One connection without a handshake, with a turn; the first record of the payload has this number."""
+    before, ours, theirs = traffic.rig.counters(), traffic.dut, traffic.peer
+    ends = ((ours.side.host, ours.at.folder), (theirs.side.host, theirs.at.folder))
+    source, sink = steps_of(plan, True)
+    mine, other = (source, sink) if cell.direction == "tx" else (sink, source)
+    which = {"there" if cell.direction == "tx" else "back": number}
+    listener, port = theirs.pump.listen(host=theirs.side.v4)
+    with rawkeys.placed(ends, cell.cipher, **which) as keys:
+        far = theirs.pump.accept(listener, *other, keys=keys[1])
+        near = ours.pump.connect(theirs.side.v4, port, *mine, keys=keys[0])
+        try:
+            return run(traffic, near, far, cell, True, before)
+        finally:
+            theirs.pump.close(listener)
+
+
+def overtaken(box: Box, near: Transfer) -> None:
+    """Change what was sent, once a frame of it is lost and before it is sent again: `times` of the rule."""
+    with suppress(Ended):
+        near.at_gate()
+        box.acted(1)
+        near.go()
+
+
+def changed_file(traffic: Traffic, cell: Cell, evidence: dict[str, Any], plan: Several) -> Flow:
+    """Send from a file, lose a frame of its first record, change the file, and let the frame be sent again.
+
+    The last part of the plan is the file's, and says what is changed. Three times the frame is lost: sent for
+    the first time, again at once, and again after TCP's time-out of at least 0.2 s.
+    """
+    number = sum(-(-size // RECORD) for part in plan.parts[:-1] for size in part.sizes)
+    before, steps = traffic.rig.counters(), [send(part) for part in plan.parts]
+    with raining(traffic, evidence, (Chosen("inside", number, data=True, times=3),)) as box:
+        with traffic.behind_stunnel(take()) as (port, far):
+            near = traffic.dut.pump.handoff(traffic.argv(cell, port), *steps)
+            if plan.parts[-1].alter:
+                overtaken(box, near)
+            return traffic.ended(near, far, before)
+
+
+def encrypted(flow: Flow, total: int) -> None:
+    """The card encrypted all of it, by the kernel's and the card's own counters."""
+    assert (proof.count(flow, "TlsTxDevice"), proof.count(flow, "TlsTxSw")) == (1, 0)
+    assert proof.count(flow, "tx_tls_encrypted_bytes") >= total, "the card encrypted less than was sent"
+    assert proof.count(flow, "tx_tls_drop_no_sync_data") == 0
+
+
+def decrypted(flow: Received, total: int, spared: int = 0) -> None:
+    """The card decrypted all since the turn but for what is spared; the counters say so."""
+    assert (proof.count(flow, "TlsRxDevice"), proof.count(flow, "TlsRxSw")) == (1, 0)
+    wanted = total - spared
+    assert proof.count(flow, "rx_tls_decrypted_bytes") >= flow.calm >= wanted, (
+        f"the card decrypted {flow.calm} of {total} bytes, {wanted} were wanted"
+    )
+    assert proof.count(flow, "TlsDecryptError") == 0, "the kernel met records that are not authentic"
+
+
+@dataclass(frozen=True)
+class Port:
+    """A port of the path as it was found: MTU, its limits, and IPv6 addresses, which a small MTU takes."""
+
+    host: Host
+    dev: str
+    mtu: int
+    least: int
+    most: int
+    addresses: tuple[str, ...]
+
+
+def port_of(host: Host, dev: str) -> Port:
+    """Look at a port. NoDevice if it is not there."""
+    done = tool(host, ["ip", "-j", "-d", "address", "show", "dev", dev])
+    if done.rc != 0:
+        raise NoDevice(f"{host.name} has no interface {dev!r}", "every port between DUT and peer is needed")
+    row = json.loads(done.text)[0]
+    own = [a for a in row["addr_info"] if a["family"] == "inet6" and a["scope"] == "global"]
+    addresses = tuple(f"{a['local']}/{a['prefixlen']}" for a in own)
+    return Port(host, dev, row["mtu"], row.get("min_mtu", 68), row.get("max_mtu") or 65535, addresses)
+
+
+def path_of(bench: Bench, mtu: int) -> list[Port]:
+    """Look at every port between DUT and peer; an error in one sentence if one cannot have this MTU.
+
+    Refused where nobody can stand on the wire: what is between the ends might be smaller. NoDevice for a port
+    that is missing, ConfigError for an MTU outside a port's limits.
+    """
+    if bench.wire is None:
+        raise Refused("nobody can stand on this bench's wire", "its MTU is not ours to choose")
+    ends = [(bench.wire, port) for port in bench.wire_ports]
+    ends += [(side.host, side.dev) for side in (bench.dut, bench.peer)]
+    ports = [port_of(*end) for end in ends]
+    for port in ports:
+        if not port.least <= mtu <= port.most:
+            what = "below the minimum" if mtu < port.least else "above the maximum"
+            limits = f"{port.least} to {port.most}"
+            raise ConfigError(
+                f"MTU {mtu} is {what} of {port.dev} on {port.host.name}", f"{limits} are possible"
+            )
+    return ports
+
+
+def put_back(port: Port) -> None:
+    """Make a port what it was. Below 1280 the kernel took its IPv6 addresses (addrconf_notify)."""
+    port.host.run(["ip", "link", "set", port.dev, "mtu", str(port.mtu)])
+    there = port_of(port.host, port.dev).addresses
+    for address in port.addresses:
+        if address not in there:
+            port.host.run(["ip", "-6", "address", "add", address, "dev", port.dev, "nodad"])
+
+
+@contextmanager
+def path_mtu(bench: Bench, mtu: int) -> Iterator[None]:
+    """Give every port between DUT and peer this MTU; what was found comes back. Errors as `path_of`."""
+    with ExitStack() as undo:
+        for port in path_of(bench, mtu):
+            undo.callback(put_back, port)
+            port.host.run(["ip", "link", "set", port.dev, "mtu", str(mtu)])
+        yield
+
+
+@contextmanager
+def tcp_settings(bench: Bench, **wanted: int) -> Iterator[None]:
+    """Give net.ipv4.tcp_* (sack, timestamps, ecn) of both ends these values; those found come back.
+
+    ConfigError for one that the kernel does not have.
+    """
+    names = [f"net.ipv4.tcp_{name}" for name in wanted]
+    hosts = [side.host for side in (bench.dut, bench.peer)]
+    found = [tool(host, ["sysctl", "-n", *names]) for host in hosts]
+    for done in found:
+        if done.rc != 0 or len(done.text.split()) != len(names):
+            raise ConfigError(f"no such settings: {' '.join(names)}", "sack, timestamps, ecn")
+    with ExitStack() as undo:
+        for host, done in zip(hosts, found, strict=True):
+            pairs = zip(names, done.text.split(), strict=True)
+            undo.callback(host.run, ["sysctl", "-qw", *(f"{name}={value}" for name, value in pairs)])
+            values = zip(names, wanted.values(), strict=True)
+            host.run(["sysctl", "-qw", *(f"{name}={value}" for name, value in values)])
+        yield
