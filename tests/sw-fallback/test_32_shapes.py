@@ -1,0 +1,146 @@
+"""Without a NIC that offloads records and segments of every shape are right, and the bench is put back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from offload.errors import ConfigError, NoDevice, Refused
+from offload.host.base import Bench
+from offload.profile import Cell
+from offload.traffic.drive import sending
+from offload.traffic.impair import Chosen
+from tests.lib import proof, shapes
+from tests.lib.flow import Flow, Several, Traffic
+from tests.lib.shapes import TURN, WHOLE
+from tests.lib.weather import raining
+from tests.lib.wire import Eyes
+
+pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "eyes")
+TX, RX = Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-128")
+KIB = 1024
+WRAP = 3 * WHOLE + 8192  # as in tests/hw/test_32_shapes.py
+LOST = (Chosen("offset", WRAP), Chosen("offset", WRAP - 3000))
+NUMBERS = tuple((1 << bits) - 3 for bits in (8, 32, 48, 63)) + ((1 << 64) - 20,)
+
+
+def carried(traffic: Traffic, cell: Cell, plan: Several, family: int) -> Flow:
+    """Carry a plan in the direction of the cell; every byte has to arrive, by software."""
+    if cell == TX:
+        flow = traffic.sent(cell, plan, family=family)
+    else:
+        flow = shapes.received(traffic, cell, plan, family=family)
+    proof.intact(flow.far if cell == TX else flow.dut, plan)
+    proof.done_by_software(flow, cell.direction)
+    return flow
+
+
+def test_sends_in_every_way(traffic: Traffic, eyes: Eyes, evidence: dict[str, Any]) -> None:
+    """Without a NIC that offloads each way to write makes the records that it should, each byte right."""
+    plan = shapes.ways("sw ways")
+    with eyes.open() as watch:
+        carried(traffic, TX, plan, 4)
+        seen = watch.proves(evidence, "client", plan.total, payload=plan.content())
+        assert {int(size) for size in seen["sizes"]} == shapes.records(plan), (
+            "other records than were written"
+        )
+
+
+def test_receives_in_every_way(traffic: Traffic, evidence: dict[str, Any]) -> None:
+    """Without a NIC that offloads records of 1 byte to 16 KiB arrive, however they were written."""
+    plan = shapes.ways("sw ways rx")
+    proof.note(evidence, carried(traffic, RX, plan, 6), plan, "sw")
+
+
+@pytest.mark.parametrize(("mtu", "family"), [(600, 4), (9000, 6)])
+def test_carries_frames_of(
+    traffic: Traffic, bench: Bench, eyes: Eyes, evidence: dict[str, Any], mtu: int, family: int
+) -> None:
+    """Without a NIC that offloads both ways are right in frames of this MTU, and the path is put back."""
+    plan, found = shapes.frames(f"sw frames {mtu}"), shapes.path_of(bench, mtu)
+    with shapes.path_mtu(bench, mtu):
+        with eyes.open() as watch:
+            carried(traffic, TX, plan, family)
+            watch.proves(evidence, "client", plan.total, payload=plan.content())
+        carried(traffic, RX, plan, family)
+    assert shapes.path_of(bench, mtu) == found
+
+
+def test_crosses_the_wrap(traffic: Traffic, eyes: Eyes, evidence: dict[str, Any]) -> None:
+    """Without a NIC that offloads a record is right in which TCP's number begins again at 0, lost or not."""
+    plan = Several((sending("sw wrap", 96 * KIB),))
+    rules = (*LOST, *(replace(rule, direction="to-dut") for rule in LOST))
+    with raining(traffic, evidence, rules):
+        with eyes.open() as watch:
+            flow = shapes.sent(traffic, TX, plan, TURN - 1 - WRAP)
+            watch.proves(evidence, "client", plan.total, payload=plan.content())
+            evidence["wrap"] = asdict(shapes.wrap(watch, traffic.rig.port))
+            proof.intact(flow.far, plan)
+            proof.done_by_software(flow, "tx")
+        flow = shapes.received(traffic, RX, plan, isn=TURN - 1 - WRAP)
+    proof.intact(flow.dut, plan)
+    proof.done_by_software(flow, "rx")
+
+
+@pytest.mark.parametrize("cell", [TX, RX], ids=["tx", "rx"])
+def test_carries_large_numbers(traffic: Traffic, evidence: dict[str, Any], cell: Cell) -> None:
+    """Without a NIC that offloads record numbers of 64 bits are carried, and software is seen to do it."""
+    plan = Several((sending("sw numbers", 96 * KIB), sending("sw numbers end", 1000)))
+    for number in NUMBERS:
+        flow = shapes.numbered(traffic, cell, plan, number)
+        proof.intact(flow.far if cell == TX else flow.dut, plan)
+        assert (proof.count(flow, "TlsTxSw"), proof.count(flow, "TlsRxSw")) == (1, 1)
+        proof.not_by_card(flow, cell.direction)
+    evidence["numbers"] = [f"{number:#x}" for number in NUMBERS]
+
+
+def test_a_file_that_changes(traffic: Traffic, eyes: Eyes, evidence: dict[str, Any]) -> None:
+    """Without a NIC that offloads zero-copy sendfile is taken and does nothing: no harm in a changed file."""
+    plan = shapes.file_again("sw hazard", "zerocopy", True)
+    with eyes.open() as watch:
+        flow = shapes.changed_file(traffic, TX, evidence, plan)
+        seen = watch.proves(evidence, "client", plan.total, payload=plan.content())
+        proof.intact(flow.far, plan)
+        proof.done_by_software(flow, "tx")
+        assert seen["retransmissions"] > 2, "nothing was seen to be sent again"
+    evidence["zerocopy_hazard"] = False
+
+
+def without(bench: Bench, dev: str) -> Bench:
+    """The bench, with another name for the DUT's port."""
+    return replace(bench, dut=replace(bench.dut, dev=dev))
+
+
+@pytest.mark.parametrize(
+    ("change", "mtu", "error", "words"),
+    [
+        (lambda b: b, 67, ConfigError, "MTU 67 is below the minimum of vw0 on wire"),
+        (lambda b: b, 65536, ConfigError, "MTU 65536 is above the maximum"),
+        (lambda b: without(b, "veth7"), 600, NoDevice, "dut has no interface 'veth7'"),
+        (lambda b: replace(b, wire=None), 600, Refused, "nobody can stand on this bench's wire"),
+    ],
+    ids=["small", "large", "missing", "no-wire"],
+)
+def test_refuses_another_path(
+    bench: Bench, change: Callable[[Bench], Bench], mtu: int, error: type[Exception], words: str
+) -> None:
+    """Without a NIC that offloads an MTU that the path cannot have is refused before anything changes."""
+    found = shapes.path_of(bench, 1500)
+    with pytest.raises(error, match=words) as caught, shapes.path_mtu(change(bench), mtu):
+        pass
+    assert len(str(caught.value).splitlines()[0]) < 100
+    assert shapes.path_of(bench, 1500) == found
+
+
+def test_puts_back_what_it_set(bench: Bench) -> None:
+    """Without a NIC that offloads settings of TCP come back, after a failure too; unknown ones are refused."""
+    found = [side.host.run(["sysctl", "net.ipv4.tcp_sack"]).text for side in (bench.dut, bench.peer)]
+    with pytest.raises(ZeroDivisionError), shapes.tcp_settings(bench, sack=0, ecn=1):
+        assert "= 0" in bench.peer.host.run(["sysctl", "net.ipv4.tcp_sack"]).text
+        raise ZeroDivisionError
+    with pytest.raises(ConfigError, match="net.ipv4.tcp_none"), shapes.tcp_settings(bench, sack=0, none=1):
+        pass
+    assert [side.host.run(["sysctl", "net.ipv4.tcp_sack"]).text for side in (bench.dut, bench.peer)] == found
