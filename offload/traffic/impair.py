@@ -111,8 +111,8 @@ def _action(found: Mapping[str, Any]) -> Action:
 class Box:
     """wirebox at work; `wirebox()` makes it."""
 
-    def __init__(self, host: Host, argv: Sequence[str], seed: int) -> None:
-        self.seed = seed
+    def __init__(self, host: Host, argv: Sequence[str], seed: int, offloads: tuple[str, ...] = ()) -> None:
+        self.seed, self._offloads = seed, offloads
         self._process = host.start(argv)
         self._said: list[dict[str, Any]] = []
         self._seen = 0
@@ -158,8 +158,12 @@ class Box:
         self._begun = len(rules)
 
     def add(self, rule: Rule) -> int:
-        """Add a rule from now on: its number. ConfigError with wirebox's words if it makes no sense to it."""
+        """Add a rule from now on: its number. ConfigError with wirebox's words if it makes no sense to it.
+
+        Refused for weather that cannot meet what the card offloads, as `wirebox` does.
+        """
         text = text_of(rule)
+        check_directions([text], self._offloads)
         before = len(self._lines("added")) + len(self._lines("line"))
         self._process.stdin(text.encode() + b"\n")
         self._await(("added", "line"), before + 1, f"it took {text!r}")
@@ -243,7 +247,7 @@ def wirebox(
     with ExitStack() as undo:
         undo.callback(put_back, host, ports, found)
         stop_merging(host, found)
-        box = Box(host, [program, *ports, "--seed", str(seed), *into], seed)
+        box = Box(host, [program, *ports, "--seed", str(seed), *into], seed, offloads)
         undo.callback(box.stop)
         box.begin(texts)
         yield box

@@ -20,6 +20,7 @@ from offload.traffic.impair_place import (
     read_files,
     wire_of,
 )
+from offload.traffic.impair_rules import check_directions
 
 LIMIT = 100_000  # packets: netem's own limit of 1000 would be one more loss
 
@@ -130,13 +131,15 @@ def _explain(stderr: bytes, port: str) -> None:
 
 
 @contextmanager
-def netem(bench: Bench, port: str, asked: Netem) -> Iterator[Working]:
+def netem(bench: Bench, port: str, asked: Netem, *, offloads: tuple[str, ...] = ()) -> Iterator[Working]:
     """Put netem on what leaves a port of the wire (towards the end behind it); the qdisc found comes back.
 
-    Before anything changes: Refused on an end of the bench, saying why, and on a port that has a qdisc of
-    somebody; ConfigError for a port that is not of the wire; NoDevice, NoPermission.
+    `offloads`: as for `wirebox`. Before anything changes: Refused on an end of the bench, saying why, on a
+    port that has a qdisc of somebody, and for weather that cannot meet what the card offloads; ConfigError
+    for a port that is not of the wire; NoDevice, NoPermission.
     """
     host = wire_of(bench, [port])
+    check_directions(["b>a" if port == bench.wire_ports[0] else "a>b"], offloads)
     check_no_end(links(host, [port]), [port])
     check_rights(host, read_files(host, [STATUS]).get(STATUS, ""), NET_ADMIN)
     _check_default(host, port)

@@ -26,6 +26,7 @@ SETTINGS = (
     "backup_port",
 )
 # fmt: on
+LEAST_MTU = 576  # RFC 791, section 3.1, Total Length
 FORWARDS_AFTER = 40.0  # seconds: a port with spanning tree listens and learns for 15 s each
 ORPHANS = (
     "there netem takes each packet from its socket (skb_orphan_partial, net/core/sock.c), and the kernel "
@@ -119,6 +120,10 @@ def survey(bench: Bench) -> Found:
     if len(set(mtus.values())) != 1:
         shown = " and ".join(f"{port} {mtu}" for port, mtu in mtus.items())
         raise ConfigError(f"the ports of the wire have different MTUs: {shown}", "make them equal")
+    if any(type(mtu) is int and mtu < LEAST_MTU for mtu in mtus.values()):
+        raise ConfigError(
+            f"the wire has an MTU of {mtus[ports[0]]}", f"at least {LEAST_MTU}, which every host has to take"
+        )
     bridge = _bridge(rows, ports)
     filters = f"/sys/class/net/{bridge}/bridge/vlan_filtering"
     files = read_files(host, [STATUS, filters, *(path for port in ports for path in _settings(port))])

@@ -155,8 +155,8 @@ def check_directions(rules: list[str], offloads: tuple[str, ...]) -> None:
     """
     one_way = {"tx": ("to-dut", "b>a", "receives"), "rx": ("to-peer", "a>b", "sends")}
     for only, (name, arrow, verb) in one_way.items():
-        words = (text.removeprefix("weather ").split()[0] for text in rules)
-        if offloads == (only,) and arrow in words:
+        heads = ([word for word in text.split() if word != "weather"][:1] for text in rules)
+        if offloads == (only,) and [arrow] in heads:
             raise Refused(
                 f"weather on what the DUT {verb} says nothing of a card that offloads {only} only",
                 f"{name} is that direction: choose the other one, or both",

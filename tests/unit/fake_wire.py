@@ -60,7 +60,7 @@ class FakeWire:
 
     def __init__(self, name: str = "wire") -> None:
         self.name = name
-        self.dies = self.forgets = self.knows_seed = False
+        self.dies = self.forgets = self.knows_seed = self.forbids = False
         self.did: list[str] = []
         plain = {"flags": ["UP"], "mtu": 1500, "master": "br0", "gro": True, "lro": "off [fixed]"}
         self.ports: dict[str, dict[str, Any]] = {"w0": dict(plain), "w1": dict(plain)}
@@ -144,6 +144,8 @@ class FakeWire:
             return 0, json.dumps([self.qdisc]), ""
         if "del" in words:
             self.qdisc = {"kind": "fq_codel", "handle": "0:", "root": True}
+        elif self.forbids:
+            return 2, "", "RTNETLINK answers: Operation not permitted\n"
         elif "seed" in words and not self.knows_seed:
             return 1, "", 'What is "seed"?\n'
         elif self.qdisc.get("lacking"):

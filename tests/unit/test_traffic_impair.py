@@ -21,6 +21,11 @@ WRONG: dict[str, tuple[Change, type[OffloadError], str]] = {
         "w0 has the address 192.0.2.9: it is an end, not the wire",
     ),
     "MTU": (lambda w: w.ports["w1"].update(mtu=9000), ConfigError, "different MTUs: w0 1500 and w1 9000"),
+    "MTU below": (
+        lambda w: [port.update(mtu=575) for port in w.ports.values()],
+        ConfigError,
+        "the wire has an MTU of 575",
+    ),
     "two bridges": (lambda w: w.ports["w1"].update(master="br1"), ConfigError, "w0 in br0 and w1 in br1"),
     "one bridge": (lambda w: w.ports["w1"].update(master=""), ConfigError, "w0 in br0 and w1 in none"),
     "no bridge": (lambda w: w.bridge.update(br0="bond"), ConfigError, "w0 and w1 belong to br0, which is no"),
@@ -96,6 +101,33 @@ def test_weather_that_cannot_meet_the_offload_is_refused() -> None:
         assert wire.did == []
         in_wirebox(rule, wire=wire, offloads=("tx", "rx"))
     in_wirebox(Weather(loss=1), Chosen("first"), wire=FakeWire(), offloads=("tx",))
+    for text in ("  b>a last drop", " weather  b>a loss 1%", "weather\tb>a loss 1%"):
+        with pytest.raises(Refused):
+            in_wirebox(text, wire=FakeWire(), offloads=("tx",))
+
+
+def test_weather_added_later_is_refused_as_well() -> None:
+    """Without a NIC a rule that comes while frames are carried is held to what the card offloads."""
+    wire = FakeWire()
+    with wirebox(bench(wire), program="PROGRAM", offloads=("tx",)) as box:
+        with pytest.raises(Refused, match="offloads tx only"):
+            box.add(Chosen("first", direction="to-dut"))
+        assert box.add(Chosen("first")) == 1
+    assert box.record().rules == ("a>b first drop",) and box.record().start == ()
+
+
+@pytest.mark.parametrize(("port", "offloads"), [("w0", "tx"), ("w1", "rx")])
+def test_netem_that_cannot_meet_the_offload_is_refused(port: str, offloads: str) -> None:
+    """Without a NIC netem on the way that a card does not offload is refused; on the other way it is not."""
+    wire = FakeWire()
+    with pytest.raises(Refused, match=f"says nothing of a card that offloads {offloads} only"):
+        with netem(bench(wire), port, Netem(loss=1), offloads=(offloads,)):
+            pass
+    assert wire.did == []
+    with netem(bench(wire), "w1" if port == "w0" else "w0", Netem(loss=1), offloads=(offloads,)):
+        pass
+    with netem(bench(wire), port, Netem(loss=1), offloads=("tx", "rx")):
+        pass
 
 
 def test_wrong_rules_change_nothing() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from offload.errors import ConfigError, NoPermission, Refused
+from offload.errors import ConfigError, NoDevice, NoPermission, OffloadError, Refused, RigError
 from offload.traffic.impair import Chosen, Netem, Weather, netem
 from tests.unit.fake_wire import FakeWire, bench
 
@@ -96,17 +96,30 @@ def test_netem_says_whether_it_has_a_seed(known: bool) -> None:
 
 
 def test_netem_does_not_push_others_aside() -> None:
-    """Without a NIC a qdisc of somebody, a kernel without netem, no rights, an end: refused."""
-    taken, lacking, weak, end = (FakeWire() for _ in range(4))
+    """Without a NIC a qdisc of somebody, no netem, no rights, an end, no such port: refused."""
+    taken, lacking, weak, end, down, gone, forbidden = (FakeWire() for _ in range(7))
     taken.qdisc = {"kind": "tbf", "handle": "1:", "root": True}
     lacking.qdisc["lacking"] = True
     weak.files["/proc/self/status"] = "CapEff:\t0"
     end.ports["w1"]["addr_info"] = [{"local": "192.0.2.7", "scope": "global"}]
-    for wire, why in ((taken, "tbf 1:"), (lacking, "no netem"), (weak, "needs CAP"), (end, "192.0.2.7")):
-        with pytest.raises((Refused, NoPermission), match=why):
+    down.ports["w1"]["flags"], forbidden.forbids = [], True
+    gone.ports.pop("w1")
+    wrong: dict[str, tuple[FakeWire, type[OffloadError]]] = {
+        "tbf 1:": (taken, Refused),
+        "no netem": (lacking, Refused),
+        "needs CAP_NET_ADMIN": (weak, NoPermission),
+        "192.0.2.7": (end, Refused),
+        "w1 is down": (down, RigError),
+        "the wire has no interface 'w1'": (gone, NoDevice),
+        "not permitted: tc qdisc add": (forbidden, NoPermission),
+    }
+    for why, (wire, error) in wrong.items():
+        with pytest.raises(error, match=why) as caught:
             with netem(bench(wire), "w1", Netem(loss=1)):
                 pass
-        assert wire is lacking or wire.changes() == []
+        assert "\n" not in str(caught.value).split("\n  hint")[0]
+        assert wire.qdisc["handle"] in ("0:", "1:") and not any(" del " in line for line in wire.did)
+        assert wire in (lacking, forbidden) or wire.changes() == []
 
 
 def test_netem_comes_off_after_an_error() -> None:
