@@ -171,15 +171,20 @@ class Life:
         rows = zip(itertools.count(near["from"]), itertools.count(there["from"]), near["ports"], strict=False)
         return [Pair(End(self.near, a), End(far, b), p) for a, b, p in itertools.islice(rows, count)]
 
-    def secure(self, pairs: list[Pair], *, tls: str = "1.2", **more: Any) -> dict[str, list[float]]:
+    def secure(self, pairs: list[Pair], *, tls: str = "1.2") -> dict[str, list[float]]:
         """Give both ends of each their keys: microseconds of each call on the DUT."""
         asked = []
         for client in (False, True):
             ends = [pair.near if client else pair.far for pair in pairs]
             ask = {"at": [end.at for end in ends], "client": client, "secret": self._secret, "tls": tls}
-            asked.append((ends[0].crowd, ends[0].crowd.begin("secure", **ask, **more)))
+            asked.append((ends[0].crowd, ends[0].crowd.begin("secure", **ask)))
         took: dict[str, list[float]] = [crowd.end(number)["micros"] for crowd, number in asked][1]
         return took
+
+    def rekey(self, end: End, only: str) -> None:
+        """Give one direction (tx, rx) of an end its next key; Ended if the kernel does not take it."""
+        ask = {"client": end.crowd is self.near, "secret": self._secret, "tls": "1.3", "turn": 1}
+        end.crowd.call("secure", at=[end.at], only=only, **ask)
 
     def open(
         self, count: int = 1, *, host: str = "", far: Crowd | None = None, tls: str = "1.2"
