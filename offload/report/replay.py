@@ -34,7 +34,8 @@ def frames(then: Any, now: Any) -> str:
     """Say in one phrase whether the same frames were met; empty without weather then and now.
 
     A chosen frame is the same if rule, action and record are; one met by chance if its number is. What one
-    run met beyond the end of the other run is not counted.
+    run met beyond the end of the other run is not counted. Which bytes of the stream chance met is told too:
+    that depends on what TCP had sent by then.
     """
     if not _is_weather(then) or not _is_weather(now):
         return "" if then is None and now is None else "nothing says which frames were met"
@@ -44,7 +45,7 @@ def frames(then: Any, now: Any) -> str:
     old, new = _met(then, limits), _met(now, limits)
     both, either = sum((old & new).values()), sum((old | new).values())
     if both == either:
-        return f"the same {both} frames were met" if both else "no frame was met"
+        return _all_of(both) + _bytes(then, now, limits) if both else "no frame was met"
     first = min((old - new) or (new - old))
     whose = "only then" if first in old - new else "only now"
     return f"{both} of {either} frames were the same; {whose}: {_words(first)}"
@@ -66,19 +67,40 @@ def _met(weather: Mapping[str, Any], limits: Mapping[str, int]) -> Counter[Met]:
     """Return the frames that were met, each as what makes it the same in another run."""
     rows: Counter[Met] = Counter()
     for action in weather["actions"]:
-        number, record, way = (action.get(key) for key in ("number", "record", "direction"))
-        if action.get("action") == "none" or (number and number > limits.get(str(way), 0)):
+        way, number = _place(action)
+        if action.get("action") == "none" or number > limits.get(way, 0):
             continue
-        place = number or (-1 if record is None else record)
-        rows[(int(action.get("rule") or 0), str(way), str(action.get("action")), int(place))] += 1
+        place = number or _number(action, "record", -1)
+        rows[(_number(action, "rule"), way, str(action.get("action")), place)] += 1
     return rows
 
 
 def _last(weather: Mapping[str, Any], way: str) -> int:
     """The number of the last frame that chance looked at, as far as the record tells."""
-    return max(
-        (int(a.get("number") or 0) for a in weather["actions"] if a.get("direction") == way), default=0
+    return max((number for place, number in map(_place, weather["actions"]) if place == way), default=0)
+
+
+def _all_of(count: int) -> str:
+    return "the same frame was met" if count == 1 else f"the same {count} frames were met"
+
+
+def _bytes(then: Mapping[str, Any], now: Mapping[str, Any], limits: Mapping[str, int]) -> str:
+    """Say how many of the frames that chance met held the same bytes; empty if all of them did."""
+    old, new = (
+        {_place(a): a.get("offset") for a in w["actions"] if _number(a, "number")} for w in (then, now)
     )
+    both = [place for place in old if place in new and place[1] <= limits.get(place[0], 0)]
+    same = sum(old[place] == new[place] for place in both)
+    return f", {same} of {len(both)} at the same byte of the stream" if same < len(both) else ""
+
+
+def _place(action: Mapping[str, Any]) -> tuple[str, int]:
+    return str(action.get("direction")), _number(action, "number")
+
+
+def _number(action: Mapping[str, Any], key: str, default: int = 0) -> int:
+    value = action.get(key)
+    return value if isinstance(value, int) else default
 
 
 def _words(met: Met) -> str:

@@ -154,6 +154,14 @@ def test_command_can_be_pasted() -> None:
 
 
 SAME = weather((1, "drop", 3), (2, "drop", -7))
+
+
+def moved(found: dict[str, Any], offset: int) -> dict[str, Any]:
+    """The same weather, whose frames began at this byte."""
+    return found | {"actions": [action | {"offset": offset} for action in found["actions"]]}
+
+
+ODD = {"rules": [], "actions": [{"rule": "x", "number": [], "record": {}, "offset": "y", "direction": 3}]}
 COMPARED: list[tuple[Any, Any, str]] = [
     (SAME, SAME, "the same 2 frames were met"),
     (SAME, weather((1, "drop", 4), (2, "drop", -7)), "1 of 3 frames were the same; only then: rule 1"),
@@ -166,9 +174,12 @@ COMPARED: list[tuple[Any, Any, str]] = [
     ),
     (SAME, weather((1, "drop", 3), rules=("b>a tag 4 drop",)), "the weather had other rules"),
     (weather((1, "none", 3)), weather(), "no frame was met"),
+    (weather((1, "drop", 3)), weather((1, "drop", 3)), "the same frame was met"),
+    (moved(SAME, 9), moved(SAME, 8), "the same 2 frames were met, 0 of 1 at the same byte of the stream"),
     (None, None, ""),
     (SAME, None, "nothing says which frames were met"),
     (SAME, {"tool": "netem", "port": "w0"}, "nothing says which frames were met"),
+    (ODD, ODD, "the same frame was met"),
     (SAME, {"rules": 3, "actions": [3]}, "nothing says which frames were met"),
 ]
 
