@@ -128,12 +128,15 @@ def section(log: Log, kernel: str, rig: Mapping[str, str]) -> dict[str, Any] | N
 
 
 def _differs(head: Mapping[str, Any], kernel: str, rig: Mapping[str, str]) -> list[str]:
-    """Name the parts of the rig that are not those of the former run."""
-    then, now = {"kernel": head["kernel"], **head["rig"]}, {"kernel": kernel, **rig}
+    """Name the parts of the rig that are not those of the former run; what is in brackets is a remark."""
+    then, now = (
+        {name: str(value).partition(" (")[0] for name, value in parts.items()}
+        for parts in ({**head["rig"], "kernel": head["kernel"]}, {**rig, "kernel": kernel})
+    )
     return [
-        f"{name}: {then[name]} then, {now.get(name, 'none')} now"
-        for name in sorted(then)
-        if str(then[name]) != now.get(name, "")
+        f"{name}: {then.get(name, 'none')} then, {now.get(name, 'none')} now"
+        for name in sorted({*then, *({"knobs"} & now.keys())})
+        if then.get(name) != now.get(name)
     ]
 
 

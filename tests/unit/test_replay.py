@@ -214,13 +214,15 @@ def test_outcomes_are_compared() -> None:
 def test_missing_results_and_another_rig_are_told() -> None:
     """Without a NIC a test without result, one that is gone, and each changed part of the rig are named."""
     head = {"event": "replay", **event(former(), (LATE, TAG))}
-    found = section(Log([head, {"event": "plan", "tests": [{"id": LATE}]}]), "6.1.9", {"vm": RIG["vm"]})
+    now = {"vm": RIG["vm"] + " (busy)", "knobs": "0/tx_leak=1", "openssl": "3"}
+    found = section(Log([head, {"event": "plan", "tests": [{"id": LATE}]}]), "6.1.9", now)
     assert found is not None
     assert [row["words"] for row in found["tests"]] == [
         "planned, and has no result",
         "no longer in the suite",
     ]
-    assert found["differs"] == ["kernel: 6.1.0 then, 6.1.9 now", "qemu: 7.2 then, none now"]
+    kernel, knob = "kernel: 6.1.0 then, 6.1.9 now", "knobs: none then, 0/tx_leak=1 now"
+    assert found["differs"] == [kernel, knob, "qemu: 7.2 then, none now"]
     assert section(Log([]), "6.1.0", RIG) is None
 
 
