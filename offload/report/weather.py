@@ -95,9 +95,19 @@ def words(rules: Sequence[str], seed: int | None = None) -> list[str]:
     for rule in rules:
         place, *rest = _phrase(rule, seed)
         together.setdefault((rest[0], rest[1]), []).append(place)
-    return [
-        f"{', '.join(places)}, {way}: {what}" if way else what for (way, what), places in together.items()
-    ]
+    return [f"{_joined(places)}, {way}: {what}" if way else what for (way, what), places in together.items()]
+
+
+def _joined(places: Sequence[str]) -> str:
+    """The places of several rules, those of one kind together: `header of data records 6, 7`."""
+    kinds: dict[str, list[str]] = {}
+    for place in places:
+        kind, _, number = place.rpartition(" ")
+        kind, number = (kind, number) if number.isdigit() else (place, "")
+        kinds.setdefault(kind, []).append(number)
+    return ", ".join(
+        f"{kind}{'s' if len(found) > 1 else ''} {', '.join(found)}".strip() for kind, found in kinds.items()
+    )
 
 
 def _phrase(rule: str, seed: int | None) -> tuple[str, str, str]:

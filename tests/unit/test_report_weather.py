@@ -46,9 +46,16 @@ def test_every_rule_has_words(said: str) -> None:
 
 def test_rules_of_one_kind_are_told_together() -> None:
     """Without a NIC rules that differ in place only are one line; one without words is shown as it is."""
-    rules = ["b>a header +6 drop", "a>b first drop", "b>a tag +8 drop", "weather both loss 1.0000%", EVIL]
+    rules = [
+        "b>a header +6 drop",
+        "a>b first drop",
+        "b>a tag +8 drop",
+        "b>a header +7 drop",
+        "weather both loss 1.0000%",
+        EVIL,
+    ]
     assert words(rules, 7) == [
-        "header of data record 6, tag of data record 8, to the DUT: lost",
+        "header of data records 6, 7, tag of data record 8, to the DUT: lost",
         "first frame of data, to the peer: lost",
         "frames by chance, both ways: 1 % lost (seed 7)",
         EVIL,
