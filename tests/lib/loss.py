@@ -12,10 +12,10 @@ from offload.traffic.impair import Weather
 from tests.lib import proof
 from tests.lib.flow import Several, Traffic
 from tests.lib.records_trace import OVERHEAD, Met, shares
-from tests.lib.weather import RECORD, Rules, Weathered, in_parts, sink, source
+from tests.lib.weather import PATIENCE, RECORD, Rules, Weathered, in_parts, sink, source
 
 LEVELS = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0)  # percent; those that were published of ConnectX-6 Dx
-STORM = 32 * RECORD
+STORM = 48 * RECORD
 NEAR = 0.15  # how far the card's counter may be from the records: some cards count headers of packets too
 
 
@@ -31,9 +31,10 @@ def received_records(traffic: Traffic, cell: Cell, plan: Several, clear: Callabl
     """
     start, port, side = traffic.rig.counters(), traffic.rig.next_port(), traffic.peer.side
     argv = handoff.accept(side.v4, port, traffic.peer.at, version=cell.version, cipher=cell.cipher)
-    far = traffic.peer.pump.handoff(argv, ASKED, *source(plan))
+    far = traffic.peer.pump.handoff(argv, ASKED, *source(plan), timeout=PATIENCE)
     far.listening()
-    near = traffic.dut.pump.handoff(traffic.argv(cell, port, want="both"), ASK, *sink(plan))
+    argv = traffic.argv(cell, port, want="both")
+    near = traffic.dut.pump.handoff(argv, ASK, *sink(plan), timeout=PATIENCE)
     return in_parts(traffic, near, far, start, clear)
 
 
