@@ -123,6 +123,12 @@ class Transfer:
         if event["event"] == "done":
             raise Ended(f"ended before its gate on {self._pump.host.name}: {event['error']}")
 
+    def altered(self, timeout: float = 120) -> None:
+        """Wait until it has changed the file that it sent."""
+        event = self._pump.event(self.number, ("altered", "done"), timeout)
+        if event["event"] == "done":
+            raise Ended(f"ended with its file as it was on {self._pump.host.name}: {event['error']}")
+
     def go(self) -> None:
         """Open the gate."""
         self._pump.tell("go", id=self.number)

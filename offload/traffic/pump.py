@@ -21,7 +21,8 @@ STEP: {"do": "take", "bytes": N, or -1 for all until the peer ends the stream, "
      | {"do": "send", "seed": text, "sizes": [bytes of each write], "how": a name of pump_ways.WAYS,
         "gate": index of the write to stand before, or -1, "pace": number of a listener or null,
         "offset": bytes in the file before the payload, "alter": null or [first byte, bytes]}
-     alter: when all is written stand at the gate, then change this part of the file that was sent from
+     alter: when all is written stand at the gate, then change this part of the file that was sent from, and
+     say "altered"
      pace: the taker connects there and says how much it has; the sender's next write waits for all before it
 Event "done": {"sent": PART, "taken": PART, "seconds", "error": text or null,
       "closed": how the peer ended the stream, "handoff": the line of ktls-handoff or null}
@@ -217,6 +218,7 @@ class Transfer(threading.Thread):
         if plan.get("alter"):
             self.stand()
             source.invert(*plan["alter"])
+            self.say("altered")
         source.close()
 
     def until_taken(self, far: socket.socket, count: int) -> None:

@@ -154,7 +154,7 @@ def test_sends_a_file_again(
         seen = watch.proves(evidence, "client", plan.total, payload=plan.content())
         proof.intact(flow.far, plan)
         proof.sent_by_card(flow, plan)
-        assert seen["retransmissions"] > 2, "nothing was seen to be sent again"
+        assert seen["retransmissions"] > 0, "nothing was seen to be sent again"
 
 
 @pytest.mark.promise("shapes.tx")
@@ -169,7 +169,7 @@ def test_a_file_that_changes(traffic: Traffic, offload: Switch, eyes: Eyes, evid
         flow = shapes.changed_file(traffic, TX, evidence, plan)
         proof.note(evidence, flow, plan, "hw")
         way = watch.document(payload=plan.content())["connections"][0]["from_client"]
-        assert way["retransmissions"] > 2, "nothing was seen to be sent again"
+        assert way["retransmissions"] > 0, "nothing was seen to be sent again"
         assert way["first_difference"] is None, "a record was wrong before anything was sent again"
     evidence["zerocopy_hazard"] = way["retransmission"] is not None
     whole = flow.far.taken.bytes == plan.total

@@ -18,7 +18,7 @@ from offload.host.tools import tool
 from offload.profile import Cell
 from offload.traffic import handoff, rawkeys
 from offload.traffic.drive import Ended, Sending, Transfer, send, sending, take
-from offload.traffic.impair import Box, Chosen
+from offload.traffic.impair import Chosen
 from tests.lib import proof
 from tests.lib.flow import Flow, Several, Traffic
 from tests.lib.weather import raining
@@ -254,27 +254,24 @@ def numbered(traffic: Traffic, cell: Cell, plan: Several, number: int) -> Receiv
             theirs.pump.close(listener)
 
 
-def overtaken(box: Box, near: Transfer) -> None:
-    """Change what was sent, once a frame of it is lost and before it is sent again: `times` of the rule."""
-    with suppress(Ended):
-        near.at_gate()
-        box.acted(1)
-        near.go()
-
-
 def changed_file(traffic: Traffic, cell: Cell, evidence: dict[str, Any], plan: Several) -> Flow:
-    """Send from a file, lose a frame of its first record, change the file, and let the frame be sent again.
+    """Send from a file, lose a frame of it, and let it arrive when it is sent again.
 
-    The last part of the plan is the file's, and says what is changed. Three times the frame is lost: sent for
-    the first time, again at once, and again after TCP's time-out of at least 0.2 s.
+    If the plan's last part is to change its file, the frame is lost until that is done.
     """
-    number = sum(-(-size // RECORD) for part in plan.parts[:-1] for size in part.sizes)
+    changes, number = plan.parts[-1].alter, sum(len(part.sizes) for part in plan.parts[:-1])
+    rule = Chosen("inside", number, data=True, times=100 if changes else 1)  # one record of each write
     before, steps = traffic.rig.counters(), [send(part) for part in plan.parts]
-    with raining(traffic, evidence, (Chosen("inside", number, data=True, times=3),)) as box:
+    with raining(traffic, evidence, (rule,)) as box:
         with traffic.behind_stunnel(take()) as (port, far):
             near = traffic.dut.pump.handoff(traffic.argv(cell, port), *steps)
-            if plan.parts[-1].alter:
-                overtaken(box, near)
+            with suppress(Ended):  # the reports say more
+                if changes:
+                    near.at_gate()
+                    box.acted(1)
+                    near.go()
+                    near.altered()
+                    box.clear()
             return traffic.ended(near, far, before)
 
 
