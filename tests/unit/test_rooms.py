@@ -22,6 +22,7 @@ DOORS: dict[str, tuple[str, str]] = {
     "errata": ("errors", "yaml"),
     "nic": ("host cmd profile errors", ""),
     "counters": ("host cmd profile errors", ""),
+    "cpu": ("host cmd errors", ""),
     "journal": ("cmd errors", ""),
     "enable": ("host cmd nic counters journal profile errors", ""),
     "status": ("host cmd nic counters profile errors", ""),
