@@ -1,0 +1,54 @@
+"""Without a NIC that offloads nothing is lost for good, late or twice: software meets the same weather."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from offload.profile import Cell
+from offload.traffic.drive import sending
+from tests.lib import proof
+from tests.lib.flow import Traffic
+from tests.lib.weather import AGAIN, CAME, INSIDE, SENT, raining, sent
+from tests.lib.wire import Eyes
+
+pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "eyes")
+TX, RX = Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-128")
+KIB = 1024
+# What was received has nothing to recover after each frame: three of them on one connection.
+WEATHER = {"places": tuple(rule for place in INSIDE for rule in CAME[place])}
+WEATHER |= {name: rules for name, rules in CAME.items() if name not in INSIDE}
+
+
+@pytest.mark.promise("resync.tx")
+@pytest.mark.parametrize("name", SENT)
+def test_sends_again_what_was_lost(traffic: Traffic, eyes: Eyes, evidence: dict[str, Any], name: str) -> None:
+    """Without a NIC that offloads what is sent again is the same on the wire, and every byte arrives."""
+    plan = sending(f"sent {name}", 256 * KIB)
+    with eyes.open() as watch:
+        with raining(traffic, evidence, SENT[name]):
+            flow = sent(traffic, TX, plan)
+        proof.note(evidence, flow, plan, "sw")
+        proof.handed_over(flow, TX)
+        seen = watch.proves(evidence, "client", plan.total, payload=plan.content())
+        proof.intact(flow.far, plan)
+        proof.done_by_software(flow, "tx")
+        assert name not in AGAIN or seen["retransmissions"] > 0, "nothing was seen to be sent again"
+
+
+@pytest.mark.promise("resync.rx")
+@pytest.mark.parametrize("name", WEATHER)
+def test_finds_the_records_again(traffic: Traffic, eyes: Eyes, evidence: dict[str, Any], name: str) -> None:
+    """Without a NIC that offloads every record is authentic after frames were lost, late or repeated."""
+    plan = sending(f"came {name}", 320 * KIB)
+    with eyes.open() as watch:
+        with raining(traffic, evidence, WEATHER[name]):
+            flow = traffic.received(RX, plan)
+        proof.note(evidence, flow, plan, "sw")
+        proof.handed_over(flow, RX)
+        if name != "noise":  # the tap is on the DUT's side of it, and has what TCP then refuses
+            watch.proves(evidence, "server", plan.total, reply=plan.content())
+        proof.intact(flow.dut, plan)
+        proof.done_by_software(flow, "rx")
+        assert proof.count(flow, "TlsDecryptError") == 0, "the kernel met records that are not authentic"
