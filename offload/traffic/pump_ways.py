@@ -50,6 +50,14 @@ def more(channel: Channel, source: Source, at: int, size: int, last: bool) -> No
     channel.send(source.data[at : at + size], 0 if last else socket.MSG_MORE)
 
 
+def cork(channel: Channel, source: Source, at: int, size: int, last: bool) -> None:
+    """One write; TCP sends full segments only until the last one."""
+    channel.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+    channel.send(source.data[at : at + size])
+    if last:
+        channel.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
+
+
 def gather(channel: Channel, source: Source, at: int, size: int, last: bool) -> None:
     """One sendmsg of buffers of 1, 2, 4, ... bytes."""
     buffers: list[memoryview] = []
@@ -86,5 +94,5 @@ def splice(channel: Channel, source: Source, at: int, size: int, last: bool) -> 
 
 
 WAYS: dict[str, Callable[[Channel, Source, int, int, bool], None]] = {
-    way.__name__: way for way in (write, more, gather, sendfile, zerocopy, splice)
+    way.__name__: way for way in (write, more, cork, gather, sendfile, zerocopy, splice)
 }

@@ -30,20 +30,17 @@ OPTIONS = {
 SENT_LOST = tuple(Chosen(place, n, data=True) for place, n in (("header", 3), ("inside", 5)))
 CAME_LOST = tuple(replace(rule, direction="to-dut") for rule in SENT_LOST)
 WRAP = 3 * WHOLE + 8192  # bytes of the stream before the sequence number is 0: in the middle of a record
-# Record numbers three before a carry: into the next byte, half and whole word; and near the last one
-NUMBERS = tuple((1 << bits) - 3 for bits in (8, 32, 48, 63)) + ((1 << 64) - 20,)
+# record numbers three before a carry, and near the last one
+NUMBERS = tuple((1 << bits) - 3 for bits in (32, 48, 63)) + ((1 << 64) - 40,)
 CARRY = 3 * WHOLE  # where the record is whose number is carried
 
 
 @pytest.mark.promise("shapes.tx")
-@pytest.mark.parametrize("family", [4, 6], ids=["v4", "v6"])
-def test_sends_in_every_way(
-    traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any], family: int
-) -> None:
+def test_sends_in_every_way(traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any]) -> None:
     """This NIC encrypts what is written, joined, gathered, spliced or sent from a file, in every size."""
-    plan = shapes.ways(f"ways v{family}")
+    plan = shapes.ways("ways")
     with eyes.open() as watch:
-        flow = traffic.sent(TX, plan, family=family)
+        flow = traffic.sent(TX, plan)
         proof.note(evidence, flow, plan, "hw")
         proof.handed_over(flow, TX)
         seen = watch.proves(evidence, "client", plan.total, payload=plan.content())
@@ -75,9 +72,8 @@ def test_sends_in_frames_of(
         proof.sent_by_card(flow, plan)
         cut = shapes.cut(watch, traffic.rig.port)
         evidence["cut"] = asdict(cut)
-        assert cut.records >= mtu // 150 and cut.segments >= WHOLE // mtu, (
-            f"that is not what was meant: {cut}"
-        )
+        packed = (mtu - 80) // (max(shapes.SMALL) + 29)  # small records in a segment, less the headers
+        assert cut.records >= packed and cut.segments > WHOLE // mtu, f"that is not what was meant: {cut}"
 
 
 @pytest.mark.promise("shapes.tx")
@@ -104,14 +100,13 @@ def test_sends_with_options(
 
 
 @pytest.mark.promise("shapes.tx")
-@pytest.mark.parametrize("weather", ["fair", "lost"])
 def test_sends_across_the_wrap(
-    traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any], weather: str
+    traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any]
 ) -> None:
-    """This NIC encrypts a record in the middle of which TCP's sequence number begins again at 0."""
-    plan = Several((sending(f"wrap {weather}", 96 * KIB),))
-    rules = (Chosen("offset", WRAP), Chosen("offset", WRAP - 3000)) if weather == "lost" else ()
-    with eyes.open() as watch:
+    """This NIC encrypts a record in which TCP's sequence number begins again at 0, and again what is lost."""
+    plan = Several((sending("wrap", 96 * KIB),))
+    rules = (Chosen("offset", WRAP), Chosen("offset", WRAP - 3000))
+    with eyes.open() as watch:  # it sees what is lost after
         with raining(traffic, evidence, rules):
             flow = shapes.sent(traffic, TX, plan, TURN - 1 - WRAP)
         proof.note(evidence, flow, plan, "hw")
@@ -120,7 +115,7 @@ def test_sends_across_the_wrap(
         evidence["wrap"] = asdict(shapes.wrap(watch, traffic.rig.port))
         proof.intact(flow.far, plan)
         proof.sent_by_card(flow, plan)
-        assert weather == "fair" or seen["retransmissions"] > 1, "nothing was seen to be sent again"
+        assert seen["retransmissions"] > 1, "nothing was seen to be sent again"
 
 
 @pytest.mark.promise("shapes.tx")
@@ -179,14 +174,13 @@ def test_a_file_that_changes(traffic: Traffic, offload: Switch, eyes: Eyes, evid
 
 
 @pytest.mark.promise("shapes.rx")
-@pytest.mark.parametrize("family", [4, 6], ids=["v4", "v6"])
 def test_receives_in_every_way(
-    traffic: Traffic, offload: Switch, peer_offload: Switch, evidence: dict[str, Any], family: int
+    traffic: Traffic, offload: Switch, peer_offload: Switch, evidence: dict[str, Any]
 ) -> None:
     """This NIC decrypts records of 1 byte to 16 KiB, however they were written."""
     peer_offload.set(tx=False)  # the sender is software: only the DUT's card is asked
-    plan = shapes.ways(f"ways rx v{family}")
-    flow = shapes.received(traffic, RX, plan, family=family)
+    plan = shapes.ways("ways rx")
+    flow = shapes.received(traffic, RX, plan, family=6)
     proof.note(evidence, flow, plan, "hw")
     proof.handed_over(flow, RX)
     proof.intact(flow.dut, plan)

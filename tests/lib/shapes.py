@@ -27,6 +27,7 @@ from tests.lib.wire import Segment, Watch
 RECORD = 16384  # bytes of payload in a full record
 WHOLE = RECORD + 29  # the same on the wire: header, nonce and tag (RFC 5288 section 3)
 TURN = 1 << 32
+MOST = 0.9  # of the bytes that a card has to decrypt in fair weather; blktests nvme/056 has the same level
 # 1 byte to a full record: powers of two and what is half-way between them
 GEOMETRIC = tuple(sorted({1 << n for n in range(15)} | {3 << n for n in range(13)}))
 SMALL = tuple(11 + n % 30 for n in range(150))  # one record each, many of them in a segment
@@ -60,7 +61,7 @@ def records(plan: Several) -> set[int]:
 
 def frames(name: str) -> Several:
     """Many records in a segment, many segments for a record."""
-    return Several((Sending(f"{name} small", SMALL * 2), Sending(f"{name} large", (RECORD,) * 6)))
+    return Several((Sending(f"{name} small", SMALL * 2, "cork"), Sending(f"{name} large", (RECORD,) * 6)))
 
 
 def file_again(name: str, how: str, changed: bool) -> Several:
@@ -283,9 +284,12 @@ def encrypted(flow: Flow, total: int) -> None:
 
 
 def decrypted(flow: Received, total: int, spared: int = 0) -> None:
-    """The card decrypted all since the turn but for what is spared; the counters say so."""
+    """The card decrypted nearly all since the turn but for what is spared; the counters say so.
+
+    Nearly: a segment that repeats, on a slow machine, something that was not lost is not decrypted.
+    """
     assert (proof.count(flow, "TlsRxDevice"), proof.count(flow, "TlsRxSw")) == (1, 0)
-    wanted = total - spared
+    wanted = round(MOST * (total - spared))
     assert proof.count(flow, "rx_tls_decrypted_bytes") >= flow.calm >= wanted, (
         f"the card decrypted {flow.calm} of {total} bytes, {wanted} were wanted"
     )

@@ -24,7 +24,7 @@ TX, RX = Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-128")
 KIB = 1024
 WRAP = 3 * WHOLE + 8192  # as in tests/hw/test_32_shapes.py
 LOST = (Chosen("offset", WRAP), Chosen("offset", WRAP - 3000))
-NUMBERS = tuple((1 << bits) - 3 for bits in (8, 32, 48, 63)) + ((1 << 64) - 20,)
+NUMBERS = tuple((1 << bits) - 3 for bits in (32, 48, 63)) + ((1 << 64) - 40,)
 
 
 def carried(traffic: Traffic, cell: Cell, plan: Several, family: int) -> Flow:
