@@ -67,7 +67,7 @@ class Ratio:
             return f"{known}: too wide to conclude by how much{still}"
         if not self.differ:
             return f"{known}: no difference shown"
-        return f"{known}: {abs(1 - self.ratio):.1%} {'less' if self.ratio < 1 else 'more'}".replace("%", " %")
+        return f"{known}: {100 * abs(1 - self.ratio):.1f} % {'less' if self.ratio < 1 else 'more'}"
 
 
 def turns(arms: Sequence[str], rounds: int, warm: int = 1) -> Iterator[Turn]:
