@@ -18,7 +18,7 @@ from tests.lib.life import KIB, Life, Pair, arrived
 from tests.lib.link import bounce
 from tests.lib.rig import Rig
 from tests.lib.switch import Switch
-from tests.lib.ways import move_away_and_back, second_way, watched
+from tests.lib.ways import THEIRS, bonded, move_away_and_back, second_way, watched
 from tests.lib.wire import Eyes, share
 
 TX = Cell("tx", "1.2", "aes-gcm-128")
@@ -177,6 +177,33 @@ def test_plaintext_would_be_seen(life: Life, bench: Bench, tmp_path: Path) -> No
         life.close([pair])
     found = share(plan.content(), seen["other"])
     assert found > (0.9 if way.carries else 0), f"only {found:.1%} of what went there was seen"
+
+
+@pytest.mark.promise("lifecycle.bond")
+@pytest.mark.requires("tls", "lab", "wire", "eyes")
+def test_active_backup_bond_is_left_to_software(
+    life: Life, bench: Bench, rig: Rig, offload: Switch, evidence: dict[str, Any], tmp_path: Path
+) -> None:
+    """This NIC leaves to software what goes through an active-backup bond, and a failover costs no byte."""
+    assert bench.wire is not None
+    parts, before = [sending(f"bond {number}", 128 * KIB) for number in range(2)], rig.counters()
+    with bonded(bench, "active-backup") as bond:
+        pair = life.open(host=THEIRS)[0]
+        places = {"card": (bench.wire, bench.wire_ports[0]), "other": (bench.peer.host, bond.other)}
+        with watched(places, tmp_path) as seen:
+            for part in parts:
+                pair.sends(part.seed, part.total)
+                bond.fail_over()
+        pair.close()
+    moved = rig.counters() - before
+    content = b"".join(part.content() for part in parts)
+    found = {name: share(content, what) for name, what in seen.items()}
+    carried = {name: sum(len(s.payload) for s in what) for name, what in seen.items()}
+    evidence.update(plaintext_share=found, carried_bytes=carried, bytes=len(content))
+    assert not any(found.values()), f"plaintext was seen, as a share of the payload: {found}"
+    assert min(carried.values()) >= parts[0].total, f"not both cables were used: {carried}"
+    assert opened(moved) == dict.fromkeys(BYTES, "sw"), "this bond is not one that offloads"
+    assert moved[BYTES["tx"]] == 0, f"software did it, and the card counted {moved[BYTES['tx']]} bytes"
 
 
 @pytest.mark.promise("lifecycle.unload")

@@ -44,6 +44,19 @@ class Way:
         self.bench.dut.host.run(["ip", "route", do, to, "dev", self.dev, *more], check=do != "del")
 
 
+@dataclass(frozen=True)
+class Bond:
+    """A bond of the DUT's port and another one; `other`: the peer's end of that one's cable."""
+
+    bench: Bench
+    other: str
+
+    def fail_over(self) -> None:
+        """Take the card's port down; the peer answers by the other cable."""
+        self.bench.dut.host.run(["ip", "link", "set", self.bench.dut.dev, "down"])
+        self.bench.peer.host.run(["ip", "route", "replace", f"{OURS}/32", "dev", self.other])
+
+
 @contextmanager
 def second_way(bench: Bench) -> Iterator[Way]:
     """Make a second way to the peer: a second cable in a lab; on a real bench one that ends nowhere.
@@ -105,27 +118,67 @@ def bridged(bench: Bench) -> Iterator[str]:
         yield THEIRS
 
 
+@contextmanager
+def bonded(bench: Bench, mode: str) -> Iterator[Bond]:
+    """Bond the DUT's port with a second cable to the peer, who is at THEIRS then; a lab only.
+
+    `mode`: balance-xor (layer3+4) offloads on one of its ports, active-backup does not (bond_sk_check()).
+    """
+    dut, peer = bench.dut, bench.peer
+    with ExitStack() as undo:
+        undo.enter_context(_put_back(dut))
+        policy = ("xmit_hash_policy", "layer3+4") if mode == "balance-xor" else ()
+        _made(undo, dut.host, "kbond", "type", "bond", "mode", mode, "miimon", "100", *policy)
+        _made(undo, dut.host, "kway0", "type", "veth", "peer", "name", "kway1")
+        dut.host.run(["ip", "link", "set", "kway1", "netns", peer.host.name])
+        mac = _link(peer.host, peer.dev)["address"]
+        peer.host.run(["ip", "link", "set", "kway1", "address", mac, "up"])
+        for dev in (dut.dev, "kway0"):
+            dut.host.run(["ip", "link", "set", dev, "down"])
+            undo.callback(dut.host.run, ["ip", "link", "set", dev, "nomaster"])
+            dut.host.run(["ip", "link", "set", dev, "master", "kbond"])
+            dut.host.run(["ip", "link", "set", dev, "up"])
+        _addressed(dut.host, "kbond", OURS)
+        dut.host.run(["ip", "neigh", "add", THEIRS, "lladdr", mac, "dev", "kbond", "nud", "permanent"])
+        peer.host.run(["ip", "address", "add", f"{THEIRS}/24", "dev", peer.dev])
+        undo.callback(peer.host.run, ["ip", "address", "del", f"{THEIRS}/24", "dev", peer.dev])
+        ours = _link(dut.host, "kbond")["address"]
+        for dev in (peer.dev, "kway1"):
+            peer.host.run(["ip", "neigh", "replace", OURS, "lladdr", ours, "dev", dev, "nud", "permanent"])
+        undo.callback(peer.host.run, ["ip", "neigh", "del", OURS, "dev", peer.dev])
+        yield Bond(bench, "kway1")
+
+
+@contextmanager
+def _put_back(side: Side) -> Iterator[None]:
+    """Put the port back up with the addresses that it has now."""
+    rows = json.loads(side.host.run(["ip", "-j", "address", "show", "dev", side.dev]).text)
+    known = [a for row in rows for a in row.get("addr_info", []) if a.get("scope") == "global"]
+    try:
+        yield
+    finally:
+        side.host.run(["ip", "link", "set", side.dev, "up"])
+        for address in known:
+            text = f"{address['local']}/{address['prefixlen']}"
+            more = ["nodad"] if address["family"] == "inet6" else []
+            side.host.run(["ip", "address", "replace", text, "dev", side.dev, *more])
+
+
 def move_away_and_back(side: Side, pid: int) -> tuple[bool, str]:
     """Move the port to a namespace made for it, and back to that of process `pid`, with its addresses.
 
     Whether the kernel moved it, and in what words it refused.
     """
     name, host = f"ktls-{uuid.uuid4().hex[:8]}", side.host
-    rows = json.loads(host.run(["ip", "-j", "address", "show", "dev", side.dev]).text)
-    known = [a for row in rows for a in row.get("addr_info", []) if a.get("scope") == "global"]
-    host.run(["ip", "netns", "add", name])
-    try:
-        done = host.run(["ip", "link", "set", side.dev, "netns", name], check=False)
-        if done.rc != 0:
-            return False, done.stderr.decode("utf-8", "replace").strip()
-        host.run(["ip", "-n", name, "link", "set", side.dev, "netns", str(pid)])
-    finally:
-        host.run(["ip", "netns", "del", name])
-    host.run(["ip", "link", "set", side.dev, "up"])
-    for address in known:
-        text = f"{address['local']}/{address['prefixlen']}"
-        more = ["nodad"] if address["family"] == "inet6" else []
-        host.run(["ip", "address", "replace", text, "dev", side.dev, *more])
+    with _put_back(side):
+        host.run(["ip", "netns", "add", name])
+        try:
+            done = host.run(["ip", "link", "set", side.dev, "netns", name], check=False)
+            if done.rc != 0:
+                return False, done.stderr.decode("utf-8", "replace").strip()
+            host.run(["ip", "-n", name, "link", "set", side.dev, "netns", str(pid)])
+        finally:
+            host.run(["ip", "netns", "del", name])
     return True, ""
 
 

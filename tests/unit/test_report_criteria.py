@@ -14,7 +14,7 @@ IDS = [
     "fallback.expected", "interop.tx", "interop.rx", "sizes.tx", "sizes.rx",
     "resync.tx", "resync.rx", "shapes.tx", "shapes.rx", "resync.loss", "lifecycle.link-down",
     "lifecycle.toggle", "lifecycle.close", "lifecycle.route", "lifecycle.stack", "lifecycle.many",
-    "lifecycle.unload", "rig.clean-log",
+    "lifecycle.bond", "lifecycle.unload", "rig.clean-log",
 ]  # fmt: skip
 
 
