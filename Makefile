@@ -3,6 +3,7 @@
 #   NIC=connectx-6-dx     the card that the simulated NIC plays in `make certify` and `make test-hw`
 #   LAB_CPUS=1..4         virtual CPUs of the lab (default 1)
 #   SECONDS=60            how long `make fuzz` looks for trouble
+#   RESULT=results/TIME   the run whose failures `make replay` repeats
 PYTHON ?= /usr/bin/python3
 KERNEL ?= 6.1
 NIC ?= connectx-6-dx
@@ -11,13 +12,16 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest -q
 
-.PHONY: all certify test check bench bench-lab bench-wire fuzz setup setup-check venv build clean \
+.PHONY: all certify replay test check bench bench-lab bench-wire fuzz setup setup-check venv build clean \
 	test-unit test-native test-sw-fallback test-hw test-nicsim test-vm \
 	check-python check-text check-native check-module
 all: build
 
 certify: build  ## the whole run against the simulated NIC: leaves results/<time>/report.html
 	$(PY) -m offload certify --kernel $(KERNEL) --nic $(NIC)
+
+replay: build  ## repeat what failed in RESULT=results/<time>
+	$(PY) -m offload certify --replay $(RESULT)
 
 # One kernel runs with two virtual CPUs: one alone would hide races.
 test:  ## every test of the project, with its own set-up; prints the time of each stage
