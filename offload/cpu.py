@@ -16,6 +16,7 @@ LINE = re.compile(r"cpu([0-9]{1,5})((?: [0-9]{1,20}){8,32})")
 UPTIME = re.compile(r"([0-9]{1,12}\.[0-9]{2}) [0-9]{1,15}\.[0-9]{2}\n?")
 U64 = 2**64 - 1
 CLOCK = 0.01  # s: what /proc/uptime is rounded to
+INTERVAL = 1.0  # s between snapshots where people watch: more often costs more than it tells
 TRIES, CLOSE = 5, 0.02  # a snapshot that took longer than CLOSE s is taken again, so many times
 
 

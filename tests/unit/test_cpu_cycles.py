@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import struct
 
 import pytest
 
@@ -172,5 +173,5 @@ def test_the_call_itself_is_right() -> None:
         )  # a wrong call would give EINVAL or EFAULT
         return
     with os.fdopen(fd, "rb", buffering=0) as file:
-        first, second = (int.from_bytes(file.read(24)[:8], "little") for _ in range(2))
-    assert 0 < first < second
+        first, second = (struct.unpack("=QQQ", file.read(99)) for _ in range(2))
+    assert all(0 < one < other for one, other in zip(first, second, strict=True))
