@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes of one stream through TLS, with the return values of Nread(), Nwrite() and Nsendfile(); and the payload. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/select.h>
+#include <unistd.h>
+
+#include <openssl/err.h>
+
+#include "tls.h"
+
+#define NET_SOFTERROR -1 /* net.h */
+#define NET_HARDERROR -2
+
+static struct stream *streams[FD_SETSIZE]; /* libiperf uses select(), so no descriptor is larger */
+static char *pattern;			   /* twice PATTERN_SIZE: a piece from any place is in one piece */
+static int pattern_fd = -1;
+
+/* Fill the pattern; both ends do it from the same seed. */
+bool pattern_make(uint32_t seed)
+{
+	uint64_t x = seed + 0x9e3779b97f4a7c15; /* xorshift64 must not start at 0 */
+
+	if (pattern_fd < 0) {
+		pattern_fd = memfd_create("payload", MFD_CLOEXEC);
+		if (pattern_fd < 0 || ftruncate(pattern_fd, 2 * PATTERN_SIZE))
+			return false;
+		pattern = mmap(NULL, 2 * PATTERN_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, pattern_fd, 0);
+	}
+	if (pattern == MAP_FAILED)
+		return false;
+	for (size_t i = 0; i < PATTERN_SIZE; i += sizeof(x)) {
+		x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+		memcpy(pattern + i, &x, sizeof(x));
+	}
+	memcpy(pattern + PATTERN_SIZE, pattern, PATTERN_SIZE);
+	return true;
+}
+
+struct stream *stream_of(int fd)
+{
+	return fd >= 0 && fd < FD_SETSIZE ? streams[fd] : NULL;
+}
+
+/* A stream for a new connection, in place of an earlier one of the same number; NULL: failed. */
+struct stream *stream_add(int fd)
+{
+	struct stream *s = fd >= 0 && fd < FD_SETSIZE ? stream_of(fd) : NULL;
+
+	if (s)
+		SSL_free(s->ssl);
+	else if (fd >= 0 && fd < FD_SETSIZE)
+		s = streams[fd] = malloc(sizeof(*s));
+	if (s)
+		*s = (struct stream){ .fd = fd };
+	else
+		fail(C_INTERNAL, "no room for stream %d", fd);
+	return s;
+}
+
+/* After a test: its descriptors are closed, and the next test may get the same numbers. */
+void stream_forget_all(void)
+{
+	for (int fd = 0; fd < FD_SETSIZE; fd++) {
+		if (streams[fd])
+			SSL_free(streams[fd]->ssl);
+		free(streams[fd]);
+		streams[fd] = NULL;
+	}
+	deal.on = false;
+}
+
+/* What a failed call means to libiperf: 0 for "no more now" (or end of file), or NET_HARDERROR. */
+static int verdict(struct stream *s, int ret, int error, const char *word)
+{
+	char why[200];
+
+	switch (SSL_get_error(s->ssl, ret)) {
+	case SSL_ERROR_WANT_READ:
+	case SSL_ERROR_WANT_WRITE:
+	case SSL_ERROR_ZERO_RETURN:
+		return 0;
+	case SSL_ERROR_SYSCALL:
+		if (error == 0 || error == EINTR)
+			return 0;
+		fail_ask_server();
+		errno = error;
+		return NET_HARDERROR;
+	default:
+		/* iperf3 ends a test by closing: no close_notify, and that is no failure */
+		if (ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING)
+			return 0;
+		fail_ask_server();
+		fail(C_RECORD, "stream %d: TLS %s: %s", s->fd, word, openssl_reason(why, sizeof(why)));
+		return NET_HARDERROR;
+	}
+}
+
+/* Compare received bytes with the pattern, and step on. */
+static bool intact(struct stream *s, const char *buf, size_t n)
+{
+	for (size_t done = 0, part; done < n; done += part) {
+		part = n - done < PATTERN_SIZE ? n - done : PATTERN_SIZE;
+		if (memcmp(buf + done, pattern + s->at, part)) {
+			size_t i = 0;
+
+			while (buf[done + i] == pattern[s->at + i])
+				i++;
+			fail(C_PAYLOAD, "stream %d: payload differs from what was sent at byte %llu: 0x%02x, wanted 0x%02x",
+			     s->fd, (unsigned long long)(s->verified + i), (unsigned char)buf[done + i],
+			     (unsigned char)pattern[s->at + i]);
+			return false;
+		}
+		s->verified += part;
+		s->at = (s->at + part) % PATTERN_SIZE;
+	}
+	return true;
+}
+
+/* Up to count bytes: how many, or NET_HARDERROR. */
+int stream_read(struct stream *s, char *buf, size_t count)
+{
+	size_t got = 0;
+
+	while (got < count) {
+		int n;
+
+		ERR_clear_error();
+		errno = 0;
+		n = SSL_read(s->ssl, buf + got, (int)(count - got));
+		if (n <= 0)
+			return verdict(s, n, errno, "receive") ? NET_HARDERROR : (int)got;
+		if (deal.verify && !intact(s, buf + got, (size_t)n))
+			return NET_HARDERROR;
+		got += (size_t)n;
+	}
+	return (int)got;
+}
+
+/* One piece out: how many bytes, 0 for "no room now", or NET_HARDERROR. */
+static int put(struct stream *s, const char *buf, size_t size)
+{
+	int n;
+
+	ERR_clear_error();
+	errno = 0;
+	if (deal.verify) {
+		buf = pattern + s->at;
+		size = size < PATTERN_SIZE ? size : PATTERN_SIZE;
+	}
+	/* a write that found no room is repeated with the same place and size, or more: what OpenSSL wants */
+	n = SSL_write(s->ssl, buf, (int)size);
+	if (n <= 0)
+		return verdict(s, n, errno, "send");
+	if (deal.verify)
+		s->at = (s->at + (size_t)n) % PATTERN_SIZE;
+	return n;
+}
+
+int stream_write(struct stream *s, const char *buf, size_t count)
+{
+	size_t sent = 0;
+
+	while (sent < count) {
+		int n = put(s, buf + sent, count - sent);
+
+		if (n <= 0)
+			return n < 0 ? n : (int)sent;
+		sent += (size_t)n;
+	}
+	return (int)sent;
+}
+
+/* sendfile() where the kernel sends the records; elsewhere the same bytes (buf is a map of the file) by a copy. */
+int stream_sendfile(struct stream *s, int fd, const char *buf, size_t count)
+{
+	size_t sent = 0;
+
+	if (!s->ktls_tx)
+		return stream_write(s, buf, count);
+	s->sendfile = true;
+	while (sent < count) {
+		size_t size = count - sent;
+		ossl_ssize_t n;
+
+		if (deal.verify && size > PATTERN_SIZE)
+			size = PATTERN_SIZE;
+		if (deal.record_size && size > (size_t)deal.record_size)
+			size = (size_t)deal.record_size;
+		ERR_clear_error();
+		errno = 0;
+		n = deal.verify ? SSL_sendfile(s->ssl, pattern_fd, (off_t)s->at, size, 0)
+				: SSL_sendfile(s->ssl, fd, (off_t)sent, size, 0);
+		if (n <= 0 && verdict(s, (int)n, errno, "sendfile"))
+			return NET_HARDERROR;
+		if (n <= 0)
+			return sent ? (int)sent : NET_SOFTERROR;
+		if (deal.verify)
+			s->at = (s->at + (size_t)n) % PATTERN_SIZE;
+		sent += (size_t)n;
+	}
+	return (int)sent;
+}
