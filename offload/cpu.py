@@ -196,7 +196,8 @@ def _core(
         raise RigError(f"{where}: idle for {idle:.2f} s of {seconds:.2f} s")
     told = idle + sum(spent.values())
     if told < seconds / 2 - slack:
-        raise RigError(f"{where}: accounts for {told:.2f} s of {seconds:.2f} s: was it offline in between?")
+        why = "was it offline in between, or a virtual machine that stood still?"
+        raise RigError(f"{where}: accounts for {told:.2f} s of {seconds:.2f} s: {why}")
     steal = spent.pop("steal")
     busy = max(seconds - idle - steal, 0.0)
     return Core(busy, idle, steal, **spent, unseen=busy - sum(spent.values()))
