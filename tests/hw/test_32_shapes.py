@@ -12,6 +12,7 @@ from offload.profile import Cell
 from offload.traffic.drive import sending
 from offload.traffic.impair import Chosen
 from tests.lib import proof, shapes
+from tests.lib import shapes_path as path
 from tests.lib.flow import Flow, Several, Traffic
 from tests.lib.shapes import TURN, WHOLE, Received, Syn
 from tests.lib.switch import Switch
@@ -64,7 +65,7 @@ def test_sends_in_frames_of(
 ) -> None:
     """This NIC encrypts many records in a segment, and records of many segments, in frames of this MTU."""
     plan = shapes.frames(f"frames {mtu}")
-    with shapes.path_mtu(bench, mtu), eyes.open() as watch:
+    with path.path_mtu(bench, mtu), eyes.open() as watch:
         flow = traffic.sent(TX, plan, family=family)
         proof.note(evidence, flow, plan, "hw")
         watch.proves(evidence, "client", plan.total, payload=plan.content())
@@ -88,7 +89,7 @@ def test_sends_with_options(
         with raining(traffic, noted, SENT_LOST):
             return traffic.sent(TX, plan)
 
-    with shapes.tcp_settings(bench, **settings), eyes.open() as watch:
+    with path.tcp_settings(bench, **settings), eyes.open() as watch:
         with controlled(evidence, offload, lambda: trouble(transfer({}), plan, sent=True)):
             flow = transfer(evidence)
             proof.note(evidence, flow, plan, "hw")
@@ -166,7 +167,7 @@ def test_a_file_that_changes(traffic: Traffic, offload: Switch, eyes: Eyes, evid
         way = watch.document(payload=plan.content())["connections"][0]["from_client"]
         assert way["retransmissions"] > 0, "nothing was seen to be sent again"
         assert way["first_difference"] is None, "a record was wrong before anything was sent again"
-    evidence["zerocopy_hazard"] = way["retransmission"] is not None
+    evidence |= shapes.hazard(way["retransmission"])
     whole = flow.far.taken.bytes == plan.total
     assert whole != evidence["zerocopy_hazard"], "the wire says one thing, and the receiver another"
     assert flow.far.taken.sha256 == shapes.sha256(plan, flow.far.taken.bytes), "wrong bytes were accepted"
@@ -201,7 +202,7 @@ def test_receives_in_frames_of(
     """This NIC decrypts many records in a segment, and records of many segments, in frames of this MTU."""
     peer_offload.set(tx=False)
     plan = shapes.frames(f"frames rx {mtu}")
-    with shapes.path_mtu(bench, mtu):
+    with path.path_mtu(bench, mtu):
         flow = shapes.received(traffic, RX, plan, family=family)
     proof.note(evidence, flow, plan, "hw")
     proof.intact(flow.dut, plan)
@@ -221,7 +222,7 @@ def test_receives_with_options(
         with raining(traffic, noted, CAME_LOST):
             return shapes.received(traffic, RX, plan, turn=True)
 
-    with shapes.tcp_settings(bench, **settings):
+    with path.tcp_settings(bench, **settings):
         with controlled(evidence, offload, lambda: trouble(transfer({}), plan, sent=False)):
             flow = transfer(evidence)
             proof.note(evidence, flow, plan, "hw")

@@ -1,20 +1,16 @@
-"""Connections of unusual shape: how records lie in frames, where numbers begin, MTU and TCP's options."""
+"""Connections of unusual shape: how they are written, how records lie in frames, where numbers begin."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import struct
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from offload.counters import Snapshot
-from offload.errors import ConfigError, NoDevice, Refused
-from offload.host.base import Bench, Host
-from offload.host.tools import tool
 from offload.profile import Cell
 from offload.traffic import handoff, rawkeys
 from offload.traffic.drive import Ended, Sending, Transfer, send, sending, take
@@ -68,6 +64,18 @@ def file_again(name: str, how: str, changed: bool) -> Several:
     """64 KiB, so that TCP's window is open, then one record from a file, which then changes or not."""
     part = Sending(f"{name} file", (RECORD,), how, offset=777, alter=(0, RECORD) if changed else None)
     return Several((Sending(f"{name} before", (RECORD,) * 4), part))
+
+
+def hazard(found: Mapping[str, Any] | None) -> dict[str, bool]:
+    """Return for the evidence whether something else was sent again, and if it was under the same key stream.
+
+    The file's bits were all inverted, so then those of the ciphertext are.
+    """
+    if found is None:
+        return {"zerocopy_hazard": False}
+    one, other = (bytes.fromhex(found[name]) for name in ("expected", "got"))
+    inverted = {a ^ b for a, b in zip(one, other, strict=True)} == {255}
+    return {"zerocopy_hazard": True, "same_key_stream": inverted}
 
 
 def sha256(plan: Several, count: int) -> str:
@@ -294,87 +302,3 @@ def decrypted(flow: Received, total: int, spared: int = 0) -> None:
         f"the card decrypted {flow.calm} of {total} bytes, {wanted} were wanted"
     )
     assert proof.count(flow, "TlsDecryptError") == 0, "the kernel met records that are not authentic"
-
-
-@dataclass(frozen=True)
-class Port:
-    """A port of the path as it was found: MTU, its limits, and IPv6 addresses, which a small MTU takes."""
-
-    host: Host
-    dev: str
-    mtu: int
-    least: int
-    most: int
-    addresses: tuple[str, ...]
-
-
-def port_of(host: Host, dev: str) -> Port:
-    """Look at a port. NoDevice if it is not there."""
-    done = tool(host, ["ip", "-j", "-d", "address", "show", "dev", dev])
-    if done.rc != 0:
-        raise NoDevice(f"{host.name} has no interface {dev!r}", "every port between DUT and peer is needed")
-    row = json.loads(done.text)[0]
-    own = [a for a in row["addr_info"] if a["family"] == "inet6" and a["scope"] == "global"]
-    addresses = tuple(f"{a['local']}/{a['prefixlen']}" for a in own)
-    return Port(host, dev, row["mtu"], row.get("min_mtu", 68), row.get("max_mtu") or 65535, addresses)
-
-
-def path_of(bench: Bench, mtu: int) -> list[Port]:
-    """Look at every port between DUT and peer; an error in one sentence if one cannot have this MTU.
-
-    Refused where nobody can stand on the wire: what is between the ends might be smaller. NoDevice for a port
-    that is missing, ConfigError for an MTU outside a port's limits.
-    """
-    if bench.wire is None:
-        raise Refused("nobody can stand on this bench's wire", "its MTU is not ours to choose")
-    ends = [(bench.wire, port) for port in bench.wire_ports]
-    ends += [(side.host, side.dev) for side in (bench.dut, bench.peer)]
-    ports = [port_of(*end) for end in ends]
-    for port in ports:
-        if not port.least <= mtu <= port.most:
-            what = "below the minimum" if mtu < port.least else "above the maximum"
-            limits = f"{port.least} to {port.most}"
-            raise ConfigError(
-                f"MTU {mtu} is {what} of {port.dev} on {port.host.name}", f"{limits} are possible"
-            )
-    return ports
-
-
-def put_back(port: Port) -> None:
-    """Make a port what it was. Below 1280 the kernel took its IPv6 addresses (addrconf_notify)."""
-    port.host.run(["ip", "link", "set", port.dev, "mtu", str(port.mtu)])
-    there = port_of(port.host, port.dev).addresses
-    for address in port.addresses:
-        if address not in there:
-            port.host.run(["ip", "-6", "address", "add", address, "dev", port.dev, "nodad"])
-
-
-@contextmanager
-def path_mtu(bench: Bench, mtu: int) -> Iterator[None]:
-    """Give every port between DUT and peer this MTU; what was found comes back. Errors as `path_of`."""
-    with ExitStack() as undo:
-        for port in path_of(bench, mtu):
-            undo.callback(put_back, port)
-            port.host.run(["ip", "link", "set", port.dev, "mtu", str(mtu)])
-        yield
-
-
-@contextmanager
-def tcp_settings(bench: Bench, **wanted: int) -> Iterator[None]:
-    """Give net.ipv4.tcp_* (sack, timestamps, ecn) of both ends these values; those found come back.
-
-    ConfigError for one that the kernel does not have.
-    """
-    names = [f"net.ipv4.tcp_{name}" for name in wanted]
-    hosts = [side.host for side in (bench.dut, bench.peer)]
-    found = [tool(host, ["sysctl", "-n", *names]) for host in hosts]
-    for done in found:
-        if done.rc != 0 or len(done.text.split()) != len(names):
-            raise ConfigError(f"no such settings: {' '.join(names)}", "sack, timestamps, ecn")
-    with ExitStack() as undo:
-        for host, done in zip(hosts, found, strict=True):
-            pairs = zip(names, done.text.split(), strict=True)
-            undo.callback(host.run, ["sysctl", "-qw", *(f"{name}={value}" for name, value in pairs)])
-            values = zip(names, wanted.values(), strict=True)
-            host.run(["sysctl", "-qw", *(f"{name}={value}" for name, value in values)])
-        yield
