@@ -12,7 +12,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest -q
 
-.PHONY: all certify replay test check bench bench-lab bench-wire fuzz setup setup-check venv build clean \
+.PHONY: all certify replay test check bench bench-lab bench-wire bench-meter fuzz setup setup-check venv build clean \
 	test-unit test-native test-sw-fallback test-hw test-nicsim test-vm \
 	check-python check-text check-native check-module
 all: build
@@ -45,7 +45,7 @@ test-nicsim: build  ## deliberately bad NICs: the suite has to catch each one
 
 test-vm: test-hw test-sw-fallback  ## everything that boots the lab, on KERNEL=...
 
-bench: bench-lab bench-wire  ## every figure that the README quotes
+bench: bench-lab bench-wire bench-meter  ## every figure that the README quotes
 
 bench-lab: build  ## the lab's own: boot, round trip, memory
 	$(PY) benchmarks/lab.py --kernel $(KERNEL)
@@ -53,6 +53,9 @@ bench-lab: build  ## the lab's own: boot, round trip, memory
 bench-wire: build  ## the wire verifier beside libcrypto, its oracle and tshark
 	@ci/setup bench
 	$(PY) benchmarks/wire.py
+
+bench-meter: venv  ## the CPU meter: known loads, its own cost
+	$(PY) benchmarks/meter.py
 
 fuzz: setup-check  ## coverage-guided, under ASan and UBSan, for SECONDS in all
 	$(MAKE) -C offload/wire/core fuzz SECONDS=$(SECONDS)
