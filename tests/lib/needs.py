@@ -73,10 +73,6 @@ def _lab(rig: Rig) -> str:
     return "" if in_lab(rig.bench) else "a lab: this is not done to a real bench"
 
 
-def _own_lab(rig: Rig) -> str:
-    return _lab(rig) or ("" if rig.lab.pid else "a lab of this run's own: others use this one too")
-
-
 PROBES: dict[str, Callable[[Rig], str]] = {
     "tls": _tls,
     "ktls-handoff": _handoff,
@@ -88,7 +84,6 @@ PROBES: dict[str, Callable[[Rig], str]] = {
     "eyes": _eyes,
     "pedit": _pedit,
     "lab": _lab,
-    "own-lab": _own_lab,
     "records-trace": _records_trace,
 }
 
