@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The silicon, transmit: replay, cut into frames (TSO), encrypt, checksum, put on the wire. */
 #include <linux/etherdevice.h>
+#include <linux/if_vlan.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/tcp.h>
@@ -205,7 +206,7 @@ static void nicsim_hw_tx_tcp(struct nicsim *ns, struct sk_buff *skb, struct nics
 	cut.hlen = cut.trans + tcp_hdrlen(skb);
 	cut.payload = skb->len - cut.hlen;
 	cut.mss = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : cut.payload;
-	cut.v6 = skb->protocol == htons(ETH_P_IPV6);
+	cut.v6 = vlan_get_protocol(skb) == htons(ETH_P_IPV6);
 	while (off < cut.payload) {
 		if (!nicsim_send_frame(&cut, off, index++)) {
 			nicsim_count(ns, CTR_TX_DROPPED, 1);

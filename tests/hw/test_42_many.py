@@ -75,7 +75,7 @@ def of_tls(moved: Delta) -> dict[str, int]:
 
 @pytest.mark.promise("lifecycle.stack")
 @pytest.mark.requires("tls")
-@pytest.mark.parametrize("layer", ["vlan", "bridge", "loopback"])
+@pytest.mark.parametrize("layer", ["vlan", "vlan-v6", "bridge", "loopback"])
 def test_leaves_other_layers_to_software(
     life: Life, bench: Bench, rig: Rig, offload: Switch, evidence: dict[str, Any], layer: str
 ) -> None:
@@ -84,8 +84,8 @@ def test_leaves_other_layers_to_software(
     if layer == "loopback":
         through(life, "127.0.0.1", layer, near=True)
     else:
-        with (ways.vlan if layer == "vlan" else ways.bridged)(bench) as address:
-            through(life, address, layer)
+        with ways.bridged(bench) if layer == "bridge" else ways.vlan(bench):
+            through(life, ways.THEIRS6 if layer == "vlan-v6" else ways.THEIRS, layer)
     moved = rig.counters() - before
     evidence.update(counters=of_tls(moved), bytes=2 * 256 * KIB)
     ends = 2 if layer == "loopback" else 1

@@ -15,6 +15,7 @@ from offload.traffic.tap import capturing
 from tests.lib.wire import Segment, segments
 
 OURS, THEIRS = "198.51.100.1", "198.51.100.2"  # RFC 5737: of no bench
+OURS6, THEIRS6 = "2001:db8:7::1", "2001:db8:7::2"  # RFC 3849
 VLAN = 7
 
 
@@ -95,18 +96,19 @@ def _way(undo: ExitStack, way: Way, mac: str) -> Way:
 
 
 @contextmanager
-def vlan(bench: Bench) -> Iterator[str]:
-    """Make a VLAN on both ends' ports: the peer's address in it."""
+def vlan(bench: Bench) -> Iterator[None]:
+    """Make a VLAN on both ends' ports, with the addresses OURS and THEIRS of both families."""
     with ExitStack() as undo:
-        for side, address in ((bench.dut, OURS), (bench.peer, THEIRS)):
+        for side, v4, v6 in ((bench.dut, OURS, OURS6), (bench.peer, THEIRS, THEIRS6)):
             _made(undo, side.host, "kvlan", "link", side.dev, "type", "vlan", "id", str(VLAN))
-            _addressed(side.host, "kvlan", address)
-        yield THEIRS
+            _addressed(side.host, "kvlan", v4)
+            side.host.run(["ip", "address", "add", f"{v6}/64", "dev", "kvlan", "nodad"])
+        yield
 
 
 @contextmanager
-def bridged(bench: Bench) -> Iterator[str]:
-    """Put the DUT's port into a bridge that has an address, and give the peer one beside it: the peer's."""
+def bridged(bench: Bench) -> Iterator[None]:
+    """Put the DUT's port into a bridge that has the address OURS; the peer has THEIRS beside its own."""
     dut, peer = bench.dut, bench.peer
     with ExitStack() as undo:
         _made(undo, dut.host, "kbridge", "type", "bridge", "stp_state", "0", "forward_delay", "0")
@@ -115,7 +117,7 @@ def bridged(bench: Bench) -> Iterator[str]:
         undo.callback(peer.host.run, ["ip", "address", "del", f"{THEIRS}/24", "dev", peer.dev])
         undo.callback(dut.host.run, ["ip", "link", "set", dut.dev, "nomaster"])
         dut.host.run(["ip", "link", "set", dut.dev, "master", "kbridge"])
-        yield THEIRS
+        yield
 
 
 @contextmanager
