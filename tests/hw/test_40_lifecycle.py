@@ -23,6 +23,7 @@ from tests.lib.wire import Eyes, share
 
 TX = Cell("tx", "1.2", "aes-gcm-128")
 SIZE = 320 * KIB  # more than proof.RX_START: some of it is the card's
+SOME = SIZE // 8  # bytes: more than another connection sends again, less than what is left of this one
 DROPS_RULES = "mlx5-rx-toggle-drops-rules"  # connectx-6-dx: receive in software after it was switched off
 BYTES = {"tx": "tx_tls_encrypted_bytes", "rx": "rx_tls_decrypted_bytes"}
 
@@ -62,9 +63,9 @@ def test_keeps_what_it_has_and_gives_what_the_switch_says(
             kept = {d: moved.get(BYTES[d], 0) for d in ours}
             evidence[f"switch_{len(pairs)}_connection_{number}"] = kept
             if number == 1:  # opened while it was off
-                assert not any(kept.values()), f"software's connection moved to the card: {kept}"
+                assert max(kept.values()) < SOME, f"software's connection moved to the card: {kept}"
                 continue
-            lost = [d for d, n in kept.items() if not n and not (d in excused and len(pairs) > 1 > number)]
+            lost = [d for d, n in kept.items() if n < SOME and not (d in excused and len(pairs) > 1 > number)]
             assert not lost, f"connection {number} is no longer offloaded after switch {len(pairs)}: {lost}"
     for pair in pairs:
         pair.close()
@@ -132,8 +133,8 @@ def test_route_moves_to_a_device_without_offload(
         places = {"other": (bench.dut.host, way.dev), "wire": (bench.wire, bench.wire_ports[0])}
         with watched(places, tmp_path) as seen:
             pair.sends(parts[0].seed, parts[0].total)
-            before = rig.counters()
             way.take()
+            before = rig.counters()
             sent = pair.near.begin("send", seed=parts[1].seed, size=parts[1].total)
             if way.carries:
                 taken(pair, parts[1])
