@@ -9,10 +9,11 @@
 
 #include "tls.h"
 
-/* The newest entry of OpenSSL's error queue as text; empties the queue. */
+/* The oldest entry of OpenSSL's error queue as text (3.5 adds "record layer failure" to every one); empties it. */
 const char *openssl_reason(char *out, size_t size)
 {
-	const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+	unsigned long code = ERR_peek_error();
+	const char *reason = ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : ERR_reason_error_string(code);
 
 	snprintf(out, size, "%s", reason ? reason : "no reason given");
 	ERR_clear_error();

@@ -115,6 +115,8 @@ void deal_results(cJSON *top)
 	cJSON *connected = real_get_item(real_get_item(top, "start"), "connected");
 	cJSON *streams = real_get_item(real_get_item(top, "end"), "streams");
 
+	if (fail_exit() && !real_get_item(top, "error"))
+		real_add_string(top, "error", iperf_strerror(i_errno));
 	for (int i = 0; i < cJSON_GetArraySize(connected); i++)
 		describe_by(cJSON_GetArrayItem(connected, i), cJSON_GetArrayItem(connected, i));
 	for (int i = 0; i < cJSON_GetArraySize(streams); i++)

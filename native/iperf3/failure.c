@@ -12,6 +12,7 @@
 
 static struct {
 	int cause;
+	bool said;
 	char text[600];
 } first;
 
@@ -64,7 +65,16 @@ static const char *remote_text(int cause)
 /* Our words for an error number, or NULL: there are none. What failed first explains what libiperf met later. */
 const char *fail_text(int cause)
 {
+	first.said = first.cause;
 	return first.cause ? first.text : remote_text(cause);
+}
+
+/* Say it if nobody has asked: a thread of libiperf ends without a word. */
+void fail_say(void)
+{
+	if (first.cause && !first.said)
+		iperf_err(the_test, "error - %s", first.text);
+	first.said = true;
 }
 
 /* A client whose data connection broke: why, if the server has said so on the control connection. */

@@ -178,11 +178,12 @@ static void look(struct stream *s)
 
 	s->ktls_tx = BIO_get_ktls_send(SSL_get_wbio(s->ssl));
 	s->ktls_rx = BIO_get_ktls_recv(SSL_get_rbio(s->ssl));
-	if (s->ktls_tx && s->sender && iperf_get_test_zerocopy(the_test))
-		s->zerocopy = !setsockopt(s->fd, SOL_TLS, TLS_TX_ZEROCOPY_RO, &one, sizeof(one));
 	diag_query(s->fd, &diag);
 	s->tx = !s->ktls_tx ? "user" : diag.known ? diag.tx : "kernel";
 	s->rx = !s->ktls_rx ? "user" : diag.known ? diag.rx : "kernel";
+	/* software takes the option too, and copies all the same */
+	if (s->ktls_tx && s->sender && iperf_get_test_zerocopy(the_test))
+		s->zerocopy = !setsockopt(s->fd, SOL_TLS, TLS_TX_ZEROCOPY_RO, &one, sizeof(one)) && !strcmp(s->tx, "hw");
 }
 
 /* Each stream and connection starts at a place of its own in the pattern, so that bytes of another one show. */
@@ -212,7 +213,8 @@ bool handshake(struct stream *s, bool server)
 		return false;
 	}
 	ok = shake(s, server);
-	fcntl(s->fd, F_SETFL, flags);
+	if (!s->waits) /* else we wait by poll(): see stream.c */
+		fcntl(s->fd, F_SETFL, flags);
 	if (!ok)
 		return false;
 	if (!find_place(s)) {

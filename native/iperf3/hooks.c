@@ -43,6 +43,12 @@ int real_nwrite(int fd, const char *buf, size_t count, int protocol)
 	return REAL(Nwrite, fd, buf, count, protocol);
 }
 
+/* From 3.16 on each stream has a thread and a blocking socket. */
+bool libiperf_has_threads(void)
+{
+	return dlsym(RTLD_NEXT, "Nread_no_select") != NULL;
+}
+
 int Nread(int fd, char *buf, size_t count, int protocol)
 {
 	struct stream *s = stream_of(fd);

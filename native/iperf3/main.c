@@ -55,6 +55,7 @@ static int run_client(void)
 	/* with -J libiperf has printed the error and answers 0 */
 	if (rc < 0)
 		iperf_err(the_test, "error - %s", iperf_strerror(i_errno));
+	fail_say();
 	return code ? code : rc < 0 ? RC_IPERF : RC_OK;
 }
 
@@ -71,6 +72,7 @@ static int run_server(void)
 			if (rc < -1)
 				return RC_IPERF;
 		}
+		fail_say();
 		iperf_reset_test(the_test);
 		stream_forget_all();
 		fail_reset();
@@ -117,7 +119,8 @@ int main(int argc, char **argv)
 		return refuse(why, RC_IPERF);
 	if (options.ktls >= 0 && (options.ktls & KTLS_REQUIRE) && !ktls_possible(why, sizeof(why)))
 		return refuse(why, RC_NOT_HERE);
-	if ((server || options.tls) && !context_for(server, why, sizeof(why)))
+	/* files are judged now; a certificate of our own is made for the first client that asks for TLS */
+	if ((server ? options.cert != NULL : options.tls) && !context_for(server, why, sizeof(why)))
 		return refuse(why, RC_IPERF);
 	code = run(server);
 	stream_forget_all();

@@ -2,6 +2,8 @@
 /* Bytes of one stream through TLS, with the return values of Nread(), Nwrite() and Nsendfile(); and the payload. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -55,7 +57,7 @@ struct stream *stream_add(int fd)
 	else if (fd >= 0 && fd < FD_SETSIZE)
 		s = streams[fd] = malloc(sizeof(*s));
 	if (s)
-		*s = (struct stream){ .fd = fd };
+		*s = (struct stream){ .fd = fd, .waits = libiperf_has_threads() };
 	else
 		fail(C_INTERNAL, "no room for stream %d", fd);
 	return s;
@@ -120,28 +122,52 @@ static bool intact(struct stream *s, const char *buf, size_t n)
 	return true;
 }
 
-/* Up to count bytes: how many, or NET_HARDERROR. */
-int stream_read(struct stream *s, char *buf, size_t count)
+/* libiperf ends its threads by pthread_cancel() at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS): inside OpenSSL or
+ * malloc() that would leave a lock held for ever. So it may strike only while we wait, between calls. */
+static int undisturbed(int (*call)(struct stream *, char *, size_t), struct stream *s, char *buf, size_t size)
 {
-	size_t got = 0;
+	int old, n;
 
-	while (got < count) {
-		int n;
-
-		ERR_clear_error();
-		errno = 0;
-		n = SSL_read(s->ssl, buf + got, (int)(count - got));
-		if (n <= 0)
-			return verdict(s, n, errno, "receive") ? NET_HARDERROR : (int)got;
-		if (deal.verify && !intact(s, buf + got, (size_t)n))
-			return NET_HARDERROR;
-		got += (size_t)n;
-	}
-	return (int)got;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	n = call(s, buf, size);
+	pthread_setcancelstate(old, NULL);
+	return n;
 }
 
-/* One piece out: how many bytes, 0 for "no room now", or NET_HARDERROR. */
-static int put(struct stream *s, const char *buf, size_t size)
+/* Repeat a call until count bytes are through: how many, fewer where it does not wait, or NET_HARDERROR. */
+static int all(int (*call)(struct stream *, char *, size_t), struct stream *s, char *buf, size_t count)
+{
+	size_t done = 0;
+
+	while (done < count) {
+		int n = undisturbed(call, s, buf + done, count - done);
+
+		if (n < 0)
+			return n;
+		done += (size_t)n;
+		if (n == 0 && (!s->waits || !(SSL_want_read(s->ssl) || SSL_want_write(s->ssl))))
+			break;
+		if (n == 0 && wait_fd(s->fd, SSL_want_read(s->ssl) ? POLLIN : POLLOUT, now_ms() + 1000) < 0)
+			return NET_HARDERROR;
+	}
+	return (int)done;
+}
+
+/* One piece in: how many bytes, 0 for "no more now" or the end, or NET_HARDERROR. */
+static int get(struct stream *s, char *buf, size_t size)
+{
+	int n;
+
+	ERR_clear_error();
+	errno = 0;
+	n = SSL_read(s->ssl, buf, (int)size);
+	if (n <= 0)
+		return verdict(s, n, errno, "receive");
+	return deal.verify && !intact(s, buf, (size_t)n) ? NET_HARDERROR : n;
+}
+
+/* One piece out. */
+static int put(struct stream *s, char *buf, size_t size)
 {
 	int n;
 
@@ -160,47 +186,46 @@ static int put(struct stream *s, const char *buf, size_t size)
 	return n;
 }
 
+/* One piece of a file out, by the kernel; the place of buf is the place in the file. */
+static int put_file(struct stream *s, char *buf, size_t size)
+{
+	off_t place = deal.verify ? (off_t)s->at : buf - s->base;
+	ossl_ssize_t n;
+
+	if (deal.verify && size > PATTERN_SIZE)
+		size = PATTERN_SIZE;
+	if (deal.record_size && size > (size_t)deal.record_size)
+		size = (size_t)deal.record_size;
+	ERR_clear_error();
+	errno = 0;
+	n = SSL_sendfile(s->ssl, deal.verify ? pattern_fd : s->file, place, size, 0);
+	if (n <= 0)
+		return verdict(s, (int)n, errno, "sendfile");
+	if (deal.verify)
+		s->at = (s->at + (size_t)n) % PATTERN_SIZE;
+	return (int)n;
+}
+
+int stream_read(struct stream *s, char *buf, size_t count)
+{
+	return all(get, s, buf, count);
+}
+
 int stream_write(struct stream *s, const char *buf, size_t count)
 {
-	size_t sent = 0;
-
-	while (sent < count) {
-		int n = put(s, buf + sent, count - sent);
-
-		if (n <= 0)
-			return n < 0 ? n : (int)sent;
-		sent += (size_t)n;
-	}
-	return (int)sent;
+	return all(put, s, (char *)buf, count);
 }
 
 /* sendfile() where the kernel sends the records; elsewhere the same bytes (buf is a map of the file) by a copy. */
 int stream_sendfile(struct stream *s, int fd, const char *buf, size_t count)
 {
-	size_t sent = 0;
+	int n;
 
 	if (!s->ktls_tx)
 		return stream_write(s, buf, count);
 	s->sendfile = true;
-	while (sent < count) {
-		size_t size = count - sent;
-		ossl_ssize_t n;
-
-		if (deal.verify && size > PATTERN_SIZE)
-			size = PATTERN_SIZE;
-		if (deal.record_size && size > (size_t)deal.record_size)
-			size = (size_t)deal.record_size;
-		ERR_clear_error();
-		errno = 0;
-		n = deal.verify ? SSL_sendfile(s->ssl, pattern_fd, (off_t)s->at, size, 0)
-				: SSL_sendfile(s->ssl, fd, (off_t)sent, size, 0);
-		if (n <= 0 && verdict(s, (int)n, errno, "sendfile"))
-			return NET_HARDERROR;
-		if (n <= 0)
-			return sent ? (int)sent : NET_SOFTERROR;
-		if (deal.verify)
-			s->at = (s->at + (size_t)n) % PATTERN_SIZE;
-		sent += (size_t)n;
-	}
-	return (int)sent;
+	s->file = fd;
+	s->base = buf;
+	n = all(put_file, s, (char *)buf, count); /* each block is the file from its start, as in Nsendfile() */
+	return n ? n : NET_SOFTERROR;
 }

@@ -44,9 +44,11 @@ struct deal {
 };
 
 struct stream {
-	int fd;
+	int fd, file; /* socket; what -Z sends */
+	bool waits; /* the stream has a thread of its own: no call returns before it is done */
 	bool sender, ktls_tx, ktls_rx, zerocopy, sendfile;
 	SSL *ssl;
+	const char *base; /* the map of that file */
 	const char *tx, *rx;
 	size_t at; /* in the pattern */
 	uint64_t verified;
@@ -72,6 +74,7 @@ void fail(enum cause cause, const char *fmt, ...) __attribute__((format(printf, 
 const char *fail_text(int cause);
 void fail_ask_server(void);
 int fail_exit(void);
+void fail_say(void);
 void fail_reset(void);
 
 /* deal.c */
@@ -161,5 +164,6 @@ char *cJSON_Print(const cJSON *item);
 cJSON *real_add_string(cJSON *object, const char *name, const char *value);
 cJSON *real_get_item(const cJSON *object, const char *name);
 int real_nwrite(int fd, const char *buf, size_t count, int protocol);
+bool libiperf_has_threads(void);
 
 #endif

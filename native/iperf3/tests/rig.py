@@ -70,8 +70,13 @@ class Rig:
         return answered(done.returncode, done.stdout, done.stderr)
 
     def client(self, port: int, *args: str, program: str = "", fake: str = "") -> Answer:
-        """A client with JSON output against 127.0.0.1."""
-        return self.run("-c", "127.0.0.1", "-p", str(port), "-J", *args, program=program, fake=fake)
+        """A client with JSON output against 127.0.0.1; a server between two tests is waited for."""
+        end = time.monotonic() + LIMIT
+        while True:
+            got = self.run("-c", "127.0.0.1", "-p", str(port), "-J", *args, program=program, fake=fake)
+            if "Connection refused" not in got.words or time.monotonic() > end:
+                return got
+            time.sleep(0.05)
 
     @contextmanager
     def server(self, *args: str, program: str = "", fake: str = "") -> Iterator[Server]:
@@ -176,7 +181,7 @@ def accepted(port: int) -> socket.socket:
             control.sendall(COOKIE)
             assert control.recv(1)[0] == PARAM_EXCHANGE
             return control
-        except (OSError, IndexError):
+        except (OSError, IndexError, AssertionError):
             assert time.monotonic() < end, "the server does not serve"
             time.sleep(0.02)
 
