@@ -32,7 +32,7 @@ SENT_LOST = tuple(Chosen(place, n, data=True) for place, n in (("header", 3), ("
 CAME_LOST = tuple(replace(rule, direction="to-dut") for rule in SENT_LOST)
 WRAP = 3 * WHOLE + 8192  # bytes of the stream before the sequence number is 0: in the middle of a record
 # record numbers three before a carry, and near the last one
-NUMBERS = tuple((1 << bits) - 3 for bits in (32, 48, 63)) + ((1 << 64) - 40,)
+NUMBERS = tuple((1 << bits) - 3 for bits in (32, 48)) + ((1 << 64) - 40,)
 CARRY = 3 * WHOLE  # where the record is whose number is carried
 
 
