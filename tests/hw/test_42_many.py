@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from offload.counters import Delta
 from offload.host.base import Bench
 from offload.profile import Profile
 from tests.lib import ways
-from tests.lib.life import KIB, Life, held
+from tests.lib.life import KIB, Life, churn, held
 from tests.lib.proof import settles
 from tests.lib.rig import Rig
 from tests.lib.switch import Switch
@@ -27,15 +26,15 @@ def test_opens_and_closes_a_thousand(
     life: Life, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any]
 ) -> None:
     """This NIC takes a thousand connections, a hundred at a time, and then has the contexts it had before."""
-    churn(life, BATCH)  # what is made once, and stays
+    churn(life, BATCH, BATCH)  # what is made once, and stays
     before, contexts, slab = rig.counters(), held(rig), unreclaimable(rig)
-    evidence["offloaded"] = churn(life, MANY)
+    evidence["offloaded"] = churn(life, MANY, BATCH)
     assert settles(lambda: held(rig) == contexts, 15), f"contexts were not given back: {held(rig)}"
     moved, grown = rig.counters() - before, unreclaimable(rig) - slab
     evidence.update(counters=of_tls(moved), slab_bytes_kept_per_connection=round(grown / MANY))
     offload.set(**dict.fromkeys(profile.directions(), False))
     before = rig.counters()
-    evidence["software"] = churn(life, 2 * BATCH)
+    evidence["software"] = churn(life, 2 * BATCH, BATCH)
     software = rig.counters() - before
     for direction in profile.directions():
         name = direction.title()
@@ -43,23 +42,6 @@ def test_opens_and_closes_a_thousand(
         assert software[f"Tls{name}Sw"] == 2 * BATCH, "switched off, and not all were software's"
     assert moved["tx_tls_ctx"] == MANY, f"{MANY} connections took {moved['tx_tls_ctx']} contexts"
     assert grown < MANY * SLAB_PER_CONNECTION, f"the kernel kept {grown} bytes after {MANY} connections"
-
-
-def churn(life: Life, count: int) -> dict[str, float]:
-    """Open, use and close connections, a batch at a time: set-ups per second, microseconds of each call."""
-    took: dict[str, list[float]] = {}
-    for batch in range(count // BATCH):
-        pairs = life.plain(BATCH)
-        for name, micros in life.secure(pairs).items():
-            took.setdefault(name, []).extend(micros)
-        pairs[batch % BATCH].moves(f"churn {batch}", 16 * KIB)
-        life.close(pairs)
-    busy = sum(sum(micros) for micros in took.values())
-    found = {"connections": float(count), "setups_per_second": round(count / busy * 1e6, 1)}
-    for name, micros in took.items():
-        marks = statistics.quantiles(micros, n=100)
-        found |= {f"{name}_p50_us": round(marks[49], 1), f"{name}_p99_us": round(marks[98], 1)}
-    return found
 
 
 def unreclaimable(rig: Rig) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import secrets
+import statistics
 import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
@@ -171,11 +172,13 @@ class Life:
         rows = zip(itertools.count(near["from"]), itertools.count(there["from"]), near["ports"], strict=False)
         return [Pair(End(self.near, a), End(far, b), p) for a, b, p in itertools.islice(rows, count)]
 
-    def secure(self, pairs: list[Pair], *, tls: str = "1.2") -> dict[str, list[float]]:
-        """Give both ends of each their keys: microseconds of each call on the DUT."""
+    def secure(
+        self, pairs: list[Pair], *, tls: str = "1.2", far: list[Pair] | None = None
+    ) -> dict[str, list[float]]:
+        """Give both ends (`far`: the peer's of these only) their keys: microseconds of the DUT's calls."""
         asked = []
         for client in (False, True):
-            ends = [pair.near if client else pair.far for pair in pairs]
+            ends = [pair.near for pair in pairs] if client else [pair.far for pair in far or pairs]
             ask = {"at": [end.at for end in ends], "client": client, "secret": self._secret, "tls": tls}
             asked.append((ends[0].crowd, ends[0].crowd.begin("secure", **ask)))
         took: dict[str, list[float]] = [crowd.end(number)["micros"] for crowd, number in asked][1]
@@ -206,6 +209,27 @@ class Life:
     def stop(self) -> None:
         """End both programs."""
         self._undo.close()
+
+
+def churn(life: Life, count: int, batch: int) -> dict[str, float]:
+    """Open, use and close connections, a batch at a time: set-ups per second, microseconds of each call.
+
+    A set-up is the DUT's three calls: TCP_ULP, TLS_TX, TLS_RX.
+    """
+    took: dict[str, list[float]] = {}
+    for number in range(count // batch):
+        pairs = life.plain(batch)
+        used = pairs[number % batch]
+        for name, micros in life.secure(pairs, far=[used]).items():
+            took.setdefault(name, []).extend(micros)
+        used.moves(f"churn {number}", 16 * KIB)
+        life.close(pairs)
+    busy = sum(sum(micros) for micros in took.values())
+    found = {"connections": float(count), "setups_per_second": round(count / busy * 1e6, 1)}
+    for name, micros in took.items():
+        marks = statistics.quantiles(micros, n=100)
+        found |= {f"{name}_p50_us": round(marks[49], 1), f"{name}_p99_us": round(marks[98], 1)}
+    return found
 
 
 def life_of(rig: Rig) -> Life:
