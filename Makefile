@@ -3,6 +3,7 @@
 #   NIC=connectx-6-dx     the card that the simulated NIC plays in `make certify` and `make test-hw`
 #   LAB_CPUS=1..4         virtual CPUs of the lab (default 1)
 #   SECONDS=60            how long `make fuzz` looks for trouble
+#   SAMPLE=1              `make test-hw` without what says the same on every kernel
 #   RESULT=results/TIME   the run whose failures `make replay` repeats
 PYTHON ?= /usr/bin/python3
 KERNEL ?= 6.1
@@ -38,7 +39,7 @@ test-sw-fallback: build  ## no offload NIC: the same promises kept by software
 	$(PYTEST) tests/sw-fallback --kernel $(KERNEL)
 
 test-hw: build  ## the promises of a NIC, against the simulated one
-	$(PYTEST) tests/hw --kernel $(KERNEL) --profile $(NIC)
+	$(PYTEST) tests/hw --kernel $(KERNEL) --profile $(NIC) $(if $(SAMPLE),--sample)
 
 test-nicsim: build  ## deliberately bad NICs: the suite has to catch each one
 	$(PYTEST) tests/nicsim --kernel $(KERNEL)

@@ -32,10 +32,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--kernel", default=os.environ.get("KERNEL", "6.1"), help="6.1, 6.12 or 7.2")
     group.addoption("--profile", default="connectx-6-dx", help="id in nic-profiles/: what is promised")
     group.addoption("--attach", metavar="NAME", default="", help="use the running lab of this name")
+    group.addoption("--sample", action="store_true", help="leave out what one kernel says for all: marker once")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker that multiplies a test by cells of the profile."""
+    """Register the markers: one multiplies a test by cells of the profile, one keeps it to one kernel."""
+    config.addinivalue_line("markers", "once: says the same on every kernel; `--sample` leaves it out")
     config.addinivalue_line(
         "markers", "cells(which): `tx` or `rx`: promised cells; `unpromised` others; `all`"
     )
@@ -57,7 +59,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what the profile does not promise: that is no skip, it is not asked."""
+    """Leave out what the profile does not promise (that is no skip, it is not asked), and what a sample needs not."""
     profile = find(config.getoption("--profile"))
     criteria = load_criteria().promises
 
@@ -65,7 +67,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         wanted = criteria[promise].applies if (promise := promise_of(item)) in criteria else "always"
         return wanted not in ("tx", "rx") or wanted in profile.directions()
 
-    items[:] = [item for item in items if "unit" in item.path.parts or asked(item)]
+    def left_out(item: pytest.Item) -> bool:
+        return config.getoption("--sample") and item.get_closest_marker("once") is not None
+
+    items[:] = [i for i in items if "unit" in i.path.parts or (asked(i) and not left_out(i))]
 
 
 @pytest.fixture(scope="session")

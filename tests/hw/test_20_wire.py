@@ -129,6 +129,7 @@ def test_receives_from_each_kind(
     )
 
 
+@pytest.mark.once
 @pytest.mark.requires("peer-tls-hw-tx-offload", "peer-tls-hw-rx-offload")
 @pytest.mark.parametrize("far", ["hw", "sw", "user"])
 @pytest.mark.parametrize("near", ["sw", "user"])

@@ -60,6 +60,7 @@ def test_leaves_the_stream_alone(
     stream.done_by(run, "sw")
 
 
+@pytest.mark.once
 def test_other_random_numbers_make_another_stream(
     streams: Streams, offload: Switch, evidence: dict[str, Any]
 ) -> None:

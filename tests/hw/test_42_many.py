@@ -21,6 +21,7 @@ OF_CARD = ("TlsTxDevice", "TlsRxDevice", "tx_tls_ctx", "tx_tls_encrypted_bytes",
 
 
 @pytest.mark.promise("lifecycle.many")
+@pytest.mark.once
 @pytest.mark.requires("tls")
 def test_opens_and_closes_a_thousand(
     life: Life, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any]
