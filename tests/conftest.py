@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--kernel", default=os.environ.get("KERNEL", "6.1"), help="6.1, 6.12 or 7.2")
     group.addoption("--profile", default="connectx-6-dx", help="id in nic-profiles/: what is promised")
     group.addoption("--attach", metavar="NAME", default="", help="use the running lab of this name")
-    group.addoption("--sample", action="store_true", help="leave out what one kernel says for all: marker once")
+    group.addoption("--sample", action="store_true", help="leave out what has the marker once")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -59,7 +59,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what the profile does not promise (that is no skip, it is not asked), and what a sample needs not."""
+    """Leave out what the profile does not promise: no skip, it is not asked; and what a sample can miss."""
     profile = find(config.getoption("--profile"))
     criteria = load_criteria().promises
 
