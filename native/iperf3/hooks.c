@@ -3,6 +3,7 @@
  * The executable comes first in the search order, so that libiperf, unchanged, calls these. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -76,6 +77,13 @@ int Nsendfile(int from, int to, const char *buf, size_t count)
 	struct stream *s = stream_of(to);
 
 	return s ? stream_sendfile(s, from, buf, count) : REAL(Nsendfile, from, to, buf, count);
+}
+
+/* libiperf asks for PTHREAD_CANCEL_ASYNCHRONOUS: a thread could die inside OpenSSL or malloc() with a lock held, or while
+ * OpenSSL cleans up after it (seen). With TLS it may die only where it waits. */
+int pthread_setcanceltype(int type, int *old)
+{
+	return REAL(pthread_setcanceltype, deal.on ? PTHREAD_CANCEL_DEFERRED : type, old);
 }
 
 /* send_parameters() of the client writes "client_version" last. */

@@ -122,8 +122,8 @@ static bool intact(struct stream *s, const char *buf, size_t n)
 	return true;
 }
 
-/* libiperf ends its threads by pthread_cancel() at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS): inside OpenSSL or
- * malloc() that would leave a lock held for ever. So it may strike only while we wait, between calls. */
+/* libiperf ends its threads by pthread_cancel(), and read() or sendmsg() inside OpenSSL is such a place: a lock would be
+ * held for ever. So it may strike only while we wait, between calls (see pthread_setcanceltype in hooks.c). */
 static int undisturbed(int (*call)(struct stream *, char *, size_t), struct stream *s, char *buf, size_t size)
 {
 	int old, n;
