@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.lib.rig import Labs
-from tests.lib.suite import Suite, run_suite
+from tests.lib.suite import Suite
 
 
 class Bad(NamedTuple):
@@ -70,12 +68,3 @@ def test_good_card_breaks_nothing(suite: Suite) -> None:
     assert set(found.tests.values()) == {"pass"}, found.output
     assert [p.criterion.id for p in found.verdict.promises if p.state == "broken"] == []
     assert found.verdict.word == "incomplete"  # only because the other tests were not run
-
-
-def test_transmit_only_card_is_certified(pytestconfig: pytest.Config, labs: Labs, tmp_path: Path) -> None:
-    """A card that promises transmit with one cipher keeps its promises: all else is expected fallback."""
-    labs.close()  # one lab at a time: memory
-    found = run_suite(tmp_path, "chelsio-t6", pytestconfig.getoption("--kernel"), ["tests/hw"])
-    assert found.verdict.word == "certified", f"{found.verdict.headline}\n{found.output}"
-    assert found.promise("payload.rx").state == "not promised"
-    assert found.promise("fallback.expected").state == "kept"
