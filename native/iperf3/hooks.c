@@ -114,7 +114,7 @@ int iperf_tcp_listen(struct iperf_test *test)
 	return REAL(iperf_tcp_listen, test);
 }
 
-/* The client learns that the server will do TLS before the server asks for streams; a server that never said so does not. */
+/* The client learns that the server will do TLS before that asks for streams; one that never said so does not. */
 int iperf_handle_message_client(struct iperf_test *test)
 {
 	int fd = iperf_get_control_socket(test);
