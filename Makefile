@@ -13,7 +13,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest -q
 
-.PHONY: all certify replay test check bench bench-lab bench-wire bench-meter bench-endurance fuzz setup setup-check venv build clean \
+.PHONY: all certify replay test check bench bench-lab bench-wire bench-meter bench-endurance bench-iperf iperf3 fuzz setup setup-check venv build clean \
 	test-unit test-native test-sw-fallback test-hw test-nicsim test-vm \
 	check-python check-text check-native check-module
 all: build
@@ -58,6 +58,12 @@ bench-wire: build  ## the wire verifier beside libcrypto, its oracle and tshark
 
 bench-meter: venv  ## the CPU meter: known loads, its own cost
 	$(PY) benchmarks/meter.py
+
+iperf3: setup-check  ## build/iperf3-tls: iperf3 with TLS on its data streams
+	$(MAKE) -C native/iperf3
+
+bench-iperf: iperf3  ## plain iperf3-tls beside the stock iperf3; 3 minutes
+	$(PY) benchmarks/iperf.py
 
 bench-endurance: build  ## 64 MiB each way under 2 % loss; minutes
 	$(PY) benchmarks/endurance.py --kernel $(KERNEL)
