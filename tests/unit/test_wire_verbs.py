@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -233,17 +235,33 @@ def test_every_verb_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
         assert all(len(line) <= 100 for line in said.splitlines())
 
 
-def capturing(*words: str) -> subprocess.Popen[str]:
-    """`ktls-offload wire capture WORDS`, once it captures."""
-    argv = [sys.executable, "-m", "offload", "wire", "capture", *words]
-    child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
-    assert child.stderr is not None and child.stderr.readline().startswith("capturing lo into ")
-    return child
+def heed_interrupts() -> None:
+    """Take SIGINT as on a terminal: a job in the background of a script inherits it ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.fixture
+def capturing() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """A function that starts `ktls-offload wire capture WORDS` and returns once it captures."""
+    with ExitStack() as undo:
+
+        def start(*words: str) -> subprocess.Popen[str]:
+            argv, pipe = [sys.executable, "-m", "offload", "wire", "capture", *words], subprocess.PIPE
+            child = subprocess.Popen(
+                argv, stdout=pipe, stderr=pipe, text=True, cwd=ROOT, preexec_fn=heed_interrupts
+            )
+            undo.callback(child.kill)
+            assert child.stderr is not None and child.stderr.readline().startswith("capturing lo into ")
+            return child
+
+        yield start
 
 
 @pytest.mark.skipif(not CAN, reason="needs root and build/wiretap")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_capture_ends_by_interrupt_with_everything(tmp_path: Path, how: signal.Signals) -> None:
+def test_capture_ends_by_interrupt_with_everything(
+    tmp_path: Path, capturing: Callable[..., subprocess.Popen[str]], how: signal.Signals
+) -> None:
     """Without a NIC Ctrl-C ends a capture with exit 0, and what was sent before is in it."""
     import socket
 
@@ -259,7 +277,7 @@ def test_capture_ends_by_interrupt_with_everything(tmp_path: Path, how: signal.S
 
 
 @pytest.mark.skipif(not CAN, reason="needs root and build/wiretap")
-def test_capture_ends_by_itself(tmp_path: Path) -> None:
+def test_capture_ends_by_itself(tmp_path: Path, capturing: Callable[..., subprocess.Popen[str]]) -> None:
     """Without a NIC a capture of one second takes one second; an old file or a wrong name is refused."""
     began = time.monotonic()
     child = capturing("lo", "-o", str(tmp_path / "f"), "--seconds", "1")
