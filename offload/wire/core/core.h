@@ -325,7 +325,7 @@ struct piece {
 	uint32_t len;
 };
 
-enum { BATCH_JOBS = 64, BATCH_PIECES = 2048 };
+enum { BATCH_JOBS = 16, BATCH_PIECES = 2048 };
 struct batch {
 	struct batch *next;
 	uint32_t jobs, pieces, piece_room;
