@@ -121,7 +121,7 @@ def test_sends_across_the_wrap(
         assert seen["retransmissions"] > 1, "nothing was seen to be sent again"
 
 
-@pytest.mark.promise("shapes.tx")
+@pytest.mark.promise("shapes.odd")
 def test_sends_large_numbers(traffic: Traffic, offload: Switch, evidence: dict[str, Any]) -> None:
     """This NIC encrypts under record numbers of 64 bits, through a carry, also what is lost there."""
     lost = (Chosen("offset", CARRY), Chosen("offset", CARRY + WHOLE // 2))
@@ -155,7 +155,7 @@ def test_sends_a_file_again(
         assert seen["retransmissions"] > 0, "nothing was seen to be sent again"
 
 
-@pytest.mark.promise("shapes.tx")
+@pytest.mark.promise("shapes.odd")
 def test_a_file_that_changes(traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any]) -> None:
     """This NIC lets no wrong byte arrive if a file changes under zero-copy sendfile; the hazard is reported.
 

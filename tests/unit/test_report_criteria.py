@@ -12,7 +12,7 @@ IDS = [
     "counters.zero-when-off", "counters.move-when-on", "contexts.balance",
     "payload.tx", "payload.rx", "wire.records", "wire.stream", "wire.where", "wire.forged",
     "fallback.expected", "interop.tx", "interop.rx", "sizes.tx", "sizes.rx",
-    "resync.tx", "resync.rx", "resync.loss", "shapes.tx", "shapes.rx", "lifecycle.link-down",
+    "resync.tx", "resync.rx", "resync.loss", "shapes.tx", "shapes.odd", "shapes.rx", "lifecycle.link-down",
     "lifecycle.toggle", "lifecycle.close", "lifecycle.route", "lifecycle.stack", "lifecycle.many",
     "lifecycle.bond", "lifecycle.unload", "rig.clean-log",
 ]  # fmt: skip
