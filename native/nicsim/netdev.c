@@ -139,6 +139,33 @@ static netdev_tx_t nicsim_wire_xmit(struct sk_buff *skb, struct net_device *dev)
 	return NETDEV_TX_OK;
 }
 
+/* The cable is in while the wire port is up; at unload the host port has gone before. */
+static void nicsim_plug(struct net_device *wire, bool in)
+{
+	struct net_device *host = nicsim_of(wire)->host;
+
+	if (host->reg_state != NETREG_REGISTERED)
+		return;
+	if (in)
+		netif_carrier_on(host);
+	else
+		netif_carrier_off(host);
+}
+
+static int nicsim_wire_open(struct net_device *dev)
+{
+	netif_start_queue(dev);
+	nicsim_plug(dev, true);
+	return 0;
+}
+
+static int nicsim_wire_stop(struct net_device *dev)
+{
+	nicsim_plug(dev, false);
+	netif_stop_queue(dev);
+	return 0;
+}
+
 static void nicsim_wire_stats(struct net_device *dev, struct rtnl_link_stats64 *s)
 {
 	struct nicsim *ns = nicsim_of(dev);
@@ -150,6 +177,8 @@ static void nicsim_wire_stats(struct net_device *dev, struct rtnl_link_stats64 *
 }
 
 static const struct net_device_ops nicsim_wire_ops = {
+	.ndo_open = nicsim_wire_open,
+	.ndo_stop = nicsim_wire_stop,
 	.ndo_start_xmit = nicsim_wire_xmit,
 	.ndo_get_stats64 = nicsim_wire_stats,
 	.ndo_set_mac_address = eth_mac_addr,
@@ -183,6 +212,7 @@ static void nicsim_setup_host(struct nicsim *ns)
 	dev->hw_features |= ns->pers->offered;
 	netif_napi_add(dev, &ns->napi, nicsim_poll);
 	nicsim_ktls_attach(ns);
+	netif_carrier_off(dev);
 }
 
 int nicsim_netdev_create(struct nicsim *ns)
