@@ -68,12 +68,12 @@ def second_way(bench: Bench) -> Iterator[Way]:
     dut, inner, outer = bench.dut.host, "kway0", "kway1"
     with ExitStack() as undo:
         if in_lab(bench):
-            _made(undo, dut, inner, "type", "veth", "peer", "name", outer)
+            made(undo, dut, inner, "type", "veth", "peer", "name", outer)
             mac = _link(dut, outer)["address"]
             dut.run(["ip", "link", "set", outer, "netns", bench.peer.host.name])
             bench.peer.host.run(["ip", "link", "set", outer, "up"])
         else:
-            _made(undo, dut, inner, "type", "dummy")
+            made(undo, dut, inner, "type", "dummy")
             mac = _link(bench.peer.host, bench.peer.dev)["address"]
         dut.run(["ip", "link", "set", inner, "up"])
         yield _way(undo, Way(bench, inner, in_lab(bench)), mac)
@@ -100,8 +100,8 @@ def vlan(bench: Bench) -> Iterator[None]:
     """Make a VLAN on both ends' ports, with the addresses OURS and THEIRS of both families."""
     with ExitStack() as undo:
         for side, v4, v6 in ((bench.dut, OURS, OURS6), (bench.peer, THEIRS, THEIRS6)):
-            _made(undo, side.host, "kvlan", "link", side.dev, "type", "vlan", "id", str(VLAN))
-            _addressed(side.host, "kvlan", v4)
+            made(undo, side.host, "kvlan", "link", side.dev, "type", "vlan", "id", str(VLAN))
+            addressed(side.host, "kvlan", v4)
             side.host.run(["ip", "address", "add", f"{v6}/64", "dev", "kvlan", "nodad"])
         yield
 
@@ -111,8 +111,8 @@ def bridged(bench: Bench) -> Iterator[None]:
     """Put the DUT's port into a bridge that has the address OURS; the peer has THEIRS beside its own."""
     dut, peer = bench.dut, bench.peer
     with ExitStack() as undo:
-        _made(undo, dut.host, "kbridge", "type", "bridge", "stp_state", "0", "forward_delay", "0")
-        _addressed(dut.host, "kbridge", OURS)
+        made(undo, dut.host, "kbridge", "type", "bridge", "stp_state", "0", "forward_delay", "0")
+        addressed(dut.host, "kbridge", OURS)
         peer.host.run(["ip", "address", "add", f"{THEIRS}/24", "dev", peer.dev])
         undo.callback(peer.host.run, ["ip", "address", "del", f"{THEIRS}/24", "dev", peer.dev])
         undo.callback(dut.host.run, ["ip", "link", "set", dut.dev, "nomaster"])
@@ -128,10 +128,10 @@ def bonded(bench: Bench, mode: str) -> Iterator[Bond]:
     """
     dut, peer = bench.dut, bench.peer
     with ExitStack() as undo:
-        undo.enter_context(_put_back(dut))
+        undo.enter_context(put_back(dut))
         policy = ("xmit_hash_policy", "layer3+4") if mode == "balance-xor" else ()
-        _made(undo, dut.host, "kbond", "type", "bond", "mode", mode, "miimon", "100", *policy)
-        _made(undo, dut.host, "kway0", "type", "veth", "peer", "name", "kway1")
+        made(undo, dut.host, "kbond", "type", "bond", "mode", mode, "miimon", "100", *policy)
+        made(undo, dut.host, "kway0", "type", "veth", "peer", "name", "kway1")
         dut.host.run(["ip", "link", "set", "kway1", "netns", peer.host.name])
         mac = _link(peer.host, peer.dev)["address"]
         peer.host.run(["ip", "link", "set", "kway1", "address", mac, "up"])
@@ -140,7 +140,7 @@ def bonded(bench: Bench, mode: str) -> Iterator[Bond]:
             undo.callback(dut.host.run, ["ip", "link", "set", dev, "nomaster"])
             dut.host.run(["ip", "link", "set", dev, "master", "kbond"])
             dut.host.run(["ip", "link", "set", dev, "up"])
-        _addressed(dut.host, "kbond", OURS)
+        addressed(dut.host, "kbond", OURS)
         dut.host.run(["ip", "neigh", "add", THEIRS, "lladdr", mac, "dev", "kbond", "nud", "permanent"])
         peer.host.run(["ip", "address", "add", f"{THEIRS}/24", "dev", peer.dev])
         undo.callback(peer.host.run, ["ip", "address", "del", f"{THEIRS}/24", "dev", peer.dev])
@@ -152,7 +152,7 @@ def bonded(bench: Bench, mode: str) -> Iterator[Bond]:
 
 
 @contextmanager
-def _put_back(side: Side) -> Iterator[None]:
+def put_back(side: Side) -> Iterator[None]:
     """Put the port back up with the addresses that it has now."""
     rows = json.loads(side.host.run(["ip", "-j", "address", "show", "dev", side.dev]).text)
     known = [a for row in rows for a in row.get("addr_info", []) if a.get("scope") == "global"]
@@ -172,7 +172,7 @@ def move_away_and_back(side: Side, pid: int) -> tuple[bool, str]:
     Whether the kernel moved it, and in what words it refused.
     """
     name, host = f"ktls-{uuid.uuid4().hex[:8]}", side.host
-    with _put_back(side):
+    with put_back(side):
         host.run(["ip", "netns", "add", name])
         try:
             done = host.run(["ip", "link", "set", side.dev, "netns", name], check=False)
@@ -205,13 +205,14 @@ def _link(host: Host, dev: str) -> dict[str, str]:
     return found
 
 
-def _made(undo: ExitStack, host: Host, dev: str, *words: str) -> None:
+def made(undo: ExitStack, host: Host, dev: str, *words: str) -> None:
     """Add a link, and note that it has to go."""
     first = words[:2] if words[0] == "link" else ()
     host.run(["ip", "link", "add", *first, "name", dev, *words[len(first) :]])
     undo.callback(host.run, ["ip", "link", "del", dev])
 
 
-def _addressed(host: Host, dev: str, address: str) -> None:
+def addressed(host: Host, dev: str, address: str) -> None:
+    """Give a device an address and take it up."""
     host.run(["ip", "address", "add", f"{address}/24", "dev", dev])
     host.run(["ip", "link", "set", dev, "up"])
