@@ -3,6 +3,7 @@
 #ifndef NICSIM_COMPAT_H
 #define NICSIM_COMPAT_H
 
+#include <linux/hrtimer.h>
 #include <linux/skbuff.h>
 #include <net/tls.h>
 
@@ -12,6 +13,17 @@ static inline bool nicsim_tx_offloaded(struct sk_buff *skb)
 	return skb->sk && tls_is_skb_tx_device_offloaded(skb);
 #else
 	return skb->sk && tls_is_sk_tx_device_offloaded(skb->sk);
+#endif
+}
+
+static inline void nicsim_hrtimer_setup(struct hrtimer *timer,
+					enum hrtimer_restart (*end)(struct hrtimer *))
+{
+#ifdef HAVE_HRTIMER_SETUP
+	hrtimer_setup(timer, end, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+#else
+	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+	timer->function = end;
 #endif
 }
 

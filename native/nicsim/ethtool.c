@@ -50,6 +50,9 @@ static void nicsim_get_stats(struct net_device *dev, struct ethtool_stats *stats
 }
 
 const struct ethtool_ops nicsim_host_ethtool_ops = {
+	.supported_coalesce_params = ETHTOOL_COALESCE_RX_USECS | ETHTOOL_COALESCE_RX_MAX_FRAMES,
+	.get_coalesce = nicsim_get_coalesce,
+	.set_coalesce = nicsim_set_coalesce,
 	.get_drvinfo = nicsim_get_drvinfo,
 	.get_link = ethtool_op_get_link,
 	.get_link_ksettings = nicsim_get_link_ksettings,

@@ -16,12 +16,16 @@ static void nicsim_irq(void *arg)
 	napi_schedule(&ns->napi);
 }
 
-/* Raise the receive interrupt. */
-void nicsim_hw_kick(struct nicsim *ns)
+/* Raise the receive interrupt, from the silicon or from the timer that coalesces. */
+void nicsim_hw_interrupt(struct nicsim *ns)
 {
 	if (nicsim_irq_cpu >= 0 && cpu_online(nicsim_irq_cpu)) {
 		/* -EBUSY: the last one is still on its way and will see the new frame. */
 		smp_call_function_single_async(nicsim_irq_cpu, &ns->irq);
+		return;
+	}
+	if (in_hardirq()) {
+		napi_schedule(&ns->napi);
 		return;
 	}
 	local_bh_disable();
@@ -97,6 +101,7 @@ int nicsim_hw_start(struct nicsim *ns)
 	skb_queue_head_init(&ns->done);
 	init_waitqueue_head(&ns->wait);
 	INIT_CSD(&ns->irq, nicsim_irq, ns);
+	nicsim_coalesce_init(ns);
 	ns->scratch = kmalloc(PAGE_SIZE, GFP_KERNEL);
 	if (!ns->scratch)
 		return -ENOMEM;
@@ -119,6 +124,7 @@ static void nicsim_nop(void *arg)
 void nicsim_hw_stop(struct nicsim *ns)
 {
 	kthread_stop(ns->task);
+	nicsim_coalesce_stop(ns);
 	/* Calls to a CPU are served in order: after this one no interrupt is under way. */
 	on_each_cpu(nicsim_nop, NULL, 1);
 	nicsim_hw_purge_tx(ns);

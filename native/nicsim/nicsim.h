@@ -4,6 +4,7 @@
 #define NICSIM_H
 
 #include <linux/hashtable.h>
+#include <linux/hrtimer.h>
 #include <linux/kref.h>
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
@@ -151,6 +152,9 @@ struct nicsim {
 	struct sk_buff_head txq;	/* host -> silicon, with nicsim_txd */
 	struct sk_buff_head rxq;	/* wire -> silicon */
 	struct sk_buff_head done;	/* silicon -> NAPI, with nicsim_rxd */
+	struct hrtimer coalesce;	/* ends in the receive interrupt */
+	unsigned long coalescing;	/* bit 0: it runs */
+	u32 rx_usecs, rx_frames;	/* as set by ethtool -C */
 	u8 *scratch;			/* replayed plaintext */
 	spinlock_t rx_lock;		/* protects rx_table and leaked */
 	DECLARE_HASHTABLE(rx_table, 8);
@@ -213,11 +217,22 @@ void nicsim_netdev_free(struct nicsim *ns);
 /* hw.c, hw_tx.c, hw_rx.c */
 int nicsim_hw_start(struct nicsim *ns);
 void nicsim_hw_stop(struct nicsim *ns);
-void nicsim_hw_kick(struct nicsim *ns);
+void nicsim_hw_interrupt(struct nicsim *ns);
 void nicsim_hw_purge_tx(struct nicsim *ns);
 void nicsim_hw_purge_done(struct nicsim *ns);
 void nicsim_hw_tx(struct nicsim *ns, struct sk_buff *skb);
 void nicsim_hw_rx(struct nicsim *ns, struct sk_buff *skb);
+
+/* coalesce.c */
+struct ethtool_coalesce;
+struct kernel_ethtool_coalesce;
+void nicsim_coalesce_init(struct nicsim *ns);
+void nicsim_coalesce_stop(struct nicsim *ns);
+void nicsim_hw_kick(struct nicsim *ns);
+int nicsim_get_coalesce(struct net_device *dev, struct ethtool_coalesce *coal,
+			struct kernel_ethtool_coalesce *kernel, struct netlink_ext_ack *extack);
+int nicsim_set_coalesce(struct net_device *dev, struct ethtool_coalesce *coal,
+			struct kernel_ethtool_coalesce *kernel, struct netlink_ext_ack *extack);
 
 /* ktls.c */
 void nicsim_ktls_attach(struct nicsim *ns);
