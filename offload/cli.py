@@ -67,6 +67,7 @@ class Verb:
 
 VERBS = (
     Verb("status", "offload.status", "what the cards can do, what is on, and why not"),
+    Verb("ls", "offload.ls", "which connections are under kernel TLS, and does a card work for them"),
     Verb("enable", "offload.enable", "switch TLS offload on, by the card's profile"),
     Verb("disable", "offload.enable", "switch TLS offload off"),
     Verb("restore", "offload.enable", "put back what was there before the first enable or disable"),

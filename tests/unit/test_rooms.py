@@ -26,10 +26,12 @@ DOORS: dict[str, tuple[str, str]] = {
     "journal": ("cmd errors", ""),
     "enable": ("host cmd nic counters journal profile errors", ""),
     "status": ("host cmd nic counters profile errors", ""),
+    "sockets": ("host errors", ""),
+    "ls": ("sockets host nic counters profile errors", ""),
     "traffic": ("host cmd errors", ""),
     "wire": ("cmd errors", "cryptography"),
     "vm": ("host cmd errors", ""),
-    "report": ("profile errata errors", "yaml"),
+    "report": ("profile errata cpu errors", "yaml"),
     "certify": ("vm host report profile cmd errors", ""),
     "cli": ("enable status nic counters journal profile host errors", ""),
 }
@@ -40,7 +42,8 @@ FILE_DOORS: dict[str, tuple[str, str]] = {
     "cli.py": ("vm report certify wire", ""),  # only inside a function: the ground floor stays light
 }
 GROUND_FLOOR = (
-    "errors", "cmd", "host", "profile", "errata", "nic", "counters", "journal", "enable", "status", "cli",
+    "errors", "cmd", "host", "profile", "errata", "nic", "counters", "journal", "enable", "status", "sockets",
+    "ls", "cli",
 )  # fmt: skip
 
 

@@ -1,0 +1,142 @@
+"""What `ls` looks at: the kernel-TLS sockets, and the cards that their routes lead through."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from offload.counters import Snapshot, snapshot
+from offload.errors import OffloadError
+from offload.host.base import Host
+from offload.ls_stale import Card, doubt
+from offload.nic import links, match, seen
+from offload.profile import DIRECTIONS, Profile, load_all
+from offload.sockets import Found, Socket, Space, gather
+
+Key = tuple[int, str]  # number of a namespace, device in it
+
+
+@dataclass(frozen=True)
+class Line:
+    """A connection and what is doubtful about it: for each direction (stale, unsure or '', why)."""
+
+    space: Space
+    socket: Socket
+    doubts: Mapping[str, tuple[str, str]]
+
+    def word(self, direction: str) -> str:
+        """What to show for a direction."""
+        mark = {"stale": " stale", "unsure": " ?"}.get(self.doubts[direction][0], "")
+        return self.socket.conf(direction) + mark
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The whole answer."""
+
+    found: Found
+    cards: Mapping[Key, Card]
+    lines: tuple[Line, ...]
+    warnings: tuple[str, ...] = ()
+
+    def count(self, direction: str) -> Counter[str]:
+        """How many connections there are of each word."""
+        return Counter(line.word(direction) for line in self.lines)
+
+
+@dataclass
+class Eyes:
+    """Looks at sockets and at the cards behind them; what does not change is looked at once."""
+
+    host: Host
+    everywhere: bool = True
+    profiles: tuple[Profile, ...] | None = None
+    counted: dict[Key, Snapshot] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    def look(self) -> Listing:
+        """Look now; at once again where a card seems to lack connections: they may just have ended."""
+        self.warnings.clear()
+        listing = self._once()
+        if any(card.missing(d) for card in listing.cards.values() for d in DIRECTIONS):
+            listing = self._once()
+        return listing
+
+    def _once(self) -> Listing:
+        found = gather(self.host, everywhere=self.everywhere)
+        cards: dict[Key, Card] = {}
+        for space in found.spaces:
+            inside = space.host(self.host)
+            for dev in sorted({one.device for one in space.sockets} - {"", "?"}):
+                if card := self._card(inside, space, dev):
+                    cards[space.inode, dev] = card
+        lines = [_line(space, one, cards) for space in found.spaces for one in space.sockets]
+        return Listing(found, cards, tuple(lines), tuple(dict.fromkeys(self.warnings)))
+
+    def _card(self, host: Host, space: Space, dev: str) -> Card | None:
+        """A device with its counters; None, and a warning, if it cannot be looked at."""
+        try:
+            rows = links(host)
+            return self._read(host, space, dev, rows)
+        except OffloadError as exc:
+            self.warnings.append(f"{dev} ({space.title()}): {str(exc).splitlines()[0]}")
+            return None
+
+    def _read(self, host: Host, space: Space, dev: str, rows: Mapping[str, Any]) -> Card:
+        key = (space.inode, dev)
+        nic = seen(host, dev, rows)
+        found = match(nic, self._known())
+        after = snapshot(host, dev, found.profile)
+        before = self.counted.get(key, after)
+        self.counted[key] = after
+        hw = {d: sum(o.device == dev and o.conf(d) == "hw" for o in space.sockets) for d in DIRECTIONS}
+        ports = tuple(self._read(host, space, port, rows) for port in nic.lower if port in rows)
+        return Card(space.inode, nic, found, before, after, hw, ports)
+
+    def _known(self) -> tuple[Profile, ...]:
+        """The profiles; none, and a warning, if they cannot be read."""
+        if self.profiles is None:
+            try:
+                self.profiles = load_all()
+            except OffloadError as exc:
+                self.profiles = ()
+                self.warnings.append(f"profiles not read: {exc}")
+        return self.profiles
+
+
+def _line(space: Space, one: Socket, cards: Mapping[Key, Card]) -> Line:
+    """A connection with its doubts."""
+    card = cards.get((space.inode, one.device))
+    return Line(space, one, {d: doubt(one, d, card) for d in DIRECTIONS})
+
+
+def notes(listing: Listing) -> list[str]:
+    """What was not seen, or not as it should be, each in a sentence."""
+    found = list(listing.found.notes)
+    for space in listing.found.spaces:
+        found += [f"{space.title()}: {note}" for note in space.notes]
+        if space.error:
+            found.append(f"namespace {space.title()} was not looked at: {space.error}{_as_root(listing)}")
+        if (hidden := space.unseen()) and not listing.found.root:
+            found.append(
+                f"namespace {space.title()}: the kernel counts {hidden} more directions under kernel TLS, "
+                f"which this user may not see: run it as root"
+            )
+        elif hidden:
+            found.append(
+                f"namespace {space.title()}: the kernel counts {hidden} more directions under kernel TLS, of "
+                f"connections that have ended and are still held by their process, or that ended just now"
+            )
+    return [*found, *listing.warnings]
+
+
+def _as_root(listing: Listing) -> str:
+    return "" if listing.found.root else ": run it as root"
+
+
+def devices_with_offload(cards: Sequence[Card]) -> list[Card]:
+    """The devices that offload or have a profile, ports of bonds included: whose counters say something."""
+    every = [one for card in cards for one in (card, *card.ports)]
+    return [c for c in every if c.found.profile or any(c.nic.feature(d) and c.offers(d) for d in DIRECTIONS)]

@@ -1,0 +1,265 @@
+"""`ktls-offload ls --watch`: the connections again and again, with what the cards did in between."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import sys
+import termios
+import time
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from offload.errors import ConfigError
+from offload.ls_look import Eyes, Listing, devices_with_offload, notes
+from offload.ls_stale import Card
+from offload.ls_text import HEADS, cells, size, summary, table, width
+from offload.profile import DIRECTIONS
+from offload.sockets import Socket
+
+# (column, counters of transmit, counters of receive); a column adds up what there is of them
+RATES = (
+    ("PACKETS/s", ("tx_tls_encrypted_packets",), ("rx_tls_decrypted_packets",)),
+    ("OOO/s", ("tx_tls_ooo",), ()),
+    ("RESYNC/s", (), ("rx_tls_resync_req_pkt", "rx_tls_resync_req_start")),
+    ("DROP/s", ("tx_tls_drop_no_sync_data",), ()),
+    ("ERR/s", (), ("rx_tls_err",)),
+)
+BYTES = {"tx": "tx_tls_encrypted_bytes", "rx": "rx_tls_decrypted_bytes"}
+TELLING = 64 * 1024  # below this the share that software did says nothing: alerts, one record that waited
+CLEAR, HOME, REST = "\x1b[2J", "\x1b[H", "\x1b[K"
+ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds between two looks, and how many there are (0: until somebody ends it)."""
+
+    interval: float
+    count: int
+
+    def checked(self) -> Pace:
+        """Return self. ConfigError if it makes no sense."""
+        if not 0.2 <= self.interval <= 3600:
+            raise ConfigError(f"--interval {self.interval:g}: seconds, from 0.2 to 3600")
+        if self.count < 0:
+            raise ConfigError(f"--count {self.count}: how many looks; 0 looks until you end it")
+        return self
+
+
+@dataclass(frozen=True)
+class Look:
+    """A listing and when it was made."""
+
+    at: float
+    listing: Listing
+
+    def sockets(self) -> dict[int, Socket]:
+        """The connections by cookie."""
+        return {line.socket.cookie: line.socket for line in self.listing.lines}
+
+
+def watch(eyes: Eyes, out: Any, pace: Pace, said: Callable[..., str] | None = None) -> int:
+    """Look until `count` looks are made, somebody presses q or Ctrl-C: 0. `said` makes JSON of a look.
+
+    Moves the cursor only on a terminal that can; elsewhere one block, or one line of JSON, per look.
+    """
+    pace.checked()
+    moving = said is None and out.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    with suppress(KeyboardInterrupt), screen(out, moving):
+        _loop(eyes, out, pace, moving, said)
+    return 0
+
+
+def _loop(eyes: Eyes, out: Any, pace: Pace, moving: bool, said: Callable[..., str] | None) -> None:
+    """Look, show, wait."""
+    before, number = None, 0
+    while True:
+        now = Look(time.monotonic(), eyes.look())
+        number += 1
+        if said is not None:
+            text = said(now.listing, at=time.time(), rates=rates(before, now)) + "\n"
+        elif moving:
+            text = _drawn(frame(before, now, *shutil.get_terminal_size()))
+        else:
+            text = "\n".join(frame(before, now, width(out), 0)) + "\n\n"
+        out.write(text)
+        out.flush()
+        before = now
+        if number == pace.count or _asked_to_end(
+            max(0.05, now.at + pace.interval - time.monotonic()), moving
+        ):
+            return
+
+
+def _asked_to_end(seconds: float, moving: bool) -> bool:
+    """Wait; say whether somebody pressed q."""
+    deadline = time.monotonic() + seconds
+    if not (moving and sys.stdin.isatty()):
+        time.sleep(seconds)
+        return False
+    while (left := deadline - time.monotonic()) > 0:
+        if select.select([sys.stdin], [], [], left)[0] and os.read(sys.stdin.fileno(), 1) in (
+            b"q",
+            b"Q",
+            b"\x04",
+            b"",
+        ):
+            return True
+    return False
+
+
+@contextmanager
+def screen(out: Any, moving: bool) -> Iterator[None]:
+    """Take the terminal's other screen, without cursor and echo; give back what was there."""
+    if not moving:
+        yield
+        return
+    keys = termios.tcgetattr(sys.stdin) if sys.stdin.isatty() else None
+    try:
+        out.write(ENTER)
+        if keys is not None:
+            tty.setcbreak(sys.stdin)
+        yield
+    finally:
+        if keys is not None:
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, keys)
+        out.write(LEAVE)
+        out.flush()
+
+
+def _drawn(lines: list[str]) -> str:
+    """A whole screen: each line written over what was there; heads reversed unless NO_COLOR is set."""
+    plain = bool(os.environ.get("NO_COLOR"))
+    shown = [
+        line if plain or not line.startswith(("PROCESS", "DEVICE")) else f"\x1b[7m{line}\x1b[0m"
+        for line in lines
+    ]
+    return HOME + "\r\n".join(line + REST for line in shown) + "\x1b[J"
+
+
+def frame(before: Look | None, now: Look, columns: int, height: int) -> list[str]:
+    """The lines of one look; on a screen of `height` lines only as many connections as fit (0: all)."""
+    listing = now.listing
+    head = [f"ktls-offload ls --watch   {time.strftime('%H:%M:%S')}   {_span(before, now)}"]
+    head += [
+        "",
+        *cards_table(before, now, columns),
+        *summary(listing),
+        *(f"note: {n}" for n in notes(listing)),
+    ]
+    head = [line[:columns] if columns else line for line in head]
+    rows = [cells(line) | moved for line, moved in busiest(before, now)]
+    lines = table(rows, heads(before), columns) if rows else []
+    if height:
+        head = head[: height - 2]
+        room = height - len(head) - 2
+        left = len(lines) - room
+        lines = [*lines[: room - 1], f"... and {left + 1} more"] if left > 0 else lines
+    return [*head, "", *lines] if lines else head
+
+
+def _span(before: Look | None, now: Look) -> str:
+    """Over which time the rates are."""
+    return "q ends it" if before is None else f"rates over {now.at - before.at:.1f} s   q ends it"
+
+
+def heads(before: Look | None) -> tuple[str, ...]:
+    """The columns of the connections: with rates as soon as there are two looks."""
+    if before is None:
+        return HEADS
+    return tuple({"SENT": "SENT/s", "RECEIVED": "RECEIVED/s"}.get(head, head) for head in HEADS)
+
+
+def busiest(before: Look | None, now: Look) -> list[tuple[Any, dict[str, str]]]:
+    """Every connection with what it moved per second, the busiest first."""
+    old, seconds = (before.sockets(), now.at - before.at) if before else ({}, 1.0)
+    rows = []
+    for line in now.listing.lines:
+        last = old.get(line.socket.cookie)
+        out, back = (_gone(last, line.socket, d, again=False) for d in DIRECTIONS)
+        shown = {"SENT/s": _per_second(out, seconds), "RECEIVED/s": _per_second(back, seconds)}
+        rows.append(((out or 0) + (back or 0), line, shown if before else {}))
+    return [(line, shown) for _, line, shown in sorted(rows, key=lambda row: -row[0])]
+
+
+def _gone(last: Socket | None, one: Socket, direction: str, *, again: bool) -> int | None:
+    """Bytes that a connection moved since the last look; `again`: also what was sent another time."""
+    if last is None:
+        return None
+    pairs = [(last.received, one.received)] if direction == "rx" else [(last.sent, one.sent)]
+    pairs += [(last.sent_again, one.sent_again)] if again and direction == "tx" else []
+    if any(a is None or b is None for a, b in pairs):
+        return None
+    return sum(max(0, (b or 0) - (a or 0)) for a, b in pairs)
+
+
+def _per_second(count: int | None, seconds: float) -> str:
+    return "-" if count is None else f"{size(count / seconds)}"
+
+
+def rates(before: Look | None, now: Look) -> list[dict[str, Any]]:
+    """What each card did per second since the last look, by direction; empty after the first look."""
+    found = []
+    for card in devices_with_offload(list(now.listing.cards.values())) if before else ():
+        for direction in DIRECTIONS:
+            if card.offers(direction):
+                found.append(_rate(card, direction, before, now))  # type: ignore[arg-type]
+    return found
+
+
+def _rate(card: Card, direction: str, before: Look, now: Look) -> dict[str, Any]:
+    """One card, one direction; None for a counter that it has not or that went backwards."""
+    seconds, delta = max(card.after.at - card.before.at, 1e-3), card.after - card.before
+    names = {head: tx if direction == "tx" else rx for head, tx, rx in RATES}
+    moved = {head: [delta.get(n) for n in wanted] for head, wanted in names.items()}
+    per = {head: [n / seconds for n in found if n is not None] for head, found in moved.items()}
+    done = delta.get(BYTES[direction])
+    return {
+        "dev": card.nic.dev,
+        "direction": direction,
+        "on_card": card.most(direction),
+        **{head: sum(found) if found else None for head, found in per.items()},
+        "BYTES/s": None if done is None else done / seconds,
+        "SOFTWARE": _software(card, direction, done, before, now),
+    }
+
+
+def _software(card: Card, direction: str, done: int | None, before: Look, now: Look) -> float | None:
+    """The share of the bytes of its hw connections that the card did not do, 0 to 1; None: too few to tell.
+
+    Above the truth by what TCP carried before the keys, below it by packet headers that a driver counts.
+    """
+    old = before.sockets()
+    mine = [
+        line.socket
+        for line in now.listing.lines
+        if (line.space.inode, line.socket.device) == (card.space, card.nic.dev)
+        and line.socket.conf(direction) == "hw"
+    ]
+    total = sum(_gone(old.get(o.cookie), o, direction, again=True) or 0 for o in mine)
+    if done is None or total < TELLING:
+        return None
+    return min(1.0, max(0.0, 1 - done / total))
+
+
+def cards_table(before: Look | None, now: Look, columns: int) -> list[str]:
+    """The cards as a table, with an empty line after it; nothing as long as there are no rates."""
+    found = rates(before, now)
+    columns_of = ("DEVICE", "WAY", "ON CARD", "BYTES/s", *(head for head, _, _ in RATES), "SOFTWARE")
+    rows = [
+        {
+            "DEVICE": row["dev"],
+            "WAY": row["direction"],
+            "ON CARD": "-" if row["on_card"] is None else str(row["on_card"]),
+            "BYTES/s": size(row["BYTES/s"]),
+            **{head: "-" if row[head] is None else f"{row[head]:.0f}" for head, _, _ in RATES},
+            "SOFTWARE": "-" if row["SOFTWARE"] is None else f"{row['SOFTWARE']:.0%}",
+        }
+        for row in found
+    ]
+    return [*table(rows, columns_of, columns), ""] if rows else []
