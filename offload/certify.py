@@ -31,6 +31,9 @@ a run that was killed.
 vCPUs, the faults of its simulated card, and its weather by rules and seed. It tells for each test whether the
 outcome is the same, and whether the same frames were met. Exit code 20: it fails again; 21: it does not (a
 part of the tests never certifies).
+
+--nicsim-patch FILE tries to fool the suite: a defect of your own in a private copy of native/nicsim
+(docs/try-to-fool-us.md). A patch that does not apply or build is refused; the report names its SHA-256.
 """
 
 
@@ -63,6 +66,12 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         type=Path,
         metavar="RESULT",
         help="repeat the failed tests of a former run: its folder, events.jsonl or report.json",
+    )
+    parser.add_argument(
+        "--nicsim-patch",
+        type=Path,
+        metavar="FILE",
+        help="build the simulated NIC with this patch (or a folder's *.patch); the report says so",
     )
     parser.add_argument("--keep-lab", action="store_true", help="leave the lab running after the tests")
     parser.set_defaults(func=main)

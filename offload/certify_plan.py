@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from offload.certify import KERNEL, NIC
+from offload.certify_patch import RIG, Patch, apply_patch, read_patch
 from offload.certify_replay import Replay, check_suite, plan_replay
 from offload.errors import ConfigError, RigError
 from offload.profile import Profile, find, near
@@ -28,6 +29,12 @@ class Plan:
     only: str
     keep_lab: bool
     replay: Replay | None = None
+    patch: Patch | None = None
+
+    @property
+    def source(self) -> Path | None:
+        """The patched copy of the simulated NIC's source, below the folder of the run."""
+        return self.out / "nicsim" if self.patch else None
 
 
 def plan(args: argparse.Namespace) -> Plan:
@@ -41,6 +48,13 @@ def plan(args: argparse.Namespace) -> Plan:
             f"no kernel series {kernel!r}{near(kernel, SERIES)}",
             f"the lab knows {', '.join(SERIES)}",
         )
+    patch = read_patch(args.nicsim_patch) if args.nicsim_patch else None
+    if replay and replay.former.rig.get(RIG, "") != (patch.words() if patch else ""):
+        had = replay.former.rig.get(RIG)
+        raise ConfigError(
+            f"{replay.former.name} was a run with nicsim {had or 'as it is'}",
+            "name that patch with --nicsim-patch" if had else "leave --nicsim-patch away",
+        )
     profile = find(replay.former.profile if replay else args.nic or NIC)
     missing = [
         name for name in ("native/nicsim", "native/ktls-handoff", "tests/hw") if not (ROOT / name).is_dir()
@@ -52,7 +66,12 @@ def plan(args: argparse.Namespace) -> Plan:
         from offload.certify_tests import collect
 
         replay = check_suite(replay, collect(kernel, profile.id))
-    return Plan(kernel, profile, folder(args.out), "" if replay else args.only or "", args.keep_lab, replay)
+    only, out = "" if replay else args.only or "", folder(args.out)
+    found = Plan(kernel, profile, out, only, args.keep_lab, replay, patch)
+    if patch and found.source:
+        apply_patch(patch, found.source)
+        (out / "nicsim.patch").write_bytes(patch.raw)
+    return found
 
 
 def folder(wanted: Path | None) -> Path:

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from offload.certify_patch import RIG, build_patched
 from offload.certify_plan import ROOT, Plan
 from offload.certify_tests import run_tests
 from offload.cmd import run as run_command
@@ -41,6 +42,8 @@ class Run:
         self._events.write("profile", **facts.to_event(facts.of(plan.profile)))
         card = f"a simulated NIC as {plan.profile.title()}"
         say(f"certifying {card} on kernel {plan.kernel}; results go to {plan.out}\n")
+        if plan.patch:
+            say(f"nicsim {plan.patch.words()}\n")
         if plan.replay:
             say(f"{plan.replay.words()}\n")
 
@@ -71,7 +74,10 @@ class Run:
             self._kernel = fetch(self.plan.kernel, self._note)
             self._note(f"{self._kernel.release} ({self._kernel.version})")
         with self.phase("simulated NIC", 2):
-            build_nicsim(self._kernel, self._note)
+            if self.plan.patch and self.plan.source:
+                build_patched(self.plan.patch, self._kernel, self.plan.source, self._note)
+            else:
+                build_nicsim(self._kernel, self._note)
         with self.phase("handoff helper", 3):
             argv = ["make", "-C", str(ROOT / "native/ktls-handoff")]
             rc, out, err, _ = run_command(argv, timeout=600)
@@ -83,8 +89,9 @@ class Run:
         with ExitStack() as stack:
             with self.phase("boot the lab", 4):
                 lab = self._boot(stack)
+                patched = {RIG: self.plan.patch.words()} if self.plan.patch else {}
                 known = {
-                    "rig": {**lab.rig, **identity(lab)},
+                    "rig": {**lab.rig, **identity(lab), **patched},
                     "kernel": lab.kernel,
                     "profile": self.plan.profile.id,
                 }
@@ -108,7 +115,9 @@ class Run:
         pair = f"{self.plan.profile.id},connectx-6-dx"
         again = self.plan.replay
         cpus = again.cpus if again else None
-        lab = Lab.boot(self._kernel, personality=pair, say=self._note, keep=keep, cpus=cpus)
+        lab = Lab.boot(
+            self._kernel, personality=pair, say=self._note, keep=keep, cpus=cpus, source=self.plan.source
+        )
         if keep:
             stack.callback(self._note, f"the lab stays up; end it with: ktls-offload lab down {lab.name}")
         stack.callback(lab.detach if keep else lab.stop)

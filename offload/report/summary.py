@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from offload.report import known, wire
+from offload.report import cpu_words, known, wire
 
 MARKS = {"kept": "+", "limited": "~", "broken": "X", "not proved": "?", "not promised": "-"}
 COLOURS = {
@@ -31,6 +31,7 @@ def text(document: Mapping[str, Any], *, width: int = 100, colour: bool = False)
         _replay(document, width),
         _promises(document, width),
         _wire(document, width),
+        _cpu(document, width),
         _limitations(document, width),
         _times(document),
     ]
@@ -55,9 +56,11 @@ def _cut(line: str, width: int) -> str:
 def _simulated(document: Mapping[str, Any]) -> list[str]:
     name = clean(document["card"]["name"])
     if document["simulated"]:
+        patched = document["rig"].get("nicsim")
         return [
             f"SIMULATED {name}, kernel {clean(document['kernel']) or 'not known'}:"
-            " this run says nothing about a physical card"
+            " this run says nothing about a physical card",
+            *([f"nicsim {clean(patched)}"] if patched else []),
         ]
     return [f"{name}, kernel {clean(document['kernel'])}"]
 
@@ -145,6 +148,20 @@ def _proof(name: str, total: Mapping[str, Any]) -> str:
 
 def _wrapped(head: str, line: str, width: int) -> list[str]:
     return textwrap.wrap(clean(line), width, initial_indent=head, subsequent_indent=" " * 10)
+
+
+def _cpu(document: Mapping[str, Any], width: int) -> list[str]:
+    """Return what offload costs of software kernel TLS, the first few settings."""
+    found = document.get("cpu")
+    if found is None:
+        return []
+    said = cpu_words.summary(found)
+    lines = ["active cores, or instructions per byte, and what offload saves:"]
+    lines += [f"  {cpu_words.MARK}"] if any(source["simulated"] for source in found["sources"]) else []
+    lines += [line for words in said[:6] for line in _wrapped("  ", words, width)]
+    lines += [f"  and {len(said) - 6} more"] if len(said) > 6 else []
+    wrong = [f"  {source['test']}: {source['problem']}" for source in found["sources"] if source["problem"]]
+    return lines + [_cut(line, width) for line in wrong]
 
 
 def _limitations(document: Mapping[str, Any], width: int) -> list[str]:

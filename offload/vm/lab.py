@@ -67,10 +67,11 @@ class Lab:
         say: Say = print,
         keep: bool = False,
         cpus: int | None = None,
+        source: Path | None = None,
     ) -> Lab:
         """Boot a lab and build the bench in it; `say` gets each phase and its seconds.
 
-        `cpus`: vCPUs, by default LAB_CPUS of the environment, or 1.
+        `cpus`: vCPUs, by default LAB_CPUS of the environment, or 1. `source`: of the simulated NIC.
         Call it from the main thread: unless `keep`, QEMU dies with the thread that called.
         ConfigError for a bench that does not exist; RigError if the VM does not come up.
         """
@@ -80,7 +81,7 @@ class Lab:
         vcpus = cpus_wanted(cpus)
         qemu = find(say)
         accel, why = accelerator(kernel, qemu, say)
-        files = {"nicsim.ko": build_nicsim(kernel, say).read_bytes()} if kind == "nicsim" else {}
+        files = {"nicsim.ko": build_nicsim(kernel, say, source).read_bytes()} if kind == "nicsim" else {}
         machine = boot.Machine(kernel, qemu, accel, vcpus, MEMORY)
         run_dir = rundir.create(name)
         child = None

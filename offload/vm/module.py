@@ -56,12 +56,12 @@ def digest(kernel: Kernel, files: list[Path], line: list[str]) -> str:
     return state.hexdigest()[:16]
 
 
-def build_nicsim(kernel: Kernel, say: Say = print) -> Path:
-    """Return the path of nicsim.ko for this kernel, built first if need be.
+def build_nicsim(kernel: Kernel, say: Say = print, source: Path | None = None) -> Path:
+    """Return the path of nicsim.ko for this kernel, built first if need be; `source`: from another folder.
 
     RigError with the compiler's words in one block if it does not compile.
     """
-    files = sources()
+    files = sources(source) if source else sources()
     name = digest(kernel, files, make_line(kernel, Path("M")))
     target = cache_root() / "modules" / name / "nicsim.ko"
     if target.is_file():

@@ -1,0 +1,115 @@
+"""`certify --nicsim-patch`: what it takes, what it refuses, and that the card's own source stays as it is."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from offload.certify_patch import apply_patch, build_patched, read_patch
+from offload.errors import ConfigError, RigError
+from offload.vm import module
+
+SOURCE = "one\ntwo\nthree\nfour\nfive\n"
+GOOD = """From a stranger
+diff --git a/native/nicsim/hw_tx.c b/native/nicsim/hw_tx.c
+index 1..2 100644
+--- a/native/nicsim/hw_tx.c\t2026-01-01
++++ b/native/nicsim/hw_tx.c
+@@ -2,3 +2,3 @@
+ two
+--- three
++++ drei
+ four
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A card of one file, whose third line looks like the head of a patch when it is taken away."""
+    folder = tmp_path / "source"
+    folder.mkdir()
+    (folder / "hw_tx.c").write_text(SOURCE.replace("three", "-- three"))
+    (folder / "Kbuild").write_text("obj-m := nicsim.o\n")
+    monkeypatch.setattr(module, "sources", lambda: sorted(folder.iterdir()))
+    return folder
+
+
+def written(folder: Path, text: str, name: str = "my.patch") -> Path:
+    """A file with this patch."""
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def test_copy_is_patched_and_the_source_is_not(tmp_path: Path, source: Path) -> None:
+    """Without a NIC a patch changes the copy, and the report's words say which patch it was."""
+    patch = read_patch(written(tmp_path, GOOD))
+    apply_patch(patch, tmp_path / "copy")
+    assert (tmp_path / "copy/hw_tx.c").read_text() == SOURCE.replace("three", "++ drei")
+    assert (source / "hw_tx.c").read_text() == SOURCE.replace("three", "-- three")
+    assert sorted(p.name for p in (tmp_path / "copy").iterdir()) == ["Kbuild", "hw_tx.c"]
+    assert patch.words() == f"patched by SHA-256 {hashlib.sha256(GOOD.encode()).hexdigest()} (my.patch)"
+
+
+def test_folder_is_applied_in_order(tmp_path: Path, source: Path) -> None:
+    """Without a NIC the patches of a folder go one after the other, a new header included."""
+    folder = tmp_path / "patches"
+    folder.mkdir()
+    written(folder, GOOD, "1.patch")
+    written(folder, "--- hw_tx.c\n+++ hw_tx.c\n@@ -3 +3 @@\n-++ drei\n+3\n", "2.patch")
+    written(folder, "--- /dev/null\n+++ b/native/nicsim/new.h\n@@ -0,0 +1 @@\n+int x;\n", "3.patch")
+    written(folder, "no patch at all\n", "notes.txt")
+    apply_patch(read_patch(folder), tmp_path / "copy")
+    assert (tmp_path / "copy/hw_tx.c").read_text() == SOURCE.replace("three", "3")
+    assert (tmp_path / "copy/new.h").read_text() == "int x;\n"
+
+
+HUNK = "@@ -1 +1 @@\n-one\n+eins\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "holds no patch"),
+        ("diff --git a/hw_tx.c b/hw_tx.c\nold mode 100644\nnew mode 120000\n", "holds no patch"),
+        (f"--- a/native/nicsim/Kbuild\n+++ b/native/nicsim/Kbuild\n{HUNK}", r"my.patch:1: .*Kbuild"),
+        (f"--- a/tests/hw/test_20_wire.py\n+++ b/tests/hw/test_20_wire.py\n{HUNK}", "tests/hw/test_20"),
+        (f"--- ../../x.c\n+++ ../../x.c\n{HUNK}", r"\.\./\.\./x.c"),
+        (f"--- a/hw_tx.c\n+++ b/other.c\n{HUNK}", "hw_tx.c to b/other.c"),
+        ("--- a/hw_tx.c\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n", "to /dev/null"),
+        (f"--- /dev/null\n+++ b/native/nicsim/more.c\n{HUNK}", "a new header"),
+        ("--- hw_tx.c\n+++ hw_tx.c\n@@ -1,3 +1,3 @@\n-one\n+eins\n", "my.patch:3: .*cut off"),
+    ],
+)
+def test_what_is_no_patch_of_the_card_is_refused(tmp_path: Path, text: str, why: str) -> None:
+    """Without a NIC a file that changes anything but C files of the card is refused with line and name."""
+    with pytest.raises(ConfigError, match=why):
+        read_patch(written(tmp_path, text))
+
+
+def test_what_does_not_apply_is_refused(tmp_path: Path, source: Path) -> None:
+    """Without a NIC a patch for another source is refused in the words of patch(1)."""
+    path = written(tmp_path, GOOD.replace(" two", " zwei"))
+    with pytest.raises(ConfigError, match=r"my.patch does not apply to native/nicsim:\n(.|\n)*hw_tx.c"):
+        apply_patch(read_patch(path), tmp_path / "copy")
+
+
+def test_what_does_not_build_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC a patch that does not compile is the person's affair, not a broken rig."""
+
+    def broken(kernel: object, say: object, folder: Path) -> Path:
+        raise RigError(f"nicsim does not build: {folder.name}/hw_tx.c:3: error: no")
+
+    monkeypatch.setattr(module, "build_nicsim", broken)
+    patch = read_patch(written(tmp_path, GOOD))
+    with pytest.raises(ConfigError, match=r"my.patch, nicsim does not build: copy/hw_tx.c:3"):
+        build_patched(patch, None, tmp_path / "copy", print)  # type: ignore[arg-type]
+
+
+def test_no_file_and_too_much(tmp_path: Path) -> None:
+    """Without a NIC a file that is not there, and one that is too large, are refused in one line."""
+    with pytest.raises(ConfigError, match=r"cannot read the patch .*none.patch: No such file"):
+        read_patch(tmp_path / "none.patch")
+    with pytest.raises(ConfigError, match="larger than 1024 KiB"):
+        read_patch(written(tmp_path, "x" * ((1 << 20) + 1)))
