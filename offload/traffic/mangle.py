@@ -16,9 +16,8 @@ from offload.errors import ConfigError, Refused, RigError
 from offload.host.base import Host
 
 HEADER, TAG = 5, 16  # bytes around a record's content (RFC 5246 section 6.2.1, RFC 5288 section 3)
-REACH = (
-    1100  # content bytes that are surely in a record's first segment, at MTU 1280 and with any TCP options
-)
+REACH = 1100  # bytes of content and tag that are surely in a record's first segment, at MTU 1280, any options
+WORD = 4  # pedit alters 32-bit words, and leaves one that ends behind the packet (tcf_pedit_act())
 PREF = 47100  # filters with these priorities are ours
 # words of a TCP header: bare, and with the time stamps that Linux sends by default (net/ipv4/tcp_output.c)
 TCP_WORDS = (5, 8)
@@ -29,7 +28,8 @@ NETWORK = {4: ("ip", 20), 6: ("ipv6", 40)}  # name, header bytes; options are ne
 class Target:
     """A record to alter, wherever a packet begins with it: plaintext length, and bits to flip by offset.
 
-    Only the content can be altered, and only the first REACH bytes of it: never a header, nonce or tag.
+    Only the content can be altered and, in TLS 1.2, the first 12 bytes of the tag behind it, and only their
+    first REACH bytes: never a header or a nonce.
     `port`: the TCP port of the end that `sends` or not. `version`: "1.2" (AES-GCM only) or "1.3".
     """
 
@@ -41,7 +41,8 @@ class Target:
     sends: bool = False
 
     def __post_init__(self) -> None:
-        last, reach = max(self.flips, default=-1), min(self.size, REACH)
+        last = max(self.flips, default=-1)
+        reach = min(self.size + (TAG - WORD if self.version == "1.2" else 0), REACH)
         if not (self.flips and min(self.flips) >= 0 and last < reach and self.size <= 16384):
             raise ConfigError(
                 f"cannot flip bits at {sorted(self.flips)} of {self.size} bytes", f"0 to {reach - 1}"
@@ -61,10 +62,11 @@ class Target:
         return b"\x17\x03\x03" + length.to_bytes(2, "big")
 
     def altered(self, content: bytes) -> bytes:
-        """Return what becomes of this content."""
+        """Return what becomes of this content; what is altered of the tag is not part of it."""
         out = bytearray(content)
         for at, bits in self.flips.items():
-            out[at] ^= bits
+            if at < len(out):
+                out[at] ^= bits
         return bytes(out)
 
     def filter(self, words: int, checksum: bool) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from offload.errors import RigError
@@ -21,6 +22,7 @@ FLIPS = ({0: 1, 500: 0xFF, 1023: 0x80}, {7: 0x10, 1000: 1})
 # What is sent through an attacker: first enough that a card is in step, then one record that is altered.
 PRIMER, ASK = sending("primer", 1 << 18, 16384), sending("ask", 100)
 ONE_FRAME, MANY_FRAMES = 1000, 12_000  # bytes of that record
+CONTENT, IN_TAG = {77: 1}, {ONE_FRAME + 11: 1}  # the bit that is altered, by offset from its content
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,9 @@ def sent_altered(traffic: Traffic, cell: Cell, *, family: int = 4) -> tuple[Alte
         return Altered(plan, targets), flow, port
 
 
-def received_forged(traffic: Traffic, cell: Cell, size: int, *, family: int = 4) -> tuple[Flow, int]:
+def received_forged(
+    traffic: Traffic, cell: Cell, size: int, *, family: int = 4, flips: Mapping[int, int] = CONTENT
+) -> tuple[Flow, int]:
     """Receive on the DUT PRIMER and then a record of `size` bytes, of which one bit is altered on the wire.
 
     The peer's kernel makes the records. It sends the altered one when the DUT has answered: with nothing in
@@ -85,7 +89,7 @@ def received_forged(traffic: Traffic, cell: Cell, size: int, *, family: int = 4)
     argv = handoff.accept(traffic.address(family), port, peer.at, version=cell.version, cipher=cell.cipher)
     far = peer.pump.handoff(argv, send(PRIMER), take(ASK.total), send(last))
     far.listening()
-    target = Target(port, size, {77: 1}, cell.version, family, sends=True)
+    target = Target(port, size, flips, cell.version, family, sends=True)
     with mangling(bench.wire, bench.wire_ports[0], [target], checksum=True) as mangler:
         argv = traffic.argv(cell, port, family=family, want="both")
         near = traffic.dut.pump.handoff(argv, take(PRIMER.total), send(ASK), take(last.total))

@@ -120,7 +120,7 @@ def test_only_content_of_that_record_is_altered(words: int, family: int, version
     ("size", "flips"),
     [
         (100, {}),
-        (100, {100: 1}),
+        (100, {112: 1}),
         (100, {-1: 1}),
         (9000, {REACH: 1}),
         (16385, {0: 1}),
@@ -129,9 +129,18 @@ def test_only_content_of_that_record_is_altered(words: int, family: int, version
     ],
 )
 def test_refuses_what_is_not_content(size: int, flips: dict[int, int]) -> None:
-    """Without a NIC a place outside the first segment of a record's content is no target."""
+    """Without a NIC a place outside the first segment of a record's content and tag is no target."""
     with pytest.raises(ConfigError):
         Target(PORT, size, flips)
+
+
+def test_tag_is_behind_the_content() -> None:
+    """Without a NIC a bit of the tag is altered behind the content, which stays; in TLS 1.3 there is none."""
+    target = Target(PORT, 100, {111: 4})
+    assert target.altered(bytes(100)) == bytes(100)
+    assert f"offset {20 + 20 + 13 + 111} u8 invert retain 0x4" in " ".join(target.filter(5, False))
+    with pytest.raises(ConfigError):
+        Target(PORT, 100, {111: 4}, version="1.3")
 
 
 @pytest.mark.parametrize("found", [["fq_codel"], ["fq_codel", "clsact"], []])

@@ -1,0 +1,130 @@
+"""This NIC keeps its promises for every queue, context and frame, on short and on long connections."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offload.host.base import Bench
+from offload.profile import Cell, Profile
+from offload.traffic.drive import Sending, sending
+from tests.lib import frames, proof, tamper
+from tests.lib.flow import Traffic
+from tests.lib.life import KIB, Life
+from tests.lib.many import at_once
+from tests.lib.rig import Rig
+from tests.lib.switch import Switch
+from tests.lib.ways import watched
+
+TX, RX = Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-128")
+MIB = 1024 * KIB
+SOME, LONG = 256 * KIB, 8 * MIB
+MANY, EACH = 40, 16 * KIB
+BYTES = {"tx": "tx_tls_encrypted_bytes", "rx": "rx_tls_decrypted_bytes"}
+# what a card may count above what TCP carries: mlx5 counts received frames with their headers
+AROUND = 1.25
+
+
+@pytest.mark.promise("wire.frames")
+@pytest.mark.requires("tls", "wire", "eyes")
+def test_sends_each_frame_once(
+    life: Life, bench: Bench, offload: Switch, evidence: dict[str, Any], tmp_path: Path
+) -> None:
+    """This NIC puts on the wire what TCP sends, each byte of it, once, with right checksums."""
+    assert bench.wire is not None
+    before = frames.checksum_errors(bench.peer.host)
+    with watched({"wire": (bench.wire, bench.wire_ports[0])}, tmp_path):
+        pair = life.open()[0]
+        pair.sends("frames", SOME)
+        told = frames.told(bench.dut.host, pair.port)
+    pair.close()
+    refused = frames.checksum_errors(bench.peer.host) - before
+    capture = (tmp_path / "wire.pcapng").read_bytes()
+    seen = [frame for frame in frames.frames(capture) if frame.source == pair.port]
+    evidence.update(bytes=SOME, tcp=told, frames=len(seen), checksum_errors_at_peer=refused)
+    frames.left_once(seen, told["bytes_sent"])
+    assert refused == 0, f"the peer met {refused} segments with a wrong TCP checksum"
+
+
+@pytest.mark.promise("counters.move-when-on")
+@pytest.mark.requires("tls")
+def test_counts_each_byte_once(
+    life: Life, bench: Bench, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any]
+) -> None:
+    """This NIC counts no more bytes as offloaded than TCP has carried."""
+    before = rig.counters()
+    pair = life.open()[0]
+    pair.moves("once", SOME)
+    told, moved = frames.told(bench.dut.host, pair.port), rig.counters() - before
+    pair.close()
+    carried = {"tx": told["bytes_sent"], "rx": told["bytes_received"]}
+    counted = {d: moved[BYTES[d]] for d in profile.directions()}
+    evidence.update(bytes=2 * SOME, tcp=told, counted=counted)
+    assert all(n > 0 for n in counted.values()), f"nothing was offloaded: {counted}"
+    more = {d: n for d, n in counted.items() if n > AROUND * carried[d]}
+    assert not more, f"the card counted {more} bytes as offloaded, TCP carried {carried}"
+
+
+@pytest.mark.promise("payload.many")
+@pytest.mark.requires("tls")
+def test_keeps_many_connections_right(
+    life: Life, bench: Bench, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any]
+) -> None:
+    """This NIC keeps every byte of many connections right that live and move payload at once, both ways."""
+    before = rig.counters()
+    pairs = [pair for host in (bench.peer.v4, bench.peer.v6) for pair in life.open(MANY // 2, host=host)]
+    wrong = at_once(pairs, "many", EACH)
+    moved = rig.counters() - before
+    taken = {d: moved[f"Tls{d.title()}Device"] for d in profile.directions()}
+    evidence.update(bytes=2 * MANY * EACH, connections=MANY, taken=taken, wrong=wrong)
+    assert not wrong, (
+        f"{len(wrong)} of {MANY} connections are wrong: {list(wrong)}: {next(iter(wrong.values()))}"
+    )
+    assert set(taken.values()) == {MANY}, f"of {MANY} connections it took {taken}"
+    did = {d: moved[BYTES[d]] for d in taken}
+    assert min(did.values()) >= MANY * EACH, f"of {MANY * EACH} bytes each way it did {did}"
+    life.close(pairs)
+
+
+@pytest.mark.promise("payload.many")
+@pytest.mark.requires("tls", "ktls-handoff", "stunnel")
+def test_sends_a_long_stream(traffic: Traffic, offload: Switch, evidence: dict[str, Any]) -> None:
+    """This NIC encrypts a long stream without one wrong bit."""
+    plan = sending("long tx", LONG, 1 << 17, how="sendfile")
+    flow = traffic.sent(TX, plan)
+    proof.note(evidence, flow, plan, "hw")
+    proof.handed_over(flow, TX)
+    proof.intact(flow.far, plan)
+    proof.sent_by_card(flow, plan)
+
+
+@pytest.mark.promise("shapes.rx")
+@pytest.mark.requires("tls", "ktls-handoff", "stunnel")
+@pytest.mark.cells("rx")
+def test_receives_small_records(
+    traffic: Traffic, offload: Switch, peer_offload: Switch, evidence: dict[str, Any], cell: Cell
+) -> None:
+    """This NIC decrypts records of less than 256 bytes, with each cipher, after it has found the records."""
+    peer_offload.set(tx=False)
+    sizes = (16384,) * 16 + tuple(range(1, 256, 3)) * 8
+    plan = Sending(f"small {cell}", sizes)
+    flow = traffic.received_as_written(cell, plan)
+    proof.note(evidence, flow, plan, "hw")
+    proof.handed_over(flow, cell)
+    proof.intact(flow.dut, plan)
+    proof.received_by_card(flow, plan)
+
+
+@pytest.mark.promise("wire.forged")
+@pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "eyes", "pedit")
+def test_compares_the_whole_tag(
+    traffic: Traffic, offload: Switch, peer_offload: Switch, evidence: dict[str, Any]
+) -> None:
+    """This NIC refuses a record of which only one bit in the twelfth byte of the tag was altered."""
+    peer_offload.set(tx=False, rx=False)  # only the DUT's card is asked
+    flow, _ = tamper.received_forged(traffic, RX, tamper.ONE_FRAME, flips=tamper.IN_TAG)
+    proof.note(evidence, flow, tamper.PRIMER, "hw")
+    assert flow.line.rx == "hw", f"inet_diag shows receive as {flow.line.rx}"
+    tamper.refused(flow)
