@@ -117,8 +117,6 @@ static SSL *prepare(int fd, bool server)
 	if (deal.ktls)
 		SSL_set_options(ssl, SSL_OP_ENABLE_KTLS);
 #endif
-	if (deal.record_size)
-		SSL_set_max_send_fragment(ssl, deal.record_size);
 	if (host && options.ca && !X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host))
 		SSL_set1_host(ssl, host);
 	ERR_clear_error();

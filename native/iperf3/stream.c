@@ -177,6 +177,9 @@ static int put(struct stream *s, char *buf, size_t size)
 		buf = pattern + s->at;
 		size = size < PATTERN_SIZE ? size : PATTERN_SIZE;
 	}
+	/* not SSL_set_max_send_fragment(): with another size than 16384 OpenSSL leaves the kernel out (t1_enc.c) */
+	if (deal.record_size && size > (size_t)deal.record_size)
+		size = (size_t)deal.record_size;
 	/* a write that found no room is repeated with the same place and size, or more: what OpenSSL wants */
 	n = SSL_write(s->ssl, buf, (int)size);
 	if (n <= 0)
