@@ -73,6 +73,7 @@ VERBS = (
     Verb("restore", "offload.enable", "put back what was there before the first enable or disable"),
     Verb("lab", "offload.vm.verbs", "the embedded lab: up, shell, run, down", "test"),
     Verb("certify", "offload.certify", "the whole run: lab, tests, report", "report,test,wire"),
+    Verb("measure", "offload.measure", "how many cores TLS takes, and how many offload gives back"),
     Verb("report", "offload.report.verbs", "look at a report again", "report"),
     Verb("wire", "offload.wire.verbs", "prove what was on the wire", "wire"),
 )

@@ -94,6 +94,25 @@ def take(count: int = -1, pace: tuple[str, int] | None = None) -> dict[str, Any]
     return {"do": "take", "bytes": count, "pace": pace}
 
 
+def flood(seed: str, size: int, how: str = "write") -> dict[str, Any]:
+    """The step that loads a connection until `go`: `size` bytes a call; `how`: write, sendfile, zerocopy."""
+    return {"do": "flood", "seed": seed, "size": size, "how": how}
+
+
+def drain(seed: str) -> dict[str, Any]:
+    """The step that takes what `flood` sends, to the end; compared at its start, and after `go`."""
+    return {"do": "drain", "seed": seed}
+
+
+@dataclass(frozen=True)
+class Count:
+    """Bytes that some transfers have moved so far, and when that was (seconds of the host's clock)."""
+
+    at: float
+    sent: int
+    taken: int
+
+
 class Ended(OffloadError):
     """A transfer ended before it came so far; that may be the card's doing, so it is no broken rig."""
 
@@ -217,6 +236,13 @@ class Pump:
         """Begin a transfer through a program's stdin and stdout; wait for its TCP `port` if not 0."""
         via = {"kind": "spawn", "argv": list(argv), "env": dict(env), "port": port}
         return self.transfer(via, *steps, timeout=timeout)
+
+    def count(self, transfers: Sequence[Transfer]) -> Count:
+        """How far they are together, now."""
+        number = self._number()
+        self.tell("count", id=number, of=[transfer.number for transfer in transfers])
+        said = self.event(number, ("count",), 60)
+        return Count(said["at"], said["sent"], said["taken"])
 
     def event(self, number: int, names: tuple[str, ...], timeout: float) -> dict[str, Any]:
         """Wait for an event of a transfer. RigError if the pump died, refused a command, or stays silent."""

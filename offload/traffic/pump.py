@@ -10,6 +10,8 @@ Commands, one JSON object per line:
   {"do": "transfer", "id": N, "via": VIA, "steps": [STEP, ...], "timeout": seconds for each step}
       -> "listening" (where VIA waits for somebody), "open", "gate" (once), and at last "done"
   {"do": "go", "id": N}      let a transfer that stands at its gate go on
+  {"do": "count", "id": N, "of": [ids of transfers]}
+      -> {"id": N, "event": "count", "at": seconds of a clock, "sent": bytes, "taken": bytes} of all of them
   {"do": "close", "id": N}   close a listener, or give a transfer up
 VIA: {"kind": "accept", "listener": N, "keys": path or ""}
      | {"kind": "connect", "host": H, "port": P, "keys": path or ""}
@@ -23,6 +25,8 @@ STEP: {"do": "take", "bytes": N, or -1 for all until the peer ends the stream, "
         "offset": bytes in the file before the payload, "alter": null or [first byte, bytes]}
      alter: when all is written stand at the gate, then change this part of the file that was sent from, and
      say "altered"
+     | {"do": "flood", "seed": text, "size": bytes of a call, "how": write, sendfile or zerocopy}
+     | {"do": "drain", "seed": text}     the two ends of a load (pump_flood.py), until "go": not hashed
      pace: the taker connects there and says how much it has; the sender's next write waits for all before it
 Event "done": {"sent": PART, "taken": PART, "seconds", "error": text or null,
       "closed": how the peer ended the stream, "handoff": the line of ktls-handoff or null}
@@ -44,6 +48,7 @@ import time
 from typing import Any
 
 from offload.traffic.pump_channel import Channel, Peerless, install_keys, payload
+from offload.traffic.pump_flood import drain, flood
 from offload.traffic.pump_ways import WAYS, Source
 
 CLOSES = (
@@ -105,7 +110,7 @@ class Transfer(threading.Thread):
             self.say("open", handoff=self.handoff)
             began = time.monotonic()
             for step in self.ask["steps"]:
-                self.send(channel, step) if step["do"] == "send" else self.take(channel, step)
+                self.step(channel, step)
             self.end(channel)
         except OSError as exc:
             error = f"{errno.errorcode.get(exc.errno or 0, '?')}: {exc.strerror or exc}"
@@ -202,6 +207,15 @@ class Transfer(threading.Thread):
             self.say("listening", port=via["port"])
         return Channel(ours, self.timeout, child)
 
+    def step(self, channel: Channel, plan: dict[str, Any]) -> None:
+        """Do one step."""
+        if plan["do"] == "flood":
+            flood(channel, plan["seed"], plan["size"], plan["how"], self.gate, self.sent)
+        elif plan["do"] == "drain":
+            drain(channel, plan["seed"], self.gate, self.taken)
+        else:
+            self.send(channel, plan) if plan["do"] == "send" else self.take(channel, plan)
+
     def send(self, channel: Channel, plan: dict[str, Any]) -> None:
         """Send the payload, write by write."""
         source = Source(payload(plan["seed"], sum(plan["sizes"])), plan.get("offset", 0))
@@ -295,6 +309,10 @@ class Pump:
             self.transfers[number].start()
         elif ask["do"] == "go":
             self.transfers[number].gate.set()
+        elif ask["do"] == "count":
+            of = [self.transfers[each] for each in ask["of"]]
+            sent, taken = sum(t.sent.count for t in of), sum(t.taken.count for t in of)
+            self.say(id=number, event="count", at=time.monotonic(), sent=sent, taken=taken)
         elif number in self.transfers:
             self.transfers.pop(number).give_up()
         elif number in self.listeners:

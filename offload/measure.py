@@ -1,0 +1,120 @@
+"""`ktls-offload measure`: how many cores TLS takes, arm by arm, and how many offload gives back."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from offload.errors import ConfigError
+from offload.measure_plan import add_arguments
+
+if TYPE_CHECKING:
+    from offload.measure_bed import Bed
+
+KERNEL, NIC = "6.1", "connectx-6-dx"
+EPILOG = """\
+Without DEV: the simulated bench in a VM, a short run, labelled SIMULATED: it shows what is measured and
+proves that each arm is what its name says; an emulated CPU's time says nothing of a card. --cost counts
+instructions there instead (docs/cost-mode.md).
+
+With DEV: this host's card. The far end is a network namespace of this host (--peer netns:NAME: a second port,
+cabled), or for --workload iperf3 any host on which `build/iperf3-tls -s` runs (--peer ADDRESS). Needs root.
+TLS and segmentation offloads and the CPU governor are switched for each arm and put back in the end, also
+on Ctrl-C; after kill -9 `ktls-offload restore` puts back the offloads.
+
+arms: user  TLS in user space (stunnel; OpenSSL for iperf3 and nginx)
+      sw    kernel TLS, software          hw     kernel TLS, the card
+      hw-zc the card, zero-copy sendfile  plain  TCP without TLS
+
+exit codes: 1 an arm was not what its name says, or payload was lost; 5 no arm can run here; else as
+ktls-offload --help says.
+"""
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `measure`; nothing heavy is imported for it."""
+    words = "how many cores TLS takes, and how many offload gives back"
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = verbs.add_parser("measure", help=words, description=words, epilog=EPILOG, formatter_class=layout)
+    add = parser.add_argument
+    add("dev", nargs="?", metavar="DEV", help="interface of this host (default: a simulated card in a VM)")
+    add("--vm", action="store_true", help="the simulated card (the default without DEV)")
+    add("--peer", metavar="WHERE", help="with DEV: an IPv4 address, or netns:NAME")
+    add_arguments(parser)
+    add("--kernel", metavar="SERIES", help=f"in the VM: stock Debian kernel (default {KERNEL})")
+    add("--nic", metavar="ID", help=f"in the VM: the profile that the card plays (default {NIC})")
+    add("--attach", metavar="NAME", help="in the VM: use the running lab of this name")
+    add("--cost", action="store_true", help="in the VM: exact instructions per byte instead of time")
+    add("--boots", metavar="N", help="with --cost: how many boots (default 3)")
+    add("--json", action="store_true", help="print the document, not a table")
+    parser.set_defaults(func=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Measure and print. Every OffloadError is a sentence for a person."""
+    check(args)
+    found = timed(args)
+    if args.json:
+        sys.stdout.write(json.dumps(found, indent=1) + "\n")
+        return 0
+    from offload.measure_table import text
+
+    sys.stdout.write(text(found))
+    return 0
+
+
+def check(args: argparse.Namespace) -> None:
+    """ConfigError for options that do not go together."""
+    given = [o for o in ("vm", "kernel", "nic", "attach", "cost", "boots") if getattr(args, o)]
+    if args.dev and given:
+        raise ConfigError(f"--{given[0]} is for the simulated bench, and {args.dev} is a card of this host")
+    if args.peer and not args.dev:
+        raise ConfigError("--peer goes with DEV: the simulated bench has its own")
+    if args.boots and not args.cost:
+        raise ConfigError("--boots goes with --cost")
+    if args.attach and (args.kernel or args.nic or args.cost):
+        raise ConfigError("--attach uses a lab as it is: leave --kernel, --nic and --cost away")
+
+
+def timed(args: argparse.Namespace) -> dict[str, Any]:
+    """Measure by time: the document."""
+    from offload.measure_bed import local
+    from offload.measure_plan import plan
+    from offload.measure_run import measure
+    from offload.measure_switch import steady
+    from offload.measure_window import Live
+
+    wanted = plan(args, short=not args.dev)
+    with ExitStack() as undo:
+        bed = local(args.dev, args.peer or "", undo) if args.dev else simulated(args, undo)
+        bed.about["governor"], warning = undo.enter_context(steady(bed.dut.host))
+        bed.add(warning)
+        live = Live(bed.dut.host, bed.meter, bed.carried) if sys.stderr.isatty() else None
+        return measure(bed, wanted, live)
+
+
+def simulated(args: argparse.Namespace, undo: ExitStack) -> Bed:
+    """The bench in a VM, booted for this run or attached."""
+    from offload.measure_vm import bed
+    from offload.profile import find, near
+    from offload.vm.kernels import SERIES, fetch
+    from offload.vm.lab import Lab
+
+    if args.attach:
+        return bed(undo.enter_context(Lab.attach(args.attach)), undo)
+    series, profile = args.kernel or KERNEL, find(args.nic or NIC)
+    if series not in SERIES:
+        raise ConfigError(
+            f"no kernel series {series!r}{near(series, SERIES)}", f"there are {', '.join(SERIES)}"
+        )
+    kernel = fetch(series, say=say)
+    lab = Lab.boot(kernel, "nicsim", f"{profile.id},connectx-6-dx", say=say)
+    return bed(undo.enter_context(lab), undo)
+
+
+def say(line: str) -> None:
+    """A line of progress, beside the result."""
+    sys.stderr.write(line + "\n")

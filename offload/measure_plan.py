@@ -1,0 +1,171 @@
+"""What a person asked `measure` to do: checked before anything starts, one clear line if not."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from offload.errors import ConfigError
+from offload.profile import near
+
+ARMS = ("user", "sw", "hw", "hw-zc", "plain")
+WORKLOADS = ("stream", "iperf3", "nginx")
+DIRECTIONS = ("tx", "rx", "both")
+VERSION, CIPHER = "1.2", "aes-gcm-128"
+FILES = (4 << 10, 64 << 10, 1 << 20, 4 << 20)  # bytes: what nginx serves by default
+WRITE = 256 << 10  # bytes of a call where nobody asked for a size
+MOST_STREAMS, MOST_SIZE = 1024, 1 << 30
+UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What stays the same while the arms take turns. `size`: bytes per request or call (None: ours).
+
+    `close`: nginx only: a new connection for each request.
+    """
+
+    workload: str
+    direction: str
+    streams: int
+    size: int | None
+    segmentation: bool = True
+    close: bool = False
+
+    def say(self) -> str:
+        """In a few words."""
+        words = [self.workload, self.direction, f"{self.streams} connection{'s' * (self.streams > 1)}"]
+        words += [f"{amount(self.size)} each"] if self.size else []
+        words += [] if self.segmentation else ["without segmentation offloads"]
+        return ", ".join(words + (["a connection per request"] if self.close else []))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which arms take turns at which settings; `seconds` a turn, `rounds` that count, `warm` that do not."""
+
+    arms: tuple[str, ...]
+    settings: tuple[Setting, ...]
+    seconds: float = 2.0
+    rounds: int = 5
+    warm: int = 1
+
+    def turns(self) -> int:
+        """How often something is measured at most."""
+        return len(self.arms) * len(self.settings) * (self.rounds + self.warm)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that `plan` reads."""
+    add = parser.add_argument
+    add("--arm", metavar="A,..", help=f"of {', '.join(ARMS)} (default: all of them)")
+    add("--workload", metavar="W,..", help=f"of {', '.join(WORKLOADS)} (default: stream)")
+    add("--direction", metavar="D,..", help="tx, rx, both, as this host sees it (default: tx)")
+    add("--streams", metavar="N,..", help="connections at once, 1 to 1024 (default: 1)")
+    add(
+        "--size",
+        metavar="B,..",
+        help="bytes per request (nginx) or call, as in 64K (default: see docs/measure.md)",
+    )
+    add(
+        "--segmentation",
+        metavar="S",
+        default="on",
+        help="TSO, GSO and GRO: on (default), off, or both in turn",
+    )
+    add("--close", action="store_true", help="nginx: a new connection for each request")
+    add("--seconds", metavar="S", help="of one turn (default: 2; simulated: 1)")
+    add("--rounds", metavar="N", help="turns of each arm that count (default: 5; simulated: 1)")
+
+
+def plan(args: argparse.Namespace, *, short: bool) -> Plan:
+    """Return the plan; `short`: the defaults of a first look. ConfigError if an option makes no sense."""
+    seconds = number(args.seconds, "--seconds", 1.0 if short else 2.0, 0.1, 600)
+    rounds = whole(args.rounds, "--rounds", 1 if short else 5, 100)
+    arms = names(args.arm, "--arm", ARMS, ARMS)
+    return Plan(arms, tuple(settings(args)), seconds, rounds, 0 if short and not args.rounds else 1)
+
+
+def settings(args: argparse.Namespace) -> Iterator[Setting]:
+    """Every combination that was asked for."""
+    workloads = names(args.workload, "--workload", WORKLOADS, ("stream",))
+    directions = names(args.direction, "--direction", DIRECTIONS, ("tx",))
+    streams = [whole(word, "--streams", 1, MOST_STREAMS) for word in listed(args.streams or "1", "--streams")]
+    sizes = [size(word) for word in listed(args.size, "--size")] if args.size else []
+    if args.close and workloads != ("nginx",):
+        raise ConfigError("--close is for --workload nginx only")
+    for workload in workloads:
+        default: tuple[int | None, ...] = FILES if workload == "nginx" else (None,)
+        for direction in directions:
+            for each in sizes or default:
+                for count in streams:
+                    for on in segmentation(args.segmentation):
+                        yield Setting(workload, direction, count, each, on, args.close)
+
+
+def listed(text: str, option: str) -> list[str]:
+    """The words of a list, each once."""
+    words = list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    if not words:
+        raise ConfigError(f"{option}: nothing in {text!r}", "words with commas between them")
+    return words
+
+
+def names(text: str | None, option: str, known: Sequence[str], default: Sequence[str]) -> tuple[str, ...]:
+    """Words of a known list, in its order."""
+    if text is None:
+        return tuple(default)
+    words = listed(text, option)
+    for word in words:
+        if word not in known:
+            raise ConfigError(f"{option}: no {word!r}{near(word, known)}", f"there are {', '.join(known)}")
+    return tuple(word for word in known if word in words)
+
+
+def segmentation(text: str) -> tuple[bool, ...]:
+    """on, off or both."""
+    if text not in ("on", "off", "both"):
+        raise ConfigError(f"--segmentation: {text!r}", "on, off or both")
+    return {"on": (True,), "off": (False,), "both": (True, False)}[text]
+
+
+def whole(text: str | None, option: str, default: int, most: int) -> int:
+    """A whole number from 1."""
+    if text is None:
+        return default
+    if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= most:
+        raise ConfigError(f"{option}: {text!r}", f"a whole number, 1 to {most}")
+    return int(text)
+
+
+def number(text: str | None, option: str, default: float, least: float, most: float) -> float:
+    """A number within limits."""
+    if text is None:
+        return default
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not least <= found <= most:
+        raise ConfigError(f"{option}: {text!r}", f"{least:g} to {most:g}")
+    return found
+
+
+def size(text: str) -> int:
+    """Bytes, with a unit of 1024: 4096, 4K, 1M."""
+    found = re.fullmatch(r"([0-9]{1,12})([kmg]?)", text.lower())
+    value = int(found[1]) * UNITS[found[2]] if found else 0
+    if not 1 <= value <= MOST_SIZE:
+        raise ConfigError(f"--size: {text!r}", "bytes as in 4096, 64K or 1M, up to 1G")
+    return value
+
+
+def amount(count: int) -> str:
+    """Bytes for people: 64 KiB."""
+    for unit, bits in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if count >= 1 << bits and count % (1 << bits) == 0:
+            return f"{count >> bits} {unit}"
+    return f"{count} B"

@@ -1,0 +1,135 @@
+"""The workloads `iperf3` and `nginx`: programs that people know, and what they say they moved."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from offload.errors import RigError
+from offload.host.base import Completed, Host
+from offload.measure_arms import Moved, NoFigure
+from offload.measure_bed import Bed
+from offload.measure_plan import CIPHER, VERSION, Setting
+from offload.measure_window import Window
+from offload.traffic import iperf3, nginx, wrk
+from offload.traffic.nginx import Shop
+
+GRACE = 60.0  # seconds that a program may take longer than it was told to
+
+
+def ended(host: Host, argv: list[str], seconds: float, window: Window) -> Completed:
+    """Run a program inside the window. RigError if it does not end."""
+    process = host.start(argv)
+    try:
+        window.begin()
+        over = window.wait(seconds + GRACE, lambda: not process.running())
+        window.end()
+        if not over:
+            raise RigError(f"no end after {seconds + GRACE:g} s ({host.name}): {' '.join(argv)}")
+        return process.wait(10)
+    finally:
+        process.kill()
+
+
+class Iperf3:
+    """iperf3-tls: the DUT is the client, whatever the direction."""
+
+    def __init__(self, bed: Bed) -> None:
+        self.bed = bed
+        self._port = 0
+
+    def missing(self, arm: str, setting: Setting) -> str:
+        """Why an arm cannot run here, or ''."""
+        hosts = [self.bed.dut.host, *([self.bed.peer.host] if self.bed.peer else [])]
+        return next((why for host in hosts if (why := iperf3.missing(host))), "")
+
+    def run(self, arm: str, setting: Setting, seconds: float, window: Window) -> Moved:
+        """One turn."""
+        argv = iperf3.argv(
+            self.bed.address, self._server(), arm, setting.direction, setting.streams, seconds,
+            size=setting.size, version=VERSION, cipher=CIPHER,
+        )  # fmt: skip
+        found = iperf3.parse(ended(self.bed.dut.host, argv, seconds, window))
+        if arm == "hw-zc" and not found.zerocopy:
+            raise NoFigure("arm hw-zc: iperf3-tls sent without zero-copy sendfile (TLS_TX_ZEROCOPY_RO)")
+        kinds = {"tx": found.tx, "rx": found.rx}.get(setting.direction, found.tx + found.rx)
+        return Moved(found.sent, found.received, len(kinds), found.seconds, kinds=kinds)
+
+    def _server(self) -> int:
+        """The port of the peer's server: ours, or the one that a person started there."""
+        if not self._port and self.bed.peer is not None:
+            port = self.bed.next_port()
+            self.bed.undo.enter_context(iperf3.server(self.bed.peer.host, port))
+            self._port = port
+        return self._port or iperf3.PORT
+
+
+class Nginx:
+    """nginx on the DUT, wrk on the peer: the DUT transmits."""
+
+    def __init__(self, bed: Bed) -> None:
+        self.bed = bed
+        self._shops: dict[str, Shop] = {}
+        self._sizes: set[int] = set()
+        self._script = ""
+
+    def missing(self, arm: str, setting: Setting) -> str:
+        """Why an arm cannot run here, or ''."""
+        if self.bed.peer is None:
+            return "wrk has to run on the peer: name it as netns:NAME"
+        return nginx.missing(self.bed.dut.host, zerocopy=arm == "hw-zc") or wrk.missing(self.bed.peer.host)
+
+    def run(self, arm: str, setting: Setting, seconds: float, window: Window) -> Moved:
+        """One turn: payload is whole answers times their size."""
+        assert setting.size is not None and self.bed.peer is not None
+        shop, host = self._shop(arm), self.bed.peer.host
+        self._check(shop, setting.size)
+        argv = wrk.argv(
+            self._lua(),
+            shop.url(setting.size),
+            setting.streams,
+            seconds,
+            self._cpus(host),
+            close=setting.close,
+        )
+        found = wrk.parse(ended(host, argv, seconds, window))
+        moved = found.requests * setting.size
+        if found.bytes < moved:
+            raise NoFigure(
+                f"wrk: {found.requests} answers in {found.bytes} bytes, wanted {setting.size} each"
+            )
+        return Moved(moved, 0, setting.streams, window.use.seconds, found.requests)
+
+    def _shop(self, arm: str) -> Shop:
+        """The nginx of an arm; software and card have the same one."""
+        kind = "ktls" if arm in ("sw", "hw") else arm
+        if kind not in self._shops:
+            end = self.bed.end("dut")
+            shop = Shop(
+                self.bed.dut.v4, self.bed.next_port(), tls=kind != "plain", ktls=kind in ("ktls", "hw-zc"),
+                zerocopy=kind == "hw-zc", cipher=CIPHER, workers=self._cpus(end.side.host),
+            )  # fmt: skip
+            self.bed.undo.enter_context(nginx.running(end.side.host, shop, end.at))
+            self._shops[kind] = shop
+        return self._shops[kind]
+
+    def _check(self, shop: Shop, size: int) -> None:
+        """Make the file, and look once that it arrives as it is."""
+        if size not in self._sizes:
+            ours, theirs = self.bed.end("dut"), self.bed.end("peer")
+            nginx.stock(ours.side.host, ours.at.folder, [size])
+            nginx.check(theirs.side.host, shop, size, theirs.at.ca)
+            self._sizes.add(size)
+
+    def _lua(self) -> str:
+        """Where wrk's script lies on the peer."""
+        if not self._script:
+            end = self.bed.end("peer")
+            self._script = f"{end.at.folder}/wrk.lua"
+            end.side.host.write(self._script, wrk.SCRIPT.encode(), 0o644)
+        return self._script
+
+    def _cpus(self, host: Host) -> int:
+        """How many CPUs a host has."""
+        with suppress(ValueError):
+            return max(1, int(host.run(["nproc"]).text))
+        return 1

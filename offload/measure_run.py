@@ -1,0 +1,125 @@
+"""Arms in turns at each setting: A/B/A/B, each turn proved to be what it is; the measuring document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from offload.cpu_figures import Sample
+from offload.cpu_pairs import turns
+from offload.errors import Refused
+from offload.measure_arms import Moved, check, features, impossible
+from offload.measure_bed import Bed, link_gbits
+from offload.measure_plan import CIPHER, VERSION, Plan, Setting
+from offload.measure_programs import Iperf3, Nginx
+from offload.measure_stream import Stream
+from offload.measure_window import Live, Window
+
+SCHEMA = "ktls-offload/measure/1"
+FULL = 0.95  # of the link or of the cores: beyond that something else is the limit
+
+
+class Workload(Protocol):
+    """What makes traffic of one kind."""
+
+    def missing(self, arm: str, setting: Setting) -> str:
+        """Why an arm cannot run here, or ''."""
+        ...
+
+    def run(self, arm: str, setting: Setting, seconds: float, window: Window) -> Moved:
+        """One turn of an arm, with the window around what counts."""
+        ...
+
+
+WORKLOADS: Mapping[str, Callable[[Bed], Workload]] = {"stream": Stream, "iperf3": Iperf3, "nginx": Nginx}
+
+
+def document(bed: Bed, method: str = "time") -> dict[str, Any]:
+    """A document without rows."""
+    return {
+        "schema": SCHEMA, "method": method, "simulated": bed.simulated, "about": bed.about,
+        "rows": [], "skipped": [], "warnings": bed.warnings,
+    }  # fmt: skip
+
+
+def measure(bed: Bed, plan: Plan, live: Live | None = None) -> dict[str, Any]:
+    """Measure all of it. NoFigure if an arm is not what it should be; Refused if no arm can run at all."""
+    found, loads = document(bed), {name: make(bed) for name, make in WORKLOADS.items()}
+    for setting in plan.settings:
+        load = loads[setting.workload]
+        able = [arm for arm in plan.arms if not _skipped(bed, load, arm, setting, found["skipped"])]
+        found["rows"] += _setting(bed, load, able, setting, plan, live)
+    if live:
+        live.clear()
+    if not found["rows"]:
+        reasons = dict.fromkeys(f"{s['arm']} ({s['workload']}): {s['reason']}" for s in found["skipped"])
+        raise Refused("nothing could be measured: " + "; ".join(reasons))
+    return found
+
+
+def _skipped(bed: Bed, load: Workload, arm: str, setting: Setting, skipped: list[dict[str, str]]) -> bool:
+    """Whether an arm cannot run at a setting; the reason is noted, once."""
+    why = impossible(arm, setting.direction, setting.workload, bed.profile, CIPHER, VERSION)
+    why = why or (bed.unswitchable(setting.direction) if arm.startswith("hw") else "")
+    if why := why or load.missing(arm, setting):
+        row = {"arm": arm, "workload": setting.workload, "direction": setting.direction, "reason": why}
+        skipped += [] if row in skipped else [row]
+    return bool(why)
+
+
+def _setting(
+    bed: Bed, load: Workload, arms: list[str], setting: Setting, plan: Plan, live: Live | None
+) -> list[dict[str, Any]]:
+    """The rows of one setting."""
+    rows = {arm: _row(arm, setting) for arm in arms}
+    for turn in turns(arms, plan.rounds, plan.warm):
+        if live:
+            live.title = f"{turn.arm:<5} {setting.say()}, round {turn.round + 1} of {plan.warm + plan.rounds}"
+        sample = once(bed, load, turn.arm, setting, plan.seconds, live)
+        if turn.counts:
+            rows[turn.arm]["samples"].append(sample)
+    return list(rows.values())
+
+
+def _row(arm: str, setting: Setting) -> dict[str, Any]:
+    """A row without samples."""
+    tls = arm != "plain"
+    row = {
+        "workload": setting.workload, "arm": arm, "direction": setting.direction,
+        "version": VERSION if tls else "", "cipher": CIPHER.replace("-", "_") if tls else "",
+        "streams": setting.streams, "size": setting.size, "segmentation": setting.segmentation, "samples": [],
+    }  # fmt: skip
+    return {**row, "close": True} if setting.close else row
+
+
+def once(
+    bed: Bed, load: Workload, arm: str, setting: Setting, seconds: float, live: Live | None = None
+) -> dict[str, Any]:
+    """One turn of one arm: switch, run, and hold what was counted against the arm's name."""
+    bed.switches.set(features(arm, setting.direction), setting.segmentation)
+    before, carried = bed.counters(), bed.carried()
+    window = Window(bed.meter, live)
+    moved = load.run(arm, setting, seconds, window)
+    after, now = bed.counters(), bed.carried()
+    rest = {side: now[side] - carried[side] for side in now}
+    check(arm, setting.direction, moved, after - before, rest, bed.profile)
+    sample = Sample(window.use.cores, moved.bytes, moved.seconds or window.use.seconds)
+    _limits(bed, arm, setting, sample, len(window.use.cpus))
+    row = {"cores": round(sample.cores, 5), "bytes": sample.bytes, "seconds": round(sample.seconds, 5)}
+    return row if moved.requests is None else {**row, "requests": moved.requests}
+
+
+def _limits(bed: Bed, arm: str, setting: Setting, sample: Sample, cpus: int) -> None:
+    """Warn if the link or the cores were the limit: throughput then says nothing of the arm."""
+    if bed.simulated:
+        return
+    speed = link_gbits(bed.dut.host, bed.dut.dev)
+    each = sample.gbits / (2 if setting.direction == "both" else 1)
+    if speed and each >= FULL * speed:
+        bed.add(
+            f"arm {arm}: the link ({speed:g} Gbit/s) was full: throughput is the link's; cores still compare"
+        )
+    if sample.cores >= FULL * cpus:
+        bed.add(
+            f"arm {arm}: all {cpus} cores were busy: throughput is theirs; cores per 100 Gbit/s still compare"
+        )

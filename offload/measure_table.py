@@ -1,0 +1,118 @@
+"""What a person reads at the end: arms side by side, the ratio with its interval, saving, break-even."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from offload.cpu_figures import Sample, recovered, saving
+from offload.cpu_pairs import Ratio, paired
+from offload.measure_arms import TITLES
+from offload.measure_plan import amount
+
+Row = Mapping[str, Any]
+KEYS = ("workload", "direction", "streams", "size", "segmentation")
+NOTE = "SIMULATED: the emulated cores do the card's work too; shows the method, says nothing of any card"
+
+
+def text(found: Mapping[str, Any]) -> str:
+    """The whole of it."""
+    lines = [NOTE] if found["simulated"] else []
+    for group in grouped(found["rows"]):
+        lines += ["", heading(group[0]), *table(group), *sentences(group)]
+    lines += [f"break-even: {line}" for line in break_even(found["rows"])]
+    lines += ["", *(f"skipped: {s['workload']} {s['arm']}: {s['reason']}" for s in found["skipped"])]
+    lines += [f"warning: {warning}" for warning in found["warnings"]]
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def grouped(rows: Sequence[Row]) -> list[list[Row]]:
+    """Rows that differ by nothing but the arm, in order."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((*(row[key] for key in KEYS), row.get("close", False)), []).append(row)
+    return list(groups.values())
+
+
+def heading(row: Row) -> str:
+    """What the arms of a group have in common."""
+    words = [
+        f"{row['workload']}, {row['direction']}",
+        f"{row['streams']} connection{'s' * (row['streams'] > 1)}",
+    ]
+    words += [f"{amount(row['size'])} each"] if row["size"] else []
+    words += [] if row["segmentation"] else ["segmentation offloads off"]
+    return ", ".join(words + (["a connection per request"] if row.get("close") else []))
+
+
+def samples(row: Row) -> list[Sample]:
+    """The samples of a row."""
+    return [Sample(s["cores"], s["bytes"], s["seconds"]) for s in row["samples"]]
+
+
+def whole(row: Row) -> Sample:
+    """All samples of a row as one: core-seconds, bytes and seconds added up."""
+    each = samples(row)
+    seconds = sum(s.seconds for s in each)
+    return Sample(sum(s.cores * s.seconds for s in each) / seconds, sum(s.bytes for s in each), seconds)
+
+
+def table(group: Sequence[Row]) -> Iterator[str]:
+    """One line per arm."""
+    requests = any("requests" in s for row in group for s in row["samples"])
+    yield f"  {'arm':<28}{'cores':>8}{'Gbit/s':>10}{'cores/100G':>12}" + ("  requests/s" if requests else "")
+    for row in group:
+        sample = whole(row)
+        line = f"  {TITLES[row['arm']]:<28}{sample.cores:>8.2f}"
+        line += f"{_short(sample.gbits):>10}{_short(sample.per_100g):>12}"
+        if requests:
+            line += f"{sum(s.get('requests', 0) for s in row['samples']) / sample.seconds:>12.0f}"
+        yield line
+
+
+def _short(value: float) -> str:
+    """Three digits or more."""
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def ratios(group: Sequence[Row]) -> list[Ratio]:
+    """Each arm's cores per 100 Gbit/s against software's (or the first arm's)."""
+    by = {row["arm"]: row for row in group}
+    base = by.get("sw") or group[0]
+    cost = {arm: [s.per_100g for s in samples(row)] for arm, row in by.items()}
+    pairs = [(arm, cost[arm]) for arm in by if arm != base["arm"]]
+    return [paired((base["arm"], cost[base["arm"]]), pair) for pair in pairs]
+
+
+def sentences(group: Sequence[Row]) -> Iterator[str]:
+    """Ratios in words; then what offload saves of software's cores, and of TLS's part of them."""
+    yield from (f"  {ratio.say()}" for ratio in ratios(group))
+    by = {row["arm"]: whole(row) for row in group}
+    for arm in ("hw", "hw-zc"):
+        if "sw" not in by or arm not in by:
+            continue
+        line = f"  {arm} saves {100 * saving(by['sw'], by[arm]):.0f} % of sw's cores per 100 Gbit/s"
+        part = recovered(by["sw"], by[arm], by["plain"]) if "plain" in by else None
+        yield line + (f", {100 * part:.0f} % of what TLS costs over plain TCP" if part is not None else "")
+
+
+def break_even(rows: Sequence[Row]) -> Iterator[str]:
+    """Per number of connections, the smallest size from which offload is shown to cost less than software."""
+    sizes: dict[tuple[Any, ...], dict[int, Ratio]] = {}
+    for group in grouped([row for row in rows if row["size"] and row["arm"] in ("sw", "hw")]):
+        if {row["arm"] for row in group} == {"sw", "hw"}:
+            key = tuple(group[0][k] for k in KEYS if k != "size")
+            sizes.setdefault(key, {})[group[0]["size"]] = ratios(group)[0]
+    for key, found in sizes.items():
+        if len(found) > 1:
+            yield f"{key[0]}, {key[2]} connection{'s' * (key[2] > 1)}: {even(found)}"
+
+
+def even(found: Mapping[int, Ratio]) -> str:
+    """In words: the size from which on every interval lies wholly below 1."""
+    first = None
+    for size in sorted(found, reverse=True):
+        if not (found[size].differ and found[size].high < 1):
+            break
+        first = size
+    return f"offload pays from {amount(first)} on" if first else "no size from which offload was shown to pay"

@@ -1,0 +1,25 @@
+"""The simulated bench as a place to measure on: both ends and the card in one VM."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from offload.errors import ConfigError
+from offload.measure_bed import Bed, about
+from offload.measure_switch import keeping
+from offload.nic import look, match
+from offload.profile import load_all
+from offload.vm.lab import Lab
+
+
+def bed(lab: Lab, undo: ExitStack) -> Bed:
+    """The bed of a lab that is up. ConfigError if it has no card at all."""
+    dut, peer = lab.bench.dut, lab.bench.peer
+    if lab.kind != "nicsim":
+        raise ConfigError(f"lab {lab.name} is of kind {lab.kind}: it has no card to measure")
+    nic = look(dut.host, dut.dev)
+    found = match(nic, load_all())
+    switches = undo.enter_context(keeping(dut.host, dut.dev))
+    made = Bed(dut, peer, peer.v4, found.profile, found.simulated, switches, undo, shared=True)
+    made.about = about(dut.host, nic, {"vm": lab.rig.get("vm", ""), "qemu": lab.rig.get("qemu", "")})
+    return made
