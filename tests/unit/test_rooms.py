@@ -26,6 +26,7 @@ DOORS: dict[str, tuple[str, str]] = {
     "journal": ("cmd errors", ""),
     "enable": ("host cmd nic counters journal profile errors", ""),
     "status": ("host cmd nic counters profile errors", ""),
+    "doctor": ("host nic counters profile errata errors", "yaml"),
     "sockets": ("host errors", ""),
     "ls": ("sockets host nic counters profile errors", ""),
     "traffic": ("host cmd errors", ""),
@@ -44,7 +45,7 @@ FILE_DOORS: dict[str, tuple[str, str]] = {
 }
 GROUND_FLOOR = (
     "errors", "cmd", "host", "profile", "errata", "nic", "counters", "journal", "enable", "status", "sockets",
-    "ls", "cli",
+    "ls", "doctor", "cli",
 )  # fmt: skip
 
 
