@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from offload import __version__
-from offload.report import replay, weather, wire
+from offload.report import cpu, replay, weather, wire
 from offload.report.cells import CellState
 from offload.report.criteria import Criteria
 from offload.report.events import OUTCOMES, SCHEMA, Log
@@ -52,7 +52,9 @@ def build(log: Log, criteria: Criteria, facts: Facts) -> dict[str, Any]:
 def _more(log: Log, results: Sequence[Mapping[str, Any]], found: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sections that only some runs have: a report of a run without them stays what it was."""
     met, again = weather.section(results), replay.section(log, found["kernel"], found["rig"])
-    return ({"weather": met} if met["cases"] or met["loss"] else {}) | ({"replay": again} if again else {})
+    cores = cpu.section(results, found["simulated"])
+    more = {"weather": met if met["cases"] or met["loss"] else None, "replay": again, "cpu": cores}
+    return {name: part for name, part in more.items() if part}
 
 
 def rig_of(log: Log) -> dict[str, Any]:

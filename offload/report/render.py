@@ -9,7 +9,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from offload.report import known, lossplot, weather, wire
+from offload.report import cpu_page, known, lossplot, weather, wire
 from offload.report.former import command
 
 HERE = "DIRECTORY-OF-THIS-REPORT"
@@ -33,6 +33,7 @@ def html(document: Mapping[str, Any]) -> str:
     )
     room.filters.update(number=number, duration=duration, short=short_name, case=case_name)
     room.filters.update(size=size, label=wire.label, wire=wire.words, question=known.question)
+    room.filters.update(cpu_page.FILTERS)
     room.filters["words"] = weather.words
     room.filters["engine"] = {"core": "native core", "python": "Python oracle"}.get
     return room.get_template("report.html").render(
@@ -43,6 +44,7 @@ def html(document: Mapping[str, Any]) -> str:
         wire=wire_section(document),
         met=document.get("weather", {}),
         panels=lossplot.panels(document.get("weather", {}).get("loss", [])),
+        cpu=cpu_page.page(document.get("cpu", {})),
         again=lambda test: command(HERE, test) if document["simulated"] else "",
         bars=waterfall(document["phases"]),
         strip=strip(document["counts"]),

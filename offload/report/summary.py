@@ -151,17 +151,14 @@ def _wrapped(head: str, line: str, width: int) -> list[str]:
 
 
 def _cpu(document: Mapping[str, Any], width: int) -> list[str]:
-    """Return what offload costs of software kernel TLS, the first few settings."""
-    found = document.get("cpu")
-    if found is None:
-        return []
+    """Return what offload costs of software kernel TLS, the first few settings, and what gave no figure."""
+    found = document.get("cpu", {"sources": [], "settings": []})
     said = cpu_words.summary(found)
-    lines = ["active cores, or instructions per byte, and what offload saves:"]
-    lines += [f"  {cpu_words.MARK}"] if any(source["simulated"] for source in found["sources"]) else []
-    lines += [line for words in said[:6] for line in _wrapped("  ", words, width)]
+    lines = [line for words in said[:6] for line in _wrapped("  ", words, width)]
     lines += [f"  and {len(said) - 6} more"] if len(said) > 6 else []
-    wrong = [f"  {source['test']}: {source['problem']}" for source in found["sources"] if source["problem"]]
-    return lines + [_cut(line, width) for line in wrong]
+    lines += [_cut(f"  {s['test']}: {s['problem']}", width) for s in found["sources"] if s["problem"]]
+    mark = f" ({cpu_words.MARK})" if any(source["simulated"] for source in found["sources"]) else ""
+    return [f"active cores{mark}:", *lines] if lines else []
 
 
 def _limitations(document: Mapping[str, Any], width: int) -> list[str]:

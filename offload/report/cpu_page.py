@@ -1,0 +1,42 @@
+"""What the page's section on active cores is filled with: words, plots, tables, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from offload.report import cpu_plots, cpu_words
+from offload.report.cpu_rows import ARMS, SIDES
+from offload.report.svg import figure
+
+
+def page(section: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all that templates/cpu.html shows of a report's section `cpu`; empty for a report without it."""
+    if not section:
+        return {}
+    return cpu_plots.page(section) | {
+        "arms": ARMS,
+        "sides": SIDES,
+        "mark": cpu_words.MARK,
+        "simulated": any(source["simulated"] for source in section["sources"]),
+        "said": cpu_words.summary(section),
+        "sources": section["sources"],
+        "skipped": [entry for source in section["sources"] for entry in source["skipped"]],
+        "complete": section["complete"],
+    }
+
+
+def pair(setting: Mapping[str, Any], arm: str, side: str = "") -> Mapping[str, Any] | None:
+    """Return how an arm compares with software kTLS in a setting, on one side; None for what does not."""
+    for found in setting["compared"]:
+        if (found["base"], found["arm"], found.get("side", "")) == ("sw", arm, side):
+            return dict(found)
+    return None
+
+
+def held(words: str) -> str:
+    """Return words in which a percent sign does not part from its number."""
+    return words.replace(" %", "\u00a0%")
+
+
+FILTERS = {"held": held, "figure": figure, "ends": cpu_words.ends, "setting": cpu_words.label, "pair": pair}
