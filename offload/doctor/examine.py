@@ -1,0 +1,194 @@
+"""The decision tree: is TLS offloaded here? Each device, each direction, the first reason that is sure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from offload.doctor import card, kernel, known, library, programs, surroundings, switches
+from offload.doctor.kernel import Machine
+from offload.doctor.library import Trial
+from offload.doctor.reasons import Finding, Notes
+from offload.doctor.table import Verdict, table
+from offload.errors import OffloadError
+from offload.host.base import Host
+from offload.nic import Match, Nic, links, match, seen
+from offload.profile import DIRECTIONS, Profile, load_all
+
+READY, OFF, NEVER, UNKNOWN, NOT_PROMISED = "ready", "off", "never", "unknown", "not promised"
+NO_TLS = ("D102", "D106", "D107", "D108", "D112")  # without module tls there is nothing to offload
+EXITS = {READY: 0, OFF: 10, NEVER: 11, UNKNOWN: 12}
+
+
+@dataclass(frozen=True)
+class Device:
+    """One device: per direction its state and the code of the reason ('' if ready); what was found."""
+
+    nic: Nic
+    found: Match
+    states: dict[str, tuple[str, str]]
+    findings: tuple[Finding, ...]
+    fine: tuple[str, ...]
+    cells: tuple[Verdict, ...]
+
+    def state(self) -> str:
+        """The device in one word: ready if every direction that it promises is, else the worst of them."""
+        words = [word for word, _ in self.states.values() if word != NOT_PROMISED]
+        order = (OFF, UNKNOWN, NEVER, READY)
+        return next((word for word in order if word in words), NEVER)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The whole answer; `findings` and `fine` concern the host, `rest` are the devices not looked at."""
+
+    machine: Machine
+    trial: Trial
+    devices: tuple[Device, ...]
+    findings: tuple[Finding, ...]
+    fine: tuple[str, ...]
+    rest: tuple[Nic, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def state(self) -> str:
+        """The host in one word: the best that one of its devices is."""
+        words = [device.state() for device in self.devices]
+        return next((word for word in (READY, OFF, UNKNOWN, NEVER) if word in words), NEVER)
+
+
+@dataclass
+class Doctor:
+    """What stays the same for every device of a host."""
+
+    host: Host
+    directions: Sequence[str] = DIRECTIONS
+    profiles: tuple[Profile, ...] = ()
+    warnings: list[str] = field(default_factory=list)
+
+    def diagnose(self, wanted: Sequence[str] = ()) -> Diagnosis:
+        """Look at the named devices, or at all that may offload. NoDevice if a named one is not there."""
+        self.rows = links(self.host)
+        if not self.profiles:
+            self._profiles()
+        nics = [seen(self.host, dev, self.rows) for dev in dict.fromkeys(wanted or self.rows)]
+        chosen = [nic for nic in nics if wanted or self._may(nic)]
+        self.machine, notes = kernel.look(self.host), Notes()
+        kernel.examine(self.machine, notes)
+        self.trial = library.attempt(self.host, self.machine)
+        if not any(finding.level == NEVER for finding in notes.findings):
+            library.examine(self.trial, notes)  # else there is nothing to try, and what was found says why
+        programs.examine(self.host, notes)
+        if not chosen:
+            names = ", ".join(f"{n.dev} ({n.kind or n.driver or '-'})" for n in nics[:12])
+            notes.add("D201", "ip link, ethtool -k", names=names)
+        devices = tuple(self._device(nic, notes) for nic in chosen)
+        rest = tuple(nic for nic in nics if nic not in chosen)
+        return Diagnosis(
+            self.machine, self.trial, devices, _sorted(notes), tuple(notes.fine), rest,
+            tuple(self.warnings),
+        )  # fmt: skip
+
+    def _profiles(self) -> None:
+        """Read the profiles; a wrong one is a warning."""
+        try:
+            self.profiles = load_all()
+        except OffloadError as exc:
+            self.warnings.append(f"profiles not read: {exc}")
+
+    def _may(self, nic: Nic) -> bool:
+        """Say whether a device that nobody named is worth a look."""
+        shown = [f for d in DIRECTIONS if (f := nic.feature(d))]
+        has = any(f.active or not f.fixed for f in shown)
+        return has or bool(match(nic, self.profiles).profile) or nic.driver in kernel.facts()["drivers"]
+
+    def _device(self, nic: Nic, host_notes: Notes) -> Device:
+        """One device: the tree for each direction, then what is around it."""
+        notes, found = Notes(nic.dev), match(nic, self.profiles)
+        if nic.kind == "bond":
+            return self._bond(nic, found, notes, host_notes)
+        states = {}
+        if not card.stands_on_others(nic, notes):
+            self._tree(nic, found, notes)
+        for direction in self.directions:
+            states[direction] = self._state(direction, found, notes, host_notes)
+        if any(word == READY for word, _ in states.values()):
+            self._used(notes)
+        cells = self._table(found.profile, states, host_notes)
+        return Device(nic, found, states, _sorted(notes), tuple(notes.fine), cells)
+
+    def _table(
+        self, profile: Profile | None, states: dict[str, tuple[str, str]], host_notes: Notes
+    ) -> tuple[Verdict, ...]:
+        """The truth table of the directions that were asked for."""
+        lacking = [f.code for f in host_notes.findings if f.code in NO_TLS]
+        return table(profile, states, self.trial, lacking[0] if lacking else "")
+
+    def _tree(self, nic: Nic, found: Match, notes: Notes) -> None:
+        """Kernel and card if a feature is fixed, the switch if not; then what is around the device."""
+        card.describe(nic, found, notes)
+        wanted = [d for d in self.directions if not (found.profile and found.profile.why_no_direction(d))]
+        for direction in wanted:
+            feature = nic.feature(direction)
+            if feature is not None and feature.fixed and not feature.active:
+                card.why_fixed(self.host, self.machine, nic, found, direction, notes)
+            else:
+                switches.examine(nic, direction, notes)
+        possible = [d for d in wanted if (f := nic.feature(d)) and (f.active or not f.fixed)]
+        if not possible:
+            return
+        card.helpers(self.host, nic, found, possible, notes)
+        switches.around(nic, self.rows[nic.dev], found, notes)
+        surroundings.above(nic, self.rows, notes)
+        surroundings.queueing(self.host, nic, notes)
+        known.examine(self.machine, nic, possible, notes)
+
+    def _state(self, direction: str, found: Match, notes: Notes, host_notes: Notes) -> tuple[str, str]:
+        """How a direction stands, and the code of the worst reason."""
+        if found.profile and found.profile.why_no_direction(direction):
+            return NOT_PROMISED, "D211"
+        mine = [f for f in notes.findings if not f.directions or direction in f.directions]
+        # what the host lacks concerns every device; its library and programs are another matter (5xx, 6xx)
+        mine += [
+            f for f in host_notes.findings if f.code < "D200" and (direction in (f.directions or DIRECTIONS))
+        ]
+        for level in (NEVER, OFF, UNKNOWN):
+            if worst := [f.code for f in mine if f.level == level]:
+                return level, worst[0]
+        return READY, ""
+
+    def _used(self, notes: Notes) -> None:
+        """Note a device that is ready while every connection is in software."""
+        stat = self.machine.stat or {}
+        software = max(stat.get("TlsCurrTxSw", 0), stat.get("TlsCurrRxSw", 0))
+        card_now = max(stat.get("TlsCurrTxDevice", 0), stat.get("TlsCurrRxDevice", 0))
+        if card_now:
+            notes.ok(f"{card_now} connections are on a card now")
+        elif software:
+            notes.add(
+                "D701", f"/proc/net/tls_stat: TlsCurr...Sw {software}, TlsCurr...Device 0", software=software
+            )
+
+    def _bond(self, nic: Nic, found: Match, notes: Notes, host_notes: Notes) -> Device:
+        """A bond is what its ports are, if it asks them."""
+        asked = surroundings.bond(nic, self.rows, notes)
+        ports = (
+            [self._device(seen(self.host, dev, self.rows), host_notes) for dev in nic.lower] if asked else []
+        )
+        states = {d: self._state(d, Match(None), notes, host_notes) for d in self.directions}
+        for direction, (word, _) in list(states.items()):
+            if word == READY:
+                below = [port.states[direction] for port in ports]
+                order = (NEVER, OFF, UNKNOWN, NOT_PROMISED, READY)
+                states[direction] = min(below, key=lambda state: order.index(state[0]))
+        of_ports = [f for port in ports for f in port.findings]
+        notes.findings += [f for f in of_ports if f not in notes.findings]
+        cells = ports[0].cells if ports else self._table(None, states, host_notes)
+        return Device(
+            nic, ports[0].found if ports else found, states, _sorted(notes), tuple(notes.fine), cells
+        )
+
+
+def _sorted(notes: Notes) -> tuple[Finding, ...]:
+    """Findings with the worst first, then by code."""
+    order = ("never", "off", "unknown", "risk", "note")
+    return tuple(sorted(notes.findings, key=lambda f: (order.index(f.level), f.code)))

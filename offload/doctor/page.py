@@ -1,0 +1,96 @@
+"""docs/reasons.md, made from reasons.yaml: `python -m offload.doctor.page > docs/reasons.md`."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from offload.doctor.reasons import Reason, load
+
+HEADINGS = {
+    "1": "1xx: the kernel",
+    "2": "2xx: the device and its card",
+    "3": "3xx: switches",
+    "4": "4xx: what stands around the device",
+    "5": "5xx: the TLS library",
+    "6": "6xx: programs",
+    "7": "7xx: is it used?",
+}
+HEAD = """# Why is TLS not offloaded? Every reason code
+
+Made from [`offload/doctor/reasons.yaml`](../offload/doctor/reasons.yaml); do not edit this page. After a
+change of the data:
+
+```
+.venv/bin/python -m offload.doctor.page > docs/reasons.md
+```
+
+`ktls-offload doctor` prints these codes, `ktls-offload doctor --explain D301` one section. A code never
+changes its meaning and is never used again. Words in {braces} are filled in with what was found.
+
+| level | means | so `doctor` exits with |
+|---|---|---|
+| never | offload is not possible on this kernel, device or card | 11 |
+| off | it is possible and is not so now; the remedy makes it so | 10 |
+| unknown | what would decide it could not be seen | 12 |
+| risk | new connections are offloaded, but some are not, or they may break | 0 |
+| note | worth knowing; `--verbose` tells it in full | 0 |
+
+Several devices: the best one counts. Several directions: an `off` before an `unknown` before a `never`, and
+a direction that the card's profile does not promise does not count. What concerns the TLS library or a server
+(5xx, 6xx) does not change the exit code: the device is ready or not, whoever uses it.
+
+*Source* names a section of `kernel.md`, `wire.md` or `ecosystem.md`, the facts that this project collected,
+or lines of the kernel's source (7.2:500 is line 500 in Linux 7.2). *Test* says how the condition is made:
+*for real* in the lab's VM, or *recorded* where only hardware can make it, or a lab cannot.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    reasons = list(load().values())
+    lines = [HEAD]
+    for digit, heading in HEADINGS.items():
+        mine = [r for r in reasons if r.code[1] == digit]
+        lines += [f"## {heading}", "| code | name | level |", "|---|---|---|"]
+        lines += [f"| [{r.code}](#{r.code.lower()}) | {r.name} | {r.level} |" for r in mine]
+        lines.append("")
+        lines += [_section(reason) for reason in mine]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _section(reason: Reason) -> str:
+    """One code. Its heading is the code alone, so that links to it stay."""
+    rows = [
+        f"### {reason.code}",
+        f"**{reason.name}** ({reason.level}): {escaped(reason.what)}.",
+        "",
+        f"{escaped(reason.about)}",
+        "",
+        f"- So: {escaped(reason.so)}",
+        f"- Do: {command(reason.do)}",
+        f"- Source: {escaped(reason.source)}",
+        f"- Test: {escaped(reason.test)}",
+        "",
+    ]
+    return "\n".join(rows)
+
+
+def command(text: str) -> str:
+    """A remedy: as code if it is a command, with its remark as text."""
+    do, _, remark = text.partition("  # ")
+    if not re.match(r"(ktls-offload|modprobe|ip|ethtool|tc|devlink|grep|apt|ss|openssl) ", do):
+        return escaped(text)
+    return f"`{do}`" + (f" ({escaped(remark)})" if remark else "")
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown leaves as it is, except between backquotes."""
+    parts = text.split("`")
+    return "`".join(
+        re.sub(r"([_*<>])", r"\\\1", part) if at % 2 == 0 else part for at, part in enumerate(parts)
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,168 @@
+"""A diagnosis for people: short, the worst first; each finding with what was seen, so what, what to do."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from offload.doctor.examine import NOT_PROMISED, READY, Device, Diagnosis
+from offload.doctor.reasons import Finding, load, plain
+from offload.doctor.table import HW, NONE, Verdict
+from offload.errors import ConfigError
+from offload.profile import CIPHERS, VERSIONS, WORDS, near
+
+COLOURS = {
+    "ready": "32", "hw": "32", "never": "31", "off": "33", "unknown": "35", "risk": "33", "note": "36",
+    "not promised": "2",
+}  # fmt: skip
+WIDTH = 100
+
+
+class Page:
+    """Lines of text; colour only if asked for."""
+
+    def __init__(self, colour: bool, width: int) -> None:
+        self.colour, self.width, self.lines = colour, min(max(width, 60), WIDTH), list[str]()
+
+    def paint(self, text: str, word: str) -> str:
+        """Text in the colour of a word."""
+        code = COLOURS.get(word)
+        return f"\x1b[{code}m{text}\x1b[0m" if self.colour and code else text
+
+    def strong(self, text: str) -> str:
+        """Text that stands out."""
+        return f"\x1b[1m{text}\x1b[0m" if self.colour else text
+
+    def wrapped(self, head: str, text: str, bare: int | None = None) -> None:
+        """A line that goes on below its own beginning; `bare` is the head's length without colour."""
+        indent = len(head) if bare is None else bare
+        rows = textwrap.wrap(text, self.width - indent, break_on_hyphens=False) or [""]
+        self.lines.append(head + rows[0])
+        self.lines += [" " * indent + row for row in rows[1:]]
+
+    def command(self, head: str, text: str) -> None:
+        """A remedy: one line, however long, so that it can be copied; a long remark goes below it."""
+        if len(head) + len(text) <= self.width or " # " not in text:
+            self.lines.append(head + text)
+            return
+        command, _, remark = text.partition(" # ")
+        self.lines.append(head + command)
+        self.wrapped(" " * len(head), f"# {remark}")
+
+
+def as_text(diagnosis: Diagnosis, colour: bool = False, width: int = WIDTH, verbose: bool = False) -> str:
+    """The whole answer."""
+    page = Page(colour, width)
+    for device in diagnosis.devices:
+        _device(page, device, verbose)
+    _findings(page, diagnosis.findings, verbose)
+    if any(cell.who != NONE for device in diagnosis.devices for cell in device.cells):
+        _table(page, diagnosis.devices)
+    _fine(page, diagnosis)
+    for warning in diagnosis.warnings:
+        page.lines.append(f"warning: {warning}")
+    return "\n".join(page.lines).rstrip() + "\n"
+
+
+def _device(page: Page, device: Device, verbose: bool) -> None:
+    """Title, a line per direction, findings."""
+    nic, found = device.nic, device.found
+    title = found.profile.title() if found.profile else nic.kind or f"driver {nic.driver or 'unknown'}"
+    simulated = f", SIMULATED by {nic.driver}" if found.simulated else ""
+    facts = [f"driver {nic.driver}"] if nic.driver and found.profile and not found.simulated else []
+    facts += [f"firmware {nic.firmware}"] if nic.firmware else []
+    page.lines.append(plain(f"{nic.dev}: {title}{simulated}" + "".join(f", {fact}" for fact in facts)))
+    page.lines[-1] = page.strong(page.lines[-1])
+    for direction, (state, code) in device.states.items():
+        said = next((f.what for f in device.findings if f.code == code), "")
+        if state == READY:
+            said = found.profile.offloads(direction) if found.profile else "what the driver takes"
+            said = f"new connections: {said}"
+        if state == NOT_PROMISED:
+            said = found.profile.why_no_direction(direction) if found.profile else ""
+        head = f"  {WORDS[direction]:<9} {state:<13}"
+        page.wrapped(head.replace(state, page.paint(state, state), 1), said or f"see {code} below", len(head))
+    page.lines.append("")
+    _findings(page, [f for f in device.findings if f.code != "D211" or verbose], verbose)
+
+
+def _findings(page: Page, findings: Sequence[Finding], verbose: bool) -> None:
+    """Whole blocks for what is wrong, one line for what is only worth knowing."""
+    for finding in findings:
+        if finding.level == "note" and not verbose:
+            continue
+        head = f"{finding.level:<8}{finding.code}  "
+        page.wrapped(page.paint(head, finding.level), finding.what, len(head))
+        page.wrapped("    seen  ", finding.evidence)
+        page.wrapped("    so    ", finding.consequence)
+        for line in finding.detail if verbose else ():
+            page.wrapped("          - ", line)
+        page.command("    do    ", finding.remedy)
+        page.lines.append("")
+    notes = [f for f in findings if f.level == "note"]
+    if notes and not verbose:
+        for finding in notes:
+            head = f"{finding.level:<8}{finding.code}  "
+            page.wrapped(page.paint(head, "note"), finding.what, len(head))
+        page.lines.append("")
+
+
+def _table(page: Page, devices: Iterable[Device]) -> None:
+    """Who does the work, per version and cipher; the reasons below."""
+    page.lines.append("who does it  " + "".join(f"{f'TLS {v}':<39}" for v in VERSIONS).rstrip())
+    page.lines.append(" " * 13 + "".join(f"{c:<13}" for _ in VERSIONS for c in map(_short, CIPHERS)).rstrip())
+    reasons: dict[str, int] = {}
+    several = len(list(devices)) > 1
+    for device in devices:
+        for direction in device.states:
+            cells = [c for c in device.cells if c.cell.direction == direction]
+            name = f"{device.nic.dev[:9]} {direction}" if several else WORDS[direction]
+            row = "".join(_who(page, cell, reasons) for cell in cells)
+            page.lines.append(f"{name:<13}{row}".rstrip())
+    for why, number in reasons.items():
+        page.wrapped(f"  {number}  ", f"{why} above" if why in load() else plain(why))
+    page.lines.append("")
+
+
+def _short(cipher: str) -> str:
+    return "chacha20" if cipher.startswith("chacha20") else cipher
+
+
+def _who(page: Page, cell: Verdict, reasons: dict[str, int]) -> str:
+    """A cell of the table, with the number of its reason."""
+    mark = f"{cell.who} {reasons.setdefault(cell.why, len(reasons) + 1)}" if cell.why else cell.who
+    return page.paint(mark, HW if cell.who == HW else "") + " " * (13 - len(mark))
+
+
+def _fine(page: Page, diagnosis: Diagnosis) -> None:
+    """What was looked at and is as it should be, in one paragraph."""
+    good = [f"Linux {diagnosis.machine.kernel}"]
+    good += [text for device in diagnosis.devices for text in device.fine if text not in good]
+    page.wrapped("fine    ", "; ".join([*good, *diagnosis.fine]))
+    others = ", ".join(f"{n.dev} ({n.kind or n.driver or '-'})" for n in diagnosis.rest)
+    if others and diagnosis.devices:
+        page.wrapped("others  ", plain(others))
+    codes = [f.code for f in (*[f for d in diagnosis.devices for f in d.findings], *diagnosis.findings)]
+    if codes:
+        page.wrapped("", f"more: ktls-offload doctor --explain {codes[0]}; --verbose tells notes in full")
+
+
+def explain(code: str, width: int = WIDTH) -> str:
+    """The page of one code. ConfigError with the nearest code for one that is none."""
+    reasons = load()
+    wanted = (
+        code.upper()
+        if code.upper() in reasons
+        else next((c for c, r in reasons.items() if r.name == code), "")
+    )
+    if not wanted:
+        names = [*reasons, *(r.name for r in reasons.values())]
+        raise ConfigError(f"no reason {plain(code)!r}{near(code, names)}", "docs/reasons.md lists them")
+    reason, page = reasons[wanted], Page(False, width)
+    page.lines += [f"{wanted} {reason.name} ({reason.level})", ""]
+    for head, text in (("what", reason.what), ("so", reason.so), ("do", reason.do)):
+        page.wrapped(f"  {head:<6}", text)
+    page.lines.append("")
+    page.wrapped("  ", reason.about)
+    page.wrapped("  source: ", reason.source)
+    return "\n".join(page.lines) + "\n"

@@ -1,0 +1,67 @@
+"""`ktls-offload doctor [DEV]`: is TLS offloaded here, and if not, why not and what to do?"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+
+HELP = """\
+Looks at kernel, module, driver, card, switches, what stands around the device, OpenSSL and the servers'
+configuration, and says for each direction whether new connections are offloaded; if not, the reason with
+what was seen, what follows and what to do. Changes nothing and loads nothing. Without DEV: every device that
+may offload. As root it sees more (the card's part number); what it cannot see it calls unknown.
+
+  ktls-offload doctor                  # this host
+  ktls-offload doctor eth0 --tx        # one device, transmit only
+  ktls-offload doctor --explain D301   # what a code means; docs/reasons.md has all of them
+
+OpenSSL is tried on loopback, in a network namespace of its own if root, so that no counter here moves.
+"""
+EXIT = """\
+exit codes:
+  0   ready: every direction that the card's profile promises is on, and nothing found prevents it
+  10  off: it could be offloaded and is not; each reason comes with a remedy
+  11  never: this kernel, device or card cannot
+  12  unknown: what would decide it could not be seen
+  2, 3, 7  usage; no such interface; a program is missing
+Of several devices the best one counts.
+"""
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `doctor`."""
+    parser = verbs.add_parser(
+        "doctor",
+        help="why is TLS not offloaded here?",
+        description=f"why is TLS not offloaded here?\n\n{HELP}",
+        epilog=EXIT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("dev", nargs="*", metavar="DEV", help="interface (default: all that may offload)")
+    parser.add_argument("--tx", action="store_true", help="transmit only")
+    parser.add_argument("--rx", action="store_true", help="receive only")
+    parser.add_argument("-v", "--verbose", action="store_true", help="notes and kernel bugs in full")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="for programs")
+    how.add_argument("--explain", metavar="CODE", help="what a reason code means")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Look and tell; the exit code."""
+    from offload.doctor.document import as_json
+    from offload.doctor.examine import EXITS, Doctor
+    from offload.doctor.text import as_text, explain
+    from offload.host.local import LocalHost
+    from offload.profile import DIRECTIONS
+
+    width = shutil.get_terminal_size((100, 24)).columns
+    if args.explain:
+        sys.stdout.write(explain(args.explain, width))
+        return 0
+    directions = [d for d in DIRECTIONS if getattr(args, d)] or DIRECTIONS
+    found = Doctor(LocalHost(), directions).diagnose(args.dev)
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    sys.stdout.write(as_json(found) if args.json else as_text(found, colour, width, args.verbose))
+    return EXITS[found.state()]
