@@ -67,6 +67,7 @@ class Verb:
 
 VERBS = (
     Verb("status", "offload.status", "what the cards can do, what is on, and why not"),
+    Verb("doctor", "offload.doctor.verbs", "why is TLS not offloaded here, and what to do about it"),
     Verb("ls", "offload.ls", "which connections are under kernel TLS, and does a card work for them"),
     Verb("enable", "offload.enable", "switch TLS offload on, by the card's profile"),
     Verb("disable", "offload.enable", "switch TLS offload off"),
