@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from offload.counters import Snapshot, snapshot
+from offload.counters import Snapshot, driver_stats
 from offload.errors import OffloadError
 from offload.host.base import Host
 from offload.ls_stale import Card, doubt
@@ -68,31 +69,35 @@ class Eyes:
         found = gather(self.host, everywhere=self.everywhere)
         cards: dict[Key, Card] = {}
         for space in found.spaces:
-            inside = space.host(self.host)
-            for dev in sorted({one.device for one in space.sockets} - {"", "?"}):
-                if card := self._card(inside, space, dev):
-                    cards[space.inode, dev] = card
+            cards |= {(space.inode, card.nic.dev): card for card in self._cards(space)}
         lines = [_line(space, one, cards) for space in found.spaces for one in space.sockets]
         return Listing(found, cards, tuple(lines), tuple(dict.fromkeys(self.warnings)))
 
-    def _card(self, host: Host, space: Space, dev: str) -> Card | None:
-        """A device with its counters; None, and a warning, if it cannot be looked at."""
+    def _cards(self, space: Space) -> Iterator[Card]:
+        """The devices to which the kernel's word gives connections; a warning for one that cannot be read."""
+        wanted = {one.device for one in space.sockets if "hw" in (one.tx, one.rx)} - {"", "?"}
+        if not wanted:
+            return
+        host = space.host(self.host)
         try:
             rows = links(host)
-            return self._read(host, space, dev, rows)
+            for dev in sorted(wanted):
+                yield self._card(host, space, dev, rows)
         except OffloadError as exc:
-            self.warnings.append(f"{dev} ({space.title()}): {str(exc).splitlines()[0]}")
-            return None
+            self.warnings.append(f"{space.title()}: {str(exc).splitlines()[0]}")
 
-    def _read(self, host: Host, space: Space, dev: str, rows: Mapping[str, Any]) -> Card:
+    def _card(self, host: Host, space: Space, dev: str, rows: Mapping[str, Any]) -> Card:
+        """A device with its counters, and those below it."""
         key = (space.inode, dev)
         nic = seen(host, dev, rows)
         found = match(nic, self._known())
-        after = snapshot(host, dev, found.profile)
+        driver, odd = driver_stats(host, dev)
+        names = found.profile.counters.tx.names + found.profile.counters.rx.names if found.profile else ()
+        after = Snapshot(dev, time.monotonic(), space.tls_stat, driver, dict(names), tuple(odd))
         before = self.counted.get(key, after)
         self.counted[key] = after
         hw = {d: sum(o.device == dev and o.conf(d) == "hw" for o in space.sockets) for d in DIRECTIONS}
-        ports = tuple(self._read(host, space, port, rows) for port in nic.lower if port in rows)
+        ports = tuple(self._card(host, space, port, rows) for port in nic.lower if port in rows)
         return Card(space.inode, nic, found, before, after, hw, ports)
 
     def _known(self) -> tuple[Profile, ...]:

@@ -53,10 +53,14 @@ class Pace:
 
 @dataclass(frozen=True)
 class Look:
-    """A listing and when it was made."""
+    """A listing and its connections by cookie; `at`: when the sockets were read."""
 
-    at: float
     listing: Listing
+
+    @property
+    def at(self) -> float:
+        """Seconds of the monotonic clock."""
+        return self.listing.found.at
 
     def sockets(self) -> dict[int, Socket]:
         """The connections by cookie."""
@@ -79,7 +83,8 @@ def _loop(eyes: Eyes, out: Any, pace: Pace, moving: bool, said: Callable[..., st
     """Look, show, wait."""
     before, number = None, 0
     while True:
-        now = Look(time.monotonic(), eyes.look())
+        due = time.monotonic() + pace.interval
+        now = Look(eyes.look())
         number += 1
         if said is not None:
             text = said(now.listing, at=time.time(), rates=rates(before, now)) + "\n"
@@ -90,9 +95,7 @@ def _loop(eyes: Eyes, out: Any, pace: Pace, moving: bool, said: Callable[..., st
         out.write(text)
         out.flush()
         before = now
-        if number == pace.count or _asked_to_end(
-            max(0.05, now.at + pace.interval - time.monotonic()), moving
-        ):
+        if number == pace.count or _asked_to_end(max(0.05, due - time.monotonic()), moving):
             return
 
 
@@ -244,7 +247,9 @@ def _software(card: Card, direction: str, done: int | None, before: Look, now: L
     total = sum(_gone(old.get(o.cookie), o, direction, again=True) or 0 for o in mine)
     if done is None or total < TELLING:
         return None
-    return min(1.0, max(0.0, 1 - done / total))
+    # sockets and counters are read one after the other: each has its own time
+    seconds = (now.at - before.at) / max(card.after.at - card.before.at, 1e-3)
+    return min(1.0, max(0.0, 1 - done * seconds / total))
 
 
 def cards_table(before: Look | None, now: Look, columns: int) -> list[str]:

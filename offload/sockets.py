@@ -101,8 +101,12 @@ class Space:
 
 @dataclass(frozen=True)
 class Found:
-    """Every namespace that could be looked at, ours first; `notes` say what could not be seen."""
+    """Every namespace that could be looked at, ours first; `notes` say what could not be seen.
 
+    `at`: when, in seconds of the host's monotonic clock.
+    """
+
+    at: float
     spaces: tuple[Space, ...]
     notes: tuple[str, ...]
     root: bool
@@ -172,7 +176,9 @@ def understood(said: Mapping[str, Any]) -> Found:
         )
         for row in said["spaces"]
     )  # fmt: skip
-    return Found(spaces, tuple(plain(note) for note in said["notes"]), said["root"] is True)
+    return Found(
+        float(said["at"]), spaces, tuple(plain(note) for note in said["notes"]), said["root"] is True
+    )
 
 
 def _socket(row: Sequence[Any], owners: Mapping[int, Owner]) -> Socket:

@@ -350,10 +350,12 @@ def main() -> None:
     places = spaces(notes) if sys.argv[-1] != "here" else {}
     places.setdefault(here, ("/proc/self/ns/net", []))
     order = sorted(places, key=lambda inode: (inode != here, places[inode][1], inode))
+    at = time.monotonic()
     found = [visited(inode, places[inode], here) for inode in order]
     rows = [one for space in found for one in space["sockets"]]
     have = owners({one[9] for one in rows if one[9]}, notes)
-    json.dump({"spaces": found, "owners": have, "notes": notes, "root": os.geteuid() == 0}, sys.stdout)
+    said = {"at": at, "spaces": found, "owners": have, "notes": notes, "root": os.geteuid() == 0}
+    json.dump(said, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,106 @@
+"""This NIC's connections are listed as they are: taken by it, given back by it, led past it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from offload.host.base import Bench
+from offload.ls_look import Eyes, Line
+from offload.profile import Profile
+from tests.lib.life import KIB, Life, Pair
+from tests.lib.link import bounce
+from tests.lib.rig import Rig
+from tests.lib.switch import Switch
+from tests.lib.ways import second_way
+
+pytestmark = pytest.mark.requires("tls")
+SIZE = 96 * KIB
+
+
+def listed(rig: Rig, pairs: list[Pair]) -> list[Line]:
+    """The lines of these connections on the DUT, as `ktls-offload ls --here` has them."""
+    looked = Eyes(rig.bench.dut.host, everywhere=False).look()
+    found = {line.socket.local_port: line for line in looked.lines}
+    assert {pair.port for pair in pairs} <= set(found), f"only {sorted(found)} of {[p.port for p in pairs]}"
+    return [found[pair.port] for pair in pairs]
+
+
+def by_ss(rig: Rig, pair: Pair) -> dict[str, str]:
+    """What `ss` says of a connection: version, cipher, and who does each direction."""
+    said = rig.bench.dut.host.run(["ss", "-Htien", f"sport = :{pair.port}"]).text
+    found = re.search(r"tcp-ulp-tls version: (\S+) cipher: (\S+) rxconf: (\w+) txconf: (\w+)", said)
+    assert found, f"ss does not call it kernel TLS: {said}"
+    return dict(zip(("version", "cipher", "rx", "tx"), found.groups(), strict=True))
+
+
+@pytest.mark.promise("enable.switch")
+def test_is_listed_with_its_connections(
+    life: Life, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any]
+) -> None:
+    """This NIC is shown with the connections it has taken, their process and bytes, in agreement with ss."""
+    pairs, before = life.open(2), rig.counters()
+    pairs[0].moves("listed", SIZE)
+    evidence["counters"] = {n: v for n, v in (rig.counters() - before).nonzero().items() if "tls" in n}
+    lines = listed(rig, pairs)
+    for pair, line in zip(pairs, lines, strict=True):
+        one, ss = line.socket, by_ss(rig, pair)
+        assert (one.version, one.cipher, one.rx, one.tx) == (ss["version"], ss["cipher"], ss["rx"], ss["tx"])
+        for direction in ("tx", "rx"):
+            wanted = "hw" if direction in profile.directions() else "sw"
+            assert line.word(direction) == wanted, f"{direction}: {line.word(direction)} {line.doubts}"
+        assert (one.device, one.state) == (rig.bench.dut.dev, "established")
+        assert one.owner is not None
+        assert one.owner.pid == life.near.pid
+    for count in (lines[0].socket.sent, lines[0].socket.received):
+        assert count is not None
+        assert SIZE < count < 1.1 * SIZE, f"{count} bytes with records for {SIZE} of payload"
+    assert evidence["counters"].get("tx_tls_encrypted_bytes", 0) >= SIZE * 0.9
+    assert lines[1].socket.sent == 0
+    life.close(pairs)
+
+
+@pytest.mark.promise("lifecycle.link-down")
+def test_is_not_credited_with_what_it_gave_back(
+    life: Life, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any]
+) -> None:
+    """This NIC lost a connection when its link went down, and `ls` says so though the kernel says hw."""
+    pair = life.open()[0]
+    pair.sends("before", SIZE)
+    assert listed(rig, [pair])[0].word("tx") == "hw"
+    bounce(rig.bench.dut)
+    old = listed(rig, [pair])[0]
+    pair.sends("after", SIZE)
+    counts = rig.counters()
+    evidence["inet_diag_after_link_down"], evidence["ls_after_link_down"] = old.socket.tx, old.word("tx")
+    assert old.socket.tx == by_ss(rig, pair)["tx"]
+    if (
+        old.socket.tx == "hw"
+        and counts.get("tx_tls_ctx") is not None
+        and counts.get("tx_tls_del") is not None
+    ):
+        assert old.word("tx") == "hw stale", old.doubts
+        assert "given back" in old.doubts["tx"][1]
+    life.close([pair])
+
+
+@pytest.mark.promise("lifecycle.route")
+def test_is_not_credited_with_what_is_led_past_it(
+    life: Life, rig: Rig, bench: Bench, offload: Switch
+) -> None:
+    """This NIC has a connection whose route now leads elsewhere: stale as long as it does, and not after."""
+    pair = life.open()[0]
+    pair.sends("here", SIZE)
+    with second_way(bench) as way:
+        way.take()
+        past = listed(rig, [pair])[0]
+        way.leave()
+    back = listed(rig, [pair])[0]
+    pair.sends("here again", SIZE)
+    assert past.socket.device == way.dev
+    assert past.word("tx") == "hw stale", past.doubts
+    assert way.dev in past.doubts["tx"][1]
+    assert (back.socket.device, back.word("tx")) == (bench.dut.dev, "hw"), back.doubts
+    life.close([pair])

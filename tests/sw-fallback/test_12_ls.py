@@ -1,0 +1,67 @@
+"""Without a NIC that offloads `ls` shows connections as software's, and says what it could not see."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from offload.host.base import Completed, Side
+from offload.ls_look import Eyes
+from tests.lib.life import KIB, Life
+from tests.lib.rig import Rig
+
+pytestmark = pytest.mark.requires("tls")
+SIZE = 96 * KIB
+
+
+def command(side: Side, *words: str, first: tuple[str, ...] = ()) -> Completed:
+    """Run `ktls-offload ls` on the DUT."""
+    return side.host.run([*first, sys.executable, "-m", "offload", "ls", *words], check=False, timeout=180)
+
+
+@pytest.mark.promise("counters.zero-when-off")
+def test_listed_as_software(life: Life, rig: Rig, dut: Side) -> None:
+    """Without a NIC that offloads a connection is shown as software's, for people and for programs."""
+    pair = life.open()[0]
+    pair.moves("ls", SIZE)
+    both = command(dut, "--watch", "--count", "2", "--interval", "0.2", "--json").checked().text.splitlines()
+    told = [json.loads(line) for line in both]
+    assert len(told) == 2
+    rows = {row["local"]["port"]: row for row in told[1]["connections"]}
+    row = rows[pair.port]
+    assert (row["tx"]["conf"], row["rx"]["conf"], row["device"]) == ("sw", "sw", dut.dev)
+    assert (row["version"], row["cipher"]) == ("1.2", "aes-gcm-128")
+    assert SIZE < row["sent"] < 1.1 * SIZE
+    assert SIZE < row["received"] < 1.1 * SIZE
+    assert row["process"]["pid"] == life.near.pid
+    there = [r for r in told[1]["connections"] if r["peer"]["port"] == pair.port]
+    assert [r["namespace"] != row["namespace"] for r in there] == [True], (
+        "the peer's namespace was not looked at"
+    )
+    life.close([pair])
+
+
+@pytest.mark.promise("counters.zero-when-off")
+def test_user_is_told_what_is_hidden(life: Life, rig: Rig, dut: Side) -> None:
+    """Without a NIC that offloads a user who may not see kernel TLS is told how much there is."""
+    pair = life.open()[0]
+    pair.moves("hidden", SIZE)
+    drop = ("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--")
+    done = command(dut, "--here", first=drop)
+    assert (done.rc, done.stderr) == (0, b""), done.stderr.decode()
+    seen = str(pair.port) in done.text
+    assert seen or "may not see: run it as root" in done.text, done.text
+    assert "python" not in done.text, f"another user's process: {done.text}"
+    life.close([pair])
+
+
+@pytest.mark.promise("contexts.balance")
+def test_ended_connection_is_not_listed(life: Life, rig: Rig, dut: Side) -> None:
+    """Without a NIC that offloads a connection that has ended is listed no more."""
+    pair = life.open()[0]
+    pair.moves("ended", SIZE)
+    assert pair.port in [line.socket.local_port for line in Eyes(dut.host, everywhere=False).look().lines]
+    life.close([pair], reset=True)
+    assert pair.port not in [line.socket.local_port for line in Eyes(dut.host, everywhere=False).look().lines]
