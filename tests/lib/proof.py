@@ -32,31 +32,38 @@ def count(flow: Flow, name: str) -> int:
     return moved
 
 
+def exactly(flow: Flow, **wanted: int) -> None:
+    """These counters of the DUT moved by exactly so much."""
+    found = {name: count(flow, name) for name in wanted}
+    assert found == wanted, f"counted {found}, wanted {wanted}"
+
+
 def handed_over(flow: Flow, cell: Cell) -> None:
     """The kernel took the connection, with the wanted version and cipher."""
     line = flow.line
     assert line.ok, f"ktls-handoff: {line.cause}: {line.message}"
-    assert (line.via, line.version, line.kernel_cipher) == ("ktls", cell.version, cell.cipher)
+    given, wanted = (line.via, line.version, line.kernel_cipher), ("ktls", cell.version, cell.cipher)
+    assert given == wanted, f"the kernel was given {given}, wanted {wanted}"
 
 
 def sent_by_card(flow: Flow, plan: Sending) -> None:
     """The card encrypted all of it: the socket, the kernel's and the card's own counters agree."""
     assert flow.line.tx == "hw", f"inet_diag shows transmit as {flow.line.tx}"
-    assert count(flow, "TlsTxDevice") == 1 and count(flow, "TlsTxSw") == 0
-    assert count(flow, "tx_tls_ctx") == 1
-    assert count(flow, "tx_tls_encrypted_bytes") >= plan.total, "the card encrypted less than was sent"
-    assert count(flow, "tx_tls_encrypted_packets") > 0
-    assert count(flow, "tx_tls_drop_no_sync_data") == 0
+    exactly(flow, TlsTxDevice=1, TlsTxSw=0, tx_tls_ctx=1)
+    done = count(flow, "tx_tls_encrypted_bytes")
+    assert done >= plan.total, f"the card encrypted less than was sent: {done} of {plan.total} bytes"
+    assert count(flow, "tx_tls_encrypted_packets") > 0, "the card encrypted bytes, and no packet"
+    exactly(flow, tx_tls_drop_no_sync_data=0)
 
 
 def received_by_card(flow: Flow, plan: Sending) -> None:
     """The card decrypted all of it but for the start of the stream: one natural resync is allowed."""
     assert flow.line.rx == "hw", f"inet_diag shows receive as {flow.line.rx}"
-    assert count(flow, "TlsRxDevice") == 1 and count(flow, "TlsRxSw") == 0
-    assert count(flow, "rx_tls_ctx") == 1
-    assert count(flow, "rx_tls_decrypted_bytes") >= plan.total - RX_START, "the card decrypted too little"
-    assert count(flow, "TlsRxDeviceResync") <= 1 and count(flow, "TlsDecryptError") == 0
-    assert count(flow, "rx_tls_err") == 0
+    exactly(flow, TlsRxDevice=1, TlsRxSw=0, rx_tls_ctx=1)
+    done, asked = count(flow, "rx_tls_decrypted_bytes"), count(flow, "TlsRxDeviceResync")
+    assert done >= plan.total - RX_START, f"the card decrypted too little: {done} of {plan.total} bytes"
+    assert asked <= 1, f"nothing was lost, and TlsRxDeviceResync counted {asked}, wanted at most 1"
+    exactly(flow, TlsDecryptError=0, rx_tls_err=0)
 
 
 def not_by_card(flow: Flow, direction: str) -> None:
@@ -79,7 +86,7 @@ def done_by_software(flow: Flow, direction: str) -> None:
     """Kernel software did this direction, and shows it: in inet_diag and in tls_stat."""
     shown, name = (flow.line.tx, "TlsTxSw") if direction == "tx" else (flow.line.rx, "TlsRxSw")
     assert shown == "sw", f"inet_diag shows {direction} as {shown}"
-    assert count(flow, name) == 1
+    exactly(flow, **{name: 1})
     not_by_card(flow, direction)
 
 
