@@ -66,7 +66,15 @@ def _settings(number: int, source: Source, purse: Purse) -> Iterator[dict[str, A
 
 def _order(setting: Setting) -> tuple[Any, ...]:
     place = WORKLOADS.index(setting.workload), DIRECTIONS.index(setting.direction)
-    return *place, setting.version, setting.cipher, setting.segmentation, setting.size or 0, setting.streams
+    return (
+        *place,
+        setting.version,
+        setting.cipher,
+        setting.segmentation,
+        setting.close,
+        setting.size or 0,
+        setting.streams,
+    )
 
 
 def _without_cipher(setting: Setting) -> Setting:

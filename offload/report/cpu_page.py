@@ -14,7 +14,9 @@ def page(section: Mapping[str, Any]) -> dict[str, Any]:
     """Return all that templates/cpu.html shows of a report's section `cpu`; empty for a report without it."""
     if not section:
         return {}
+    arms = [arm for setting in section["settings"] for arm in setting["arms"]]
     return cpu_plots.page(section) | {
+        "requests": any("requests" in arm for arm in arms),
         "arms": ARMS,
         "sides": SIDES,
         "mark": cpu_words.MARK,

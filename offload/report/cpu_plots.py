@@ -17,7 +17,7 @@ THEIRS = {"software": "sw", "offload": "hw", "zerocopy": "hw-zc", "plain": "plai
 CORES = "active cores per 100 Gbit/s"
 # the drawing, in units of its viewBox
 LEFT, RIGHT, STEP = 112.0, 340.0, 19.0
-TOP, HEIGHT, FIRST, LAST = 22.0, 150.0, 38.0, 240.0  # of a plot of lines
+TOP, HEIGHT, FIRST, LAST = 22.0, 150.0, 38.0, 232.0  # of a plot of lines
 
 Bars = Sequence[tuple[str, Mapping[str, Any]]]  # arm, its spread
 
@@ -52,7 +52,7 @@ def _of_one_size(settings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any
 
 
 def _group(setting: Mapping[str, Any], *more: str) -> tuple[Any, ...]:
-    keys = ("source", "workload", "direction", "version", "cipher", "segmentation", *more)
+    keys = ("source", "workload", "direction", "version", "cipher", "segmentation", "close", *more)
     return tuple(setting[key] for key in keys)
 
 

@@ -28,7 +28,10 @@ REAL = 1e-12, 1e12  # no count of cores, seconds or instructions per byte lies b
 
 @dataclass(frozen=True)
 class Setting:
-    """What was measured with every arm; `size` in bytes, None for a stream; plain TCP has no cipher."""
+    """What was measured with every arm; `size` in bytes, None for a stream; plain TCP has no cipher.
+
+    `close`: a connection per request.
+    """
 
     workload: str
     direction: str
@@ -37,6 +40,7 @@ class Setting:
     streams: int
     size: int | None
     segmentation: bool
+    close: bool
 
 
 @dataclass(frozen=True)
@@ -135,14 +139,15 @@ def _row(found: Any, method: str) -> Row | None:
 def _setting(found: Mapping[str, Any]) -> Setting | None:
     words = [found.get(key) for key in ("workload", "direction", "version", "cipher")]
     streams, size, segmentation = (found.get(key) for key in ("streams", "size", "segmentation"))
+    close = found.get("close", False)
     if not all(isinstance(word, str) and len(word) <= 40 for word in words) or not _whole(streams):
         return None
     if words[0] not in WORKLOADS or words[1] not in DIRECTIONS or not isinstance(segmentation, bool):
         return None
-    if size is not None and not _whole(size):
+    if not isinstance(close, bool) or (size is not None and not _whole(size)):
         return None
     version, cipher = ("", "") if found.get("arm") == "plain" else (str(words[2]), str(words[3]))
-    return Setting(str(words[0]), str(words[1]), version, cipher, streams, size, segmentation)
+    return Setting(str(words[0]), str(words[1]), version, cipher, streams, size, segmentation, close)
 
 
 def _sample(found: Any) -> tuple[Sample, float | None] | None:

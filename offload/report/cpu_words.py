@@ -22,6 +22,7 @@ def label(setting: Mapping[str, Any], sized: bool = True, counted: bool = True) 
     parts += [f"TLS {setting['version']} {setting['cipher']}"] if setting["cipher"] else []
     parts += [connections(setting["streams"])] if counted else []
     parts += [size(setting["size"])] if sized and setting["size"] is not None else []
+    parts += ["a connection per request"] if setting["close"] else []
     parts += [] if setting["segmentation"] else ["TSO, GSO, GRO off"]
     return ", ".join(parts)
 

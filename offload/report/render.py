@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ def canonical(document: Mapping[str, Any]) -> bytes:
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
-def html(document: Mapping[str, Any]) -> str:
-    """Return the document as one HTML page: no script, no request, everything in it escaped."""
+@cache
+def _room() -> Environment:
+    """The templates with their filters, read once."""
     room = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -36,19 +38,28 @@ def html(document: Mapping[str, Any]) -> str:
     room.filters.update(cpu_page.FILTERS)
     room.filters["words"] = weather.words
     room.filters["engine"] = {"core": "native core", "python": "Python oracle"}.get
-    return room.get_template("report.html").render(
-        r=document,
-        groups=groups(document),
-        bad=[test for test in document["tests"] if test["outcome"] in ("fail", "error")],
-        table=table(document),
-        wire=wire_section(document),
-        met=document.get("weather", {}),
-        panels=lossplot.panels(document.get("weather", {}).get("loss", [])),
-        cpu=cpu_page.page(document.get("cpu", {})),
-        again=lambda test: command(HERE, test) if document["simulated"] else "",
-        bars=waterfall(document["phases"]),
-        strip=strip(document["counts"]),
-        counted=[(test, counters(test)) for test in document["tests"] if counters(test)],
+    return room
+
+
+def html(document: Mapping[str, Any]) -> str:
+    """Return the document as one HTML page: no script, no request, everything in it escaped."""
+    return (
+        _room()
+        .get_template("report.html")
+        .render(
+            r=document,
+            groups=groups(document),
+            bad=[test for test in document["tests"] if test["outcome"] in ("fail", "error")],
+            table=table(document),
+            wire=wire_section(document),
+            met=document.get("weather", {}),
+            panels=lossplot.panels(document.get("weather", {}).get("loss", [])),
+            cpu=cpu_page.page(document.get("cpu", {})),
+            again=lambda test: command(HERE, test) if document["simulated"] else "",
+            bars=waterfall(document["phases"]),
+            strip=strip(document["counts"]),
+            counted=[(test, counters(test)) for test in document["tests"] if counters(test)],
+        )
     )
 
 

@@ -169,6 +169,7 @@ HURT_ROW: dict[str, Any] = {
     "streams huge": {"streams": 10**400},
     "size": {"size": -1},
     "size text": {"size": "1"},
+    "close": {"close": 1},
     "no cipher": {"cipher": None},
     "long": {"cipher": "x" * 41},
     "segmentation": {"segmentation": 1},
