@@ -22,6 +22,12 @@ static const struct {
 	KNOB(tx_soft),
 	KNOB(tx_fail),
 	KNOB(tx_count),
+	KNOB(tx_first_leak),
+	KNOB(tx_toggle_leak),
+	KNOB(tx_down_leak),
+	KNOB(tx_route_leak),
+	KNOB(tx_wrong_nonce),
+	KNOB(tx_replay),
 	KNOB(rx_noauth),
 	KNOB(rx_noresync),
 	KNOB(rx_bad_sn),
@@ -29,6 +35,8 @@ static const struct {
 	KNOB(rx_stay_sw),
 	KNOB(rx_garble),
 	KNOB(rx_count),
+	KNOB(rx_short_tag),
+	KNOB(rx_stale),
 	KNOB(wire_flip),
 	KNOB(wire_drop_header),
 	KNOB(wire_drop_body),
@@ -88,6 +96,7 @@ static int nicsim_reset(void *data, u64 value)
 	struct nicsim *ns = data;
 
 	memset(&ns->knobs, 0, sizeof(ns->knobs));
+	nicsim_fault_reset(ns);
 	nicsim_ask_features(ns);
 	return 0;
 }

@@ -122,7 +122,7 @@ static int gcm_ctr(const struct gcm_key *key, struct gcm *g, u32 block, u8 *p, u
 static int gcm_stream(const struct gcm_key *key, struct gcm *g, u8 *p, u32 n)
 {
 	u32 at = g->len % GCM_BLOCK;
-	u32 block = 2 + g->len / GCM_BLOCK + g->skew;
+	u32 block = 2 + g->len / GCM_BLOCK + (g->len < g->skew_from ? 0 : g->skew);
 	u32 whole;
 	int err;
 
@@ -163,7 +163,7 @@ void gcm_start(const struct gcm_key *key, struct gcm *g, const u8 nonce[GCM_NONC
 }
 
 /* GCM_HASH_ONLY authenticates the bytes as they are: that is the leak fault. */
-int gcm_crypt(const struct gcm_key *key, struct gcm *g, enum gcm_op op, u8 *p, u32 n)
+static int gcm_part(const struct gcm_key *key, struct gcm *g, enum gcm_op op, u8 *p, u32 n)
 {
 	int err = 0;
 
@@ -175,6 +175,15 @@ int gcm_crypt(const struct gcm_key *key, struct gcm *g, enum gcm_op op, u8 *p, u
 		err = gcm_stream(key, g, p, n);
 	g->len += n;
 	return err;
+}
+
+/* @skew_from is a whole number of blocks; the fault may begin in the middle of a packet. */
+int gcm_crypt(const struct gcm_key *key, struct gcm *g, enum gcm_op op, u8 *p, u32 n)
+{
+	u32 right = g->len < g->skew_from ? min_t(u32, n, g->skew_from - g->len) : 0;
+	int err = gcm_part(key, g, op, p, right);
+
+	return err ? err : gcm_part(key, g, op, p + right, n - right);
 }
 
 int gcm_tag(const struct gcm_key *key, struct gcm *g, u8 tag[GCM_BLOCK])

@@ -97,10 +97,14 @@ static void nicsim_fix_headers(const struct nicsim_cut *cut, struct sk_buff *fra
 	}
 }
 
-static bool nicsim_encrypt(const struct nicsim_cut *cut, u8 *p, u32 n, bool *drop)
+/* False: not encrypted. @off is the frame's place in the packet, @index its number. */
+static bool nicsim_encrypt(const struct nicsim_cut *cut, struct sk_buff *frame, u32 off, u32 index,
+			   bool *drop)
 {
 	struct nicsim_knobs *knobs = &cut->ns->knobs;
 	struct rec *rec = &cut->ctx->tx.rec;
+	u8 *p = frame->data + cut->hlen;
+	u32 taken, n = frame->len - cut->hlen;
 	struct rec_events ev = {};
 
 	rec->faults = (READ_ONCE(knobs->tx_leak) ? REC_FAULT_LEAK : 0) |
@@ -110,7 +114,10 @@ static bool nicsim_encrypt(const struct nicsim_cut *cut, u8 *p, u32 n, bool *dro
 		*drop = nicsim_fires(&knobs->wire_drop_header);
 	else
 		*drop = nicsim_fires(&knobs->wire_drop_body);
-	return rec_feed(rec, REC_ENCRYPT, p, n, &ev) == n && !ev.error && !ev.bad_header;
+	nicsim_fault_tx_before(cut->ctx, p, n, ntohl(tcp_hdr(cut->skb)->seq) + off, index);
+	taken = rec_feed(rec, REC_ENCRYPT, p, n, &ev);
+	nicsim_fault_tx_after(cut->ctx, p, taken);
+	return taken == n && !ev.error && !ev.bad_header;
 }
 
 /* An attacker on the cable who can also repair the TCP checksum. */
@@ -135,7 +142,7 @@ static bool nicsim_send_frame(const struct nicsim_cut *cut, u32 off, u32 index)
 
 	if (!frame)
 		return false;
-	if (cut->ctx && !nicsim_encrypt(cut, frame->data + cut->hlen, len, &drop)) {
+	if (cut->ctx && !nicsim_encrypt(cut, frame, off, index, &drop)) {
 		kfree_skb(frame);
 		return false;
 	}
@@ -181,13 +188,13 @@ static bool nicsim_replay_frag(struct nicsim *ns, struct rec *rec, const skb_fra
 
 /* Bring the engine to the packet's place in its record; what it puts out is thrown away. */
 static bool nicsim_replay(struct nicsim *ns, struct nicsim_ktls *ctx,
-			  const struct nicsim_replay *replay)
+			  const struct nicsim_replay *replay, u32 seq)
 {
 	struct rec *rec = &ctx->tx.rec;
 	u32 i;
 
 	rec_reset(rec, replay->sn);
-	rec->skew = replay->skew;
+	nicsim_fault_tx_replay(ctx, seq);
 	for (i = 0; i < replay->n_frags; i++) {
 		if (!nicsim_replay_frag(ns, rec, &replay->frags[i]))
 			return false;
@@ -252,10 +259,12 @@ void nicsim_hw_tx(struct nicsim *ns, struct sk_buff *skb)
 		return;
 	}
 	if (nicsim_fires(&ns->knobs.tx_fail) ||
-	    (txd->replay ? !nicsim_replay(ns, ctx, txd->replay) : READ_ONCE(ctx->tx.stalled))) {
+	    (txd->replay ? !nicsim_replay(ns, ctx, txd->replay, ntohl(tcp_hdr(skb)->seq)) :
+			   READ_ONCE(ctx->tx.stalled))) {
 		nicsim_stall(ns, ctx);
 		nicsim_count(ns, CTR_TX_DROPPED, 1);
 		return;
 	}
 	nicsim_hw_tx_tcp(ns, skb, ctx);
+	nicsim_fault_tx_sent(ns, skb);
 }

@@ -41,6 +41,7 @@ static void nicsim_ktls_free(struct nicsim_ktls *ctx)
 {
 	atomic_dec(&ctx->ns->contexts);
 	nicsim_aes_exit(&ctx->aes);
+	nicsim_fault_ctx_exit(ctx);
 	kfree_sensitive(ctx);
 }
 
@@ -150,10 +151,12 @@ static int nicsim_ktls_add(struct net_device *dev, struct sock *sk, enum tls_off
 	*nicsim_ktls_slot(tls_get_ctx(sk), dir) = ctx;
 	if (dir == TLS_OFFLOAD_CTX_DIR_TX) {
 		rec_init(&ctx->tx.rec, &ctx->key, s.salt, nicsim_load64(s.rec_seq));
+		nicsim_fault_ctx_init(ctx, start_seq);
 		ctx->tx.expected_seq = start_seq;
 		nicsim_count(ns, CTR_TX_TLS_CTX, 1);
 	} else {
 		rxt_init(&ctx->rx.rxt, &ctx->key, s.salt, nicsim_load64(s.rec_seq), start_seq);
+		nicsim_fault_ctx_init(ctx, start_seq);
 		nicsim_ktls_rx_add(ctx, sk);
 		nicsim_count(ns, CTR_RX_TLS_CTX, 1);
 	}

@@ -157,6 +157,7 @@ void nicsim_ktls_rx_hw(struct nicsim_ktls *ctx, struct nicsim_rxd *rxd, u8 *payl
 	if (ctx->rx.stuck)
 		return;
 	nicsim_take_answer(ctx);
+	nicsim_fault_rx_before(ctx, rxd->seq, rxd->len);
 	rxt_packet(&ctx->rx.rxt, rxd->seq, payload, rxd->len, out);
 	nicsim_count_out(ns, out);
 	if (nicsim_gives_up(ctx, out))
@@ -171,8 +172,8 @@ void nicsim_ktls_rx_hw(struct nicsim_ktls *ctx, struct nicsim_rxd *rxd, u8 *payl
 	if (out->confirm)
 		rxd->flags |= NICSIM_RXD_CONFIRM;
 	rxd->cand = out->cand;
-	if (out->decrypted && good && READ_ONCE(ns->knobs.rx_garble))
-		payload[rxd->len / 2] ^= 0x01;
+	if (out->decrypted && good)
+		nicsim_fault_rx_after(ctx, payload, rxd->len);
 }
 
 /* Driver, in NAPI. The order matters: the core may parse this skb at once when it goes up. */

@@ -87,7 +87,6 @@ static enum nicsim_ooo nicsim_out_of_order(struct nicsim *ns, struct tls_context
 		nicsim_txd_free(skb);
 		return verdict == OOO_REPLAY ? OOO_SKIP : verdict;
 	}
-	replay->skew = READ_ONCE(ns->knobs.tx_ooo_ks) ? 1 : 0;
 	nicsim_txd(skb)->replay = replay;
 	return OOO_REPLAY;
 }
@@ -141,6 +140,8 @@ struct sk_buff *nicsim_ktls_tx(struct nicsim *ns, struct sk_buff *skb)
 		return tls_encrypt_skb(skb);
 	}
 	seq = ntohl(tcp_hdr(skb)->seq);
+	if (nicsim_fault_leaks(ctx, seq, len))
+		return skb;
 	if (seq != ctx->tx.expected_seq || READ_ONCE(ctx->tx.stalled)) {
 		switch (nicsim_out_of_order(ns, tls, skb, seq, len)) {
 		case OOO_REPLAY:

@@ -67,6 +67,7 @@ static int nicsim_host_open(struct net_device *dev)
 
 	napi_enable(&ns->napi);
 	netif_start_queue(dev);
+	nicsim_fault_link_up(ns);
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 #include <net/tcp.h>
 #include <net/tls.h>
 
+#include "fault.h"
 #include "rxtrack.h"
 
 #define NICSIM_ADAPTERS 2
@@ -52,15 +53,6 @@ struct nicsim_personality {
 	bool gcm_256;
 	const struct nicsim_stat *stats;
 	unsigned int n_stats;
-};
-
-/* Debugfs knobs; README.md says what each does. */
-struct nicsim_knobs {
-	u32 tx_leak, tx_bad_tag, tx_nonce_reuse, tx_ooo_ks, tx_ooo_leak, tx_soft, tx_fail, tx_count;
-	u32 rx_noauth, rx_noresync, rx_bad_sn, rx_late_resync, rx_stay_sw, rx_garble, rx_count;
-	u32 wire_flip, wire_drop_header, wire_drop_body;
-	u32 wire_in_drop_header, wire_in_drop_body;
-	u32 refuse_add, ctx_limit, ctx_leak, feature_stuck, feature_refused;
 };
 
 struct nicsim_aes {
@@ -105,6 +97,7 @@ struct nicsim_ktls {
 	enum tls_offload_ctx_dir dir;
 	struct nicsim_aes aes;
 	struct gcm_key key;
+	struct nicsim_fault_ctx fault;
 	union {
 		struct nicsim_ktls_tx tx;
 		struct nicsim_ktls_rx rx;
@@ -114,7 +107,6 @@ struct nicsim_ktls {
 /* Plaintext of a record up to a packet that came out of order. */
 struct nicsim_replay {
 	u64 sn;
-	u32 skew;
 	u32 n_frags;
 	skb_frag_t frags[MAX_SKB_FRAGS];
 };
@@ -162,6 +154,7 @@ struct nicsim {
 	atomic_t contexts;
 	atomic64_t counters[NICSIM_COUNTERS];
 	struct nicsim_knobs knobs;
+	struct nicsim_fault fault;
 	u32 flip_count;
 };
 

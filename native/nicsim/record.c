@@ -11,6 +11,9 @@ void rec_reset(struct rec *r, u64 sn)
 	r->off = 0;
 	r->len = 0;
 	r->skew = 0;
+	r->skew_from = 0;
+	r->nonce_xor = 0;
+	r->renonce = 0;
 	r->blind = false;
 	r->tag_bad = false;
 }
@@ -19,6 +22,7 @@ void rec_init(struct rec *r, const struct gcm_key *key, const u8 salt[REC_SALT],
 {
 	memset(r, 0, sizeof(*r));
 	r->key = key;
+	r->tag_checked = REC_TAG;
 	memcpy(r->salt, salt, REC_SALT);
 	rec_reset(r, sn);
 }
@@ -43,14 +47,18 @@ static void rec_begin(struct rec *r)
 	u8 nonce[GCM_NONCE];
 	u8 aad[13];
 
+	if (r->spoil)
+		r->spoil(r->spoil_arg, r);
 	nicsim_store64(aad, r->sn);
 	memcpy(aad + 8, r->prefix, 3);
 	aad[11] = payload >> 8;
 	aad[12] = payload;
 	memcpy(nonce, r->salt, REC_SALT);
 	memcpy(nonce + REC_SALT, r->prefix + REC_HEADER, REC_NONCE);
+	nonce[REC_SALT] ^= r->nonce_xor;
 	gcm_start(r->key, &r->gcm, nonce, aad, sizeof(aad));
 	r->gcm.skew = r->skew;
+	r->gcm.skew_from = r->skew_from;
 }
 
 /* A fault: every record goes out under the nonce of the first one. */
@@ -73,6 +81,8 @@ static u32 rec_feed_prefix(struct rec *r, enum rec_op op, u8 *p, u32 n, struct r
 	for (i = 0; i < n && r->off < REC_PREFIX; i++) {
 		if (r->off >= REC_HEADER && (r->faults & REC_FAULT_NONCE) && !r->blind)
 			rec_stick_nonce(r, p + i);
+		if (r->off == REC_HEADER && !r->blind)
+			p[i] ^= r->renonce;
 		r->prefix[r->off++] = p[i];
 		if (r->off != REC_HEADER)
 			continue;
@@ -130,7 +140,7 @@ static u32 rec_feed_tag(struct rec *r, enum rec_op op, u8 *p, u32 n, struct rec_
 	for (i = 0; i < n; i++) {
 		if (op == REC_ENCRYPT)
 			p[i] = r->tag[at + i];
-		else if (p[i] != r->tag[at + i])
+		else if (p[i] != r->tag[at + i] && at + i < r->tag_checked)
 			r->tag_bad = true;
 	}
 out:

@@ -27,7 +27,14 @@ struct rec {
 	u32 len;		/* its length with header; known when off >= REC_HEADER */
 	u32 faults;
 	u32 bad_tag_every;	/* a fault */
-	u32 skew;		/* a fault: for the record at hand only */
+	u32 tag_checked;	/* receive: as many bytes of a tag are compared; fewer is a fault */
+	/* Faults of the record at hand only. */
+	u32 skew, skew_from;	/* key stream off by so many blocks, from this payload byte on */
+	u8 nonce_xor;		/* the nonce that is used is not the one in the record */
+	u8 renonce;		/* the record goes out under another nonce */
+	/* Called when a record begins; may set the above. */
+	void (*spoil)(void *arg, struct rec *r);
+	void *spoil_arg;
 	bool blind;		/* bytes are missing: pass the rest of it as it is */
 	bool tag_bad;
 	bool nonce_kept;

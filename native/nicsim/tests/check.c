@@ -25,6 +25,7 @@ int main(int argc, char **argv)
 
 	run(gcm_tests, seed, rounds);
 	run(record_tests, seed, rounds);
+	run(fault_tests, seed, rounds);
 	run(rxtrack_tests, seed, rounds);
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed || !passed;

@@ -35,6 +35,6 @@ struct test {
 	int (*run)(u32 rounds);	/* 0: passed */
 };
 
-extern const struct test gcm_tests[], record_tests[], rxtrack_tests[];
+extern const struct test gcm_tests[], record_tests[], fault_tests[], rxtrack_tests[];
 
 #endif

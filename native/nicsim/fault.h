@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What can be made bad: the knobs, what the faults remember, and where the good path asks them. */
+#ifndef NICSIM_FAULT_H
+#define NICSIM_FAULT_H
+
+#include <linux/skbuff.h>
+#include <linux/workqueue.h>
+
+#include "rxtrack.h"
+
+/* Bytes of a stream that a fault keeps: more than a record and a jumbo frame. */
+#define NICSIM_KEPT 32768
+
+struct nicsim;
+struct nicsim_ktls;
+
+/* Debugfs knobs; README.md says what each does. */
+struct nicsim_knobs {
+	u32 tx_leak, tx_bad_tag, tx_nonce_reuse, tx_ooo_ks, tx_ooo_leak, tx_soft, tx_fail, tx_count;
+	u32 tx_first_leak, tx_toggle_leak, tx_down_leak, tx_route_leak, tx_wrong_nonce, tx_replay;
+	u32 rx_noauth, rx_noresync, rx_bad_sn, rx_late_resync, rx_stay_sw, rx_garble, rx_count;
+	u32 rx_short_tag, rx_stale;
+	u32 wire_flip, wire_drop_header, wire_drop_body;
+	u32 wire_in_drop_header, wire_in_drop_body;
+	u32 refuse_add, ctx_limit, ctx_leak, feature_stuck, feature_refused;
+};
+
+/* Of a context: the transmit half belongs to the silicon where nothing else is said. */
+struct nicsim_fault_ctx {
+	u32 start_seq;
+	u32 newest;		/* driver: where the newest data ended */
+	bool started;		/* driver */
+	u32 pos;		/* of the frame at hand in the stream */
+	u64 sn;			/* where the engine was when the frame began */
+	u32 off, len;
+	u8 *kept;		/* bytes of earlier packets */
+	u32 kept_from, kept_to;
+	u32 count;
+	bool inner;		/* receive: this packet holds payload of one record only */
+};
+
+/* Of an adapter. */
+struct nicsim_fault {
+	struct sk_buff *last;	/* transmit: a copy of the last offloaded packet */
+};
+
+static inline bool nicsim_every(u32 *count, u32 n)
+{
+	return n && !(++*count % n);
+}
+
+/* fault_tx.c: driver */
+bool nicsim_fault_leaks(struct nicsim_ktls *ctx, u32 seq, u32 len);
+void nicsim_fault_link_up(struct nicsim *ns);
+/* fault_tx.c: silicon */
+void nicsim_fault_tx_sent(struct nicsim *ns, struct sk_buff *skb);
+void nicsim_fault_tx_replay(struct nicsim_ktls *ctx, u32 seq);
+void nicsim_fault_tx_before(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 seq, u32 index);
+void nicsim_fault_tx_after(struct nicsim_ktls *ctx, u8 *p, u32 n);
+
+/* fault_rx.c: silicon */
+void nicsim_fault_rx_before(struct nicsim_ktls *ctx, u32 seq, u32 n);
+void nicsim_fault_rx_after(struct nicsim_ktls *ctx, u8 *payload, u32 n);
+
+/* fault_ctx.c */
+void nicsim_fault_ctx_init(struct nicsim_ktls *ctx, u32 start_seq);
+u8 *nicsim_fault_kept(struct nicsim_ktls *ctx);
+void nicsim_fault_ctx_exit(struct nicsim_ktls *ctx);
+void nicsim_fault_reset(struct nicsim *ns);
+
+#endif

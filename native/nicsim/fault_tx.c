@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Faults of the transmit side. README.md tells how a real card comes to each of them. */
+#include "nicsim.h"
+
+/* A record of 16384 bytes with header, nonce and tag. */
+#define NICSIM_FULL (REC_HEADER + REC_OVERHEAD + REC_MAX_PAYLOAD)
+
+/* Driver: this packet of a context goes to the ring without its context, as plaintext. */
+bool nicsim_fault_leaks(struct nicsim_ktls *ctx, u32 seq, u32 len)
+{
+	const struct nicsim_knobs *knobs = &ctx->ns->knobs;
+	struct nicsim_fault_ctx *fault = &ctx->fault;
+	bool first = !fault->started;
+	bool jumps = after(seq, fault->newest);
+
+	fault->started = true;
+	if (first || after(seq + len, fault->newest))
+		fault->newest = seq + len;
+	if (READ_ONCE(knobs->tx_toggle_leak) && !(ctx->ns->host->features & NETIF_F_HW_TLS_TX))
+		return true;
+	return (first && READ_ONCE(knobs->tx_first_leak)) ||
+	       (jumps && READ_ONCE(knobs->tx_route_leak));
+}
+
+/* Silicon: what the ring remembers of the last packet. A copy, without its context. */
+void nicsim_fault_tx_sent(struct nicsim *ns, struct sk_buff *skb)
+{
+	struct sk_buff *copy;
+
+	if (!READ_ONCE(ns->knobs.tx_down_leak))
+		return;
+	copy = skb_copy(skb, GFP_KERNEL);
+	if (copy)
+		memset(nicsim_txd(copy), 0, sizeof(struct nicsim_txd));
+	kfree_skb(xchg(&ns->fault.last, copy));
+}
+
+void nicsim_fault_link_up(struct nicsim *ns)
+{
+	struct sk_buff *last = xchg(&ns->fault.last, NULL);
+
+	if (!last)
+		return;
+	skb_queue_tail(&ns->txq, last);
+	wake_up(&ns->wait);
+}
+
+/* The engine is at the start of a record that will be brought up to @seq. */
+void nicsim_fault_tx_replay(struct nicsim_ktls *ctx, u32 seq)
+{
+	const struct nicsim_knobs *knobs = &ctx->ns->knobs;
+
+	ctx->fault.pos = seq - ctx->fault.start_seq;
+	ctx->tx.rec.skew = READ_ONCE(knobs->tx_ooo_ks) ? 1 : 0;
+}
+
+static void nicsim_spoil(void *arg, struct rec *rec)
+{
+	struct nicsim_ktls *ctx = arg;
+	const struct nicsim_knobs *knobs = &ctx->ns->knobs;
+	u32 every = READ_ONCE(knobs->tx_wrong_nonce);
+
+	if (every && !((rec->sn + 1) % every))
+		rec->nonce_xor = 0x80;
+}
+
+void nicsim_fault_tx_before(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 seq, u32 index)
+{
+	struct nicsim_fault_ctx *fault = &ctx->fault;
+	struct rec *rec = &ctx->tx.rec;
+
+	rec->spoil = nicsim_spoil;
+	rec->spoil_arg = ctx;
+	fault->pos = seq - fault->start_seq;
+	fault->sn = rec->sn;
+	fault->off = rec->off;
+	fault->len = rec->len;
+}
+
+/* Remember what is on the wire; a retransmission is the same bytes again. */
+static void nicsim_keep(struct nicsim_fault_ctx *fault, const u8 *p, u32 n)
+{
+	u32 i, end = fault->pos + n;
+
+	if (fault->pos < fault->kept_from || fault->pos > fault->kept_to) {
+		fault->kept_from = fault->pos;
+		fault->kept_to = fault->pos;
+	}
+	for (i = 0; i < n; i++)
+		fault->kept[(fault->pos + i) % NICSIM_KEPT] = p[i];
+	fault->kept_to = max(fault->kept_to, end);
+	if (fault->kept_to - fault->kept_from > NICSIM_KEPT)
+		fault->kept_from = fault->kept_to - NICSIM_KEPT;
+}
+
+static bool nicsim_replays(const struct nicsim_fault_ctx *fault, u32 every, u64 sn, u32 start)
+{
+	static const u8 header[REC_HEADER] = { 0x17, 3, 3, 0x40, 0x18 };
+	u32 i, before = start - NICSIM_FULL;
+
+	if ((sn + 1) % every || start < NICSIM_FULL || before < fault->kept_from)
+		return false;
+	for (i = 0; i < REC_HEADER; i++) {
+		if (fault->kept[(before + i) % NICSIM_KEPT] != header[i])
+			return false;
+	}
+	return true;
+}
+
+/* Bytes @p of the record that began at @start become those of the record before it. */
+static void nicsim_replay_bytes(const struct nicsim_fault_ctx *fault, u8 *p, u32 n, u32 start)
+{
+	u32 i, at;
+
+	for (i = 0; i < n; i++) {
+		at = fault->pos + i;
+		if (at >= start && at - start < NICSIM_FULL && at - NICSIM_FULL >= fault->kept_from)
+			p[i] = fault->kept[(at - NICSIM_FULL) % NICSIM_KEPT];
+	}
+}
+
+/* The record at the end of the frame, and the one that it began with. */
+static void nicsim_replay_earlier(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 every)
+{
+	struct nicsim_fault_ctx *fault = &ctx->fault;
+	const struct rec *rec = &ctx->tx.rec;
+	u32 start = fault->pos - fault->off;
+
+	if (!nicsim_fault_kept(ctx))
+		return;
+	nicsim_keep(fault, p, n);
+	if (fault->off >= REC_HEADER && fault->len == NICSIM_FULL &&
+	    nicsim_replays(fault, every, fault->sn, start))
+		nicsim_replay_bytes(fault, p, n, start);
+	if (fault->off >= REC_HEADER && fault->sn == rec->sn)
+		return;
+	start = fault->pos + n - rec->off;
+	if (rec->off >= REC_HEADER && rec->len == NICSIM_FULL &&
+	    nicsim_replays(fault, every, rec->sn, start))
+		nicsim_replay_bytes(fault, p, n, start);
+}
+
+void nicsim_fault_tx_after(struct nicsim_ktls *ctx, u8 *p, u32 n)
+{
+	u32 every = READ_ONCE(ctx->ns->knobs.tx_replay);
+
+	if (every)
+		nicsim_replay_earlier(ctx, p, n, every);
+}
