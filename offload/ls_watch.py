@@ -159,11 +159,11 @@ def frame(before: Look | None, now: Look, columns: int, height: int) -> list[str
     rows = [cells(line) | moved for line, moved in busiest(before, now)]
     lines = table(rows, heads(before), columns) if rows else []
     if height:
-        head = head[: height - 2]
-        room = height - len(head) - 2
+        room = max(2, height - len(head) - 1)  # the heads, and at least one line
         left = len(lines) - room
         lines = [*lines[: room - 1], f"... and {left + 1} more"] if left > 0 else lines
-    return [*head, "", *lines] if lines else head
+        head = head[: height - min(len(lines), room) - 1]
+    return [*head, "", *lines][: height or None] if lines else head
 
 
 def _span(before: Look | None, now: Look) -> str:
