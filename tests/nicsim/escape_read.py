@@ -1,0 +1,88 @@
+"""From recorded events to credit: which tests caught which bad cards, and which check decided it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from offload.report import events
+from tests.nicsim.escape_checks import Check
+
+PLACE = re.compile(r"^(tests/\S+\.py):(\d+): ", re.M)  # the last of them in a traceback: where it ended
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one test made of one bad card; `place`: where it ended, as (file, line)."""
+
+    test: str
+    promise: str
+    outcome: str
+    place: tuple[str, int] | None
+
+
+@dataclass(frozen=True)
+class Card:
+    """A bad card, and the tests that ran against it."""
+
+    id: str
+    results: tuple[Result, ...]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Who is to be thanked. `caught`, `alone`: cards by test; `single`: the only test, by promise.
+
+    `deciding`: cards by check. `escaped`: cards that no test failed. `elsewhere`: failures in no assert.
+    """
+
+    caught: Mapping[str, Sequence[str]]
+    alone: Mapping[str, Sequence[str]]
+    single: Mapping[str, str]
+    deciding: Mapping[str, Sequence[str]]
+    escaped: Sequence[str]
+    elsewhere: Sequence[str]
+
+
+def cards(folder: Path, wanted: Iterable[str]) -> Iterator[Card]:
+    """Read the events of each wanted card that the folder has."""
+    for name in wanted:
+        path = folder / f"{name}.jsonl"
+        if path.is_file():
+            found = [e for e in events.read(path).events if e["event"] == "test"]
+            yield Card(name, tuple(_result(event) for event in found))
+
+
+def _result(event: Mapping[str, Any]) -> Result:
+    places = PLACE.findall(str(event.get("details", "")))
+    place = (places[-1][0], int(places[-1][1])) if places else None
+    test = str(event["id"]).removeprefix("tests/hw/")
+    return Result(test, str(event.get("promise") or ""), event["outcome"], place)
+
+
+def credit(found: Sequence[Card], known: Iterable[Check]) -> Facts:
+    """Give each test and check its cards."""
+    tests = list(dict.fromkeys(r.test for card in found for r in card.results))
+    caught: dict[str, list[str]] = {test: [] for test in tests}
+    alone: dict[str, list[str]] = {test: [] for test in tests}
+    guards: dict[str, dict[str, None]] = {}
+    deciding: dict[str, list[str]] = {}
+    escaped, elsewhere = [], []
+    lines = {(c.file, line): str(c) for c in known for line in range(c.first, c.last + 1)}
+    for card in found:
+        failed = [r for r in card.results if r.outcome == "fail"]
+        escaped += [] if failed else [card.id]
+        for result in failed:
+            caught[result.test].append(card.id)
+            alone[result.test] += [card.id] if len(failed) == 1 else []
+            guards.setdefault(result.promise, {})[result.test] = None
+            check = lines.get(result.place) if result.place else None
+            if check is None:
+                elsewhere.append(f"{card.id}: {result.test} at {':'.join(map(str, result.place or ('?',)))}")
+            elif card.id not in deciding.setdefault(check, []):
+                deciding[check].append(card.id)
+    single = {promise: next(iter(by)) for promise, by in guards.items() if len(by) == 1}
+    return Facts(caught, alone, single, deciding, escaped, elsewhere)
