@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from offload.doctor import card, kernel, known, library, programs, surroundings, switches
 from offload.doctor.kernel import Machine
 from offload.doctor.library import Trial
-from offload.doctor.reasons import Finding, Notes
+from offload.doctor.reasons import Finding, Notes, plain
 from offload.doctor.table import Verdict, table
-from offload.errors import OffloadError
+from offload.errors import OffloadError, RigError
 from offload.host.base import Host
 from offload.nic import Match, Nic, links, match, seen
 from offload.profile import DIRECTIONS, Profile, load_all
 
+Answer = TypeVar("Answer")
 READY, OFF, NEVER, UNKNOWN, NOT_PROMISED = "ready", "off", "never", "unknown", "not promised"
 NO_TLS = ("D102", "D106", "D107", "D108", "D112")  # without module tls there is nothing to offload
 EXITS = {READY: 0, OFF: 10, NEVER: 11, UNKNOWN: 12}
@@ -63,20 +65,21 @@ class Doctor:
     host: Host
     directions: Sequence[str] = DIRECTIONS
     profiles: tuple[Profile, ...] = ()
+    trial: Trial | None = None  # what was tried before; None: try now
     warnings: list[str] = field(default_factory=list)
 
     def diagnose(self, wanted: Sequence[str] = ()) -> Diagnosis:
         """Look at the named devices, or at all that may offload. NoDevice if a named one is not there."""
-        self.rows = links(self.host)
+        self.rows = sound(lambda: links(self.host), "ip -j -d link")
         if not self.profiles:
             self._profiles()
-        nics = [seen(self.host, dev, self.rows) for dev in dict.fromkeys(wanted or self.rows)]
+        nics = [self._nic(dev) for dev in dict.fromkeys(wanted or self.rows)]
         chosen = [nic for nic in nics if wanted or self._may(nic)]
         self.machine, notes = kernel.look(self.host), Notes()
         kernel.examine(self.machine, notes)
-        self.trial = library.attempt(self.host, self.machine)
+        self.tried = self.trial or library.attempt(self.host, self.machine)
         if not any(finding.level == NEVER for finding in notes.findings):
-            library.examine(self.trial, notes)  # else there is nothing to try, and what was found says why
+            library.examine(self.tried, notes)  # else there is nothing to try, and what was found says why
         programs.examine(self.host, notes)
         if not chosen:
             names = ", ".join(f"{n.dev} ({n.kind or n.driver or '-'})" for n in nics[:12])
@@ -84,7 +87,7 @@ class Doctor:
         devices = tuple(self._device(nic, notes) for nic in chosen)
         rest = tuple(nic for nic in nics if nic not in chosen)
         return Diagnosis(
-            self.machine, self.trial, devices, _sorted(notes), tuple(notes.fine), rest,
+            self.machine, self.tried, devices, _sorted(notes), tuple(notes.fine), rest,
             tuple(self.warnings),
         )  # fmt: skip
 
@@ -94,6 +97,10 @@ class Doctor:
             self.profiles = load_all()
         except OffloadError as exc:
             self.warnings.append(f"profiles not read: {exc}")
+
+    def _nic(self, dev: str) -> Nic:
+        """One interface as the kernel shows it."""
+        return sound(lambda: seen(self.host, dev, self.rows), f"ip and ethtool about {dev}")
 
     def _may(self, nic: Nic) -> bool:
         """Say whether a device that nobody named is worth a look."""
@@ -121,7 +128,7 @@ class Doctor:
     ) -> tuple[Verdict, ...]:
         """The truth table of the directions that were asked for."""
         lacking = [f.code for f in host_notes.findings if f.code in NO_TLS]
-        return table(profile, states, self.trial, lacking[0] if lacking else "")
+        return table(profile, states, self.tried, lacking[0] if lacking else "")
 
     def _tree(self, nic: Nic, found: Match, notes: Notes) -> None:
         """Kernel and card if a feature is fixed, the switch if not; then what is around the device."""
@@ -171,21 +178,36 @@ class Doctor:
     def _bond(self, nic: Nic, found: Match, notes: Notes, host_notes: Notes) -> Device:
         """A bond is what its ports are, if it asks them."""
         asked = surroundings.bond(nic, self.rows, notes)
-        ports = (
-            [self._device(seen(self.host, dev, self.rows), host_notes) for dev in nic.lower] if asked else []
-        )
+        ports = [self._device(self._nic(dev), host_notes) for dev in nic.lower] if asked else []
         states = {d: self._state(d, Match(None), notes, host_notes) for d in self.directions}
         for direction, (word, _) in list(states.items()):
             if word == READY:
-                below = [port.states[direction] for port in ports]
-                order = (NEVER, OFF, UNKNOWN, NOT_PROMISED, READY)
-                states[direction] = min(below, key=lambda state: order.index(state[0]))
+                states[direction] = self._of_ports(direction, ports, notes)
         of_ports = [f for port in ports for f in port.findings]
         notes.findings += [f for f in of_ports if f not in notes.findings]
         cells = ports[0].cells if ports else self._table(None, states, host_notes)
         return Device(
             nic, ports[0].found if ports else found, states, _sorted(notes), tuple(notes.fine), cells
         )
+
+    def _of_ports(self, direction: str, ports: Sequence[Device], notes: Notes) -> tuple[str, str]:
+        """The best that a port is; note those that are less."""
+        states = {port.nic.dev: port.states[direction] for port in ports}
+        order = (READY, OFF, UNKNOWN, NOT_PROMISED, NEVER)
+        best = min(states.values(), key=lambda state: order.index(state[0]))
+        less = [f"{dev}: {word} {code}".strip() for dev, (word, code) in states.items() if word != best[0]]
+        if less and best[0] == READY:
+            ports_text = ", ".join(dev for dev, (word, _) in states.items() if word != READY)
+            notes.add("D217", "; ".join(less), [direction], ports=ports_text)
+        return best
+
+
+def sound(call: Callable[[], Answer], what: str) -> Answer:
+    """What a program's answer means; RigError for one that means nothing (also: nested without end)."""
+    try:
+        return call()
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as exc:
+        raise RigError(plain(f"the answer of {what} makes no sense: {type(exc).__name__}")) from None
 
 
 def _sorted(notes: Notes) -> tuple[Finding, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from offload.counters import tls_stat
-from offload.doctor.reasons import Notes
+from offload.doctor.reasons import Notes, plain
 from offload.errata import Kernel, kernel
 from offload.host.base import Host
 from offload.nic_why import kernel_config
@@ -50,15 +50,15 @@ def facts() -> dict[str, Any]:
 
 def look(host: Host) -> Machine:
     """The kernel of a host; changes nothing, loads nothing."""
-    words = host.run(["uname", "-r", "-v", "-m"], check=False).text.split()
-    release = words[0][:80] if words else ""
+    words = plain(host.run(["uname", "-r", "-v", "-m"], check=False).text).split()
+    release = words[0] if words else ""
     # Debian's kernels say their package's version: `#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)`
     package = next((b for a, b in zip(words, words[1:], strict=False) if a == "Debian"), "")
     stat, _ = tls_stat(host)
     module, rule = (LOADED, "/proc/net/tls_stat is there") if stat is not None else _module(host)
     path, config = kernel_config(host)
-    machine = words[-1][:40] if words else ""
-    return Machine(release, machine, kernel(release, package[:80]), path, config, module, rule, stat)
+    machine = words[-1] if words else ""
+    return Machine(release, machine, kernel(release, package), path, config, module, rule, stat)
 
 
 def _module(host: Host) -> tuple[str, str]:

@@ -102,12 +102,17 @@ def examine(trial: Trial, notes: Notes) -> None:
     seen = f"on loopback, asked: {_words(trial.asked)}; not asked: {_words(trial.plain)}"
     taken = any(answer == 0 for answer in (trial.cells or {}).values())
     if not trial.asked and taken:
-        notes.add("D501", seen, library=trial.library)
+        notes.add("D501", seen, library=short(trial.library))
         return
     if trial.asked:
-        notes.ok(f"{trial.library} hands records to the kernel when asked ({_words(trial.asked)})")
+        notes.ok(f"{short(trial.library)} gives records to the kernel when asked ({_words(trial.asked)})")
     if trial.asked - trial.plain:
-        notes.add("D502", seen, library=trial.library)
+        notes.add("D502", seen, library=short(trial.library))
+
+
+def short(library: str) -> str:
+    """`OpenSSL 3.0.19` of `OpenSSL 3.0.19 27 Jan 2026`."""
+    return " ".join(library.split()[:2])
 
 
 def _words(directions: frozenset[str]) -> str:

@@ -91,10 +91,14 @@ class Notes:
             self.fine.append(line)
 
 
+def printable(text: str) -> str:
+    """Text as one line that cannot steer a terminal."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
 def plain(text: str) -> str:
     """Text that is safe for a terminal: one line, printable, bounded."""
-    line = "".join(c if c.isprintable() else " " for c in text[: 4 * LONGEST])
-    line = " ".join(line.split())
+    line = printable(text[: 4 * LONGEST])
     return line if len(line) <= LONGEST else line[: LONGEST - 3] + "..."
 
 

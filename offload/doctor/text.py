@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from offload.doctor.examine import NOT_PROMISED, READY, Device, Diagnosis
-from offload.doctor.reasons import Finding, load, plain
+from offload.doctor.reasons import Finding, load, plain, printable
 from offload.doctor.table import HW, NONE, Verdict
 from offload.errors import ConfigError
 from offload.profile import CIPHERS, VERSIONS, WORDS, near
@@ -36,7 +36,7 @@ class Page:
     def wrapped(self, head: str, text: str, bare: int | None = None) -> None:
         """A line that goes on below its own beginning; `bare` is the head's length without colour."""
         indent = len(head) if bare is None else bare
-        rows = textwrap.wrap(text, self.width - indent, break_on_hyphens=False) or [""]
+        rows = textwrap.wrap(printable(text), self.width - indent, break_on_hyphens=False) or [""]
         self.lines.append(head + rows[0])
         self.lines += [" " * indent + row for row in rows[1:]]
 
@@ -60,7 +60,7 @@ def as_text(diagnosis: Diagnosis, colour: bool = False, width: int = WIDTH, verb
         _table(page, diagnosis.devices)
     _fine(page, diagnosis)
     for warning in diagnosis.warnings:
-        page.lines.append(f"warning: {warning}")
+        page.wrapped("warning ", warning)
     return "\n".join(page.lines).rstrip() + "\n"
 
 
@@ -120,7 +120,7 @@ def _table(page: Page, devices: Iterable[Device]) -> None:
             row = "".join(_who(page, cell, reasons) for cell in cells)
             page.lines.append(f"{name:<13}{row}".rstrip())
     for why, number in reasons.items():
-        page.wrapped(f"  {number}  ", f"{why} above" if why in load() else plain(why))
+        page.wrapped(f"  {number}  ", f"{why} above" if why in load() else why)
     page.lines.append("")
 
 
@@ -141,7 +141,7 @@ def _fine(page: Page, diagnosis: Diagnosis) -> None:
     page.wrapped("fine    ", "; ".join([*good, *diagnosis.fine]))
     others = ", ".join(f"{n.dev} ({n.kind or n.driver or '-'})" for n in diagnosis.rest)
     if others and diagnosis.devices:
-        page.wrapped("others  ", plain(others))
+        page.wrapped("others  ", others)
     codes = [f.code for f in (*[f for d in diagnosis.devices for f in d.findings], *diagnosis.findings)]
     if codes:
         page.wrapped("", f"more: ktls-offload doctor --explain {codes[0]}; --verbose tells notes in full")

@@ -75,7 +75,7 @@ class FakeHost:
 
     def change(self, name: str, row: dict[str, bool], dev: str = "eth0") -> None:
         """Replace one feature."""
-        self.devices[dev]["features"][name] = row
+        self.devices[dev]["features"][name] = dict(row)
 
     def fix(self, dev: str = "eth0") -> None:
         """Make both TLS features `off [fixed]`."""

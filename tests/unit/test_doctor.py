@@ -177,6 +177,7 @@ CASES: dict[str, tuple[Callable[[FakeHost], None], str]] = {
     "D214": (lambda h: None, "eth0"),
     "D215": (lambda h: h.devices["eth0"]["features"].pop(TX), "eth0"),
     "D216": (bonded("802.3ad", "layer3+4", ports=False), "bond0"),
+    "D217": (lambda h: (bonded("balance-xor", "layer3+4")(h), _veth_port(h)), "bond0"),
     "D301": (switched(RX, feature(False)), "eth0"),
     "D302": (switched(CHECKSUM, feature(False), switched(TX, feature(False, requested=True))), "eth0"),
     "D303": (on_eth0(flags=[]), "eth0"),
@@ -195,6 +196,12 @@ CASES: dict[str, tuple[Callable[[FakeHost], None], str]] = {
     "D604": (lambda h: h.configured("haproxy", "/etc/haproxy/a.cfg:9:\tbind :443 ssl crt a.pem"), "eth0"),
     "D701": (answers("cat", "/proc/net/tls_stat", out=STAT_SW), "eth0"),
 }  # fmt: skip
+
+
+def _veth_port(host: FakeHost) -> None:
+    """A port of the bond that is no card."""
+    host.devices["veth9"] = card("veth", "", ":", master="bond0", linkinfo={"info_kind": "veth"})
+    host.fix("veth9")
 
 
 def _no_modules(host: FakeHost) -> None:
