@@ -1,36 +1,71 @@
-"""A lab whose card can be made bad, and the hardware suite run against it from outside."""
+"""Labs whose card can be made bad, and the hardware suite run against it from outside."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from offload.errors import ConfigError
+from tests.lib import catalogue
+from tests.lib.catalogue import Step
+from tests.lib.catalogue_run import Stand
 from tests.lib.rig import Labs
-from tests.lib.suite import Outcome, Suite, run_suite
+from tests.lib.suite import Suite
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what selects rows of the catalogue."""
+    group = parser.getgroup("ktls-offload rig")
+    group.addoption("--slice", default="", metavar="DATE|all", help="which bad cards: of a day, or all")
+
+
+def steps_of(config: pytest.Config) -> list[Step]:
+    """What is run of the catalogue, good cards in between."""
+    rows = catalogue.chosen(catalogue.load(), day(config), config.getoption("--kernel"))
+    return list(catalogue.steps(rows))
+
+
+def day(config: pytest.Config) -> str:
+    """The day whose slice is run, or `all`."""
+    try:
+        return catalogue.today(config.getoption("--slice"))
+    except ConfigError as exc:
+        raise pytest.UsageError(str(exc)) from None
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say which rows are run, and how to run them all."""
+    rows = [step.row for step in steps_of(config) if step.row]
+    turn = [row.id for row in rows if not row.security]
+    every = f"the {len(rows) - len(turn)} that security hangs on, and of {day(config)} {', '.join(turn)}"
+    return f"bad cards: {len(rows)} of {len(catalogue.load())}: {every} (--slice all runs every one)"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make a test per step."""
+    if "step" in metafunc.fixturenames:
+        metafunc.parametrize("step", steps_of(metafunc.config), ids=lambda step: step.id)
+
+
+@pytest.fixture(scope="module")
+def stand(
+    pytestconfig: pytest.Config, labs: Labs, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stand]:
+    """A lab of its own whose card is made bad and good again."""
+    labs.close()
+    say = pytestconfig.pluginmanager.getplugin("terminalreporter").write_line
+    folder, attach = tmp_path_factory.mktemp("catalogue"), pytestconfig.getoption("--attach")
+    with Stand(pytestconfig.getoption("--kernel"), folder, partial(say), attach) as found:
+        yield found
 
 
 @pytest.fixture
-def suite(pytestconfig: pytest.Config, labs: Labs, tmp_path: Path) -> Suite:
-    """A function that runs hardware tests against the lab of this run; node ids, short."""
-    lab = labs.get("nicsim").lab
-    kernel = pytestconfig.getoption("--kernel")
-
-    def run(*tests: str) -> Outcome:
-        return run_suite(tmp_path, "connectx-6-dx", kernel, [f"tests/hw/{t}" for t in tests], lab.name)
-
-    return run
-
-
-@pytest.fixture
-def knob(labs: Labs) -> Iterator[Callable[[str, int], None]]:
-    """A function that turns a knob of the DUT's card; all are back at 0 after the test."""
-    host = labs.get("nicsim").lab.root
-    folder = "/sys/kernel/debug/nicsim/0"
-
-    def turn(name: str, value: int) -> None:
-        host.run(["tee", f"{folder}/{name}"], input=f"{value}\n".encode())
-
-    yield turn
-    host.run(["tee", f"{folder}/reset"], input=b"1\n")
+def suite(pytestconfig: pytest.Config, labs: Labs, tmp_path: Path) -> Iterator[Suite]:
+    """The hardware suite against the lab of this run."""
+    name = labs.get("nicsim").lab.name
+    found = Suite(tmp_path, "connectx-6-dx", pytestconfig.getoption("--kernel"), name)
+    yield found
+    found.close()

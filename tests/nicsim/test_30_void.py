@@ -18,7 +18,7 @@ def test_kernel_fault_voids_the_run(suite: Suite, labs: Labs, noisy: bool) -> No
     rig = labs.get("nicsim")
     speaker = rig.lab.root.start(["sh", "-c", SAY if noisy else ":"])
     try:
-        found = suite(SENDS)
+        found = suite.run(SENDS)
     finally:
         speaker.kill(9)
         speaker.wait(30)

@@ -1,0 +1,156 @@
+"""Does the suite catch every bad card, at the right promise? Runs the catalogue and prints the table.
+
+usage: python -m benchmarks.certifier [--kernel K] [--labs N] [--slice DATE] [--only TEXT] [--whole] [--write]
+
+Each card is judged by its triage tests, the cheapest that see its defect (docs/bad-nics.md); --whole runs all
+of tests/hw against it, hours in all. Events: results/certifier-KERNEL/ID.jsonl; what was found: found.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from offload.errors import OffloadError
+from tests.lib import catalogue, catalogue_page
+from tests.lib.catalogue import Row, Step
+from tests.lib.catalogue_run import Stand
+
+ROOT = Path(__file__).parents[1]
+Json = dict[str, Any]
+
+
+class Work:
+    """The steps that are left, shared by the labs: each goes on with the card that it plays."""
+
+    def __init__(self, steps: Sequence[Step], folder: Path) -> None:
+        self._left, self._lock, self._folder = list(steps), threading.Lock(), folder
+        self._titles = {step.id: step.row.title if step.row else "a good card" for step in steps}
+        self.found: dict[str, Json] = {}
+
+    def take(self, card: str) -> Step | None:
+        """The next step for a lab with this card; of another card if there is none."""
+        with self._lock:
+            mine = [step for step in self._left if step.card == card] or self._left[-1:]
+            if not mine:
+                return None
+            first = mine[0] if mine[0].card == card else next(s for s in self._left if s.card == mine[0].card)
+            self._left.remove(first)
+            return first
+
+    def done(self, found: Json) -> None:
+        """Note what was found, and print it."""
+        with self._lock:
+            self.found[found["id"]] = found
+            (self._folder / "found.json").write_text(json.dumps(self.found, indent=1) + "\n")
+            width = max(80, shutil.get_terminal_size((200, 24)).columns)
+            print(catalogue_page.line(found, self._titles[found["id"]], width), flush=True)
+
+    def stop(self) -> None:
+        """Leave the rest."""
+        with self._lock:
+            self._left.clear()
+
+
+def quiet(_: str) -> None:
+    """Swallow progress lines."""
+
+
+def lab(work: Work, kernel: str, folder: Path) -> None:
+    """Do steps on one lab until none is left."""
+    with Stand(kernel, folder, quiet) as stand:
+        card = catalogue.CARDS[0]
+        while step := work.take(card):
+            card = step.card
+            try:
+                work.done(stand.do(step).json())
+            except OffloadError as exc:
+                why = f"the rig broke: {str(exc).strip().splitlines()[0]}"
+                empty = dict.fromkeys(("word", "promise", "line", "left"), "")
+                work.done(empty | {"id": step.id, "seconds": 0.0, "problem": why})
+
+
+def run(steps: Sequence[Step], kernel: str, labs: int, folder: Path) -> dict[str, Json]:
+    """Do all the steps on so many labs at once; what was found, by id."""
+    work = Work(steps, folder)
+    with ThreadPoolExecutor(labs) as pool:
+        going = [pool.submit(lab, work, kernel, folder) for _ in range(labs)]
+        try:
+            for one in going:
+                one.result()
+        except BaseException:
+            work.stop()
+            raise
+    return work.found
+
+
+def arguments() -> argparse.Namespace:
+    """What was typed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--kernel", default="6.1", choices=catalogue.KERNELS)
+    parser.add_argument("--labs", type=int, default=2, help="VMs side by side, one per core (default 2)")
+    parser.add_argument("--slice", default="all", metavar="DATE|all", help="the cards of a day (default all)")
+    parser.add_argument(
+        "--only", nargs="+", metavar="TEXT", help="cards with TEXT in their id, or this family"
+    )
+    parser.add_argument("--whole", action="store_true", help="all of tests/hw against each card")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/bad-nics.md")
+    return parser.parse_args()
+
+
+def plan(args: argparse.Namespace) -> list[Step]:
+    """The steps that were asked for; with all rows every personality has to be good once."""
+    rows = catalogue.chosen(catalogue.load(), catalogue.today(args.slice), args.kernel)
+    if args.only:
+        rows = tuple(row for row in rows if any(text in row.id or text == row.family for text in args.only))
+    whole = args.slice == "all" and not args.only
+    steps = list(catalogue.steps(rows, catalogue.CARDS if whole else ()))
+    if not args.whole:
+        return steps
+    return [Step(s.id, s.card, s.row, ()) for s in steps if s.row]
+
+
+def write(rows: Sequence[Row], found: dict[str, Json]) -> None:
+    """Put the table into the page."""
+    page = catalogue_page.PAGE
+    page.write_text(catalogue_page.page(page.read_text(), rows, found))
+
+
+def main() -> int:
+    """Run it; exit 1 if a card was not caught as the catalogue wants, or a good one was."""
+    args, began = arguments(), time.monotonic()
+    try:
+        steps, folder = plan(args), ROOT / "results" / f"certifier-{args.kernel}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        found = run(steps, args.kernel, args.labs, folder)
+    except OffloadError as exc:
+        print(f"certifier: error: {exc}", file=sys.stderr)
+        return exc.exit_code
+    wrong = [name for name, was in found.items() if was["problem"]]
+    bad = sum(step.row is not None for step in steps)
+    print(
+        f"\n{bad} cards of the catalogue and {len(steps) - bad} runs of a good card on {args.kernel}: ",
+        end="",
+    )
+    print(f"{len(wrong)} not as they should be {wrong or ''}; {time.monotonic() - began:.0f} s in all")
+    rows = catalogue.load()
+    if args.write and not wrong and all(row.id in found for row in rows):
+        write(rows, found)
+    elif args.write:
+        print("nothing was written: not every card was caught, or not every one was run")
+    return 1 if wrong or len(found) < len(steps) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
