@@ -40,8 +40,11 @@ Each change is journalled with the value found before it is made, and read back 
 failure, Ctrl-C or SIGTERM everything is put back. The value found before the *first* change
 stays in the journal through any number of enable and disable, until `ktls-offload restore` puts
 it back. Modules are unloaded by restore only, and only those that enable loaded.
+Several devices are switched one after the other; the first that fails ends it.
 Exit codes: ktls-offload --help.
 """
+PERSIST = """keep it over reboot, by the file of auto (default), networkmanager, systemd or ifupdown;
+none removes that file and switches nothing"""
 RESTORE = """\
 Puts back features and modules as they were before the first enable or disable, newest change
 first, and forgets them. Safe at any time and any number of times. What belongs to an earlier boot
@@ -188,9 +191,13 @@ def _operator(verbs: argparse._SubParsersAction[argparse.ArgumentParser], verb: 
         which.add_argument("--all", action="store_true", help="every device in the journal")
         parser.set_defaults(func=_restore)
     else:
-        parser.add_argument("dev", metavar="DEV", help="interface")
+        parser.add_argument("dev", nargs="+", metavar="DEV", help="interface")
         parser.add_argument("--tx", action="store_true", help="transmit (tls-hw-tx-offload)")
         parser.add_argument("--rx", action="store_true", help="receive (tls-hw-rx-offload)")
+        keepers = ("auto", "networkmanager", "systemd", "ifupdown", "netplan", "none")
+        parser.add_argument(
+            "--persist", nargs="?", const="auto", choices=keepers, metavar="HOW", help=PERSIST
+        )
         parser.set_defaults(func=_switch)
     if verb.name == "enable":
         parser.add_argument("--profile", metavar="P", help="a profile's id, or a file ending in .yaml")
@@ -199,13 +206,15 @@ def _operator(verbs: argparse._SubParsersAction[argparse.ArgumentParser], verb: 
 
 def _switch(args: argparse.Namespace) -> int:
     """Enable or disable."""
-    from offload.enable import Wish, switch
+    from offload.enable import Wish
     from offload.host.local import LocalHost
     from offload.journal import Journal
+    from offload.persist import each
 
     directions = tuple(d for d in ("tx", "rx") if getattr(args, d))
-    wish = Wish(args.dev, args.verb == "enable", directions, getattr(args, "profile", None), args.dry_run)
-    switch(LocalHost(), wish, Journal(), print)
+    devs, profile = dict.fromkeys(args.dev), getattr(args, "profile", None)
+    wishes = [Wish(dev, args.verb == "enable", directions, profile, args.dry_run) for dev in devs]
+    each(LocalHost(), wishes, args.persist, Journal(), print)
     return 0
 
 

@@ -28,6 +28,7 @@ DOORS: dict[str, tuple[str, str]] = {
     "status": ("host cmd nic counters profile errors", ""),
     "doctor": ("host nic counters profile errata errors", "yaml"),
     "sockets": ("host errors", ""),
+    "persist": ("enable host nic journal profile errors", ""),
     "ls": ("sockets host nic counters profile errors", ""),
     "traffic": ("host cmd errors", ""),
     "wire": ("cmd errors", "cryptography"),
@@ -35,7 +36,7 @@ DOORS: dict[str, tuple[str, str]] = {
     "measure": ("vm host nic counters enable journal cpu traffic profile cmd errors", ""),
     "report": ("profile errata cpu errors", "yaml"),
     "certify": ("vm host report profile cmd errors", ""),
-    "cli": ("enable status nic counters journal profile host errors", ""),
+    "cli": ("persist enable status nic counters journal profile host errors", ""),
 }
 # doors of single files, beyond those of their room
 FILE_DOORS: dict[str, tuple[str, str]] = {
@@ -45,7 +46,7 @@ FILE_DOORS: dict[str, tuple[str, str]] = {
 }
 GROUND_FLOOR = (
     "errors", "cmd", "host", "profile", "errata", "nic", "counters", "journal", "enable", "status", "sockets",
-    "ls", "doctor", "cli",
+    "ls", "persist", "doctor", "cli",
 )  # fmt: skip
 
 

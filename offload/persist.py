@@ -1,0 +1,236 @@
+"""Keep a switch over reboot, driver reload and link flap: write the file that the network manager obeys."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+
+from offload.enable import Wish, shielded, switch
+from offload.enable_plan import directions_on, profile_for
+from offload.errors import CommandFailed, NoDevice, NoPermission, OffloadError, Refused, SwitchFailed
+from offload.host.base import Host
+from offload.journal import Journal
+from offload.nic import Match, Nic, look
+from offload.persist_files import MANAGERS, MARK, NAME, Kept, made, path_of
+from offload.profile import DIRECTIONS, FEATURES
+
+Say = Callable[[str], None]
+FOLDERS = {  # what has to be there for a manager to be asked for by name
+    "systemd": "/etc/systemd/system",
+    "networkmanager": "/etc/NetworkManager/dispatcher.d",
+    "ifupdown": "/etc/network/if-up.d",
+}
+NETPLAN = (
+    "netplan has no key for TLS offload, and what it writes is for NetworkManager or systemd-networkd",
+    "--persist auto takes the one that has the device: both leave the features alone that they do not set",
+)
+
+
+def each(host: Host, wishes: Sequence[Wish], how: str | None, journal: Journal, say: Say) -> None:
+    """Switch one device after the other, and keep it by `how` (None: until reboot only).
+
+    The first that fails ends it, as enable.switch and `persist` do; those before it stay as asked.
+    """
+    for number, wish in enumerate(wishes):
+        try:
+            if how != "none":
+                if how:
+                    decide(host, wish, how)  # refuses before anything is switched
+                switch(host, wish, journal, say)
+            if how:
+                persist(host, wish, how, journal, say)
+        except OffloadError:
+            if number:
+                say(f"{', '.join(w.dev for w in wishes[:number])}: done before the error, and left so")
+            raise
+
+
+def persist(host: Host, wish: Wish, how: str, journal: Journal, say: Say) -> None:
+    """Write the file, show it, and say how to remove it; with `none` remove what is there.
+
+    Refused: no manager, a name or a file that is not ours; NoPermission. Then nothing was changed.
+    SwitchFailed: the manager did not take the file, and what was there before is there again.
+    """
+    if how == "none":
+        _remove_all(host, wish, journal, say)
+        return
+    kept = decide(host, wish, how)
+    for line in (f"{wish.dev}: kept by {kept.manager}: {kept.path}", *_shown(kept)):
+        say(line)
+    if wish.dry_run:
+        say("nothing was written (--dry-run)")
+        return
+    with journal.locked():
+        _write(host, kept, ours(host, kept.path))
+        for manager in _others(host, wish.dev, kept):
+            _remove(host, manager, wish.dev)
+            say(f"  {path_of(manager, wish.dev)} removed: one keeper is enough")
+    say(f"  remove it: ktls-offload enable {wish.dev} --persist none")
+
+
+def decide(host: Host, wish: Wish, how: str) -> Kept:
+    """Which manager, and the text for it. Refused or NoDevice with the reason; changes nothing."""
+    nic = look(host, wish.dev)
+    dev = nic.dev
+    if not NAME.fullmatch(dev):
+        raise Refused(f"{dev!r} cannot be kept: its name is not made of letters, digits, - and _ only")
+    commands = list(_commands(host, nic, wish))
+    return made(_manager(host, dev, how), dev, "enable" if wish.on else "disable", commands)
+
+
+def _commands(host: Host, nic: Nic, wish: Wish) -> Iterator[list[str]]:
+    """Modules that the profile names, and one ethtool for all features."""
+    found = profile_for(nic, wish.profile) if wish.on else Match(None)
+    ways = directions_on(host, nic, found, wish.directions) if wish.on else wish.directions or DIRECTIONS
+    steps = found.profile.steps if found.profile and not found.simulated else ()
+    for step in steps:
+        if step.kind == "modprobe" and step.direction in ways:
+            yield [_found(host, "modprobe"), step.what]
+    words = [w for d in ways for w in (FEATURES[d], "on" if wish.on else "off")]
+    yield [_found(host, "ethtool"), "-K", nic.dev, *words]
+
+
+def _found(host: Host, program: str) -> str:
+    """The full path of a program: a manager's own search path may lack sbin."""
+    done = host.run(["sh", "-c", f"command -v {program}"], check=False)
+    path = done.text.strip()
+    if done.rc != 0 or not path.startswith("/"):
+        raise Refused(f"program {program} is not installed ({host.name})")
+    return path
+
+
+def _manager(host: Host, dev: str, how: str) -> str:
+    """The manager that was asked for, or the one that has the device."""
+    if how == "netplan":
+        raise Refused(*NETPLAN)
+    if how != "auto":
+        if not _there(host, FOLDERS[how]):
+            raise Refused(f"no {how} here: {FOLDERS[how]} is missing", "--persist auto looks which there is")
+        return how
+    state = host.run(["nmcli", "-g", "GENERAL.STATE", "device", "show", dev], check=False)
+    if state.rc == 0 and state.text.strip() and not state.text.startswith("10 "):  # NM_DEVICE_STATE_UNMANAGED
+        return "networkmanager"
+    if host.run(["ifquery", dev], check=False).rc == 0 and _there(host, FOLDERS["ifupdown"]):
+        return "ifupdown"
+    if _there(host, "/run/systemd/system"):
+        return "systemd"
+    raise Refused(f"{dev}: neither NetworkManager nor ifupdown has it, and systemd does not run here",
+                  f"name one all the same: --persist {'|'.join(MANAGERS)}")  # fmt: skip
+
+
+def _there(host: Host, path: str) -> bool:
+    return host.run(["test", "-d", path], check=False).rc == 0
+
+
+def _shown(kept: Kept) -> list[str]:
+    """The file and the commands, as lines for a person."""
+    lines = [f"  | {line}" for line in kept.text.splitlines()]
+    return [*lines, *(f"  then: {shlex.join(words)}" for words in kept.after)]
+
+
+def ours(host: Host, path: str) -> str | None:
+    """The text of our file; None if there is none. Refused if it is somebody else's."""
+    try:
+        text = host.read(path).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return None
+    except OSError as exc:
+        raise Refused(f"{path} cannot be read: {exc.strerror}") from None
+    if MARK not in text:
+        raise Refused(f"{path} is there, and this command did not write it", "look at it, then move it away")
+    return text
+
+
+def _others(host: Host, dev: str, kept: Kept) -> list[str]:
+    """The managers that have a file of ours for this device beside the one that is wanted."""
+    return [m for m in MANAGERS if m != kept.manager and ours(host, path_of(m, dev)) is not None]
+
+
+def _write(host: Host, kept: Kept, old: str | None) -> None:
+    """Put the file there as a whole, and have the manager take it; on failure what was there comes back."""
+    try:
+        _replace(host, kept.path, kept.text, kept.mode)
+        _all(host, kept.after)
+    except BaseException as trouble:
+        with shielded():
+            if old is None:
+                _erase(host, kept)
+            else:
+                _replace(host, kept.path, old, kept.mode)
+        if isinstance(trouble, CommandFailed):
+            raise SwitchFailed(
+                f"{kept.manager} did not take {kept.path}: {trouble}; it was put back"
+            ) from None
+        raise
+
+
+def _replace(host: Host, path: str, text: str, mode: int) -> None:
+    """Replace a file in one step."""
+    fresh = _fresh(path)
+    try:
+        host.write(fresh, text.encode(), mode)
+        host.run(["mv", "-T", fresh, path])
+    except PermissionError:
+        raise NoPermission(f"cannot write {path}", "run it as root") from None
+    except OSError as exc:
+        raise Refused(f"cannot write {path}: {exc.strerror}") from None
+
+
+def _fresh(path: str) -> str:
+    """The name of a file that is being written: run-parts, NetworkManager and systemd skip such a one."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/.{name}.new"
+
+
+def _all(host: Host, commands: tuple[tuple[str, ...], ...]) -> None:
+    """Run each; CommandFailed at the first that fails. daemon-reload needs a systemd that runs."""
+    for words in commands:
+        if words[0] == "systemctl" and not _there(host, "/run/systemd/system"):
+            if words[1] == "daemon-reload":
+                continue
+            words = tuple(word for word in words if word != "--now")
+        host.run(words, timeout=180)
+
+
+def _erase(host: Host, kept: Kept) -> None:
+    """Take a file away, and tell the manager; what it says of a unit that it did not take is no matter."""
+    for words in kept.before_removal:
+        host.run(words, check=False, timeout=180)
+    host.run(["rm", "-f", kept.path, _fresh(kept.path)])
+    _all(host, tuple(words for words in kept.after if words[1] == "daemon-reload"))
+
+
+def _remove(host: Host, manager: str, dev: str) -> None:
+    _erase(host, made(manager, dev, "enable", []))
+
+
+def _remove_all(host: Host, wish: Wish, journal: Journal, say: Say) -> None:
+    """Remove every file of ours for a device, which need not be here any more."""
+    try:
+        dev = look(host, wish.dev).dev
+    except NoDevice:
+        dev = wish.dev
+    found = kept_by(host, dev)
+    for path in found:
+        say(f"{dev}: {path} {'would be removed' if wish.dry_run else 'removed'}")
+    if not found:
+        say(f"{dev}: nothing keeps its switches")
+    elif not wish.dry_run:
+        with journal.locked():
+            for manager in MANAGERS:
+                if path_of(manager, dev) in found:
+                    _remove(host, manager, dev)
+
+
+def kept_by(host: Host, dev: str) -> list[str]:
+    """The files of ours that keep a device's switches."""
+    if not NAME.fullmatch(dev):
+        return []
+    found = []
+    for manager in MANAGERS:
+        try:
+            if ours(host, path_of(manager, dev)) is not None:
+                found.append(path_of(manager, dev))
+        except OffloadError:
+            continue  # not ours, or not ours to read
+    return found
