@@ -5,25 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from offload.cpu_published import published
 from offload.report.weather import SHARES
 
-# Pismenny et al., "Autonomous NIC Offloads", ASPLOS 2021: numbers of records in the authors' test suite
-# (github.com/BorisPis/autonomous-asplos21-TestSuite, commit e3658557f55c, Tests/ssl/iperf_drops/model.csv),
-# from which panel (b), "TLS records [%]", of its rx_drops plot is drawn.
-# percent of loss: records fully, partly, not decrypted by the card
-PUBLISHED = {
-    0.0: (58566, 0, 11088),
-    0.5: (45691, 375, 11409),
-    1.0: (36946, 804, 12772),
-    1.52: (35312, 1432, 10653),
-    2.0: (30364, 2039, 10477),
-    2.5: (24712, 2465, 12703),
-    3.03: (22924, 3183, 11493),
-    3.57: (18517, 3366, 13374),
-    4.0: (18656, 3882, 12582),
-    4.55: (16958, 4108, 13511),
-    5.0: (14761, 3838, 15534),
-}
+# percent of loss: records fully, partly, not decrypted by the card; panel (b) of the authors' plot rx_drops
+PUBLISHED = {row.percent: row.records for row in published().loss}
 # the drawing, in units of its viewBox
 LEFT, TOP, WIDTH, HEIGHT = 34.0, 10.0, 350.0, 180.0
 SPAN = 5.0  # percent of loss on the axis

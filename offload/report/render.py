@@ -10,7 +10,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from offload.report import cpu_page, known, lossplot, weather, wire
+from offload.report import cpu_page, cpu_words, known, lossplot, weather, wire
 from offload.report.former import command
 
 HERE = "DIRECTORY-OF-THIS-REPORT"
@@ -54,6 +54,7 @@ def html(document: Mapping[str, Any]) -> str:
             wire=wire_section(document),
             met=document.get("weather", {}),
             panels=lossplot.panels(document.get("weather", {}).get("loss", [])),
+            mark=cpu_words.MARK,
             cpu=cpu_page.page(document.get("cpu", {})),
             again=lambda test: command(HERE, test) if document["simulated"] else "",
             bars=waterfall(document["phases"]),

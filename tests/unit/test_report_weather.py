@@ -11,6 +11,7 @@ import pytest
 
 from offload.profile import find
 from offload.report import facts, lossplot, render
+from offload.report.cpu_words import MARK
 from offload.report.criteria import load
 from offload.report.document import build
 from offload.report.events import Log
@@ -133,7 +134,8 @@ def test_section_fits_schema_and_page(simulated: bool) -> None:
     assert len(plots) == 2 and all("Stacked bars" in str(attrs["aria-label"]) for attrs in plots)
     assert "frames by chance, to the DUT: 2 % lost (seed 3)" in page.text
     assert "62.5" in page.text and "84.1" in page.text  # ours at 2 %, the published at 0 %
-    assert ("SIMULATED card" in page.text) is simulated
+    assert ("SIMULATED card" in page.text, MARK in page.text) == (simulated, simulated)
+    assert page.text.count("published by others, not measured here") == 1
     assert ("certify --replay DIRECTORY-OF-THIS-REPORT" in page.text) is simulated
     assert "SIMULATED" in text(tree) or not simulated
 
