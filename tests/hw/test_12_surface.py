@@ -12,6 +12,7 @@ from offload.host.base import Side
 from offload.nic import features
 from offload.profile import FEATURES, Profile
 from tests.lib.life import Life
+from tests.lib.many import opened
 from tests.lib.rig import Rig
 from tests.lib.switch import Switch
 
@@ -45,9 +46,8 @@ def test_follows_every_switch(
         evidence["turns"] = turn
         assert not other, f"switched {'on' if on else 'off'} for the {turn}th time, and it shows {other}"
     before = rig.counters()
-    pair = life.open()[0]
-    pair.moves("surface")
-    pair.close()
+    with opened(life) as (pair,):
+        pair.moves("surface")
     moved = rig.counters() - before
     taken = {d: moved[f"Tls{d.title()}Device"] for d in ours}
     evidence["taken"] = taken

@@ -13,7 +13,7 @@ from offload.traffic.drive import Sending, sending
 from tests.lib import frames, proof, tamper
 from tests.lib.flow import Traffic
 from tests.lib.life import KIB, Life
-from tests.lib.many import at_once
+from tests.lib.many import at_once, opened
 from tests.lib.rig import Rig
 from tests.lib.switch import Switch
 from tests.lib.ways import watched
@@ -35,15 +35,13 @@ def test_sends_each_frame_once(
     """This NIC puts on the wire what TCP sends, each byte of it, once, with right checksums."""
     assert bench.wire is not None
     before = frames.checksum_errors(bench.peer.host)
-    with watched({"wire": (bench.wire, bench.wire_ports[0])}, tmp_path):
-        pair = life.open()[0]
-        pair.sends("frames", SOME)
+    with watched({"wire": (bench.wire, bench.wire_ports[0])}, tmp_path), opened(life) as (pair,):
+        pair.sends("frames", 2 * SOME)
         told = frames.told(bench.dut.host, pair.port)
-    pair.close()
     refused = frames.checksum_errors(bench.peer.host) - before
     capture = (tmp_path / "wire.pcapng").read_bytes()
     seen = [frame for frame in frames.frames(capture) if frame.source == pair.port]
-    evidence.update(bytes=SOME, tcp=told, frames=len(seen), checksum_errors_at_peer=refused)
+    evidence.update(bytes=2 * SOME, tcp=told, frames=len(seen), checksum_errors_at_peer=refused)
     frames.left_once(seen, told["bytes_sent"])
     assert refused == 0, f"the peer met {refused} segments with a wrong TCP checksum"
 
@@ -55,10 +53,9 @@ def test_counts_each_byte_once(
 ) -> None:
     """This NIC counts no more bytes as offloaded than TCP has carried."""
     before = rig.counters()
-    pair = life.open()[0]
-    pair.moves("once", SOME)
-    told, moved = frames.told(bench.dut.host, pair.port), rig.counters() - before
-    pair.close()
+    with opened(life) as (pair,):
+        pair.moves("once", SOME)
+        told, moved = frames.told(bench.dut.host, pair.port), rig.counters() - before
     carried = {"tx": told["bytes_sent"], "rx": told["bytes_received"]}
     counted = {d: moved[BYTES[d]] for d in profile.directions()}
     evidence.update(bytes=2 * SOME, tcp=told, counted=counted)
@@ -74,9 +71,9 @@ def test_keeps_many_connections_right(
 ) -> None:
     """This NIC keeps every byte of many connections right that live and move payload at once, both ways."""
     before = rig.counters()
-    pairs = [pair for host in (bench.peer.v4, bench.peer.v6) for pair in life.open(MANY // 2, host=host)]
-    wrong = at_once(pairs, "many", EACH)
-    moved = rig.counters() - before
+    with opened(life, MANY // 2, (bench.peer.v4, bench.peer.v6)) as pairs:
+        wrong = at_once(pairs, "many", EACH)
+        moved = rig.counters() - before
     taken = {d: moved[f"Tls{d.title()}Device"] for d in profile.directions()}
     evidence.update(bytes=2 * MANY * EACH, connections=MANY, taken=taken, wrong=wrong)
     assert not wrong, (
@@ -85,7 +82,6 @@ def test_keeps_many_connections_right(
     assert set(taken.values()) == {MANY}, f"of {MANY} connections it took {taken}"
     did = {d: moved[BYTES[d]] for d in taken}
     assert min(did.values()) >= MANY * EACH, f"of {MANY * EACH} bytes each way it did {did}"
-    life.close(pairs)
 
 
 @pytest.mark.promise("payload.many")

@@ -9,6 +9,8 @@ take seconds. JSON commands on stdin, one answer each on stdout, in order:
   {"do": "secure", "at": [numbers], "client": bool, "secret": text, "tls": "1.2" | "1.3", "turn": 0}
       -> {"micros": {"ulp" | "tx" | "rx": [per connection]}}; turn: number of the key; "only": "tx" | "rx"
   {"do": "send", "at", "seed": text, "size": bytes, "write": bytes}  -> {"sent": bytes}
+  {"do": "pace", "at", "seed", "size", "write"}  -> {"sent", "nanos": [CPU time per write]}; each write begins
+      when all before it was acknowledged, so that it goes down to the card inside the call
   {"do": "take", "at", "size": bytes, or -1 for all}   -> {"bytes", "sha256", "closed": how it ended, or ""}
   {"do": "record", "at", "type": 21, "content": hex}         a record that is not data: an alert
   {"do": "option", "at", "level", "name", "value"}           setsockopt
@@ -19,6 +21,7 @@ A command that fails answers {"error": "ECONNRESET"}, or words. "at" is a number
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -32,6 +35,7 @@ SOL_TLS, SET_TYPE, GET_TYPE, NAMES = 282, 1, 2, {"tx": 1, "rx": 2}  # include/ua
 VERSIONS = {"1.2": 0x0303, "1.3": 0x0304}
 AES_GCM_128, ALERT, DATA = 51, 21, 23
 TCP_ULP = 31
+SIOCOUTQ = 0x5411  # include/uapi/linux/sockios.h: bytes that are not acknowledged
 PATIENCE = 30  # seconds for anything that waits
 
 
@@ -110,6 +114,20 @@ class Crowd:
             self.sockets[ask["at"]].sendall(data[at : at + size])
         return {"sent": len(data)}
 
+    def do_pace(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Send a payload write by write, and say what each costs this thread."""
+        data, sock, nanos = (
+            hashlib.shake_128(ask["seed"].encode()).digest(ask["size"]),
+            self.sockets[ask["at"]],
+            [],
+        )
+        for at in range(0, len(data), ask["write"]):
+            piece, began = data[at : at + ask["write"]], time.thread_time_ns()
+            sock.sendall(piece)
+            nanos.append(time.thread_time_ns() - began)
+            acknowledged(sock)
+        return {"sent": len(data), "nanos": nanos}
+
     def do_take(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Receive so many bytes, or all until the peer ends the stream."""
         seen, count, closed, error = hashlib.sha256(), 0, "", ""
@@ -154,6 +172,15 @@ class Crowd:
 def family(host: str) -> int:
     """The family of an address."""
     return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def acknowledged(sock: socket.socket) -> None:
+    """Wait until the peer's TCP has all that was sent; ETIMEDOUT if it does not come to that."""
+    ends = time.monotonic() + PATIENCE
+    while struct.unpack("i", fcntl.ioctl(sock, SIOCOUTQ, bytes(4)))[0]:
+        if time.monotonic() > ends:
+            raise OSError(errno.ETIMEDOUT, "not acknowledged")
+        time.sleep(0.0002)
 
 
 def timed(sock: socket.socket, level: int, name: int, value: bytes) -> float:

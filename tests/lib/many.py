@@ -1,27 +1,48 @@
-"""Payload on many connections at the same time, both ways: which of them are wrong, and how."""
+"""Connections for the length of a block, and payload on many at the same time: which are wrong, and how."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from tests.lib.life import Pair, arrived
+from tests.lib.life import Life, Pair, arrived
+
+GROUP = 8  # connections that are taken from together
+ENOUGH = 4  # wrong ones: each may cost half a minute of waiting for bytes that do not come
+
+
+@contextmanager
+def opened(life: Life, count: int = 1, hosts: Sequence[str] = ("",)) -> Iterator[list[Pair]]:
+    """Open so many connections to each of these addresses of the peer; reset after the block."""
+    pairs: list[Pair] = []
+    try:
+        for host in hosts:
+            pairs += life.open(count, host=host)
+        yield pairs
+    finally:
+        life.close(pairs, reset=True)
 
 
 def at_once(pairs: Sequence[Pair], name: str, size: int) -> dict[int, str]:
-    """Move so many bytes over each connection, both ways: what was wrong, by number, of those that are.
+    """Move so many bytes over each connection, both ways: what was wrong, by number, of the first that are.
 
-    `size` has to fit into a socket's send buffer: each end sends on all its connections before it takes.
+    `size` has to fit into a socket's send buffer: each end sends on all its connections before any is taken.
     """
-    wrong: dict[int, str] = {}
     for way in ("out", "back"):
         ends = [(pair.near, pair.far) if way == "out" else (pair.far, pair.near) for pair in pairs]
         sent = [one.begin("send", seed=f"{name} {way} {n}", size=size) for n, (one, _) in enumerate(ends)]
-        took = [other.begin("take", size=size) for _, other in ends]
-        for number, (one, other) in enumerate(ends):
-            said = one.crowd.answer(sent[number]).get("error", "")
-            seen = other.crowd.answer(took[number])
-            try:
-                arrived(seen, f"{name} {way} {number}", size)
-            except AssertionError as exc:
-                wrong.setdefault(number, f"{exc} {said}".strip())
-    return wrong
+        wrong: dict[int, str] = {}
+        for first in range(0, len(ends), GROUP):
+            group = range(first, min(first + GROUP, len(ends)))
+            took = {number: ends[number][1].begin("take", size=size) for number in group}
+            for number in group:
+                said = ends[number][0].crowd.answer(sent[number], 120).get("error", "")
+                try:
+                    arrived(ends[number][1].crowd.answer(took[number], 300), f"{name} {way} {number}", size)
+                except AssertionError as exc:
+                    wrong[number] = f"{exc} {said}".strip()
+            if len(wrong) >= ENOUGH:
+                break
+        if wrong:
+            return wrong
+    return {}
