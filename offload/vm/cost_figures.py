@@ -1,0 +1,92 @@
+"""What a cost document says: savings by side, how far boots lie apart, and a table for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from offload.errors import RigError
+
+SIDES = ("sender", "receiver", "host", "card")
+REPEATS = 0.001  # what boots of one image may differ by
+NOTE = (
+    "SIMULATED: validates the method, says nothing of any card. Instructions per byte of payload, on the DUT."
+)
+Document = Mapping[str, Any]
+
+
+def costs(document: Document, arm: str, direction: str) -> dict[str, list[float]]:
+    """Side -> instructions per byte, boot by boot; empty if that row was not measured."""
+    found: dict[str, list[float]] = {}
+    for row in document["rows"]:
+        if (row["arm"], row["direction"]) == (arm, direction):
+            for cost in row["cost"]:
+                found.setdefault(cost["side"], []).append(cost["per_byte"])
+    return found
+
+
+def saving(document: Document, direction: str, side: str, arm: str = "hw", base: str = "sw") -> float:
+    """The part of a side's instructions that `base` spends and `arm` does not; below 0 if it spends more.
+
+    RigError if one of the two was not measured.
+    """
+    old, new = (costs(document, name, direction).get(side) for name in (base, arm))
+    if not old or not new:
+        raise RigError(f"cost mode measured no {side} of {base} and {arm} in direction {direction}")
+    return 1 - (sum(new) / len(new)) / (sum(old) / len(old))
+
+
+def spread(document: Document) -> float:
+    """How far boots lie apart at most, as a part of the mean: 0.001 is 0.1 %."""
+    each = (costs(document, row["arm"], row["direction"]).values() for row in document["rows"])
+    return max((apart(values) for row in each for values in row), default=0.0)
+
+
+def apart(values: Sequence[float]) -> float:
+    """(most - least) / mean."""
+    return (max(values) - min(values)) * len(values) / sum(values)
+
+
+def text(document: Document) -> str:
+    """The whole of it: a line per row, then what offload saves, then how far boots lie apart."""
+    lines = [
+        NOTE,
+        f"{document['about']['kernel']}, {document['about']['nic']}, {document['about']['wire']}",
+        "",
+    ]
+    lines += [f"  {'direction':<10}{'arm':<7}" + "".join(f"{side:>10}" for side in SIDES)]
+    lines += [_line(document, row) for row in sorted(document["rows"], key=_by_direction)]
+    lines += ["", *_savings(document)]
+    boots = max(cost["boot"] for row in document["rows"] for cost in row["cost"])
+    if boots > 1:
+        lines.append(f"{boots} boots lie within {100 * spread(document):.3f} % of each other")
+    lines += [f"skipped: {s['arm']}: {s['reason']}" for s in document["skipped"]]
+    lines += [f"warning: {warning}" for warning in document["warnings"]]
+    return "\n".join(lines) + "\n"
+
+
+def _by_direction(row: Mapping[str, Any]) -> int:
+    return ("tx", "rx", "both").index(row["direction"])
+
+
+def _line(document: Document, row: Mapping[str, Any]) -> str:
+    found = costs(document, row["arm"], row["direction"])
+    cells = (
+        f"{sum(found[side]) / len(found[side]):>10.3f}" if side in found else f"{'':>10}" for side in SIDES
+    )
+    return f"  {row['direction']:<10}{row['arm']:<7}{''.join(cells)}"
+
+
+def _savings(document: Document) -> Iterator[str]:
+    """Sentences, one per direction and offload arm; the engine is no CPU that could be saved."""
+    for row in sorted(document["rows"], key=_by_direction):
+        arm, direction = row["arm"], row["direction"]
+        base = costs(document, "sw", direction)
+        if arm not in ("hw", "hw-zc") or not base:
+            continue
+        words = [
+            f"{100 * saving(document, direction, side, arm):.0f} % of its {side}'s"
+            for side in SIDES[:3]
+            if side in base
+        ]
+        yield f"{direction}: {arm} saves {', '.join(words)} instructions of software kTLS"

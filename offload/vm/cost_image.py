@@ -1,0 +1,137 @@
+"""The file system of a cost VM: all that a run needs and nothing that reaches out of it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from offload.cmd import run
+from offload.errors import RigError
+from offload.vm.cost_plan import Plan, Row
+from offload.vm.initramfs import Cpio, busybox, module_name, module_order, unpacked
+from offload.vm.kernels import Kernel
+from offload.vm.topology import ENDS, MODULES, NAMESPACES, inside, links
+
+LOAD = Path(__file__).parents[2] / "build/costload"
+# what the kernel would load by itself, if it found a modprobe: tls_device's fallback wants a gcm(aes) that
+# does not sleep; newer kernels have it built in
+EXTRA = ("ghash_generic",)
+TOOLS = ("ip", "tc", "ethtool")
+SYSTEM = ("/usr/sbin", "/sbin", "/usr/bin", "/bin")  # a user's PATH may lack the first two
+FOLDERS = ("proc", "sys", "run", "var", "tmp")
+DONE = "COST-DONE"
+IP = "/usr/sbin/ip"  # by its path: the shell has one of its own that knows less
+FEATURES = ("tls-hw-tx-offload", "tls-hw-rx-offload")
+
+INIT = """\
+#!/busybox sh
+b=/busybox
+$b mount -t proc proc /proc
+$b mount -t sysfs sysfs /sys
+$b mount -t devtmpfs dev /dev
+$b mount -t debugfs debugfs /sys/kernel/debug
+$b mount -t tmpfs run /run
+$b ln -s /run /var/run
+set -e
+trap '$b echo "%(done)s $?"; $b poweroff -f' EXIT
+for m in /modules/*; do $b insmod "$m"; done
+$b insmod /nicsim.ko personality=%(pair)s
+%(steps)s
+"""
+
+
+def program(name: str) -> Path:
+    """Where a tool is; RigError with the package if it is not installed."""
+    found = shutil.which(name, path=":".join(SYSTEM))
+    if not found:
+        raise RigError(f"no {name}", "apt-get install iproute2 ethtool")
+    return Path(found)
+
+
+def libraries(binary: Path) -> list[Path]:
+    """The shared libraries of a program and its loader, as ldd finds them; RigError if one is missing."""
+    rc, out, err, _ = run(["ldd", str(binary)])
+    text = out.decode("utf-8", "replace")
+    if rc != 0 or "not found" in text:
+        raise RigError(f"{binary} does not run here: {(text + err.decode('utf-8', 'replace')).strip()[:300]}")
+    return [Path(path) for path in re.findall(r"(?:=> |^\s+)(/\S+) \(0x", text, re.M)]
+
+
+def switched(row: Row) -> list[str]:
+    """The words of `ethtool -K` for a row: only the direction that it measures is offloaded."""
+    words = []
+    for feature, direction in zip(FEATURES, ("tx", "rx"), strict=True):
+        words += [feature, "on" if row.offloaded and row.moves(direction) else "off"]
+    return words
+
+
+def steps(plan: Plan) -> list[str]:
+    """Shell lines that build the bench and run every row: rows with the same switches in one go."""
+    ends, inner = ENDS["nicsim"], f"{IP} netns exec"
+    lines = [f"echo 1 > /sys/class/net/{dev}/threaded" for dev in (ends.dut, ends.peer)]
+    lines += [f"{IP} {line}" for line in links("nicsim")]
+    for name in NAMESPACES:
+        lines += [f"{inner} {name} {IP} {line}" for line in inside("nicsim", name)]
+        lines.append(f"{inner} {name} /busybox sysctl -q -w net.ipv4.tcp_no_metrics_save=1")
+    for port in ends.wire:
+        lines.append(f"{inner} wire tc qdisc add dev {port} root netem rate {plan.mbits}mbit limit 1000")
+    for name, dev in (("dut", ends.dut), ("peer", ends.peer)):
+        lines.append(f"{inner} {name} ethtool -C {dev} rx-usecs {plan.usecs}")
+    off = " ".join(f"{feature} off" for feature in FEATURES)
+    lines.append(f"{inner} peer ethtool -K {ends.peer} {off}")
+    return lines + [line for group in groups(plan.rows) for line in run_lines(plan, group)]
+
+
+def groups(rows: Iterable[Row]) -> list[list[Row]]:
+    """Rows one after the other that want the same switches."""
+    found: list[list[Row]] = []
+    for row in rows:
+        if found and switched(found[-1][0]) == switched(row):
+            found[-1].append(row)
+        else:
+            found.append([row])
+    return found
+
+
+def run_lines(plan: Plan, rows: Sequence[Row]) -> list[str]:
+    """Switch the DUT's card, then run these rows."""
+    names = " ".join(row.name for row in rows)
+    words = " ".join(switched(rows[0]))
+    return [
+        f"{IP} netns exec dut ethtool -K {ENDS['nicsim'].dut} {words}",
+        f"/costload --warm {plan.warm} --bytes {plan.bytes} {names}",
+    ]
+
+
+def modules(kernel: Kernel) -> list[Path]:
+    """The kernel's own modules, in loading order."""
+    there = {module_name(line.partition(":")[0]) for line in (kernel.modules / "modules.dep").open()}
+    return module_order(kernel.modules, [*MODULES["nicsim"], *(name for name in EXTRA if name in there)])
+
+
+def image(kernel: Kernel, module: Path, plan: Plan) -> bytes:
+    """The archive; the same for the same kernel, module, programs and plan.
+
+    RigError if a program or a kernel module is missing.
+    """
+    if not LOAD.is_file():
+        raise RigError(f"no {LOAD.name} in {LOAD.parent.name}/", "make build")
+    cpio = Cpio()
+    for folder in (*FOLDERS, "modules"):
+        cpio.folder(folder)
+    cpio.console()
+    cpio.file("busybox", busybox(), 0o755)
+    for number, path in enumerate(modules(kernel)):
+        cpio.file(f"modules/{number:03}-{module_name(path.name)}.ko", unpacked(path))
+    cpio.file("nicsim.ko", module.read_bytes())
+    cpio.file("costload", LOAD.read_bytes(), 0o755)
+    tools = {name: program(name) for name in TOOLS}
+    for name, path in tools.items():
+        cpio.file(f"usr/sbin/{name}", path.read_bytes(), 0o755)
+    for path in sorted({lib for binary in (LOAD, *tools.values()) for lib in libraries(binary)}):
+        cpio.file(str(path), path.read_bytes(), 0o755)
+    lines = "\n".join(["export PATH=/usr/sbin", *steps(plan)])
+    cpio.file("init", (INIT % {"done": DONE, "pair": plan.pair, "steps": lines}).encode(), 0o755)
+    return cpio.done()

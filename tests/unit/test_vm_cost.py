@@ -1,0 +1,211 @@
+"""Without a NIC cost mode asks for what makes sense, and believes only a boot that says what it did."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offload.errors import ConfigError, RigError
+from offload.vm import cost, cost_boot, cost_figures, cost_image
+from offload.vm.cost_plan import ARMS, DIRECTIONS, Plan, Row, choose
+from offload.vm.kernels import Kernel
+from offload.vm.qemu import Qemu
+
+HW = {"tx": "hw", "rx": "sw"}
+SW = {"tx": "sw", "rx": "sw"}
+NONE = {"tx": "none", "rx": "none"}
+MIB = 1 << 20
+
+
+def said(row: str, **more: Any) -> str:
+    """A line of costload for a row that sends."""
+    found = {
+        "row": row, "bytes": MIB, "ends": {"peer-receive": SW, "dut-send": SW}, "encrypted": 0,
+        "decrypted": 0, "tasks": [
+            ["dut-send", 2 * MIB], ["napi/nicsim0-8193", MIB], ["nicsim-hw0", 8 * MIB], ["ksoftirqd/0", 5],
+        ],
+    }  # fmt: skip
+    return json.dumps(found | more)
+
+
+def console(*lines: str, end: str = "COST-DONE 0") -> str:
+    """A console's text."""
+    return "\n".join(["[    2.0] nicsim: loading out-of-tree module taints kernel.", *lines, end, ""])
+
+
+def moved(row: str, **more: Any) -> cost_boot.Moved:
+    """A row of a boot."""
+    return cost_boot.parsed(said(row, **more))
+
+
+def test_every_row_but_one() -> None:
+    """Without a NIC every arm runs in every direction, but for zero-copy sendfile that receives."""
+    rows, skipped = choose()
+    assert len(rows) == len(ARMS) * len(DIRECTIONS) - 1
+    assert [(s["arm"], s["reason"]) for s in skipped] == [
+        ("hw-zc", "rx: zero-copy sendfile is a way to send")
+    ]
+
+
+def test_card_that_only_sends() -> None:
+    """Without a NIC a card without receive offload has the other rows, and the reasons beside them."""
+    rows, skipped = choose(("sw", "hw"), DIRECTIONS, ("tx",))
+    assert [row.name for row in rows] == ["sw/tx", "sw/rx", "sw/both", "hw/tx"]
+    assert [s["reason"].split(":")[0] for s in skipped] == ["rx", "both"]
+    assert all("no rx offload" in s["reason"] for s in skipped)
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ({"boots": 0}, "0 boots"),
+        ({"boots": 21}, "21 boots"),
+        ({"arms": ["hw", "warp"]}, "no arm 'warp'"),
+        ({"directions": ["up"]}, "no direction 'up'"),
+        ({"arms": ["hw"], "offers": ()}, "nothing to measure"),
+        ({"personality": "x; reboot"}, "personality"),
+    ],
+)
+def test_nonsense_is_refused_before_anything_starts(given: dict[str, Any], words: str) -> None:
+    """Without a NIC what makes no sense is one line, before a kernel is fetched."""
+    with pytest.raises(ConfigError, match=words):
+        cost.measure(**given)
+
+
+def test_switches_follow_the_row() -> None:
+    """Without a NIC only what a row measures is offloaded, and rows of the same switches run in one go."""
+    assert cost_image.switched(Row("hw", "tx")) == ["tls-hw-tx-offload", "on", "tls-hw-rx-offload", "off"]
+    assert "on" not in cost_image.switched(Row("sw", "both"))
+    rows, _ = choose(("plain", "sw", "hw"), ("tx", "both"))
+    assert [[row.name for row in group] for group in cost_image.groups(rows)] == [
+        ["plain/tx", "plain/both", "sw/tx", "sw/both"], ["hw/tx"], ["hw/both"],
+    ]  # fmt: skip
+
+
+def test_init_is_a_shell_script() -> None:
+    """Without a NIC the guest's init is understood by the guest's shell, and ends with its mark."""
+    steps = "\n".join(cost_image.steps(Plan(choose()[0])))
+    text = cost_image.INIT % {"done": cost_image.DONE, "pair": "a,b", "steps": steps}
+    assert subprocess.run(["busybox", "sh", "-n"], input=text.encode(), capture_output=True).returncode == 0
+    assert text.count("/costload ") == 6, "runs between switches"
+
+
+def test_libraries_are_found() -> None:
+    """Without a NIC a program comes with its loader and libraries, and one that does not run is named."""
+    names = [path.name for path in cost_image.libraries(cost_image.program("ip"))]
+    assert "libc.so.6" in names and any(name.startswith("ld-linux") for name in names)
+    with pytest.raises(RigError, match="does not run here"):
+        cost_image.libraries(Path("/etc/passwd"))
+
+
+def test_rows_are_read() -> None:
+    """Without a NIC a row's tasks, counters and ends are what the guest said."""
+    (found,) = cost_boot.read(console(said("sw/tx")), [Row("sw", "tx")])
+    assert (found.bytes, found.tasks["dut-send"], found.ends["dut-send"]) == (MIB, 2 * MIB, SW)
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("", "failed"),
+        (console(said("sw/tx"), end="COST-DONE 1"), "failed"),
+        (console(said("sw/tx"), end=""), "failed"),
+        (console(), "other rows.*none"),
+        (console(said("hw/tx")), "other rows.*hw/tx"),
+        (console(said("sw/tx"), said("sw/tx")), "other rows"),
+        (console('{"row": 3}'), "costload said"),
+        (console('{"row": "sw/tx", "tasks": [1]}'), "costload said"),
+        (console('{"row": '), "costload said"),
+        (console(said("sw/tx"), "[    3.1] WARNING: CPU: 0 PID: 1 at net/tls"), "kernel log"),
+    ],
+)
+def test_what_is_no_result_is_refused(text: str, words: str) -> None:
+    """Without a NIC a boot that failed, said less, more or nonsense, or warned, gives no figure."""
+    with pytest.raises(RigError, match=words):
+        cost_boot.read(text, [Row("sw", "tx")])
+
+
+@pytest.mark.parametrize(
+    "row, more, words",
+    [
+        ("hw/tx", {}, "tx of dut-send is 'sw'"),
+        ("sw/tx", {"ends": {"dut-send": HW, "peer-receive": SW}}, "tx of dut-send is 'hw'"),
+        ("sw/tx", {"ends": {"dut-send": SW, "peer-receive": NONE}}, "peer-receive is 'none'"),
+        ("hw/tx", {"ends": {"dut-send": HW, "peer-receive": HW}}, "tx of peer-receive is 'hw'"),
+        ("plain/tx", {}, "is 'sw'"),
+        ("sw/tx", {"ends": {"dut-send": {}, "peer-receive": SW}}, "is None"),
+        ("hw/tx", {"ends": {"dut-send": HW, "peer-receive": SW}, "encrypted": MIB // 2}, "encrypted"),
+        ("sw/tx", {"encrypted": 1}, "encrypted 1"),
+        ("sw/tx", {"decrypted": 1}, "decrypted 1"),
+    ],
+)
+def test_an_arm_is_what_its_name_says(row: str, more: dict[str, Any], words: str) -> None:
+    """Without a NIC an arm that ran otherwise, by the kernel's word or the card's counters, is no figure."""
+    with pytest.raises(RigError, match=words):
+        cost.check(moved(row, **more))
+
+
+def test_sides() -> None:
+    """Without a NIC nanoseconds become instructions per byte: of the process, of the host, of the card."""
+    assert cost.sides(moved("sw/tx")) == {"sender": 1.0, "host": 1.5, "card": 4.0}
+    tasks = [["dut-send", 2 * MIB], ["dut-receive", 4 * MIB], ["napi/nicsim0-1", 2 * MIB], ["nicsim-hw0", 4]]
+    both = cost.sides(moved("sw/both", tasks=tasks))
+    assert (both["sender"], both["receiver"], both["host"]) == (1.0, 2.0, 2.0), "host: per byte either way"
+    with pytest.raises(RigError, match="did not run"):
+        cost.sides(moved("sw/tx", tasks=[["dut-send", 0]]))
+    with pytest.raises(RigError, match="moved no byte"):
+        cost.sides(moved("sw/tx", bytes=0))
+
+
+def document(*boots: float) -> dict[str, Any]:
+    """A document with software at 4 and offload at each boot's figure."""
+    rows = [cost.made([moved("sw/tx") for _ in boots]), cost.made([moved("hw/tx") for _ in boots])]
+    for row, values in zip(rows, ([4.0] * len(boots), boots), strict=True):
+        row["cost"] = [{"boot": n, "side": "sender", "per_byte": v} for n, v in enumerate(values, 1)]
+    about = {"kernel": "6.1", "nic": "nicsim", "wire": "slow"}
+    return {"about": about, "rows": rows, "skipped": [], "warnings": []}
+
+
+def test_figures() -> None:
+    """Without a NIC the saving is that of the means, and boots are as far apart as the widest row."""
+    found = document(1.0, 1.001, 1.0)
+    assert cost_figures.saving(found, "tx", "sender") == pytest.approx(0.74992, abs=1e-5)
+    assert cost_figures.spread(found) == pytest.approx(0.001, rel=1e-3)
+    with pytest.raises(RigError, match="no receiver"):
+        cost_figures.saving(found, "tx", "receiver")
+    told = cost_figures.text(found)
+    assert "SIMULATED" in told and "75 % of its sender's" in told and "3 boots lie within 0.100 %" in told
+
+
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        ("exit 3", "QEMU ended with 3"),
+        ("echo no such machine >&2; exit 1", "no such machine"),
+        ("true", "failed"),
+        ("sleep 60 & wait", "did not end within 0.5 s"),
+    ],
+)
+def test_broken_boot_is_the_rigs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, words: str
+) -> None:
+    """Without a NIC a VM that dies, hangs or says nothing is one error with its reason."""
+    program = tmp_path / "qemu"
+    program.write_text(f"#!/bin/sh\n{body}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(cost_boot, "LIMIT", 0.5)
+    kernel = Kernel("6.1", "6.1.0-1-amd64", "6.1.1-1", *[tmp_path / "none"] * 4)
+    with pytest.raises(RigError, match=words):
+        cost_boot.boot(Qemu(str(program), "0"), kernel, b"", [Row("sw", "tx")])
+
+
+def test_no_program_says_how_to_make_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC a load that was not built is told with the command that builds it."""
+    monkeypatch.setattr(cost_image, "LOAD", tmp_path / "costload")
+    kernel = Kernel("6.1", "6.1.0-1-amd64", "6.1.1-1", *[tmp_path / "none"] * 4)
+    with pytest.raises(RigError, match="make build"):
+        cost_image.image(kernel, tmp_path / "nicsim.ko", Plan(()))
