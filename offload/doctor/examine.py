@@ -9,7 +9,7 @@ from typing import TypeVar
 from offload.doctor import card, kernel, known, library, programs, surroundings, switches
 from offload.doctor.kernel import Machine
 from offload.doctor.library import Trial
-from offload.doctor.reasons import Finding, Notes, plain
+from offload.doctor.reasons import LEVELS, Finding, Notes, plain
 from offload.doctor.table import Verdict, table
 from offload.errors import OffloadError, RigError
 from offload.host.base import Host
@@ -212,5 +212,4 @@ def sound(call: Callable[[], Answer], what: str) -> Answer:
 
 def _sorted(notes: Notes) -> tuple[Finding, ...]:
     """Findings with the worst first, then by code."""
-    order = ("never", "off", "unknown", "risk", "note")
-    return tuple(sorted(notes.findings, key=lambda f: (order.index(f.level), f.code)))
+    return tuple(sorted(notes.findings, key=lambda f: (LEVELS.index(f.level), f.code)))

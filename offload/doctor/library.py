@@ -16,6 +16,7 @@ from offload.profile import CIPHERS, DIRECTIONS, VERSIONS
 
 SCRIPT = Path(__file__).with_name("loopback.py")
 PYTHONS = ("/usr/bin/python3", "python3")  # the system's own first: its ssl module uses the system's OpenSSL
+UNLOADED = "module tls is not loaded, and this command loads nothing"
 MAX = 64 * 1024
 
 
@@ -36,7 +37,7 @@ class Trial:
 def attempt(host: Host, machine: Machine) -> Trial:
     """Let the host try it, in a network namespace of its own where it may have one."""
     if machine.module != LOADED:
-        return Trial("module tls is not loaded, and this command loads nothing")
+        return Trial(UNLOADED)
     script = SCRIPT.read_bytes()
     said = ""
     for python in PYTHONS:
@@ -94,9 +95,7 @@ def examine(trial: Trial, notes: Notes) -> None:
     if trial.bits == 32:
         notes.add("D110", "python3 on this host is 32-bit")
     if why := trial.why or trial.error:
-        how = (
-            "modprobe tls, then ktls-offload doctor" if "not loaded" in why else "ktls-offload doctor as root"
-        )
+        how = "modprobe tls && ktls-offload doctor" if trial.why == UNLOADED else "python3 -c 'import ssl'"
         notes.add("D503", trial.library or "not run", why=why, how=how)
         return
     seen = f"on loopback, asked: {_words(trial.asked)}; not asked: {_words(trial.plain)}"

@@ -32,7 +32,7 @@ PROGRAMS = (
     Program("nginx", "/etc/nginx", r"^listen\b.*\bssl\b|^ssl_certificate\b",
             r"^ssl_conf_command\s+Options\b.*\bKTLS\b", r"^ssl_protocols\b(?!.*TLSv1\.3)", "D601"),
     Program("HAProxy", "/etc/haproxy", r"^(bind|server|default-server)\b.*\bssl\b",
-            r"\bktls\s+on\b", r"\bssl-max-ver\s+TLSv1\.[0-2]\b|\bno-tlsv13\b", "D604"),
+            r"\bktls\s+on\b", r"\bssl-max-ver\s+TLSv1\.[0-2]\b|\b(no-tlsv13|force-tlsv12)\b", "D604"),
     Program("stunnel", "/etc/stunnel", r"^(accept|connect)\s*=",
             r"^options\s*=\s*ENABLE_KTLS\b", r"^sslVersion(Max)?\s*=\s*TLSv1\.[0-2]\b", "D603"),
 )  # fmt: skip

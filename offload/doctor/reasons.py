@@ -115,8 +115,3 @@ def load(path: Path = FILE) -> dict[str, Reason]:
     if odd := [r.code for r in found.values() if r.level not in LEVELS]:
         raise ConfigError(f"{path.name}: {odd[0]}: level, wanted one of {', '.join(LEVELS)}")
     return found
-
-
-def worst(findings: Sequence[Finding]) -> str:
-    """The worst level among findings; '' if there is none."""
-    return next((level for level in LEVELS if any(f.level == level for f in findings)), "")

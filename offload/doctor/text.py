@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from offload.doctor.examine import NOT_PROMISED, READY, Device, Diagnosis
-from offload.doctor.reasons import Finding, load, plain, printable
+from offload.doctor.reasons import LEVELS, Finding, load, plain, printable
 from offload.doctor.table import HW, NONE, Verdict
 from offload.errors import ConfigError
 from offload.profile import CIPHERS, VERSIONS, WORDS, near
@@ -54,8 +54,9 @@ def as_text(diagnosis: Diagnosis, colour: bool = False, width: int = WIDTH, verb
     """The whole answer."""
     page = Page(colour, width)
     for device in diagnosis.devices:
-        _device(page, device, verbose)
-    _findings(page, diagnosis.findings, verbose)
+        _device(page, device)
+    page.lines += [""] if diagnosis.devices else []
+    _findings(page, diagnosis, verbose)
     if any(cell.who != NONE for device in diagnosis.devices for cell in device.cells):
         _table(page, diagnosis.devices)
     _fine(page, diagnosis)
@@ -64,8 +65,8 @@ def as_text(diagnosis: Diagnosis, colour: bool = False, width: int = WIDTH, verb
     return "\n".join(page.lines).rstrip() + "\n"
 
 
-def _device(page: Page, device: Device, verbose: bool) -> None:
-    """Title, a line per direction, findings."""
+def _device(page: Page, device: Device) -> None:
+    """Title, and a line per direction."""
     nic, found = device.nic, device.found
     title = found.profile.title() if found.profile else nic.kind or f"driver {nic.driver or 'unknown'}"
     simulated = f", SIMULATED by {nic.driver}" if found.simulated else ""
@@ -74,37 +75,47 @@ def _device(page: Page, device: Device, verbose: bool) -> None:
     page.lines.append(plain(f"{nic.dev}: {title}{simulated}" + "".join(f", {fact}" for fact in facts)))
     page.lines[-1] = page.strong(page.lines[-1])
     for direction, (state, code) in device.states.items():
-        said = next((f.what for f in device.findings if f.code == code), "")
+        said = f"{code} {load()[code].name}" if code else ""
         if state == READY:
             said = found.profile.offloads(direction) if found.profile else "what the driver takes"
             said = f"new connections: {said}"
         if state == NOT_PROMISED:
             said = found.profile.why_no_direction(direction) if found.profile else ""
         head = f"  {WORDS[direction]:<9} {state:<13}"
-        page.wrapped(head.replace(state, page.paint(state, state), 1), said or f"see {code} below", len(head))
-    page.lines.append("")
-    _findings(page, [f for f in device.findings if f.code != "D211" or verbose], verbose)
+        page.wrapped(head.replace(state, page.paint(state, state), 1), said, len(head))
 
 
-def _findings(page: Page, findings: Sequence[Finding], verbose: bool) -> None:
-    """Whole blocks for what is wrong, one line for what is only worth knowing."""
-    for finding in findings:
-        if finding.level == "note" and not verbose:
-            continue
+def _findings(page: Page, diagnosis: Diagnosis, verbose: bool) -> None:
+    """Whole blocks for what is wrong, the worst first; a line for what is only worth knowing."""
+    lone = diagnosis.devices[0].nic.dev if len(diagnosis.devices) == 1 else ""
+    found = every(diagnosis)
+    for finding in found:
+        whole = verbose or finding.level != "note"
+        if finding.code == "D211" and not verbose:
+            continue  # the direction's own line says it
         head = f"{finding.level:<8}{finding.code}  "
-        page.wrapped(page.paint(head, finding.level), finding.what, len(head))
-        page.wrapped("    seen  ", finding.evidence)
-        page.wrapped("    so    ", finding.consequence)
-        for line in finding.detail if verbose else ():
-            page.wrapped("          - ", line)
-        page.command("    do    ", finding.remedy)
-        page.lines.append("")
-    notes = [f for f in findings if f.level == "note"]
-    if notes and not verbose:
-        for finding in notes:
-            head = f"{finding.level:<8}{finding.code}  "
-            page.wrapped(page.paint(head, "note"), finding.what, len(head))
-        page.lines.append("")
+        whose = f"{finding.dev}: " if finding.dev not in ("", lone) else ""
+        page.wrapped(page.paint(head, finding.level), whose + finding.what, len(head))
+        if whole:
+            _block(page, finding, verbose)
+    page.lines += [""] if page.lines and page.lines[-1] else []
+
+
+def _block(page: Page, finding: Finding, verbose: bool) -> None:
+    """What was seen, what follows, what to do."""
+    page.wrapped("    seen  ", finding.evidence)
+    page.wrapped("    so    ", finding.consequence)
+    for line in finding.detail if verbose else ():
+        page.wrapped("          - ", line)
+    page.command("    do    ", finding.remedy)
+    page.lines.append("")
+
+
+def every(diagnosis: Diagnosis) -> list[Finding]:
+    """Every finding of host and devices once, the worst first."""
+    of_devices = (finding for device in diagnosis.devices for finding in device.findings)
+    found = dict.fromkeys([*diagnosis.findings, *of_devices])
+    return sorted(found, key=lambda f: (LEVELS.index(f.level), f.code))
 
 
 def _table(page: Page, devices: Iterable[Device]) -> None:
@@ -142,9 +153,8 @@ def _fine(page: Page, diagnosis: Diagnosis) -> None:
     others = ", ".join(f"{n.dev} ({n.kind or n.driver or '-'})" for n in diagnosis.rest)
     if others and diagnosis.devices:
         page.wrapped("others  ", others)
-    codes = [f.code for f in (*[f for d in diagnosis.devices for f in d.findings], *diagnosis.findings)]
-    if codes:
-        page.wrapped("", f"more: ktls-offload doctor --explain {codes[0]}; --verbose tells notes in full")
+    if found := every(diagnosis):
+        page.lines.append(f"more    ktls-offload doctor --explain {found[0].code}; --verbose: notes in full")
 
 
 def explain(code: str, width: int = WIDTH) -> str:

@@ -12,7 +12,7 @@ from offload.doctor.examine import Diagnosis, Doctor
 from offload.doctor.page import page
 from offload.doctor.reasons import FILE, LEVELS, load
 from offload.profile import DIRECTIONS, load_all
-from tests.unit.fake_doctor import DEBIAN_CONFIG, FIXED, FULL_CONFIG, STAT, FakeHost, card, feature
+from tests.unit.fake_doctor import DEBIAN_CONFIG, FIXED, FULL_CONFIG, STAT, TRIAL, FakeHost, card, feature
 
 TX, RX = "tls-hw-tx-offload", "tls-hw-rx-offload"
 PROFILES = load_all()
@@ -335,3 +335,39 @@ def test_a_fixed_feature_is_never_on() -> None:
     host = FakeHost()
     host.change(TX, {**FIXED, "active": True})
     assert seen(host, "eth0").devices[0].states["tx"] == ("ready", "")
+
+
+def test_comments_and_other_servers_say_nothing() -> None:
+    """Without a NIC a line that is commented out, or of a server that is not installed, does not count."""
+    host = FakeHost()
+    asks = f"{NGINX}:4: # {ASKS}"
+    host.configured("nginx", f"{NGINX}:3: listen 443 ssl;", asks, "/etc/haproxy/a.cfg:9: bind :443 ssl")
+    assert codes(seen(host, "eth0")) & {"D601", "D602", "D604"} == {"D601"}
+    host.configured("nginx", f"{NGINX}:3: # listen 443 ssl;")
+    assert "D601" not in codes(seen(host, "eth0"))
+
+
+def test_a_library_is_not_blamed_for_its_kernel() -> None:
+    """Without a NIC OpenSSL that gives nothing to a kernel that takes nothing is not the reason."""
+    host = FakeHost()
+    refused = {cell: {"ulp": 2} for cell in TRIAL["cells"]}
+    host.trial(cells=refused, openssl={"asked": {}, "plain": {}})
+    assert not codes(seen(host, "eth0")) & {"D501", "D502"}
+
+
+def test_bugs_of_this_kernel_only() -> None:
+    """Without a NIC fixed bugs, other drivers' and those of the other direction are not named."""
+    host = FakeHost()
+    ids = {line.partition(":")[0] for f in seen(host, "eth0").devices[0].findings for line in f.detail}
+    assert {"sendfile-beyond-end", "mlx5-get-psv"} <= ids
+    assert not ids & {"tls-append-frag", "ch-ktls-tid-list", "bond-failover-encrypts-twice", "shown-as-hw"}
+    tx = seen(host, "eth0", directions=("tx",)).devices[0]
+    assert "mlx5-get-psv" not in str(tx.findings), "that is a matter of receive"
+
+
+def test_what_nobody_asked_for_is_switched_off_first() -> None:
+    """Without a NIC a feature that nobody wants is off for that, and not for the checksum."""
+    host = FakeHost()
+    host.change(CHECKSUM, feature(False))
+    host.change(TX, feature(False))
+    assert seen(host, "eth0").devices[0].states["tx"] == ("off", "D301")
