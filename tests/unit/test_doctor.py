@@ -343,6 +343,8 @@ def test_comments_and_other_servers_say_nothing() -> None:
     asks = f"{NGINX}:4: # {ASKS}"
     host.configured("nginx", f"{NGINX}:3: listen 443 ssl;", asks, "/etc/haproxy/a.cfg:9: bind :443 ssl")
     assert codes(seen(host, "eth0")) & {"D601", "D602", "D604"} == {"D601"}
+    host.configured("haproxy", "/etc/haproxy/a.cfg:9: bind :443 ssl", "/etc/haproxy/a.cfg:10: # ktls on")
+    assert "D604" in codes(seen(host, "eth0"))
     host.configured("nginx", f"{NGINX}:3: # listen 443 ssl;")
     assert "D601" not in codes(seen(host, "eth0"))
 

@@ -1,0 +1,157 @@
+"""This NIC's state is told by `doctor` as traffic then shows it, and each remedy is one."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+
+from offload.doctor.examine import Device, Diagnosis, Doctor
+from offload.doctor.library import Trial
+from offload.host.base import Bench, Completed, Side
+from offload.profile import DIRECTIONS, Cell, Profile
+from offload.traffic.drive import sending
+from tests.lib import proof, ways
+from tests.lib.flow import Traffic
+from tests.lib.switch import Switch
+
+STATE = "/run/ktls-offload-test-state"
+KIB = 1 << 10
+NOT_TRIED = Trial(why="tried by the test before")  # a trial takes a second; one per test file is enough
+# A connection of kernel TLS in software, on loopback, until its standard input ends.
+HOLD = """
+import socket, struct, sys
+listener = socket.create_server(("127.0.0.1", 0))
+ends = socket.create_connection(listener.getsockname()), listener.accept()[0]
+ends[0].setsockopt(6, 31, b"tls")
+ends[0].setsockopt(282, 1, struct.pack("=HH", 0x0303, 51) + bytes(36))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def command(side: Side, *words: str) -> Completed:
+    """Run `ktls-offload` on the DUT, with a journal of its own."""
+    argv = [sys.executable, "-m", "offload", *words]
+    return side.host.run(argv, check=False, timeout=300, env={"KTLS_OFFLOAD_STATE": STATE})
+
+
+def ask(side: Side, dev: str = "", directions: Sequence[str] = DIRECTIONS) -> Diagnosis:
+    """The doctor's answer about a device of the DUT, asked from here."""
+    return Doctor(side.host, directions, trial=NOT_TRIED).diagnose([dev or side.dev])
+
+
+def codes(device: Device) -> set[str]:
+    """The codes found of a device."""
+    return {finding.code for finding in device.findings}
+
+
+def follow(side: Side, device: Device, code: str) -> None:
+    """Do what the remedy of a code says, as it stands there."""
+    remedy = next(f.remedy for f in device.findings if f.code == code)
+    words = shlex.split(remedy, comments=True)
+    done = command(side, *words[1:]) if words[0] == "ktls-offload" else side.host.run(words, check=False)
+    assert done.rc == 0, f"{remedy}: exit {done.rc}: {done.stderr.decode()}"
+
+
+@pytest.mark.promise("enable.switch")
+@pytest.mark.requires("tls", "ktls-handoff", "stunnel", "openssl")
+def test_ready_is_ready(
+    dut: Side, profile: Profile, offload: Switch, traffic: Traffic, evidence: dict[str, Any]
+) -> None:
+    """This NIC is called ready, exit 0, and each kind of connection is where the table puts it."""
+    done = command(dut, "doctor", dut.dev, "--json")
+    told = json.loads(done.text)
+    assert (done.rc, told["state"]) == (0, "ready"), done.text
+    device = told["devices"][0]
+    wanted = {d: "ready" if d in profile.directions() else "not promised" for d in DIRECTIONS}
+    assert {d: row["state"] for d, row in device["directions"].items()} == wanted
+    who = {(row["direction"], row["version"], row["cipher"]): row["who"] for row in device["table"]}
+    assert {cell for cell, word in who.items() if word == "hw"} == {tuple(c) for c in profile.promises}
+    assert told["openssl"]["asked"] == ["rx", "tx"], "this OpenSSL made the connections of every other test"
+    for version in ("1.2", "1.3"):
+        cell, plan = Cell("tx", version, "aes-gcm-128"), sending(f"doctor {version}", 64 * KIB)
+        flow = traffic.sent(cell, plan)
+        evidence[version] = flow.tls()
+        proof.handed_over(flow, cell)
+        proof.intact(flow.far, plan)
+        proof.sent_by_card(flow, plan) if who[tuple(cell)] == "hw" else proof.done_by_software(flow, "tx")
+
+
+@pytest.mark.promise("enable.refuse")
+def test_each_switch_is_told_and_its_remedy_is_one(dut: Side, profile: Profile, offload: Switch) -> None:
+    """This NIC is called off for the switch that is off, and is ready after the remedy."""
+    for direction in profile.directions():
+        offload.set(**{direction: False})
+        device = ask(dut, directions=(direction,)).devices[0]
+        assert device.states == {direction: ("off", "D301")}, device.findings
+        if direction != profile.directions()[0]:
+            continue  # both directions go the same way
+        follow(dut, device, "D301")
+        offload.set(**{direction: True})
+        with undone(dut, ["ethtool", "-K", dut.dev, direction, "on"]):
+            dut.host.run(["ethtool", "-K", dut.dev, direction, "off"])
+            device = ask(dut, directions=(direction,)).devices[0]
+            assert device.states == {direction: ("off", "D302")}, device.findings
+            follow(dut, device, "D302")
+        assert ask(dut, directions=(direction,)).state() == "ready"
+    command(dut, "restore", "--all")
+
+
+@contextmanager
+def undone(side: Side, argv: Sequence[str]) -> Iterator[None]:
+    """Run a command when the block is over, whatever it did."""
+    with ExitStack() as undo:
+        undo.callback(side.host.run, argv, check=False)
+        yield
+
+
+@pytest.mark.promise("enable.refuse")
+@pytest.mark.requires("tls", "lab")
+def test_what_stands_around_is_told(dut: Side, bench: Bench, profile: Profile, offload: Switch) -> None:
+    """This NIC is told apart from a VLAN, a bridge and a bond that stand on it, which are not offloaded."""
+    with ways.vlan(bench):
+        above, below = (ask(dut, dev).devices[0] for dev in ("kvlan", dut.dev))
+        assert above.state() == "never" and codes(above) == {"D202"}
+        assert below.state() == "ready" and "D402" in codes(below)
+    with ways.bridged(bench):
+        assert {"D404"} <= codes(ask(dut).devices[0])
+    with ways.bonded(bench, "balance-xor"):
+        bond = ask(dut, "kbond").devices[0]
+        assert bond.states["tx"] == ("ready", "") and {"D204", "D217", "D205"} <= codes(bond)
+    with ways.bonded(bench, "active-backup"):
+        bond = ask(dut, "kbond").devices[0]
+        assert bond.state() == "off" and codes(bond) == {"D203"}
+    assert ask(dut).state() == "ready"
+
+
+@pytest.mark.promise("enable.refuse")
+@pytest.mark.requires("tls", "lab")
+def test_link_queue_and_use_are_told(dut: Side, offload: Switch) -> None:
+    """This NIC is called off while it is down or behind netem delay, and in use by nobody when so."""
+    with ways.put_back(dut):
+        dut.host.run(["ip", "link", "set", dut.dev, "down"])
+        device = ask(dut).devices[0]
+        assert device.states["tx"] == ("off", "D303")
+        follow(dut, device, "D303")
+    with undone(dut, ["tc", "qdisc", "del", "dev", dut.dev, "root"]):
+        dut.host.run(["tc", "qdisc", "add", "dev", dut.dev, "root", "netem", "loss", "1%"])
+        assert ask(dut).state() == "ready", "loss alone does no harm"
+        dut.host.run(["tc", "qdisc", "change", "dev", dut.dev, "root", "netem", "delay", "10ms"])
+        dut.host.run(["ethtool", "-K", dut.dev, "tso", "off"])
+        device = ask(dut).devices[0]
+        assert device.states["tx"] == ("off", "D401") and "D304" in codes(device)
+        follow(dut, device, "D304")
+        follow(dut, device, "D401")
+    held = dut.host.start([sys.executable, "-I", "-S", "-c", HOLD])
+    assert proof.settles(lambda: b"held" in held.output()[0], 60), held.output()[1].decode()
+    in_use = codes(ask(dut).devices[0])
+    held.stdin(b"", eof=True)
+    assert held.wait(60).rc == 0 and "D701" in in_use
+    after = ask(dut).devices[0]
+    assert after.state() == "ready" and not codes(after) & {"D701", "D304"}

@@ -1,0 +1,101 @@
+"""Without a NIC that offloads `doctor` gives the reason, the kernel's first, and software does the work."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+
+from offload.doctor.examine import Diagnosis, Doctor
+from offload.host.base import Host, Side
+from offload.profile import Cell
+from offload.traffic.drive import sending
+from tests.lib import proof
+from tests.lib.flow import Traffic
+
+RULE = "/etc/modprobe.d/ktls-offload-test.conf"
+FILES = {
+    "/etc/nginx/a.conf": "server {\n  listen 443 ssl;\n  # ssl_conf_command Options KTLS;\n}\n",
+    "/etc/haproxy/haproxy.cfg": "frontend a\n  bind :443 ssl crt a.pem\n",
+    "/etc/stunnel/a.conf": "[a]\naccept = 443\noptions = ENABLE_KTLS\n",
+}
+PROGRAMS = [f"/usr/local/sbin/{name}" for name in ("nginx", "haproxy", "stunnel")]
+
+
+def codes(found: Diagnosis) -> set[str]:
+    """Every code in an answer."""
+    return {f.code for f in (*found.findings, *(f for d in found.devices for f in d.findings))}
+
+
+@pytest.mark.promise("enable.refuse")
+@pytest.mark.requires("tls", "ktls-handoff", "stunnel", "openssl")
+def test_the_driver_is_the_reason(dut: Side, traffic: Traffic, evidence: dict[str, Any]) -> None:
+    """Without a NIC that offloads the answer is never, exit 11, and the table says software, which is so."""
+    done = dut.host.run([sys.executable, "-m", "offload", "doctor", dut.dev, "--json"], check=False)
+    told = json.loads(done.text)
+    assert (done.rc, told["state"]) == (11, "never"), done.text
+    device = told["devices"][0]
+    assert [f["code"] for f in device["findings"]] == ["D205"]
+    cells = {(row["direction"], row["version"], row["cipher"]): row for row in device["table"]}
+    cell, plan = Cell("tx", "1.2", "aes-gcm-128"), sending("doctor sw", 64 << 10)
+    assert (cells[tuple(cell)]["who"], cells[tuple(cell)]["why"]) == ("sw", "D205")
+    assert {row["who"] for row in cells.values()} == {"sw"}, "the lab's kernels take all six"
+    flow = traffic.sent(cell, plan)
+    evidence["counters"] = flow.tls()
+    proof.intact(flow.far, plan)
+    proof.done_by_software(flow, "tx")
+
+
+@pytest.mark.promise("enable.refuse")
+@pytest.mark.requires("tls", "lab")
+def test_the_module_is_the_reason(dut: Side) -> None:
+    """Without a NIC and module tls that is the reason: not loaded, blocked by a rule, or not there at all."""
+    host = dut.host
+    try:
+        host.run(["rmmod", "tls"])
+        found = Doctor(host).diagnose([])
+        assert {"D106", "D201", "D503"} <= codes(found) and found.state() == "never"
+        assert host.run(["test", "-e", "/proc/net/tls_stat"], check=False).rc != 0, "it loaded the module"
+        host.write(RULE, b"install tls /bin/false\n", 0o644)
+        assert {"D108"} <= codes(Doctor(host).diagnose([]))
+        host.run(["rm", RULE])
+        with hidden(host, "/lib/modules"):
+            assert {"D107"} <= codes(Doctor(host).diagnose([]))
+    finally:
+        host.run(["rm", "-f", RULE])
+        host.run(["modprobe", "tls"])
+    assert not codes(Doctor(host).diagnose([])) & {"D106", "D107", "D108", "D503"}
+
+
+@contextmanager
+def hidden(host: Host, folder: str) -> Iterator[None]:
+    """Nothing in a folder, while the block runs."""
+    host.run(["mount", "-t", "tmpfs", "none", folder])
+    try:
+        yield
+    finally:
+        host.run(["umount", folder])
+
+
+@pytest.mark.promise("enable.refuse")
+@pytest.mark.requires("tls", "lab")
+def test_servers_are_read(dut: Side) -> None:
+    """Without a NIC servers that do not ask for kernel TLS, or offer TLS 1.3, are named with their file."""
+    with ExitStack() as undo:
+        for path, text in FILES.items():
+            folder = path.rpartition("/")[0]
+            dut.host.run(["mkdir", "-p", folder])
+            undo.enter_context(hidden(dut.host, folder))
+            dut.host.write(path, text.encode(), 0o644)
+        for path in PROGRAMS:
+            undo.callback(dut.host.run, ["rm", "-f", path])
+            dut.host.write(path, b"#!/bin/sh\n", 0o755)
+        found = Doctor(dut.host).diagnose([])
+    told = {f.code: f for f in found.findings}
+    assert "/etc/nginx/a.conf:2" in told["D601"].what, told["D601"]
+    assert {"D604", "D602"} <= set(told) and "stunnel" in told["D602"].what
+    assert "D603" not in told, "stunnel asks for it"
