@@ -64,7 +64,7 @@ def _installed(host: Host) -> set[str]:
 
 def _line(raw: str) -> tuple[str, str]:
     """`file:line` and the text without indentation, of a line of grep; ('', '') for a comment."""
-    match = re.fullmatch(r"([^:]{1,200}:\d{1,7}):\s*([^#;].*)", raw)
+    match = re.fullmatch(r"([^:]{1,200}:\d{1,7}):\s*([^\s#;].*)", raw)
     return (match[1], match[2]) if match else ("", "")
 
 
