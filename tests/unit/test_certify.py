@@ -1,6 +1,7 @@
 """`certify` from end to end with a lab that is only a name: phases, verdicts, exit codes, what is left."""
 
 import argparse
+import hashlib
 import json
 import shutil
 import signal
@@ -305,3 +306,26 @@ def test_run_without_a_failure_is_not_repeated(root: Path) -> None:
     assert not (root / "again").exists()
     code, report = again(root, "--only", "rig.clean-log")
     assert (code, report["counts"]["pass"]) == (21, 1) and report["replay"]["tests"][0]["same"]
+
+
+def test_strangers_card_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC, --nicsim-patch builds a copy of the card, says so, and a replay asks for it again."""
+    card = root / "tree/native/nicsim/hw_tx.c"
+    card.write_text("good\n")
+    module = sys.modules["offload.vm.module"]
+    monkeypatch.setattr(module, "sources", lambda: [card], raising=False)
+    built: list[str] = []
+    monkeypatch.setattr(
+        module, "build_nicsim", lambda kernel, say, source: built.append((source / "hw_tx.c").read_text())
+    )
+    patch = root / "bad.patch"
+    patch.write_text("--- hw_tx.c\n+++ hw_tx.c\n@@ -1 +1 @@\n-good\n+bad\n")
+    add(root, "assert 0")
+    code, report = call(root, "--nicsim-patch", str(patch))
+    sha256 = hashlib.sha256(patch.read_bytes()).hexdigest()
+    assert (code, built, card.read_text()) == (20, ["bad\n"], "good\n")
+    assert report["rig"]["nicsim"] == f"patched by SHA-256 {sha256} (bad.patch)"
+    assert f"nicsim patched by SHA-256 {sha256}" in (root / "run/summary.txt").read_text()
+    assert (root / "run/nicsim.patch").read_bytes() == patch.read_bytes()
+    with pytest.raises(ConfigError, match="was a run with nicsim patched by SHA-256"):
+        again(root)

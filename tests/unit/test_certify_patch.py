@@ -11,6 +11,8 @@ from offload.certify_patch import apply_patch, build_patched, read_patch
 from offload.errors import ConfigError, RigError
 from offload.vm import module
 
+ROOT = Path(__file__).parents[2]
+BLIND = sorted((ROOT / "tests/nicsim/blind").glob("*.patch"))
 SOURCE = "one\ntwo\nthree\nfour\nfive\n"
 GOOD = """From a stranger
 diff --git a/native/nicsim/hw_tx.c b/native/nicsim/hw_tx.c
@@ -105,6 +107,14 @@ def test_what_does_not_build_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
     patch = read_patch(written(tmp_path, GOOD))
     with pytest.raises(ConfigError, match=r"my.patch, nicsim does not build: copy/hw_tx.c:3"):
         build_patched(patch, None, tmp_path / "copy", print)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("path", BLIND, ids=lambda path: path.stem)
+def test_examples_apply(tmp_path: Path, path: Path) -> None:
+    """Without a NIC the defects that docs/try-to-fool-us.md shows apply to the card as it is."""
+    apply_patch(read_patch(path), tmp_path / "copy")
+    changed = [p for p in module.sources() if (tmp_path / "copy" / p.name).read_bytes() != p.read_bytes()]
+    assert len(changed) == 1 and path.name in (ROOT / "docs/try-to-fool-us.md").read_text()
 
 
 def test_no_file_and_too_much(tmp_path: Path) -> None:
