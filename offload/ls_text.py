@@ -12,16 +12,16 @@ from offload.profile import DIRECTIONS, WORDS
 from offload.sockets import Socket, Space
 
 HEADS = ("PROCESS", "LOCAL", "PEER", "TLS", "CIPHER", "TX", "RX", "DEVICE", "SENT", "RECEIVED", "AGE")
-RIGHT = {"SENT", "RECEIVED", "AGE", "ON CARD", "SOFTWARE"}  # and every rate
+RIGHT = {"SENT", "RECEIVED", "AGE", "HELD", "SOFTWARE"}  # and every rate
 SPARE = (
     "AGE",
     "CIPHER",
     "RECEIVED",
     "RECEIVED/s",
-    "SENT",
-    "SENT/s",
     "LOCAL",
     "TLS",
+    "SENT",
+    "SENT/s",
 )  # left out in this order on a narrow terminal
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 

@@ -7,6 +7,7 @@ import select
 import shutil
 import sys
 import termios
+import textwrap
 import time
 import tty
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ from offload.sockets import Socket
 
 # (column, counters of transmit, counters of receive); a column adds up what there is of them
 RATES = (
-    ("PACKETS/s", ("tx_tls_encrypted_packets",), ("rx_tls_decrypted_packets",)),
+    ("PKTS/s", ("tx_tls_encrypted_packets",), ("rx_tls_decrypted_packets",)),
     ("OOO/s", ("tx_tls_ooo",), ()),
     ("RESYNC/s", (), ("rx_tls_resync_req_pkt", "rx_tls_resync_req_start")),
     ("DROP/s", ("tx_tls_drop_no_sync_data",), ()),
@@ -149,13 +150,9 @@ def frame(before: Look | None, now: Look, columns: int, height: int) -> list[str
     """The lines of one look; on a screen of `height` lines only as many connections as fit (0: all)."""
     listing = now.listing
     head = [f"ktls-offload ls --watch   {time.strftime('%H:%M:%S')}   {_span(before, now)}"]
-    head += [
-        "",
-        *cards_table(before, now, columns),
-        *summary(listing),
-        *(f"note: {n}" for n in notes(listing)),
-    ]
-    head = [line[:columns] if columns else line for line in head]
+    said = [*summary(listing), *(f"note: {note}" for note in notes(listing))]
+    said = [part for line in said for part in _wrapped(line, columns)]
+    head = [head[0][: columns or None], "", *cards_table(before, now, columns), *said]
     rows = [cells(line) | moved for line, moved in busiest(before, now)]
     lines = table(rows, heads(before), columns) if rows else []
     if height:
@@ -164,6 +161,11 @@ def frame(before: Look | None, now: Look, columns: int, height: int) -> list[str
         lines = [*lines[: room - 1], f"... and {left + 1} more"] if left > 0 else lines
         head = head[: height - min(len(lines), room) - 1]
     return [*head, "", *lines][: height or None] if lines else head
+
+
+def _wrapped(line: str, columns: int) -> list[str]:
+    """A sentence on as many lines as it takes."""
+    return textwrap.wrap(line, columns, subsequent_indent="  ") if columns else [line]
 
 
 def _span(before: Look | None, now: Look) -> str:
@@ -255,12 +257,12 @@ def _software(card: Card, direction: str, done: int | None, before: Look, now: L
 def cards_table(before: Look | None, now: Look, columns: int) -> list[str]:
     """The cards as a table, with an empty line after it; nothing as long as there are no rates."""
     found = rates(before, now)
-    columns_of = ("DEVICE", "WAY", "ON CARD", "BYTES/s", *(head for head, _, _ in RATES), "SOFTWARE")
+    columns_of = ("DEVICE", "WAY", "HELD", "BYTES/s", "SOFTWARE", *(head for head, _, _ in RATES))
     rows = [
         {
             "DEVICE": row["dev"],
             "WAY": row["direction"],
-            "ON CARD": "-" if row["on_card"] is None else str(row["on_card"]),
+            "HELD": "-" if row["on_card"] is None else str(row["on_card"]),
             "BYTES/s": size(row["BYTES/s"]),
             **{head: "-" if row[head] is None else f"{row[head]:.0f}" for head, _, _ in RATES},
             "SOFTWARE": "-" if row["SOFTWARE"] is None else f"{row['SOFTWARE']:.0%}",
