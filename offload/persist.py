@@ -210,13 +210,16 @@ def _remove_all(host: Host, wish: Wish, journal: Journal, say: Say) -> None:
         dev = look(host, wish.dev).dev
     except NoDevice:
         dev = wish.dev
+        if not NAME.fullmatch(dev):
+            raise
     found = kept_by(host, dev)
     for path in found:
         say(f"{dev}: {path} {'would be removed' if wish.dry_run else 'removed'}")
     if not found:
         say(f"{dev}: nothing keeps its switches")
-    elif not wish.dry_run:
+    if not wish.dry_run:
         with journal.locked():
+            host.run(["rm", "-f", *(_fresh(path_of(m, dev)) for m in MANAGERS)])  # of a call that was killed
             for manager in MANAGERS:
                 if path_of(manager, dev) in found:
                     _remove(host, manager, dev)
