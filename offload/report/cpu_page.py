@@ -23,9 +23,20 @@ def page(section: Mapping[str, Any]) -> dict[str, Any]:
         "simulated": any(source["simulated"] for source in section["sources"]),
         "said": cpu_words.summary(section),
         "sources": section["sources"],
-        "skipped": [entry for source in section["sources"] for entry in source["skipped"]],
+        "skipped": _skipped(section),
         "complete": section["complete"],
     }
+
+
+def _skipped(section: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What was not measured, and why; what several tests skipped is told once."""
+    found: dict[tuple[str, str], None] = {}
+    for entry in (entry for source in section["sources"] for entry in source["skipped"]):
+        way = cpu_words.WAYS.get(entry["direction"], entry["direction"])
+        named = " ".join(filter(None, (entry["workload"], way)))
+        what = ", ".join(filter(None, (named, ARMS.get(entry["arm"], entry["arm"]))))
+        found[what, entry["reason"] or "no reason given"] = None
+    return list(found)
 
 
 def pair(setting: Mapping[str, Any], arm: str, side: str = "") -> Mapping[str, Any] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeGuard
 
 from offload.cpu_figures import Sample
@@ -89,7 +90,7 @@ def _source(test: Mapping[str, Any], simulated: bool) -> Source:
         str(test["outcome"]),
         found["method"] if found.get("method") in METHODS else "",
         simulated or found.get("simulated") is not False,
-        dict(_about(found.get("about"))),
+        dict(islice(_about(found.get("about")), 2 * MOST_NOTES)),
         tuple(_skips(found.get("skipped"))),
         tuple(text(line) for line in _list(found.get("warnings"))[:MOST_NOTES] if text(line)),
         rows,
@@ -188,7 +189,7 @@ def _about(found: Any, below: bool = True) -> Iterator[tuple[str, str]]:
 def _skips(found: Any) -> Iterator[dict[str, str]]:
     for entry in _list(found)[:MOST_NOTES]:
         if isinstance(entry, Mapping):
-            yield {key: text(entry.get(key, "")) for key in ("workload", "arm", "reason")}
+            yield {key: text(entry.get(key, "")) for key in ("workload", "direction", "arm", "reason")}
 
 
 def text(value: Any) -> str:

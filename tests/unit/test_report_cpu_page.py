@@ -86,13 +86,9 @@ def test_hostile_words_stay_words() -> None:
     """Without a NIC, no name in the evidence becomes a tag, and nothing is fetched or run."""
     rows = [made.row("sw", cipher=EVIL[:40], version=EVIL[:40], samples=[made.sample(1, 5)])]
     skipped = [{"arm": EVIL, "workload": EVIL, "reason": EVIL}, {"arm": ["x"]}, 3, {"reason": EVIL * 100}]
-    about = {
-        EVIL: EVIL,
-        "tools": {EVIL: EVIL, "deep": {"x": {"y": 1}}},
-        "long": "x" * 10**5,
-        "n": 10**400,
-        "l": [1],
-    }
+    crowd = {f"n{n}": {f"m{m}": "x" * 200 for m in range(50)} for n in range(50)}
+    odd = {EVIL: EVIL, "tools": {EVIL: EVIL, "deep": {"x": {"y": 1}}}, "long": "x" * 10**5, "n": 10**400}
+    about = {**odd, "l": [1], **crowd}
     hostile = made.document(rows, about=about, skipped=skipped, warnings=[EVIL, 3, None, ["x"], "y" * 10**5])
     tree = report(met(EVIL, cpu=hostile))
     html = render.html(tree)
@@ -101,7 +97,7 @@ def test_hostile_words_stay_words() -> None:
     assert not [key for _, attrs in page.tags for key in attrs if key.startswith("on") or key == "src"]
     assert all((attrs.get("href") or "#").startswith("#") for _, attrs in page.tags) and not page.depth
     assert "url(" not in html[html.index("<style>") : html.index("</style>")]
-    assert len(json.dumps(tree["cpu"])) < 10_000 and "x" * 300 not in json.dumps(tree["cpu"])
+    assert len(json.dumps(tree["cpu"])) < 40_000 and "x" * 300 not in json.dumps(tree["cpu"])
 
 
 def test_everything_lies_within_its_drawing(sim: dict[str, Any]) -> None:
