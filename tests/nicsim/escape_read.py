@@ -48,12 +48,12 @@ class Facts:
 
 
 def cards(folder: Path, wanted: Iterable[str]) -> Iterator[Card]:
-    """Read the events of each wanted card that the folder has."""
+    """Read the events of each wanted card that the folder has; a run that did not come to its end is none."""
     for name in wanted:
         path = folder / f"{name}.jsonl"
-        if path.is_file():
-            found = [e for e in events.read(path).events if e["event"] == "test"]
-            yield Card(name, tuple(_result(event) for event in found))
+        found = events.read(path).events if path.is_file() else []
+        if any(event["event"] == "run-end" for event in found):
+            yield Card(name, tuple(_result(event) for event in found if event["event"] == "test"))
 
 
 def _result(event: Mapping[str, Any]) -> Result:

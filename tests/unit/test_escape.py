@@ -57,9 +57,10 @@ def event(test: str, outcome: str, promise: str = "payload.tx", place: str = "")
 
 
 def recorded(folder: Path, name: str, *found: dict[str, object]) -> None:
-    """A file of events."""
+    """A file of events, of a run that came to its end if it has any."""
     folder.mkdir(exist_ok=True)
-    (folder / f"{name}.jsonl").write_text("".join(json.dumps(e) + "\n" for e in found))
+    ends = [{"schema": 1, "event": "run-end", "exit": 1, "seconds": 1.0}] if found else []
+    (folder / f"{name}.jsonl").write_text("".join(json.dumps(e) + "\n" for e in (*found, *ends)))
 
 
 def test_every_assert_is_a_check(tree: Path) -> None:
@@ -97,6 +98,7 @@ def test_credit(tmp_path: Path) -> None:
     recorded(tmp_path / "r", "tag", event("a", "fail", place="tests/lib/proof.py:2"), event("c", "pass"))
     recorded(tmp_path / "r", "odd", event("a", "pass"))
     recorded(tmp_path / "r", "raised", event("b", "fail", "wire.records", "tests/lib/life.py:1"))
+    recorded(tmp_path / "r", "none")
     recorded(tmp_path / "r", "other-file", event("z", "fail"))
     facts = credit(
         list(cards(tmp_path / "r", ["leak", "tag", "odd", "raised", "none"])), [FIRST, SECOND, METHOD]
