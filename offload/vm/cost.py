@@ -32,13 +32,15 @@ def measure(
     directions: Iterable[str] = DIRECTIONS,
     offers: Iterable[str] = ("tx", "rx"),
     personality: str = "connectx-6-dx",
+    knobs: str = "",
     say: Say = print,
 ) -> dict[str, Any]:
     """Boot `boots` times the same image, run every arm in every direction; the document, method `icount`.
 
     `offers`: the directions that the card of this `personality` offloads; rows that make no sense for it are
-    in `skipped`. `say` gets a line per boot. ConfigError for an arm, direction or kernel that there is not;
-    RigError if a VM breaks, payload was not intact, or an arm was not what its name says.
+    in `skipped`. `knobs`: of a bad card, as `offload.vm.knobs` writes them. `say` gets a line per boot.
+    ConfigError for an arm, direction or kernel that there is not; RigError if a VM breaks, payload was not
+    intact, or an arm was not what its name says.
     """
     if not 1 <= boots <= MOST_BOOTS:
         raise ConfigError(f"{boots} boots", f"1 to {MOST_BOOTS}")
@@ -46,7 +48,7 @@ def measure(
     rows, skipped = choose(arms, directions, offers)
     if not rows:
         raise ConfigError("nothing to measure: " + "; ".join(f"{s['arm']}: {s['reason']}" for s in skipped))
-    plan, qemu, kernel = Plan(rows, personality), find(say), fetch(series, say)
+    plan, qemu, kernel = Plan(rows, personality, knobs=knobs), find(say), fetch(series, say)
     initrd = image(kernel, build_nicsim(kernel, say), plan)
     found = [_boot(qemu, kernel, initrd, plan, number, boots, say) for number in range(1, boots + 1)]
     document: dict[str, Any] = {

@@ -12,6 +12,7 @@ from offload.errors import RigError
 from offload.vm.cost_plan import Plan, Row
 from offload.vm.initramfs import Cpio, busybox, module_name, module_order, unpacked
 from offload.vm.kernels import Kernel
+from offload.vm.knobs import FOLDER, check
 from offload.vm.topology import ENDS, MODULES, NAMESPACES, inside, links
 
 LOAD = Path(__file__).parents[2] / "build/costload"
@@ -79,6 +80,7 @@ def steps(plan: Plan) -> list[str]:
         lines.append(f"{inner} wire tc qdisc add dev {port} root netem rate {plan.mbits}mbit limit 1000")
     for name, dev in (("dut", ends.dut), ("peer", ends.peer)):
         lines.append(f"{inner} {name} ethtool -C {dev} rx-usecs {plan.usecs}")
+    lines += [f"echo {value} > {FOLDER}/{knob}" for knob, value in check(plan.knobs).items()]
     off = " ".join(f"{feature} off" for feature in FEATURES)
     lines.append(f"{inner} peer ethtool -K {ends.peer} {off}")
     return lines + [line for group in groups(plan.rows) for line in run_lines(plan, group)]

@@ -43,17 +43,20 @@ class Row:
 class Plan:
     """Rows, and what they have in common.
 
-    bytes, warm: payload per connection, measured and before that; mbits: the wire's rate in Mbit/s; usecs:
-    how long the cards hold back an interrupt. At 40 Mbit/s a frame of 1500 bytes comes every 0.3 ms: 4 ms are
-    13 frames, about one record, so a poll finds as much in each arm and on each kernel.
+    bytes, warm: payload per connection, measured and before that. mbits: the wire's rate in Mbit/s, so low
+    that the processor is idle most of the time: near saturation the order of events, and with it the cost,
+    hangs on single instructions (40 Mbit/s: boots up to 4 % apart). usecs: how long the cards hold back an
+    interrupt; a frame comes every 1.2 ms, so a poll finds 13 or 14, about one record, in each arm.
+    knobs: faults of a bad card, as in "0/tx_soft=1".
     """
 
     rows: tuple[Row, ...]
     personality: str = "connectx-6-dx"
-    bytes: int = 128 * CHUNK
+    bytes: int = 64 * CHUNK
     warm: int = 32 * CHUNK
-    mbits: int = 40
-    usecs: int = 4000
+    mbits: int = 10
+    usecs: int = 16000
+    knobs: str = ""
 
     @property
     def pair(self) -> str:
