@@ -79,7 +79,8 @@ def test_other_sockets_are_left_out() -> None:
     """Without a NIC a connection without kernel TLS is none of ours, whatever its attributes hold."""
     assert read(diag()) is None
     assert read(diag(more=ulp(name=b"mptcp"))) is None
-    assert read(diag(more=attribute(4, reader.IS_TLS))) is None  # the text is there, the attribute is another
+    for ulps in (b"", ulp(name=b"mptcp")):  # the text is there, and the attribute is another
+        assert read(diag(more=attribute(4, reader.IS_TLS) + ulps)) is None
 
 
 @pytest.mark.parametrize(
@@ -105,6 +106,13 @@ def test_what_makes_no_sense_is_odd(message: bytes) -> None:
     """Without a NIC a message that contradicts itself is refused as a whole."""
     with pytest.raises(reader.Odd):
         read(message)
+
+
+@pytest.mark.parametrize("size", [0, 4, 15, 200, 2**32 - 1])
+def test_message_of_an_odd_length_is_odd(size: int) -> None:
+    """Without a NIC a netlink message of length 0 is no endless loop, a longer one than was sent no guess."""
+    with pytest.raises(reader.Odd):
+        list(reader.messages(struct.pack("=IHHII", size, 20, 2, 1, 0) + bytes(100)))
 
 
 def test_damaged_messages_do_no_harm() -> None:
