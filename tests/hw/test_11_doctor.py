@@ -13,6 +13,7 @@ import pytest
 
 from offload.doctor.examine import Device, Diagnosis, Doctor
 from offload.doctor.library import Trial
+from offload.errata import AFFECTED, kernel, load, standing
 from offload.host.base import Bench, Completed, Side
 from offload.profile import DIRECTIONS, Cell, Profile
 from offload.traffic.drive import sending
@@ -20,7 +21,7 @@ from tests.lib import proof, ways
 from tests.lib.flow import Traffic
 from tests.lib.switch import Switch
 
-STATE = "/run/ktls-offload-test-state"
+STATE = "/run/ktls-offload-test-doctor"
 KIB = 1 << 10
 NOT_TRIED = Trial(why="tried by the test before")  # a trial takes a second; one per test file is enough
 # A connection of kernel TLS in software, on loopback, until its standard input ends.
@@ -73,7 +74,16 @@ def test_ready_is_ready(
     assert {d: row["state"] for d, row in device["directions"].items()} == wanted
     who = {(row["direction"], row["version"], row["cipher"]): row["who"] for row in device["table"]}
     assert {cell for cell, word in who.items() if word == "hw"} == {tuple(c) for c in profile.promises}
+    found = {f["code"]: f for f in (*device["findings"], *told["findings"])}
     assert told["openssl"]["asked"] == ["rx", "tx"], "this OpenSSL made the connections of every other test"
+    assert ("D502" in found) == (not told["openssl"]["unasked"])
+    assert ("D211" in found) == (len(profile.directions()) < 2)
+    at = kernel(told["kernel"]["release"], told["kernel"]["package"])
+    bugs = {e.id for e in load() if standing(e, at).word == AFFECTED}
+    named = {line.partition(":")[0] for line in found.get("D109", {}).get("detail", [])}
+    assert named <= bugs and ("stacked-device-encrypts-twice" in named) == (
+        "stacked-device-encrypts-twice" in bugs
+    )
     for version in ("1.2", "1.3"):
         cell, plan = Cell("tx", version, "aes-gcm-128"), sending(f"doctor {version}", 64 * KIB)
         flow = traffic.sent(cell, plan)
@@ -87,7 +97,7 @@ def test_ready_is_ready(
 def test_each_switch_is_told_and_its_remedy_is_one(dut: Side, profile: Profile, offload: Switch) -> None:
     """This NIC is called off for the switch that is off, and is ready after the remedy."""
     for direction in profile.directions():
-        offload.set(**{direction: False})
+        offload.set(**{direction: False})  # what the remedy journals is put back by this fixture
         device = ask(dut, directions=(direction,)).devices[0]
         assert device.states == {direction: ("off", "D301")}, device.findings
         if direction != profile.directions()[0]:
@@ -100,7 +110,7 @@ def test_each_switch_is_told_and_its_remedy_is_one(dut: Side, profile: Profile, 
             assert device.states == {direction: ("off", "D302")}, device.findings
             follow(dut, device, "D302")
         assert ask(dut, directions=(direction,)).state() == "ready"
-    command(dut, "restore", "--all")
+    dut.host.run(["rm", "-rf", STATE])
 
 
 @contextmanager

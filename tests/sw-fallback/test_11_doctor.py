@@ -95,7 +95,10 @@ def test_servers_are_read(dut: Side) -> None:
             undo.callback(dut.host.run, ["rm", "-f", path])
             dut.host.write(path, b"#!/bin/sh\n", 0o755)
         found = Doctor(dut.host).diagnose([])
+        dut.host.write("/etc/stunnel/a.conf", b"[a]\naccept = 443\n", 0o644)
+        again = Doctor(dut.host, trial=found.trial).diagnose([])
     told = {f.code: f for f in found.findings}
+    assert "D603" in {f.code for f in again.findings}
     assert "/etc/nginx/a.conf:2" in told["D601"].what, told["D601"]
     assert {"D604", "D602"} <= set(told) and "stunnel" in told["D602"].what
     assert "D603" not in told, "stunnel asks for it"

@@ -306,6 +306,15 @@ def test_reason_file_is_sound() -> None:
         assert reason.level in LEVELS and reason.test.startswith(("for real: ", "recorded: "))
 
 
+def test_a_claim_of_a_real_test_has_one() -> None:
+    """Without a NIC a code whose condition is said to be made for real is named in a test of the lab."""
+    tests = FILE.parents[2] / "tests"
+    files = (tests / "hw/test_11_doctor.py", tests / "sw-fallback/test_11_doctor.py")
+    lab = "".join(path.read_text() for path in files)
+    real = [r.code for r in load().values() if r.test.startswith("for real: ")]
+    assert len(real) > 20 and not [code for code in real if f'"{code}"' not in lab]
+
+
 def table(found: Diagnosis) -> dict[str, str]:
     """The truth table of the first device as `tx 1.2 aes-gcm-128` -> who."""
     return {" ".join(c.cell): c.who for c in found.devices[0].cells}
