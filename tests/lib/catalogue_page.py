@@ -24,9 +24,9 @@ def evidence(line: str) -> str:
 
 def line(found: Mapping[str, Any], title: str, width: int) -> str:
     """One line of the table on a terminal: defect, seconds, promise, evidence; or what is wrong."""
-    mark, said = ("FAILED", found["problem"]) if found["problem"] else ("ok", evidence(found["line"]))
-    by = found["promise"] or found["word"]
-    return f"{mark:6} {found['seconds']:6.1f} s  {title:.58}: {by}: {said}"[:width]
+    by = f"{found['promise'] or found['word']}: {evidence(found['line'])}" if found["line"] else "passes"
+    mark, said = ("FAILED", found["problem"]) if found["problem"] else ("ok", by)
+    return f"{mark:6} {found['seconds']:6.1f} s  {title:.58}: {said}"[:width]
 
 
 def page(text: str, rows: Iterable[Row], found: Mapping[str, Mapping[str, Any]]) -> str:
