@@ -11,10 +11,10 @@ from offload.profile import Profile
 
 SIDES = {"tx": ("tx",), "rx": ("rx",), "both": ("tx", "rx")}
 TITLES = {
-    "user": "TLS in user space",
-    "sw": "software kernel TLS",
+    "user": "user-space TLS",
+    "sw": "software kTLS",
     "hw": "offload",
-    "hw-zc": "offload, zero-copy sendfile",
+    "hw-zc": "offload + zero-copy",
     "plain": "plain TCP",
 }
 SHARE = 0.90  # of the payload that the card has to have counted: as counters.move-when-on in criteria.yaml

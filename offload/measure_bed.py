@@ -22,6 +22,7 @@ from offload.host.tools import tool
 from offload.journal import Journal
 from offload.measure_arms import SIDES
 from offload.measure_switch import Switches, keeping
+from offload.measure_window import Ticks
 from offload.nic import Match, Nic, look, match
 from offload.profile import Profile, load_all
 from offload.traffic import certs, drive, nginx, wrk
@@ -55,7 +56,7 @@ class Place:
 class Bed:
     """A bench to measure on. `peer` None: only its `address` is known, and an iperf3-tls server runs there.
 
-    `shared`: both ends are one host, whose cores count both.
+    `shared`: both ends are one host, whose cores count both. `emulated`: its CPUs are (a lab's VM).
     """
 
     dut: Side
@@ -66,13 +67,14 @@ class Bed:
     switches: Switches
     undo: ExitStack
     shared: bool = False
+    emulated: bool = False
     about: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     ends: dict[str, End] = field(default_factory=dict)
     port: int = 6000
 
     def __post_init__(self) -> None:
-        self.meter = Meter(self.dut.host)
+        self.meter = Ticks(self.dut.host) if self.emulated else Meter(self.dut.host)
 
     def end(self, which: str) -> End:
         """`dut` or `peer`, with a pump that runs and certificates in place; made when first asked for."""

@@ -103,8 +103,8 @@ def once(
     after, now = bed.counters(), bed.carried()
     rest = {side: now[side] - carried[side] for side in now}
     check(arm, setting.direction, moved, after - before, rest, bed.profile)
-    sample = Sample(window.use.cores, moved.bytes, moved.seconds or window.use.seconds)
-    _limits(bed, arm, setting, sample, len(window.use.cpus))
+    sample = Sample(window.cores, moved.bytes, moved.seconds or window.seconds)
+    _limits(bed, arm, setting, sample, window.cpus)
     row = {"cores": round(sample.cores, 5), "bytes": sample.bytes, "seconds": round(sample.seconds, 5)}
     return row if moved.requests is None else {**row, "requests": moved.requests}
 

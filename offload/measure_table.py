@@ -12,6 +12,7 @@ from offload.measure_plan import amount
 
 Row = Mapping[str, Any]
 KEYS = ("workload", "direction", "streams", "size", "segmentation")
+ONE = "one pair: too few to conclude, 5 are wanted (--rounds 5)"
 NOTE = "SIMULATED: the emulated cores do the card's work too; shows the method, says nothing of any card"
 
 
@@ -19,8 +20,8 @@ def text(found: Mapping[str, Any]) -> str:
     """The whole of it."""
     lines = [NOTE] if found["simulated"] else []
     for group in grouped(found["rows"]):
-        lines += ["", heading(group[0]), *table(group), *sentences(group)]
-    lines += [f"break-even: {line}" for line in break_even(found["rows"])]
+        lines += ["", heading(group[0]), *table(group), *([] if found["simulated"] else sentences(group))]
+    lines += [] if found["simulated"] else [f"break-even: {line}" for line in break_even(found["rows"])]
     lines += ["", *(f"skipped: {s['workload']} {s['arm']}: {s['reason']}" for s in found["skipped"])]
     lines += [f"warning: {warning}" for warning in found["warnings"]]
     return "\n".join(lines).strip("\n") + "\n"
@@ -60,10 +61,10 @@ def whole(row: Row) -> Sample:
 def table(group: Sequence[Row]) -> Iterator[str]:
     """One line per arm."""
     requests = any("requests" in s for row in group for s in row["samples"])
-    yield f"  {'arm':<28}{'cores':>8}{'Gbit/s':>10}{'cores/100G':>12}" + ("  requests/s" if requests else "")
+    yield f"  {'arm':<20}{'cores':>8}{'Gbit/s':>10}{'cores/100G':>12}" + ("  requests/s" if requests else "")
     for row in group:
         sample = whole(row)
-        line = f"  {TITLES[row['arm']]:<28}{sample.cores:>8.2f}"
+        line = f"  {TITLES[row['arm']]:<20}{sample.cores:>8.2f}"
         line += f"{_short(sample.gbits):>10}{_short(sample.per_100g):>12}"
         if requests:
             line += f"{sum(s.get('requests', 0) for s in row['samples']) / sample.seconds:>12.0f}"
@@ -85,14 +86,17 @@ def ratios(group: Sequence[Row]) -> list[Ratio]:
 
 
 def sentences(group: Sequence[Row]) -> Iterator[str]:
-    """Ratios in words; then what offload saves of software's cores, and of TLS's part of them."""
-    yield from (f"  {ratio.say()}" for ratio in ratios(group))
+    """Ratios in words; then, where they are sure, what offload saves of software's cores."""
     by = {row["arm"]: whole(row) for row in group}
-    for arm in ("hw", "hw-zc"):
-        if "sw" not in by or arm not in by:
+    for ratio in ratios(group):
+        yield "  " + (
+            ratio.say() if ratio.pairs > 1 else f"{ratio.arm} is {ratio.ratio:.3f} of {ratio.base} in {ONE}"
+        )
+        if ratio.base != "sw" or not ratio.arm.startswith("hw") or ratio.wide or not ratio.differ:
             continue
-        line = f"  {arm} saves {100 * saving(by['sw'], by[arm]):.0f} % of sw's cores per 100 Gbit/s"
-        part = recovered(by["sw"], by[arm], by["plain"]) if "plain" in by else None
+        software, offload = by["sw"], by[ratio.arm]
+        line = f"  {ratio.arm} saves {100 * saving(software, offload):.0f} % of sw's cores per 100 Gbit/s"
+        part = recovered(software, offload, by["plain"]) if "plain" in by else None
         yield line + (f", {100 * part:.0f} % of what TLS costs over plain TCP" if part is not None else "")
 
 

@@ -20,6 +20,6 @@ def bed(lab: Lab, undo: ExitStack) -> Bed:
     nic = look(dut.host, dut.dev)
     found = match(nic, load_all())
     switches = undo.enter_context(keeping(dut.host, dut.dev))
-    made = Bed(dut, peer, peer.v4, found.profile, found.simulated, switches, undo, shared=True)
+    made = Bed(dut, peer, peer.v4, found.profile, found.simulated, switches, undo, shared=True, emulated=True)
     made.about = about(dut.host, nic, {"vm": lab.rig.get("vm", ""), "qemu": lab.rig.get("qemu", "")})
     return made

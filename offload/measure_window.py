@@ -8,11 +8,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from offload.counters import tls_stat
-from offload.cpu import INTERVAL, Meter, Snapshot, Use
+from offload.cpu import INTERVAL, Meter, Snapshot, parse
 from offload.errors import RigError
 from offload.host.base import Host
 
 Carried = Callable[[], dict[str, int]]
+
+
+class Ticks:
+    """Takes the snapshots of an emulated machine: only its ticks are used, and every question costs a lot."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+
+    def snapshot(self) -> Snapshot:
+        """Read /proc/stat once; `at` is this machine's clock."""
+        cpus = parse(self.host.read("/proc/stat"), f"/proc/stat ({self.host.name})")
+        return Snapshot(self.host.name, time.monotonic(), 0.0, 100, cpus)
 
 
 @dataclass(frozen=True)
@@ -33,7 +45,7 @@ class Look:
 class Live:
     """The live line: asks the DUT every second and rewrites one line of a terminal."""
 
-    def __init__(self, host: Host, meter: Meter, carried: Carried) -> None:
+    def __init__(self, host: Host, meter: Meter | Ticks, carried: Carried) -> None:
         self.host, self.meter, self.carried = host, meter, carried
         self.title, self._last, self._shown = "", (0.0, {"tx": 0, "rx": 0}), 0
         self._cpu: Snapshot | None = None
@@ -46,13 +58,13 @@ class Live:
         if before is None:
             return None
         try:
-            use = cpu - before
+            cores = (cpu - before).cores if isinstance(self.meter, Meter) else ticked(before, cpu)
         except RigError:
             return None  # too short a time: the next second has more
         stat = tls_stat(self.host)[0] or {}
         kinds = [max(stat.get(f"TlsCurr{d}{kind}", 0) for d in ("Tx", "Rx")) for kind in ("Device", "Sw")]
         moved = sum(bytes_now[side] - bytes_then[side] for side in ("tx", "rx"))
-        return Look(moved * 8 / (now - then) / 1e9, use.cores, len(use.cpus), *kinds)
+        return Look(moved * 8 / (now - then) / 1e9, cores, len(cpu.cpus), *kinds)
 
     def show(self) -> None:
         """Look, and write the line."""
@@ -76,10 +88,10 @@ class Live:
 class Window:
     """What a workload calls around the part of its run that counts."""
 
-    def __init__(self, meter: Meter, live: Live | None = None) -> None:
+    def __init__(self, meter: Meter | Ticks, live: Live | None = None) -> None:
         self._meter, self._live = meter, live
         self._before: Snapshot | None = None
-        self._use: Use | None = None
+        self._after: Snapshot | None = None
 
     def begin(self) -> None:
         """From here on it counts."""
@@ -100,13 +112,42 @@ class Window:
 
     def end(self) -> None:
         """To here."""
-        if self._before is None:
-            raise RigError("a window that ends was never begun")
-        self._use = self._meter.snapshot() - self._before
+        self._after = self._meter.snapshot()
 
     @property
-    def use(self) -> Use:
-        """What the CPUs did in it. RigError if it was never closed."""
-        if self._use is None:
+    def ends(self) -> tuple[Snapshot, Snapshot]:
+        """Both snapshots. RigError if there are none."""
+        if self._before is None or self._after is None:
             raise RigError("nothing was measured: the workload opened no window")
-        return self._use
+        return self._before, self._after
+
+    @property
+    def seconds(self) -> float:
+        """How long it was."""
+        before, after = self.ends
+        return after.at - before.at
+
+    @property
+    def cpus(self) -> int:
+        """How many CPUs the host has."""
+        return len(self.ends[1].cpus)
+
+    @property
+    def cores(self) -> float:
+        """Active cores in it. RigError if that cannot be known."""
+        before, after = self.ends
+        return ticked(before, after) if isinstance(self._meter, Ticks) else (after - before).cores
+
+
+def ticked(before: Snapshot, after: Snapshot) -> float:
+    """Active cores by ticks alone, for an emulated machine, which stands still now and then.
+
+    Such a machine misses ticks, and cpu.difference() then rightly refuses to say anything of its seconds.
+    """
+    total = 0.0
+    for cpu in before.cpus.keys() & after.cpus.keys():
+        spent = {name: ticks - before.cpus[cpu][name] for name, ticks in after.cpus[cpu].items()}
+        idle = max(spent["idle"], 0) + max(spent["iowait"], 0) + max(spent["steal"], 0)
+        busy = max(sum(spent.values()) - idle, 1)  # work that ended between two ticks was not seen
+        total += busy / (busy + idle)
+    return total

@@ -94,9 +94,12 @@ def take(count: int = -1, pace: tuple[str, int] | None = None) -> dict[str, Any]
     return {"do": "take", "bytes": count, "pace": pace}
 
 
-def flood(seed: str, size: int, how: str = "write") -> dict[str, Any]:
-    """The step that loads a connection until `go`: `size` bytes a call; `how`: write, sendfile, zerocopy."""
-    return {"do": "flood", "seed": seed, "size": size, "how": how}
+def flood(seed: str, size: int, how: str = "write", unsent: int = 0) -> dict[str, Any]:
+    """The step that loads a connection until `go`: `size` bytes a call; `how`: write, sendfile, zerocopy.
+
+    `unsent`: bytes that may wait in the socket before they are sent (TCP_NOTSENT_LOWAT); 0: any.
+    """
+    return {"do": "flood", "seed": seed, "size": size, "how": how, "unsent": unsent}
 
 
 def drain(seed: str) -> dict[str, Any]:

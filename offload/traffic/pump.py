@@ -25,7 +25,8 @@ STEP: {"do": "take", "bytes": N, or -1 for all until the peer ends the stream, "
         "offset": bytes in the file before the payload, "alter": null or [first byte, bytes]}
      alter: when all is written stand at the gate, then change this part of the file that was sent from, and
      say "altered"
-     | {"do": "flood", "seed": text, "size": bytes of a call, "how": write, sendfile or zerocopy}
+     | {"do": "flood", "seed": text, "size": bytes of a call, "how": write, sendfile or zerocopy,
+        "unsent": bytes of TCP_NOTSENT_LOWAT, or 0}
      | {"do": "drain", "seed": text}     the two ends of a load (pump_flood.py), until "go": not hashed
      pace: the taker connects there and says how much it has; the sender's next write waits for all before it
 Event "done": {"sent": PART, "taken": PART, "seconds", "error": text or null,
@@ -210,7 +211,7 @@ class Transfer(threading.Thread):
     def step(self, channel: Channel, plan: dict[str, Any]) -> None:
         """Do one step."""
         if plan["do"] == "flood":
-            flood(channel, plan["seed"], plan["size"], plan["how"], self.gate, self.sent)
+            flood(channel, plan, self.gate, self.sent)
         elif plan["do"] == "drain":
             drain(channel, plan["seed"], self.gate, self.taken)
         else:

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Protocol
+from typing import Any, Protocol
 
-from offload.traffic.pump_channel import SOL_TLS, TLS_TX_ZEROCOPY_RO, Channel, Peerless, payload
+from offload.traffic.pump_channel import SOL_TCP, SOL_TLS, TLS_TX_ZEROCOPY_RO, Channel, Peerless, payload
 
 BLOCK = 1 << 20  # bytes of payload that are sent over and over
 ROOM = 1 << 18  # bytes that are received at once
 # Bytes compared with what was sent at the start of a connection, and again when it is told to stop. Between
 # these they are only counted: comparing would cost as much of the CPU as what is measured.
 CHECKED = BLOCK
+TCP_NOTSENT_LOWAT = 25  # include/uapi/linux/tcp.h
 
 
 class Count(Protocol):
@@ -24,12 +25,15 @@ class Count(Protocol):
     count: int
 
 
-def flood(channel: Channel, seed: str, size: int, how: str, stop: threading.Event, part: Count) -> None:
-    """Send until `stop`, `size` bytes (at most BLOCK) in a call; `how`: write, sendfile or zerocopy."""
-    data = memoryview(payload(seed, BLOCK) * 2)  # twice, so that a piece from any place is in one piece
-    if how == "zerocopy":
+def flood(channel: Channel, plan: dict[str, Any], stop: threading.Event, part: Count) -> None:
+    """Send until `stop`: "size" bytes (at most BLOCK) in a call, "how" as in pump.py."""
+    data = memoryview(payload(plan["seed"], BLOCK) * 2)  # twice: a piece from any place is in one piece
+    if plan["how"] == "zerocopy":
         channel.sock.setsockopt(SOL_TLS, TLS_TX_ZEROCOPY_RO, 1)
-    file, out, size = _file(data) if how != "write" else -1, channel.sock.fileno(), min(size, BLOCK)
+    if plan.get("unsent"):
+        channel.sock.setsockopt(SOL_TCP, TCP_NOTSENT_LOWAT, plan["unsent"])
+    file, out = _file(data) if plan["how"] != "write" else -1, channel.sock.fileno()
+    size = min(plan["size"], BLOCK)
     try:
         while not stop.is_set():
             at = part.count % BLOCK

@@ -52,7 +52,7 @@ def argv(script: str, url: str, connections: int, seconds: float, threads: int, 
 
 
 def parse(done: Completed) -> Result:
-    """The answer. RigError with wrk's own words if it failed, or if requests did."""
+    """The answer. RigError with wrk's own words if it failed, or if requests did, not if there were none."""
     line = next((row for row in done.text.splitlines() if row.startswith(MARK)), "")
     try:
         said = json.loads(line.removeprefix(MARK))
@@ -62,6 +62,6 @@ def parse(done: Completed) -> Result:
         said = (done.stderr + done.stdout).decode("utf-8", "replace").strip()[-300:]
         raise RigError(f"wrk, exit {done.rc} ({done.where}): {said or 'it said nothing'}") from None
     failed = {name: number for name, number in errors.items() if number}
-    if failed or found.requests <= 0:
-        raise RigError(f"wrk: {found.requests} answers, errors: {failed or 'none'} ({done.where})")
+    if failed or found.requests < 0:
+        raise RigError(f"wrk: {found.requests} answers, errors: {failed} ({done.where})")
     return found

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from offload.nic import look
 from offload.profile import FEATURES
-from offload.traffic import handoff, keylog, tap
+from offload.traffic import handoff, iperf3, keylog, nginx, tap, wrk
 from tests.lib import records_trace
 from tests.lib.rig import Rig
 from tests.lib.ways import in_lab
@@ -73,6 +73,15 @@ def _lab(rig: Rig) -> str:
     return "" if in_lab(rig.bench) else "a lab: this is not done to a real bench"
 
 
+def _both_run(name: str) -> Callable[[Rig], str]:
+    def probe(rig: Rig) -> str:
+        dut, peer = rig.bench.dut.host, rig.bench.peer.host
+        found = (nginx.missing(dut) or wrk.missing(peer)) if name == "nginx" else ""
+        return found or (iperf3.missing(dut) or iperf3.missing(peer) if name == "iperf3" else "")
+
+    return probe
+
+
 PROBES: dict[str, Callable[[Rig], str]] = {
     "tls": _tls,
     "ktls-handoff": _handoff,
@@ -80,6 +89,8 @@ PROBES: dict[str, Callable[[Rig], str]] = {
     "openssl": _program("openssl"),
     "peer-tls-hw-tx-offload": _peer_feature("tx"),
     "peer-tls-hw-rx-offload": _peer_feature("rx"),
+    "iperf3": _both_run("iperf3"),
+    "nginx": _both_run("nginx"),
     "wire": _wire,
     "eyes": _eyes,
     "pedit": _pedit,

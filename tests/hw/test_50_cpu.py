@@ -1,0 +1,58 @@
+"""This NIC takes TLS off the host's cores: arm by arm, each proved to be what its name says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from offload.measure_plan import Setting
+from offload.measure_table import ratios
+from tests.lib.cores import measured, sound
+from tests.lib.needs import unmet
+from tests.lib.rig import Rig
+
+pytestmark = [pytest.mark.promise("cpu.saving"), pytest.mark.requires("tls", "ktls-handoff", "stunnel")]
+# by time: on a simulated bench the emulated cores do the card's work too, so that only the method is tested
+ARMS = {"tx": ("user", "sw", "hw", "hw-zc", "plain"), "rx": ("sw", "hw", "plain")}
+
+
+def saved(found: dict[str, Any], evidence: dict[str, Any]) -> None:
+    """On a real bench: offload needs fewer cores per 100 Gbit/s; by how much, the criteria judge."""
+    by = {row["arm"]: row for row in found["rows"]}
+    if found["simulated"] or "hw" not in by:
+        return
+    ratio = next(ratio for ratio in ratios([by["sw"], by["hw"]]) if ratio.arm == "hw")
+    evidence["saving_percent"] = round(100 * (1 - ratio.ratio), 1)
+    assert ratio.differ and ratio.high < 1, ratio.say()
+
+
+@pytest.mark.parametrize("direction", ["tx", "rx"])
+def test_gives_cores_back(rig: Rig, evidence: dict[str, Any], direction: str) -> None:
+    """This NIC does the TLS of the offload arms and of no other, with fewer cores than software."""
+    found = measured(rig, ARMS[direction], Setting("stream", direction, 1, None))
+    evidence["cpu"] = found
+    sound(found, ARMS[direction])
+    saved(found, evidence)
+
+
+@pytest.mark.once
+def test_without_segmentation_offloads(rig: Rig, evidence: dict[str, Any]) -> None:
+    """This NIC encrypts several connections at once without TSO, GSO and GRO too, which come back after."""
+    found = measured(rig, ("sw", "hw"), Setting("stream", "tx", 4, 16384, segmentation=False))
+    evidence["cpu"] = found
+    sound(found, ("sw", "hw"))
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("program", ["iperf3", "nginx"])
+def test_programs(rig: Rig, evidence: dict[str, Any], program: str) -> None:
+    """This NIC encrypts for programs that people know: iperf3-tls, and nginx asked by wrk."""
+    # a need of one program only, so not above the test
+    if lacking := unmet(rig, [program]):
+        pytest.skip("the rig lacks " + "; ".join(lacking))
+    size = 65536 if program == "nginx" else None
+    found = measured(rig, ("sw", "hw"), Setting(program, "tx", 1, size))
+    evidence["cpu"] = found
+    sound(found, ("sw", "hw"))
+    saved(found, evidence)

@@ -1,0 +1,29 @@
+"""Without a NIC: the arms that need no card, each proved to be what its name says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from offload.errors import Refused
+from offload.measure_plan import Setting
+from tests.lib.cores import measured, sound
+from tests.lib.rig import Rig
+
+pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel")
+ARMS = ("user", "sw", "plain")
+
+
+@pytest.mark.parametrize("direction", ["tx", "rx"])
+def test_arms_without_a_card(rig: Rig, evidence: dict[str, Any], direction: str) -> None:
+    """Without a NIC TLS in user space, in the kernel, and none are told apart, and all move bytes."""
+    found = measured(rig, ARMS, Setting("stream", direction, 1, None))
+    evidence["cpu"] = found
+    sound(found, ARMS)
+
+
+def test_no_figure_without_a_card(rig: Rig) -> None:
+    """Without a NIC the offload arms are refused with the reason, never measured in software."""
+    with pytest.raises(Refused, match="nothing could be measured: hw"):
+        measured(rig, ("hw", "hw-zc"), Setting("stream", "tx", 1, None))
