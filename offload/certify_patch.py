@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from offload.vm.kernels import Kernel
 
 RIG = "nicsim"  # the line of the rig that says so, in every report
+PATCH = "nicsim.patch"  # all patches of a run, in its folder
 MOST = 1 << 20  # bytes of patches
 NAME = re.compile(r"(?:[ab]/)?(?:native/nicsim/)?([A-Za-z0-9_]+\.[ch])")
 HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from offload.certify import KERNEL, NIC
-from offload.certify_patch import RIG, Patch, apply_patch, read_patch
+from offload.certify_patch import PATCH, RIG, Patch, apply_patch, read_patch
 from offload.certify_replay import Replay, check_suite, plan_replay
 from offload.errors import ConfigError, RigError
 from offload.profile import Profile, find, near
@@ -49,12 +49,8 @@ def plan(args: argparse.Namespace) -> Plan:
             f"the lab knows {', '.join(SERIES)}",
         )
     patch = read_patch(args.nicsim_patch) if args.nicsim_patch else None
-    if replay and replay.former.rig.get(RIG, "") != (patch.words() if patch else ""):
-        had = replay.former.rig.get(RIG)
-        raise ConfigError(
-            f"{replay.former.name} was a run with nicsim {had or 'as it is'}",
-            "name that patch with --nicsim-patch" if had else "leave --nicsim-patch away",
-        )
+    if replay:
+        same_card(replay, patch)
     profile = find(replay.former.profile if replay else args.nic or NIC)
     missing = [
         name for name in ("native/nicsim", "native/ktls-handoff", "tests/hw") if not (ROOT / name).is_dir()
@@ -70,8 +66,19 @@ def plan(args: argparse.Namespace) -> Plan:
     found = Plan(kernel, profile, out, only, args.keep_lab, replay, patch)
     if patch and found.source:
         apply_patch(patch, found.source)
-        (out / "nicsim.patch").write_bytes(patch.raw)
+        (out / PATCH).write_bytes(patch.raw)
     return found
+
+
+def same_card(replay: Replay, patch: Patch | None) -> None:
+    """ConfigError if the simulated NIC of the former run was patched in another way, or was not."""
+    had = replay.former.rig.get(RIG, "")
+    if (patch.sha256 in had) if patch else not had:
+        return
+    raise ConfigError(
+        f"{replay.former.name} was a run with nicsim {had or 'as it is'}",
+        f"--nicsim-patch {replay.result / PATCH}" if had else "leave --nicsim-patch away",
+    )
 
 
 def folder(wanted: Path | None) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import signal
 import time
@@ -10,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from offload.certify_patch import RIG, build_patched
+from offload.certify_patch import PATCH, RIG, build_patched
 from offload.certify_plan import ROOT, Plan
 from offload.certify_tests import run_tests
 from offload.cmd import run as run_command
@@ -152,7 +153,8 @@ class Run:
         failed = sum(document["counts"][word] for word in FAILED)
         here = Path.cwd()
         folder = self.plan.out.relative_to(here) if self.plan.out.is_relative_to(here) else self.plan.out
-        return f"repeat what failed ({failed}): {command(str(folder))}\n" if failed else ""
+        patched = f" --nicsim-patch {shlex.quote(str(folder / PATCH))}" if self.plan.patch else ""
+        return f"repeat what failed ({failed}): {command(str(folder))}{patched}\n" if failed else ""
 
     def files(self) -> str:
         """Return the paths of what the run left."""

@@ -327,5 +327,7 @@ def test_strangers_card_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert report["rig"]["nicsim"] == f"patched by SHA-256 {sha256} (bad.patch)"
     assert f"nicsim patched by SHA-256 {sha256}" in (root / "run/summary.txt").read_text()
     assert (root / "run/nicsim.patch").read_bytes() == patch.read_bytes()
-    with pytest.raises(ConfigError, match="was a run with nicsim patched by SHA-256"):
+    with pytest.raises(ConfigError, match="was a run with nicsim patched by SHA-256(.|\n)*run/nicsim.patch"):
         again(root)
+    code, report = again(root, "--nicsim-patch", str(root / "run/nicsim.patch"))
+    assert (code, built[1:], report["replay"]["differs"]) == (20, ["bad\n"], [])
