@@ -9,9 +9,9 @@ import pytest
 
 from offload.host.base import Bench
 from offload.profile import Cell, Profile
-from offload.traffic.drive import Sending, sending
+from offload.traffic.drive import Sending, send, sending, take
 from tests.lib import frames, proof, tamper
-from tests.lib.flow import Traffic
+from tests.lib.flow import Several, Traffic
 from tests.lib.life import KIB, Life
 from tests.lib.many import at_once, opened
 from tests.lib.rig import Rig
@@ -88,8 +88,11 @@ def test_keeps_many_connections_right(
 @pytest.mark.requires("tls", "ktls-handoff", "stunnel")
 def test_sends_a_long_stream(traffic: Traffic, offload: Switch, evidence: dict[str, Any]) -> None:
     """This NIC encrypts a long stream without one wrong bit."""
-    plan = sending("long tx", LONG, 1 << 17, how="sendfile")
-    flow = traffic.sent(TX, plan)
+    parts = tuple(sending(f"long tx {number}", LONG // 4, 1 << 17, how="sendfile") for number in range(4))
+    plan, before = Several(parts), traffic.rig.counters()
+    with traffic.behind_stunnel(*(take(part.total) for part in parts)) as (port, far):
+        near = traffic.dut.pump.handoff(traffic.argv(TX, port), *(send(part) for part in parts))
+        flow = traffic.ended(near, far, before)
     proof.note(evidence, flow, plan, "hw")
     proof.handed_over(flow, TX)
     proof.intact(flow.far, plan)
