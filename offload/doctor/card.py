@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 import shlex
 from collections.abc import Sequence
-from typing import Any
 
-from offload.doctor import vpd
+from offload.doctor import firmware, vpd
 from offload.doctor.kernel import Machine, facts, missing_for
 from offload.doctor.reasons import Notes
 from offload.host.base import Host
@@ -97,9 +95,10 @@ def _about_the_card(
         wanted = ", ".join(p.pattern for p in parts if p.crypto) or (profile.sku.need if profile else "")
         notes.add("D207", f"{seen}; {told}", [direction], part=part, wanted=wanted)
         return
+    board = firmware.of(host, nic.bus) or f"firmware {nic.firmware or 'unknown'}"
     need = "; ".join((profile.sku.need, profile.firmware.need)) if profile else "part or firmware"
     notes.add(
-        "D208", f"{seen}; {told}; firmware {nic.firmware or 'unknown'}", [direction],
+        "D208", f"{seen}; {told}; {board}", [direction],
         feature=FEATURES[direction], need=need, bus=nic.bus,
     )  # fmt: skip
 
@@ -117,18 +116,9 @@ def eswitch_mode(host: Host, nic: Nic) -> str:
     if not PCI_ADDRESS.fullmatch(nic.bus):
         return ""
     done = host.run(["devlink", "-j", "dev", "eswitch", "show", f"pci/{nic.bus}"], check=False)
-    rows = _object(done.text).get("dev") if done.rc == 0 else None
+    rows = firmware.answer(done.text).get("dev") if done.rc == 0 else None
     row = rows.get(f"pci/{nic.bus}") if isinstance(rows, dict) else None
     return str(row.get("mode", "")) if isinstance(row, dict) else ""
-
-
-def _object(text: str) -> dict[str, Any]:
-    """A JSON object; empty for anything else."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def helpers(host: Host, nic: Nic, found: Match, directions: Sequence[str], notes: Notes) -> None:

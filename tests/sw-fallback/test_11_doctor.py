@@ -35,7 +35,9 @@ def codes(found: Diagnosis) -> set[str]:
 @pytest.mark.requires("tls", "ktls-handoff", "stunnel", "openssl")
 def test_the_driver_is_the_reason(dut: Side, traffic: Traffic, evidence: dict[str, Any]) -> None:
     """Without a NIC that offloads the answer is never, exit 11, and the table says software, which is so."""
-    done = dut.host.run([sys.executable, "-m", "offload", "doctor", dut.dev, "--json"], check=False)
+    done = dut.host.run(
+        [sys.executable, "-m", "offload", "doctor", dut.dev, "--json"], check=False, timeout=300
+    )
     told = json.loads(done.text)
     assert (done.rc, told["state"]) == (11, "never"), done.text
     device = told["devices"][0]
@@ -56,7 +58,8 @@ def test_the_module_is_the_reason(dut: Side) -> None:
     """Without a NIC and module tls that is the reason: not loaded, blocked by a rule, or not there at all."""
     host = dut.host
     try:
-        host.run(["rmmod", "tls"])
+        gone = proof.settles(lambda: host.run(["rmmod", "tls"], check=False).rc == 0, 30)
+        assert gone, "connections of an earlier test still hold the module"
         found = Doctor(host).diagnose([])
         assert {"D106", "D201", "D503"} <= codes(found) and found.state() == "never"
         assert host.run(["test", "-e", "/proc/net/tls_stat"], check=False).rc != 0, "it loaded the module"

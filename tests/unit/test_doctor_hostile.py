@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from offload.doctor import vpd
 from offload.doctor.document import as_json
 from offload.doctor.examine import EXITS, Diagnosis, Doctor
 from offload.doctor.library import Trial, attempt
@@ -135,20 +134,6 @@ def test_trial_without_a_namespace_of_its_own() -> None:
     host.answers["/usr/bin/python3",] = answer
     machine = Doctor(host, DIRECTIONS, PROFILES).diagnose(["eth0"]).machine
     assert attempt(host, machine).asked == frozenset(DIRECTIONS)
-
-
-def test_part_number() -> None:
-    """Without a NIC vital product data gives its part number, and nonsense gives none; it always ends."""
-    area = b"PN\x10MCX623106AC-CDAT" + b"SN\x03abc"
-    good = b"\x82\x03\x00abc\x90" + len(area).to_bytes(2, "little") + area + b"\x78"
-    assert vpd.part_number(good) == "MCX623106AC-CDAT"
-    chance = random.Random(1)
-    for _ in range(3000):
-        bad = bytearray(good)
-        for _ in range(chance.randrange(1, 6)):
-            bad[chance.randrange(len(bad))] = chance.randrange(256)
-        assert clean(vpd.part_number(bytes(bad[: chance.randrange(len(bad) + 1)])))
-    assert vpd.part_number(b"\x82\x00\x00" * 20_000) == "" == vpd.part_number(b"\x00" * 100_000)
 
 
 def test_profiles_that_are_wrong_are_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
