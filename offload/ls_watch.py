@@ -22,13 +22,13 @@ from offload.ls_text import HEADS, cells, size, summary, table, width
 from offload.profile import DIRECTIONS
 from offload.sockets import Socket
 
-# (column, counters of transmit, counters of receive); a column adds up what there is of them
+# (column, its key in JSON, counters of transmit, of receive); a column adds up what there is of them
 RATES = (
-    ("PKTS/s", ("tx_tls_encrypted_packets",), ("rx_tls_decrypted_packets",)),
-    ("OOO/s", ("tx_tls_ooo",), ()),
-    ("RESYNC/s", (), ("rx_tls_resync_req_pkt", "rx_tls_resync_req_start")),
-    ("DROP/s", ("tx_tls_drop_no_sync_data",), ()),
-    ("ERR/s", (), ("rx_tls_err",)),
+    ("PKTS/s", "packets_per_s", ("tx_tls_encrypted_packets",), ("rx_tls_decrypted_packets",)),
+    ("OOO/s", "ooo_per_s", ("tx_tls_ooo",), ()),
+    ("RESYNC/s", "resync_per_s", (), ("rx_tls_resync_req_pkt", "rx_tls_resync_req_start")),
+    ("DROP/s", "drop_per_s", ("tx_tls_drop_no_sync_data",), ()),
+    ("ERR/s", "err_per_s", (), ("rx_tls_err",)),
 )
 BYTES = {"tx": "tx_tls_encrypted_bytes", "rx": "rx_tls_decrypted_bytes"}
 TELLING = 64 * 1024  # below this the share that software did says nothing: alerts, one record that waited
@@ -130,10 +130,11 @@ def screen(out: Any, moving: bool) -> Iterator[None]:
             tty.setcbreak(sys.stdin)
         yield
     finally:
-        if keys is not None:
-            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, keys)
-        out.write(LEAVE)
-        out.flush()
+        with suppress(OSError, termios.error):  # the terminal may be what has gone
+            if keys is not None:
+                termios.tcsetattr(sys.stdin, termios.TCSADRAIN, keys)
+            out.write(LEAVE)
+            out.flush()
 
 
 def _drawn(lines: list[str]) -> str:
@@ -220,17 +221,17 @@ def rates(before: Look | None, now: Look) -> list[dict[str, Any]]:
 def _rate(card: Card, direction: str, before: Look, now: Look) -> dict[str, Any]:
     """One card, one direction; None for a counter that it has not or that went backwards."""
     seconds, delta = max(card.after.at - card.before.at, 1e-3), card.after - card.before
-    names = {head: tx if direction == "tx" else rx for head, tx, rx in RATES}
-    moved = {head: [delta.get(n) for n in wanted] for head, wanted in names.items()}
-    per = {head: [n / seconds for n in found if n is not None] for head, found in moved.items()}
+    names = {key: tx if direction == "tx" else rx for _, key, tx, rx in RATES}
+    moved = {key: [delta.get(n) for n in wanted] for key, wanted in names.items()}
+    per = {key: [n / seconds for n in found if n is not None] for key, found in moved.items()}
     done = delta.get(BYTES[direction])
     return {
         "dev": card.nic.dev,
         "direction": direction,
         "on_card": card.most(direction),
-        **{head: sum(found) if found else None for head, found in per.items()},
-        "BYTES/s": None if done is None else done / seconds,
-        "SOFTWARE": _software(card, direction, done, before, now),
+        **{key: sum(found) if found else None for key, found in per.items()},
+        "bytes_per_s": None if done is None else done / seconds,
+        "software_share": _software(card, direction, done, before, now),
     }
 
 
@@ -257,15 +258,15 @@ def _software(card: Card, direction: str, done: int | None, before: Look, now: L
 def cards_table(before: Look | None, now: Look, columns: int) -> list[str]:
     """The cards as a table, with an empty line after it; nothing as long as there are no rates."""
     found = rates(before, now)
-    columns_of = ("DEVICE", "WAY", "HELD", "BYTES/s", "SOFTWARE", *(head for head, _, _ in RATES))
+    columns_of = ("DEVICE", "WAY", "HELD", "BYTES/s", "SOFTWARE", *(head for head, *_ in RATES))
     rows = [
         {
             "DEVICE": row["dev"],
             "WAY": row["direction"],
             "HELD": "-" if row["on_card"] is None else str(row["on_card"]),
-            "BYTES/s": size(row["BYTES/s"]),
-            **{head: "-" if row[head] is None else f"{row[head]:.0f}" for head, _, _ in RATES},
-            "SOFTWARE": "-" if row["SOFTWARE"] is None else f"{row['SOFTWARE']:.0%}",
+            "BYTES/s": size(row["bytes_per_s"]),
+            **{head: "-" if row[key] is None else f"{row[key]:.0f}" for head, key, *_ in RATES},
+            "SOFTWARE": "-" if (share := row["software_share"]) is None else f"{share:.0%}",
         }
         for row in found
     ]

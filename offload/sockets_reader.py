@@ -271,16 +271,24 @@ def pids() -> list[str]:
     return [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
 
 
-def spaces(notes: list[str]) -> dict[int, Place]:
-    """{number: [path, names]} of every network namespace that a name or a process leads to."""
+def named() -> dict[int, Place]:
+    """The namespaces of `ip netns`; a file there that is none (st_dev) is left out."""
     found: dict[int, Place] = {}
-    hidden = 0
+    kind = os.stat("/proc/self/ns/net").st_dev  # noqa: PTH116
     try:
         for name in sorted(os.listdir("/run/netns"))[:MOST_SPACES]:  # noqa: PTH208
             path = f"/run/netns/{name}"
-            found.setdefault(os.stat(path).st_ino, (path, []))[1].append(name)  # noqa: PTH116
+            if (seen := os.stat(path)).st_dev == kind:  # noqa: PTH116
+                found.setdefault(seen.st_ino, (path, []))[1].append(name)
     except OSError:
-        pass  # no `ip netns` here
+        pass  # no `ip netns` here, or one that ends meanwhile
+    return found
+
+
+def spaces(notes: list[str]) -> dict[int, Place]:
+    """{number: [path, names]} of every network namespace that a name or a process leads to."""
+    found = named()
+    hidden = 0
     for pid in pids():
         path = f"/proc/{pid}/ns/net"
         try:

@@ -203,13 +203,13 @@ def looked(at: float, sent: int, bytes_: int) -> Look:
 def test_share_of_software(card_bytes: int, share: float) -> None:
     """Without a NIC what the card did not encrypt of its connections' bytes is software's share."""
     row = rates(looked(1, 0, 0), looked(2, 1_000_000, card_bytes))[0]
-    assert row["SOFTWARE"] == pytest.approx(share)
-    assert row["BYTES/s"] == card_bytes
+    assert row["software_share"] == pytest.approx(share)
+    assert row["bytes_per_s"] == card_bytes
 
 
 def test_few_bytes_tell_no_share() -> None:
     """Without a NIC a nearly idle connection says nothing of the share."""
-    assert rates(looked(1, 0, 0), looked(2, 1000, 0))[0]["SOFTWARE"] is None
+    assert rates(looked(1, 0, 0), looked(2, 1000, 0))[0]["software_share"] is None
 
 
 @pytest.mark.parametrize("height", [5, 8, 12, 24])
@@ -248,7 +248,7 @@ def test_watch_for_programs() -> None:
     out = io.StringIO()
     watch(FakeEyes(looked(1, 0, 0), looked(2, 200_000, 100_000)), out, Pace(0.2, 2), as_json)
     first, second = (json.loads(line) for line in out.getvalue().splitlines())
-    assert (first["rates"], second["rates"][0]["SOFTWARE"]) == ([], 0.5)
+    assert (first["rates"], second["rates"][0]["software_share"]) == ([], 0.5)
 
 
 def parts_of(terminal: int) -> Iterator[str]:
