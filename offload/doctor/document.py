@@ -1,4 +1,4 @@
-"""A diagnosis for programs: one JSON document, schema 1; keys are only ever added to it."""
+"""A diagnosis for programs: one JSON document (schema/doctor-1.schema.json); keys are only ever added."""
 
 from __future__ import annotations
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+import jsonschema
 import pytest
 
 from offload.cli import main
 from offload.doctor.document import as_json
 from offload.doctor.examine import DIRECTIONS, Diagnosis, Doctor
+from offload.doctor.reasons import FILE
 from offload.doctor.text import as_text, explain
 from offload.errors import ConfigError
 from tests.unit.fake_doctor import FakeHost, feature
@@ -96,6 +98,13 @@ def test_json_has_its_schema() -> None:
     }  # fmt: skip
     assert len(device["table"]) == 12
     assert told["kernel"]["package"] == "6.1.192-2" and told["openssl"]["asked"] == ["rx", "tx"]
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_json_fits_the_published_schema(code: str) -> None:
+    """Without a NIC the document of each case is what offload/doctor/schema says."""
+    schema = json.loads((FILE.parent / "schema/doctor-1.schema.json").read_text())
+    jsonschema.validate(json.loads(as_json(case(code))), schema)
 
 
 def test_explain() -> None:
