@@ -306,6 +306,16 @@ def test_interrupted_at_any_step_leaves_all_or_nothing(root: Path, step: int) ->
     assert not host.files()
 
 
+def test_command_line(machine: FakeMachine) -> None:
+    """Without a NIC several devices are several words, and a keeper that is none is refused with the list."""
+    assert machine.call("enable", "eth0", "cx0", "eth0", "--dry-run") == 0, machine.said
+    assert machine.said.count("nothing to do") + machine.said.count("nothing was done") == 2
+    assert machine.call("enable", "eth0", "--persist", "cron") == 2
+    assert "networkmanager" in machine.said
+    assert machine.call("enable", "eth0", "--persist", "netplan") == 5
+    assert "no key for TLS offload" in machine.said
+
+
 def test_persist_alone_switches_nothing(root: Path, machine: FakeMachine) -> None:
     """Without a NIC writing the file changes no feature: that is enable's matter."""
     host, before = Rooted(root), machine.machine()
