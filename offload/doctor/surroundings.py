@@ -63,6 +63,8 @@ def queueing(host: Host, nic: Nic, notes: Notes) -> None:
     done = host.run(["tc", "-j", "qdisc", "show", "dev", nic.dev], check=False)
     rows = _rows(done.text) if done.rc == 0 else None
     if rows is None:
+        said = done.stderr.decode("utf-8", "replace").strip() or f"exit {done.rc}, no JSON"
+        notes.add("D405", f"tc -j qdisc show dev {nic.dev}: {said}", ["tx"])
         return
     before = len(notes.findings)
     for row in rows:

@@ -187,6 +187,7 @@ CASES: dict[str, tuple[Callable[[FakeHost], None], str]] = {
     "D402": (linked("vlan5", link="eth0", linkinfo={"info_kind": "vlan"}), "eth0"),
     "D403": (on_eth0(xdp={"mode": 1, "prog": {"id": 7}}), "eth0"),
     "D404": (lambda h: (linked("br0", linkinfo=BRIDGE)(h), on_eth0(master="br0")(h)), "eth0"),
+    "D405": (lambda h: h.answers.pop(("tc", "-j", "qdisc")), "eth0"),
     "D501": (lambda h: h.trial(openssl={"asked": {"tx": False}, "plain": {}}), "eth0"),
     "D502": (lambda h: None, "eth0"),
     "D503": (lambda h: h.trial(openssl={"error": "SSLError: no ciphers available"}), "eth0"),
