@@ -32,7 +32,7 @@ def table(facts: Facts, known: Iterable[Check], mutants: Mapping[str, Mapping[st
     deciding, named = facts.deciding, {str(check): check for check in known}
     parts = [
         _block(
-            "tests, and the bad cards that they catch (* alone among those that ran)",
+            "tests, and the bad cards that they catch (* alone, of several that ran)",
             [
                 f"{test}: {' '.join(f'{card}*' if card in facts.alone[test] else card for card in caught)}"
                 for test, caught in facts.caught.items()

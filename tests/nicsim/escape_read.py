@@ -34,7 +34,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Facts:
-    """Who is to be thanked. `caught`, `alone`: cards by test; `single`: the only test, by promise.
+    """Who is to be thanked. `caught`, `alone` of several that ran: cards by test; `single`: the only test, by promise.
 
     `deciding`: cards by check. `escaped`: cards that no test failed. `elsewhere`: failures in no assert.
     """
@@ -77,7 +77,7 @@ def credit(found: Sequence[Card], known: Iterable[Check]) -> Facts:
         escaped += [] if failed else [card.id]
         for result in failed:
             caught[result.test].append(card.id)
-            alone[result.test] += [card.id] if len(failed) == 1 else []
+            alone[result.test] += [card.id] if len(failed) == 1 < len(card.results) else []
             guards.setdefault(result.promise, {})[result.test] = None
             check = lines.get(result.place) if result.place else None
             if check is None:

@@ -104,7 +104,7 @@ def test_credit(tmp_path: Path) -> None:
         list(cards(tmp_path / "r", ["leak", "tag", "odd", "raised", "none"])), [FIRST, SECOND, METHOD]
     )
     assert facts.caught == {"a": ["leak", "tag"], "b": ["leak", "raised"], "c": []}
-    assert facts.alone == {"a": ["tag"], "b": ["raised"], "c": []}
+    assert facts.alone == {"a": ["tag"], "b": [], "c": []}
     assert facts.single == {"payload.tx": "a", "wire.records": "b"}
     assert facts.deciding == {str(SECOND): ["leak"], str(FIRST): ["leak", "tag"]}
     assert (facts.escaped, facts.elsewhere) == (["odd"], ["raised: b at tests/lib/life.py:1"])
