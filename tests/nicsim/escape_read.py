@@ -34,7 +34,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Facts:
-    """Who is to be thanked. `caught`, `alone` (of several that ran): cards by test; `single`: test by promise.
+    """Who is to be thanked. `caught`, `alone` (of several that ran): cards by test; `single`: by promise.
 
     `deciding`: cards by check. `escaped`: cards that no test failed. `elsewhere`: failures in no assert.
     """
