@@ -62,7 +62,11 @@ def _compared(side: str, arms: Mapping[str, Row]) -> Iterator[dict[str, Any]]:
 
 def _words(base: str, arm: str, ratios: Sequence[float]) -> str:
     mean, low, high = _mean(ratios), min(ratios), max(ratios)
-    boots = "1 boot" if len(ratios) == 1 else f"{len(ratios)} boots within {100 * (high - low) / mean:.2f} %"
+    boots = (
+        "1 boot"
+        if len(ratios) == 1
+        else f"{len(ratios)} boots within {max(100 * (high - low) / mean, 0.01):.2f} %"
+    )
     known = f"{ARMS[arm]} is {mean:.3f} of {ARMS[base]} ({boots})"
     if low <= 1 <= high:
         return f"{known}: no difference shown"

@@ -48,8 +48,8 @@ def pair(setting: Mapping[str, Any], arm: str, side: str = "") -> Mapping[str, A
 
 
 def held(words: str) -> str:
-    """Return words in which a percent sign does not part from its number."""
-    return words.replace(" %", "\u00a0%")
+    """Return words in which a percent sign parts neither from its number nor from what it says."""
+    return words.replace(" %", "\u00a0%").replace("% less", "%\u00a0less").replace("% more", "%\u00a0more")
 
 
 FILTERS = {"held": held, "figure": figure, "ends": cpu_words.ends, "setting": cpu_words.label, "pair": pair}

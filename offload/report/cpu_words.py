@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from offload.cpu_published import published
+from offload.report.cpu_rows import SIDES
 from offload.report.svg import figure, size
 
 WAYS = {"tx": "Tx", "rx": "Rx", "both": "both ways"}
@@ -54,11 +55,16 @@ def ends(spread: Mapping[str, Any]) -> str:
 
 
 def summary(section: Mapping[str, Any]) -> list[str]:
-    """Return what offload costs of software kTLS, a line per setting and side; those over time first."""
+    """Return what offload costs of software kTLS, a line per setting and side.
+
+    First what says most: on a card what was timed, in a simulation what was counted.
+    """
     found = []
-    for setting in sorted(section["settings"], key=lambda one: one["method"] != "time"):
+    for setting in sorted(
+        section["settings"], key=lambda one: is_simulated(section, one) == (one["method"] == "time")
+    ):
         for pair in setting["compared"]:
-            side = f", {pair['side']}" if pair.get("side") else ""
+            side = f", {SIDES[pair['side']]}" if pair.get("side") else ""
             if (pair["base"], pair["arm"]) == ("sw", "hw"):
                 found.append(f"{label(setting)}{side}: {pair['words']}")
     return found
