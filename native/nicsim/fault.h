@@ -11,15 +11,21 @@
 /* Bytes of a stream that a fault keeps: more than a record and a jumbo frame. */
 #define NICSIM_KEPT 32768
 
+#define NICSIM_QUEUES 4
+
 struct nicsim;
+struct nicsim_flow;
 struct nicsim_ktls;
 
 /* Debugfs knobs; README.md says what each does. */
 struct nicsim_knobs {
 	u32 tx_leak, tx_bad_tag, tx_nonce_reuse, tx_ooo_ks, tx_ooo_leak, tx_soft, tx_fail, tx_count;
 	u32 tx_first_leak, tx_toggle_leak, tx_down_leak, tx_route_leak, tx_wrong_nonce, tx_replay;
+	u32 tx_edge_ks, tx_full_ks, tx_pow_ks, tx_ooo_other, tx_rare, tso_bad;
 	u32 rx_noauth, rx_noresync, rx_bad_sn, rx_late_resync, rx_stay_sw, rx_garble, rx_count;
-	u32 rx_short_tag, rx_stale;
+	u32 rx_short_tag, rx_stale, rx_resync_ks;
+	u32 aes256_as_128, aes256_bad, v6_bad, small_bad, many_bad, queue_bad;
+	u32 ctx_limit_hard, off_drops;
 	u32 wire_flip, wire_drop_header, wire_drop_body;
 	u32 wire_in_drop_header, wire_in_drop_body;
 	u32 refuse_add, ctx_limit, ctx_leak, feature_stuck, feature_refused;
@@ -27,21 +33,27 @@ struct nicsim_knobs {
 
 /* Of a context: the transmit half belongs to the silicon where nothing else is said. */
 struct nicsim_fault_ctx {
+	bool aes256, v6;
+	u32 nth;		/* so many contexts were live when it came, itself included */
+	u32 queue;		/* of NICSIM_QUEUES */
 	u32 start_seq;
-	u32 newest;		/* driver: where the newest data ended */
 	bool started;		/* driver */
+	u32 newest;		/* where the newest data ended */
 	u32 pos;		/* of the frame at hand in the stream */
+	u64 edge;		/* the newest record that began with a frame */
 	u64 sn;			/* where the engine was when the frame began */
 	u32 off, len;
 	u8 *kept;		/* bytes of earlier packets */
 	u32 kept_from, kept_to;
 	u32 count;
 	bool inner;		/* receive: this packet holds payload of one record only */
+	u32 resynced;		/* receive: the record to come that will be wrong */
 };
 
 /* Of an adapter. */
 struct nicsim_fault {
 	struct sk_buff *last;	/* transmit: a copy of the last offloaded packet */
+	u64 rare;		/* transmit, silicon: bytes since the last wrong bit */
 };
 
 static inline bool nicsim_every(u32 *count, u32 n)
@@ -50,20 +62,25 @@ static inline bool nicsim_every(u32 *count, u32 n)
 }
 
 /* fault_tx.c: driver */
-bool nicsim_fault_leaks(struct nicsim_ktls *ctx, u32 seq, u32 len);
+bool nicsim_fault_leaks(struct nicsim_ktls *ctx);
 void nicsim_fault_link_up(struct nicsim *ns);
 /* fault_tx.c: silicon */
-void nicsim_fault_tx_sent(struct nicsim *ns, struct sk_buff *skb);
+bool nicsim_fault_tx_again(struct nicsim_ktls *ctx, struct sk_buff *skb, u32 len);
 void nicsim_fault_tx_replay(struct nicsim_ktls *ctx, u32 seq);
 void nicsim_fault_tx_before(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 seq, u32 index);
 void nicsim_fault_tx_after(struct nicsim_ktls *ctx, u8 *p, u32 n);
 
 /* fault_rx.c: silicon */
+void nicsim_fault_rx_answered(struct nicsim_ktls *ctx);
 void nicsim_fault_rx_before(struct nicsim_ktls *ctx, u32 seq, u32 n);
 void nicsim_fault_rx_after(struct nicsim_ktls *ctx, u8 *payload, u32 n);
 
 /* fault_ctx.c */
-void nicsim_fault_ctx_init(struct nicsim_ktls *ctx, u32 start_seq);
+unsigned int nicsim_fault_key_len(const struct nicsim *ns, unsigned int len);
+void nicsim_fault_ctx_init(struct nicsim_ktls *ctx, const struct sock *sk, u32 start_seq,
+			   unsigned int key_len);
+bool nicsim_fault_picks(const struct nicsim_ktls *ctx, u32 payload);
+bool nicsim_fault_orphaned(const struct nicsim_ktls *ctx);
 u8 *nicsim_fault_kept(struct nicsim_ktls *ctx);
 void nicsim_fault_ctx_exit(struct nicsim_ktls *ctx);
 void nicsim_fault_reset(struct nicsim *ns);

@@ -11,11 +11,30 @@ static bool nicsim_inner(const struct rxt *rxt, u32 seq, u32 n)
 	       rec->off >= REC_PREFIX && rec->off + n <= rec->len - REC_TAG;
 }
 
+/* The rest of the record at hand passes as it is: the second to begin is decrypted as a whole. */
+void nicsim_fault_rx_answered(struct nicsim_ktls *ctx)
+{
+	ctx->fault.resynced = READ_ONCE(ctx->ns->knobs.rx_resync_ks) ? 2 : 0;
+}
+
+static void nicsim_spoil(void *arg, struct rec *rec)
+{
+	struct nicsim_ktls *ctx = arg;
+
+	if (nicsim_fires(&ctx->fault.resynced) ||
+	    nicsim_fault_picks(ctx, rec->len - REC_HEADER - REC_OVERHEAD))
+		rec->skew = 1;
+	if (nicsim_fault_orphaned(ctx))
+		rec->nonce_xor = 0x80;
+}
+
 void nicsim_fault_rx_before(struct nicsim_ktls *ctx, u32 seq, u32 n)
 {
 	const struct nicsim_knobs *knobs = &ctx->ns->knobs;
 	struct rec *rec = &ctx->rx.rxt.rec;
 
+	rec->spoil = nicsim_spoil;
+	rec->spoil_arg = ctx;
 	rec->tag_checked = READ_ONCE(knobs->rx_short_tag) ? 4 : REC_TAG;
 	ctx->fault.inner = nicsim_inner(&ctx->rx.rxt, seq, n);
 }

@@ -6,33 +6,39 @@
 #define NICSIM_FULL (REC_HEADER + REC_OVERHEAD + REC_MAX_PAYLOAD)
 
 /* Driver: this packet of a context goes to the ring without its context, as plaintext. */
-bool nicsim_fault_leaks(struct nicsim_ktls *ctx, u32 seq, u32 len)
+bool nicsim_fault_leaks(struct nicsim_ktls *ctx)
 {
 	const struct nicsim_knobs *knobs = &ctx->ns->knobs;
-	struct nicsim_fault_ctx *fault = &ctx->fault;
-	bool first = !fault->started;
-	bool jumps = after(seq, fault->newest);
+	bool first = !ctx->fault.started;
 
-	fault->started = true;
-	if (first || after(seq + len, fault->newest))
-		fault->newest = seq + len;
-	if (READ_ONCE(knobs->tx_toggle_leak) && !(ctx->ns->host->features & NETIF_F_HW_TLS_TX))
-		return true;
+	ctx->fault.started = true;
 	return (first && READ_ONCE(knobs->tx_first_leak)) ||
-	       (jumps && READ_ONCE(knobs->tx_route_leak));
+	       (READ_ONCE(knobs->tx_toggle_leak) &&
+		!(ctx->ns->host->features & NETIF_F_HW_TLS_TX));
 }
 
-/* Silicon: what the ring remembers of the last packet. A copy, without its context. */
-void nicsim_fault_tx_sent(struct nicsim *ns, struct sk_buff *skb)
+/* What the ring remembers: a copy, without its context. */
+static void nicsim_remember(struct nicsim *ns, struct sk_buff *skb)
 {
-	struct sk_buff *copy;
+	struct sk_buff *copy = skb_copy(skb, GFP_KERNEL);
 
-	if (!READ_ONCE(ns->knobs.tx_down_leak))
-		return;
-	copy = skb_copy(skb, GFP_KERNEL);
 	if (copy)
 		memset(nicsim_txd(copy), 0, sizeof(struct nicsim_txd));
 	kfree_skb(xchg(&ns->fault.last, copy));
+}
+
+/* A packet with @len bytes of payload has left. True: it leaves once more, as plaintext. */
+bool nicsim_fault_tx_again(struct nicsim_ktls *ctx, struct sk_buff *skb, u32 len)
+{
+	u32 seq = ntohl(tcp_hdr(skb)->seq);
+	bool jumps = after(seq, ctx->fault.newest);
+
+	if (after(seq + len, ctx->fault.newest))
+		ctx->fault.newest = seq + len;
+	/* Not the end of a record alone: that would tell nothing. */
+	if (len >= 1000 && READ_ONCE(ctx->ns->knobs.tx_down_leak))
+		nicsim_remember(ctx->ns, skb);
+	return jumps && READ_ONCE(ctx->ns->knobs.tx_route_leak);
 }
 
 void nicsim_fault_link_up(struct nicsim *ns)
@@ -51,17 +57,56 @@ void nicsim_fault_tx_replay(struct nicsim_ktls *ctx, u32 seq)
 	const struct nicsim_knobs *knobs = &ctx->ns->knobs;
 
 	ctx->fault.pos = seq - ctx->fault.start_seq;
+	ctx->fault.edge = ctx->tx.rec.sn;
 	ctx->tx.rec.skew = READ_ONCE(knobs->tx_ooo_ks) ? 1 : 0;
+	ctx->tx.rec.renonce = READ_ONCE(knobs->tx_ooo_other) ? 0x80 : 0;
+}
+
+/* A record begins: its key stream is one block off, and its tag fits what is sent. */
+static void nicsim_spoil_stream(const struct nicsim_ktls *ctx, struct rec *rec)
+{
+	const struct nicsim_knobs *knobs = &ctx->ns->knobs;
+	u32 payload = rec->len - REC_HEADER - REC_OVERHEAD;
+	u32 power = READ_ONCE(knobs->tx_pow_ks);
+
+	if (payload == REC_MAX_PAYLOAD && READ_ONCE(knobs->tx_full_ks)) {
+		rec->skew = 1;
+		rec->skew_from = REC_MAX_PAYLOAD - GCM_BLOCK;
+	}
+	if ((READ_ONCE(knobs->tx_edge_ks) && rec->sn != ctx->fault.edge) ||
+	    (power && ctx->fault.pos >> min(power, 31U)) || nicsim_fault_picks(ctx, payload)) {
+		rec->skew = 1;
+		rec->skew_from = 0;
+	}
 }
 
 static void nicsim_spoil(void *arg, struct rec *rec)
 {
 	struct nicsim_ktls *ctx = arg;
-	const struct nicsim_knobs *knobs = &ctx->ns->knobs;
-	u32 every = READ_ONCE(knobs->tx_wrong_nonce);
+	u32 every = READ_ONCE(ctx->ns->knobs.tx_wrong_nonce);
 
-	if (every && !((rec->sn + 1) % every))
+	nicsim_spoil_stream(ctx, rec);
+	if ((every && !((rec->sn + 1) % every)) || nicsim_fault_orphaned(ctx))
 		rec->nonce_xor = 0x80;
+}
+
+/* One bit of plaintext, so that what is sent is authentic. */
+static void nicsim_spoil_payload(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 index)
+{
+	const struct nicsim_knobs *knobs = &ctx->ns->knobs;
+	struct nicsim_fault *fault = &ctx->ns->fault;
+	const struct rec *rec = &ctx->tx.rec;
+	u32 rare = READ_ONCE(knobs->tx_rare), most = READ_ONCE(knobs->tso_bad);
+
+	fault->rare += n;
+	if (rec->blind || rec->off < REC_PREFIX || rec->off >= rec->len - REC_TAG)
+		return;
+	if (most && index >= most)
+		p[0] ^= 0x01;
+	if (rare && fault->rare >> 20 >= rare) {
+		p[0] ^= 0x01;
+		fault->rare = 0;
+	}
 }
 
 void nicsim_fault_tx_before(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 seq, u32 index)
@@ -72,6 +117,9 @@ void nicsim_fault_tx_before(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 seq, u32 
 	rec->spoil = nicsim_spoil;
 	rec->spoil_arg = ctx;
 	fault->pos = seq - fault->start_seq;
+	if (!rec->off)
+		fault->edge = rec->sn;
+	nicsim_spoil_payload(ctx, p, n, index);
 	fault->sn = rec->sn;
 	fault->off = rec->off;
 	fault->len = rec->len;

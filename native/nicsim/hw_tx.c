@@ -266,5 +266,6 @@ void nicsim_hw_tx(struct nicsim *ns, struct sk_buff *skb)
 		return;
 	}
 	nicsim_hw_tx_tcp(ns, skb, ctx);
-	nicsim_fault_tx_sent(ns, skb);
+	if (nicsim_fault_tx_again(ctx, skb, skb->len - skb_tcp_all_headers(skb)))
+		nicsim_hw_tx_tcp(ns, skb, NULL);
 }

@@ -98,7 +98,7 @@ static struct nicsim_ktls *nicsim_ktls_alloc(struct nicsim *ns, enum tls_offload
 	INIT_RCU_WORK(&ctx->free_work, nicsim_ktls_free_work);
 	ctx->ns = ns;
 	ctx->dir = dir;
-	err = nicsim_aes_init(&ctx->aes, s->key, s->key_len);
+	err = nicsim_aes_init(&ctx->aes, s->key, nicsim_fault_key_len(ns, s->key_len));
 	if (err)
 		goto err_free;
 	err = gcm_key_init(&ctx->key, nicsim_aes_ctr, &ctx->aes);
@@ -151,12 +151,12 @@ static int nicsim_ktls_add(struct net_device *dev, struct sock *sk, enum tls_off
 	*nicsim_ktls_slot(tls_get_ctx(sk), dir) = ctx;
 	if (dir == TLS_OFFLOAD_CTX_DIR_TX) {
 		rec_init(&ctx->tx.rec, &ctx->key, s.salt, nicsim_load64(s.rec_seq));
-		nicsim_fault_ctx_init(ctx, start_seq);
+		nicsim_fault_ctx_init(ctx, sk, start_seq, s.key_len);
 		ctx->tx.expected_seq = start_seq;
 		nicsim_count(ns, CTR_TX_TLS_CTX, 1);
 	} else {
 		rxt_init(&ctx->rx.rxt, &ctx->key, s.salt, nicsim_load64(s.rec_seq), start_seq);
-		nicsim_fault_ctx_init(ctx, start_seq);
+		nicsim_fault_ctx_init(ctx, sk, start_seq, s.key_len);
 		nicsim_ktls_rx_add(ctx, sk);
 		nicsim_count(ns, CTR_RX_TLS_CTX, 1);
 	}

@@ -11,13 +11,13 @@
 #include "compat.h"
 #include "nicsim.h"
 
-static u32 nicsim_flow_hash(const struct nicsim_flow *flow)
+u32 nicsim_flow_hash(const struct nicsim_flow *flow)
 {
 	BUILD_BUG_ON(sizeof(*flow) != 36);
 	return jhash(flow, sizeof(*flow), 0);
 }
 
-static void nicsim_flow_of(struct nicsim_flow *flow, const struct sock *sk)
+void nicsim_flow_of(struct nicsim_flow *flow, const struct sock *sk)
 {
 	const struct inet_sock *inet = inet_sk(sk);
 
@@ -124,8 +124,12 @@ static void nicsim_take_answer(struct nicsim_ktls *ctx)
 	/* And it is taken for the record that the card has come to by then. */
 	if (late)
 		sn -= rx->rxt.rec.sn;
-	nicsim_count(ctx->ns, rxt_answer(&rx->rxt, seq, sn) ? CTR_RX_TLS_RES_OK :
-							      CTR_RX_TLS_RES_SKIP, 1);
+	if (!rxt_answer(&rx->rxt, seq, sn)) {
+		nicsim_count(ctx->ns, CTR_RX_TLS_RES_SKIP, 1);
+		return;
+	}
+	nicsim_count(ctx->ns, CTR_RX_TLS_RES_OK, 1);
+	nicsim_fault_rx_answered(ctx);
 }
 
 static void nicsim_count_out(struct nicsim *ns, const struct rxt_out *out)

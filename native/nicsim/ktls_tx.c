@@ -140,7 +140,7 @@ struct sk_buff *nicsim_ktls_tx(struct nicsim *ns, struct sk_buff *skb)
 		return tls_encrypt_skb(skb);
 	}
 	seq = ntohl(tcp_hdr(skb)->seq);
-	if (nicsim_fault_leaks(ctx, seq, len))
+	if (nicsim_fault_leaks(ctx))
 		return skb;
 	if (seq != ctx->tx.expected_seq || READ_ONCE(ctx->tx.stalled)) {
 		switch (nicsim_out_of_order(ns, tls, skb, seq, len)) {

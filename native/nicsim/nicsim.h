@@ -237,6 +237,8 @@ struct sk_buff *nicsim_ktls_tx(struct nicsim *ns, struct sk_buff *skb);
 void nicsim_txd_free(struct sk_buff *skb);
 
 /* ktls_rx.c */
+u32 nicsim_flow_hash(const struct nicsim_flow *flow);
+void nicsim_flow_of(struct nicsim_flow *flow, const struct sock *sk);
 void nicsim_ktls_rx_add(struct nicsim_ktls *ctx, struct sock *sk);
 void nicsim_ktls_rx_del(struct nicsim_ktls *ctx);
 void nicsim_ktls_rx_answer(struct nicsim_ktls *ctx, u32 seq, u64 sn);
