@@ -10,10 +10,12 @@ static struct dentry *nicsim_root;
 
 #define KNOB(field) { #field, offsetof(struct nicsim_knobs, field) }
 
-static const struct {
+struct nicsim_file {
 	const char *name;
 	size_t offset;
-} nicsim_knob_files[] = {
+};
+
+static const struct nicsim_file nicsim_knob_files[] = {
 	KNOB(tx_leak),
 	KNOB(tx_bad_tag),
 	KNOB(tx_nonce_reuse),
@@ -69,53 +71,59 @@ static int counters_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(counters);
 
-/* The feature knobs act when the core asks, so let it ask. */
-static void nicsim_ask_features(struct nicsim *ns)
+/* What ethtool sees changes under rtnl, and the core has to ask for features again. */
+static const struct nicsim_file nicsim_asked_files[] = {
+	KNOB(feature_stuck),
+	KNOB(feature_refused),
+	KNOB(feature_deaf),
+	KNOB(feature_fixed),
+	KNOB(stats_missing),
+	KNOB(stats_many),
+	KNOB(stats_blank),
+	KNOB(fw_garbage),
+};
+
+static struct nicsim_asked {
+	struct nicsim *ns;
+	u32 *value;
+} nicsim_asked[NICSIM_ADAPTERS][ARRAY_SIZE(nicsim_asked_files)];
+
+static int nicsim_get_asked(void *data, u64 *value)
 {
+	*value = READ_ONCE(*((struct nicsim_asked *)data)->value);
+	return 0;
+}
+
+static int nicsim_set_asked(void *data, u64 value)
+{
+	struct nicsim_asked *asked = data;
+
 	rtnl_lock();
-	netdev_update_features(ns->host);
+	WRITE_ONCE(*asked->value, value);
+	netdev_update_features(asked->ns->host);
 	rtnl_unlock();
-}
-
-static int nicsim_get_stuck(void *data, u64 *value)
-{
-	*value = READ_ONCE(((struct nicsim *)data)->knobs.feature_stuck);
 	return 0;
 }
-
-static int nicsim_set_stuck(void *data, u64 value)
-{
-	WRITE_ONCE(((struct nicsim *)data)->knobs.feature_stuck, value);
-	nicsim_ask_features(data);
-	return 0;
-}
-DEFINE_DEBUGFS_ATTRIBUTE(nicsim_stuck_fops, nicsim_get_stuck, nicsim_set_stuck, "%llu\n");
-
-static int nicsim_get_refused(void *data, u64 *value)
-{
-	*value = READ_ONCE(((struct nicsim *)data)->knobs.feature_refused);
-	return 0;
-}
-
-static int nicsim_set_refused(void *data, u64 value)
-{
-	WRITE_ONCE(((struct nicsim *)data)->knobs.feature_refused, value);
-	nicsim_ask_features(data);
-	return 0;
-}
-DEFINE_DEBUGFS_ATTRIBUTE(nicsim_refused_fops, nicsim_get_refused, nicsim_set_refused, "%llu\n");
+DEFINE_DEBUGFS_ATTRIBUTE(nicsim_asked_fops, nicsim_get_asked, nicsim_set_asked, "%llu\n");
 
 /* All knobs back to 0: a test's undo is one write. */
 static int nicsim_reset(void *data, u64 value)
 {
 	struct nicsim *ns = data;
 
+	rtnl_lock();
 	memset(&ns->knobs, 0, sizeof(ns->knobs));
 	nicsim_fault_reset(ns);
-	nicsim_ask_features(ns);
+	netdev_update_features(ns->host);
+	rtnl_unlock();
 	return 0;
 }
 DEFINE_DEBUGFS_ATTRIBUTE(nicsim_reset_fops, NULL, nicsim_reset, "%llu\n");
+
+static u32 *nicsim_knob(struct nicsim *ns, size_t offset)
+{
+	return (u32 *)((u8 *)&ns->knobs + offset);
+}
 
 void nicsim_debugfs_add(struct nicsim *ns)
 {
@@ -127,9 +135,15 @@ void nicsim_debugfs_add(struct nicsim *ns)
 	dir = debugfs_create_dir(name, nicsim_root);
 	for (i = 0; i < ARRAY_SIZE(nicsim_knob_files); i++)
 		debugfs_create_u32(nicsim_knob_files[i].name, 0600, dir,
-				   (u32 *)((u8 *)&ns->knobs + nicsim_knob_files[i].offset));
-	debugfs_create_file_unsafe("feature_stuck", 0600, dir, ns, &nicsim_stuck_fops);
-	debugfs_create_file_unsafe("feature_refused", 0600, dir, ns, &nicsim_refused_fops);
+				   nicsim_knob(ns, nicsim_knob_files[i].offset));
+	for (i = 0; i < ARRAY_SIZE(nicsim_asked_files); i++) {
+		struct nicsim_asked *asked = &nicsim_asked[ns->id][i];
+
+		asked->ns = ns;
+		asked->value = nicsim_knob(ns, nicsim_asked_files[i].offset);
+		debugfs_create_file_unsafe(nicsim_asked_files[i].name, 0600, dir, asked,
+					   &nicsim_asked_fops);
+	}
 	debugfs_create_file_unsafe("reset", 0200, dir, ns, &nicsim_reset_fops);
 	debugfs_create_file("counters", 0400, dir, ns, &counters_fops);
 }

@@ -11,6 +11,7 @@ static void nicsim_get_drvinfo(struct net_device *dev, struct ethtool_drvinfo *i
 	strscpy(info->driver, "nicsim", sizeof(info->driver));
 	strscpy(info->version, NICSIM_VERSION, sizeof(info->version));
 	snprintf(info->fw_version, sizeof(info->fw_version), "sim/%s", ns->pers->name);
+	nicsim_fault_firmware(ns, info->fw_version, sizeof(info->fw_version));
 	snprintf(info->bus_info, sizeof(info->bus_info), "sim:%u", ns->id);
 }
 
@@ -26,7 +27,7 @@ static int nicsim_get_link_ksettings(struct net_device *dev, struct ethtool_link
 
 static int nicsim_get_sset_count(struct net_device *dev, int sset)
 {
-	return sset == ETH_SS_STATS ? nicsim_of(dev)->pers->n_stats : -EOPNOTSUPP;
+	return sset == ETH_SS_STATS ? nicsim_fault_n_stats(nicsim_of(dev)) : -EOPNOTSUPP;
 }
 
 static void nicsim_get_strings(struct net_device *dev, u32 sset, u8 *data)
@@ -36,8 +37,13 @@ static void nicsim_get_strings(struct net_device *dev, u32 sset, u8 *data)
 
 	if (sset != ETH_SS_STATS)
 		return;
-	for (i = 0; i < ns->pers->n_stats; i++)
-		strscpy(data + i * ETH_GSTRING_LEN, ns->pers->stats[i].name, ETH_GSTRING_LEN);
+	for (i = 0; i < ns->pers->n_stats; i++) {
+		if (nicsim_fault_hides(ns, &ns->pers->stats[i]))
+			continue;
+		nicsim_fault_name(ns, data, ns->pers->stats[i].name);
+		data += ETH_GSTRING_LEN;
+	}
+	nicsim_fault_more_names(ns, data);
 }
 
 static void nicsim_get_stats(struct net_device *dev, struct ethtool_stats *stats, u64 *data)
@@ -45,8 +51,11 @@ static void nicsim_get_stats(struct net_device *dev, struct ethtool_stats *stats
 	struct nicsim *ns = nicsim_of(dev);
 	unsigned int i;
 
-	for (i = 0; i < ns->pers->n_stats; i++)
-		data[i] = atomic64_read(&ns->counters[ns->pers->stats[i].counter]);
+	/* The core gives zeroed memory: what comes after stays 0. */
+	for (i = 0; i < ns->pers->n_stats; i++) {
+		if (!nicsim_fault_hides(ns, &ns->pers->stats[i]))
+			*data++ = atomic64_read(&ns->counters[ns->pers->stats[i].counter]);
+	}
 }
 
 const struct ethtool_ops nicsim_host_ethtool_ops = {

@@ -3,6 +3,7 @@
 #ifndef NICSIM_FAULT_H
 #define NICSIM_FAULT_H
 
+#include <linux/netdevice.h>
 #include <linux/skbuff.h>
 #include <linux/workqueue.h>
 
@@ -16,6 +17,7 @@
 struct nicsim;
 struct nicsim_flow;
 struct nicsim_ktls;
+struct nicsim_stat;
 
 /* Debugfs knobs; README.md says what each does. */
 struct nicsim_knobs {
@@ -28,7 +30,10 @@ struct nicsim_knobs {
 	u32 ctx_limit_hard, off_drops;
 	u32 wire_flip, wire_drop_header, wire_drop_body;
 	u32 wire_in_drop_header, wire_in_drop_body;
-	u32 refuse_add, ctx_limit, ctx_leak, feature_stuck, feature_refused;
+	u32 refuse_add, ctx_limit, ctx_leak;
+	/* Changed under rtnl. */
+	u32 feature_stuck, feature_refused, feature_deaf, feature_fixed;
+	u32 stats_missing, stats_many, stats_blank, fw_garbage;
 };
 
 /* Of a context: the transmit half belongs to the silicon where nothing else is said. */
@@ -54,6 +59,10 @@ struct nicsim_fault_ctx {
 struct nicsim_fault {
 	struct sk_buff *last;	/* transmit: a copy of the last offloaded packet */
 	u64 rare;		/* transmit, silicon: bytes since the last wrong bit */
+	u32 switches;		/* under rtnl, as the next three */
+	bool relapsing;
+	netdev_features_t before;
+	struct work_struct relapse;
 };
 
 static inline bool nicsim_every(u32 *count, u32 n)
@@ -83,6 +92,17 @@ bool nicsim_fault_picks(const struct nicsim_ktls *ctx, u32 payload);
 bool nicsim_fault_orphaned(const struct nicsim_ktls *ctx);
 u8 *nicsim_fault_kept(struct nicsim_ktls *ctx);
 void nicsim_fault_ctx_exit(struct nicsim_ktls *ctx);
+
+/* fault_netdev.c */
+netdev_features_t nicsim_fix_features(struct net_device *dev, netdev_features_t features);
+int nicsim_set_features(struct net_device *dev, netdev_features_t features);
+unsigned int nicsim_fault_n_stats(const struct nicsim *ns);
+bool nicsim_fault_hides(const struct nicsim *ns, const struct nicsim_stat *stat);
+void nicsim_fault_name(const struct nicsim *ns, u8 *to, const char *name);
+void nicsim_fault_more_names(const struct nicsim *ns, u8 *to);
+void nicsim_fault_firmware(const struct nicsim *ns, char *to, size_t size);
+void nicsim_fault_init(struct nicsim *ns);
 void nicsim_fault_reset(struct nicsim *ns);
+void nicsim_fault_exit(struct nicsim *ns);
 
 #endif

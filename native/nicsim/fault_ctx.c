@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the faults remember of a context and of an adapter: its life. */
+/* Faults of whole contexts, and what is remembered of one. README.md tells their stories. */
 #include "nicsim.h"
 
 /* Half of a long key is used. */
@@ -61,10 +61,4 @@ u8 *nicsim_fault_kept(struct nicsim_ktls *ctx)
 void nicsim_fault_ctx_exit(struct nicsim_ktls *ctx)
 {
 	kfree_sensitive(ctx->fault.kept);
-}
-
-/* A good card again: at reset, and before the adapter goes. */
-void nicsim_fault_reset(struct nicsim *ns)
-{
-	kfree_skb(xchg(&ns->fault.last, NULL));
 }

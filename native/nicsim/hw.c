@@ -130,6 +130,5 @@ void nicsim_hw_stop(struct nicsim *ns)
 	nicsim_hw_purge_tx(ns);
 	nicsim_hw_purge_done(ns);
 	skb_queue_purge(&ns->rxq);
-	nicsim_fault_reset(ns);
 	kfree_sensitive(ns->scratch);
 }

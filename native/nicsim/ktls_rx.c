@@ -207,11 +207,11 @@ void nicsim_ktls_rx_skb(struct nicsim *ns, struct sk_buff *skb)
 
 	if (rxd->flags & NICSIM_RXD_DECRYPTED)
 		skb->decrypted = 1;
-	if (lie)
+	if (lie == 1 || lie == 2)
 		counted = lie == 2 && (rxd->flags & NICSIM_RXD_DATA);
 	if (counted) {
-		nicsim_count(ns, CTR_RX_TLS_PACKETS, 1);
-		nicsim_count(ns, CTR_RX_TLS_BYTES, rxd->len);
+		nicsim_count(ns, CTR_RX_TLS_PACKETS, lie == 3 ? 2 : 1);
+		nicsim_count(ns, CTR_RX_TLS_BYTES, lie == 3 ? 2 * rxd->len : rxd->len);
 	}
 	if (rxd->flags & NICSIM_RXD_ERROR)
 		nicsim_count(ns, CTR_RX_TLS_ERR, 1);

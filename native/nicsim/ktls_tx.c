@@ -97,7 +97,7 @@ static void nicsim_count_tx(struct nicsim *ns, struct sk_buff *skb, u32 len)
 	nicsim_count(ns, CTR_TX_TLS_BYTES, len);
 }
 
-/* Lying counters: 1 counts nothing, 2 counts all TCP data, offloaded or not. */
+/* Lying counters: 1 counts nothing, 2 all TCP data, offloaded or not, 3 everything twice. */
 static struct sk_buff *nicsim_not_ours(struct nicsim *ns, struct sk_buff *skb)
 {
 	if (READ_ONCE(ns->knobs.tx_count) == 2 && nicsim_tcp_data(skb))
@@ -156,6 +156,8 @@ struct sk_buff *nicsim_ktls_tx(struct nicsim *ns, struct sk_buff *skb)
 	nicsim_txd(skb)->ctx = ctx;
 	ctx->tx.expected_seq = seq + len;
 	if (READ_ONCE(ns->knobs.tx_count) != 1)
+		nicsim_count_tx(ns, skb, len);
+	if (READ_ONCE(ns->knobs.tx_count) == 3)
 		nicsim_count_tx(ns, skb, len);
 	return skb;
 }

@@ -30,6 +30,7 @@ static struct nicsim *nicsim_create(unsigned int id)
 		return ERR_PTR(-ENOMEM);
 	ns->id = id;
 	INIT_LIST_HEAD(&ns->leaked);
+	nicsim_fault_init(ns);
 	spin_lock_init(&ns->rx_lock);
 	hash_init(ns->rx_table);
 	ns->pers = nicsim_personality(personality[id]);
@@ -57,6 +58,7 @@ static void nicsim_destroy(struct nicsim *ns)
 {
 	nicsim_netdev_unregister(ns);
 	nicsim_hw_stop(ns);
+	nicsim_fault_exit(ns);
 	nicsim_ktls_cleanup(ns);
 	nicsim_netdev_free(ns);
 	kfree(ns);

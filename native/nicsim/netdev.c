@@ -99,24 +99,13 @@ static void nicsim_host_stats(struct net_device *dev, struct rtnl_link_stats64 *
 	s->rx_dropped = nicsim_read(ns, CTR_RX_DROPPED);
 }
 
-/* Knobs for a card whose features do not do what ethtool asks. */
-static netdev_features_t nicsim_fix_features(struct net_device *dev, netdev_features_t features)
-{
-	struct nicsim *ns = nicsim_of(dev);
-
-	if (READ_ONCE(ns->knobs.feature_stuck))
-		features |= dev->features & NICSIM_TLS_FEATURES;
-	if (READ_ONCE(ns->knobs.feature_refused))
-		features &= ~(NICSIM_TLS_FEATURES & ~dev->features);
-	return features;
-}
-
 static const struct net_device_ops nicsim_host_ops = {
 	.ndo_open = nicsim_host_open,
 	.ndo_stop = nicsim_host_stop,
 	.ndo_start_xmit = nicsim_host_xmit,
 	.ndo_get_stats64 = nicsim_host_stats,
 	.ndo_fix_features = nicsim_fix_features,
+	.ndo_set_features = nicsim_set_features,
 	.ndo_set_mac_address = eth_mac_addr,
 	.ndo_validate_addr = eth_validate_addr,
 };

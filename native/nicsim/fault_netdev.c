@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Faults of what ethtool sees and switches, and the life of an adapter's faults. */
+#include <linux/ethtool.h>
+#include <linux/rtnetlink.h>
+
+#include "nicsim.h"
+
+/* Features that cannot be switched off, or on. */
+netdev_features_t nicsim_fix_features(struct net_device *dev, netdev_features_t features)
+{
+	struct nicsim *ns = nicsim_of(dev);
+
+	if (READ_ONCE(ns->knobs.feature_stuck))
+		features |= dev->features & NICSIM_TLS_FEATURES;
+	if (READ_ONCE(ns->knobs.feature_refused))
+		features &= ~(NICSIM_TLS_FEATURES & ~dev->features);
+	return features;
+}
+
+/* What ethtool has switched goes back as soon as ethtool has reported success. */
+static void nicsim_relapse(struct work_struct *work)
+{
+	struct nicsim *ns = container_of(work, struct nicsim, fault.relapse);
+	struct net_device *dev = ns->host;
+
+	rtnl_lock();
+	ns->fault.relapsing = true;
+	dev->wanted_features &= ~NICSIM_TLS_FEATURES;
+	dev->wanted_features |= ns->fault.before;
+	netdev_update_features(dev);
+	ns->fault.relapsing = false;
+	rtnl_unlock();
+}
+
+int nicsim_set_features(struct net_device *dev, netdev_features_t features)
+{
+	struct nicsim *ns = nicsim_of(dev);
+
+	if (!((dev->features ^ features) & NICSIM_TLS_FEATURES) || ns->fault.relapsing)
+		return 0;
+	if (ns->knobs.feature_fixed && ++ns->fault.switches >= ns->knobs.feature_fixed)
+		dev->hw_features &= ~NICSIM_TLS_FEATURES;
+	if (ns->knobs.feature_deaf) {
+		ns->fault.before = dev->features & NICSIM_TLS_FEATURES;
+		queue_work(nicsim_wq, &ns->fault.relapse);
+	}
+	return 0;
+}
+
+/* Is this one of the lines that are missing? */
+bool nicsim_fault_hides(const struct nicsim *ns, const struct nicsim_stat *stat)
+{
+	static const enum nicsim_counter hidden[] = {
+		CTR_TX_TLS_BYTES, CTR_RX_TLS_BYTES, CTR_TX_TLS_DROP_NO_SYNC,
+	};
+	u32 missing = ns->knobs.stats_missing;
+
+	return missing && missing <= ARRAY_SIZE(hidden) && stat->counter == hidden[missing - 1];
+}
+
+unsigned int nicsim_fault_n_stats(const struct nicsim *ns)
+{
+	unsigned int i, n = ns->knobs.stats_many;
+
+	for (i = 0; i < ns->pers->n_stats; i++)
+		n += !nicsim_fault_hides(ns, &ns->pers->stats[i]);
+	return n;
+}
+
+void nicsim_fault_name(const struct nicsim *ns, u8 *to, const char *name)
+{
+	snprintf(to, ETH_GSTRING_LEN, "%-*s",
+		 ns->knobs.stats_blank ? ETH_GSTRING_LEN - 1 : 0, name);
+}
+
+void nicsim_fault_more_names(const struct nicsim *ns, u8 *to)
+{
+	u32 i;
+
+	for (i = 0; i < ns->knobs.stats_many; i++, to += ETH_GSTRING_LEN)
+		snprintf(to, ETH_GSTRING_LEN, "rx%u_cache_waive", i);
+}
+
+/* No character of ASCII in it, and no end. */
+void nicsim_fault_firmware(const struct nicsim *ns, char *to, size_t size)
+{
+	size_t i;
+
+	for (i = 0; ns->knobs.fw_garbage && i < size; i++)
+		to[i] = 0x80 | i * 37;
+}
+
+void nicsim_fault_init(struct nicsim *ns)
+{
+	INIT_WORK(&ns->fault.relapse, nicsim_relapse);
+}
+
+/* All knobs are 0 again, under rtnl. */
+void nicsim_fault_reset(struct nicsim *ns)
+{
+	kfree_skb(xchg(&ns->fault.last, NULL));
+	ns->fault.rare = 0;
+	ns->fault.switches = 0;
+	ns->host->hw_features |= ns->pers->offered;
+}
+
+/* The net devices are no longer registered, the silicon has stopped. */
+void nicsim_fault_exit(struct nicsim *ns)
+{
+	cancel_work_sync(&ns->fault.relapse);
+	kfree_skb(xchg(&ns->fault.last, NULL));
+}
