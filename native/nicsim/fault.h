@@ -23,6 +23,7 @@ struct nicsim_stat;
 struct nicsim_knobs {
 	u32 tx_leak, tx_bad_tag, tx_nonce_reuse, tx_ooo_ks, tx_ooo_leak, tx_soft, tx_fail, tx_count;
 	u32 tx_first_leak, tx_toggle_leak, tx_down_leak, tx_route_leak, tx_wrong_nonce, tx_replay;
+	u32 tx_bad_csum, tx_dup, tx_drop, burn, oops_unload;
 	u32 tx_edge_ks, tx_full_ks, tx_pow_ks, tx_ooo_other, tx_rare, tso_bad;
 	u32 rx_noauth, rx_noresync, rx_bad_sn, rx_late_resync, rx_stay_sw, rx_garble, rx_count;
 	u32 rx_short_tag, rx_stale, rx_resync_ks;
@@ -59,6 +60,8 @@ struct nicsim_fault_ctx {
 struct nicsim_fault {
 	struct sk_buff *last;	/* transmit: a copy of the last offloaded packet */
 	u64 rare;		/* transmit, silicon: bytes since the last wrong bit */
+	u32 csums, dups, drops;	/* transmit, silicon: what the every-Nth faults count */
+	struct net_device *none;	/* NULL */
 	u32 switches;		/* under rtnl, as the next three */
 	bool relapsing;
 	netdev_features_t before;
@@ -72,12 +75,15 @@ static inline bool nicsim_every(u32 *count, u32 n)
 
 /* fault_tx.c: driver */
 bool nicsim_fault_leaks(struct nicsim_ktls *ctx);
+void nicsim_fault_burn(struct nicsim *ns);
 void nicsim_fault_link_up(struct nicsim *ns);
 /* fault_tx.c: silicon */
 bool nicsim_fault_tx_again(struct nicsim_ktls *ctx, struct sk_buff *skb, u32 len);
 void nicsim_fault_tx_replay(struct nicsim_ktls *ctx, u32 seq);
 void nicsim_fault_tx_before(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 seq, u32 index);
 void nicsim_fault_tx_after(struct nicsim_ktls *ctx, u8 *p, u32 n);
+bool nicsim_fault_tx_drops(struct nicsim *ns);
+struct sk_buff *nicsim_fault_tx_frame(struct nicsim *ns, struct sk_buff *frame, u32 trans);
 
 /* fault_rx.c: silicon */
 void nicsim_fault_rx_answered(struct nicsim_ktls *ctx);
@@ -104,5 +110,6 @@ void nicsim_fault_firmware(const struct nicsim *ns, char *to, size_t size);
 void nicsim_fault_init(struct nicsim *ns);
 void nicsim_fault_reset(struct nicsim *ns);
 void nicsim_fault_exit(struct nicsim *ns);
+void nicsim_fault_unload(struct nicsim *ns);
 
 #endif

@@ -110,3 +110,11 @@ void nicsim_fault_exit(struct nicsim *ns)
 	cancel_work_sync(&ns->fault.relapse);
 	kfree_skb(xchg(&ns->fault.last, NULL));
 }
+
+/* The last words of a driver that was never unloaded in a test. */
+void nicsim_fault_unload(struct nicsim *ns)
+{
+	WARN_ON(READ_ONCE(ns->knobs.oops_unload) == 1);
+	if (READ_ONCE(ns->knobs.oops_unload) == 2)
+		WRITE_ONCE(ns->fault.none->mtu, 0);
+}

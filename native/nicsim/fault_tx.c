@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Faults of the transmit side. README.md tells how a real card comes to each of them. */
+#include <linux/delay.h>
+
 #include "nicsim.h"
 
 /* A record of 16384 bytes with header, nonce and tag. */
@@ -15,6 +17,15 @@ bool nicsim_fault_leaks(struct nicsim_ktls *ctx)
 	return (first && READ_ONCE(knobs->tx_first_leak)) ||
 	       (READ_ONCE(knobs->tx_toggle_leak) &&
 		!(ctx->ns->host->features & NETIF_F_HW_TLS_TX));
+}
+
+/* Host CPU that no offload should need; no more than 10 ms, since interrupts wait. */
+void nicsim_fault_burn(struct nicsim *ns)
+{
+	u32 left = min(READ_ONCE(ns->knobs.burn), 10000U);
+
+	while (left--)
+		udelay(1);
 }
 
 /* What the ring remembers: a copy, without its context. */
@@ -194,4 +205,22 @@ void nicsim_fault_tx_after(struct nicsim_ktls *ctx, u8 *p, u32 n)
 
 	if (every)
 		nicsim_replay_earlier(ctx, p, n, every);
+}
+
+/* Is this packet lost in the card, and counted as sent? */
+bool nicsim_fault_tx_drops(struct nicsim *ns)
+{
+	return nicsim_every(&ns->fault.drops, READ_ONCE(ns->knobs.tx_drop));
+}
+
+/* A frame on its way out. Returns what leaves after it, or NULL. */
+struct sk_buff *nicsim_fault_tx_frame(struct nicsim *ns, struct sk_buff *frame, u32 trans)
+{
+	struct tcphdr *th = (struct tcphdr *)(frame->data + trans);
+
+	if (nicsim_every(&ns->fault.csums, READ_ONCE(ns->knobs.tx_bad_csum)))
+		th->check ^= (__force __sum16)1;
+	if (nicsim_every(&ns->fault.dups, READ_ONCE(ns->knobs.tx_dup)))
+		return skb_copy(frame, GFP_KERNEL);
+	return NULL;
 }

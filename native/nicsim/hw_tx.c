@@ -23,6 +23,7 @@ struct nicsim_cut {
 	u32 net, trans, hlen;	/* offsets of IP, TCP and payload */
 	u32 payload, mss;
 	bool v6;
+	bool lost;		/* a fault */
 };
 
 static void nicsim_to_wire(struct nicsim *ns, struct sk_buff *frame)
@@ -139,6 +140,7 @@ static bool nicsim_send_frame(const struct nicsim_cut *cut, u32 off, u32 index)
 	u32 len = min(cut->mss, cut->payload - off);
 	bool drop = false;
 	struct sk_buff *frame = nicsim_frame(cut->ns, cut->skb, cut->hlen, off, len);
+	struct sk_buff *again;
 
 	if (!frame)
 		return false;
@@ -146,15 +148,18 @@ static bool nicsim_send_frame(const struct nicsim_cut *cut, u32 off, u32 index)
 		kfree_skb(frame);
 		return false;
 	}
-	if (drop) {
-		nicsim_count(cut->ns, CTR_SIM_WIRE_DROPPED, 1);
+	if (drop || cut->lost) {
+		nicsim_count(cut->ns, CTR_SIM_WIRE_DROPPED, drop);
 		kfree_skb(frame);
 		return true;
 	}
 	nicsim_fix_headers(cut, frame, off, len, index);
 	nicsim_tcp_checksum(cut, frame);
 	nicsim_attack(cut, frame);
+	again = cut->ctx ? nicsim_fault_tx_frame(cut->ns, frame, cut->trans) : NULL;
 	nicsim_to_wire(cut->ns, frame);
+	if (again)
+		nicsim_to_wire(cut->ns, again);
 	return true;
 }
 
@@ -214,6 +219,7 @@ static void nicsim_hw_tx_tcp(struct nicsim *ns, struct sk_buff *skb, struct nics
 	cut.payload = skb->len - cut.hlen;
 	cut.mss = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : cut.payload;
 	cut.v6 = vlan_get_protocol(skb) == htons(ETH_P_IPV6);
+	cut.lost = ctx && nicsim_fault_tx_drops(ns);
 	while (off < cut.payload) {
 		if (!nicsim_send_frame(&cut, off, index++)) {
 			nicsim_count(ns, CTR_TX_DROPPED, 1);

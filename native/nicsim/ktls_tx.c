@@ -159,5 +159,6 @@ struct sk_buff *nicsim_ktls_tx(struct nicsim *ns, struct sk_buff *skb)
 		nicsim_count_tx(ns, skb, len);
 	if (READ_ONCE(ns->knobs.tx_count) == 3)
 		nicsim_count_tx(ns, skb, len);
+	nicsim_fault_burn(ns);
 	return skb;
 }

@@ -61,6 +61,7 @@ static void nicsim_destroy(struct nicsim *ns)
 	nicsim_fault_exit(ns);
 	nicsim_ktls_cleanup(ns);
 	nicsim_netdev_free(ns);
+	nicsim_fault_unload(ns);
 	kfree(ns);
 }
 
