@@ -109,7 +109,8 @@ def run_lines(plan: Plan, rows: Sequence[Row]) -> list[str]:
 
 def modules(kernel: Kernel) -> list[Path]:
     """The kernel's own modules, in loading order."""
-    there = {module_name(line.partition(":")[0]) for line in (kernel.modules / "modules.dep").open()}
+    listed = (kernel.modules / "modules.dep").read_text().splitlines()
+    there = {module_name(line.partition(":")[0]) for line in listed}
     return module_order(kernel.modules, [*MODULES["nicsim"], *(name for name in EXTRA if name in there)])
 
 
