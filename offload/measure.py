@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from offload.errors import ConfigError
-from offload.measure_plan import add_arguments
+from offload.measure_plan import ARMS, DIRECTIONS, add_arguments, names, whole
 
 if TYPE_CHECKING:
     from offload.measure_bed import Bed
@@ -56,12 +56,14 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def main(args: argparse.Namespace) -> int:
     """Measure and print. Every OffloadError is a sentence for a person."""
     check(args)
-    found = timed(args)
+    found = cost(args) if args.cost else timed(args)
     if args.json:
         sys.stdout.write(json.dumps(found, indent=1) + "\n")
         return 0
-    from offload.measure_table import text
-
+    if args.cost:
+        from offload.vm.cost_figures import text
+    else:
+        from offload.measure_table import text
     sys.stdout.write(text(found))
     return 0
 
@@ -75,8 +77,29 @@ def check(args: argparse.Namespace) -> None:
         raise ConfigError("--peer goes with DEV: the simulated bench has its own")
     if args.boots and not args.cost:
         raise ConfigError("--boots goes with --cost")
+    fixed = [o for o in ("workload", "streams", "size", "close", "seconds", "rounds") if getattr(args, o)]
+    if args.cost and (fixed or args.segmentation != "on"):
+        option = fixed[0] if fixed else "segmentation"
+        raise ConfigError(f"--{option} has no meaning with --cost", "its load is fixed, so that it repeats")
     if args.attach and (args.kernel or args.nic or args.cost):
         raise ConfigError("--attach uses a lab as it is: leave --kernel, --nic and --cost away")
+
+
+def cost(args: argparse.Namespace) -> dict[str, Any]:
+    """Count instructions in the VM: the document."""
+    from offload.profile import find
+    from offload.vm.cost import BOOTS, MOST_BOOTS, measure
+
+    profile = find(args.nic or NIC)
+    return measure(
+        args.kernel or KERNEL,
+        boots=whole(args.boots, "--boots", BOOTS, MOST_BOOTS),
+        arms=names(args.arm, "--arm", ARMS, ARMS),
+        directions=names(args.direction, "--direction", DIRECTIONS, DIRECTIONS),
+        offers=profile.directions(),
+        personality=profile.id,
+        say=say,
+    )
 
 
 def timed(args: argparse.Namespace) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from offload.counters import Snapshot, snapshot
+from offload.counters import Snapshot, snapshot, tls_stat
 from offload.cpu import Meter
 from offload.enable_plan import plan_on
 from offload.errors import ConfigError, OffloadError, RigError
@@ -111,6 +111,13 @@ class Bed:
             return {side: int(row[side]["bytes"]) for side in ("tx", "rx")}
         except (ValueError, TypeError, KeyError, IndexError):
             raise RigError(f"ip -s link: no byte counters of {self.dut.dev}") from None
+
+    def without_ktls(self) -> str:
+        """Why this kernel has no TLS for sockets, or ''; the module is loaded by the first socket."""
+        host = self.dut.host
+        if tls_stat(host)[0] is not None or host.run(["modprobe", "--dry-run", "tls"], check=False).rc == 0:
+            return ""
+        return "this kernel has no TLS for sockets (module tls)"
 
     def unswitchable(self, direction: str) -> str:
         """Why the offload of a direction cannot be switched on here, or ''."""

@@ -52,14 +52,18 @@ def measure(bed: Bed, plan: Plan, live: Live | None = None) -> dict[str, Any]:
     if live:
         live.clear()
     if not found["rows"]:
-        reasons = dict.fromkeys(f"{s['arm']} ({s['workload']}): {s['reason']}" for s in found["skipped"])
-        raise Refused("nothing could be measured: " + "; ".join(reasons))
+        reasons: dict[str, dict[str, None]] = {}
+        for row in found["skipped"]:
+            reasons.setdefault(row["reason"], {})[f"{row['workload']} {row['arm']}"] = None
+        words = [f"{', '.join(arms)}: {reason}" for reason, arms in reasons.items()]
+        raise Refused("nothing could be measured: " + "; ".join(words))
     return found
 
 
 def _skipped(bed: Bed, load: Workload, arm: str, setting: Setting, skipped: list[dict[str, str]]) -> bool:
     """Whether an arm cannot run at a setting; the reason is noted, once."""
     why = impossible(arm, setting.direction, setting.workload, bed.profile, CIPHER, VERSION)
+    why = why or (bed.without_ktls() if arm in ("sw", "hw", "hw-zc") else "")
     why = why or (bed.unswitchable(setting.direction) if arm.startswith("hw") else "")
     if why := why or load.missing(arm, setting):
         row = {"arm": arm, "workload": setting.workload, "direction": setting.direction, "reason": why}

@@ -16,14 +16,14 @@ ONE = "one pair: too few to conclude, 5 are wanted (--rounds 5)"
 NOTE = "SIMULATED: the emulated cores do the card's work too; shows the method, says nothing of any card"
 
 
-def text(found: Mapping[str, Any]) -> str:
+def text(document: Mapping[str, Any]) -> str:
     """The whole of it."""
-    lines = [NOTE] if found["simulated"] else []
-    for group in grouped(found["rows"]):
-        lines += ["", heading(group[0]), *table(group), *([] if found["simulated"] else sentences(group))]
-    lines += [] if found["simulated"] else [f"break-even: {line}" for line in break_even(found["rows"])]
-    lines += ["", *(f"skipped: {s['workload']} {s['arm']}: {s['reason']}" for s in found["skipped"])]
-    lines += [f"warning: {warning}" for warning in found["warnings"]]
+    lines = [NOTE] if document["simulated"] else []
+    for group in grouped(document["rows"]):
+        lines += ["", heading(group[0]), *table(group), *([] if document["simulated"] else sentences(group))]
+    lines += [] if document["simulated"] else [f"break-even: {line}" for line in break_even(document["rows"])]
+    lines += ["", *(f"skipped: {s['workload']} {s['arm']}: {s['reason']}" for s in document["skipped"])]
+    lines += [f"warning: {warning}" for warning in document["warnings"]]
     return "\n".join(lines).strip("\n") + "\n"
 
 

@@ -79,6 +79,8 @@ def test_mistakes(argv: list[str], why: str) -> None:
         (["eth0", "--cost"], "--cost is for the simulated bench"),
         (["--peer", "192.0.2.2"], "--peer goes with DEV"),
         (["--boots", "3"], "--boots goes with --cost"),
+        (["--cost", "--rounds", "3"], "--rounds has no meaning with --cost"),
+        (["--cost", "--segmentation", "off"], "--segmentation has no meaning with --cost"),
         (["--attach", "lab", "--kernel", "6.1"], "--attach uses a lab as it is"),
     ],
 )

@@ -58,6 +58,10 @@ class Played(Bed):
         """As it is."""
         return dict(self.bytes)
 
+    def without_ktls(self) -> str:
+        """It has."""
+        return ""
+
     def unswitchable(self, direction: str) -> str:
         """It always can be."""
         return ""
@@ -124,7 +128,7 @@ def test_another_arm_is_no_figure(arm: str, lie: str, monkeypatch: pytest.Monkey
 def test_nothing_to_measure() -> None:
     """Without a NIC arms that cannot run are refused with every reason, not left out in silence."""
     with pytest.raises(
-        Refused, match="user .stream.: stunnel4 is not installed; hw .stream.: no profile fits"
+        Refused, match="measured: stream user: stunnel4 is not installed; stream hw: no profile fits"
     ):
         measure_run.measure(Played(None), Plan(("user", "hw"), (SETTING,)))
 

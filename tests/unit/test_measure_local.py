@@ -1,0 +1,105 @@
+"""Without a NIC `ktls-offload measure` runs between two namespaces: table, document, live line, refusals."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from offload.host.local import LocalHost
+
+CAN = os.geteuid() == 0 and LocalHost().run(["ip", "netns", "add", "ktls-probe2"], check=False).rc == 0
+if CAN:
+    LocalHost().run(["ip", "netns", "del", "ktls-probe2"])
+pytestmark = pytest.mark.skipif(
+    not (CAN and shutil.which("stunnel4")), reason="needs root, network namespaces and stunnel4"
+)
+ROOT = Path(__file__).parents[2]
+
+
+class Bench:
+    """Two namespaces; `call` runs the command in the first one."""
+
+    def __init__(self, state: Path) -> None:
+        tag = uuid.uuid4().hex[:6]
+        self.dut, self.peer, self.state = f"kt-m{tag}", f"kt-n{tag}", state
+
+    def call(self, *argv: str, tty: bool = False) -> subprocess.CompletedProcess[str]:
+        """`ktls-offload measure ARGV`, on a terminal if asked for."""
+        words = ["ip", "netns", "exec", self.dut, sys.executable, "-m", "offload", "measure", *argv]
+        command = ["script", "-qec", " ".join(words), "/dev/null"] if tty else words
+        env = {**os.environ, "KTLS_OFFLOAD_STATE": str(self.state)}
+        return subprocess.run(
+            command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        )
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """The bench, gone after."""
+    made = Bench(tmp_path_factory.mktemp("state"))
+
+    def ip(*argv: str) -> None:
+        LocalHost().run(["ip", *argv])
+
+    with ExitStack() as undo:
+        for name in (made.dut, made.peer):
+            ip("netns", "add", name)
+            undo.callback(ip, "netns", "del", name)
+        ip("-n", made.dut, "link", "add", "v0", "type", "veth", "peer", "name", "v1", "netns", made.peer)
+        for name, dev, address in ((made.dut, "v0", "192.0.2.1"), (made.peer, "v1", "192.0.2.2")):
+            ip("-n", name, "address", "add", f"{address}/24", "dev", dev)
+            ip("-n", name, "link", "set", "lo", "up")
+            ip("-n", name, "link", "set", dev, "up")
+        yield made
+
+
+def test_document(bench: Bench) -> None:
+    """Without a NIC user space and plain TCP are measured both ways, and the rest is skipped with reasons."""
+    argv = ("--arm", "user,plain,hw", "--direction", "both", "--streams", "2", "--seconds", "0.3", "--json")
+    done = bench.call("v0", "--peer", f"netns:{bench.peer}", "--rounds", "1", *argv)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["method"], found["simulated"]) == ("time", False)
+    assert [row["arm"] for row in found["rows"]] == ["user", "plain"]
+    assert all(row["samples"][0]["bytes"] > 1 << 20 for row in found["rows"]), found["rows"]
+    assert "no profile fits" in found["skipped"][0]["reason"]
+    assert any("both ends are on this host" in warning for warning in found["warnings"])
+    assert {"kernel", "nic", "governor", "irqs", "tools"} <= found["about"].keys()
+    left = [LocalHost().run(["ip", "netns", "pids", name]).text for name in (bench.dut, bench.peer)]
+    assert left == ["", ""], "programs are left behind"
+
+
+def test_table_and_live_line(bench: Bench) -> None:
+    """Without a NIC a terminal shows a live line while it runs, and the table at the end."""
+    done = bench.call(
+        "v0", "--peer", f"netns:{bench.peer}", "--arm", "plain", "--rounds", "1", "--seconds", "2.5", tty=True
+    )
+    assert done.returncode == 0, done.stdout
+    assert "Gbit/s  " in done.stdout and "cores  hw 0  sw 0" in done.stdout
+    assert "plain TCP" in done.stdout and "cores/100G" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("argv", "rc", "why"),
+    [
+        (["v0"], 2, "who is at the far end of v0?"),
+        (["v9", "--peer", "192.0.2.2"], 3, "no interface 'v9'"),
+        (["v0", "--peer", "192.0.2.2"], 5, "it needs both ends"),
+        (["lo", "--peer", "192.0.2.2"], 5, "stream user"),
+        (["v0", "--peer", "nowhere"], 2, "an IPv4 address, or netns:NAME"),
+        (["v0", "--arm", "hx"], 2, "--arm: no 'hx'"),
+    ],
+)
+def test_refusals(bench: Bench, argv: list[str], rc: int, why: str) -> None:
+    """Without a NIC what cannot be measured is one sentence and its exit code, no traceback."""
+    done = bench.call(*argv)
+    assert done.returncode == rc and why in done.stderr and "Traceback" not in done.stderr, done.stderr
