@@ -197,7 +197,9 @@ def _erase(host: Host, kept: Kept) -> None:
     for words in kept.before_removal:
         host.run(words, check=False, timeout=180)
     host.run(["rm", "-f", kept.path, _fresh(kept.path)])
-    _all(host, tuple(words for words in kept.after if words[1] == "daemon-reload"))
+    for words in kept.after:
+        if words[1] == "daemon-reload":
+            host.run(words, check=False, timeout=180)
 
 
 def _remove(host: Host, manager: str, dev: str) -> None:

@@ -176,6 +176,7 @@ def test_somebody_elses_file_is_left_alone(root: Path) -> None:
 def test_manager_that_refuses_it_gets_it_back(root: Path) -> None:
     """Without a NIC a unit that systemd does not take is removed again; an older one comes back."""
     host = Rooted(root, systemctl=(1, ""))
+    (root / "run/systemd/system").mkdir(parents=True)
     with pytest.raises(SwitchFailed, match="did not take"):
         keep(host, "systemd")
     assert not host.files()
