@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from offload.errors import OffloadError, RigError
-from offload.nic import features
+from offload.nic import Feature, features
 from offload.vm.kernels import fetch
 from offload.vm.knobs import FOLDER, turn
 from offload.vm.lab import Lab
@@ -19,7 +19,8 @@ from tests.lib.proof import settles
 from tests.lib.suite import Outcome, Suite
 
 PEER = "connectx-6-dx"  # the peer is always a card that offloads both ways: the interop tests need one
-GIVEN_BACK = 10.0  # seconds; a connection that a bad card broke is TCP's for a while
+SOON, GIVEN_BACK = 1.0, 5.0  # seconds: what a good connection takes, and one that is hung up
+Shown = list[dict[str, Feature]]  # by card
 UNLOAD = "sleep 0.5; exec rmmod nicsim"
 
 
@@ -112,14 +113,16 @@ class Stand:
             return Lab.attach(self._attach)
         return Lab.boot(fetch(self._kernel, say=self._say), personality=f"{card},{PEER}", say=self._say)
 
-    def _left(self, lab: Lab, before: tuple[object, list[int]], mark: int) -> str:
+    def _left(self, lab: Lab, before: tuple[Shown, list[int]], mark: int) -> str:
         """Make the card good again; return what is not as it was before, in words."""
         try:
             reset(lab)
+            if not settles(lambda: contexts(lab) == before[1], SOON):
+                hang_up(lab)
             if not settles(lambda: contexts(lab) == before[1], GIVEN_BACK):
                 return f"{contexts(lab)} contexts of the two cards, {before[1]} before"
-            if look(lab) != before[0]:
-                return "other features"
+            if look(lab) != before[0] and switch(lab, before[0]) != before[0]:
+                return f"features as {look(lab)}"
         except OffloadError as exc:
             return str(exc).partition("\n")[0]
         return " | ".join(lab.console_faults(mark)[:2])
@@ -130,15 +133,32 @@ def reset(lab: Lab) -> None:
     lab.root.run(["sh", "-c", f"for f in {FOLDER}/*/reset; do echo 1 > $f; done"])
 
 
+def hang_up(lab: Lab) -> None:
+    """End the connections that a failed test has left open at both ends."""
+    for host in (lab.dut, lab.peer):
+        host.run(["ss", "-K", "-t", "state", "connected"], check=False)
+
+
 def contexts(lab: Lab) -> list[int]:
     """How many offload contexts each card holds."""
     said = lab.root.run(["sh", "-c", f"cat {FOLDER}/*/counters"]).text
     return [int(number) for number in re.findall(r"^sim_contexts (\d+)$", said, re.M)]
 
 
-def look(lab: Lab) -> object:
+def look(lab: Lab) -> Shown:
     """The features of both cards."""
     return [features(side.host, side.dev) for side in (lab.bench.dut, lab.bench.peer)]
+
+
+def switch(lab: Lab, wanted: Shown) -> Shown:
+    """Switch the features of both cards, which a failed test may have left; what they show then."""
+    for side, shown in zip((lab.bench.dut, lab.bench.peer), wanted, strict=True):
+        now = features(side.host, side.dev)
+        other = [name for name, one in shown.items() if name in now and now[name] != one]
+        words = [word for name in other for word in (name, "on" if shown[name].active else "off")]
+        if words:
+            side.host.run(["ethtool", "-K", side.dev, *words], check=False)
+    return look(lab)
 
 
 def named(outcome: Outcome) -> tuple[str, str, str]:

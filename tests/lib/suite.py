@@ -75,8 +75,8 @@ class Suite:
             raise RigError(f"the suite has no test {', '.join(answer['unknown'])}")
         found = events.read(log)
         verdict = judge(found, criteria.load(), self._facts)
-        tests = [event for event in found.events if event["event"] == "test"]
-        outcomes = {test["id"].removeprefix("tests/hw/"): test["outcome"] for test in tests}
+        ended = [event for event in found.events if event["event"] == "test"]
+        outcomes = {test["id"].removeprefix("tests/hw/"): test["outcome"] for test in ended}
         return Outcome(verdict, outcomes, self._output(begin))
 
     def _answer(self, seconds: float) -> dict[str, Any]:
