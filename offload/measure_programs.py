@@ -14,6 +14,8 @@ from offload.traffic import iperf3, nginx, wrk
 from offload.traffic.nginx import Shop
 
 GRACE = 60.0  # seconds that a program may take longer than it was told to
+# 1,024 connections are more than the usual limit of open files
+MANY = ("/bin/sh", "-c", 'ulimit -n "$(ulimit -H -n)"; exec "$@"', "sh")
 
 
 def ended(host: Host, argv: list[str], seconds: float, window: Window) -> Completed:
@@ -39,6 +41,8 @@ class Iperf3:
 
     def missing(self, arm: str, setting: Setting) -> str:
         """Why an arm cannot run here, or ''."""
+        if setting.streams > iperf3.MOST:
+            return f"iperf3 has at most {iperf3.MOST} streams"
         hosts = [self.bed.dut.host, *([self.bed.peer.host] if self.bed.peer else [])]
         return next((why for host in hosts if (why := iperf3.missing(host))), "")
 
@@ -98,7 +102,7 @@ class Nginx:
         for longer in (1, 5, 20) if self.bed.emulated else (1,):
             time, threads = seconds * longer, self._cpus(host)
             argv = wrk.argv(self._lua(), url, setting.streams, time, threads, close=setting.close)
-            found = wrk.parse(ended(host, argv, time, window))
+            found = wrk.parse(ended(host, [*MANY, *argv], time, window))
             if found.requests:
                 return found
         raise RigError(f"wrk: not one answer in {time:g} s from {url}", "--seconds gives it longer")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -73,6 +74,7 @@ class Live:
 
     def write(self, text: str) -> None:
         """Write over what stands there."""
+        text = text[: shutil.get_terminal_size().columns - 1]  # a line that wraps cannot be written over
         sys.stderr.write(f"\r{text:<{self._shown}}")
         sys.stderr.flush()
         self._shown = len(text)

@@ -15,6 +15,7 @@ from offload.host.base import Completed, Host, Process
 
 PROGRAM = Path(__file__).resolve().parents[2] / "build" / "iperf3-tls"
 PORT = 5201
+MOST = 128  # MAX_STREAMS of iperf.h
 # what the client has to say, by arm: user space, kernel (software or card), zero-copy sendfile, no TLS
 TLS = {
     "user": ("--ktls=off",),

@@ -41,6 +41,7 @@ import errno
 import hashlib
 import json
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -332,4 +333,6 @@ class Pump:
 
 
 if __name__ == "__main__":
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # 1,024 connections and their pipes
     Pump().serve()

@@ -17,10 +17,15 @@ pytestmark = [pytest.mark.promise("cpu.saving"), pytest.mark.requires("tls", "kt
 ARMS = {"tx": ("user", "sw", "hw", "hw-zc", "plain"), "rx": ("sw", "hw", "plain")}
 
 
+def pair(rig: Rig) -> tuple[str, ...]:
+    """Return the arms that a saving needs; where none is worked out, the card's alone: it is quicker."""
+    return ("hw",) if rig.bench.simulated else ("sw", "hw")
+
+
 def saved(found: dict[str, Any], evidence: dict[str, Any]) -> None:
     """On a real bench: offload needs fewer cores per 100 Gbit/s; by how much, the criteria judge."""
     by = {row["arm"]: row for row in found["rows"]}
-    if found["simulated"] or "hw" not in by:
+    if found["simulated"] or not {"sw", "hw"} <= by.keys():
         return
     ratio = next(ratio for ratio in ratios([by["sw"], by["hw"]]) if ratio.arm == "hw")
     evidence["saving_percent"] = round(100 * (1 - ratio.ratio), 1)
@@ -39,9 +44,9 @@ def test_gives_cores_back(rig: Rig, evidence: dict[str, Any], direction: str) ->
 @pytest.mark.once
 def test_without_segmentation_offloads(rig: Rig, evidence: dict[str, Any]) -> None:
     """This NIC encrypts several connections at once without TSO, GSO and GRO too, which come back after."""
-    found = measured(rig, ("sw", "hw"), Setting("stream", "tx", 4, 16384, segmentation=False))
+    found = measured(rig, pair(rig), Setting("stream", "tx", 2, 16384, segmentation=False))
     evidence["cpu"] = found
-    sound(found, ("sw", "hw"))
+    sound(found, pair(rig))
 
 
 @pytest.mark.once
@@ -52,7 +57,7 @@ def test_programs(rig: Rig, evidence: dict[str, Any], program: str) -> None:
     if lacking := unmet(rig, [program]):
         pytest.skip("the rig lacks " + "; ".join(lacking))
     size = 65536 if program == "nginx" else None
-    found = measured(rig, ("sw", "hw"), Setting(program, "tx", 1, size))
+    found = measured(rig, pair(rig), Setting(program, "tx", 1, size))
     evidence["cpu"] = found
-    sound(found, ("sw", "hw"))
+    sound(found, pair(rig))
     saved(found, evidence)
