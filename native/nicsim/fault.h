@@ -64,7 +64,7 @@ struct nicsim_fault {
 	struct net_device *none;	/* NULL */
 	u32 switches;		/* under rtnl, as the next three */
 	bool relapsing;
-	netdev_features_t before;
+	netdev_features_t before, found;	/* by the last switch, by the first */
 	struct work_struct relapse;
 };
 

@@ -38,8 +38,12 @@ int nicsim_set_features(struct net_device *dev, netdev_features_t features)
 
 	if (!((dev->features ^ features) & NICSIM_TLS_FEATURES) || ns->fault.relapsing)
 		return 0;
-	if (ns->knobs.feature_fixed && ++ns->fault.switches >= ns->knobs.feature_fixed)
-		dev->hw_features &= ~NICSIM_TLS_FEATURES;
+	if (ns->knobs.feature_fixed) {
+		if (!ns->fault.switches++)
+			ns->fault.found = dev->features & NICSIM_TLS_FEATURES;
+		if (ns->fault.switches >= ns->knobs.feature_fixed)
+			dev->hw_features &= ~NICSIM_TLS_FEATURES;
+	}
 	if (ns->knobs.feature_deaf) {
 		ns->fault.before = dev->features & NICSIM_TLS_FEATURES;
 		queue_work(nicsim_wq, &ns->fault.relapse);
@@ -95,9 +99,13 @@ void nicsim_fault_init(struct nicsim *ns)
 	INIT_WORK(&ns->fault.relapse, nicsim_relapse);
 }
 
-/* All knobs are 0 again, under rtnl. */
+/* All knobs are 0 again, under rtnl. Who met a fixed feature could not put it back. */
 void nicsim_fault_reset(struct nicsim *ns)
 {
+	if (ns->pers->offered & ~ns->host->hw_features) {
+		ns->host->wanted_features &= ~NICSIM_TLS_FEATURES;
+		ns->host->wanted_features |= ns->fault.found;
+	}
 	kfree_skb(xchg(&ns->fault.last, NULL));
 	ns->fault.rare = 0;
 	ns->fault.switches = 0;
