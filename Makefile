@@ -5,6 +5,7 @@
 #   SECONDS=60            how long `make fuzz` looks for trouble
 #   SAMPLE=1              `make test-hw` without what says the same on every kernel
 #   RESULT=results/TIME   the run whose failures `make replay` repeats
+#   WRITE=1               `make certify-the-certifier` writes its table into docs/bad-nics.md
 PYTHON ?= /usr/bin/python3
 KERNEL ?= 6.1
 NIC ?= connectx-6-dx
@@ -13,7 +14,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest -q
 
-.PHONY: all certify replay test check bench bench-lab bench-wire bench-meter bench-endurance bench-iperf iperf3 fuzz setup setup-check venv build clean \
+.PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf iperf3 fuzz \
+	setup setup-check venv build clean \
 	test-unit test-native test-sw-fallback test-hw test-nicsim test-vm \
 	check-python check-text check-native check-module
 all: build
@@ -23,6 +25,9 @@ certify: build  ## the whole run against the simulated NIC: leaves results/<time
 
 replay: build  ## repeat what failed in RESULT=results/<time>
 	$(PY) -m offload certify --replay $(RESULT)
+
+certify-the-certifier: build  ## every bad card of the catalogue, two labs at once; prints the table
+	$(PY) -m benchmarks.certifier --kernel $(KERNEL) $(if $(WRITE),--write)
 
 # Stages joined by + run side by side, one on each core. One kernel runs with two virtual CPUs: one alone would hide
 # races. The card that only transmits is certified on 6.12; SAMPLE leaves out what test-hw on 6.1 has said already.
@@ -47,7 +52,7 @@ test-nicsim: build  ## deliberately bad NICs: the suite has to catch each one
 
 test-vm: test-hw test-sw-fallback  ## everything that boots the lab, on KERNEL=...
 
-bench: bench-lab bench-wire bench-meter  ## every figure that the README quotes
+bench: bench-lab bench-wire bench-meter bench-cost  ## every figure that the README quotes
 
 bench-lab: build  ## the lab's own: boot, round trip, memory
 	$(PY) benchmarks/lab.py --kernel $(KERNEL)
@@ -58,6 +63,9 @@ bench-wire: build  ## the wire verifier beside libcrypto, its oracle and tshark
 
 bench-meter: venv  ## the CPU meter: known loads, its own cost
 	$(PY) benchmarks/meter.py
+
+bench-cost: build  ## cost mode: three boots, beside their bars
+	$(PY) benchmarks/cost.py --kernel $(KERNEL)
 
 iperf3: setup-check  ## build/iperf3-tls: iperf3 with TLS on its data streams
 	$(MAKE) -C native/iperf3

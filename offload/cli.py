@@ -26,6 +26,7 @@ exit codes:
   5    refused: the card, its profile or the kernel cannot; nothing was changed
   6    switching failed; what was changed has been put back (if not, it says so)
   7    the rig broke: a missing program, the lab, a download, the disk
+  10, 11, 12  doctor: off (a remedy is printed), never, unknown
   130  interrupted; what was changed has been put back
   141  whoever read the output left
   20, 21, 22  certify: failed, incomplete, void; wire: different, inconclusive
@@ -92,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except OffloadError as exc:
-        print(f"ktls-offload: error: {exc}", file=sys.stderr)
+        print(f"ktls-offload: error: {_harmless(str(exc))}", file=sys.stderr)
         return exc.exit_code
     except KeyboardInterrupt:
         print("ktls-offload: interrupted", file=sys.stderr)
@@ -101,6 +102,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         # the reader of a pipe left; without this Python complains again at exit. Not 0: nobody saw the result
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+
+
+def _harmless(text: str) -> str:
+    """Return text that may quote any program's output, without what a terminal would obey."""
+    return "".join(c if c.isprintable() or c == "\n" else " " if c == "\t" else "?" for c in text)
 
 
 @contextmanager

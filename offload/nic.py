@@ -94,7 +94,7 @@ def links(host: Host) -> dict[str, dict[str, Any]]:
     try:
         rows = json.loads(done.checked().text)
         return {row["ifname"]: row for row in rows if row.get("ifname")}
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise CommandFailed(
             list(done.argv), done.rc, done.stdout, b"its answer is not a list of interfaces"
         ) from None
@@ -188,7 +188,7 @@ def features(host: Host, dev: str) -> dict[str, Feature]:
     """`ethtool -k` by name; from its JSON where the program has it, else from its text."""
     done = tool(host, ["ethtool", "--json", "-k", dev])
     if done.rc == 0:
-        with suppress(ValueError, TypeError, IndexError, AttributeError):
+        with suppress(ValueError, TypeError, IndexError, AttributeError, RecursionError):
             return _from_json(json.loads(done.text)[0])
     done = tool(host, ["ethtool", "-k", dev])
     if b"No such device" in done.stderr or b"no device matches" in done.stderr:

@@ -69,6 +69,21 @@ def test_errors_become_one_block_and_their_code(
     assert capsys.readouterr().err == "ktls-offload: error: it broke\n  hint: mend it\n"
 
 
+def test_an_error_sends_nothing_that_a_terminal_obeys(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a NIC what a program said is quoted without escape sequences, line by line."""
+
+    def fail(args: object) -> int:
+        raise errors.CommandFailed(["ethtool"], 1, b"", b"\x1b]0;owned\x07one\n\ttwo\x9b31m")
+
+    monkeypatch.setattr(cli, "_status", fail)
+    main(["status"])
+    said = capsys.readouterr().err
+    assert "?]0;owned?one\n" in said and "two" in said
+    assert all(char.isprintable() or char == "\n" for char in said)
+
+
 def test_interrupt_is_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Without a NIC Ctrl-C is exit 130 and one line."""
 

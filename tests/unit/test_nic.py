@@ -14,11 +14,11 @@ from types import SimpleNamespace
 import pytest
 
 from offload.counters import snapshot
-from offload.errors import NoDevice, NoPermission, RigError
+from offload.errors import CommandFailed, NoDevice, NoPermission, RigError
 from offload.host.base import Completed
 from offload.host.local import LocalHost
 from offload.host.tools import tool
-from offload.nic import Feature, Nic, from_text, look, match, names
+from offload.nic import Feature, Nic, features, from_text, look, match, names
 from offload.nic_why import kernel_config, why_fixed
 from offload.profile import load_all
 from tests.unit.fake_bench import FakeMachine, card, feature
@@ -55,6 +55,15 @@ def test_feature_lines(line: str, expected: Feature) -> None:
     """Without a NIC active, fixed and requested are told apart, and print as ethtool prints them."""
     assert from_text(line) == {"tls-hw-tx-offload": expected}
     assert str(expected) == line.partition(": ")[2]
+
+
+def test_an_answer_nested_without_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC lists within lists are no list of interfaces, and no traceback."""
+    deep = Completed(("ip",), 0, b"[" * 100_000, b"", 0.0)
+    monkeypatch.setattr("offload.nic.tool", lambda host, argv: deep)
+    with pytest.raises(CommandFailed, match="not a list of interfaces"):
+        names(LocalHost())
+    assert features(LocalHost(), "eth0") == {}
 
 
 def test_lines_of_another_form_are_skipped() -> None:
