@@ -78,7 +78,8 @@ def _setting(
     rows = {arm: _row(arm, setting) for arm in arms}
     for turn in turns(arms, plan.rounds, plan.warm):
         if live:
-            live.title = f"{turn.arm:<5} {setting.say()}, round {turn.round + 1} of {plan.warm + plan.rounds}"
+            live.arm = turn.arm
+            live.setting = f"({turn.round + 1}/{plan.warm + plan.rounds}: {setting.say()})"
         sample = once(bed, load, turn.arm, setting, plan.seconds, live)
         if turn.counts:
             rows[turn.arm]["samples"].append(sample)

@@ -40,7 +40,7 @@ class Look:
 
     def say(self) -> str:
         """As the live line has it."""
-        return f"{self.gbits:6.2f} Gbit/s  {self.cores:5.2f} of {self.of} cores  hw {self.hw}  sw {self.sw}"
+        return f"{self.gbits:6.2f} Gbit/s {self.cores:5.2f} of {self.of} cores  hw {self.hw} sw {self.sw}"
 
 
 class Live:
@@ -48,7 +48,7 @@ class Live:
 
     def __init__(self, host: Host, meter: Meter | Ticks, carried: Carried) -> None:
         self.host, self.meter, self.carried = host, meter, carried
-        self.title, self._last, self._shown = "", (0.0, {"tx": 0, "rx": 0}), 0
+        self.arm, self.setting, self._last, self._shown = "", "", (0.0, {"tx": 0, "rx": 0}), 0
         self._cpu: Snapshot | None = None
 
     def look(self) -> Look | None:
@@ -70,7 +70,7 @@ class Live:
     def show(self) -> None:
         """Look, and write the line."""
         look = self.look()
-        self.write(f"{self.title}  {look.say() if look else '...'}")
+        self.write(f"{self.arm:<5} {look.say() if look else '...'}  {self.setting}")
 
     def write(self, text: str) -> None:
         """Write over what stands there."""

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from offload.cmd import wait_until
 from offload.host.local import LocalHost
 
 CAN = os.geteuid() == 0 and LocalHost().run(["ip", "netns", "add", "ktls-probe2"], check=False).rc == 0
@@ -32,14 +33,27 @@ class Bench:
         tag = uuid.uuid4().hex[:6]
         self.dut, self.peer, self.state = f"kt-m{tag}", f"kt-n{tag}", state
 
-    def call(self, *argv: str, tty: bool = False) -> subprocess.CompletedProcess[str]:
+    def start(self, *argv: str, tty: bool = False) -> subprocess.Popen[str]:
         """`ktls-offload measure ARGV`, on a terminal if asked for."""
         words = ["ip", "netns", "exec", self.dut, sys.executable, "-m", "offload", "measure", *argv]
         command = ["script", "-qec", " ".join(words), "/dev/null"] if tty else words
         env = {**os.environ, "KTLS_OFFLOAD_STATE": str(self.state)}
-        return subprocess.run(
-            command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
-        )
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, env=env, cwd=ROOT, stdout=pipe, stderr=pipe, text=True)
+
+    def call(self, *argv: str, tty: bool = False) -> subprocess.CompletedProcess[str]:
+        """The same, to its end."""
+        with self.start(*argv, tty=tty) as child:
+            out, err = child.communicate(timeout=120)
+            return subprocess.CompletedProcess(argv, child.returncode, out, err)
+
+    def running(self) -> list[str]:
+        """Processes in either namespace."""
+        return [
+            pid
+            for name in (self.dut, self.peer)
+            for pid in LocalHost().run(["ip", "netns", "pids", name]).text.split()
+        ]
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +88,7 @@ def test_document(bench: Bench) -> None:
     assert "no profile fits" in found["skipped"][0]["reason"]
     assert any("both ends are on this host" in warning for warning in found["warnings"])
     assert {"kernel", "nic", "governor", "irqs", "tools"} <= found["about"].keys()
-    left = [LocalHost().run(["ip", "netns", "pids", name]).text for name in (bench.dut, bench.peer)]
-    assert left == ["", ""], "programs are left behind"
+    assert bench.running() == [], "programs are left behind"
 
 
 def test_table_and_live_line(bench: Bench) -> None:
@@ -84,8 +97,18 @@ def test_table_and_live_line(bench: Bench) -> None:
         "v0", "--peer", f"netns:{bench.peer}", "--arm", "plain", "--rounds", "1", "--seconds", "2.5", tty=True
     )
     assert done.returncode == 0, done.stdout
-    assert "Gbit/s  " in done.stdout and "cores  hw 0  sw 0" in done.stdout
+    assert " of " in done.stdout and "cores  hw 0 sw 0  (1/2: stream, tx," in done.stdout
     assert "plain TCP" in done.stdout and "cores/100G" in done.stdout
+
+
+def test_interrupted(bench: Bench) -> None:
+    """Without a NIC a measurement that is ended leaves no program behind, and exits as an interrupted one."""
+    with bench.start("v0", "--peer", f"netns:{bench.peer}", "--arm", "plain", "--seconds", "60") as child:
+        wait_until(lambda: len(bench.running()) >= 3, 60, "both pumps")
+        child.terminate()
+        _, err = child.communicate(timeout=60)
+    assert child.returncode == 130 and "interrupted" in err, err
+    assert bench.running() == []
 
 
 @pytest.mark.parametrize(
