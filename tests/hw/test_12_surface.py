@@ -44,7 +44,7 @@ def test_follows_every_switch(
         shown = features(dut.host, dut.dev)
         other = {d: f"{one}" for d in ours if (one := shown[FEATURES[d]]).fixed or one.requested != on}
         evidence["turns"] = turn
-        assert not other, f"switched {'on' if on else 'off'} for the {turn}th time, and it shows {other}"
+        assert not other, f"switch {turn} was {'on' if on else 'off'}, and it shows {other}"
     before = rig.counters()
     with opened(life) as (pair,):
         pair.moves("surface")

@@ -77,7 +77,7 @@ def test_keeps_many_connections_right(
     taken = {d: moved[f"Tls{d.title()}Device"] for d in profile.directions()}
     evidence.update(bytes=2 * MANY * EACH, connections=MANY, taken=taken, wrong=wrong)
     assert not wrong, (
-        f"{len(wrong)} of {MANY} connections are wrong: {list(wrong)}: {next(iter(wrong.values()))}"
+        f"at least {len(wrong)} of {MANY} connections are wrong: {list(wrong)}: {next(iter(wrong.values()))}"
     )
     assert set(taken.values()) == {MANY}, f"of {MANY} connections it took {taken}"
     did = {d: moved[BYTES[d]] for d in taken}
