@@ -12,13 +12,13 @@ from tests.lib.catalogue import Row
 PAGE = Path(__file__).parents[2] / "docs" / "bad-nics.md"
 BEGIN, END = "<!-- made by certify-the-certifier: begin -->", "<!-- end -->"
 NODE = re.compile(r" \[(tests/hw/)?test_\S+\.py::\S+\]$")
-ADDRESSES = re.compile(r"\d+\.\d+\.\d+\.\d+:\d+ -> \d+\.\d+\.\d+\.\d+:\d+, ")
+ODD = re.compile(r"\d+\.\d+\.\d+\.\d+:\d+ -> \d+\.\d+\.\d+\.\d+:\d+, |/\S+/(?=\w+\.c:\d)")
 CUT = 160  # characters of evidence on the page; the events have all of it
 
 
 def evidence(line: str) -> str:
-    """The reason of a verdict without what differs from run to run and says nothing: ports, the test's id."""
-    text = " ".join(ADDRESSES.sub("", NODE.sub("", line)).split())
+    """The reason of a verdict without ports, folders and the test's id."""
+    text = " ".join(ODD.sub("", NODE.sub("", line)).split())
     return text if len(text) <= CUT else text[: CUT - 3] + "..."
 
 
