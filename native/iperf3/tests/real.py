@@ -1,4 +1,4 @@
-"""The checks that need kTLS in the kernel: `real.py PROGRAM [WORD]`, as root, in a lab of kind veth: some minutes."""
+"""The checks that need kTLS in the kernel (minutes): `real.py PROGRAM [WORD]`, root, in a veth lab."""
 
 from __future__ import annotations
 
