@@ -12,7 +12,7 @@ from offload.errors import RigError
 from offload.host.base import Completed, Host, Process
 
 READER = Path(__file__).with_name("sockets_reader.py")
-PYTHON = ("/usr/bin/python3", "-I", "-S", "-c")
+PYTHON = ("/usr/bin/python3", "-I", "-S", "-")  # the program comes by stdin: no message shows all of it
 VERSIONS = {0x0303: "1.2", 0x0304: "1.3"}
 # include/uapi/linux/tls.h
 CIPHERS = {
@@ -153,7 +153,7 @@ class Inside:
 def gather(host: Host, *, everywhere: bool = True) -> Found:
     """Look at every namespace, or at the host's own only. RigError if the reader fails."""
     which = "all" if everywhere else "here"
-    done = host.run([*PYTHON, READER.read_text("utf-8"), which], check=False)
+    done = host.run([*PYTHON, which], input=READER.read_bytes(), check=False, timeout=120)
     try:
         return understood(json.loads(done.stdout))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError):

@@ -1,4 +1,4 @@
-"""Runs on the host by `python3 -I -S -c`: kernel-TLS sockets of every network namespace, as one JSON line.
+"""Runs on the host by `python3 -I -S -`: kernel-TLS sockets of every network namespace, as one JSON line.
 
 Arguments: `all`, or `here` for this namespace only. Needs CAP_NET_ADMIN to see kernel TLS before Linux 7.2,
 root for other namespaces and other people's processes; what was not seen is said in `notes`. No key material
@@ -310,6 +310,7 @@ def owners(wanted: set[int], notes: list[str]) -> dict[int, Row]:
     found: dict[int, Row] = {}
     hidden, files, hertz = 0, 0, os.sysconf("SC_CLK_TCK")
     for pid in pids() if wanted else ():
+        whose: tuple[str, float] | None = None
         try:
             for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
                 files += 1
@@ -318,7 +319,8 @@ def owners(wanted: set[int], notes: list[str]) -> dict[int, Row]:
                     if inode in found:
                         found[inode][3] += found[inode][0] != int(pid)
                     else:
-                        found[inode] = [int(pid), *life(pid, hertz), 1]
+                        whose = whose or life(pid, hertz)
+                        found[inode] = [int(pid), *whose, 1]
         except PermissionError:
             hidden += 1
         except (OSError, ValueError):
