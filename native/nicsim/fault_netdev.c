@@ -108,6 +108,9 @@ void nicsim_fault_reset(struct nicsim *ns)
 	}
 	kfree_skb(xchg(&ns->fault.last, NULL));
 	ns->fault.rare = 0;
+	ns->fault.csums = 0;
+	ns->fault.dups = 0;
+	ns->fault.drops = 0;
 	ns->fault.switches = 0;
 	ns->host->hw_features |= ns->pers->offered;
 }
