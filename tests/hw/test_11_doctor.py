@@ -61,7 +61,7 @@ def follow(side: Side, device: Device, code: str) -> None:
     assert done.rc == 0, f"{remedy}: exit {done.rc}: {done.stderr.decode()}"
 
 
-@pytest.mark.promise("enable.switch")
+@pytest.mark.promise("tools.honest")
 @pytest.mark.requires("tls", "ktls-handoff", "stunnel", "openssl")
 def test_ready_is_ready(
     dut: Side, profile: Profile, offload: Switch, traffic: Traffic, evidence: dict[str, Any]
@@ -93,7 +93,7 @@ def test_ready_is_ready(
         proof.sent_by_card(flow, plan) if who[tuple(cell)] == "hw" else proof.done_by_software(flow, "tx")
 
 
-@pytest.mark.promise("enable.refuse")
+@pytest.mark.promise("tools.honest")
 def test_each_switch_is_told_and_its_remedy_is_one(dut: Side, profile: Profile, offload: Switch) -> None:
     """This NIC is called off for the switch that is off, and is ready after the remedy."""
     for direction in profile.directions():
@@ -121,7 +121,7 @@ def undone(side: Side, argv: Sequence[str]) -> Iterator[None]:
         yield
 
 
-@pytest.mark.promise("enable.refuse")
+@pytest.mark.promise("tools.honest")
 @pytest.mark.requires("tls", "lab")
 def test_what_stands_around_is_told(dut: Side, bench: Bench, profile: Profile, offload: Switch) -> None:
     """This NIC is told apart from a VLAN, a bridge and a bond that stand on it, which are not offloaded."""
@@ -140,7 +140,7 @@ def test_what_stands_around_is_told(dut: Side, bench: Bench, profile: Profile, o
     assert ask(dut).state() == "ready"
 
 
-@pytest.mark.promise("enable.refuse")
+@pytest.mark.promise("tools.honest")
 @pytest.mark.requires("tls", "lab")
 def test_link_queue_and_use_are_told(dut: Side, offload: Switch) -> None:
     """This NIC is called off while it is down or behind netem delay, and in use by nobody when so."""

@@ -14,7 +14,7 @@ IDS = [
     "fallback.expected", "payload.many", "interop.tx", "interop.rx", "sizes.tx", "sizes.rx",
     "resync.tx", "resync.rx", "resync.loss", "shapes.tx", "shapes.odd", "shapes.rx", "lifecycle.link-down",
     "lifecycle.toggle", "lifecycle.close", "lifecycle.route", "lifecycle.stack", "lifecycle.many",
-    "lifecycle.bond", "lifecycle.unload", "cpu.saving", "cpu.cost", "rig.clean-log",
+    "lifecycle.bond", "lifecycle.unload", "cpu.saving", "cpu.cost", "tools.honest", "rig.clean-log",
 ]  # fmt: skip
 
 
