@@ -82,13 +82,20 @@ class Channel:
                 return 0
 
     def finish(self) -> None:
-        """End the stream and lose nothing: close_notify, no more writing, read on to the end."""
-        if self.ktls:  # a plain write would send the alert as data
-            self.sock.sendmsg([b"\1\0"], [(SOL_TLS, TLS_SET_RECORD_TYPE, bytes([ALERT]))])
-        with contextlib.suppress(OSError):
-            self.sock.shutdown(socket.SHUT_WR)
-        while self.sock.recvmsg(65536, socket.CMSG_SPACE(1))[0]:
-            pass
+        """End the stream and lose nothing: close_notify, no more writing, read on to the end.
+
+        OSError unless the other end has ended the stream before: then it may be gone, and nothing is lost.
+        """
+        try:
+            if self.ktls:  # a plain write would send the alert as data
+                self.sock.sendmsg([b"\1\0"], [(SOL_TLS, TLS_SET_RECORD_TYPE, bytes([ALERT]))])
+            with contextlib.suppress(OSError):
+                self.sock.shutdown(socket.SHUT_WR)
+            while self.sock.recvmsg(65536, socket.CMSG_SPACE(1))[0]:
+                pass
+        except (BrokenPipeError, ConnectionResetError):
+            if not self.closed:
+                raise
         self.closed = self.closed or "eof"
 
     def close(self) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +15,7 @@ from offload.errors import OffloadError, RigError
 from offload.host.local import LocalHost
 from offload.traffic import certs, drive, handoff, openssl, stunnel
 from offload.traffic.drive import send, take
+from offload.traffic.pump_channel import Channel
 
 CAN = os.geteuid() == 0 and LocalHost().run(["ip", "netns", "add", "ktls-probe"], check=False).rc == 0
 if CAN:
@@ -141,6 +143,19 @@ def test_a_lost_byte_is_seen(bench: SimpleNamespace) -> None:
     seen = sink.report()
     assert seen.took(drive.sending("lost", 999))
     assert not seen.took(drive.sending("lost", 1000)) and not seen.took(drive.sending("last", 999))
+
+
+@pytest.mark.parametrize("ended", ["", "close_notify"])
+def test_an_end_that_has_been_seen_may_be_gone(ended: str) -> None:
+    """Without a NIC nobody minds a peer that closed after its end was read; one that left before is told."""
+    ours, theirs = socket.socketpair()
+    channel = Channel(ours, 5)
+    channel.ktls, channel.closed = True, ended
+    theirs.close()
+    with nullcontext() if ended else pytest.raises(BrokenPipeError):
+        channel.finish()
+    assert channel.closed == ended
+    channel.close()
 
 
 def test_keys_lie_in_memory_and_are_wiped() -> None:
