@@ -183,7 +183,8 @@ def test_a_row_is_held_to_word_promise_and_evidence(tmp_path: Path) -> None:
     assert wrong(row, payload_tx="fail") == ""
     assert wrong(row, payload_tx="pass").startswith("ends incomplete, wanted failed")
     assert wrong(row, payload_tx="error").startswith("ends void, wanted failed")
-    assert wrong(row, payload_tx="fail", enable_switch="fail").startswith("names enable.switch first")
+    other = replace(row, breaks="enable.switch")
+    assert wrong(other, payload_tx="fail", enable_switch="fail").startswith("names payload.tx first")
     assert wrong(replace(row, evidence="leak"), payload_tx="fail").startswith("says 'plaintext")
     good = replace(row, end="good", breaks="", evidence="")
     assert wrong(good, payload_tx="pass") == ""

@@ -8,9 +8,9 @@ from offload.errors import ConfigError
 from offload.report.criteria import load
 
 IDS = [
+    "payload.tx", "payload.rx", "wire.records", "wire.stream", "wire.where", "wire.frames", "wire.forged",
     "enable.switch", "enable.four-corners", "enable.restore", "enable.refuse", "enable.honest",
     "counters.zero-when-off", "counters.move-when-on", "contexts.balance",
-    "payload.tx", "payload.rx", "wire.records", "wire.stream", "wire.where", "wire.frames", "wire.forged",
     "fallback.expected", "payload.many", "interop.tx", "interop.rx", "sizes.tx", "sizes.rx",
     "resync.tx", "resync.rx", "resync.loss", "shapes.tx", "shapes.odd", "shapes.rx", "lifecycle.link-down",
     "lifecycle.toggle", "lifecycle.close", "lifecycle.route", "lifecycle.stack", "lifecycle.many",
