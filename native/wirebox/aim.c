@@ -66,6 +66,14 @@ void aim_record_begins(struct flow *f, struct rules *r, int direction, uint8_t t
 	}
 }
 
+/* It is the record, or that one is over and was too short for a frame inside: then the next will do. */
+static bool may_be_inside(const struct rule *rule, const struct aim *aim, const struct track *t, uint8_t type)
+{
+	if (aim->state == AIM_WINDOW)
+		return !rule->app || type == TLS_APPLICATION_DATA;
+	return aim->state == AIM_NONE && is_number(rule, t, type);
+}
+
 /* The whole header of a record was seen: where it ends is known. */
 void aim_record_known(struct flow *f, struct rules *r, int direction, uint8_t type)
 {
@@ -76,12 +84,11 @@ void aim_record_known(struct flow *f, struct rules *r, int direction, uint8_t ty
 
 		if ((aim = free_aim(f, r, direction, i, AT_TAG)) && is_number(&r->rule[i], t, type))
 			set(aim, t->record_end - 1, t->record);
-		aim = free_aim(f, r, direction, i, AT_INSIDE);
-		if (aim && is_number(&r->rule[i], t, type) &&
-		    t->record_end > t->record_at + TLS_HEADER + TLS_TAG) {
+		aim = r->rule[i].where == AT_INSIDE ? aim_of(f, r, direction, i) : NULL;
+		if (aim && may_be_inside(&r->rule[i], aim, t, type)) {
 			aim->state = AIM_WINDOW;
 			aim->target = t->record_at + TLS_HEADER;
-			aim->end = t->record_end - TLS_TAG;
+			aim->end = t->record_end < aim->target + TLS_TAG ? aim->target : t->record_end - TLS_TAG;
 			aim->record = t->record;
 		}
 	}

@@ -75,11 +75,11 @@ def check_record_numbers(rig: Rig) -> None:
 
 
 def check_never_there(rig: Rig) -> None:
-    """A record that does not come, one too small to have an inside, another direction or port: no action."""
+    """A record that does not come, none after it that has an inside, another direction or port: no action."""
     for rule in (
         "a>b header 9",
         "a>b tag +3",
-        "a>b inside 2",
+        "a>b inside 7",
         "b>a first",
         "a>b port 4434 first",
         "a>b frame 99",
@@ -87,6 +87,16 @@ def check_never_there(rig: Rig) -> None:
         got, actions = acted(rig, f"{rule} drop")
         assert (got, actions) == (ALL, []), rule
     assert acted(rig, "a>b port 40000 first drop")[0] == without(index(START[4]))
+
+
+def check_inside_of_the_next(rig: Rig) -> None:
+    """A record too short for a frame inside: the first one after it that has one, of data where that is asked."""
+    hello = session()[:HELLO]
+    data = hello + record(23, 40) + record(21, 900) + record(23, 900) + record(23, 900)
+    frames = [FLOW.syn(), *FLOW.cut(data, 100)]
+    for rule, number in (("inside +0", 6), ("inside 4", 5)):
+        (action,) = acted(rig, f"a>b {rule} drop", frames)[1]
+        assert action["record"] == number, (rule, action)
 
 
 def check_inside_edges(rig: Rig) -> None:
