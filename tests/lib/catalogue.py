@@ -6,7 +6,6 @@ import datetime
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from offload.errors import ConfigError
@@ -170,8 +169,11 @@ def steps(rows: Sequence[Row], cards: Sequence[str] = ()) -> Iterator[Step]:
     """
     tests = list(dict.fromkeys(test for row in rows for test in row.tests))
     for card in (c for c in CARDS if c in cards or any(row.card == c for row in rows)):
-        mine, good = [row for row in rows if row.card == card], iter(tests)
-        each = -(-len(tests) // max(1, -(-len(mine) // EVERY)))
-        for number, at in enumerate(range(0, len(mine) or 1, EVERY), 1):
-            yield from (Step(row.id, card, row, row.tests) for row in mine[at : at + EVERY])
-            yield Step(f"good-{card}-{number}", card, None, tuple(islice(good, each)))
+        mine = [row for row in rows if row.card == card]
+        count = max(1, -(-len(mine) // EVERY))
+        for number in range(count):
+            chunk = mine[number * EVERY : (number + 1) * EVERY]
+            yield from (Step(row.id, card, row, row.tests) for row in chunk)
+            some = tests[number * len(tests) // count : (number + 1) * len(tests) // count]
+            if some:  # without tests a step is the whole suite
+                yield Step(f"good-{card}-{number + 1}", card, None, tuple(some))

@@ -175,6 +175,13 @@ def wrong(row: Row, **tests: str) -> str:
     return judged(catalogue.Step(row.id, row.card, row, row.tests), outcome(**tests))
 
 
+@pytest.mark.parametrize("day", [f"2026-11-{number}" for number in range(10, 17)])
+def test_a_good_card_is_asked_something(day: str) -> None:
+    """Without a NIC no slice has a step without tests: that would be the whole suite."""
+    asked = [s for s in steps(chosen(ROWS, day, "6.1")) if s.row is None]
+    assert asked and all(s.tests for s in asked)
+
+
 def test_a_row_is_held_to_word_promise_and_evidence(tmp_path: Path) -> None:
     """Without a NIC a card that passes, breaks another promise first, or says something else is told."""
     path = tmp_path / "cat.yaml"

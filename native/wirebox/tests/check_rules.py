@@ -90,7 +90,7 @@ def check_never_there(rig: Rig) -> None:
 
 
 def check_inside_of_the_next(rig: Rig) -> None:
-    """A record too short for a frame inside: the first one after it that has one, of data where that is asked."""
+    """A record too short for a frame inside: the next one that has one, of data where that is asked."""
     hello = session()[:HELLO]
     data = hello + record(23, 40) + record(21, 900) + record(23, 900) + record(23, 900)
     frames = [FLOW.syn(), *FLOW.cut(data, 100)]
