@@ -93,6 +93,7 @@ def test_ready_is_ready(
         proof.sent_by_card(flow, plan) if who[tuple(cell)] == "hw" else proof.done_by_software(flow, "tx")
 
 
+@pytest.mark.once
 @pytest.mark.promise("tools.honest")
 def test_each_switch_is_told_and_its_remedy_is_one(dut: Side, profile: Profile, offload: Switch) -> None:
     """This NIC is called off for the switch that is off, and is ready after the remedy."""
@@ -121,6 +122,7 @@ def undone(side: Side, argv: Sequence[str]) -> Iterator[None]:
         yield
 
 
+@pytest.mark.once
 @pytest.mark.promise("tools.honest")
 @pytest.mark.requires("tls", "lab")
 def test_what_stands_around_is_told(dut: Side, bench: Bench, profile: Profile, offload: Switch) -> None:
@@ -140,6 +142,7 @@ def test_what_stands_around_is_told(dut: Side, bench: Bench, profile: Profile, o
     assert ask(dut).state() == "ready"
 
 
+@pytest.mark.once
 @pytest.mark.promise("tools.honest")
 @pytest.mark.requires("tls", "lab")
 def test_link_queue_and_use_are_told(dut: Side, offload: Switch) -> None:
