@@ -18,6 +18,7 @@ LIMITED = "certified with limitations"
 INCOMPLETE = "incomplete"
 FAILED = "failed"
 VOID = "void"
+SKIPPED = "skipped"
 # Promise states: kept | limited | broken | not proved | not promised.
 
 
@@ -66,13 +67,20 @@ def _word(
     blockers = [promise for promise in promises if promise.criterion.blocker]
     failed = [_line(promise) for promise in blockers if promise.state == "broken"] + stray
     missing = [_line(promise) for promise in blockers if promise.state == "not proved"]
-    others = [p for p in promises if not p.criterion.blocker and p.state in ("broken", "not proved")]
+    others = [p for p in promises if not p.criterion.blocker and _counts(p)]
     limited = [_line(p) for p in promises if p.state == "limited"] + [_line(p) for p in others]
     for word, reasons in ((VOID, void), (FAILED, failed), (INCOMPLETE, missing)):
         if reasons:
             return word, reasons
     limited = limited or [f"known limitation {name}" for name in limits]
     return (LIMITED, limited) if limited else (CERTIFIED, [])
+
+
+def _counts(promise: PromiseState) -> bool:
+    """Say whether a promise that blocks nothing limits the certificate: not if the rig lacked something."""
+    if promise.state == "not proved":
+        return not promise.reason.startswith(SKIPPED)
+    return promise.state == "broken"
 
 
 def _line(promise: PromiseState) -> str:
@@ -148,7 +156,7 @@ def _why_unproved(
     passed = [test for test in mine if test["outcome"] in ("pass", "xfail")]
     good = [test for test in passed if test["outcome"] == "xfail" or wire.proves(test, criterion.proof)]
     if skipped:
-        word = "skipped" if skipped[0]["outcome"] == "skip" else "the rig broke"
+        word = SKIPPED if skipped[0]["outcome"] == "skip" else "the rig broke"
         return f"{word}: {skipped[0]['reason'] or 'no reason given'} [{skipped[0]['id']}]"
     absent = _left_out(criterion.id, log, mine)
     if absent:

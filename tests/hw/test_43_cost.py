@@ -26,7 +26,7 @@ def cost(life: Life, rig: Rig, name: str) -> tuple[list[int], Delta]:
     return nanos, rig.counters() - before
 
 
-@pytest.mark.promise("wire.where")
+@pytest.mark.promise("cpu.write")
 @pytest.mark.requires("tls")
 def test_write_costs_less_than_software(
     life: Life, rig: Rig, offload: Switch, evidence: dict[str, Any]

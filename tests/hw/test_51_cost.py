@@ -23,12 +23,12 @@ def test_saves_instructions(rig: Rig, evidence: dict[str, Any]) -> None:
     sides = {"tx": ("sender",), "rx": ("receiver",), "both": ("sender", "receiver", "host")}
     direction = found["rows"][0]["direction"]
     saved = {side: 100 * saving(found, direction, side) for side in sides[direction]}
-    evidence.update({f"{side}_instructions_saved_percent": round(part, 1) for side, part in saved.items()})
-    for side, part in saved.items():
-        wanted = load_criteria().level("cpu.cost", f"{side}_instructions_saved_percent").min
-        assert wanted is not None and part >= wanted, (
-            f"offload saves {part:.1f} % of the {side}'s instructions, wanted {wanted:g} %"
-        )
+    evidence["saved_percent"] = {side: round(part, 1) for side, part in saved.items()}
+    evidence["instructions_saved_percent"] = round(min(saved.values()), 1)
+    wanted = load_criteria().level("cpu.cost", "instructions_saved_percent").min
+    assert wanted is not None and min(saved.values()) >= wanted, (
+        f"offload saves {evidence['saved_percent']} % of software's instructions, wanted {wanted:g} of each"
+    )
 
 
 def counted(rig: Rig) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from offload.report.criteria import load
 
 IDS = [
     "payload.tx", "payload.rx", "wire.records", "wire.stream", "wire.where", "wire.frames", "wire.forged",
+    "cpu.write",
     "enable.switch", "enable.four-corners", "enable.restore", "enable.refuse", "enable.honest",
     "counters.zero-when-off", "counters.move-when-on", "contexts.balance",
     "fallback.expected", "payload.many", "interop.tx", "interop.rx", "sizes.tx", "sizes.rx",
