@@ -36,6 +36,7 @@ def by_ss(rig: Rig, pair: Pair) -> dict[str, str]:
     return dict(zip(("version", "cipher", "rx", "tx"), found.groups(), strict=True))
 
 
+@pytest.mark.once
 @pytest.mark.promise("tools.honest")
 def test_is_listed_with_its_connections(
     life: Life, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any]
@@ -62,6 +63,7 @@ def test_is_listed_with_its_connections(
     life.close(pairs)
 
 
+@pytest.mark.once
 @pytest.mark.promise("tools.honest")
 def test_is_not_credited_with_what_it_gave_back(
     life: Life, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any]
@@ -86,6 +88,7 @@ def test_is_not_credited_with_what_it_gave_back(
     life.close([pair])
 
 
+@pytest.mark.once
 @pytest.mark.promise("tools.honest")
 def test_is_not_credited_with_what_is_led_past_it(
     life: Life, rig: Rig, bench: Bench, offload: Switch

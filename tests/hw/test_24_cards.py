@@ -46,6 +46,7 @@ def test_sends_each_frame_once(
     assert refused == 0, f"the peer met {refused} segments with a wrong TCP checksum"
 
 
+@pytest.mark.once
 @pytest.mark.promise("counters.move-when-on")
 @pytest.mark.requires("tls")
 def test_counts_each_byte_once(
@@ -84,6 +85,7 @@ def test_keeps_many_connections_right(
     assert min(did.values()) >= MANY * EACH, f"of {MANY * EACH} bytes each way it did {did}"
 
 
+@pytest.mark.once
 @pytest.mark.promise("payload.many")
 @pytest.mark.requires("tls", "ktls-handoff", "stunnel")
 def test_sends_a_long_stream(traffic: Traffic, offload: Switch, evidence: dict[str, Any]) -> None:
@@ -99,6 +101,7 @@ def test_sends_a_long_stream(traffic: Traffic, offload: Switch, evidence: dict[s
     proof.sent_by_card(flow, plan)
 
 
+@pytest.mark.once
 @pytest.mark.promise("shapes.rx")
 @pytest.mark.requires("tls", "ktls-handoff", "stunnel")
 @pytest.mark.cells("rx")

@@ -32,6 +32,7 @@ def saved(found: dict[str, Any], evidence: dict[str, Any]) -> None:
     assert ratio.differ and ratio.high < 1, ratio.say()
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("direction", ["tx", "rx"])
 def test_gives_cores_back(rig: Rig, evidence: dict[str, Any], direction: str) -> None:
     """This NIC does the TLS of the offload arms and of no other, with fewer cores than software."""
