@@ -29,10 +29,11 @@ replay: build  ## repeat what failed in RESULT=results/<time>
 certify-the-certifier: build  ## every bad card of the catalogue, two labs at once; prints the table
 	$(PY) -m benchmarks.certifier --kernel $(KERNEL) $(if $(WRITE),--write)
 
-# Stages joined by + run side by side, one on each core. One kernel runs with two virtual CPUs: one alone would hide
-# races. The card that only transmits is certified on 6.12; SAMPLE leaves out what test-hw on 6.1 has said already.
+# Stages joined by + run side by side: a lab is one core, native and unit tests share the other. One kernel runs with
+# two virtual CPUs: one alone would hide races. The card that only transmits is certified on 6.12; SAMPLE leaves out
+# what test-hw on 6.1 says beside it.
 test:  ## every test of the project, with its own set-up; prints the time of each stage
-	ci/stages build test-native test-unit+test-sw-fallback test-hw+test-hw:KERNEL=7.2,LAB_CPUS=2,SAMPLE=1 \
+	ci/stages build test-native+test-unit+test-sw-fallback test-hw+test-hw:KERNEL=7.2,LAB_CPUS=2,SAMPLE=1 \
 		certify:KERNEL=6.12,NIC=chelsio-t6+test-nicsim
 
 test-unit: venv  ## the package itself: no root, no kernel, seconds

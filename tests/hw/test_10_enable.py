@@ -71,6 +71,7 @@ def test_checksum_off_takes_offload_along(dut: Side, profile: Profile, offload: 
         assert features(dut.host, dut.dev) == before
 
 
+@pytest.mark.once
 @pytest.mark.promise("enable.restore")
 def test_killed_enable_is_put_back(dut: Side, profile: Profile, offload: Switch, rig: Any) -> None:
     """This NIC is as it was found after `enable` was killed half-way and `restore` was called."""

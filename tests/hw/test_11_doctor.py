@@ -61,6 +61,7 @@ def follow(side: Side, device: Device, code: str) -> None:
     assert done.rc == 0, f"{remedy}: exit {done.rc}: {done.stderr.decode()}"
 
 
+@pytest.mark.once
 @pytest.mark.promise("tools.honest")
 @pytest.mark.requires("tls", "ktls-handoff", "stunnel", "openssl")
 def test_ready_is_ready(

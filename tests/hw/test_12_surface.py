@@ -19,6 +19,7 @@ from tests.lib.switch import Switch
 TURNS = 6  # the last one is on
 
 
+@pytest.mark.once
 @pytest.mark.promise("enable.honest")
 def test_shows_every_counter_of_its_profile(
     counters: Callable[[], Snapshot], offload: Switch, profile: Profile, evidence: dict[str, Any]
@@ -31,6 +32,7 @@ def test_shows_every_counter_of_its_profile(
     assert wanted and not missing, f"ethtool -S does not show {', '.join(missing)}"
 
 
+@pytest.mark.once
 @pytest.mark.promise("enable.honest")
 @pytest.mark.requires("tls")
 def test_follows_every_switch(

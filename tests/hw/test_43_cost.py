@@ -26,6 +26,7 @@ def cost(life: Life, rig: Rig, name: str) -> tuple[list[int], Delta]:
     return nanos, rig.counters() - before
 
 
+@pytest.mark.once
 @pytest.mark.promise("cpu.write")
 @pytest.mark.requires("tls")
 def test_write_costs_less_than_software(
