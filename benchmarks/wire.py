@@ -1,6 +1,6 @@
 """The wire verifier beside libcrypto, tshark and its own oracle: ratios of one run, each beside its bar.
 
-usage: python benchmarks/wire.py [--mib 60] [--big-gib 4] [--repeat 21]
+usage: python benchmarks/wire.py [--mib 60] [--big-gib 4] [--repeat 41]
 
 Seal and verify take turns in one process (`ktls-wire bench`); the median of their ratios counts, by CPU
 seconds. Two threads are compared with one by the clock: the machine must be idle for them.
@@ -156,7 +156,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--mib", type=int, default=60, help="application data per capture; up to 60 stays mapped"
     )
     parser.add_argument("--big-gib", type=float, default=4, help="the capture of the memory bar; 0: none")
-    parser.add_argument("--repeat", type=int, default=21)
+    parser.add_argument("--repeat", type=int, default=41)
     args = parser.parse_args(argv)
     folder = Path(tempfile.mkdtemp(prefix="ktls-wire-bench-"))
     steps: list[Callable[[], list[bool]]] = [lambda: rates(folder, args.mib, args.repeat)]
