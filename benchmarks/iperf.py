@@ -5,13 +5,15 @@ usage: python benchmarks/iperf.py [--rounds 60] [--mib 512] [--stock /usr/bin/ip
 The two take turns over loopback (A/B, B/A, ...), client and server of the same program; the first pair is
 dropped. What counts is the median of the paired ratios with a 95 % confidence interval by bootstrap: a bar
 is held or missed where the whole interval lies on one side of it, else it is open: more rounds, or a machine
-that does nothing else. Short tests of a fixed size, so that what else runs here meets both alike.
+that does nothing else. Short tests of a fixed size, so that what else runs here meets both alike; client and
+server have a core each (iperf3's -A), or else the scheduler's choice is most of what is measured.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import socket
 import statistics
@@ -26,6 +28,9 @@ OURS = ROOT / "build" / "iperf3-tls"
 MODES: dict[str, tuple[str, ...]] = {"one stream": (), "4 streams, -Z": ("-P", "4", "-Z"), "reverse": ("-R",)}
 
 
+PINNED = ("-A", "0,1") if len(os.sched_getaffinity(0)) > 1 else ()
+
+
 def free_port() -> int:
     """A port on which nobody listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -37,7 +42,7 @@ def run(program: str, mib: int, mode: Sequence[str]) -> tuple[float, float]:
     port = free_port()
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     server = subprocess.Popen([program, "-s", "-1", "-p", str(port)], **quiet)
-    argv = [program, "-c", "127.0.0.1", "-p", str(port), "-n", f"{mib}M", "-J", *mode]
+    argv = [program, "-c", "127.0.0.1", "-p", str(port), "-n", f"{mib}M", "-J", *PINNED, *mode]
     try:
         for _ in range(200):
             done = subprocess.run(argv, capture_output=True, text=True)

@@ -14,9 +14,10 @@ from types import ModuleType
 import check_data
 import check_options
 import check_refusals
+import check_upstream
 from rig import Rig, make_certificates
 
-MODULES = (check_options, check_data, check_refusals)
+MODULES = (check_options, check_data, check_refusals, check_upstream)
 LIMIT = 120  # seconds for one check: a program that hangs has to show as a failure
 
 
