@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from offload.cpu_figures import Sample, recovered, saving
+from offload.cpu_figures import Sample, recovered
 from offload.cpu_pairs import Ratio, paired
 from offload.measure_arms import TITLES
 from offload.measure_plan import amount
@@ -58,6 +60,11 @@ def whole(row: Row) -> Sample:
     return Sample(sum(s.cores * s.seconds for s in each) / seconds, sum(s.bytes for s in each), seconds)
 
 
+def mean(row: Row) -> Sample:
+    """The geometric mean of a row's cores per 100 Gbit/s, as the ratio and the report have it."""
+    return Sample.at(100, math.exp(statistics.fmean(math.log(s.per_100g) for s in samples(row))))
+
+
 def table(group: Sequence[Row]) -> Iterator[str]:
     """One line per arm."""
     requests = any("requests" in s for row in group for s in row["samples"])
@@ -87,16 +94,15 @@ def ratios(group: Sequence[Row]) -> list[Ratio]:
 
 def sentences(group: Sequence[Row]) -> Iterator[str]:
     """Ratios in words; then, where they are sure, what offload saves of software's cores."""
-    by = {row["arm"]: whole(row) for row in group}
+    by = {row["arm"]: mean(row) for row in group}
     for ratio in ratios(group):
         yield "  " + (
             ratio.say() if ratio.pairs > 1 else f"{ratio.arm} is {ratio.ratio:.3f} of {ratio.base} in {ONE}"
         )
         if ratio.base != "sw" or not ratio.arm.startswith("hw") or ratio.wide or not ratio.differ:
             continue
-        software, offload = by["sw"], by[ratio.arm]
-        line = f"  {ratio.arm} saves {100 * saving(software, offload):.0f} % of sw's cores per 100 Gbit/s"
-        part = recovered(software, offload, by["plain"]) if "plain" in by else None
+        line = f"  {ratio.arm} saves {100 * (1 - ratio.ratio):.0f} % of sw's cores per 100 Gbit/s"
+        part = recovered(by["sw"], by[ratio.arm], by["plain"]) if "plain" in by else None
         yield line + (f", {100 * part:.0f} % of what TLS costs over plain TCP" if part is not None else "")
 
 
