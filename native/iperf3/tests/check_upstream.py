@@ -1,7 +1,7 @@
 """Do the commands that iperf3's authors run before a release end as with the stock iperf3?
 
-The list is that of `test_commands.sh` in iperf's source (esnet/iperf), each cut to a second or 2 MiB; left out:
-SCTP (few kernels load it), --fq-rate (it paces by the route's qdisc), and -6 (loopback may have none).
+The list is that of `test_commands.sh` in iperf's source (esnet/iperf), each cut to a second or 2 MiB; left
+out: SCTP (few kernels load it), --fq-rate (it paces by the route's qdisc), and -6 (loopback may have none).
 """
 
 from __future__ import annotations
