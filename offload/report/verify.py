@@ -1,0 +1,149 @@
+"""Is a result as it was left: every file against manifest.json, and the signature over that?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from offload.errors import ConfigError
+from offload.report import manifest, sign
+from offload.report.manifest import NAME, SIGNATURE, Found, Listed, shown
+
+SCHEMA = "ktls-offload/verify/1"
+DAMAGED = 1
+SHOWN = 20
+UNSIGNED = "unsigned: whoever can write here can have written all of it anew"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is not as it was left: changed | missing | extra | odd | manifest | signature."""
+
+    kind: str
+    path: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The bytes of the manifest, how many files it lists, and where they are not as it says."""
+
+    data: bytes
+    files: int
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was found: files that the manifest lists, problems (none: intact), what the signature is worth."""
+
+    folder: Path
+    files: int
+    problems: tuple[Problem, ...]
+    signature: sign.Signature
+
+
+def check(folder: Path, allowed: Path | None = None, identity: str | None = None) -> Result:
+    """Compare a folder with its manifest, byte for byte, and look at the signature.
+
+    With `allowed` (or `identity`) a result that is not signed by one of them is not intact. ConfigError if
+    there is no such folder or file of allowed signers, RigError if a signature needs ssh-keygen and it is
+    not there.
+    """
+    if identity and allowed is None:
+        raise ConfigError("--identity needs --allowed-signers", "a file of lines: NAME ssh-ed25519 AAAA...")
+    if allowed is not None:
+        with manifest.plain(allowed.resolve()):
+            pass  # ConfigError if it cannot be read, before ssh-keygen says it in its own words
+    found = compare(folder)
+    signature = _signature(folder, found.data, allowed, identity)
+    if signature.state == "bad" or (signature.state == "unsigned" and allowed is not None):
+        problem = Problem("signature", SIGNATURE, signature.words)
+        found = replace(found, problems=(*found.problems, problem))
+    return Result(folder, found.files, found.problems, signature)
+
+
+def compare(folder: Path) -> Compared:
+    """Compare the files of a folder with its manifest. ConfigError if there is no such folder."""
+    found = manifest.walk(folder)
+    data, why = _read(folder / NAME)
+    listed = why or manifest.parse(data)
+    if isinstance(listed, str):
+        return Compared(data, 0, (Problem("manifest", NAME, listed),))
+    return Compared(data, len(listed), (*_changed(listed, found), *_unlisted(listed, found)))
+
+
+def _read(path: Path) -> tuple[bytes, str]:
+    """Return the manifest, or why there is none."""
+    try:
+        data = manifest.content(path)
+    except ConfigError as exc:
+        return b"", str(exc).removeprefix(f"{path}: ")
+    return (b"", "there is none, so nothing says what was here") if data is None else (data, "")
+
+
+def _changed(listed: dict[str, Listed], found: Found) -> Iterator[Problem]:
+    """Yield the files that are not there, or not as they are listed."""
+    for path, wanted in listed.items():
+        if path in found.odd:
+            continue
+        if path not in found.files:
+            yield Problem("missing", path, "listed, and not there")
+            continue
+        try:
+            have = manifest.measure(found.files[path])
+        except ConfigError as exc:
+            yield Problem("odd", path, str(exc))
+            continue
+        if have.size != wanted.size:
+            yield Problem("changed", path, f"{have.size} bytes, {wanted.size} are listed")
+        elif have != wanted:
+            yield Problem(
+                "changed", path, f"SHA-256 {have.sha256[:16]}..., {wanted.sha256[:16]}... is listed"
+            )
+
+
+def _unlisted(listed: dict[str, Listed], found: Found) -> Iterator[Problem]:
+    """Yield what is there and not listed: files, empty folders, links, pipes, names that do not print."""
+    parents = {"/".join(parts[:n]) for p in listed if (parts := p.split("/")) for n in range(1, len(parts))}
+    yield from (Problem("extra", path, "not listed") for path in found.files if path not in listed)
+    yield from (Problem("extra", path, "a folder of nothing listed") for path in found.folders - parents)
+    yield from (Problem("odd", path, why) for path, why in found.odd.items())
+
+
+def _signature(folder: Path, data: bytes, allowed: Path | None, identity: str | None) -> sign.Signature:
+    try:
+        made = manifest.content(folder / SIGNATURE, sign.MOST)
+    except ConfigError as exc:
+        return sign.Signature("bad", str(exc).removeprefix(f"{folder / SIGNATURE}: "))
+    return sign.Signature("unsigned", UNSIGNED) if made is None else sign.look(data, made, allowed, identity)
+
+
+def text(result: Result) -> str:
+    """Return what was found, for a person."""
+    bad = result.problems
+    if not bad:
+        lines = [f"intact: {result.folder}: {result.files} files, each as {NAME} lists it"]
+    else:
+        lines = [f"NOT INTACT: {result.folder}"]
+        lines += [f"  {p.kind:<9} {shown(p.path)}: {p.words}" for p in bad[:SHOWN]]
+        lines += [f"  and {len(bad) - SHOWN} more"] if len(bad) > SHOWN else []
+    word = result.signature
+    lines += [word.words if word.state == "unsigned" else f"signature, {word.state}: {word.words}"]
+    return "\n".join(lines) + "\n"
+
+
+def as_json(result: Result) -> str:
+    """Return what was found, for programs."""
+    tree: dict[str, Any] = {
+        "schema": SCHEMA,
+        "folder": str(result.folder),
+        "intact": not result.problems,
+        "files": result.files,
+        "problems": [asdict(problem) for problem in result.problems],
+        "signature": asdict(result.signature),
+    }
+    return json.dumps(tree, indent=1, sort_keys=True) + "\n"
