@@ -22,10 +22,12 @@ GRACE = 30.0  # seconds beyond a command's own time-out: the guest may share a b
 
 
 class Client:
-    """Talks to one agent over a socket; safe to use from several threads."""
+    """Talks to one agent over a socket; safe to use from several threads. `what` is its machine, in messages."""
 
-    def __init__(self, sock: socket.socket, last_words: Callable[[], str] = str) -> None:
-        self._sock, self._last_words = sock, last_words
+    def __init__(
+        self, sock: socket.socket, last_words: Callable[[], str] = str, what: str = "the lab VM"
+    ) -> None:
+        self._sock, self._last_words, self._what = sock, last_words, what
         self._numbers = itertools.count(1)
         self._pending: dict[int, Future[Answer]] = {}
         self._lock = threading.Lock()
@@ -68,7 +70,7 @@ class Client:
         try:
             answer = future.result(patience)
         except FutureTimeout:
-            raise RigError(f"the lab VM did not answer {op} within {patience:g} s{self._console()}") from None
+            raise RigError(f"{self._what} did not answer {op} within {patience:g} s{self._console()}") from None
         finally:
             with self._lock:
                 self._pending.pop(number, None)
@@ -81,7 +83,7 @@ class Client:
             argv = fields.get("argv")
             subject = fields.get("path") or (argv[0] if isinstance(argv, list) else op)
             raise OSError(answer["errno"], str(answer["error"]), str(subject))
-        raise RigError(f"the lab's agent failed at {op}: {answer['error']}")
+        raise RigError(f"the agent of {self._what} failed at {op}: {answer['error']}")
 
     def close(self) -> None:
         """Leave; the agent then ends what this client started."""
@@ -101,7 +103,7 @@ class Client:
             with self._lock:
                 self._sock.sendall(data)
         except OSError:
-            self._fail(f"the lab VM is gone{self._console()}")
+            self._fail(f"{self._what} is gone{self._console()}")
 
     def _read(self) -> None:
         try:
@@ -110,7 +112,7 @@ class Client:
                     self._dispatch(line)
         except (OSError, ValueError):
             pass
-        self._fail(f"the lab VM is gone{self._console()}")
+        self._fail(f"{self._what} is gone{self._console()}")
 
     def _dispatch(self, line: bytes) -> None:
         """Hand an answer to whoever waits; lines for nobody (an earlier client) are dropped."""

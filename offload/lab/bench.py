@@ -1,0 +1,168 @@
+"""A bench of real hosts that is open: same shape as the lab VM, for the same tests."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from offload.errors import ConfigError, OffloadError, RigError
+from offload.host.base import Bench, Host, Side
+from offload.host.local import LocalHost
+from offload.host.ssh import Login
+from offload.lab import programs, settings
+from offload.lab.file import load
+from offload.lab.log import Logs
+from offload.lab.model import LabFile, Target
+from offload.lab.reach import Machine
+from offload.lab.rig import versions
+from offload.nic import look
+
+Say = Callable[[str], None]
+RETURN = 60.0  # seconds that a lost host is given to come back, so that its settings can be put back
+
+
+class Machines:
+    """The machines of a bench, one connection each, however many roles they play."""
+
+    def __init__(self) -> None:
+        self._open: dict[Login | None, Machine] = {}
+
+    def host(self, target: Target) -> Host:
+        """The host of a role."""
+        if target.login is None:
+            return LocalHost(target.netns or None)
+        key = replace(target.login, name="")
+        if key not in self._open:
+            self._open[key] = Machine(target.login)
+        host = self._open[key].host(target.netns)
+        host.name = target.role
+        return host
+
+    def close(self) -> None:
+        """Leave all of them."""
+        while self._open:
+            self._open.popitem()[1].close()
+
+
+class RealLab:
+    """A bench that a lab file describes, reached and checked; `stop` puts back what its NICs were set to."""
+
+    def __init__(self, file: LabFile, say: Say = print) -> None:
+        self.file, self.name, self.kind, self._say = file, file.file, "real", say
+        with ExitStack() as undo:
+            machines = Machines()
+            undo.callback(machines.close)
+            hosts = {target.role: machines.host(target) for target in file.targets}
+            self.root = hosts["dut"]
+            self.bench = Bench(
+                dut=_side(hosts["dut"], file, file.dut),
+                peer=_side(hosts["peer"], file, file.peer),
+                wire=hosts.get("wire"),
+                wire_ports=file.wire.wire if file.wire else (),
+                simulated=look(hosts["dut"], _dev(file.dut)).driver == "nicsim",
+                rig=versions(hosts["dut"], hosts["peer"], _dev(file.dut)),
+            )
+            self.rig = dict(self.bench.rig)
+            undo.enter_context(_kept(file, hosts, say))
+            for host in hosts.values():
+                undo.enter_context(programs.provided(host))
+            self._logs = Logs(hosts)
+            if self._logs.silent:
+                self.rig["log"] = f"not readable on {', '.join(self._logs.silent)}"
+            self._undo = undo.pop_all()
+
+    @classmethod
+    def open(cls, path: Path, say: Say = print) -> RealLab:
+        """Read a lab file and open its bench. ConfigError, Refused, NoPermission or RigError if not."""
+        began = time.monotonic()
+        lab = cls(load(path), say)
+        say(f"bench {path}: {lab.rig['kernel']}, reached in {time.monotonic() - began:.1f} s")
+        return lab
+
+    def console_mark(self) -> str:
+        """A mark in the kernel logs."""
+        return self._logs.mark()
+
+    def console_faults(self, since: str) -> list[str]:
+        """Lines of the kernel logs since a mark that mean a broken rig."""
+        return self._logs.faults(since)
+
+    def console_text(self, since: str) -> str:
+        """What the kernels said since a mark."""
+        return "\n".join(f"{name}:\n{text}" for name, text in self._logs.since(since).items())
+
+    def stop(self) -> None:
+        """Put back, and leave."""
+        self._undo.close()
+
+    def __enter__(self) -> RealLab:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+
+
+def _dev(target: Target) -> str:
+    assert target.port is not None
+    return target.port.ifname
+
+
+def _side(host: Host, file: LabFile, target: Target) -> Side:
+    """One end; ConfigError if its interface or one of its addresses is not there."""
+    port, key = target.port, f"{file.file}:{target.line}: targets.{target.role}.resources.OffloadNic"
+    assert port is not None
+    done = host.run(["ip", "-j", "address", "show"])
+    rows = {row.get("ifname"): row for row in json.loads(done.text or "[]")}
+    if port.ifname not in rows:
+        raise ConfigError(f"{key}.ifname: no interface {port.ifname!r} on {target.place}", _known(rows))
+    have = [a.get("local", "") for a in rows[port.ifname].get("addr_info", [])]
+    for name, address in (("v4", port.v4), ("v6", port.v6)):
+        if address not in have:
+            raise ConfigError(
+                f"{key}.{name}: {address} is not on {port.ifname} of {target.place}",
+                f"it has {', '.join(have) or 'none'}; ip address add {address}/... dev {port.ifname}",
+            )
+    return Side(host, port.ifname, port.v4, port.v6)
+
+
+def _known(rows: dict[str, object]) -> str:
+    return f"there are: {', '.join(str(name) for name in rows)}"
+
+
+@contextmanager
+def _kept(file: LabFile, hosts: dict[str, Host], say: Say) -> Iterator[None]:
+    """Put back what a former run left, note what is there, and put that back at the end."""
+    ends = (file.dut, file.peer)
+    for target in ends:
+        if count := settings.put_back(hosts[target.role], target, say):
+            say(f"{target.place}: {count} settings of a run that did not end were put back")
+        settings.note(hosts[target.role], target)
+    try:
+        yield
+    finally:
+        stuck = [problem for target in ends if (problem := _settle(hosts[target.role], target))]
+        if stuck:
+            raise RigError("; ".join(stuck), f"the next run with {file.file} puts it back first")
+
+
+def _settle(host: Host, target: Target) -> str:
+    """Put a port's settings back, over a new connection if the old one was lost; '' or what is wrong."""
+    with suppress(RigError, OSError):
+        settings.put_back(host, target, lambda line: None)
+        return ""
+    deadline, problem = time.monotonic() + RETURN, "lost"
+    while target.login is not None and time.monotonic() < deadline:
+        machines = Machines()
+        try:
+            settings.put_back(machines.host(target), target, lambda line: None)
+            return ""
+        except OffloadError as exc:
+            problem = str(exc.args[0])
+            time.sleep(1)
+        finally:
+            machines.close()
+    return f"settings of {target.place} not put back: {problem}"

@@ -1,0 +1,122 @@
+"""From a login to hosts that can be used: the connection, the agent at its other end, and what it may do."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+from offload.errors import NoPermission, OffloadError, RigError
+from offload.host.ssh import Login, Master, SshHost, explain
+from offload.vm.client import Client
+
+PACKAGE = Path(__file__).resolve().parents[1]
+MODULES = ("vm/guest/port", "vm/guest/job", "vm/guest/spaces", "vm/guest/agent", "lab/remote")
+PYTHON = "python3"
+# reads so many bytes of its input, makes modules of them, and runs the last one
+STUB = """\
+import json,os,sys,types
+n=int(sys.argv[1]);d=b""
+while len(d)<n:
+    p=os.read(0,n-len(d))
+    if not p: sys.exit("the connection ended")
+    d+=p
+for k,s in json.loads(d):
+    m=types.ModuleType(k);m.__path__=[];sys.modules[k]=m;exec(compile(s,k,"exec"),m.__dict__)
+m.main()
+"""
+HELLO = 60.0  # seconds until the agent answers: Python has to start there
+
+
+def parcel() -> bytes:
+    """The agent's modules by name, in the order in which they need one another."""
+    packages = [(name, "") for name in ("offload", "offload.vm", "offload.vm.guest", "offload.lab")]
+    sources = [(f"offload.{m.replace('/', '.')}", (PACKAGE / f"{m}.py").read_text()) for m in MODULES]
+    return json.dumps(packages + sources).encode()
+
+
+class Machine:
+    """One machine of a bench over ssh; `host()` and `host("NETNS")` are what tests and verbs use.
+
+    Refused, NoPermission and RigError as Master; RigError too if there is no Python on it.
+    """
+
+    def __init__(self, login: Login) -> None:
+        self.login, self._master = login, Master(login)
+        try:
+            self._client, self._child = self._begin()
+        except BaseException:
+            self._master.close()
+            raise
+        self._spaces: set[str] = set()
+
+    def _begin(self) -> tuple[Client, subprocess.Popen[bytes]]:
+        """Send the agent, wait for its answer, and ask who it is."""
+        data = parcel()
+        sock, child = self._master.session([PYTHON, "-I", "-S", "-c", STUB, str(len(data))])
+        client = None
+        try:
+            with suppress(BrokenPipeError, ConnectionResetError):
+                sock.sendall(data)
+            client = Client(sock, self._last_words, what=f"the connection to {self.login.shown}")
+            client.hello(HELLO)
+            _root(self.login, SshHost(client, self.login.name))
+            return client, child
+        except OffloadError as exc:
+            if client:
+                client.close()
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(5)
+            child.kill()
+            raise (exc if isinstance(exc, NoPermission) else self._no_agent(exc)) from None
+
+    def _last_words(self) -> str:
+        """Nothing: what ssh says of a lost line is no news beside that it is lost."""
+        return ""
+
+    def _no_agent(self, exc: OffloadError) -> OffloadError:
+        """Why the agent did not start."""
+        said = self._master.said()
+        if not self._master.alive():
+            return explain(self.login, said)
+        if "sudo:" in said:
+            return NoPermission(f"{self.login.shown}: {said}", "sudo has to work there without a password")
+        if "not found" in said or "No such file" in said:
+            return RigError(f"{self.login.shown} has no {PYTHON}: {said}", f"apt install {PYTHON}")
+        return RigError(f"no agent on {self.login.shown}: {said or exc}")
+
+    def host(self, netns: str = "") -> SshHost:
+        """The machine, or one of its network namespaces; RigError if there is none of that name."""
+        if netns and netns not in self._spaces:
+            try:
+                self._client.call("namespaces", names=[netns])
+            except OSError as exc:
+                raise RigError(
+                    f"no network namespace {netns!r} on {self.login.shown}: {exc.strerror}", "ip netns list"
+                ) from None
+            self._spaces.add(netns)
+        return SshHost(self._client, self.login.name, netns)
+
+    def alive(self) -> bool:
+        """Say whether it still answers."""
+        with suppress(RigError, OSError):
+            return self.host().run(["true"], timeout=10, check=False).rc == 0
+        return False
+
+    def close(self) -> None:
+        """Leave: what we started there ends, then the connection."""
+        self._client.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._child.wait(5)
+        self._child.kill()
+        self._child.wait()
+        self._master.close()
+
+
+def _root(login: Login, host: SshHost) -> None:
+    """NoPermission unless the agent is root: every check of the suite needs it."""
+    user = host.run(["id", "-u"]).text.strip()
+    if user != "0":
+        hint = "log in as root, or write `sudo: on` in the lab file"
+        raise NoPermission(f"{login.shown}: user {login.user} is not root", hint)
