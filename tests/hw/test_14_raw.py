@@ -1,0 +1,84 @@
+"""This NIC encrypts and decrypts right from the first record on, seen without a handshake that could break.
+
+Both ends are given keys that the test knows; the peer's TLS is software. What is wrong is named by cipher,
+address family and size of the record, not by the alert of a peer that could make nothing of it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offload.profile import Cell
+from tests.lib import proof, raw, shapes
+from tests.lib.flow import Traffic
+from tests.lib.life import Life
+from tests.lib.raw import Sent
+from tests.lib.switch import Switch
+from tests.lib.wire import Eyes
+
+pytestmark = pytest.mark.requires("tls")
+
+
+def encrypted(traffic: Traffic, evidence: dict[str, Any], sent: Sent, capture: Path) -> None:
+    """The records are right on the wire, then at the peer, and the card says that it made them."""
+    proof.note(evidence, sent.flow, sent.plan, "hw")
+    with raw.named(traffic, sent):
+        raw.proves(capture, evidence, sent)
+        proof.intact(sent.flow.far, sent.plan)
+        shapes.encrypted(sent.flow, sent.plan.total)
+
+
+def decrypted(traffic: Traffic, evidence: dict[str, Any], sent: Sent) -> None:
+    """The payload is right at the DUT, and the card says that it decrypted the records."""
+    proof.note(evidence, sent.flow, sent.plan, "hw")
+    with raw.named(traffic, sent):
+        proof.intact(sent.flow.dut, sent.plan)
+        raw.decrypted(sent)
+
+
+# no stunnel is at the far end: `cell=None`, so that this alone never proves a cell of the truth table
+@pytest.mark.promise("payload.tx", cell=None)
+@pytest.mark.requires("wire", "eyes")
+@pytest.mark.cells("tx")
+def test_sends_under_known_keys(
+    traffic: Traffic, offload: Switch, peer_offload: Switch, eyes: Eyes, evidence: dict[str, Any], cell: Cell
+) -> None:
+    """This NIC encrypts records of 1 byte to 16 KiB with this cipher, the first as well as the last."""
+    peer_offload.set(tx=False, rx=False)
+    with eyes.open() as watch:
+        sent = raw.moved(traffic, cell, raw.payload(f"raw {cell}"))
+        encrypted(traffic, evidence, sent, watch.stop()["wire"])
+
+
+@pytest.mark.promise("payload.tx", cell=None)
+@pytest.mark.requires("wire", "eyes")
+def test_sends_over_ipv6(
+    traffic: Traffic, offload: Switch, peer_offload: Switch, life: Life, eyes: Eyes, evidence: dict[str, Any]
+) -> None:
+    """This NIC encrypts records of 1 byte to 16 KiB over IPv6."""
+    peer_offload.set(tx=False, rx=False)
+    with eyes.open() as watch:
+        sent = raw.moved_over_v6(traffic, life, "tx", raw.payload("raw tx v6"))
+        encrypted(traffic, evidence, sent, watch.stop()["wire"])
+
+
+@pytest.mark.promise("payload.rx", cell=None)
+@pytest.mark.cells("rx")
+def test_receives_under_known_keys(
+    traffic: Traffic, offload: Switch, peer_offload: Switch, evidence: dict[str, Any], cell: Cell
+) -> None:
+    """This NIC decrypts records of 1 byte to 16 KiB with this cipher."""
+    peer_offload.set(tx=False, rx=False)
+    decrypted(traffic, evidence, raw.moved(traffic, cell, raw.payload(f"raw {cell}")))
+
+
+@pytest.mark.promise("payload.rx", cell=None)
+def test_receives_over_ipv6(
+    traffic: Traffic, offload: Switch, peer_offload: Switch, life: Life, evidence: dict[str, Any]
+) -> None:
+    """This NIC decrypts records of 1 byte to 16 KiB over IPv6."""
+    peer_offload.set(tx=False, rx=False)
+    decrypted(traffic, evidence, raw.moved_over_v6(traffic, life, "rx", raw.payload("raw rx v6")))
