@@ -89,13 +89,16 @@ def table(rows: Sequence[dict[str, str]], heads: Sequence[str], columns: int) ->
     for spare in SPARE:
         if columns and sum(wide[head] + 2 for head in heads) - 2 > columns and spare in heads:
             heads.remove(spare)
-    lines = [{head: head for head in heads}, *rows]
-    shown = ["  ".join(_cell(line[head], wide[head], head) for head in heads).rstrip() for line in lines]
+    filled = [_column([head, *(row[head] for row in rows)], wide[head], head) for head in heads]
+    shown = ["  ".join(cells).rstrip() for cells in zip(*filled, strict=True)]
     return [text[:columns] if columns else text for text in shown]
 
 
-def _cell(text: str, wide: int, head: str) -> str:
-    return text.rjust(wide) if head in RIGHT or head.endswith("/s") else text.ljust(wide)
+def _column(texts: list[str], wide: int, head: str) -> list[str]:
+    """The texts of a column, each as wide as it."""
+    if head in RIGHT or head.endswith("/s"):
+        return [text.rjust(wide) for text in texts]
+    return [text.ljust(wide) for text in texts]
 
 
 def as_text(listing: Listing, columns: int = 0) -> str:

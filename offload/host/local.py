@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,8 @@ from offload.host.base import Completed, Process
 
 def _unlinked() -> int:
     """Return a descriptor of a temporary file that has no name any more."""
+    import tempfile  # costs more than the rest of this file, and most verbs start nothing
+
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
 
