@@ -15,8 +15,8 @@ from offload.certify_patch import PATCH, RIG, build_patched
 from offload.certify_plan import ROOT, Plan
 from offload.certify_tests import run_tests
 from offload.cmd import run as run_command
-from offload.errors import CommandFailed, RigError
-from offload.report import facts, files
+from offload.errors import CommandFailed, ConfigError, RigError
+from offload.report import facts, files, manifest
 from offload.report.events import Writer, resume
 from offload.report.former import FAILED, command
 from offload.report.summary import files as paths
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from offload.vm.lab import Lab
 
 PHASES = 6
-NAMES = ["report.html", "report.json", "summary.txt", "events.jsonl", "junit.xml", "console.log"]
+NAMES = ["report.html", "report.json", "report.ktap", "summary.txt", "events.jsonl", "junit.xml", "console.log"]
+NAMES.append(manifest.NAME)
 Say = Callable[[str], None]
 
 
@@ -71,6 +72,10 @@ class Run:
         from offload.vm.kernels import fetch
         from offload.vm.module import build_nicsim
 
+        if self.plan.attach:
+            self._note(f"the kernel and the card are those of lab {self.plan.attach}")
+            self._build_helper()
+            return
         with self.phase("kernel", 1):
             self._kernel = fetch(self.plan.kernel, self._note)
             self._note(f"{self._kernel.release} ({self._kernel.version})")
@@ -79,6 +84,9 @@ class Run:
                 build_patched(self.plan.patch, self._kernel, self.plan.source, self._note)
             else:
                 build_nicsim(self._kernel, self._note)
+        self._build_helper()
+
+    def _build_helper(self) -> None:
         with self.phase("handoff helper", 3):
             argv = ["make", "-C", str(ROOT / "native/ktls-handoff")]
             rc, out, err, _ = run_command(argv, timeout=600)
@@ -110,6 +118,11 @@ class Run:
         from offload.vm.knobs import turn
         from offload.vm.lab import Lab
 
+        if self.plan.attach:
+            lab = Lab.attach(self.plan.attach)
+            stack.callback(lab.detach)
+            stack.callback(self._keep_console, lab)
+            return lab
         assert self._kernel is not None
         keep = self.plan.keep_lab
         # the peer is always a card that offloads both ways: the interop tests need one
@@ -142,7 +155,16 @@ class Run:
         with uninterrupted():
             self._say(f"[{PHASES}/{PHASES}] report\n")  # not an event: the report follows from them
             self._events.close()
-            return files.write(self.plan.out)
+            document = files.write(self.plan.out)
+            self._list_files()
+            return document
+
+    def _list_files(self) -> None:
+        """Write the manifest, the last file of a run; what cannot be listed costs no report."""
+        try:
+            manifest.write(self.plan.out)
+        except ConfigError as exc:
+            self._say(f"no {manifest.NAME}, so the report cannot be verified: {exc}\n")
 
     def summary(self, document: dict[str, Any]) -> str:
         """Return the summary for the terminal."""

@@ -16,6 +16,7 @@ import pytest
 
 from offload import certify, certify_plan, certify_run, certify_tests
 from offload.errors import ConfigError, RigError
+from offload.report.verify import compare
 
 HEAD = """
 import pytest
@@ -143,7 +144,11 @@ def test_all_promises_kept_is_certified(root: Path, capfd: pytest.CaptureFixture
     assert names == ["kernel", "simulated NIC", "handoff helper", "boot the lab", "tests"]
     assert all(phase["seconds"] >= 0 for phase in report["phases"])
     left = {path.name for path in (root / "run").iterdir()}
-    assert left == {"events.jsonl", "report.json", "report.html", "console.log", "junit.xml", "summary.txt"}
+    assert left == {
+        "events.jsonl", "report.json", "report.html", "report.ktap", "console.log", "junit.xml",
+        "summary.txt", "manifest.json",
+    }  # fmt: skip
+    assert not compare(root / "run").problems
     out = capfd.readouterr().out
     assert "verdict: CERTIFIED" in out and str(root / "run/report.html") in out and "[5/6] tests" in out
 
