@@ -9,13 +9,16 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from types import FrameType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from offload import __version__
 from offload.errors import ConfigError, OffloadError
+
+if TYPE_CHECKING:
+    from offload.cli_tree import Command
 
 EPILOG = """\
 exit codes:
@@ -76,11 +79,13 @@ VERBS = (
     Verb("enable", "offload.enable", "switch TLS offload on, by the card's profile"),
     Verb("disable", "offload.enable", "switch TLS offload off"),
     Verb("restore", "offload.enable", "put back what was there before the first enable or disable"),
+    Verb("probe", "offload.probe", "draft a profile for a card that has none"),
     Verb("lab", "offload.vm.verbs", "the embedded lab: up, shell, run, down", "test"),
     Verb("certify", "offload.certify", "the whole run: lab, tests, report", "report,test,wire"),
     Verb("measure", "offload.measure", "how many cores TLS takes, and how many offload gives back"),
     Verb("report", "offload.report.verbs", "look at a report again", "report"),
     Verb("wire", "offload.wire.verbs", "prove what was on the wire", "wire"),
+    Verb("completion", "offload.cli_completion", "the script that lets a shell complete this command"),
 )
 OPERATOR = ("status", "enable", "disable", "restore")
 
@@ -131,7 +136,7 @@ def _run(argv: list[str]) -> int:
     try:
         if name and verb is None:
             raise ConfigError(f"no verb {name!r}{_near(name)}", "ktls-offload --help lists them")
-        args = _parser(verb).parse_args(argv)
+        args = parser([verb] if verb else []).parse_args(argv)
         if verb is None:
             raise ConfigError("which verb?", "ktls-offload --help lists them")
         return int(args.func(args))
@@ -157,18 +162,28 @@ def _without(verb: Verb, module: str) -> ConfigError:
     return ConfigError(message, f"pip install 'ktls-offload[{verb.extra}]'")
 
 
-def _parser(chosen: Verb | None) -> argparse.ArgumentParser:
-    """The parser; only the chosen verb's module is opened, so the others cost nothing and may be missing."""
-    parser = argparse.ArgumentParser(
+class Columns(argparse.RawDescriptionHelpFormatter):
+    """The list of verbs in two columns: argparse counts the longest verb without its indent."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog)
+        self._action_max_length = 4 + max(len(verb.name) for verb in VERBS)
+
+
+def parser(opened: Sequence[Verb]) -> argparse.ArgumentParser:
+    """The parser; only these verbs' modules are opened: the others cost nothing and may be missing."""
+    from offload.cli_examples import show
+
+    top = argparse.ArgumentParser(
         prog="ktls-offload",
         description="Use, trust and certify TLS offload in a network card on Linux.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Columns,
     )
-    parser.add_argument("--version", action="version", version=f"ktls-offload {__version__}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
+    top.add_argument("--version", action="version", version=f"ktls-offload {__version__}")
+    verbs = top.add_subparsers(dest="verb", metavar="VERB", title="verbs")
     for verb in VERBS:
-        if verb is not chosen:
+        if verb not in opened:
             verbs.add_parser(verb.name, help=verb.help)
         elif verb.name in OPERATOR:
             _operator(verbs, verb)
@@ -176,7 +191,21 @@ def _parser(chosen: Verb | None) -> argparse.ArgumentParser:
             module = importlib.import_module(verb.module)
             module.add_parser(verbs)
             verbs.choices[verb.name].set_defaults(func=module.main)
-    return parser
+            verbs._choices_actions[-1].help = verb.help
+    show(top, "")
+    return top
+
+
+def whole() -> Command:
+    """The command with every verb that this installation can open, as a tree."""
+    from offload.cli_tree import tree
+
+    opened = []
+    for verb in VERBS:
+        with suppress(ModuleNotFoundError):
+            importlib.import_module(verb.module)
+            opened.append(verb)
+    return tree(parser(opened))
 
 
 def _operator(verbs: argparse._SubParsersAction[argparse.ArgumentParser], verb: Verb) -> None:

@@ -1,0 +1,118 @@
+"""`ktls-offload probe DEV`: a first profile of a card that nobody has described, from what it shows."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from offload.errors import ConfigError, RigError
+
+if TYPE_CHECKING:
+    from offload.probe_look import Seen
+    from offload.profile import Profile
+
+HELP = """\
+Writes the draft of a profile: what is seen of the card says where (`# seen: ...`), what is not is marked
+`# GUESS: ...` with what it was guessed from. The draft is valid: `enable DEV --profile FILE` and the tests
+take it, and docs/add-a-nic.md says where in the driver's source each guess is settled. Changes nothing.
+
+Without --out the draft is printed. A file that is there is never written over.
+"""
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `probe`."""
+    words = "draft a profile for a card that has none"
+    parser = verbs.add_parser(
+        "probe",
+        help=words,
+        description=f"{words}.\n\n{HELP}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("dev", metavar="DEV", help="interface of the card")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="a new file, called ID.yaml (default: print the draft)"
+    )
+
+
+def main(args: argparse.Namespace) -> int:
+    """Look, draft, check the draft by the profile schema, write or print it."""
+    from offload.host.local import LocalHost
+    from offload.probe_draft import draft, ident
+    from offload.probe_look import see
+
+    if args.out:
+        check(args.out)
+    seen = see(LocalHost(), args.dev)
+    name = args.out.stem if args.out else ident(seen)
+    text = draft(seen, name)
+    profile = valid(text, name)
+    if args.out:
+        write(args.out, text)
+        sys.stdout.write(f"{args.out}: {summary(text, profile)}\n")
+    else:
+        sys.stdout.write(text)
+    tell(seen, args.out or Path(f"{name}.yaml"))
+    return 0
+
+
+def check(out: Path) -> None:
+    """ConfigError for a file that cannot become a profile, before anything is looked at."""
+    from offload.profile_schema import NAME
+
+    if out.suffix != ".yaml" or not re.fullmatch(NAME, out.stem):
+        raise ConfigError(
+            f"--out {str(out)!r}: wanted ID.yaml, the id in lower case", "nic-profiles/foo-9.yaml"
+        )
+    if os.path.lexists(out):
+        raise ConfigError(f"{out} is there already, and is not written over", "name another file with --out")
+    if not out.parent.is_dir():
+        raise ConfigError(f"--out {str(out)!r}: there is no folder {out.parent}")
+
+
+def valid(text: str, name: str) -> Profile:
+    """The draft as a profile. RigError if the schema refuses what we made."""
+    from offload.profile import load
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{name}.yaml"
+        path.write_text(text)
+        try:
+            return load(path)
+        except ConfigError as exc:
+            raise RigError(f"the draft is not valid, which is a mistake of ours:\n{exc}") from None
+
+
+def write(out: Path, text: str) -> None:
+    """Make the file; ConfigError if it came into being meanwhile or cannot be made."""
+    try:
+        with out.open("x") as file:
+            file.write(text)
+    except OSError as exc:
+        raise ConfigError(f"cannot make {out}: {exc.strerror}", "name another file with --out") from None
+
+
+def summary(text: str, profile: Profile) -> str:
+    """What the draft promises, and how many guesses are in it, on one line."""
+    promised = "; ".join(f"{d} {profile.offloads(d)}" for d in profile.directions()) or "promises nothing"
+    return f"{promised}; {text.count('GUESS')} lines marked GUESS"
+
+
+def tell(seen: Seen, out: Path) -> None:
+    """What a person should know beside the draft, on standard error."""
+    profile, dev = seen.found.profile, seen.nic.dev
+    if seen.found.simulated:
+        sys.stderr.write(f"note: {dev} is SIMULATED by {seen.nic.driver}, and plays {seen.found.plays}\n")
+    if profile:
+        sys.stderr.write(f"note: {dev} has a profile already: {profile.id}\n")
+    if not any(seen.offers(d) for d in ("tx", "rx")):
+        words = f"note: the kernel shows no TLS offload of {dev}, so nothing is promised"
+        sys.stderr.write(f"{words}; why: ktls-offload doctor {dev}\n")
+    sys.stderr.write(
+        f"next: settle each GUESS (docs/add-a-nic.md), then ktls-offload enable {dev} --profile {out}\n"
+    )
