@@ -1,9 +1,12 @@
 """Does the suite catch every bad card, at the right promise? Runs the catalogue and prints the table.
 
 usage: python -m benchmarks.certifier [--kernel K] [--labs N] [--slice DATE] [--only TEXT] [--whole] [--write]
+       python -m benchmarks.certifier --good N [--card C] [--kernel K] [--labs N]
 
 Each card is judged by its triage tests, the cheapest that see its defect (docs/bad-nics.md); --whole runs all
 of tests/hw against it, hours in all. Events: results/certifier-KERNEL/ID.jsonl; what was found: found.json.
+--good runs no bad card: N times the triage tests of all rows against a good one, on one lab. Whatever comes
+of a good card is added to docs/clean-runs.jsonl, and docs/bad-nics.md counts it.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from offload.errors import OffloadError
-from tests.lib import catalogue, catalogue_page
+from tests.lib import catalogue, catalogue_clean, catalogue_page
 from tests.lib.catalogue import Row, Step
 from tests.lib.catalogue_run import Stand
 
@@ -31,8 +34,10 @@ Json = dict[str, Any]
 class Work:
     """The steps that are left, shared by the labs: each goes on with the card that it plays."""
 
-    def __init__(self, steps: Sequence[Step], folder: Path) -> None:
+    def __init__(self, steps: Sequence[Step], kernel: str, folder: Path) -> None:
         self._left, self._lock, self._folder = list(steps), threading.Lock(), folder
+        self._kernel, self._code = kernel, catalogue_clean.commit()
+        self._good = {step.id: step for step in steps if step.row is None}
         self._titles = {step.id: step.row.title if step.row else "a good card" for step in steps}
         self.found: dict[str, Json] = {}
 
@@ -53,6 +58,15 @@ class Work:
             (self._folder / "found.json").write_text(json.dumps(self.found, indent=1) + "\n")
             width = max(80, shutil.get_terminal_size((200, 24)).columns)
             print(catalogue_page.line(found, self._titles[found["id"]], width), flush=True)
+            if found["id"] in self._good:
+                self._record(self._good[found["id"]], found)
+
+    def _record(self, step: Step, found: Json) -> None:
+        """Add what came of a good card to the record, whatever it is."""
+        kind = "run" if step.id.startswith("whole-") else "step"
+        said = {"kernel": self._kernel, "card": step.card, "kind": kind, "code": self._code}
+        catalogue_clean.append(catalogue_clean.entry(found, **said))
+        count_clean()
 
     def stop(self) -> None:
         """Leave the rest."""
@@ -74,13 +88,13 @@ def lab(work: Work, kernel: str, folder: Path) -> None:
                 work.done(stand.do(step).json())
             except OffloadError as exc:
                 why = f"the rig broke: {str(exc).strip().splitlines()[0]}"
-                empty = dict.fromkeys(("word", "promise", "line", "left"), "")
-                work.done(empty | {"id": step.id, "seconds": 0.0, "problem": why})
+                empty = dict.fromkeys(("promise", "line", "left"), "")
+                work.done(empty | {"id": step.id, "word": "void", "seconds": 0.0, "tests": 0, "problem": why})
 
 
 def run(steps: Sequence[Step], kernel: str, labs: int, folder: Path) -> dict[str, Json]:
     """Do all the steps on so many labs at once; what was found, by id."""
-    work = Work(steps, folder)
+    work = Work(steps, kernel, folder)
     with ThreadPoolExecutor(labs) as pool:
         going = [pool.submit(lab, work, kernel, folder) for _ in range(labs)]
         try:
@@ -98,18 +112,22 @@ def arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--kernel", default="6.1", choices=catalogue.KERNELS)
-    parser.add_argument("--labs", type=int, default=2, help="VMs side by side, one per core (default 2)")
+    parser.add_argument("--labs", type=int, help="VMs side by side, one per core (default 2; with --good 1)")
     parser.add_argument("--slice", default="all", metavar="DATE|all", help="the cards of a day (default all)")
     parser.add_argument(
         "--only", nargs="+", metavar="TEXT", help="cards with TEXT in their id, or this family"
     )
     parser.add_argument("--whole", action="store_true", help="all of tests/hw against each card")
     parser.add_argument("--write", action="store_true", help="write the table into docs/bad-nics.md")
+    parser.add_argument("--good", type=int, default=0, metavar="N", help="N runs of a good card, no bad one")
+    parser.add_argument("--card", choices=catalogue.CARDS, default=catalogue.CARDS[0], help="of --good")
     return parser.parse_args()
 
 
 def plan(args: argparse.Namespace) -> list[Step]:
     """The steps that were asked for; with all rows every personality has to be good once."""
+    if args.good:
+        return list(catalogue.whole(catalogue.load(), args.card, args.good))
     rows = catalogue.chosen(catalogue.load(), catalogue.today(args.slice), args.kernel)
     if args.only:
         rows = tuple(row for row in rows if any(text in row.id or text == row.family for text in args.only))
@@ -126,14 +144,21 @@ def write(rows: Sequence[Row], found: dict[str, Json]) -> None:
     page.write_text(catalogue_page.page(page.read_text(), rows, found))
 
 
+def count_clean() -> None:
+    """Put what the record has into the page."""
+    page = catalogue_page.PAGE
+    page.write_text(catalogue_clean.page(page.read_text(), catalogue_clean.read()))
+
+
 def main() -> int:
     """Run it; exit 1 if a card was not caught as the catalogue wants, or a good one was."""
     args, began = arguments(), time.monotonic()
     try:
-        steps, folder = plan(args), ROOT / "results" / f"certifier-{args.kernel}"
+        steps = plan(args)
+        folder = ROOT / "results" / f"certifier-{'good-' if args.good else ''}{args.kernel}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        found = run(steps, args.kernel, args.labs, folder)
+        found = run(steps, args.kernel, args.labs or (1 if args.good else 2), folder)
     except OffloadError as exc:
         print(f"certifier: error: {exc}", file=sys.stderr)
         return exc.exit_code

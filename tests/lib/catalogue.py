@@ -161,13 +161,23 @@ class Step:
     tests: tuple[str, ...]
 
 
+def tests_of(rows: Iterable[Row]) -> tuple[str, ...]:
+    """Every test of these rows, once."""
+    return tuple(dict.fromkeys(test for row in rows for test in row.tests))
+
+
+def whole(rows: Sequence[Row], card: str, count: int) -> Iterator[Step]:
+    """So many runs of a good card, each all the tests of all the rows."""
+    yield from (Step(f"whole-{card}-{number + 1}", card, None, tests_of(rows)) for number in range(count))
+
+
 def steps(rows: Sequence[Row], cards: Sequence[str] = ()) -> Iterator[Step]:
     """The rows in an order that boots few labs; in between, on the same lab, a good card.
 
     Each card that a row plays, and each of `cards`, passes every test of all the rows, some after every few
     rows: so a good card stands wherever a bad one could have left something behind.
     """
-    tests = list(dict.fromkeys(test for row in rows for test in row.tests))
+    tests = tests_of(rows)
     for card in (c for c in CARDS if c in cards or any(row.card == c for row in rows)):
         mine = [row for row in rows if row.card == card]
         count = max(1, -(-len(mine) // EVERY))
@@ -176,4 +186,4 @@ def steps(rows: Sequence[Row], cards: Sequence[str] = ()) -> Iterator[Step]:
             yield from (Step(row.id, card, row, row.tests) for row in chunk)
             some = tests[number * len(tests) // count : (number + 1) * len(tests) // count]
             if some:  # without tests a step is the whole suite
-                yield Step(f"good-{card}-{number + 1}", card, None, tuple(some))
+                yield Step(f"good-{card}-{number + 1}", card, None, some)

@@ -29,7 +29,8 @@ UNLOAD = "until grep -q 'CurrTxDevice[[:space:]]*[1-9]' /proc/net/tls_stat; do s
 class Found:
     """What came of one step. `promise` and `line`: what the verdict names first, and why.
 
-    `problem` is empty if that is what the catalogue wants; `left`: what the step left behind in the lab.
+    `tests`: how many ran. `problem` is empty if that is what the catalogue wants; `left`: what the step left
+    behind in the lab.
     """
 
     step: Step
@@ -37,13 +38,14 @@ class Found:
     promise: str
     line: str
     seconds: float
+    tests: int
     problem: str
     left: str
     output: str
 
     def json(self) -> dict[str, Any]:
         """What a later reader wants to know of it."""
-        names = ("word", "promise", "line", "problem", "left")
+        names = ("word", "promise", "line", "tests", "problem", "left")
         return {"id": self.step.id, "seconds": round(self.seconds, 1)} | {n: getattr(self, n) for n in names}
 
 
@@ -94,7 +96,8 @@ class Stand:
             self._say(f"{step.id} left behind: {left}; a new lab")
             self.clear()
         word, promise, line = named(outcome)
-        return Found(step, word, promise, line, took, judged(step, outcome), left, outcome.output)
+        ran = len(outcome.tests)
+        return Found(step, word, promise, line, took, ran, judged(step, outcome), left, outcome.output)
 
     def _asked(self, step: Step, suite: Suite) -> list[str]:
         """The tests of a step, or all if it names none; of a good card those that its profile has."""

@@ -261,7 +261,8 @@ def explained(stream: bytes, sent: Sent) -> str:
 
 def _sizes(found: Sequence[Seen]) -> str:
     sizes = sorted({len(one.plain) for one in found})
-    return f"{len(found)} records of {', '.join(map(str, sizes))} bytes" if found else "no record"
+    many = "1 record" if len(found) == 1 else f"{len(found)} records"
+    return f"{many} of {', '.join(map(str, sizes))} bytes" if found else "no record"
 
 
 @contextmanager

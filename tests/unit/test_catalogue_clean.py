@@ -1,0 +1,62 @@
+"""Without a NIC the record of good cards says what became of each run, and leaves no failure out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from offload.errors import ConfigError
+from tests.lib import catalogue, catalogue_clean, catalogue_page
+from tests.lib.catalogue_clean import BEGIN, END, append, entry, read, table
+
+FOUND = {"tests": 47, "word": "incomplete", "seconds": 90.5, "problem": ""}
+
+
+def line(kernel: str = "6.1", kind: str = "run", **found: object) -> dict[str, object]:
+    """A line of the record."""
+    return entry(FOUND | found, kernel=kernel, card="chelsio-t6", kind=kind, code="0123456789")
+
+
+def test_a_run_is_clean_failed_or_void() -> None:
+    """Without a NIC a run with a problem is failed, or void if the rig broke; only one without is clean."""
+    words = [line()["word"], line(problem="x")["word"], line(problem="x", word="void")["word"]]
+    assert words == ["clean", "failed", "void"]
+
+
+def test_the_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """Without a NIC lines are added to the record and none is lost; what is no line is told where."""
+    path = tmp_path / "runs.jsonl"
+    assert read(path) == []
+    for one in (line(), line(problem="two\nlines")):
+        append(one, path)
+    assert [one["problem"] for one in read(path)] == ["", "two lines"]
+    path.write_text(path.read_text() + "{}\n")
+    with pytest.raises(ConfigError, match="runs.jsonl:3"):
+        read(path)
+
+
+def test_the_table_counts_and_shows_failures() -> None:
+    """Without a NIC runs are counted by kernel, card and kind, and what was wrong is shown in full."""
+    said = table([line("6.12"), line(), line(), line(problem="a | b", kind="step")])
+    assert said.startswith("3 whole runs (0 failed, 0 void) and 1 step (1 failed, 0 void) of a good card, 20")
+    rows = [row for row in said.splitlines() if row.startswith("| 6")]
+    assert [row.split(" | ")[0] for row in rows] == ["| 6.1", "| 6.1", "| 6.12"]
+    assert "| 2 | 0 | 0 | 94 |" in rows[0] and "| 0 | 1 | 0 | 47 |" in rows[1]
+    assert "6.1, chelsio-t6, 0123456789, failed: `a | b`" in said
+
+
+def test_the_page_counts_the_record() -> None:
+    """Without a NIC docs/bad-nics.md says what docs/clean-runs.jsonl has."""
+    text = catalogue_page.PAGE.read_text()
+    assert catalogue_clean.page(text, read()) == text, "python -m benchmarks.certifier --good 1"
+    with pytest.raises(ValueError, match="no line"):
+        catalogue_clean.page(f"{END} {BEGIN}", [])
+
+
+def test_a_whole_run_has_every_test() -> None:
+    """Without a NIC each of N runs of a good card asks all that the catalogue asks of bad ones."""
+    rows = catalogue.load()
+    steps = list(catalogue.whole(rows, "nicsim", 3))
+    assert len({step.id for step in steps}) == 3 and {step.card for step in steps} == {"nicsim"}
+    assert all(set(step.tests) == {test for row in rows for test in row.tests} for step in steps)
