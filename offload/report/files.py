@@ -1,4 +1,4 @@
-"""The folder of one run: events.jsonl goes in, report.json, report.html and summary.txt come out."""
+"""The folder of one run: events.jsonl goes in, report.json, .html, .ktap and summary.txt come out."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from offload.report.criteria import load
 from offload.report.document import build
 from offload.report.events import MAX_FILE, Log, read
 from offload.report.facts import Facts
+from offload.report.kept import Kept, kept
+from offload.report.ktap import ktap
 from offload.report.summary import text
 
 EVENTS = "events.jsonl"
@@ -44,14 +46,23 @@ def facts_of(log: Log) -> Facts | str:
 
 
 def write(folder: Path) -> dict[str, Any]:
-    """Write report.json, report.html and summary.txt beside the events; return the document."""
+    """Write report.json, report.ktap, summary.txt and report.html beside the events; return the document."""
     from offload.report.render import canonical, html  # Jinja2 only when a page is wanted
 
     document = compute(folder)
     put(folder / "report.json", canonical(document))
     put(folder / "summary.txt", text(document, width=140).encode())
-    put(folder / "report.html", html(document).encode("utf-8", "backslashreplace"))
+    put(folder / "report.ktap", ktap(document).encode("utf-8", "backslashreplace"))
+    put(folder / "report.html", html(document, _beside(folder)).encode("utf-8", "backslashreplace"))
     return document
+
+
+def _beside(folder: Path) -> list[Kept]:
+    """Return the files that the page names: not itself, and not what is made of it later."""
+    try:
+        return [one for one in kept(folder) if not one.name.startswith(("report.html", "manifest."))]
+    except ConfigError:  # one that cannot be read must not cost the report
+        return []
 
 
 def put(path: Path, data: bytes) -> None:

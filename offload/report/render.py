@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from offload.report import cpu_page, cpu_words, known, lossplot, weather, wire
 from offload.report.former import command
+from offload.report.kept import Kept
 
 HERE = "DIRECTORY-OF-THIS-REPORT"
 TEMPLATES = Path(__file__).with_name("templates")
@@ -41,13 +42,17 @@ def _room() -> Environment:
     return room
 
 
-def html(document: Mapping[str, Any]) -> str:
-    """Return the document as one HTML page: no script, no request, everything in it escaped."""
+def html(document: Mapping[str, Any], kept: Sequence[Kept] = ()) -> str:
+    """Return the document as one HTML page: no script, no request, everything in it escaped.
+
+    `kept`: the files beside it, which the page names with their digests.
+    """
     return (
         _room()
         .get_template("report.html")
         .render(
             r=document,
+            kept=kept,
             groups=groups(document),
             bad=[test for test in document["tests"] if test["outcome"] in ("fail", "error")],
             table=table(document),

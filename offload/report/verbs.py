@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from offload.report import export, sign_verbs
+
 DIFFERENT = 1
 
 
@@ -26,11 +28,15 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     ):
         verb = inner.add_parser(name, help=words, description=words)
         verb.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run, results/<time>")
+    export.add_parsers(inner)
+    sign_verbs.add_parsers(inner)
     parser.set_defaults(func=main)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run one of the verbs; ConfigError for a folder without a run."""
+    """Run one of the verbs (`call`: of a file of its own); ConfigError for a folder without a run."""
+    if hasattr(args, "call"):
+        return int(args.call(args))
     verbs = {"recompute": recompute, "show": show, "make": make}
     return verbs[args.report_verb](args.folder)
 
@@ -38,11 +44,14 @@ def main(args: argparse.Namespace) -> int:
 def make(folder: Path) -> int:
     """Write report.json, report.html and summary.txt; never over a report that is there."""
     from offload.errors import ConfigError
+    from offload.report import manifest
     from offload.report.files import write
 
     if (folder / "report.json").exists():
         raise ConfigError(f"{folder / 'report.json'} is there already", "`report recompute` compares it")
-    say(f"{write(folder)['verdict']}: {folder / 'report.html'}\n")
+    document = write(folder)
+    manifest.write(folder)
+    say(f"{document['verdict']}: {folder / 'report.html'}\n")
     return 0
 
 
