@@ -30,6 +30,7 @@ class Option:
     names: tuple[str, ...]
     help: str
     value: Value | None
+    required: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,8 @@ def tree(parser: argparse.ArgumentParser, path: tuple[str, ...] = (), words: str
             verbs = [tree(action.choices[c.dest], (*path, c.dest), c.help or "")
                      for c in action._choices_actions]  # fmt: skip
         elif action.option_strings:
-            options.append(Option(tuple(action.option_strings), _words(action), _value(action)))
+            names = tuple(action.option_strings)
+            options.append(Option(names, _words(action), _value(action), action.required))
         else:
             value = _value(action)
             assert value is not None
