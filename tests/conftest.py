@@ -15,7 +15,7 @@ from offload.nic import Nic, look
 from offload.profile import Profile, find
 from offload.report.criteria import load as load_criteria
 from offload.report.plugin import promise_of
-from tests.lib import needs
+from tests.lib import needs, rig_choice
 from tests.lib.flow import Traffic
 from tests.lib.life import Contexts, Life, life_of
 from tests.lib.rig import Labs, Rig
@@ -30,13 +30,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add what selects the rig."""
     group = parser.getgroup("ktls-offload rig")
     group.addoption("--kernel", default=os.environ.get("KERNEL", "6.1"), help="6.1, 6.12 or 7.2")
-    group.addoption("--profile", default="connectx-6-dx", help="id in nic-profiles/: what is promised")
+    group.addoption("--profile", default="", help="id in nic-profiles/ (connectx-6-dx, or as --lab says)")
     group.addoption("--attach", metavar="NAME", default="", help="use the running lab of this name")
+    group.addoption("--lab", metavar="FILE", default="", help="use the real hosts of this lab file")
     group.addoption("--sample", action="store_true", help="leave out what has the marker once")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers: one multiplies a test by cells of the profile, one keeps it to one kernel."""
+    if config.getoption("--lab"):
+        rig_choice.choose(config)
+    config.option.profile = config.option.profile or "connectx-6-dx"
     config.addinivalue_line("markers", "once: says the same on every kernel; `--sample` leaves it out")
     config.addinivalue_line(
         "markers", "cells(which): `tx` or `rx`: promised cells; `unpromised` others; `all`"

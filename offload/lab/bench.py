@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from offload.errors import ConfigError, OffloadError, RigError
+from offload.errors import ConfigError, OffloadError, RigError, SwitchFailed
 from offload.host.base import Bench, Host, Side
 from offload.host.local import LocalHost
 from offload.host.ssh import Login
@@ -151,9 +151,13 @@ def _kept(file: LabFile, hosts: dict[str, Host], say: Say) -> Iterator[None]:
 
 def _settle(host: Host, target: Target) -> str:
     """Put a port's settings back, over a new connection if the old one was lost; '' or what is wrong."""
-    with suppress(RigError, OSError):
+    try:
         settings.put_back(host, target, lambda line: None)
         return ""
+    except SwitchFailed as exc:
+        return f"{target.place}: {exc.args[0]}"
+    except (RigError, OSError):
+        pass  # the connection was lost
     deadline, problem = time.monotonic() + RETURN, "lost"
     while target.login is not None and time.monotonic() < deadline:
         machines = Machines()

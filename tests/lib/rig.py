@@ -17,6 +17,7 @@ from offload.report.plugin import set_rig
 from offload.traffic import certs, drive
 from offload.traffic.certs import Placed
 from offload.vm import knobs
+from tests.lib import rig_choice
 
 
 @dataclass
@@ -95,6 +96,8 @@ class Labs:
         from offload.vm.kernels import fetch
         from offload.vm.lab import Lab
 
+        if self._config.getoption("--lab"):
+            return rig_choice.real(self._config, self._say)
         name = self._config.getoption("--attach")
         if name:
             return Lab.attach(name)

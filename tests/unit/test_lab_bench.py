@@ -1,0 +1,173 @@
+"""Without a NIC a bench of hosts behind sshd carries the suite's traffic, and is left as it was found."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from offload.errors import ConfigError, RigError
+from offload.host.base import Side
+from offload.host.local import LocalHost
+from offload.lab import bench, programs, settings
+from offload.lab.bench import RealLab
+from offload.lab.file import load
+from offload.profile import Cell, find
+from offload.traffic import openssl
+from offload.traffic.drive import send, sending, take
+from tests.lib.flow import Traffic
+from tests.lib.rack import Rack, rack
+from tests.lib.rig import Rig
+from tests.lib.sshd import missing
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+CELL = Cell("tx", "1.2", "aes-gcm-256")
+GRO = "generic-receive-offload"  # a switch that a veth has too, which TLS offload is not
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
+    """Two hosts."""
+    with rack(tmp_path_factory.mktemp("rack")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module", autouse=True)
+def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A journal of its own, in which a switch of a veth is noted."""
+    with pytest.MonkeyPatch.context() as patch:
+        place = tmp_path_factory.mktemp("state")
+        patch.setenv("KTLS_OFFLOAD_STATE", str(place))
+        patch.setattr(settings, "FEATURES", {"rx": GRO})
+        yield place
+
+
+@pytest.fixture(scope="module")
+def bed(hosts: Rack, state: Path) -> Iterator[RealLab]:
+    """The bench, open."""
+    with RealLab.open(hosts.file, lambda line: None) as made:
+        yield made
+
+
+def gro(side: Side) -> bool:
+    """Whether the switch is on."""
+    return settings.look(side.host, side.dev).features[GRO].active
+
+
+def turn(side: Side) -> None:
+    """Turn the switch."""
+    before = gro(side)
+    side.host.run(["ethtool", "-K", side.dev, GRO, "off" if before else "on"])
+    assert gro(side) != before
+
+
+def test_traffic_of_the_suite(bed: RealLab) -> None:
+    """Without a NIC OpenSSL on one host takes from OpenSSL on the other what was sent, intact, both ways."""
+    with ExitStack() as undo:
+        rig = Rig(bed, "real", find("connectx-6-dx"), undo)
+        assert bed.bench.dut.host.name == "dut" and not bed.bench.simulated and bed.rig["kernel"]
+        plan, traffic = sending("over-ssh", 1_000_000), Traffic(rig)
+        flow = traffic.between_openssl(CELL, plan, near=False, far=False)
+        assert flow.far.took(plan), flow
+        flow = traffic.between_openssl(CELL._replace(direction="rx"), plan, near=False, far=False)
+        assert flow.dut.took(plan), flow
+
+
+def test_stunnel_on_the_peer(bed: RealLab) -> None:
+    """Without a NIC the reference peer runs on its host and gives out what OpenSSL sent from the other."""
+    with ExitStack() as undo:
+        traffic, plan = Traffic(Rig(bed, "real", find("connectx-6-dx"), undo)), sending("stunnel", 300_000)
+        with traffic.behind_stunnel(take()) as (port, far):
+            at = traffic.dut.at
+            env = openssl.environment(bed.bench.dut.host, at, ktls=False)
+            argv = openssl.client(bed.bench.peer.v4, port, at, version="1.2", cipher="aes-gcm-256")
+            traffic.dut.pump.spawn(argv, send(plan), env=env).report(120)
+            assert far.report(120).took(plan)
+
+
+def test_a_mark_in_the_kernel_log(bed: RealLab) -> None:
+    """Without a NIC a warning after the mark is seen with its host's name, and what was before it is not."""
+    if bed.rig.get("log"):
+        pytest.skip("the kernel log cannot be read here")
+    say = ["tee", "/dev/kmsg"]
+    bed.root.run(say, input=b"<6>ktls-offload: a test says WARNING: before\n")
+    mark = bed.console_mark()
+    assert bed.console_faults(mark) == []
+    bed.root.run(say, input=b"<6>ktls-offload: a test says WARNING: after\n")
+    assert "dut: ktls-offload: a test says WARNING: after" in bed.console_faults(mark)
+    assert "is lost" in " ".join(bed.console_faults("no such mark"))
+
+
+@pytest.mark.parametrize(
+    "old, new, words",
+    [
+        ("192.0.2.1/24", "192.0.2.9", "wrong.yaml:3: targets.dut.resources.OffloadNic.v4: 192.0.2.9 is not"),
+        ("cable0", "cable7", "targets.dut.resources.OffloadNic.ifname: no interface 'cable7'"),
+    ],
+)
+def test_a_file_that_is_not_so(bed: RealLab, hosts: Rack, old: str, new: str, words: str) -> None:
+    """Without a NIC an address or interface that the host has not is named by file, line and key."""
+    wrong = hosts.file.with_name("wrong.yaml")
+    wrong.write_text(hosts.file.read_text().replace(old, new, 1))
+    file = load(wrong)
+    with pytest.raises(ConfigError) as caught:
+        bench._side(bed.bench.dut.host, file, file.dut)
+    assert words in str(caught.value)
+
+
+def test_programs_are_sent_and_removed(bed: RealLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC a host gets the programs that it lacks, keeps those that it has, and is left without."""
+    host, folder = bed.bench.dut.host, tmp_path / "made" / "build"
+    with programs.provided(host) as sent:
+        assert sent == []  # the same machine: they lie there
+    folder.mkdir(parents=True)
+    tool = folder / "tool"
+    tool.write_bytes(b"#!/bin/sh\necho ours\n")
+    tool.chmod(0o755)
+    archive, want = programs._tar([str(tool)]), programs.built(folder)
+    tool.write_bytes(b"#!/bin/sh\necho theirs\n")
+    monkeypatch.setattr(programs, "built", lambda folder: want)
+    monkeypatch.setattr(programs, "_tar", lambda paths: archive)
+    with pytest.raises(RigError, match="dut has another"), programs.provided(host, folder):
+        pass
+    tool.unlink()
+    folder.rmdir()
+    with programs.provided(host, folder) as sent:
+        assert host.run([str(tool)]).text == "ours\n" and sent == [str(tool)]
+    assert not folder.exists()
+
+
+def test_settings_survive_what_happens_to_a_run(bed: RealLab, hosts: Rack, state: Path) -> None:
+    """Without a NIC a run puts back what it changed: over a new connection if its own was lost in mid-test,
+    and if it was killed, the next run does so first."""
+    before = [gro(side) for side in (bed.bench.dut, bed.bench.peer)]
+    turn(bed.bench.dut)
+    turn(bed.bench.peer)
+    killed = settings.journal_of(bed.file.dut).file.read_bytes()
+    for pid in sessions(hosts.dut.process.pid):
+        os.kill(pid, signal.SIGKILL)
+    with pytest.raises(RigError, match="the connection to dut .* is gone"):
+        bed.root.run(["sleep", "20"])
+    bed.stop()
+    assert now(hosts) == before and not settings.journal_of(bed.file.dut).entries()
+    LocalHost(hosts.spaces[0]).run(["ethtool", "-K", "cable0", GRO, "off" if before[0] else "on"])
+    settings.journal_of(bed.file.dut).file.write_bytes(killed)
+    said: list[str] = []
+    with RealLab.open(hosts.file, said.append):
+        assert now(hosts) == before
+    assert any("of a run that did not end were put back" in line for line in said)
+
+
+def now(hosts: Rack) -> list[bool]:
+    """The switch of both ports, looked at from here."""
+    ends = zip(hosts.spaces, ("cable0", "cable1"), strict=True)
+    return [settings.look(LocalHost(space), dev).features[GRO].active for space, dev in ends]
+
+
+def sessions(server: int) -> list[int]:
+    """The processes that serve an sshd's connections."""
+    return [int(pid) for pid in Path(f"/proc/{server}/task/{server}/children").read_text().split()]
