@@ -10,7 +10,9 @@ from typing import Any
 
 from offload.errors import ConfigError
 from offload.report import manifest, sign
+from offload.report.files import saved
 from offload.report.manifest import NAME, SIGNATURE, Found, Listed, shown
+from offload.report.summary import clean
 
 SCHEMA = "ktls-offload/verify/1"
 DAMAGED = 1
@@ -123,7 +125,7 @@ def _signature(folder: Path, data: bytes, allowed: Path | None, identity: str | 
 
 
 def text(result: Result) -> str:
-    """Return what was found, for a person."""
+    """Return what was found, for a person; of a result that is not intact nothing is quoted."""
     bad = result.problems
     if not bad:
         lines = [f"intact: {result.folder}: {result.files} files, each as {NAME} lists it"]
@@ -131,9 +133,20 @@ def text(result: Result) -> str:
         lines = [f"NOT INTACT: {result.folder}"]
         lines += [f"  {p.kind:<9} {shown(p.path)}: {p.words}" for p in bad[:SHOWN]]
         lines += [f"  and {len(bad) - SHOWN} more"] if len(bad) > SHOWN else []
-    word = result.signature
-    lines += [word.words if word.state == "unsigned" else f"signature, {word.state}: {word.words}"]
+    head = {"unsigned": "", "bad": "BAD SIGNATURE: "}.get(result.signature.state, "signed ")
+    lines += [head + result.signature.words]
+    lines += [] if bad else [f"it says: {_says(result.folder)}"]
     return "\n".join(lines) + "\n"
+
+
+def _says(folder: Path) -> str:
+    """Return the verdict in report.json, as text that steers no terminal."""
+    try:
+        found = saved(folder)
+    except ConfigError as exc:
+        return clean(str(exc).partition("\n")[0])
+    mark = "" if found.get("simulated") is False else " (SIMULATED)"
+    return clean(f"{found.get('verdict')!s:.40}: {found.get('headline')!s:.300}{mark}")
 
 
 def as_json(result: Result) -> str:
