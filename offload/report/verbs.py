@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from offload.report import export, sign_verbs
+from offload.report import diff_verbs, export, sign_verbs
 
 DIFFERENT = 1
 
@@ -30,6 +30,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         verb.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run, results/<time>")
     export.add_parsers(inner)
     sign_verbs.add_parsers(inner)
+    diff_verbs.add_parsers(inner)
     parser.set_defaults(func=main)
 
 

@@ -1,0 +1,51 @@
+"""`ktls-offload report diff`: what became worse from one result to another."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+WORDS = "say what became worse from one result to another"
+MORE = """\
+OLD and NEW are the folder of a run, or a report.json. A promise is worse if it was kept and is broken or
+limited now. Figures are told with their 95 % interval where there is one, and decide nothing: they are
+worse or better where the intervals do not touch.
+
+exit codes:
+  0    no promise and no cell of the truth table is worse
+  1    one is worse
+  21   none is worse, but something that was proved is not proved any more
+  22   one of the runs is void, so there is nothing to compare
+  2    there is no such result, or it is damaged
+"""
+
+
+def add_parsers(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `diff`."""
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = verbs.add_parser("diff", help=WORDS, description=f"{WORDS}.\n\n{MORE}", formatter_class=layout)
+    parser.add_argument("old", type=Path, metavar="OLD", help="the earlier result")
+    parser.add_argument("new", type=Path, metavar="NEW", help="the later result")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.set_defaults(call=diff)
+
+
+def diff(args: argparse.Namespace) -> int:
+    """Compare two results; ConfigError for what is none."""
+    from offload.errors import ConfigError
+    from offload.report.diff import as_json, compare, text
+    from offload.report.files import saved_file
+
+    places = [path / "report.json" if path.is_dir() else path for path in (args.old, args.new)]
+    old, new = (saved_file(path) for path in places)
+    try:
+        found = compare(old, new)
+        shown = as_json(found) if args.json else text(found)
+    except (KeyError, TypeError, AttributeError, ValueError) as exc:
+        raise ConfigError(
+            f"{places[0]} or {places[1]} is damaged: {type(exc).__name__} at {exc}",
+            "`report recompute` says more",
+        ) from None
+    sys.stdout.write(shown)
+    return int(found["exit"])
