@@ -55,6 +55,8 @@ class Stand:
     A lab is booted for the first step, for another card, and after a step that has left something behind.
     """
 
+    off = ""  # a check of the suite to do without
+
     def __init__(self, kernel: str, folder: Path, say: Callable[[str], None], attach: str = "") -> None:
         """`folder`: where the events of each step go; `attach`: the name of a lab to use, never ended."""
         self._kernel, self._folder, self._say, self._attach = kernel, folder, say, attach
@@ -86,7 +88,7 @@ class Stand:
         try:
             if step.row and step.row.during:
                 lab.dut.start(["timeout", "60", "sh", "-c", UNLOAD])  # nobody waits: it may never come back
-            outcome = suite.run(*self._asked(step, suite), name=step.id, knobs=knobs)
+            outcome = suite.run(*self._asked(step, suite), name=step.id, knobs=knobs, off=self.off)
             took = time.monotonic() - began
         except RigError:
             self.clear()

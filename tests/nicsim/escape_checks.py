@@ -1,10 +1,10 @@
-"""Which checks does the hardware suite have (every `assert`), and what is a file without one of them?"""
+"""Which checks does the hardware suite have (every `assert`), and how is one of them switched off?"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -15,13 +15,17 @@ NOT = ("crowd.py", "secrets.py", "suite.py", "wiredocs.py")
 
 @dataclass(frozen=True)
 class Check:
-    """An assert: the file, the function that it is in, its number there (from 1), its lines."""
+    """An assert: the file, the function that it is in, its number there (from 1), its lines.
+
+    `condition`: where that begins and ends, as line, column, line, column (bytes, from 1 and from 0).
+    """
 
     file: str
     function: str
     number: int
     first: int
     last: int
+    condition: tuple[int, int, int, int] = field(default=(0, 0, 0, 0), compare=False)
 
     def __str__(self) -> str:
         return f"{self.file.removeprefix('tests/')}:{self.function}:{self.number}"
@@ -40,7 +44,9 @@ def _of(file: str, text: str) -> Iterator[Check]:
     found = sorted(_asserts(ast.parse(text), ""), key=lambda pair: pair[1].lineno)
     for function, node in found:
         counts[function] = counts.get(function, 0) + 1
-        yield Check(file, function, counts[function], node.lineno, node.end_lineno or node.lineno)
+        what = node.test
+        place = what.lineno, what.col_offset, what.end_lineno or 0, what.end_col_offset or 0
+        yield Check(file, function, counts[function], node.lineno, node.end_lineno or node.lineno, place)
 
 
 def _asserts(node: ast.AST, name: str) -> Iterator[tuple[str, ast.Assert]]:
@@ -51,9 +57,15 @@ def _asserts(node: ast.AST, name: str) -> Iterator[tuple[str, ast.Assert]]:
         yield from _asserts(child, f"{name}.{child.name}".strip(".") if inner else name)
 
 
-def without(text: str, check: Check) -> str:
-    """Return a file's text with this check doing nothing, every other line where it was."""
-    lines = text.splitlines(keepends=True)
-    indent = lines[check.first - 1][: -len(lines[check.first - 1].lstrip())]
-    lines[check.first - 1 : check.last] = [f"{indent}pass\n"] + ["\n"] * (check.last - check.first)
-    return "".join(lines)
+def switched(text: str, found: Iterable[Check]) -> str:
+    """Return a file's text whose checks ask first whether they are off; every line stays where it is.
+
+    `assert x, y` becomes `assert check_is_off(NAME) or (x), y`; catalogue_plugin.py answers.
+    """
+    lines = text.encode().splitlines(keepends=True)
+    for check in sorted(found, key=lambda check: check.condition, reverse=True):
+        first, begin, last, end = check.condition
+        lines[last - 1] = lines[last - 1][:end] + b")" + lines[last - 1][end:]
+        ask = f'check_is_off("{check}") or ('.encode()
+        lines[first - 1] = lines[first - 1][:begin] + ask + lines[first - 1][begin:]
+    return b"".join(lines).decode()

@@ -9,40 +9,77 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.lib import catalogue, suite
+from tests.lib.catalogue import Step
 from tests.lib.catalogue_run import Stand
-from tests.nicsim.escape_checks import ROOT, Check, checks
-from tests.nicsim.escape_checks import without as text_without
-from tests.nicsim.escape_read import cards, credit
+from tests.nicsim.escape_checks import ROOT, Check, switched
+from tests.nicsim.escape_read import Card, Facts, cards, credit
+
+ROWS = {row.id: row for row in catalogue.load()}
 
 
 @contextmanager
-def tree_without(check: Check) -> Iterator[Path]:
-    """A folder with the tests, without the check; the package that they test is the installed one."""
+def tree(known: Sequence[Check]) -> Iterator[Path]:
+    """A folder with the tests, whose checks can be switched off; what they test is the installed package."""
     with tempfile.TemporaryDirectory(prefix="ktls-offload-escape-") as name:
         root = Path(name)
         shutil.copyfile(ROOT / "pyproject.toml", root / "pyproject.toml")
         shutil.copytree(ROOT / "tests", root / "tests", ignore=shutil.ignore_patterns("__pycache__", "unit"))
-        changed = root / check.file
-        changed.write_text(text_without(changed.read_text(), check))
+        for file in dict.fromkeys(check.file for check in known):
+            mine = [check for check in known if check.file == file]
+            (root / file).write_text(switched((root / file).read_text(), mine))
         yield root
 
 
-def without(check: Check, ids: Sequence[str], kernel: str, lab: str, folder: Path) -> dict[str, str]:
-    """Run these cards without the check: card -> the check that caught it, or nothing. RigError."""
-    rows = tuple(row for row in catalogue.load() if row.id in ids and kernel in row.kernels)
-    out = folder / "escape" / str(check).replace("/", "-").replace(":", "-")
-    out.mkdir(parents=True, exist_ok=True)
+class Mutants:
+    """One lab and one suite for all checks: each is off for a card that it decided."""
+
+    def __init__(self, stand: Stand, folder: Path, known: Sequence[Check]) -> None:
+        self._stand, self._folder, self._known = stand, folder, known
+
+    def card(self, name: str) -> Card | None:
+        """Run a card against the whole suite; None if it did not come to its end. RigError."""
+        self._stand.do(Step(name, ROWS[name].card, ROWS[name], ROWS[name].tests))
+        return next(cards(self._folder, [name]), None)
+
+    def ends(self, card: Card) -> dict[str, str]:
+        """Which check (or place outside one) ended each test that caught a card."""
+        alone = {r.test: Card(card.id, (r,)) for r in card.results if r.outcome == "fail"}
+        return {test: caught(credit([one], self._known)) for test, one in alone.items()}
+
+    def without(self, check: str, card: Card) -> str:
+        """What catches a card if this check is off, nothing if it escapes. RigError.
+
+        Where another check ended another test of the card, nothing has to run: that one has not been reached
+        by way of this. Else the tests that it ended run again.
+        """
+        ends = self.ends(card)
+        others = [where for where in ends.values() if where != check]
+        return others[0] if others else self._again(check, card.id, tuple(ends))
+
+    def _again(self, check: str, card: str, tests: tuple[str, ...]) -> str:
+        name = f"{check}--{card}".replace("/", "-").replace(":", "-")
+        self._stand.off = check
+        try:
+            self._stand.do(Step(name, ROWS[card].card, ROWS[card], tests))
+        finally:
+            self._stand.off = ""
+        return caught(credit(list(cards(self._folder, [name])), self._known))
+
+
+def caught(facts: Facts) -> str:
+    """By which check, or at which place outside one, the only card of these facts was caught."""
+    return next(iter(facts.deciding), "") or next((line.partition(" at ")[2] for line in facts.elsewhere), "")
+
+
+@contextmanager
+def mutants(kernel: str, lab: str, folder: Path, known: Sequence[Check]) -> Iterator[Mutants]:
+    """A lab (`lab`: the name of one that is up; none: it is booted) and a suite in it. RigError."""
+    folder.mkdir(parents=True, exist_ok=True)
     before = suite.ROOT
-    with tree_without(check) as root:
+    with tree(known) as root:
         suite.ROOT = root
         try:
-            with Stand(kernel, out, lambda line: None, attach=lab) as stand:
-                for step in catalogue.steps(rows):
-                    if step.row:
-                        stand.do(step)
+            with Stand(kernel, folder, lambda line: None, attach=lab) as stand:
+                yield Mutants(stand, folder, known)
         finally:
             suite.ROOT = before
-        facts = credit(list(cards(out, ids)), checks(ROOT))  # the lines of the copy are the same
-    caught = {card: name for name, found in facts.deciding.items() for card in found}
-    caught |= {line.partition(":")[0]: line.partition(" at ")[2] for line in facts.elsewhere}
-    return {name: caught.get(name, "") for name in (row.id for row in rows)}

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import builtins
 import json
+import runpy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from offload.errors import ConfigError
-from tests.nicsim import escape
-from tests.nicsim.escape_checks import FOLDERS, ROOT, Check, checks, without
+from tests.nicsim import escape, escape_found, escape_page
+from tests.nicsim.escape_checks import FOLDERS, ROOT, Check, checks, switched
+from tests.nicsim.escape_found import Said, gather
 from tests.nicsim.escape_read import cards, credit
+from tests.nicsim.escape_run import Mutants
 
 SUITE = """\
 def helper(x):
@@ -58,7 +63,7 @@ def event(test: str, outcome: str, promise: str = "payload.tx", place: str = "")
 
 def recorded(folder: Path, name: str, *found: dict[str, object]) -> None:
     """A file of events, of a run that came to its end if it has any."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     ends = [{"schema": 1, "event": "run-end", "exit": 1, "seconds": 1.0}] if found else []
     (folder / f"{name}.jsonl").write_text("".join(json.dumps(e) + "\n" for e in (*found, *ends)))
 
@@ -73,19 +78,33 @@ def test_every_assert_is_a_check(tree: Path) -> None:
     ]
 
 
-def test_without_a_check_all_else_stays_where_it_was() -> None:
-    """Without a NIC the copy lacks this assert and no line moves, also where it has several."""
-    less = without(SUITE, SECOND).splitlines()
-    assert less[3:6] == ["        pass", "", ""] and len(less) == len(SUITE.splitlines())
-    assert without(SUITE, FIRST).splitlines()[:3] == ["def helper(x):", "    pass", "    if x:"]
+def test_a_check_can_be_switched_off(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC the copy asks before each assert whether it is off, and no line moves."""
+    off: list[str] = []
+    monkeypatch.setitem(vars(builtins), "check_is_off", lambda name: name in off)
+    text = switched(SUITE, checks(tree))
+    assert len(text.splitlines()) == len(SUITE.splitlines())
+    assert text.splitlines()[1] == '    assert check_is_off("lib/proof.py:helper:1") or (x == 1)'
+    (tree / "proof.py").write_text(text)
+    space = runpy.run_path(str(tree / "proof.py"))
+    with pytest.raises(AssertionError):
+        space["helper"](2)
+    off.append(str(FIRST))
+    space["helper"](2)
+    with pytest.raises(AssertionError):
+        space["Switch"]().set()
 
 
-def test_each_real_check_can_be_taken_away() -> None:
-    """Without a NIC every check of this suite leaves a file that Python can read."""
+def test_each_real_check_can_be_switched_off() -> None:
+    """Without a NIC every file of this suite can be read by Python with its checks guarded, line by line."""
     found = checks(ROOT)
     assert len(found) > 150
-    for check in found:
-        compile(without((ROOT / check.file).read_text(), check), check.file, "exec")
+    for file in dict.fromkeys(check.file for check in found):
+        text = (ROOT / file).read_text()
+        mine = [check for check in found if check.file == file]
+        guarded = switched(text, mine)
+        compile(guarded, file, "exec")
+        assert guarded.count("check_is_off") == len(mine) and guarded.count("\n") == text.count("\n")
 
 
 def test_credit(tmp_path: Path) -> None:
@@ -108,18 +127,59 @@ def test_credit(tmp_path: Path) -> None:
     assert facts.single == {"payload.tx": "a", "wire.records": "b"}
     assert facts.deciding == {str(SECOND): ["leak"], str(FIRST): ["leak", "tag"]}
     assert (facts.escaped, facts.elsewhere) == (["odd"], ["raised: b at tests/lib/life.py:1"])
-    text = escape.table(
-        facts,
-        [FIRST, SECOND, METHOD],
-        {str(FIRST): {"leak": str(SECOND), "tag": ""}, str(SECOND): {"leak": str(FIRST)}},
+    assert facts.deciding == {str(SECOND): ["leak"], str(FIRST): ["leak", "tag"]}
+
+
+def told(tmp_path: Path, *notes: tuple[str, str, str]) -> Said:
+    """What is known of three cards after these (check, card, by) were found."""
+    failing = event("a", "fail", place="tests/lib/proof.py:5")
+    recorded(tmp_path / "r", "tx-leak", failing, event("b", "fail", place="tests/lib/proof.py:2"))
+    recorded(
+        tmp_path / "r", "tx-bad-tag", event("a", "fail", place="tests/lib/proof.py:2"), event("c", "pass")
     )
-    assert "a: leak tag*" in text and "tests that ran and caught nothing (1):\n  c" in text
-    assert "checks that decided no card (1):\n  lib/proof.py:Switch.set:1" in text
-    assert "redundant checks (1):\n  lib/proof.py:helper:2: leak caught by lib/proof.py:helper:1" in text
-    assert "without which a card escapes (1):\n  lib/proof.py:helper:1" in text and "tag ESCAPES" in text
+    known = [FIRST, SECOND, METHOD]
+    found = gather(tmp_path / "r", tmp_path / "e", known)
+    for check, card, by in notes:
+        assert found.asked(check, card)
+        found.note(check, card, by, 7.0)
+        assert not found.asked(check, card)
+    assert not found.asked("lib/life.py:1", "tx-leak"), "that is no check"
+    return gather(tmp_path / "r", tmp_path / "e", known).said("6.1")  # kept in the folder
+
+
+def test_what_is_said_of_the_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC a check is needed if one of its cards escapes, redundant if all are caught, else left."""
+    monkeypatch.setattr(escape_found, "collected", lambda: {"a": "payload.tx", "z": "sizes.tx"})
+    notes = ((str(FIRST), "tx-bad-tag", ""), (str(SECOND), "tx-leak", str(FIRST)))
+    said = told(tmp_path, *notes)
+    assert (said.needed(), said.redundant(), said.left()) == ([str(FIRST)], [str(SECOND)], [])
+    text = escape_page.section(said)
+    assert (
+        "| `a` | tx-bad-tag | tx-leak |" in text and "Ran against a bad card and caught nothing: `c`." in text
+    )
+    assert "| `lib/proof.py:helper:1` | tx-bad-tag |" in text
+    assert "* `lib/proof.py:helper:2`: tx-leak by `lib/proof.py:helper:1`" in text
+    assert "Promises that no card of the catalogue breaks: `sizes.tx`." in text
+    assert "* `lib/proof.py`: Switch.set" in text and "before 1 of the 2 tests" in text
+    assert told(tmp_path / "2", notes[1]).left() == [str(FIRST)]
+
+
+def test_another_check_that_decided_needs_no_run(tmp_path: Path) -> None:
+    """Without a NIC a card that two checks decided is caught by the other one, and nothing runs."""
+    recorded(
+        tmp_path,
+        "tx-leak",
+        event("a", "fail", place="tests/lib/proof.py:5"),
+        event("b", "fail", place="tests/lib/proof.py:2"),
+    )
+    stand: Any = None
+    bench = Mutants(stand, tmp_path, [FIRST, SECOND])
+    [card] = cards(tmp_path, ["tx-leak"])
+    assert bench.ends(card) == {"a": str(SECOND), "b": str(FIRST)}
+    assert bench.without(str(FIRST), card) == str(SECOND) and bench.without(str(SECOND), card) == str(FIRST)
 
 
 def test_folder_without_results_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without a NIC a folder that holds no run against bad cards is answered with how to make one."""
     assert escape.main([str(tmp_path)]) == ConfigError.exit_code
-    assert "holds no events of bad cards" in capsys.readouterr().err
+    assert "no events of bad cards" in capsys.readouterr().err
