@@ -113,7 +113,7 @@ setup-check:
 venv: setup $(VENV)/.stamp
 $(VENV)/.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check -e '.[report,wire,test,dev]'
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -e '.[report,wire,lab,test,dev]'
 	touch $@
 
 clean:  ## what was built here; the download cache stays

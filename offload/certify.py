@@ -73,6 +73,23 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         metavar="FILE",
         help="build the simulated NIC with this patch (or a folder's *.patch); the report says so",
     )
+    parser.add_argument("--attach", metavar="NAME", help="use the running lab of this name, and leave it up")
+    benches = parser.add_argument_group("many benches", "places of a labgrid coordinator (docs/labgrid.md)")
+    benches.add_argument(
+        "--all-benches",
+        nargs="+",
+        metavar="TAG=VALUE",
+        help="certify every place that has these tags, side by side, into one report",
+    )
+    benches.add_argument(
+        "--coordinator", metavar="HOST:PORT", help="default $LG_COORDINATOR, or 127.0.0.1:20408"
+    )
+    benches.add_argument(
+        "--wait", type=float, default=86400.0, metavar="S", help="for a place that others hold (a day)"
+    )
+    benches.add_argument(
+        "--hang", type=float, default=900.0, metavar="S", help="without an event: void, power-cycled (900)"
+    )
     parser.add_argument("--keep-lab", action="store_true", help="leave the lab running after the tests")
     parser.set_defaults(func=main)
 
@@ -83,6 +100,8 @@ def main(args: argparse.Namespace) -> int:
     from offload.certify_run import Run
 
     need_extras()
+    if args.all_benches:
+        return all_benches(args)
     run = Run(plan(args), say)
     try:
         run.prepare()
@@ -95,6 +114,25 @@ def main(args: argparse.Namespace) -> int:
             return EXIT[word]
         raise
     return EXIT[finish(run)]
+
+
+def all_benches(args: argparse.Namespace) -> int:
+    """Certify every bench with these tags. ConfigError if an option is for one bench alone."""
+    from offload.certify_plan import folder
+    from offload.fleet import run_all
+    from offload.fleet_grid import Grid, tags
+
+    for option in ("replay", "nicsim_patch", "keep_lab", "attach", "kernel", "nic"):
+        if getattr(args, option):
+            word = option.replace("_", "-")
+            raise ConfigError(
+                f"--all-benches and --{word} exclude each other", "a place says what its bench is"
+            )
+    if args.wait <= 0 or args.hang <= 0:
+        raise ConfigError("--wait and --hang are seconds, more than 0")
+    wanted, grid = tags(args.all_benches), Grid(args.coordinator or "")
+    options = ["--only", args.only] if args.only else []
+    return run_all(grid, wanted, folder(args.out), options, say, wait=args.wait, hang=args.hang)
 
 
 def need_extras() -> None:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from offload.certify import KERNEL, NIC
+from offload.certify_attach import attached
 from offload.certify_patch import PATCH, RIG, Patch, apply_patch, read_patch
 from offload.certify_replay import Replay, check_suite, plan_replay
 from offload.errors import ConfigError, RigError
@@ -30,6 +31,7 @@ class Plan:
     keep_lab: bool
     replay: Replay | None = None
     patch: Patch | None = None
+    attach: str = ""  # the name of a running lab, which stays up
 
     @property
     def source(self) -> Path | None:
@@ -42,7 +44,8 @@ def plan(args: argparse.Namespace) -> Plan:
     from offload.vm.kernels import SERIES
 
     replay = plan_replay(args) if args.replay else None
-    kernel = replay.kernel if replay else args.kernel or KERNEL
+    lab = attached(args) if args.attach else None
+    kernel = lab.kernel if lab else replay.kernel if replay else args.kernel or KERNEL
     if kernel not in SERIES:
         raise ConfigError(
             f"no kernel series {kernel!r}{near(kernel, SERIES)}",
@@ -51,19 +54,20 @@ def plan(args: argparse.Namespace) -> Plan:
     patch = read_patch(args.nicsim_patch) if args.nicsim_patch else None
     if replay:
         same_card(replay, patch)
-    profile = find(replay.former.profile if replay else args.nic or NIC)
+    profile = find(lab.nic if lab else replay.former.profile if replay else args.nic or NIC)
     missing = [
         name for name in ("native/nicsim", "native/ktls-handoff", "tests/hw") if not (ROOT / name).is_dir()
     ]
     if missing:
         raise ConfigError(f"certify needs a checkout of the project: {', '.join(missing)} is not there")
-    need_memory(MEMORY)
+    if not lab:
+        need_memory(MEMORY)
     if replay:
         from offload.certify_tests import collect
 
         replay = check_suite(replay, collect(kernel, profile.id))
     only, out = "" if replay else args.only or "", folder(args.out)
-    found = Plan(kernel, profile, out, only, args.keep_lab, replay, patch)
+    found = Plan(kernel, profile, out, only, args.keep_lab, replay, patch, args.attach or "")
     if patch and found.source:
         apply_patch(patch, found.source)
         (out / PATCH).write_bytes(patch.raw)

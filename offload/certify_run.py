@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from offload.vm.lab import Lab
 
 PHASES = 6
-NAMES = ["report.html", "report.json", "report.ktap", "summary.txt", "events.jsonl", "junit.xml", "console.log"]
-NAMES.append(manifest.NAME)
+NAMES = ["report.html", "report.json", "report.ktap", "summary.txt", "events.jsonl", "junit.xml"]
+NAMES += ["console.log", manifest.NAME]
 Say = Callable[[str], None]
 
 

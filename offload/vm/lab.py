@@ -111,11 +111,8 @@ class Lab:
     @classmethod
     def attach(cls, name: str, timeout: float = 30.0) -> Lab:
         """Join a running lab on a free line to its agent; ConfigError if there is none of that name."""
-        folder = rundir.alive(name)
-        state = read_json(folder / STATE) if folder else None
-        if folder is None or state is None:
-            running = ", ".join(rundir.names()) or "none"
-            raise ConfigError(f"no lab named {name!r} is up (running: {running})", "ktls-offload lab up")
+        state = described(name)
+        folder = rundir.base() / name
         for number in [*range(1, PORTS), 0]:
             lock = _take_port(folder, number)
             if lock is not None:
@@ -189,6 +186,16 @@ class Lab:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def described(name: str) -> dict[str, str]:
+    """What a running lab is, without joining it; ConfigError if there is none of that name."""
+    folder = rundir.alive(name)
+    state = read_json(folder / STATE) if folder else None
+    if state is None:
+        running = ", ".join(rundir.names()) or "none"
+        raise ConfigError(f"no lab named {name!r} is up (running: {running})", "ktls-offload lab up")
+    return state
 
 
 def cpus_wanted(cpus: int | None) -> int:

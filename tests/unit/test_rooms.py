@@ -27,6 +27,8 @@ DOORS: dict[str, tuple[str, str]] = {
     "enable": ("host cmd nic counters journal profile errors", ""),
     "status": ("host cmd nic counters profile errors", ""),
     "doctor": ("host nic counters profile errata errors", "yaml"),
+    "driver": ("vm journal cmd errors", "yaml"),
+    "probe": ("doctor host nic counters profile errors", "yaml"),
     "sockets": ("host errors", ""),
     "persist": ("enable host nic journal profile errors", ""),
     "ls": ("sockets host nic counters profile errors", ""),
@@ -34,8 +36,10 @@ DOORS: dict[str, tuple[str, str]] = {
     "wire": ("cmd errors", "cryptography"),
     "vm": ("host cmd errors", ""),
     "measure": ("vm host nic counters enable journal cpu traffic profile cmd errors", ""),
-    "report": ("profile errata cpu errors", "yaml"),
-    "certify": ("vm host report profile cmd errors", ""),
+    "report": ("profile errata cpu cmd errors", "yaml"),
+    "lab": ("enable vm host nic journal profile cmd errors", "yaml"),
+    "fleet": ("cmd errors", "yaml"),
+    "certify": ("fleet lab vm host report profile cmd errors", ""),
     "cli": ("persist enable status nic counters journal profile host errors", ""),
 }
 # doors of single files, beyond those of their room
@@ -46,7 +50,7 @@ FILE_DOORS: dict[str, tuple[str, str]] = {
 }
 GROUND_FLOOR = (
     "errors", "cmd", "host", "profile", "errata", "nic", "counters", "journal", "enable", "status", "sockets",
-    "ls", "persist", "doctor", "cli",
+    "ls", "persist", "doctor", "driver", "cli",
 )  # fmt: skip
 
 

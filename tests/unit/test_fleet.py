@@ -1,0 +1,226 @@
+"""Many benches at once: a real labgrid coordinator and exporter on loopback, a certify that is played."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from offload import fleet
+from offload.cmd import wait_until
+from offload.errors import ConfigError, RigError
+from offload.fleet_bench import reached, verdict
+from offload.fleet_grid import Grid, Place, parsed, resources, tags
+
+TOOLS = Path(sys.executable).parent
+PLAYED = """
+import json, sys, time
+from pathlib import Path
+words = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+out, lab = Path(words["--out"]), words["--attach"]
+out.mkdir(parents=True)
+(out / "events.jsonl").write_text("{}")
+(out / "began").write_text(str(time.time()))
+if lab == "dies":
+    sys.exit("ktls-offload: error: lab dies: the VM is gone")
+while lab == "hangs":
+    time.sleep(0.1)
+while lab == "slow":
+    (out / "events.jsonl").open("a").write("{}")
+    time.sleep(0.1)
+time.sleep(1)
+(out / "report.html").write_text("<html>")
+word = "failed" if lab == "bad" else "certified"
+(out / "report.json").write_text(json.dumps({"verdict": word, "headline": f"{lab} is {word}"}))
+(out / "ended").write_text(str(time.time()))
+"""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def ended(child: subprocess.Popen[bytes]) -> None:
+    child.terminate()
+    try:
+        child.wait(10)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+LABS = {"good": "fine", "broken": "dies", "faulty": "bad", "stuck": "hangs", "long": "slow"}
+
+
+def place(name: str) -> dict[str, object]:
+    """A place as the coordinator keeps it: `create`, `add-named-match` and `set-tags` in one."""
+    match = {"exporter": "here", "group": name, "cls": "OffloadVm", "name": None, "rename": "vm"}
+    kept = {"aliases": [], "comment": "", "created": 1.0, "changed": 1.0, "matches": [match]}
+    return kept | {"tags": {"nic": name, "site": "x" if name != "long" else "y"}}
+
+
+@pytest.fixture(scope="module")
+def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A coordinator with a place for each lab, and an exporter that has their resources."""
+    pytest.importorskip("labgrid", reason="pip install 'ktls-offload[lab]'")
+    folder, address = tmp_path_factory.mktemp("labgrid"), f"127.0.0.1:{free_port()}"
+    exported = {name: {"OffloadVm": {"lab": lab, "profile": "nicsim"}} for name, lab in LABS.items()}
+    (folder / "exporter.yaml").write_text(json.dumps(exported))
+    (folder / "places.yaml").write_text(json.dumps({name: place(name) for name in LABS}))
+    programs = (["labgrid-coordinator", "-l", address], ["labgrid-exporter", "-n", "here", "exporter.yaml"])
+    env, started = {**os.environ, "LG_COORDINATOR": address}, list[subprocess.Popen[bytes]]()
+    try:
+        with (folder / "log").open("wb") as log:
+            for name, *words in programs:
+                argv = [str(TOOLS / name), *words]
+                started.append(subprocess.Popen(argv, cwd=folder, env=env, stdout=log, stderr=log))
+        wait_until(lambda: exports(env), 60, "the exporter", every=0.3)
+        yield address
+    finally:
+        for child in reversed(started):
+            ended(child)
+
+
+def exports(env: dict[str, str]) -> bool:
+    done = subprocess.run([str(TOOLS / "labgrid-client"), "resources"], env=env, capture_output=True)
+    return b"here/long" in done.stdout
+
+
+@pytest.fixture
+def grid(coordinator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Grid:
+    """The coordinator, and a certify that is played."""
+    script = tmp_path / "played.py"
+    script.write_text(textwrap.dedent(PLAYED))
+    monkeypatch.setattr(fleet, "command", lambda options: [sys.executable, str(script), *options])
+    return Grid(coordinator)
+
+
+def run(
+    grid: Grid, out: Path, *given: str, hang: float = 60, wait: float = 60
+) -> tuple[int, str, dict[str, dict[str, str]]]:
+    said: list[str] = []
+    code = fleet.run_all(grid, tags(given), out, [], said.append, wait=wait, hang=hang)
+    document = json.loads((out / "benches.json").read_text())
+    return code, "".join(said), {bench["place"]: bench for bench in document["benches"]}
+
+
+def taken(grid: Grid) -> list[str]:
+    return [place.name for place in grid.places() if place.taken]
+
+
+def test_one_that_breaks_is_void_and_the_others_go_on(grid: Grid, tmp_path: Path) -> None:
+    """Without a NIC benches run side by side; one that dies or hangs is void, and all are given back."""
+    code, said, found = run(grid, tmp_path / "out", "site=x", hang=4)
+    assert code == 22 and {name: bench["word"] for name, bench in found.items()} == {
+        "broken": "void", "faulty": "failed", "good": "certified", "stuck": "void",
+    }  # fmt: skip
+    assert (
+        "the VM is gone" in found["broken"]["reason"] and "hung: no event for 4 s" in found["stuck"]["reason"]
+    )
+    assert not taken(grid)
+    began, done = (
+        [float((tmp_path / "out" / n / w).read_text()) for n in ("faulty", "good")]
+        for w in ("began", "ended")
+    )
+    assert max(began) < min(done), (began, done)
+    assert "4 benches with site=x: broken, faulty, good, stuck" in said and "good: CERTIFIED" in said
+    page = (tmp_path / "out" / "benches.html").read_text()
+    assert 'href="good/report.html"' in page and "http" not in page
+
+
+def test_waits_for_a_bench_that_others_hold(grid: Grid, tmp_path: Path) -> None:
+    """Without a NIC a place that is taken is waited for; one that does not come free is void, with that."""
+    with grid.held("faulty"):
+        assert taken(grid) == ["faulty"]
+        code, _, found = run(grid, tmp_path / "late", "nic=faulty", wait=2)
+        assert code == 22 and "no end after 2 s" in found["faulty"]["reason"] and taken(grid) == ["faulty"]
+    assert not taken(grid)
+
+
+def test_interrupt_gives_every_bench_back(grid: Grid, tmp_path: Path) -> None:
+    """Without a NIC Ctrl-C ends the children, and releases the places."""
+    begun = tmp_path / "out" / "long" / "began"
+
+    def interrupt() -> None:
+        wait_until(begun.exists, 60, "the child")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        run(grid, tmp_path / "out", "nic=long")
+    assert not taken(grid)
+    size = (begun.parent / "events.jsonl").stat().st_size
+    time.sleep(0.4)
+    assert (begun.parent / "events.jsonl").stat().st_size == size
+
+
+def test_no_such_bench_names_those_that_there_are(grid: Grid) -> None:
+    """Without a NIC a tag that no place has is answered with the tags that they have."""
+    with pytest.raises(ConfigError) as wrong:
+        grid.matching({"nic": "t7"})
+    assert "no bench with nic=t7" in str(wrong.value) and "faulty: nic=faulty site=x" in str(wrong.value)
+
+
+def test_no_coordinator_is_one_sentence(coordinator: str) -> None:
+    """Without a NIC a coordinator that is not there is named with its address."""
+    address = f"127.0.0.1:{free_port()}"
+    with pytest.raises(RigError) as wrong:
+        Grid(address).places()
+    assert address in str(wrong.value) and "Traceback" not in str(wrong.value)
+
+
+@pytest.mark.parametrize("given", [[], [","], ["nic"], ["=x"], ["nic=a b=\x1b"], ["nic=" + "x" * 65]])
+def test_tags_that_are_none(given: list[str]) -> None:
+    """Without a NIC words that are no tags are refused by name."""
+    with pytest.raises(ConfigError, match="--all-benches"):
+        tags(given)
+
+
+def test_reads_what_the_client_prints() -> None:
+    """Without a NIC places with and without tags are read, hostile names passed over."""
+    text = "Place 'a':\n  tags: nic=x, y=z\n  acquired: host/me\nnonsense\n"
+    text += "Place '\x1b[2J':\n  tags: q=r\nPlace 'b':\n  matches:\n"
+    assert list(parsed(text)) == [Place("a", {"nic": "x", "y": "z"}, "host/me"), Place("b", {}, "")]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[", "targets: 3", "targets: {p: {resources: [3]}}", "targets: {q: {resources: []}}", "\x00"]
+)
+def test_resources_that_cannot_be_read(text: str) -> None:
+    """Without a NIC what is no environment of the place is a broken rig, in one sentence."""
+    with pytest.raises(RigError, match="place p"):
+        resources(text, "p")
+
+
+def test_how_a_bench_is_reached() -> None:
+    """Without a NIC a place is a lab in a VM, or a lab file; anything else is refused with what it has."""
+    assert reached({"OffloadVm:vm": {"lab": "one", "profile": "nicsim"}}) == [
+        "--attach",
+        "one",
+        "--nic",
+        "nicsim",
+    ]
+    assert reached({"OffloadBench:b": {"file": "lab.yaml"}}) == ["--lab", "lab.yaml"]
+    with pytest.raises(ConfigError, match="USBSerialPort:x"):
+        reached({"USBSerialPort:x": {}})
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"verdict": "certified"}', "\x00"])
+def test_a_report_that_cannot_be_read_is_void(text: str, tmp_path: Path) -> None:
+    """Without a NIC no verdict is taken from half a report; and none from a whole one if the bench broke."""
+    (tmp_path / "report.json").write_text(text)
+    assert verdict(tmp_path / "report.json", "")[0] == "void"
+    (tmp_path / "report.json").write_text('{"verdict": "certified", "headline": "x"}')
+    assert verdict(tmp_path / "report.json", "")[0] == "certified"
+    assert verdict(tmp_path / "report.json", "hung")[0] == "void"
