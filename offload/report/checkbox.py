@@ -9,7 +9,8 @@ from offload.report import cases
 from offload.report.cases import Case
 
 # Rules: canonical/checkbox, submission-schema/schema.json at bda305fa (2026-08-21): additionalProperties is
-# false there, so only keys that it names; their exporter writes `skip_reason`, which it does not name.
+# false there, so only keys that it names (`skip_reason`, which their exporter writes, is none), and
+# `resource-results`, which it requires but names no more.
 SPACE = "com.github.ktls-offload"
 OUTCOMES = {"pass": "pass", "fail": "fail", "xfail": "pass", "skip": "skip", "error": "crash"}
 CATEGORIES = {"promises": "Promises of the card", "tests": "Tests of the promises"}
