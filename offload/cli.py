@@ -79,6 +79,7 @@ VERBS = (
     Verb("enable", "offload.enable", "switch TLS offload on, by the card's profile"),
     Verb("disable", "offload.enable", "switch TLS offload off"),
     Verb("restore", "offload.enable", "put back what was there before the first enable or disable"),
+    Verb("driver", "offload.driver.verbs", "build a driver with TLS offload for a Debian kernel"),
     Verb("probe", "offload.probe", "draft a profile for a card that has none"),
     Verb("lab", "offload.vm.verbs", "the embedded lab: up, shell, run, down", "test"),
     Verb("certify", "offload.certify", "the whole run: lab, tests, report", "report,test,wire"),
