@@ -85,11 +85,12 @@ def cells(line: Line) -> dict[str, str]:
 def table(rows: Sequence[dict[str, str]], heads: Sequence[str], columns: int) -> list[str]:
     """Lines of a table under its heads; on a terminal of so many columns some are left out (0: none)."""
     heads = list(heads)
-    wide = {head: max(len(head), *(len(row[head]) for row in rows)) for head in heads}
+    texts = {head: [head, *(row[head] for row in rows)] for head in heads}
+    wide = {head: max(map(len, column)) for head, column in texts.items()}
     for spare in SPARE:
         if columns and sum(wide[head] + 2 for head in heads) - 2 > columns and spare in heads:
             heads.remove(spare)
-    filled = [_column([head, *(row[head] for row in rows)], wide[head], head) for head in heads]
+    filled = [_column(texts[head], wide[head], head) for head in heads]
     shown = ["  ".join(cells).rstrip() for cells in zip(*filled, strict=True)]
     return [text[:columns] if columns else text for text in shown]
 

@@ -17,7 +17,7 @@ MAX_BYTES = 256 * 1024
 MAX_DEPTH = 8
 MAX_EVENTS = 20_000
 MAX_TEXT = 600
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's where PyYAML was built with it: ten times as fast
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's, where PyYAML has it, is ten times as fast
 
 
 def near(word: str, choices: Iterable[str]) -> str:

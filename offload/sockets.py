@@ -201,4 +201,6 @@ def _size(said: int) -> int | None:
 
 def plain(text: str) -> str:
     """A name that somebody else chose, safe for a terminal."""
+    if text.isprintable() and len(text) <= 200:
+        return text
     return "".join(c if c.isprintable() else "?" for c in text)[:200]

@@ -116,7 +116,7 @@ def row(data: bytes, at: int, end: int) -> Row | None:
 
 
 def keys(raw: bytes) -> Row | None:
-    """Version, cipher, who does transmit and receive, zero-copy, of INET_DIAG_ULP_INFO; None: no kernel TLS."""
+    """Version, cipher, who does transmit and receive, zero-copy, of INET_DIAG_ULP_INFO; None: no TLS."""
     if raw not in KEYS:
         ulp = attributes(raw, 0, len(raw))
         if ULP_NAME not in ulp or raw[slice(*ulp[ULP_NAME])] != b"tls\0":

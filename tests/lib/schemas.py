@@ -1,0 +1,25 @@
+"""Does what a verb prints for programs fit its published schema?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+OFFLOAD = Path(__file__).parents[2] / "offload"
+FOLDERS = {"doctor": OFFLOAD / "doctor/schema", "ls": OFFLOAD / "schema", "status": OFFLOAD / "schema"}
+
+
+def schema(verb: str) -> dict[str, Any]:
+    """The schema of `ktls-offload VERB --json`."""
+    loaded: dict[str, Any] = json.loads((FOLDERS[verb] / f"{verb}-1.schema.json").read_text())
+    return loaded
+
+
+def fits(verb: str, text: str) -> dict[str, Any]:
+    """The document; jsonschema.ValidationError with the place if it does not fit."""
+    document: dict[str, Any] = json.loads(text)
+    jsonschema.validate(document, schema(verb))
+    return document

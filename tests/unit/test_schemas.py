@@ -1,0 +1,109 @@
+"""ls, status, doctor: what they print for programs fits the published schemas, which refuse what does not."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+
+from offload.cli import main
+from offload.doctor.document import as_json as doctor_json
+from offload.doctor.examine import Doctor
+from offload.ls import as_json as ls_json
+from offload.ls_watch import rates
+from offload.profile import DIRECTIONS
+from offload.status import as_json as status_json
+from offload.status import gather
+from tests.lib.schemas import FOLDERS, fits, schema
+from tests.unit.fake_doctor import FakeHost, card
+from tests.unit.test_doctor import PROFILES
+from tests.unit.test_ls import connection, listing, looked
+
+CHANGE = {
+    "kind": "feature", "what": "tls-hw-rx-offload", "dev": "eth0", "ifindex": 2, "bus": "0000:04:00.0",
+    "driver": "mlx5_core", "netns": "n", "boot": "b", "active": False, "requested": False, "time": "t",
+}  # fmt: skip
+
+
+def listed() -> str:
+    """What `ls --watch --json` prints of a second look: an owner, none; a doubt, none; unknown bytes."""
+    first, second = looked(1, 0, 0), looked(2, 200_000, 100_000)
+    ours = connection(owner=None, device="", sent=None, sent_again=None, received=None, version="0x9999")
+    more = listing(*second.sockets().values(), ours, behind=next(iter(second.listing.cards.values())), at=2)
+    return ls_json(more, at=7.5, rates=rates(first, type(first)(more)))
+
+
+def standing() -> str:
+    """What `status --json` prints of a card, one without its features, and a change to put back."""
+    host = FakeHost()
+    host.answers["ethtool", "-S"] = (0, "NIC statistics:\n     tx_tls_ctx: 5\n", "")
+    host.devices["lo"] = card("", "", ":", link_type="loopback")
+    host.devices["lo"]["features"].clear()
+    return status_json(gather(host, (), [CHANGE]))
+
+
+def diagnosed() -> str:
+    """What `doctor --json` prints of a card."""
+    return doctor_json(Doctor(FakeHost(), DIRECTIONS, PROFILES).diagnose(["eth0"]))
+
+
+MADE: dict[str, Callable[[], str]] = {"ls": listed, "status": standing, "doctor": diagnosed}
+
+
+@pytest.mark.parametrize("verb", FOLDERS)
+def test_documents_fit(verb: str) -> None:
+    """Without a NIC a document with everything in it fits the schema, which is one itself."""
+    jsonschema.Draft202012Validator.check_schema(schema(verb))
+    assert fits(verb, MADE[verb]())["schema"] == 1
+
+
+def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to every key of a document; of a list only to those of its first entry."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield (*path, key)
+            yield from places(value, (*path, key))
+    elif isinstance(node, list) and node:
+        yield from places(node[0], (*path, 0))
+
+
+def without(document: Any, path: tuple[Any, ...]) -> Any:
+    """The document less one key."""
+    left = copy.deepcopy(document)
+    node = left
+    for step in path[:-1]:
+        node = node[step]
+    del node[path[-1]]
+    return left
+
+
+@pytest.mark.parametrize("verb", FOLDERS)
+def test_a_key_that_is_missing_is_noticed(verb: str) -> None:
+    """Without a NIC a document without any of its keys does not fit: no reader has to guess."""
+    document = fits(verb, MADE[verb]())
+    free = {
+        "at",
+        "rates",
+        "counters",
+        "tls_stat",
+        "directions",
+        "changed",
+    }  # of --watch; mappings of any names
+    keys = [p for p in places(document) if p[0] not in ("at", "rates") or len(p) > 1]
+    wanted = [p for p in keys if not any(step in free for step in p[:-1])]
+    assert len(wanted) > 20
+    judge = jsonschema.Draft202012Validator(schema(verb))
+    assert not [path for path in wanted if judge.is_valid(without(document, path))]
+
+
+@pytest.mark.parametrize("words", [["ls", "--here"], ["status"], ["status", "lo"], ["doctor", "lo"]])
+def test_this_machine_fits(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a NIC what the command says of this machine fits, as it is."""
+    main([*words, "--json"])
+    said = capsys.readouterr()
+    assert not said.err
+    assert fits(words[0], said.out)["schema"] == 1 and json.loads(said.out)
