@@ -22,7 +22,7 @@ from tests.lib.rig import Labs, Rig
 from tests.lib.switch import Switch
 from tests.lib.wire import Eyes
 
-pytest_plugins = ["offload.report.plugin"]
+pytest_plugins = ["offload.report.plugin", "tests.lib.attempts"]
 KINDS = {"hw": "nicsim", "sw-fallback": "veth", "nicsim": "nicsim"}  # folder of a test -> kind of lab
 
 

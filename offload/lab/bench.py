@@ -8,17 +8,18 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from offload.errors import ConfigError, OffloadError, RigError, SwitchFailed
 from offload.host.base import Bench, Host, Side
 from offload.host.local import LocalHost
 from offload.host.ssh import Login
 from offload.lab import programs, settings
-from offload.lab.file import load
 from offload.lab.log import Logs
 from offload.lab.model import LabFile, Target
 from offload.lab.reach import Machine
 from offload.lab.rig import versions
+from offload.lab.source import load_any
 from offload.nic import look
 
 Say = Callable[[str], None]
@@ -57,17 +58,13 @@ class RealLab:
             machines = Machines()
             undo.callback(machines.close)
             hosts = {target.role: machines.host(target) for target in file.targets}
-            self.root = hosts["dut"]
-            self.bench = Bench(
-                dut=_side(hosts["dut"], file, file.dut),
-                peer=_side(hosts["peer"], file, file.peer),
-                wire=hosts.get("wire"),
-                wire_ports=file.wire.wire if file.wire else (),
-                simulated=look(hosts["dut"], _dev(file.dut)).driver == "nicsim",
-                rig=versions(hosts["dut"], hosts["peer"], _dev(file.dut)),
-            )
-            self.rig = dict(self.bench.rig)
-            undo.enter_context(_kept(file, hosts, say))
+            dut, peer = (_side(hosts[target.role], file, target) for target in (file.dut, file.peer))
+            self.root, ends = hosts["dut"], {"dut": dut, "peer": peer}
+            self.rig = versions(dut.host, peer.host, dut.dev) | {"transport": _transport(file)}
+            simulated = look(dut.host, dut.dev).driver == "nicsim"
+            ports = file.wire.wire if file.wire else ()
+            self.bench = Bench(dut, peer, hosts.get("wire"), ports, simulated, self.rig)
+            undo.enter_context(_kept(file, ends, say))
             for host in hosts.values():
                 undo.enter_context(programs.provided(host))
             self._logs = Logs(hosts)
@@ -77,9 +74,11 @@ class RealLab:
 
     @classmethod
     def open(cls, path: Path, say: Say = print) -> RealLab:
-        """Read a lab file and open its bench. ConfigError, Refused, NoPermission or RigError if not."""
+        """Read a lab file, a net.config or (`env`) the environment, and open its bench.
+
+        ConfigError, Refused, NoPermission or RigError if not."""
         began = time.monotonic()
-        lab = cls(load(path), say)
+        lab = cls(load_any(path), say)
         say(f"bench {path}: {lab.rig['kernel']}, reached in {time.monotonic() - began:.1f} s")
         return lab
 
@@ -106,9 +105,9 @@ class RealLab:
         self.stop()
 
 
-def _dev(target: Target) -> str:
-    assert target.port is not None
-    return target.port.ifname
+def _transport(file: LabFile) -> str:
+    """How the hosts are reached."""
+    return ", ".join(dict.fromkeys("ssh" if target.login else "local" for target in file.targets))
 
 
 def _side(host: Host, file: LabFile, target: Target) -> Side:
@@ -117,6 +116,8 @@ def _side(host: Host, file: LabFile, target: Target) -> Side:
     assert port is not None
     done = host.run(["ip", "-j", "address", "show"])
     rows = {row.get("ifname"): row for row in json.loads(done.text or "[]")}
+    if not port.ifname:  # net.config names the peer by its addresses only
+        port = replace(port, ifname=_owner(rows, port.v4) or f"with {port.v4}")
     if port.ifname not in rows:
         raise ConfigError(f"{key}.ifname: no interface {port.ifname!r} on {target.place}", _known(rows))
     have = [a.get("local", "") for a in rows[port.ifname].get("addr_info", [])]
@@ -129,22 +130,30 @@ def _side(host: Host, file: LabFile, target: Target) -> Side:
     return Side(host, port.ifname, port.v4, port.v6)
 
 
+def _owner(rows: dict[str, Any], address: str) -> str:
+    """The interface that has an address, or ''."""
+    for name, row in rows.items():
+        if any(a.get("local") == address for a in row.get("addr_info", [])):
+            return str(name)
+    return ""
+
+
 def _known(rows: dict[str, object]) -> str:
     return f"there are: {', '.join(str(name) for name in rows)}"
 
 
 @contextmanager
-def _kept(file: LabFile, hosts: dict[str, Host], say: Say) -> Iterator[None]:
+def _kept(file: LabFile, sides: dict[str, Side], say: Say) -> Iterator[None]:
     """Put back what a former run left, note what is there, and put that back at the end."""
-    ends = (file.dut, file.peer)
-    for target in ends:
-        if count := settings.put_back(hosts[target.role], target, say):
+    ends = [(sides[target.role], target) for target in (file.dut, file.peer)]
+    for side, target in ends:
+        if count := settings.put_back(side.host, target, say):
             say(f"{target.place}: {count} settings of a run that did not end were put back")
-        settings.note(hosts[target.role], target)
+        settings.note(side, target)
     try:
         yield
     finally:
-        stuck = [problem for target in ends if (problem := _settle(hosts[target.role], target))]
+        stuck = [problem for side, target in ends if (problem := _settle(side.host, target))]
         if stuck:
             raise RigError("; ".join(stuck), f"the next run with {file.file} puts it back first")
 

@@ -63,7 +63,7 @@ def main() -> None:
     )  # OpenSSH gives a session one socket for both; sudo may put pipes between
     agent = Agent([0])
     agent.spaces = Spaces()
-    agent.env["HOME"] = os.environ.get("HOME", "/root")
+    agent.env |= {name: os.environ[name] for name in ("HOME", "SSH_CONNECTION") if name in os.environ}
     if not one:
         agent.ports = [Line(0)]
     agent.run(until_eof=True)

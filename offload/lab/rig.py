@@ -31,7 +31,6 @@ def versions(dut: Host, peer: Host, dev: str) -> dict[str, str]:
         "driver": f"{nic.driver} {nic.version}".strip(),
         "firmware": nic.firmware or "unknown",
         "pci": f"{nic.bus} {nic.pci}".strip() or "none",
-        "transport": "ssh",
     }
     found |= {name: _tool(dut, name) for name in TOOLS}
     found["peer-kernel"] = peer.run(["uname", "-r"]).text.strip()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from offload.enable import identity
 from offload.enable_restore import restore
-from offload.host.base import Host
+from offload.host.base import Host, Side
 from offload.journal import Entry, Journal
 from offload.lab.model import Target
 from offload.nic import look
@@ -26,12 +26,11 @@ def journal_of(target: Target) -> Journal:
     return Journal(Path(base or f"{home}/ktls-offload") / "benches" / name)
 
 
-def note(host: Host, target: Target) -> None:
+def note(side: Side, target: Target) -> None:
     """Write down the TLS features of the port as they are now; those noted before stay as they were then."""
-    assert target.port is not None
     journal = journal_of(target)
-    nic = look(host, target.port.ifname)
-    boot, netns = identity(host)
+    nic = look(side.host, side.dev)
+    boot, netns = identity(side.host)
     with journal.locked():
         for name in FEATURES.values():
             found = nic.features.get(name)

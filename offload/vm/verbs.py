@@ -16,8 +16,11 @@ Exits with the command's own code (128 + n if signal n ended it), or 7 if the la
 """
 
 
-def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `lab` with its verbs."""
+Parsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+def add_parser(verbs: Parsers) -> Parsers:
+    """Add `lab` with its verbs; what takes more of them (offload/lab adds its own)."""
     parser = verbs.add_parser("lab", help="the embedded lab: a stock kernel in a VM with a simulated NIC")
     inner = parser.add_subparsers(dest="lab_verb", metavar="VERB", required=True)
     up = inner.add_parser("up", help="boot a lab that stays until `lab down`")
@@ -48,6 +51,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     get.add_argument("kernel", nargs="*", metavar="SERIES", help="default: all")
     get.add_argument("--newest", action="store_true", help="look for newer kernels than the cache has")
     parser.set_defaults(func=main)
+    return inner
 
 
 def main(args: argparse.Namespace) -> int:

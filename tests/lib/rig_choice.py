@@ -10,7 +10,7 @@ import pytest
 
 from offload.errors import ConfigError
 from offload.lab.bench import RealLab
-from offload.lab.file import load
+from offload.lab.source import load_any
 
 
 def choose(config: pytest.Config) -> None:
@@ -18,7 +18,7 @@ def choose(config: pytest.Config) -> None:
     if config.getoption("--attach"):
         raise pytest.UsageError("either --lab FILE or --attach NAME")
     try:
-        port = load(Path(config.getoption("--lab"))).dut.port
+        port = load_any(Path(config.getoption("--lab"))).dut.port
     except ConfigError as exc:
         raise pytest.UsageError(str(exc)) from None
     config.option.profile = config.option.profile or (port.profile if port else "")

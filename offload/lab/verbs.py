@@ -1,0 +1,151 @@
+"""`ktls-offload lab`: the verbs of the embedded lab, and for real hosts init, check, import and export."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from offload.errors import ConfigError, RigError
+from offload.lab.device_info import device_info
+from offload.lab.model import LabFile, Target
+from offload.lab.render import KINDS, as_lab, export
+from offload.lab.source import ENVIRONMENT, load_any
+from offload.vm import verbs as embedded
+
+OUT = "lab.yaml"
+PLACE = "[USER@]HOST[:PORT][/NETNS], or here[/NETNS]"
+INIT = """\
+Logs in to both hosts, sends a numbered frame from each port of the DUT that has a link, listens on the
+peer's, and writes the pair that is alone on its cable to a lab file: with the host keys that were shown
+(compare the fingerprints), addresses, PCI address and the profile that fits. Nothing on the hosts is changed.
+"""
+
+
+def add_parser(verbs: embedded.Parsers) -> None:
+    """Add `lab` with the embedded lab's verbs and ours."""
+    inner = embedded.add_parser(verbs)
+    init = inner.add_parser(
+        "init", help="find the cable between two real hosts, write lab.yaml", description=INIT
+    )
+    init.add_argument("--dut", required=True, metavar="HOST", help=PLACE)
+    init.add_argument("--peer", required=True, metavar="HOST", help="the same")
+    check = inner.add_parser(
+        "check", help="open the bench of a lab file, say what it is, put back what a run left"
+    )
+    check.add_argument("file", metavar="FILE", help="lab file, net.config, or env")
+    check.add_argument(
+        "--device-info", action="store_true", help="only what netdev CI keeps of the card, as JSON"
+    )
+    get = inner.add_parser(
+        "import", help="write lab.yaml from an Ansible inventory, a net.config or the environment"
+    )
+    get.add_argument(
+        "source", metavar="SOURCE", help="inventory (INI, or .yaml), file ending in .config, or env"
+    )
+    for verb in (init, get):
+        verb.add_argument("-i", "--keyfile", default="", metavar="KEY", help="private key to log in with")
+        verb.add_argument(
+            "--out", default=OUT, metavar="FILE", help=f"default {OUT}; it must not be there yet"
+        )
+    give = inner.add_parser("export", help="a lab file as upstream's selftests want it")
+    give.add_argument("file", metavar="FILE", help="lab file, net.config, or env")
+    give.add_argument("--as", dest="kind", default=KINDS[0], choices=KINDS, help=f"default {KINDS[0]}")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run one of the verbs; its exit code."""
+    ours: dict[str, Callable[[argparse.Namespace], int]] = {
+        "init": init, "check": check, "import": import_, "export": export_,
+    }  # fmt: skip
+    return ours.get(args.lab_verb, embedded.main)(args)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a new file; ConfigError if something is there already."""
+    try:
+        with path.open("x") as out:
+            out.write(text)
+    except FileExistsError:
+        raise ConfigError(f"{path} is there already", "--out FILE writes another one") from None
+    except OSError as exc:
+        raise RigError(f"cannot write {path}: {exc.strerror}") from None
+    embedded.say(f"wrote {path}; `ktls-offload lab check {path}` opens the bench")
+
+
+def fresh(path: Path) -> Path:
+    """The path, if nothing is there: said before anybody is asked."""
+    if path.exists():
+        raise ConfigError(f"{path} is there already", "--out FILE writes another one")
+    return path
+
+
+def init(args: argparse.Namespace) -> int:
+    """Find the cable and write the lab file."""
+    from offload.lab.discover import place, survey, with_keys
+
+    out = fresh(Path(args.out))
+    dut, peer = place("dut", args.dut, args.keyfile), place("peer", args.peer, args.keyfile)
+    lab, notes = survey(with_keys(dut, embedded.say), with_keys(peer, embedded.say), embedded.say)
+    assert lab.dut.port and lab.peer.port
+    embedded.say(f"cable: {lab.dut.port.ifname} of the DUT to {lab.peer.port.ifname} of the peer")
+    for note in notes:
+        embedded.say(note)
+    write(out, as_lab(lab, notes))
+    return 0
+
+
+def check(args: argparse.Namespace) -> int:
+    """Open the bench and say what it is."""
+    from offload.lab.bench import RealLab
+
+    silent: Callable[[str], None] = lambda line: None  # noqa: E731
+    with RealLab.open(Path(args.file), silent if args.device_info else embedded.say) as lab:
+        dut = lab.bench.dut
+        if args.device_info:
+            sys.stdout.write(json.dumps(device_info(dut.host, dut.dev), indent=1, sort_keys=True) + "\n")
+            return 0
+        for name, value in lab.rig.items():
+            embedded.say(f"  {name}: {value}")
+    return 0
+
+
+def import_(args: argparse.Namespace) -> int:
+    """Write a lab file from what somebody has already."""
+    from offload.lab import inventory
+    from offload.lab.discover import with_keys
+
+    out, source = fresh(Path(args.out)), Path(args.source)
+    if args.source == ENVIRONMENT or source.suffix == ".config":
+        lab = load_any(source)
+    else:
+        found = {role: with_keys(target, embedded.say) for role, target in inventory.read(source).items()}
+        lab = LabFile(str(out), out, found["dut"], found["peer"], found.get("wire"))
+    write(out, as_lab(lab, _lacking(lab)))
+    return 0
+
+
+def _lacking(lab: LabFile) -> tuple[str, ...]:
+    """What a lab file wants and the source did not say, as notes."""
+
+    def of(target: Target) -> list[str]:
+        port = target.port
+        wanted = {"ifname": port.ifname, "v4": port.v4, "v6": port.v6} if port else {}
+        if port and target.role == "dut":
+            wanted["profile"] = port.profile
+        return [
+            f"to do: OffloadNic.{name} of the {target.role}" for name, value in wanted.items() if not value
+        ]
+
+    notes = tuple(note for target in lab.targets for note in of(target))
+    for note in notes:
+        embedded.say(note)
+    return notes
+
+
+def export_(args: argparse.Namespace) -> int:
+    """Say the bench in upstream's words."""
+    sys.stdout.write(export(load_any(Path(args.file)), args.kind))
+    return 0

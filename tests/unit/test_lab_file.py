@@ -1,0 +1,340 @@
+"""Without a NIC a lab file is read or refused by file, line and key, and fits what upstream has instead."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from offload.errors import ConfigError, RigError
+from offload.lab import inventory
+from offload.lab.attempts import Attempts
+from offload.lab.cables import pairs
+from offload.lab.discover import place
+from offload.lab.file import load
+from offload.lab.netconfig import from_environment, from_file
+from offload.lab.render import as_lab, export
+
+ROOT = Path(__file__).parents[2]
+# a key of nobody: type, length and 32 bytes as RFC 8709 has them
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
+GOOD = f"""\
+targets:
+  dut:
+    features: [tls-tx, tls-rx]
+    resources:
+      NetworkService: {{address: dut1.lab, username: root}}
+      OffloadHost:
+        hostkeys:
+          - {KEY} root@dut1
+      OffloadNic: {{ifname: ens1f0np0, pci: "0000:3b:00.0", profile: connectx-6-dx, v4: 192.0.2.1/24,
+        v6: "fd00:2::1"}}
+    drivers:
+      - SSHDriver: {{name: sh, keyfile: keys/lab}}
+      - OffloadNicDriver: {{name: nic}}
+  peer:
+    resources:
+      NetworkService: {{address: peer1.lab}}
+      OffloadHost: {{hostkeys: ["{KEY}"]}}
+      OffloadNic: {{ifname: ens1f0np0, v4: 192.0.2.2, v6: "fd00:2::2"}}
+"""
+NET_CONFIG = """\
+# as upstream has it
+NETIF=ens1f0np0
+LOCAL_V4=192.0.2.1
+LOCAL_V6=fd00:2::1
+REMOTE_V4=192.0.2.2   # the peer
+REMOTE_V6=fd00:2::2
+REMOTE_TYPE=ssh
+REMOTE_ARGS=root@peer1.lab
+"""
+
+
+def written(tmp_path: Path, text: str, name: str = "lab.yaml") -> Path:
+    """A file with this text."""
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def test_a_good_file(tmp_path: Path) -> None:
+    """Without a NIC a lab file in labgrid's form gives logins, keys, ports and bare addresses."""
+    lab = load(written(tmp_path, GOOD))
+    assert lab.dut.login and lab.dut.port and lab.peer.login and lab.wire is None
+    assert (lab.dut.login.address, lab.dut.login.hostkeys) == ("dut1.lab", (KEY,))
+    assert lab.dut.login.keyfile == str(tmp_path / "keys/lab") and lab.peer.login.keyfile == ""
+    assert (lab.dut.port.v4, lab.dut.port.v6, lab.dut.port.profile) == (
+        "192.0.2.1",
+        "fd00:2::1",
+        "connectx-6-dx",
+    )
+    assert load(written(tmp_path, as_lab(lab), "again.yaml")).dut.port == lab.dut.port
+
+
+def test_the_example() -> None:
+    """Without a NIC the lab file that people copy is good."""
+    lab = load(ROOT / "ci/lab.yaml")
+    assert lab.dut.port and lab.wire and lab.wire.wire == ("eno1", "eno2")
+
+
+WRONG = [
+    ("targets:", "target:", "lab.yaml:1: unknown key 'target' (did you mean targets?)"),
+    ("  peer:", "  other:", "lab.yaml:14: targets: unknown target 'other'"),
+    ("username: root", "user: root", "lab.yaml:5: targets.dut.resources.NetworkService: unknown key 'user'"),
+    ("dut1.lab, username", "-oProxyCommand=x, username", "address: '-oProxyCommand=x', wanted a host name"),
+    (
+        "username: root",
+        "password: geheim",
+        "lab.yaml:5: targets.dut.resources.NetworkService.password: passwords",
+    ),
+    ("username: root", "port: 70000", "lab.yaml:5: targets.dut.resources.NetworkService.port: 70000, wanted"),
+    (
+        KEY + " root@dut1",
+        "SHA256:abc",
+        "lab.yaml:8: targets.dut.resources.OffloadHost.hostkeys[0]: 'SHA256:abc'",
+    ),
+    (KEY + " root@dut1", KEY[:-3], "the key is not base64: was it cut off?"),
+    (KEY + " root@dut1", KEY.replace("ssh-ed25519", "ssh-rsa"), "the base64 is no ssh-rsa key"),
+    (f'OffloadHost: {{hostkeys: ["{KEY}"]}}', "OffloadHost: {}", "no host key: OffloadHost wants hostkeys"),
+    (
+        "192.0.2.1/24",
+        "192.0.2.300",
+        "lab.yaml:9: targets.dut.resources.OffloadNic.v4: '192.0.2.300', wanted an IPv4",
+    ),
+    (
+        '"fd00:2::2"',
+        "192.0.2.3",
+        "lab.yaml:18: targets.peer.resources.OffloadNic.v6: '192.0.2.3', wanted an IPv6",
+    ),
+    ("connectx-6-dx", "conectx-6-dx", "no profile 'conectx-6-dx' (did you mean connectx-6-dx?)"),
+    (
+        "ens1f0np0, pci",
+        "a/b, pci",
+        "lab.yaml:9: targets.dut.resources.OffloadNic.ifname: 'a/b', wanted an interface",
+    ),
+    ("0000:3b:00.0", "3b:00.0", "pci: '3b:00.0', wanted a PCI address"),
+    (", v4: 192.0.2.2", "", "lab.yaml:18: targets.peer.resources.OffloadNic: key v4 is missing"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "words"), WRONG, ids=[w[2][-28:] for w in WRONG])
+def test_a_wrong_file(tmp_path: Path, old: str, new: str, words: str) -> None:
+    """Without a NIC what is wrong is named by file, line and key, with the text as given."""
+    assert old in GOOD
+    with pytest.raises(ConfigError) as caught:
+        load(written(tmp_path, GOOD.replace(old, new, 1)))
+    assert words in str(caught.value), str(caught.value)
+    assert all(line.startswith(str(tmp_path)) for line in str(caught.value).splitlines())
+
+
+def test_no_file_at_all(tmp_path: Path) -> None:
+    """Without a NIC an empty, missing or odd file is called a lab file, and refused."""
+    for text, words in (
+        ("", "wanted a lab file"),
+        ("a: &x 1\nb: *x\n", "anchors and aliases"),
+        ("- 1\n", "wanted a mapping"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            load(written(tmp_path, text))
+    with pytest.raises(ConfigError, match="cannot read"):
+        load(tmp_path / "none.yaml")
+
+
+def test_upstreams_words(tmp_path: Path) -> None:
+    """Without a NIC a lab file becomes the net.config that upstream reads: bare values, peer by ssh."""
+    lab = load(written(tmp_path, GOOD))
+    want = dict(line.split("#")[0].strip().split("=") for line in NET_CONFIG.splitlines()[1:])
+    assert dict(line.split("=") for line in export(lab, "net.config").splitlines()) == want
+    assert "export REMOTE_ARGS=root@peer1.lab\n" in export(lab, "env")
+    with pytest.raises(ConfigError, match="NetworkService.port: 2222"):
+        export(
+            load(written(tmp_path, GOOD.replace("address: peer1.lab", "address: peer1.lab, port: 2222"))),
+            "env",
+        )
+
+
+def test_net_config_is_read(tmp_path: Path) -> None:
+    """Without a NIC a net.config is a bench whose DUT is this machine; a peer by ssh wants its host key."""
+    path = written(tmp_path, NET_CONFIG, "net.config")
+    with pytest.raises(ConfigError, match="REMOTE_HOSTKEY: '', wanted the peer's public host key"):
+        from_file(path)
+    lab = from_file(
+        written(
+            tmp_path, f"{NET_CONFIG}REMOTE_HOSTKEY={KEY} x\nOFFLOAD_PROFILE=connectx-6-dx\n", "net.config"
+        )
+    )
+    assert lab.dut.login is None and lab.peer.login and lab.peer.login.hostkeys == (KEY,)
+    assert (
+        lab.peer.port
+        and lab.peer.port.ifname == ""
+        and lab.dut.port
+        and lab.dut.port.profile == "connectx-6-dx"
+    )
+    lab = from_environment(
+        dict(line.split("=") for line in export(lab, "net.config").splitlines())
+        | {"REMOTE_TYPE": "netns", "REMOTE_ARGS": "peer"}
+    )
+    assert lab.peer.netns == "peer" and "REMOTE_TYPE=netns\nREMOTE_ARGS=peer" in export(lab, "net.config")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("LOCAL_V6=fd00:2::1\n", "", "net.config: LOCAL_V6 missing"),
+        ("192.0.2.1", "fd00::1", "net.config:3: LOCAL_V4: 'fd00::1', wanted an IPv4 address"),
+        ("REMOTE_TYPE=ssh", "REMOTE_TYPE=telnet", "net.config:7: REMOTE_TYPE: 'telnet', wanted ssh or netns"),
+        ("REMOTE_ARGS=root@peer1.lab", "REMOTE_ARGS=-oProxyCommand=x", "net.config:8: REMOTE_ARGS: '-oProxy"),
+        ("NETIF=ens1f0np0", "NETIF", "net.config:2: 'NETIF', wanted NAME=VALUE"),
+    ],
+)  # fmt: skip
+def test_a_wrong_net_config(tmp_path: Path, old: str, new: str, words: str) -> None:
+    """Without a NIC a line of net.config that makes no sense is named."""
+    with pytest.raises(ConfigError) as caught:
+        from_file(written(tmp_path, NET_CONFIG.replace(old, new, 1), "net.config"))
+    assert words in str(caught.value)
+
+
+INI = """\
+gateway.lab
+[dut]
+box1 ansible_host=192.0.2.11 ansible_port=2222 offload_ifname=ens1f0np0 offload_v4=192.0.2.1
+[peer]
+box2 offload_ifname=ens2f0 offload_v4=192.0.2.2 offload_v6=fd00:2::2  # the other
+[bench:children]
+dut
+peer
+[all:vars]
+ansible_user=tester
+ansible_become=yes
+[dut:vars]
+offload_profile=connectx-6-dx
+offload_v6=fd00:2::1
+"""
+YAML = """\
+all:
+  vars: {ansible_user: tester, ansible_become: true}
+  children:
+    dut:
+      vars: {offload_profile: connectx-6-dx}
+      hosts:
+        box1: {ansible_host: 192.0.2.11, ansible_port: 2222, offload_ifname: ens1f0np0,
+               offload_v4: 192.0.2.1, offload_v6: "fd00:2::1"}
+    peer:
+      hosts:
+        box2: {offload_ifname: ens2f0, offload_v4: 192.0.2.2, offload_v6: "fd00:2::2"}
+"""
+
+
+@pytest.mark.parametrize(("name", "text"), [("hosts", INI), ("hosts.yaml", YAML)])
+def test_an_inventory(tmp_path: Path, name: str, text: str) -> None:
+    """Without a NIC an Ansible inventory gives the same bench in either of its forms."""
+    found = inventory.read(written(tmp_path, text, name))
+    dut, peer = found["dut"], found["peer"]
+    assert dut.login and dut.port and peer.login and peer.port and set(found) == {"dut", "peer"}
+    assert (dut.login.address, dut.login.port, dut.login.user, dut.login.sudo) == (
+        "192.0.2.11",
+        2222,
+        "tester",
+        True,
+    )
+    assert (dut.port.ifname, dut.port.profile, peer.login.address, peer.port.v6) == (
+        "ens1f0np0",
+        "connectx-6-dx",
+        "box2",
+        "fd00:2::2",
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("[peer]", "[pear]", "no host in group peer"),
+        (
+            "box2 offload",
+            "box2 offload_v4=x\nbox3 offload",
+            "group peer has 2 hosts (box2, box3), wanted one",
+        ),
+        ("ansible_port=2222", "ansible_port=x", "box1: ansible_port: 'x', wanted a TCP port"),
+        ("ansible_become=yes", "ansible_become_pass=geheim", "passwords are not taken"),
+        ("box1 ansible", "box[1:9] ansible", "hosts:3: 'box[1:9]"),
+        (
+            "ansible_host=192.0.2.11",
+            "ansible_host=-oProxyCommand=x",
+            "'-oProxyCommand=x', wanted a host name",
+        ),
+    ],
+)
+def test_a_wrong_inventory(tmp_path: Path, old: str, new: str, words: str) -> None:
+    """Without a NIC an inventory that describes no bench, or holds a password, is refused."""
+    with pytest.raises(ConfigError) as caught:
+        inventory.read(written(tmp_path, INI.replace(old, new, 1), "hosts"))
+    assert words in str(caught.value) and "geheim" not in str(caught.value)
+
+
+def test_places() -> None:
+    """Without a NIC a host is named as ssh does, with a port and a namespace if need be."""
+    target = place("dut", "tester@10.0.0.7:2222/left")
+    assert target.login and (target.login.user, target.login.address, target.login.port) == (
+        "tester",
+        "10.0.0.7",
+        2222,
+    )
+    assert (
+        target.netns == "left" and place("dut", "here").login is None and place("dut", "here/x").netns == "x"
+    )
+    for bad in ("", "-oProxyCommand=x", "a b", "host:0", "host:99999", "root@", "host/../x"):
+        with pytest.raises(ConfigError):
+            place("dut", bad)
+
+
+def test_pairs_of_ports() -> None:
+    """Without a NIC only ports that hear each other alone are a cable."""
+    assert pairs({"a": {"x"}, "b": {"y"}}) == [("a", "x"), ("b", "y")]
+    assert pairs({"a": {"x"}, "b": {"y", "z"}, "c": {"y", "z"}}) == [("a", "x")]
+    with pytest.raises(RigError, match="no port of the peer hears"):
+        pairs({})
+    with pytest.raises(RigError, match="a is heard by x, y"):
+        pairs({"a": {"x", "y"}})
+
+
+def test_attempts(tmp_path: Path) -> None:
+    """Without a NIC a test that never ended is known after a crash, even one that tore the last line."""
+    path = tmp_path / "state" / "attempts"
+    first = Attempts(path)
+    first.begin("good", "T1")
+    first.end("good")
+    first.begin("killer", "T2")
+    assert Attempts(path).lost == {"killer": "T2"}
+    path.write_bytes(path.read_bytes() + b'{"beg')
+    again = Attempts(path)
+    assert again.lost == {"killer": "T2"}
+    again.begin("next", "T3")
+    assert Attempts(path).lost == {"killer": "T2", "next": "T3"}
+    again.forget("killer")
+    assert Attempts(path).lost == {"next": "T3"}
+    with pytest.raises(ConfigError, match="no list of attempts"):
+        Attempts(written(tmp_path, "a\nb\n", "other"))
+
+
+def test_a_test_that_killed_a_machine_is_left_alone(tmp_path: Path) -> None:
+    """Without a NIC a test under which the run died is an error in the next one, until --retry is given."""
+    body = "import os\ndef test_a(): pass\ndef test_b(): 'FIXED' in os.environ or os._exit(3)\n"
+    written(tmp_path, body, "test_it.py")
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "tests.lib.attempts", "-p", "no:cacheprovider"]
+
+    def run(*more: str, **env: str) -> str:
+        full = {**os.environ, "PYTHONPATH": str(ROOT), **env}
+        words = [*argv, "--attempts", "tried", *more]
+        return subprocess.run(words, cwd=tmp_path, env=full, capture_output=True, text=True).stdout
+
+    run()
+    begun = [json.loads(line) for line in (tmp_path / "tried").read_text().splitlines()]
+    assert begun[-1]["begun"].endswith("test_b")
+    said = run()
+    assert "1 passed, 1 error" in said and "never ended: bench or runner died under it; not run again" in said
+    assert "2 passed" in run("--retry", FIXED="1")
+    assert "2 passed" in run(FIXED="1")
