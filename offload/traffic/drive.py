@@ -18,7 +18,8 @@ from offload.host.base import Host
 from offload.traffic.handoff import Line, parse
 
 PROGRAM = Path(__file__).with_name("pump.py")
-STEP = 40.0  # seconds that one step of a transfer may take; a report is waited for longer than that
+STEP = 40.0  # seconds that one step of a transfer may take
+PATIENCE = 180.0  # seconds for an event of the pump: longer than a step after a slow start (SLOW there)
 PYTHON = ["/usr/bin/python3", "-I", "-S"]  # isolated, no site: a third of the start-up time
 
 
@@ -126,26 +127,26 @@ class Transfer:
     def __init__(self, pump: Pump, number: int) -> None:
         self._pump, self.number = pump, number
 
-    def opened(self, timeout: float = 120) -> Line | None:
+    def opened(self, timeout: float = PATIENCE) -> Line | None:
         """Wait until the connection is up: the helper's line if there is one. Ended if it never is."""
         event = self._pump.event(self.number, ("open", "done"), timeout)
         if event["event"] == "done":
             raise Ended(f"no connection on {self._pump.host.name}: {event['error']}")
         return parse(event["handoff"])
 
-    def listening(self, timeout: float = 120) -> None:
+    def listening(self, timeout: float = PATIENCE) -> None:
         """Wait until it waits for somebody to connect."""
         event = self._pump.event(self.number, ("listening", "done"), timeout)
         if event["event"] == "done":
             raise Ended(f"nobody listens on {self._pump.host.name}: {event['error']}")
 
-    def at_gate(self, timeout: float = 120) -> None:
+    def at_gate(self, timeout: float = PATIENCE) -> None:
         """Wait until it stands at its gate."""
         event = self._pump.event(self.number, ("gate", "done"), timeout)
         if event["event"] == "done":
             raise Ended(f"ended before its gate on {self._pump.host.name}: {event['error']}")
 
-    def altered(self, timeout: float = 120) -> None:
+    def altered(self, timeout: float = PATIENCE) -> None:
         """Wait until it has changed the file that it sent."""
         event = self._pump.event(self.number, ("altered", "done"), timeout)
         if event["event"] == "done":
@@ -155,7 +156,7 @@ class Transfer:
         """Open the gate."""
         self._pump.tell("go", id=self.number)
 
-    def report(self, timeout: float = 120) -> Report:
+    def report(self, timeout: float = PATIENCE) -> Report:
         """Wait for the end: what this side saw, errors included."""
         event = self._pump.event(self.number, ("done",), timeout)
         return Report(

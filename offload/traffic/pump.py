@@ -53,6 +53,7 @@ from offload.traffic.pump_channel import Channel, Peerless, install_keys, payloa
 from offload.traffic.pump_flood import drain, flood
 from offload.traffic.pump_ways import WAYS, Source
 
+SLOW = 60.0  # seconds more until a connection is up: on a busy machine programs start late
 CLOSES = (
     "close",
     "close-wr",
@@ -152,7 +153,7 @@ class Transfer(threading.Thread):
 
     def next_client(self, listener: socket.socket) -> socket.socket:
         """Wait for somebody to connect, and for being told that nobody will."""
-        deadline = time.monotonic() + self.timeout
+        deadline = time.monotonic() + self.timeout + SLOW
         listener.settimeout(0.1)
         while time.monotonic() < deadline and not self.given_up:
             with contextlib.suppress(TimeoutError):
@@ -176,7 +177,7 @@ class Transfer(threading.Thread):
             theirs.close()
             if "--announce" in argv and child.stdout is not None and child.stdout.readline():
                 self.say("listening", port=0)
-            ours.settimeout(self.timeout)
+            ours.settimeout(self.timeout + SLOW)
             line, fds, _, _ = socket.recv_fds(ours, 65536, 1)
         return self.handed_over(child, line, fds)
 
