@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
-import subprocess
 import sys
 import textwrap
 import threading
@@ -21,8 +19,8 @@ from offload.cmd import wait_until
 from offload.errors import ConfigError, RigError
 from offload.fleet_bench import reached, verdict
 from offload.fleet_grid import Grid, Place, parsed, resources, tags
+from tests.lib import benches
 
-TOOLS = Path(sys.executable).parent
 PLAYED = """
 import json, sys, time
 from pathlib import Path
@@ -46,55 +44,16 @@ word = "failed" if lab == "bad" else "certified"
 """
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
-def ended(child: subprocess.Popen[bytes]) -> None:
-    child.terminate()
-    try:
-        child.wait(10)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
-
-
 LABS = {"good": "fine", "broken": "dies", "faulty": "bad", "stuck": "hangs", "long": "slow"}
-
-
-def place(name: str) -> dict[str, object]:
-    """A place as the coordinator keeps it: `create`, `add-named-match` and `set-tags` in one."""
-    match = {"exporter": "here", "group": name, "cls": "OffloadVm", "name": None, "rename": "vm"}
-    kept = {"aliases": [], "comment": "", "created": 1.0, "changed": 1.0, "matches": [match]}
-    return kept | {"tags": {"nic": name, "site": "x" if name != "long" else "y"}}
 
 
 @pytest.fixture(scope="module")
 def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A coordinator with a place for each lab, and an exporter that has their resources."""
+    """A coordinator with a place for each lab."""
     pytest.importorskip("labgrid", reason="pip install 'ktls-offload[lab]'")
-    folder, address = tmp_path_factory.mktemp("labgrid"), f"127.0.0.1:{free_port()}"
-    exported = {name: {"OffloadVm": {"lab": lab, "profile": "nicsim"}} for name, lab in LABS.items()}
-    (folder / "exporter.yaml").write_text(json.dumps(exported))
-    (folder / "places.yaml").write_text(json.dumps({name: place(name) for name in LABS}))
-    programs = (["labgrid-coordinator", "-l", address], ["labgrid-exporter", "-n", "here", "exporter.yaml"])
-    env, started = {**os.environ, "LG_COORDINATOR": address}, list[subprocess.Popen[bytes]]()
-    try:
-        with (folder / "log").open("wb") as log:
-            for name, *words in programs:
-                argv = [str(TOOLS / name), *words]
-                started.append(subprocess.Popen(argv, cwd=folder, env=env, stdout=log, stderr=log))
-        wait_until(lambda: exports(env), 60, "the exporter", every=0.3)
+    tags = {name: {"nic": name, "site": "x" if name != "long" else "y"} for name in LABS}
+    with benches.coordinator(tmp_path_factory.mktemp("labgrid"), LABS, tags) as address:
         yield address
-    finally:
-        for child in reversed(started):
-            ended(child)
-
-
-def exports(env: dict[str, str]) -> bool:
-    done = subprocess.run([str(TOOLS / "labgrid-client"), "resources"], env=env, capture_output=True)
-    return b"here/long" in done.stdout
 
 
 @pytest.fixture
@@ -174,7 +133,7 @@ def test_no_such_bench_names_those_that_there_are(grid: Grid) -> None:
 
 def test_no_coordinator_is_one_sentence(coordinator: str) -> None:
     """Without a NIC a coordinator that is not there is named with its address."""
-    address = f"127.0.0.1:{free_port()}"
+    address = f"127.0.0.1:{benches.free_port()}"
     with pytest.raises(RigError) as wrong:
         Grid(address).places()
     assert address in str(wrong.value) and "Traceback" not in str(wrong.value)
