@@ -272,7 +272,8 @@ def named(traffic: Traffic, sent: Sent) -> Iterator[None]:
         yield
     except AssertionError as exc:
         beside = "" if str(sent) == PLAINEST else f" ({PLAINEST} {_plainest(traffic, sent.direction)})"
-        raise AssertionError(f"{sent}{beside}: {exc}") from exc
+        exc.args = (f"{sent}{beside}: {exc}",)  # raised again as it is: the check that failed is the place
+        raise
 
 
 def _plainest(traffic: Traffic, direction: str) -> str:

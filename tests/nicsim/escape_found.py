@@ -11,6 +11,7 @@ from pathlib import Path
 
 from offload.errors import ConfigError, RigError
 from tests.lib import catalogue
+from tests.lib.catalogue import Row
 from tests.nicsim.escape_checks import ROOT, Check
 from tests.nicsim.escape_read import Card, Facts, cards, credit
 
@@ -29,15 +30,16 @@ sys.exit(pytest.main(["-q", "--collect-only", "-p", "no:cacheprovider", "tests/h
 
 @dataclass(frozen=True)
 class Said:
-    """What a page is made of. `tests`: every test of tests/hw and its promise; `less`: what was taken away.
+    """What a page is made of. `tests`: every test of tests/hw and its promise; `rows`: of the catalogue.
 
-    `less`: check -> card -> what caught it then, or nothing; `seconds`: what each of these took.
+    `less`: check that was taken away -> card -> what caught it then, or nothing; `seconds` that each took.
     """
 
     kernel: str
     facts: Facts
     count: int
     tests: Mapping[str, str]
+    rows: Sequence[Row]
     checks: Sequence[str]
     less: Mapping[str, Mapping[str, str]]
     seconds: Sequence[float]
@@ -93,7 +95,7 @@ class Found:
         seconds = [float(took) for found in self._less.values() for _, took in found.values()]
         less = {check: by for check, by in less.items() if check in facts.deciding}
         names = [str(check) for check in self._known]
-        return Said(kernel, facts, len(self.cards), collected(), names, less, seconds)
+        return Said(kernel, facts, len(self.cards), collected(), catalogue.load(), names, less, seconds)
 
 
 def gather(results: Path, folder: Path, known: Sequence[Check]) -> Found:

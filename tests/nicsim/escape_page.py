@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from tests.lib.catalogue import tests_of
 from tests.lib.catalogue_page import PAGE
 from tests.nicsim.escape_found import Said
 
@@ -44,10 +45,10 @@ def _credit(said: Said) -> Iterator[str]:
 
 def _nothing(said: Said) -> Iterator[str]:
     ran = {test for test, cards in said.facts.caught.items() if not cards}
-    never = [test for test in said.tests if test not in said.facts.caught]
+    never = [test for test in said.tests if test not in tests_of(said.rows)]
     yield f"Ran against a bad card and caught nothing: {_named(sorted(ran))}."
     yield ""
-    yield f"No card of the catalogue was put before {len(never)} of the {len(said.tests)} tests; by file:"
+    yield f"{len(never)} of the {len(said.tests)} tests are in no triage, so no card is put to them; by file:"
     yield ""
     for file in dict.fromkeys(test.partition("::")[0] for test in never):
         mine = [test.partition("::")[2].partition("[")[0] for test in never if test.startswith(f"{file}::")]
@@ -57,8 +58,8 @@ def _nothing(said: Said) -> Iterator[str]:
 
 def _promises(said: Said) -> Iterator[str]:
     alone = {promise: test for promise, test in said.facts.single.items() if promise}
-    asked = {said.tests[test] for test, cards in said.facts.caught.items() if cards and test in said.tests}
-    unasked = [promise for promise in dict.fromkeys(said.tests.values()) if promise and promise not in asked]
+    broken = {row.breaks for row in said.rows}
+    unasked = [promise for promise in dict.fromkeys(said.tests.values()) if promise and promise not in broken]
     yield f"Promises that only one test has been seen to guard ({len(alone)}):"
     yield ""
     yield from (f"* `{promise}`: `{test}`" for promise, test in sorted(alone.items()))
@@ -80,7 +81,7 @@ def _checks(said: Said) -> Iterator[str]:
         f"| `{check}` | {', '.join(c for c, by in said.less[check].items() if not by)} |" for check in needed
     )
     yield ""
-    yield "Redundant, and what catches the card instead:"
+    yield f"Redundant, and what catches the card instead:{'' if redundant else ' none.'}"
     yield ""
     for check in redundant:
         yield f"* `{check}`: {', '.join(f'{card} by `{by}`' for card, by in said.less[check].items())}"

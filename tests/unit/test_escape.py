@@ -160,7 +160,7 @@ def test_what_is_said_of_the_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "| `lib/proof.py:helper:1` | tx-bad-tag |" in text
     assert "* `lib/proof.py:helper:2`: tx-leak by `lib/proof.py:helper:1`" in text
     assert "Promises that no card of the catalogue breaks: `sizes.tx`." in text
-    assert "* `lib/proof.py`: Switch.set" in text and "before 1 of the 2 tests" in text
+    assert "* `lib/proof.py`: Switch.set" in text and "2 of the 2 tests are in no triage" in text
     assert told(tmp_path / "2", notes[1]).left() == [str(FIRST)]
 
 
