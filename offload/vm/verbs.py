@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from typing import TypeAlias
 
 from offload.errors import ConfigError, RigError
 
@@ -16,7 +17,7 @@ Exits with the command's own code (128 + n if signal n ended it), or 7 if the la
 """
 
 
-Parsers = argparse._SubParsersAction[argparse.ArgumentParser]
+Parsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def add_parser(verbs: Parsers) -> Parsers:
