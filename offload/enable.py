@@ -36,20 +36,20 @@ def switch(host: Host, wish: Wish, journal: Journal, say: Say) -> list[Action]:
     NoDevice, Refused, ConfigError and NoPermission: nothing was changed. SwitchFailed: it was put back.
     """
     if wish.dry_run:
-        nic, found, actions = _decide(host, wish)
+        nic, found, actions = planned(host, wish)
         _say_plan(nic, found, actions, journal, say)
         return actions
-    nic, found, actions = _decide(host, wish)  # refuses before the journal's folder is made
+    nic, found, actions = planned(host, wish)  # refuses before the journal's folder is made
     if actions:
         with journal.locked():
-            nic, found, actions = _decide(host, wish)  # again: another call may have switched meanwhile
+            nic, found, actions = planned(host, wish)  # again: another call may have switched meanwhile
             _carry_out(host, nic, actions, journal)
     _say_done(host, nic, found, wish, actions, say)
     return actions
 
 
-def _decide(host: Host, wish: Wish) -> tuple[Nic, Match, list[Action]]:
-    """Look and plan."""
+def planned(host: Host, wish: Wish) -> tuple[Nic, Match, list[Action]]:
+    """Look and plan: what is there, and what there is to do. Refused and the like; changes nothing."""
     nic = look(host, wish.dev)
     if not wish.on:
         return nic, known(nic), plan_off(nic, wish.directions)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from offload.enable import identity, put_back, shielded
+from offload.enable_many import ports
 from offload.errors import NoDevice, OffloadError, SwitchFailed
 from offload.host.base import Host
 from offload.journal import Entry, Journal
@@ -15,7 +16,7 @@ Say = Callable[[str], None]
 
 
 def restore(host: Host, dev: str | None, journal: Journal, say: Say, dry_run: bool = False) -> None:
-    """Undo what the journal holds for `dev`, or for every device of this namespace if it is None.
+    """Undo what the journal holds for `dev`, a bond's ports with it, or for all of this namespace if None.
 
     Entries of an earlier boot or of a device that has been replaced are dropped: the change went with it.
     SwitchFailed if something could not be put back; its entry stays.
@@ -23,7 +24,8 @@ def restore(host: Host, dev: str | None, journal: Journal, say: Say, dry_run: bo
     rows = links(host)
     with journal.locked():
         entries = journal.entries()
-        mine = [e for e in entries if dev is None or _is(e, dev, rows)]
+        meant = [dev, *ports(rows, dev)] if dev else []
+        mine = [e for e in entries if dev is None or any(_is(e, one, rows) for one in meant)]
         if not mine and dev is not None and dev not in rows:
             seen(host, dev, rows)  # says NoDevice, with the nearest name
         if not mine:

@@ -71,10 +71,14 @@ class Journal:
     def __init__(self, place: Path | None = None) -> None:
         self.place = place or folder()
         self.file = self.place / "journal.json"
+        self._held = False
 
     @contextmanager
     def locked(self, patience: float = 60.0) -> Iterator[None]:
-        """Hold the lock; RigError if another call still holds it after `patience` seconds."""
+        """Hold the lock, also when this journal has it; RigError if it takes more than `patience` seconds."""
+        if self._held:
+            yield
+            return
         fd = self._open_lock()
 
         def taken() -> bool:
@@ -86,8 +90,10 @@ class Journal:
         try:
             wait_until(taken, patience, f"another ktls-offload that works on {self.place}", every=0.02)
             KEEP_OPEN.add(fd)
+            self._held = True
             yield
         finally:
+            self._held = False
             KEEP_OPEN.discard(fd)
             os.close(fd)
 

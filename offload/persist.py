@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 
-from offload.enable import Wish, shielded, switch
+from offload.enable import Wish, planned, shielded, switch
+from offload.enable_many import agreed, spread
 from offload.enable_plan import directions_on, profile_for
 from offload.errors import CommandFailed, NoDevice, NoPermission, OffloadError, Refused, SwitchFailed
 from offload.host.base import Host
@@ -27,15 +29,30 @@ NETPLAN = (
 
 
 def each(host: Host, wishes: Sequence[Wish], how: str | None, journal: Journal, say: Say) -> None:
-    """Switch one device after the other, and keep it by `how` (None: until reboot only).
+    """Switch one device after the other, a bond's ports for it, and keep it by `how` (None: until reboot).
 
-    The first that fails ends it, as enable.switch and `persist` do; those before it stay as asked.
+    Refused, NoDevice and ConfigError, of any of them: nothing was changed. Else the first that fails ends it,
+    as enable.switch and `persist` do; those before it stay as asked. Nobody else switches in between.
     """
+    wishes = spread(host, wishes, say)
+
+    def ask(wish: Wish) -> None:
+        planned(host, wish)
+        if how:
+            decide(host, wish, how)
+
+    if how != "none" and (how or len(wishes) > 1):
+        agreed(wishes, ask)
+    with ExitStack() as held:
+        if (how or len(wishes) > 1) and not wishes[0].dry_run:
+            held.enter_context(journal.locked())
+        _one_by_one(host, wishes, how, journal, say)
+
+
+def _one_by_one(host: Host, wishes: Sequence[Wish], how: str | None, journal: Journal, say: Say) -> None:
     for number, wish in enumerate(wishes):
         try:
             if how != "none":
-                if how:
-                    decide(host, wish, how)  # refuses before anything is switched
                 switch(host, wish, journal, say)
             if how:
                 persist(host, wish, how, journal, say)
@@ -157,6 +174,7 @@ def _write(host: Host, kept: Kept, old: str | None) -> None:
                 _erase(host, kept)
             else:
                 _replace(host, kept.path, old, kept.mode)
+                _reload(host, kept)
         if isinstance(trouble, CommandFailed):
             raise SwitchFailed(
                 f"{kept.manager} did not take {kept.path}: {trouble}; it was put back"
@@ -197,6 +215,11 @@ def _erase(host: Host, kept: Kept) -> None:
     for words in kept.before_removal:
         host.run(words, check=False, timeout=180)
     host.run(["rm", "-f", kept.path, _fresh(kept.path)])
+    _reload(host, kept)
+
+
+def _reload(host: Host, kept: Kept) -> None:
+    """Have systemd read its files again; another manager reads them when it needs them."""
     for words in kept.after:
         if words[1] == "daemon-reload":
             host.run(words, check=False, timeout=180)
@@ -214,17 +237,17 @@ def _remove_all(host: Host, wish: Wish, journal: Journal, say: Say) -> None:
         dev = wish.dev
         if not NAME.fullmatch(dev):
             raise
-    found = kept_by(host, dev)
-    for path in found:
-        say(f"{dev}: {path} {'would be removed' if wish.dry_run else 'removed'}")
+    with ExitStack() as held:
+        if not wish.dry_run:
+            held.enter_context(journal.locked())
+            host.run(["rm", "-f", *(_fresh(path_of(m, dev)) for m in MANAGERS)])  # of a call that was killed
+        found = {path_of(m, dev): m for m in MANAGERS if path_of(m, dev) in kept_by(host, dev)}
+        for path, manager in found.items():
+            if not wish.dry_run:
+                _remove(host, manager, dev)
+            say(f"{dev}: {path} {'would be removed' if wish.dry_run else 'removed'}")
     if not found:
         say(f"{dev}: nothing keeps its switches")
-    if not wish.dry_run:
-        with journal.locked():
-            host.run(["rm", "-f", *(_fresh(path_of(m, dev)) for m in MANAGERS)])  # of a call that was killed
-            for manager in MANAGERS:
-                if path_of(manager, dev) in found:
-                    _remove(host, manager, dev)
 
 
 def kept_by(host: Host, dev: str) -> list[str]:

@@ -283,14 +283,3 @@ def test_an_old_ethtool_without_json_will_do(machine: FakeMachine) -> None:
     machine.set(no_json=True)
     assert machine.call("enable", "eth0") == 0
     assert active(machine, "eth0") == (True, True)
-
-
-def test_a_bond_is_refused_with_its_ports(machine: FakeMachine) -> None:
-    """Without a NIC a bond is not switched; its ports are named."""
-    devices = machine.state()["devices"]
-    devices["eth0"]["link"] = {"master": "bond0"}
-    link = {"linkinfo": {"info_kind": "bond"}}
-    devices["bond0"] = card("bonding", "2", "", feature(), feature(), ifindex=20, link=link)
-    machine.set(devices=devices)
-    assert machine.call("enable", "bond0") == 5
-    assert "its ports offload" in machine.said and "(eth0)" in machine.said

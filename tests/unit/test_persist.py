@@ -189,12 +189,29 @@ def test_manager_that_refuses_it_gets_it_back(root: Path) -> None:
     assert host.files() == before
 
 
+def test_second_device_that_is_refused_changes_nothing(root: Path, machine: FakeMachine) -> None:
+    """Without a NIC all that are refused are listed before any device is switched, and nothing is."""
+    before, wishes = machine.machine(), [Wish(dev, True, ("rx",)) for dev in ("eth0", "cx0", "eth9")]
+    with pytest.raises(Refused) as caught:
+        each(Rooted(root), wishes, None, Journal(), print)
+    said = str(caught.value)
+    assert "2 of 3 devices refused; nothing was changed\n  cx0: Chelsio T6 has no receive" in said
+    assert "eth9: no interface" in said and "the others alone: ktls-offload enable eth0" in said
+    assert machine.machine() == before and not machine.journal.exists()
+
+
 def test_second_device_that_fails_leaves_the_first(root: Path, machine: FakeMachine) -> None:
-    """Without a NIC the first of two devices stays as asked when the second is refused, and that is said."""
-    said: list[str] = []
-    wishes = [Wish("eth0", True, ("rx",)), Wish("cx0", True, ("rx",))]
-    with pytest.raises(Refused, match="cx0"):
-        each(Rooted(root), wishes, None, Journal(), said.append)
+    """Without a NIC the first of two devices stays as asked when the second fails, and that is said."""
+    host, said = Rooted(root), []  # type: ignore[var-annotated]
+    real = host.run
+
+    def run(argv: Sequence[str], **more: Any) -> Completed:
+        lame = list(argv[:3]) == ["ethtool", "-K", "sim0"]
+        return Completed(tuple(argv), 0, b"", b"", 0.0) if lame else real(argv, **more)
+
+    host.run = run  # type: ignore[method-assign]
+    with pytest.raises(SwitchFailed, match="everything was put back"):
+        each(host, [Wish("eth0", True), Wish("sim0", True)], None, Journal(), said.append)
     assert said[-1] == "eth0: done before the error, and left so"
     assert machine.state()["devices"]["eth0"]["features"]["tls-hw-rx-offload"]["active"]
 
