@@ -14,10 +14,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from offload.errors import ConfigError, OffloadError
 from offload.fleet_grid import Grid
 
-EVENTS, REPORT, LOG = "events.jsonl", "report.json", "run.log"
+EVENTS, REPORT = "events.jsonl", "report.json"
+ROLES, KINDS = ("dut", "peer", "wire"), ("NetworkService", "OffloadHost", "OffloadNic", "OffloadWire")
 GRACE = 30.0  # seconds: for undos and the report after Ctrl-C
 Say = Callable[[str], None]
 
@@ -67,7 +70,7 @@ class Bench:
     def _certify(self, found: Mapping[str, Any]) -> str:
         """Run the child to its end; why it is no verdict, or ''."""
         self._folder.parent.mkdir(parents=True, exist_ok=True)
-        argv = [*self._argv, *reached(found), "--out", str(self._folder)]
+        argv = [*self._argv, *reached(found, Path(f"{self._folder}.yaml")), "--out", str(self._folder)]
         with Path(f"{self._folder}.log").open("wb") as log:
             child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
             try:
@@ -99,19 +102,27 @@ class Bench:
         return ""
 
 
-def reached(found: Mapping[str, Any]) -> list[str]:
-    """How the bench of these resources is reached: options of certify. ConfigError if they do not say."""
+def reached(found: Mapping[str, Any], file: Path) -> list[str]:
+    """How the bench of these resources is reached: options of certify. ConfigError if they do not say.
+
+    A lab in a VM by its name; real hosts by a lab file, written to `file` from resources whose names begin
+    with their role (`dut-port`, `dut-ssh`, `dut-host`, `peer-port`, ...).
+    """
     for name, fields in found.items():
         if name.startswith("OffloadVm:") and isinstance(fields.get("lab"), str):
-            profile = fields.get("profile")
-            return ["--attach", fields["lab"], *(["--nic", str(profile)] if profile else [])]
+            return ["--attach", fields["lab"]]
+    targets: dict[str, Any] = {}
     for name, fields in found.items():
-        if name.startswith("OffloadBench:") and isinstance(fields.get("file"), str):
-            return ["--lab", fields["file"]]
-    known = ", ".join(found) or "none"
+        kind, _, label = name.partition(":")
+        role = label.split("-")[0]
+        if kind in KINDS and role in ROLES:
+            targets.setdefault(role, {"resources": {}})["resources"][kind] = fields
+    if "dut" in targets and "peer" in targets:
+        file.write_text(yaml.safe_dump({"targets": targets}))
+        return ["--lab", str(file)]
     raise ConfigError(
-        f"the place says nowhere how its bench is reached (resources: {known})",
-        "an OffloadVm with `lab`, or an OffloadBench with `file`: docs/labgrid.md",
+        f"the place says nowhere how its bench is reached (resources: {', '.join(found) or 'none'})",
+        "an OffloadVm, or matches named dut-..., peer-...: docs/labgrid.md",
     )
 
 

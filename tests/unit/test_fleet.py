@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from offload import fleet
 from offload.cmd import wait_until
@@ -162,17 +163,22 @@ def test_resources_that_cannot_be_read(text: str) -> None:
         resources(text, "p")
 
 
-def test_how_a_bench_is_reached() -> None:
-    """Without a NIC a place is a lab in a VM, or a lab file; anything else is refused with what it has."""
-    assert reached({"OffloadVm:vm": {"lab": "one", "profile": "nicsim"}}) == [
-        "--attach",
-        "one",
-        "--nic",
-        "nicsim",
-    ]
-    assert reached({"OffloadBench:b": {"file": "lab.yaml"}}) == ["--lab", "lab.yaml"]
-    with pytest.raises(ConfigError, match="USBSerialPort:x"):
-        reached({"USBSerialPort:x": {}})
+def test_how_a_bench_is_reached(tmp_path: Path) -> None:
+    """Without a NIC a place is a lab in a VM, or hosts by role; anything else is refused with what it has."""
+    file = tmp_path / "bench.yaml"
+    assert reached({"OffloadVm:vm": {"lab": "one"}}, file) == ["--attach", "one"] and not file.exists()
+    nic, ssh = {"ifname": "ens1", "v4": "192.0.2.1/24"}, {"address": "192.0.2.9", "username": "root"}
+    found = {
+        f"{k}:{role}-{k}": v
+        for role in ("dut", "peer")
+        for k, v in (("OffloadNic", nic), ("NetworkService", ssh))
+    }
+    assert reached(found, file) == ["--lab", str(file)]
+    targets = yaml.safe_load(file.read_text())["targets"]
+    assert targets["peer"]["resources"] == {"OffloadNic": nic, "NetworkService": ssh} and len(targets) == 2
+    for wrong in ({}, {"USBSerialPort:x": {}}, {"OffloadNic:dut-port": nic}, {"OffloadVm:vm": {"lab": 3}}):
+        with pytest.raises(ConfigError, match="nowhere how its bench"):
+            reached(wrong, file)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"verdict": "certified"}', "\x00"])

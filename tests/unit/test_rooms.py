@@ -39,6 +39,7 @@ DOORS: dict[str, tuple[str, str]] = {
     "report": ("profile errata cpu cmd errors", "yaml"),
     "lab": ("enable vm host nic journal profile cmd errors", "yaml"),
     "fleet": ("cmd errors", "yaml"),
+    "labgrid": ("", "labgrid attr"),
     "certify": ("fleet lab vm host report profile cmd errors", ""),
     "cli": ("persist enable status nic counters journal profile host errors", ""),
 }
