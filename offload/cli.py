@@ -8,7 +8,7 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from types import FrameType
@@ -216,9 +216,9 @@ def _operator(verbs: argparse._SubParsersAction[argparse.ArgumentParser], verb: 
     parser = verbs.add_parser(
         verb.name, help=verb.help, description=f"{verb.help}.\n\n{text}", formatter_class=layout
     )
+    parser.add_argument("--json", action="store_true", help="for programs")
     if verb.name == "status":
         parser.add_argument("dev", nargs="*", metavar="DEV", help="interface")
-        parser.add_argument("--json", action="store_true", help="for programs")
         parser.set_defaults(func=_status)
         return
     if verb.name == "restore":
@@ -250,8 +250,7 @@ def _switch(args: argparse.Namespace) -> int:
     directions = tuple(d for d in ("tx", "rx") if getattr(args, d))
     devs, profile = dict.fromkeys(args.dev), getattr(args, "profile", None)
     wishes = [Wish(dev, args.verb == "enable", directions, profile, args.dry_run) for dev in devs]
-    each(LocalHost(), wishes, args.persist, Journal(), print)
-    return 0
+    return _tell(args, list(devs), lambda say: each(LocalHost(), wishes, args.persist, Journal(), say))
 
 
 def _restore(args: argparse.Namespace) -> int:
@@ -260,7 +259,26 @@ def _restore(args: argparse.Namespace) -> int:
     from offload.host.local import LocalHost
     from offload.journal import Journal
 
-    restore(LocalHost(), args.dev, Journal(), print, args.dry_run)
+    devs = [args.dev] if args.dev else []
+    return _tell(args, devs, lambda say: restore(LocalHost(), args.dev, Journal(), say, args.dry_run))
+
+
+def _tell(args: argparse.Namespace, devs: list[str], act: Callable[[Callable[[str], None]], object]) -> int:
+    """Act and say so, line by line or as one document; an error is in the document too, and then raised."""
+    if not args.json:
+        act(print)
+        return 0
+    from offload.cli_document import document
+
+    said: list[str] = []
+    error: OffloadError | None = None
+    try:
+        act(said.append)
+    except OffloadError as exc:
+        error = exc
+    print(document(args.verb, args.dry_run, devs, said, error))
+    if error:
+        raise error
     return 0
 
 
