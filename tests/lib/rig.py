@@ -38,6 +38,7 @@ class Rig:
     profile: Profile
     undo: ExitStack
     port: int = 4433
+    log_read: Any = None  # the mark up to which the kernel's console has been looked through
     probed: dict[str, str] = field(default_factory=dict)
     _ends: dict[str, End] = field(default_factory=dict)
 
