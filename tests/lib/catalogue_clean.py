@@ -41,15 +41,15 @@ def entry(found: Json, *, kernel: str, card: str, kind: str, code: str) -> dict[
     return dict(zip(FIELDS, values, strict=True))
 
 
-def append(line: Json, path: Path = FILE) -> None:
+def append(line: Json, path: Path | None = None) -> None:
     """Add a line to the record."""
-    with path.open("a") as out:
+    with (path or FILE).open("a") as out:
         out.write(json.dumps(line) + "\n")
 
 
-def read(path: Path = FILE) -> list[dict[str, Any]]:
+def read(path: Path | None = None) -> list[dict[str, Any]]:
     """Every line. ConfigError with file and line for one that is none."""
-    found = []
+    path, found = path or FILE, []
     for number, text in enumerate(path.read_text().splitlines() if path.exists() else [], 1):
         try:
             line = json.loads(text)

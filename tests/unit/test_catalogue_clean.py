@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import certifier
 from offload.errors import ConfigError
 from tests.lib import catalogue, catalogue_clean, catalogue_page
+from tests.lib.catalogue import Step
 from tests.lib.catalogue_clean import BEGIN, END, append, entry, read, table
 
-FOUND = {"tests": 47, "word": "incomplete", "seconds": 90.5, "problem": ""}
+MEASURED = {"tests": 47, "seconds": 90.5, "left": ""}
+FOUND = MEASURED | {"word": "incomplete", "problem": ""}
 
 
 def line(kernel: str = "6.1", kind: str = "run", **found: object) -> dict[str, object]:
@@ -52,6 +55,29 @@ def test_the_page_counts_the_record() -> None:
     assert catalogue_clean.page(text, read()) == text, "python -m benchmarks.certifier --good 1"
     with pytest.raises(ValueError, match="no line"):
         catalogue_clean.page(f"{END} {BEGIN}", [])
+
+
+def test_whatever_comes_of_a_good_card_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a NIC the certifier records and counts each good run, failed and void ones too, and no bad card."""
+    page, record = tmp_path / "page.md", tmp_path / "runs.jsonl"
+    page.write_text(f"{BEGIN}\n{END}\n")
+    monkeypatch.setattr(catalogue_page, "PAGE", page)
+    monkeypatch.setattr(catalogue_clean, "FILE", record)
+    row = catalogue.load()[0]
+    good = [*catalogue.whole([row], "nicsim", 2), Step("good-nicsim-1", "nicsim", None, row.tests)]
+    work = certifier.Work([Step(row.id, row.card, row, row.tests), *good], "7.2", tmp_path)
+    ends = [("failed", ""), ("incomplete", ""), ("void", "the rig broke"), ("failed", "payload.tx: no")]
+    for name, (word, problem) in zip([row.id, *(step.id for step in good)], ends, strict=True):
+        work.done({"id": name, "word": word, "promise": "", "line": "", "problem": problem} | MEASURED)
+    assert [(one["kind"], one["word"]) for one in read(record)] == [
+        ("run", "clean"),
+        ("run", "void"),
+        ("step", "failed"),
+    ]
+    assert "2 whole runs (0 failed, 1 void) and 1 step (1 failed, 0 void)" in page.read_text()
+    assert "the rig broke" in capsys.readouterr().out
 
 
 def test_a_whole_run_has_every_test() -> None:
