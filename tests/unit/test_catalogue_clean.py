@@ -60,7 +60,7 @@ def test_the_page_counts_the_record() -> None:
 def test_whatever_comes_of_a_good_card_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a NIC the certifier records and counts each good run, failed and void ones too, and no bad card."""
+    """Without a NIC the certifier records and counts each good run, failed ones too, and no bad card."""
     page, record = tmp_path / "page.md", tmp_path / "runs.jsonl"
     page.write_text(f"{BEGIN}\n{END}\n")
     monkeypatch.setattr(catalogue_page, "PAGE", page)
