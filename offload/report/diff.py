@@ -210,10 +210,11 @@ def _listed(rows: Sequence[Mapping[str, Any]], what: str) -> Iterator[str]:
 
 def _figure(row: Mapping[str, Any]) -> str:
     words = "" if row["kind"] in ("same", "unsure") else f"  {row['kind']}"
-    return f"  {row['name']}: {_spread(row['old'])} -> {_spread(row['new'])}{words}"
+    return f"  {row['name']}: {spread(row['old'])} -> {spread(row['new'])}{words}"
 
 
-def _spread(found: Mapping[str, Any]) -> str:
+def spread(found: Mapping[str, Any]) -> str:
+    """Return a figure with its interval, if it has one."""
     if found["low"] is None or found["high"] is None:
         return figure(found["mean"]) if found["mean"] > 0 else f"{found['mean']:g}"
     return f"{figure(found['mean'])} [{figure(found['low'])}, {figure(found['high'])}]"

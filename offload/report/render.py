@@ -69,6 +69,11 @@ def html(document: Mapping[str, Any], kept: Sequence[Kept] = ()) -> str:
     )
 
 
+def page(name: str, **parts: Any) -> str:
+    """Return another page, by the name of its template: everything in it is escaped as in the report."""
+    return _room().get_template(name).render(**parts)
+
+
 def groups(document: Mapping[str, Any]) -> list[tuple[Any, list[Any]]]:
     """Return the tests by promise, in the order of the promises; last those of no promise that we know."""
     known = {promise["id"]: promise for promise in document["promises"]}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from offload.report import diff_verbs, export, sign_verbs
+from offload.report import diff_verbs, export, history_verbs, sign_verbs
 
 DIFFERENT = 1
 
@@ -31,6 +31,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     export.add_parsers(inner)
     sign_verbs.add_parsers(inner)
     diff_verbs.add_parsers(inner)
+    history_verbs.add_parsers(inner)
     parser.set_defaults(func=main)
 
 
