@@ -41,7 +41,7 @@ SYSTEM = "/usr/bin/python3"
 HOLD = """
 import resource, socket, struct, sys
 pairs, tls, keys = int(sys.argv[1]), sys.argv[2] == "tls", struct.pack("=HH", 0x0303, 51) + bytes(36)
-most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+most = max(resource.getrlimit(resource.RLIMIT_NOFILE)[1], 2 * pairs + 64)
 resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 listener, kept = socket.create_server(("127.0.0.1", 0), backlog=64), []
 for _ in range(pairs):

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from offload.errors import CommandFailed, NoDevice
+from offload.errors import CommandFailed, NoDevice, RigError
 from offload.host.base import Host
 from offload.host.tools import tool
 from offload.profile import FEATURES, WORDS, Profile, near
@@ -111,7 +111,15 @@ def look(host: Host, dev: str) -> Nic:
 
 
 def seen(host: Host, dev: str, rows: Mapping[str, dict[str, Any]]) -> Nic:
-    """As `look`, with the list of interfaces already at hand."""
+    """As `look`, with the list of interfaces already at hand. RigError for an answer that makes no sense."""
+    try:
+        return _seen(host, dev, rows)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise RigError(f"what ip and ethtool say about {dev!r} makes no sense") from None
+
+
+def _seen(host: Host, dev: str, rows: Mapping[str, dict[str, Any]]) -> Nic:
+    """What `ip` and `ethtool` say about an interface."""
     row = _row(dev, rows)
     name = str(row["ifname"])
     info = _drvinfo(host, name)
@@ -188,7 +196,7 @@ def features(host: Host, dev: str) -> dict[str, Feature]:
     """`ethtool -k` by name; from its JSON where the program has it, else from its text."""
     done = tool(host, ["ethtool", "--json", "-k", dev])
     if done.rc == 0:
-        with suppress(ValueError, TypeError, IndexError, AttributeError, RecursionError):
+        with suppress(ValueError, TypeError, IndexError, KeyError, AttributeError, RecursionError):
             return _from_json(json.loads(done.text)[0])
     done = tool(host, ["ethtool", "-k", dev])
     if b"No such device" in done.stderr or b"no device matches" in done.stderr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ CONFS = {0: "none", 1: "none", 2: "sw", 3: "hw", 4: "hw-record"}  # TLS_CONF_*
 STATES = {
     1: "established", 4: "fin-wait-1", 5: "fin-wait-2", 8: "close-wait", 9: "last-ack", 11: "closing",
 }  # fmt: skip
+ROW = (str, int, str, *[int] * 16, str)  # a socket as the reader has it: addresses, ports, numbers, device
+FOREVER = 1e11  # seconds: no process is so old
 
 
 class Owner(NamedTuple):
@@ -156,37 +159,49 @@ def gather(host: Host, *, everywhere: bool = True) -> Found:
     done = host.run([*PYTHON, which], input=READER.read_bytes(), check=False, timeout=120)
     try:
         return understood(json.loads(done.stdout))
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError):
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError):
         said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:300]
         raise RigError(f"the sockets of {host.name} were not read: exit {done.rc}: {said or 'no answer'}",
                        "python3 is needed there") from None  # fmt: skip
 
 
 def understood(said: Mapping[str, Any]) -> Found:
-    """The reader's answer as values; ValueError, TypeError, KeyError or IndexError if it is none."""
-    owners = {
-        int(inode): Owner(int(pid), plain(name), float(age), int(count) - 1)
-        for inode, (pid, name, age, count) in said["owners"].items()
-    }
-    spaces = tuple(
-        Space(
-            int(row["inode"]), tuple(plain(n) for n in row["names"]), row["path"], row["here"] is True,
-            plain(row["error"]), tuple(_socket(one, owners) for one in row["sockets"]), row["tls_stat"],
-            tuple(plain(note) for note in row["notes"]),
-        )
-        for row in said["spaces"]
-    )  # fmt: skip
+    """The reader's answer as values; an exception of the list in `gather` if it is none."""
+    owners = {int(inode): _owner(*row) for inode, row in said["owners"].items()}
+    spaces = tuple(_space(row, owners) for row in said["spaces"])
     return Found(
         float(said["at"]), spaces, tuple(plain(note) for note in said["notes"]), said["root"] is True
     )
 
 
+def _owner(pid: int, name: str, age: float, count: int) -> Owner:
+    """Who has a socket."""
+    if not 0 <= age < FOREVER or pid < 0 or count < 1:
+        raise ValueError("no process is so")
+    return Owner(int(pid), plain(name), float(age), int(count) - 1)
+
+
+def _space(row: Mapping[str, Any], owners: Mapping[int, Owner]) -> Space:
+    """One namespace of the reader's answer."""
+    stat = row["tls_stat"]
+    if not re.fullmatch(r"/(proc|run)/[^/]+/.+", row["path"], re.DOTALL):
+        raise ValueError("no way into a namespace")
+    return Space(
+        int(row["inode"]), tuple(plain(name) for name in row["names"]), row["path"], row["here"] is True,
+        plain(row["error"]), tuple(_socket(one, owners) for one in row["sockets"]),
+        None if stat is None else {plain(name): abs(int(count)) for name, count in stat.items()},
+        tuple(plain(note) for note in row["notes"]),
+    )  # fmt: skip
+
+
 def _socket(row: Sequence[Any], owners: Mapping[int, Owner]) -> Socket:
-    """One socket of the reader's row."""
+    """One socket of the reader's row; ValueError if it is not one."""
+    if tuple(map(type, row)) != ROW or min(row[1], row[3], *row[4:16]) < 0 or max(row[1], row[3]) >> 16:
+        raise ValueError("no socket is so")
     (local, sport, peer, dport, _, _, _, state, uid, inode, cookie, version, cipher, tx, rx, zerocopy,
      sent, again, received, device) = row  # fmt: skip
     return Socket(
-        local, sport, peer, dport, STATES.get(state, f"state {state}"), uid, inode, cookie,
+        plain(local), sport, plain(peer), dport, STATES.get(state, f"state {state}"), uid, inode, cookie,
         VERSIONS.get(version, "-" if version == 0 else f"0x{version:04x}"),
         CIPHERS.get(cipher, "-" if cipher == 0 else f"cipher {cipher}"),
         CONFS.get(tx, f"conf {tx}"), CONFS.get(rx, f"conf {rx}"), zerocopy == 1,

@@ -159,7 +159,9 @@ def as_text(status: Status) -> str:
         )
     blocks.append(_text_tls(status))
     blocks += [[f"warning: {w}"] for w in status.warnings]
-    return "\n\n".join("\n".join(lines) for lines in blocks)
+    text = "\n\n".join("\n".join(lines) for lines in blocks)
+    # an interface, a driver or a counter may be called anything
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
 
 
 def _text_device(device: Device) -> list[str]:
