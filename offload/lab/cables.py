@@ -15,7 +15,7 @@ from offload.host.base import Host
 from offload.nic import links
 
 PROGRAM = Path(__file__).with_name("frames.py")
-PYTHON = ["python3", "-I", "-S", "-c"]
+PYTHON = ["/usr/bin/python3", "-I", "-S", "-c"]
 HEAR = 4.0  # seconds; five frames take one
 
 

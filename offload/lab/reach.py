@@ -13,7 +13,9 @@ from offload.vm.client import Client
 
 PACKAGE = Path(__file__).resolve().parents[1]
 MODULES = ("vm/guest/port", "vm/guest/job", "vm/guest/spaces", "vm/guest/agent", "lab/remote")
-PYTHON = "python3"
+PYTHON = (
+    "/usr/bin/python3"  # the distribution's, as in traffic/drive.py: what a log-in shell finds may be any
+)
 # reads so many bytes of its input, makes modules of them, and runs the last one
 STUB = """\
 import json,os,sys,types
@@ -83,7 +85,7 @@ class Machine:
         if "sudo:" in said:
             return NoPermission(f"{self.login.shown}: {said}", "sudo has to work there without a password")
         if "not found" in said or "No such file" in said:
-            return RigError(f"{self.login.shown} has no {PYTHON}: {said}", f"apt install {PYTHON}")
+            return RigError(f"{self.login.shown} has no {PYTHON}: {said}", "apt install python3")
         return RigError(f"no agent on {self.login.shown}: {said or exc}")
 
     def host(self, netns: str = "") -> SshHost:

@@ -9,7 +9,7 @@ import ctypes
 import os
 import signal
 
-from offload.vm.guest.agent import Agent
+from offload.vm.guest.agent import BASE_ENV, Agent
 from offload.vm.guest.port import Port
 from offload.vm.guest.spaces import CLONE_NEWNS, LIBC, Namespaces, check
 
@@ -61,6 +61,7 @@ def main() -> None:
     one = os.path.sameopenfile(
         0, 1
     )  # OpenSSH gives a session one socket for both; sudo may put pipes between
+    os.environ["PATH"] = BASE_ENV["PATH"]  # posix_spawnp(3) looks in ours, not in the child's
     agent = Agent([0])
     agent.spaces = Spaces()
     agent.env |= {name: os.environ[name] for name in ("HOME", "SSH_CONNECTION") if name in os.environ}
