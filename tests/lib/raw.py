@@ -147,8 +147,9 @@ class Wire:
 
 def walked(capture: Path, sent: Sent) -> Wire:
     """Go through what the DUT sent: from its first byte on it has to be protected."""
-    [one] = [c for c in streams.load(capture, sent.port).connections if c.from_client.reach]
-    client, server = sent.keys
+    found = [c for c in streams.load(capture, sent.port).connections if c.from_client.reach]
+    assert len(found) == 1, f"{len(found)} connections on the wire, there was one ({sent.flow.dut.error})"
+    one, (client, server) = found[0], sent.keys
     session = Session("1.2", suite=client.suite, schedules=(client.schedule(), server.schedule()))
     ours, theirs = Walk(one.from_client, session, sent.plan.content()), Walk(one.from_server, session, None)
     ours.guarded = True
