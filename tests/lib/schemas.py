@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,14 @@ def schema(verb: str) -> dict[str, Any]:
     return loaded
 
 
+@cache
+def judge(verb: str) -> jsonschema.Draft202012Validator:
+    """The schema, made ready once."""
+    return jsonschema.Draft202012Validator(schema(verb))
+
+
 def fits(verb: str, text: str) -> dict[str, Any]:
     """The document; jsonschema.ValidationError with the place if it does not fit."""
     document: dict[str, Any] = json.loads(text)
-    jsonschema.validate(document, schema(verb))
+    judge(verb).validate(document)
     return document

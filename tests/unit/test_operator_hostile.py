@@ -54,11 +54,19 @@ def status_of(host: FakeHost) -> None:
 def test_ethtool_may_say_anything_to_status(option: str) -> None:
     """Without a NIC any answer of ethtool, of any exit code, gives a status or one sentence."""
     huge = "NIC statistics:\n     tx_tls_ctx: 99999999999999999999999\n     rx_tls_ctx: -4\n a: 1\n a: 2\n"
-    for nonsense in (*NASTY, ESCAPE, huge, STATISTICS, f"driver: {ESCAPE}\nfirmware-version: \udcff\udc80\n"):
+    for nonsense in (*NASTY, ESCAPE, huge, f"driver: {ESCAPE}\nfirmware-version: \udcff\udc80\n"):
         for rc in (0, 1):
             host = FakeHost()
             host.answers["ethtool", option] = (rc, nonsense, ESCAPE)
             status_of(host)
+
+
+def test_huge_statistics_are_bounded() -> None:
+    """Without a NIC 30,000 counters end in a status with a warning that says how many were read."""
+    host = FakeHost()
+    host.answers["ethtool", "-S"] = (0, STATISTICS, "")
+    status_of(host)
+    assert "30001 counter lines" in " ".join(gather(host, ()).warnings)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("dev", ["a\x1b[31m", "eth0\u202e", "a;reboot", "$(id)", "\u200bx", "\udcff\udcfe"])
