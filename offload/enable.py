@@ -186,14 +186,14 @@ def _say_done(host: Host, nic: Nic, found: Match, wish: Wish, actions: list[Acti
     """What is now, read again, and how to undo it."""
     say(f"{nic.dev}: {describe(found.profile, found, nic)}" if found.profile else f"{nic.dev}:")
     now = look(host, nic.dev)
-    changed = {a.direction for a in actions}
+    why = {a.direction or a.what: f": {a.why}" if a.why else "" for a in actions}
     promised = found.profile.directions() if found.profile else DIRECTIONS
     for direction in wish.directions or promised:
-        was = f"was {nic.feature(direction)}" if direction in changed else "was so already"
+        was = f"was {nic.feature(direction)}{why[direction]}" if direction in why else "was so already"
         say(f"  {WORDS[direction]:<9} {now.feature(direction)}   ({was})")
     for action in actions:
         if action.kind == "module":
-            say(f"  module    {action.what} loaded")
+            say(f"  module    {action.what} loaded{why[action.what]}")
     if wish.on and not nic.up:
         say("  the interface is down: the kernel offloads connections only while it is up")
     if actions:

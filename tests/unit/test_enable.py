@@ -48,6 +48,23 @@ def test_enable_switches_all_that_the_profile_promises(machine: FakeMachine) -> 
     assert "was so already" in machine.said and "ktls-offload restore eth0" in machine.said
 
 
+def test_says_what_a_step_costs(machine: FakeMachine) -> None:
+    """Without a NIC the reason of each of the profile's steps is said, and what it costs."""
+    assert machine.call("enable", "eth0") == 0
+    assert "(was off: off by default; the first time, all channels re-open: a short pause" in machine.said
+    assert machine.call("enable", "cx0") == 0
+    assert "module    ch_ktls loaded: nothing loads it by itself" in machine.said
+
+
+@pytest.mark.parametrize("dev", ["eth0", "cx0", "sim0"])
+def test_nothing_but_the_steps_is_applied(machine: FakeMachine, dev: str) -> None:
+    """Without a NIC rings, coalescing and whatever else may be advised of a card are left as they are."""
+    assert machine.call("enable", dev) == 0
+    called = [c.removeprefix("ethtool ") for c in machine.state()["log"] if c.startswith("ethtool ")]
+    assert {c.split(" -")[0].split()[0] for c in called} <= {"-i", "-k", "-K", "--json"}
+    assert all(c.split()[2] in (TX, RX) and len(c.split()) == 4 for c in called if c.startswith("-K"))
+
+
 def test_restore_puts_back_what_was_there_before_the_first_change(machine: FakeMachine) -> None:
     """Without a NIC enable, disable, enable, restore ends where it began, and again does nothing."""
     before = machine.machine()
