@@ -37,6 +37,7 @@ class Machine:
     accel: str
     cpus: int = 2
     memory: int = 1024
+    devices: tuple[str, ...] = ()  # more of QEMU's options
 
 
 def interpreter() -> str:
@@ -62,7 +63,7 @@ def start(
     argv = command(
         machine.qemu, accel=machine.accel, vmlinux=kernel.vmlinux, initrd=folder / "initrd",
         folder=folder, cpus=machine.cpus, memory=machine.memory,
-    )  # fmt: skip
+    ) + list(machine.devices)  # fmt: skip
     guard = [] if keep else ["setpriv", "--pdeathsig", "KILL"]
     try:
         with (folder / "qemu.log").open("wb") as log:

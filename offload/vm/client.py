@@ -22,7 +22,7 @@ GRACE = 30.0  # seconds beyond a command's own time-out: the guest may share a b
 
 
 class Client:
-    """Talks to one agent over a socket; safe to use from several threads. `what` is its machine, in messages."""
+    """Talks to one agent over a socket; safe in several threads. `what`: its machine, in messages."""
 
     def __init__(
         self, sock: socket.socket, last_words: Callable[[], str] = str, what: str = "the lab VM"
@@ -70,7 +70,8 @@ class Client:
         try:
             answer = future.result(patience)
         except FutureTimeout:
-            raise RigError(f"{self._what} did not answer {op} within {patience:g} s{self._console()}") from None
+            late = f"did not answer {op} within {patience:g} s{self._console()}"
+            raise RigError(f"{self._what} {late}") from None
         finally:
             with self._lock:
                 self._pending.pop(number, None)

@@ -15,6 +15,7 @@ from offload.errors import ConfigError, RigError
 from offload.host.base import Bench, Side
 from offload.host.vm import VmHost
 from offload.vm import boot, rundir
+from offload.vm import ssh as rack
 from offload.vm.cache import read_json, write_json
 from offload.vm.client import Client, connect
 from offload.vm.console import Console
@@ -68,10 +69,12 @@ class Lab:
         keep: bool = False,
         cpus: int | None = None,
         source: Path | None = None,
+        ssh: bool = False,
     ) -> Lab:
         """Boot a lab and build the bench in it; `say` gets each phase and its seconds.
 
         `cpus`: vCPUs, by default LAB_CPUS of the environment, or 1. `source`: of the simulated NIC.
+        `ssh`: with an sshd in each namespace, as a rack of hosts (ssh.py); the lab file is ssh/lab.yaml.
         Call it from the main thread: unless `keep`, QEMU dies with the thread that called.
         ConfigError for a bench that does not exist; RigError if the VM does not come up.
         """
@@ -82,12 +85,13 @@ class Lab:
         qemu = find(say)
         accel, why = accelerator(kernel, qemu, say)
         files = {"nicsim.ko": build_nicsim(kernel, say, source).read_bytes()} if kind == "nicsim" else {}
-        machine = boot.Machine(kernel, qemu, accel, vcpus, MEMORY)
+        doors = rack.free_ports() if ssh else ()
+        machine = boot.Machine(kernel, qemu, accel, vcpus, MEMORY, tuple(rack.devices(doors)))
         run_dir = rundir.create(name)
         child = None
         try:
             began = time.monotonic()
-            child = boot.start(machine, run_dir, MODULES[kind], files, keep)
+            child = boot.start(machine, run_dir, MODULES[kind] + (rack.MODULES if ssh else ()), files, keep)
             lock = _take_port(run_dir.path, 0)
             rig = versions(kernel, qemu.version, f"{accel} ({why})", vcpus, MEMORY)
             client = boot.await_agent(child, run_dir, BOOT_LIMIT)
@@ -100,6 +104,9 @@ class Lab:
             began = time.monotonic()
             build_bench(client, lab.root, kind, pair)
             say(f"lab {run_dir.name}: {kind} bench is up after {time.monotonic() - began:.1f} s more")
+            if ssh:
+                file = rack.serve(lab.root, lab.bench, doors, run_dir.path, personality.split(",")[0])
+                say(f"lab {run_dir.name}: an sshd in each namespace; pytest --lab {file}")
             write_json(run_dir.path / STATE, state)
             return lab
         except BaseException:

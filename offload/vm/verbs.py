@@ -29,6 +29,9 @@ def add_parser(verbs: Parsers) -> Parsers:
     up.add_argument("--kind", default="nicsim", help="nicsim (default), or veth: no offload NIC")
     up.add_argument("--personality", default="connectx-6-dx", metavar="P", help="card to play, or DUT,PEER")
     up.add_argument("--cpus", type=int, metavar="N", help="vCPUs (default: LAB_CPUS, or 1)")
+    up.add_argument(
+        "--ssh", action="store_true", help="an sshd in each namespace, as a rack; writes a lab file"
+    )
     up.add_argument("--name", default=DEFAULT, help=f"to tell labs apart (default: {DEFAULT})")
     for name, words in (
         ("run", "run a command in a lab; exits with its code"),
@@ -82,7 +85,7 @@ def up(args: argparse.Namespace) -> int:
     cpus_wanted(args.cpus)
     began = time.monotonic()
     kernel = fetch_kernel(args.kernel, say)
-    lab = Lab.boot(kernel, args.kind, args.personality, args.name, say, keep=True, cpus=args.cpus)
+    lab = Lab.boot(kernel, args.kind, args.personality, args.name, say, True, args.cpus, ssh=args.ssh)
     for key in ("qemu", "accelerator", "vm"):
         say(f"  {key}: {lab.rig[key]}")
     lab.detach()
