@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +48,22 @@ def facts_of(log: Log) -> Facts | str:
 
 def write(folder: Path) -> dict[str, Any]:
     """Write report.json, report.ktap, summary.txt and report.html beside the events; return the document."""
+    document = compute(folder)
+    for name, made in pages(folder, document):
+        put(folder / name, made())
+    return document
+
+
+def pages(folder: Path, document: Mapping[str, Any]) -> list[tuple[str, Callable[[], bytes]]]:
+    """Return what is made of a document, in order, by name; the last one names the files beside it."""
     from offload.report.render import canonical, html  # Jinja2 only when a page is wanted
 
-    document = compute(folder)
-    put(folder / "report.json", canonical(document))
-    put(folder / "summary.txt", text(document, width=140).encode())
-    put(folder / "report.ktap", ktap(document).encode("utf-8", "backslashreplace"))
-    put(folder / "report.html", html(document, _beside(folder)).encode("utf-8", "backslashreplace"))
-    return document
+    return [
+        ("report.json", lambda: canonical(document)),
+        ("summary.txt", lambda: text(document, width=140).encode()),
+        ("report.ktap", lambda: ktap(document).encode("utf-8", "backslashreplace")),
+        ("report.html", lambda: html(document, _beside(folder)).encode("utf-8", "backslashreplace")),
+    ]
 
 
 def _beside(folder: Path) -> list[Kept]:

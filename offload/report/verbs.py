@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -78,14 +78,17 @@ def show_text(document: dict[str, Any], text: Any) -> str:
 
 
 def recompute(folder: Path) -> int:
-    """Compute the document again and compare it with report.json, value by value."""
-    from offload.report.files import compute, saved
+    """Compute the document again and compare it with report.json, value by value; then what is made of it."""
+    from offload.report.files import compute, pages, saved
     from offload.report.render import canonical
 
     old, new = saved(folder), compute(folder)
     if (folder / "report.json").read_bytes() == canonical(new):
+        wrong = [name for name, made in pages(folder, new) if not _is_made(folder / name, made)]
+        for name in wrong:
+            say(f"DIFFERENT: {folder / name} is not what this version makes of report.json\n")
         say(f"identical: {folder / 'report.json'} follows from its events; verdict: {new['verdict']}\n")
-        return 0
+        return DIFFERENT if wrong else 0
     found = list(differences(old, new))
     say(f"DIFFERENT: {folder / 'report.json'} does not follow from its events and today's criteria\n")
     for line in found[:20] or ["the values are the same, but the file is not in canonical form"]:
@@ -93,6 +96,11 @@ def recompute(folder: Path) -> int:
     if len(found) > 20:
         say(f"  and {len(found) - 20} more\n")
     return DIFFERENT
+
+
+def _is_made(path: Path, made: Callable[[], bytes]) -> bool:
+    """Say whether a file is what is made anew; one that is not there is `report verify`'s matter."""
+    return not path.is_file() or path.read_bytes() == made()
 
 
 def differences(old: Any, new: Any, where: str = "") -> Iterator[str]:
