@@ -1,0 +1,156 @@
+"""The Debian package: what it needs, what is in it, and that it runs where only Python and PyYAML are."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from offload import __version__
+from offload.cli import VERBS
+
+ROOT = Path(__file__).parents[2]
+NAME = f"ktls-offload_{__version__}_all.deb"
+GROUND = ("status", "doctor", "ls", "enable", "disable", "restore", "probe", "completion")
+# A throw-away copy of this machine's files: what dpkg does in it is gone with the namespace.
+INSTALL = """\
+mount -t tmpfs tmpfs "$1" && mkdir "$1/up" "$1/work" "$1/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$1/up,workdir=$1/work" "$1/root" || exit 99
+cp "$2" "$1/root/package.deb" && cd /
+exec chroot "$1/root" /bin/sh -ec '
+  dpkg --force-unsafe-io --force-depends --no-triggers -i /package.deb
+  ktls-offload --version
+  ls /usr/share/ktls-offload/offload/__pycache__ | grep -c cli.cpython
+  dpkg --force-unsafe-io --no-triggers --purge ktls-offload
+  test ! -e /usr/bin/ktls-offload && test ! -e /usr/share/ktls-offload && echo gone'
+"""
+
+
+def build(tree: Path, folder: Path) -> Path:
+    """The package of a copy of the project, made into a folder."""
+    env = {**os.environ, "SOURCE_DATE_EPOCH": "1790000000"}
+    subprocess.run([tree / "packaging/build-deb", folder], check=True, capture_output=True, env=env)
+    return folder / NAME
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files that the package is made of, as they are now: whoever edits meanwhile does not disturb."""
+    found = tmp_path_factory.mktemp("tree")
+    leave = shutil.ignore_patterns("__pycache__", "core")
+    for name in ("offload", "nic-profiles", "docs", "packaging"):
+        shutil.copytree(ROOT / name, found / name, ignore=leave)
+    for name in ("README.md", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def package(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package, built once."""
+    if shutil.which("dpkg-deb") is None:
+        pytest.skip("dpkg-deb is not installed: not a Debian system")
+    return build(tree, tmp_path_factory.mktemp("deb"))
+
+
+@pytest.fixture(scope="module")
+def unpacked(package: Path) -> Path:
+    """Its files in a bare folder."""
+    root = package.parent / "root"
+    subprocess.run(["dpkg-deb", "-x", package, root], check=True)
+    return root
+
+
+@pytest.fixture(scope="module")
+def only(package: Path) -> Path:
+    """A folder with PyYAML and nothing else."""
+    folder = package.parent / "only"
+    folder.mkdir()
+    (folder / "yaml").symlink_to(Path(yaml.__file__).parent)
+    return folder
+
+
+def field(package: Path, name: str) -> str:
+    """A field of the control file."""
+    argv = ["dpkg-deb", "-f", package, name]
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def call(root: Path, only: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    """The unpacked command: no site packages, no user's ones, only Python's own library and PyYAML."""
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(only), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = ["/usr/bin/python3", "-S", root / "usr/bin/ktls-offload", *argv]
+    return subprocess.run(command, capture_output=True, text=True, env=env, cwd="/")
+
+
+def test_it_needs_python_and_yaml_only(package: Path) -> None:
+    """Without a NIC the package depends on python3 and python3-yaml; the programs it asks are recommended."""
+    assert field(package, "Depends") == "python3 (>= 3.11), python3-yaml"
+    assert field(package, "Recommends") == "ethtool, iproute2, kmod"
+    assert (field(package, "Version"), field(package, "Architecture")) == (__version__, "all")
+
+
+def test_everything_is_in_it(unpacked: Path) -> None:
+    """Without a NIC command, profiles, man page, completions and documentation are in the package."""
+    share = unpacked / "usr/share"
+    for place in (
+        "man/man1/ktls-offload.1.gz", "bash-completion/completions/ktls-offload",
+        "zsh/vendor-completions/_ktls-offload", "fish/vendor_completions.d/ktls-offload.fish",
+        "doc/ktls-offload/copyright", "doc/ktls-offload/changelog.gz", "doc/ktls-offload/docs/reasons.md",
+    ):  # fmt: skip
+        assert (share / place).stat().st_size > 100, place
+    ours = {p.name for p in (ROOT / "nic-profiles").glob("*.yaml")}
+    assert {p.name for p in (share / "ktls-offload/nic-profiles").iterdir()} == ours
+    kinds = {p.suffix for p in (share / "ktls-offload").rglob("*") if p.is_file()}
+    assert kinds <= {".py", ".yaml", ".toml", ".json", ".html", ".css", ".sh"}, "only what runs"
+
+
+@pytest.mark.parametrize("verb", GROUND)
+def test_the_ground_floor_runs_bare(unpacked: Path, only: Path, verb: str) -> None:
+    """Without a NIC each operator's verb opens with Python's library and PyYAML alone."""
+    done = call(unpacked, only, verb, "--help")
+    assert done.returncode == 0 and f"usage: ktls-offload {verb}" in done.stdout, done.stderr
+
+
+def test_it_works_bare(unpacked: Path, only: Path) -> None:
+    """Without a NIC status answers from the unpacked package, and its profiles are found."""
+    done = call(unpacked, only, "status", "--json")
+    assert done.returncode == 0 and '"schema": 1' in done.stdout, done.stderr
+    done = call(unpacked, only, "completion", "bash")
+    assert done.returncode == 0 and "chelsio-t6 connectx-6-dx nicsim" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("verb", [v.name for v in VERBS if v.name not in GROUND])
+def test_the_rest_says_what_it_needs(unpacked: Path, only: Path, verb: str) -> None:
+    """Without a NIC a verb that needs more opens too, or names it; never a traceback."""
+    done = call(unpacked, only, verb, "--help")
+    assert done.returncode in (0, 2) and "Traceback" not in done.stderr, done.stderr
+
+
+def test_the_same_files_give_the_same_package(tree: Path, package: Path, tmp_path: Path) -> None:
+    """Without a NIC a second build is the same, byte for byte."""
+    again = build(tree, tmp_path)
+    assert hashlib.sha256(again.read_bytes()).digest() == hashlib.sha256(package.read_bytes()).digest()
+
+
+def test_lintian_finds_nothing(package: Path) -> None:
+    """Without a NIC Debian's own checker has neither error nor warning."""
+    if shutil.which("lintian") is None:
+        pytest.skip("lintian is not installed")
+    done = subprocess.run(["lintian", "--allow-root", package], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout == "", done.stdout + done.stderr
+
+
+def test_it_installs_and_goes(package: Path, tmp_path: Path) -> None:
+    """Without a NIC dpkg installs it in a copy of this system, it runs, and purge leaves nothing."""
+    argv = ["unshare", "-m", "/bin/sh", "-ec", INSTALL, "sh", str(tmp_path), str(package)]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    if done.returncode in (1, 99) and os.geteuid() != 0 or done.returncode == 99:
+        pytest.skip("needs root and overlayfs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"ktls-offload {__version__}\n1\n" in done.stdout and done.stdout.endswith("gone\n")
