@@ -11,7 +11,7 @@ from pathlib import Path
 
 from offload.driver.kinds import Kind
 from offload.errors import ConfigError, Refused, RigError
-from offload.vm.cache import cache_root
+from offload.vm.cache import cache_root, read_json
 
 # include/generated/compile.h: `#define UTS_VERSION "#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)"`
 BANNER = re.compile(r'UTS_VERSION "[^"\n]* Debian ((\d+\.\d+)[\w.+~-]*) ')
@@ -38,15 +38,22 @@ class Target:
 def find(release: str | None, root: Path = Path("/")) -> Target:
     """The kernel to build for (None: the one that runs), by its headers below `root` or in the lab's cache.
 
+    A series, as 6.1, is the kernel that the lab has of it.
     ConfigError for a release that cannot be one, or whose headers are not here (how to get them is said);
     Refused on a system, or for a kernel, that is not Debian's.
     """
     debian(root)
     if release is None and " Debian " not in os.uname().version:
         raise _foreign(os.uname().release)
-    release = bare(release, root).release
+    release = _of_series(bare(release, root).release)
     headers, modules = _places(release, root)
     return read(release, headers, modules)
+
+
+def _of_series(release: str) -> str:
+    """The release of the lab's kernel if a series was named; any other word as it is."""
+    pointer = read_json(cache_root() / "kernels" / f"{release}.json")
+    return pointer.get("release", release) if pointer else release
 
 
 def bare(release: str | None, root: Path = Path("/")) -> Target:

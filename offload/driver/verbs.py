@@ -45,7 +45,9 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         if name != "status":
             verb.add_argument("kind", metavar="DRIVER", help="mlx5 (ConnectX-6 Dx and newer) or ch_ktls (T6)")
             verb.add_argument(
-                "--kernel", metavar="R", help="release, as uname -r prints it (default: this one)"
+                "--kernel",
+                metavar="R",
+                help="release, as uname -r prints it (default: this one), or a series of the lab",
             )
         if name != "remove":
             verb.add_argument("--out", metavar="DIR", help="where it is built (default: in ~/.cache)")

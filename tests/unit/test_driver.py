@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from offload import cli
 from offload.driver import build, kinds, secure, target, tree
 from offload.errors import ConfigError, Refused, RigError
 from tests.unit.fake_driver import FAKE, RELEASE, SYMVERS, VERSION, Fake, debian
@@ -25,6 +26,7 @@ def fake(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fak
     """The machine of one test, and a cache of its own."""
     shutil.copytree(template, tmp_path / "root", symlinks=True)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("KTLS_OFFLOAD_STATE", str(tmp_path / "state"))
     return Fake(tmp_path / "root")
 
 
@@ -212,3 +214,18 @@ def test_secure_boot_is_seen(tmp_path: Path, path: str, raw: bytes, closed: bool
     file.write_bytes(raw)
     gate = secure.gate(tmp_path)
     assert (gate.closed, words in gate.why) == (closed, True)
+
+
+def test_the_command_names_what_is_wrong(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a NIC bad input ends in a sentence with a hint and exit code 2, status in 0."""
+    for words, hint in (
+        (["build", "mlx6"], "did you mean mlx5?"),
+        (["build", "mlx5", "--kernel", "../../etc"], "is no kernel release"),
+        (["build", "mlx5", "--kernel", "6.1.0-0-amd64"], "apt install linux-headers-6.1.0-0-amd64"),
+        (["build", "mlx5", "-j", "0"], "at least 1"),
+        (["remove", "mlx5", "--kernel", "6.1.0-0-amd64"], "is not installed"),
+    ):
+        assert cli.main(["driver", *words]) == 2, words
+        assert hint in capsys.readouterr().err
+    assert cli.main(["driver", "status"]) == 0
+    assert "nothing was built" in capsys.readouterr().out
