@@ -19,7 +19,7 @@ OFFLINE = (
     "--disable-extensions",
     "--no-first-run",
 )
-TIMEOUT = 120.0  # seconds; it takes about two
+TIMEOUT = 300.0  # seconds; it takes about two, on a busy machine a minute
 
 
 def browser() -> str | None:

@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from offload.report import cpu_page, cpu_words, known, lossplot, weather, wire
+from offload.report.events import OUTCOMES
 from offload.report.former import command
 from offload.report.kept import Kept
 
@@ -115,8 +116,8 @@ def strip(counts: Mapping[str, int]) -> list[dict[str, Any]]:
     """Return the outcomes as parts of one bar, in percent; empty ones left out."""
     total = sum(counts.values()) or 1
     parts, begin = [], 0.0
-    for word, count in counts.items():
-        if count:
+    for word in OUTCOMES:
+        if count := counts[word]:
             parts.append(
                 {"word": word, "count": count, "x": round(begin, 2), "width": round(100 * count / total, 2)}
             )
@@ -139,7 +140,8 @@ def number(value: Any) -> str:
         return f"{value:,}".replace(",", "\u202f")
     if isinstance(value, float):
         return f"{value:.3f}".rstrip("0").rstrip(".")
-    text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
+    tree = isinstance(value, dict | list)
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True) if tree else str(value)
     return text if len(text) <= 160 else text[:157] + "..."
 
 
