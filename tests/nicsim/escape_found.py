@@ -44,6 +44,11 @@ class Said:
     less: Mapping[str, Mapping[str, str]]
     seconds: Sequence[float]
 
+    @property
+    def wanted(self) -> int:
+        """How many cards of the catalogue have to fail."""
+        return sum(row.end == "failed" for row in self.rows)
+
     def needed(self) -> list[str]:
         """The checks without which a card escapes."""
         return [check for check, by in self.less.items() if "" in by.values()]

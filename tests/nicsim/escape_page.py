@@ -30,8 +30,8 @@ def _credit(said: Said) -> Iterator[str]:
     facts = said.facts
     failed = [card for cards in facts.caught.values() for card in cards]
     which = f": {', '.join(facts.escaped)}" if facts.escaped else ""
-    count = len(facts.escaped)
-    yield f"Of {said.count} bad cards on {said.kernel}, {count} escaped the tests put to them{which}."
+    yield f"Recorded on {said.kernel}: {said.count} of the {said.wanted} bad cards that have to fail. The tests"
+    yield f"that were put to them let {len(facts.escaped)} escape{which}."
     yield ""
     yield "| test | catches alone | with others |"
     yield "|---|---|---|"
@@ -87,9 +87,10 @@ def _checks(said: Said) -> Iterator[str]:
         yield f"* `{check}`: {', '.join(f'{card} by `{by}`' for card, by in said.less[check].items())}"
     yield ""
     yield from [f"Not yet taken away: {_named(said.left())}.", ""] if said.left() else []
-    yield "Checks that decided no card, number by function:"
-    yield ""
-    yield from _silent(check for check in said.checks if check not in facts.deciding)
+    if said.count == said.wanted:  # before that it would say little
+        yield "Checks that decided no card, number by function:"
+        yield ""
+        yield from _silent(check for check in said.checks if check not in facts.deciding)
 
 
 def _cost(seconds: Iterable[float]) -> Iterator[str]:
