@@ -30,8 +30,8 @@ def _credit(said: Said) -> Iterator[str]:
     facts = said.facts
     failed = [card for cards in facts.caught.values() for card in cards]
     which = f": {', '.join(facts.escaped)}" if facts.escaped else ""
-    yield f"Recorded on {said.kernel}: {said.count} of the {said.wanted} bad cards that have to fail. The tests"
-    yield f"that were put to them let {len(facts.escaped)} escape{which}."
+    yield f"Recorded on {said.kernel}: {said.count} of the {said.wanted} bad cards that have to fail; the"
+    yield f"tests that were put to them let {len(facts.escaped)} escape{which}."
     yield ""
     yield "| test | catches alone | with others |"
     yield "|---|---|---|"
