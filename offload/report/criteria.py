@@ -18,7 +18,7 @@ DEFAULT = Path(__file__).with_name("criteria.yaml")
 APPLIES = ("always", "tx", "rx", "unpromised")
 CELLS = ("promised", "unpromised", None)
 PROOFS = ("A", "B", "C", "where", None)
-KEYS = {"title", "blocker", "applies", "tests", "cells", "levels", "proof"}
+KEYS = {"title", "why", "source", "blocker", "applies", "tests", "cells", "levels", "proof"}
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,8 @@ class Criterion:
     cells: str | None
     levels: Mapping[str, Level]
     proof: str | None = None
+    why: str = ""
+    source: str = ""
 
     @property
     def direction(self) -> str | None:
@@ -114,8 +116,12 @@ def _criterion(name: str, promise: str, raw: Any) -> Criterion:
         raw.get("cells"),
         _levels(where, raw.get("levels", {})),
         raw.get("proof"),
+        raw.get("why", ""),
+        raw.get("source", ""),
     )
     _check(where, "title", found.title, isinstance(found.title, str) and bool(found.title), "a sentence")
+    for key, value in (("why", found.why), ("source", found.source)):
+        _check(where, key, value, isinstance(value, str), "a sentence")
     _check(where, "blocker", found.blocker, isinstance(found.blocker, bool), "true or false")
     _check(where, "applies", found.applies, found.applies in APPLIES, " | ".join(APPLIES))
     _check(where, "tests", found.tests, type(found.tests) is int and found.tests >= 1, "a number from 1")

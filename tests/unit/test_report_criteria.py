@@ -1,5 +1,6 @@
 """The criteria: the shipped file is sound, and a wrong one is answered with the place and the key."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,10 @@ import pytest
 from offload.errors import ConfigError
 from offload.report.criteria import load
 
+ROOT = Path(__file__).parents[2]
+SOURCE = re.compile(
+    r"RFC \d+|tls(-offload)?\.rst|net/(tls|bonding)/|blktests|ASPLOS|docs/|README\.md|Documentation/"
+)
 IDS = [
     "payload.tx", "payload.rx", "wire.records", "wire.stream", "wire.where", "wire.frames", "wire.forged",
     "cpu.write",
@@ -30,6 +35,16 @@ def test_shipped_criteria() -> None:
     ]  # fmt: skip
 
 
+def test_every_bar_has_a_reason_and_a_source() -> None:
+    """Without a NIC, each promise says why it is asked, and who says so; pages that it names are there."""
+    said = [p.why for p in load().promises.values()]
+    assert all(len(why) > 20 for why in said) and len(set(said)) == len(said)
+    for promise in load().promises.values():
+        assert SOURCE.search(promise.source), f"{promise.id}: {promise.source}"
+        for page in re.findall(r"docs/[a-z-]+\.md", promise.source):
+            assert (ROOT / page).is_file(), f"{promise.id}: {page}"
+
+
 def test_unknown_promise_names_the_nearest() -> None:
     """Without a NIC, a mistyped promise id is answered with the right one."""
     with pytest.raises(ConfigError, match=r"'payload\.xt' \(did you mean payload\.tx\?\)"):
@@ -49,6 +64,7 @@ def test_unknown_promise_names_the_nearest() -> None:
         ("schema: 1\npromises: {a: {title: t, blocker: 1}}", "true or false"),
         ("schema: 1\npromises: {a: {title: t, applies: tz}}", "always"),
         ("schema: 1\npromises: {a: {title: t, applies: [tx]}}", "always"),
+        ("schema: 1\npromises: {a: {title: t, why: 3}}", "a sentence"),
         ("schema: 1\npromises: {a: {title: t, tests: 0}}", "from 1"),
         ("schema: 1\npromises: {a: {title: t, cells: all}}", "unpromised"),
         ("schema: 1\npromises: {a: {title: t, proof: D}}", "A, B, C or where"),
