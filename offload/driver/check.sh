@@ -12,7 +12,10 @@ here=$(dirname "$0")
 yes() { echo "  ok   $*"; }
 no() { echo "  BAD  $*"; bad=1; }
 built() { find "$here/drivers" -name "$1.ko" | head -n 1; }
-stock() { find "$moddir/kernel" -name "$1.ko" -o -name "$1.ko.?z" -o -name "$1.ko.zst" 2>/dev/null | head -n 1; }
+listed() { # the first of the kernel's own modules whose path matches
+	[ ! -f "$moddir/modules.dep" ] || sed -n "s|^\(kernel/$1\):.*|$moddir/\1|p" "$moddir/modules.dep" | head -n 1
+}
+stock() { listed "[^:]*/$1\.ko[^:]*"; }
 
 made=
 for module in $modules; do
@@ -23,7 +26,7 @@ for module in $modules; do
 	fi
 	made="$made $module"
 	magic=$(modinfo -F vermagic "$new")
-	[ -n "$old" ] || old=$(find "$moddir/kernel/drivers" -name '*.ko*' 2>/dev/null | head -n 1)
+	[ -n "$old" ] || old=$(listed '[^:]*')
 	if [ -z "$old" ]; then
 		yes "$module: vermagic $magic (no module of the kernel to compare it with)"
 	elif [ "$magic" = "$(modinfo -F vermagic "$old")" ]; then

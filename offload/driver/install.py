@@ -72,6 +72,7 @@ def install(target: Target, kind: Kind, tree: Path, dkms: bool, dry_run: bool, s
         say("nothing was done (--dry-run)")
         return
     with Journal().locked():
+        _here(target, kind)  # another call may have been faster
         _install(target, kind, tree, record, say)
     _next(target, kind, say)
 
