@@ -35,13 +35,13 @@ class Machines:
     def host(self, target: Target) -> Host:
         """The host of a role."""
         if target.login is None:
-            return LocalHost(target.netns or None)
+            host = LocalHost(target.netns or None)
+            host.name = target.role
+            return host
         key = replace(target.login, name="")
         if key not in self._open:
             self._open[key] = Machine(target.login)
-        host = self._open[key].host(target.netns)
-        host.name = target.role
-        return host
+        return self._open[key].host(target.netns, target.role)
 
     def close(self) -> None:
         """Leave all of them."""

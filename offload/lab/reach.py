@@ -88,8 +88,8 @@ class Machine:
             return RigError(f"{self.login.shown} has no {PYTHON}: {said}", "apt install python3")
         return RigError(f"no agent on {self.login.shown}: {said or exc}")
 
-    def host(self, netns: str = "") -> SshHost:
-        """The machine, or one of its network namespaces; RigError if there is none of that name."""
+    def host(self, netns: str = "", name: str = "") -> SshHost:
+        """The machine, or one of its network namespaces, called `name`; RigError if there is no such one."""
         if netns and netns not in self._spaces:
             try:
                 self._client.call("namespaces", names=[netns])
@@ -98,7 +98,7 @@ class Machine:
                     f"no network namespace {netns!r} on {self.login.shown}: {exc.strerror}", "ip netns list"
                 ) from None
             self._spaces.add(netns)
-        return SshHost(self._client, self.login.name, netns)
+        return SshHost(self._client, name or self.login.name, netns)
 
     def alive(self) -> bool:
         """Say whether it still answers."""

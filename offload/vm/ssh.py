@@ -20,6 +20,7 @@ from offload.vm.topology import NAMESPACES
 PROGRAM = "/usr/sbin/sshd"
 MODULES = ("virtio_net",)
 DEVICE = "mgmt0"
+SLOW = 300.0  # seconds: an emulated guest on a busy machine
 CONFIG = """\
 Port 22
 HostKey /run/lab/ssh-{name}/host
@@ -93,7 +94,7 @@ def serve(root: Host, bench: Bench, ports: Sequence[int], folder: Path, card: st
     file = place / "lab.yaml"
     file.write_text("".join(text))
     for port in ports:
-        wait_until(partial(_greets, port), 60, f"sshd behind port {port}")
+        wait_until(partial(_greets, port), SLOW, f"sshd behind port {port}")
     return file
 
 
@@ -115,7 +116,8 @@ def _start(host: Host, name: str, port: int, place: Path, nic: str) -> str:
     (place / f"host-{name}").unlink()
     host.write(f"{there}/user.pub", (place / "user.pub").read_bytes(), 0o600)
     host.write(f"{there}/config", CONFIG.format(name=name).encode(), 0o600)
-    host.run([PROGRAM, "-f", f"{there}/config"])  # it leaves for the background by itself, and stays
+    # by a shell: as a child of process 1 sshd takes itself for a daemon already (its daemonized()), and stays
+    host.run(["sh", "-c", f"{PROGRAM} -f {there}/config; exit $?"], timeout=SLOW)
     return LAB.format(name=name, port=port, key=key, more=nic)
 
 
