@@ -24,6 +24,8 @@ class Facts:
     promised: frozenset[Cell]
     limitations: Mapping[str, str] = field(default_factory=dict)
     reasons: Mapping[Cell, str] = field(default_factory=dict)  # why a cell is not promised
+    # limitation -> the one test that may meet it ('' for none), the text that is then seen; not of old events
+    excuses: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def applies(self, where: str) -> bool:
         """Say whether a criterion with this `applies` is asked of this card."""
@@ -40,8 +42,9 @@ def of(profile: Profile) -> Facts:
     promised = frozenset(cell for cell in cells if profile.promised(*cell))
     limitations = {limitation.id: limitation.what for limitation in profile.limitations}
     reasons = {cell: profile.reason(*cell) for cell in cells if cell not in promised}
-    name = profile.title()
-    return Facts(profile.id, name, profile.vendor, profile.driver, cells, promised, limitations, reasons)
+    excuses = {limit.id: (limit.test or "", limit.expect) for limit in profile.limitations}
+    about = (profile.id, profile.title(), profile.vendor, profile.driver)
+    return Facts(*about, cells, promised, limitations, reasons, excuses)
 
 
 def to_event(facts: Facts) -> dict[str, Any]:
@@ -53,6 +56,7 @@ def to_event(facts: Facts) -> dict[str, Any]:
         "driver": facts.driver,
         "cells": [[*cell, cell in facts.promised, facts.reasons.get(cell, "")] for cell in facts.cells],
         "limitations": dict(facts.limitations),
+        "excuses": {limit: list(excuse) for limit, excuse in facts.excuses.items()},
     }
 
 
@@ -67,7 +71,19 @@ def from_event(event: Mapping[str, Any]) -> Facts | str:
     promised = frozenset(cell for cell, row in zip(cells, rows, strict=True) if row[3])
     named = {str(limit): str(message) for limit, message in limits.items()}
     reasons = {cell: row[4] for cell, row in zip(cells, rows, strict=True) if row[4]}
-    return Facts(str(key), str(name), str(vendor), str(driver), cells, promised, named, reasons)
+    excuses = _excuses(event.get("excuses", {}))
+    if excuses is None:
+        return "profile: not the facts of a profile"
+    return Facts(str(key), str(name), str(vendor), str(driver), cells, promised, named, reasons, excuses)
+
+
+def _excuses(found: Any) -> dict[str, tuple[str, str]] | None:
+    """Return which test may meet which limitation, and what is then seen; None if it has no form."""
+    if not isinstance(found, dict):
+        return None
+    pairs = [(str(name), pair) for name, pair in found.items()]
+    good = all(isinstance(pair, list) and [type(one) for one in pair] == [str, str] for _, pair in pairs)
+    return {name: (pair[0], pair[1]) for name, pair in pairs} if good else None
 
 
 def _is_row(row: Any) -> bool:

@@ -369,7 +369,8 @@ def _first_line(exc: BaseException) -> str:
 def _reason(report: pytest.TestReport | pytest.CollectReport, line: str = "") -> str:
     """Return the reason for a person: one line."""
     if hasattr(report, "wasxfail"):
-        return str(report.wasxfail).removeprefix("reason: ")[:500]
+        listed = str(report.wasxfail).removeprefix("reason: ")
+        return (listed if not line or listed in line else f"{listed}; seen: {line}")[:500]
     if isinstance(report.longrepr, tuple):  # a skip: (file, line, "Skipped: reason")
         return str(report.longrepr[2]).removeprefix("Skipped: ").strip()[:500]
     text = line or str(report.longrepr or "").strip().rpartition("\n")[2]

@@ -53,7 +53,7 @@ def judge(log: Log, criteria: Criteria, facts: Facts) -> Verdict:
     )
     limits = _limitations(tests, facts)
     void = [*_unreadable(log, criteria), *_unfinished(log), *_broken_rig(tests), *_inconsistent(log, facts)]
-    word, reasons = _word(void, _stray_failures(tests), promises, limits)
+    word, reasons = _word(void, _stray_failures(tests, facts), promises, limits)
     return Verdict(word, _headline(word, reasons, promises, facts), tuple(reasons), promises, cells, limits)
 
 
@@ -127,7 +127,7 @@ def _why_broken(criterion: Criterion, mine: Sequence[Mapping[str, Any]], facts: 
         if test["outcome"] == "fail":
             return f"{test['reason'] or 'failed'} [{test['id']}]"
         if test["outcome"] == "xfail" and limitation(test, facts) is None:
-            return f"expected failure that the profile does not list: {test['reason']} [{test['id']}]"
+            return f"expected failure that the profile does not list so: {test['reason']} [{test['id']}]"
         denied = wire.contradiction(test) or _by_another(criterion, test, facts)
         if denied:
             return f"{denied} [{test['id']}]"
@@ -205,9 +205,15 @@ def _uncovered(criterion: Criterion, cells: Sequence[CellState], good: Sequence[
 
 
 def limitation(test: Mapping[str, Any], facts: Facts) -> str | None:
-    """Return the id of the profile's limitation that an expected failure names at the start of its reason."""
-    name = str(test["reason"]).partition(":")[0].strip()
-    return name if name in facts.limitations else None
+    """Return the limitation of the profile that an expected failure names at the start of its reason.
+
+    None unless the profile lists it for this very test, and its expected text is what was seen.
+    """
+    reason, where = str(test["reason"]), str(test["id"])
+    name = reason.partition(":")[0].strip()
+    wanted, seen = facts.excuses.get(name, (where, ""))
+    listed = name in facts.limitations and wanted in (where, where.partition("[")[0])
+    return name if listed and seen.lower() in reason.lower() else None
 
 
 def _limitations(tests: Sequence[Mapping[str, Any]], facts: Facts) -> dict[str, tuple[str, ...]]:
@@ -220,13 +226,14 @@ def _limitations(tests: Sequence[Mapping[str, Any]], facts: Facts) -> dict[str, 
     return met
 
 
-def _stray_failures(tests: Sequence[Mapping[str, Any]]) -> list[str]:
+def _stray_failures(tests: Sequence[Mapping[str, Any]], facts: Facts) -> list[str]:
     """Return failures of tests that belong to no promise: they block all the same."""
     stray = [test for test in tests if test.get("promise") is None]
-    found = [
-        (test, test["reason"] if test["outcome"] == "fail" else wire.contradiction(test)) for test in stray
+    bad = [
+        t for t in stray if t["outcome"] == "fail" or (t["outcome"] == "xfail" and not limitation(t, facts))
     ]
-    return [f"{test['id']}: {why}" for test, why in found if why or test["outcome"] == "fail"]
+    why = [(test, test["reason"] if test in bad else wire.contradiction(test)) for test in stray]
+    return [f"{test['id']}: {words}" for test, words in why if words or test in bad]
 
 
 def _unreadable(log: Log, criteria: Criteria) -> list[str]:

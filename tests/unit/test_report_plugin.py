@@ -64,7 +64,7 @@ XFAIL = "@pytest.mark.xfail(reason='L1: known')\n"
         ("def test(bad_undo): pass", 1, "error", "in teardown: undone"),
         ("def test(bad_undo): raise OSError(1)", 1, "error", "in teardown: undone; before that: OSError: 1"),
         ("def test(bad_setup): pass", 1, "error", "in setup: ValueError: no bench"),
-        (XFAIL + "def test(): assert 0", 1, "xfail", "L1: known"),
+        (XFAIL + "def test(): assert 0, 'odd'", 1, "xfail", "L1: known; seen: odd"),
         ("def test(): pytest.xfail('L1: known')", 1, "xfail", "L1: known"),
         (XFAIL + "def test(): pass", 1, "fail", "[XPASS(strict)] L1: known"),
         (XFAIL + "def test(): raise RigError('VM down')", 1, "error", "VM down"),

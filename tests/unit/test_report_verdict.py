@@ -94,6 +94,8 @@ def swap(number: int, **keys: Any) -> list[dict[str, Any]]:
         (swap(3, outcome="skip", reason="no tool"), "certified", ""),
         (GOOD[:3], "certified with limitations", "nice: no test of it ran"),
         ([*GOOD, case("x", None, "fail", reason="odd")], "failed", "x: odd"),
+        ([*GOOD, case("x", None, "xfail", reason="L2: own idea")], "failed", "x: L2: own idea"),
+        ([*GOOD, case("x", None, "xfail", reason="L1: known")], "certified with limitations", "n L1"),
         ([*GOOD, case("x", None, "error", reason="odd")], "void", "the rig broke in x"),
         ([*GOOD, case("x", None, "skip", reason="odd")], "certified", ""),
         ([*GOOD, case("x", "payload.rx", "fail", reason="odd")], "failed", "payload.rx: odd"),
@@ -193,6 +195,28 @@ def test_promise_not_made_is_not_asked() -> None:
     assert states["payload.rx"] == "not promised" and states["payload.tx"] == "kept"
 
 
+@pytest.mark.parametrize(
+    ("name", "reason", "word"),
+    [
+        ("tests/hw/a.py::b", "L1: known; seen: 3 rules LOST here", "certified with limitations"),
+        ("tests/hw/a.py::b[tx]", "L1: rules lost", "certified with limitations"),
+        ("tests/hw/a.py::b", "L1: known; seen: 1 byte differs", "failed"),
+        ("tests/hw/a.py::bc", "L1: known; seen: rules lost", "failed"),
+        ("tests/hw/a.py::b", "L3: known; seen: anything", "failed"),
+        ("tests/hw/a.py::b", "see L1: rules lost", "failed"),
+    ],
+)
+def test_limitation_excuses_one_test_and_one_failure(name: str, reason: str, word: str) -> None:
+    """Without a NIC, a limitation excuses the test that the profile names, failing as it says; no other."""
+    excuses = {"L1": ("tests/hw/a.py::b", "rules lost"), "L3": ("", "")}
+    strict = dataclasses.replace(FACTS, limitations={"L1": "known", "L3": "no test yet"}, excuses=excuses)
+    assert from_event(to_event(strict)) == strict
+    tests = swap(0, id=name, outcome="xfail", reason=reason)
+    assert judge(run(tests), CRITERIA, strict).word == word
+    old = {key: value for key, value in to_event(strict).items() if key != "excuses"}
+    assert from_event(old) == dataclasses.replace(strict, excuses={})  # an event of an earlier version
+
+
 def test_judging_changes_nothing() -> None:
     """Without a NIC, the same events give the same document, twice."""
     log = run(GOOD)
@@ -211,7 +235,17 @@ def test_every_profile_can_be_judged() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"id": 1}, {"cells": "x"}, {"cells": [[1, 2, 3, True, ""]]}, {"limitations": 3}]
+    "change",
+    [
+        {"id": 1},
+        {"cells": "x"},
+        {"cells": [[1, 2, 3, True, ""]]},
+        {"limitations": 3},
+        {"excuses": 3},
+        {"excuses": {"L1": 3}},
+        {"excuses": {"L1": ["x"]}},
+        {"excuses": {"L1": ["x", 3]}},
+    ],
 )
 def test_wrong_facts_are_refused(change: dict[str, Any]) -> None:
     """Without a NIC, a profile event that says nonsense is refused."""
