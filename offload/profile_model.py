@@ -137,11 +137,17 @@ class Part:
 
 @dataclass(frozen=True)
 class Need:
-    """What SKU or firmware it takes, and hints that help a person to find out."""
+    """What SKU or firmware it takes, and hints that help a person to find out.
+
+    `minimum`: the oldest firmware that has all this profile knows of, '' if none is known; `gives`: what an
+    older one lacks.
+    """
 
     need: str
     hints: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
+    minimum: str = ""
+    gives: str = ""
 
 
 @dataclass(frozen=True)

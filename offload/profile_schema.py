@@ -192,13 +192,18 @@ def counters(item: Item | None, kept: frozenset[Cell]) -> CounterMap:
 
 def need(item: Item | None) -> Need:
     """SKU or firmware."""
-    have = item.fields(("need", "hints", "parts"), ("need", "hints")) if item else {}
+    have = item.fields(("need", "hints", "parts", "minimum"), ("need", "hints")) if item else {}
     parts = []
+    least = have["minimum"].fields(("version", "gives"), ("version", "gives")) if "minimum" in have else {}
     for entry in entries(have, "parts"):
         part = entry.fields(("pattern", "crypto", "note"), ("pattern", "crypto", "note"))
         crypto = part["crypto"].flag() if "crypto" in part else False
         parts.append(Part(text(part, "pattern"), crypto, text(part, "note")))
-    return Need(text(have, "need"), tuple(i.text() for i in entries(have, "hints")), tuple(parts))
+    return Need(
+        text(have, "need"), tuple(i.text() for i in entries(have, "hints")), tuple(parts),
+        text(least, "version", "numbers and dots, as in 22.33.0783", r"\d+(\.\d+){1,5}"),
+        text(least, "gives"),
+    )  # fmt: skip
 
 
 def limitations(items: list[Item]) -> tuple[Limitation, ...]:

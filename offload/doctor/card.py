@@ -38,8 +38,25 @@ def describe(nic: Nic, found: Match, notes: Notes) -> None:
     for direction, word in WORDS.items():
         if why := profile.why_no_direction(direction):
             notes.add("D211", f"profile {profile.id}", [direction], card=profile.title(), word=word, why=why)
-    for hint in () if found.simulated else profile.firmware.hints:
-        notes.add("D214", f"ethtool -i {nic.dev}", firmware=nic.firmware or "unknown", hint=hint, bus=nic.bus)
+    if not found.simulated:
+        _firmware(nic, profile, notes)
+
+
+def _firmware(nic: Nic, profile: Profile, notes: Notes) -> None:
+    """Note what the profile knows of firmware versions, and one that is older than it should be."""
+    seen, least = f"ethtool -i {nic.dev}", profile.firmware.minimum
+    shown = nic.firmware or "unknown"
+    hints = list(profile.firmware.hints)
+    older = firmware.older(nic.firmware, least) if least else False
+    if older:
+        gives = profile.firmware.gives
+        notes.add("D218", seen, firmware=shown, minimum=least, gives=gives, bus=nic.bus)
+    elif older is None:
+        hints.append(f"{least} or newer is wanted ({profile.firmware.gives})")
+    elif least:
+        notes.ok(f"firmware {shown} is not older than {least}")
+    for hint in hints:
+        notes.add("D214", seen, firmware=shown, hint=hint, bus=nic.bus)
 
 
 def _can_switch(nic: Nic) -> bool:
@@ -88,17 +105,19 @@ def _about_the_card(
         notes.add("D210", f"{seen}; devlink: eswitch mode {mode}", [direction], mode=mode, bus=nic.bus)
         return
     part, why = vpd.of(host, nic.bus)
+    board = firmware.board(host, nic.bus)
+    part = part or board.part
     parts = profile.sku.parts if profile else ()
     fits = [p for p in parts if part and fnmatch.fnmatchcase(part, p.pattern)]
     told = f"part {part}" if part else f"part number unknown: {why}"
-    if fits and not fits[0].crypto:
+    shown = board.text or f"firmware {nic.firmware or 'unknown'}"
+    if (fits and not fits[0].crypto) or (not fits and board.crypto is False):
         wanted = ", ".join(p.pattern for p in parts if p.crypto) or (profile.sku.need if profile else "")
-        notes.add("D207", f"{seen}; {told}", [direction], part=part, wanted=wanted)
+        notes.add("D207", f"{seen}; {told}; {shown}", [direction], part=part or "of this card", wanted=wanted)
         return
-    board = firmware.of(host, nic.bus) or f"firmware {nic.firmware or 'unknown'}"
     need = "; ".join((profile.sku.need, profile.firmware.need)) if profile else "part or firmware"
     notes.add(
-        "D208", f"{seen}; {told}; {board}", [direction],
+        "D208", f"{seen}; {told}; {shown}", [direction],
         feature=FEATURES[direction], need=need, bus=nic.bus,
     )  # fmt: skip
 

@@ -16,9 +16,10 @@ from offload.doctor.examine import Device, Diagnosis, Doctor
 from offload.doctor.library import Trial
 from offload.errata import AFFECTED, kernel, load, standing
 from offload.host.base import Bench, Completed, Side
-from offload.profile import DIRECTIONS, Cell, Profile
+from offload.profile import DIRECTIONS, Cell, Profile, load_all
 from offload.traffic.drive import sending
 from tests.lib import proof, ways
+from tests.lib.absent import taken_away
 from tests.lib.flow import Traffic
 from tests.lib.switch import Switch
 
@@ -34,6 +35,27 @@ ends[0].setsockopt(6, 31, b"tls")
 ends[0].setsockopt(282, 1, struct.pack("=HH", 0x0303, 51) + bytes(36))
 print("held", flush=True)
 sys.stdin.read()
+"""
+
+# An XDP program that passes every packet on, attached by generic XDP; no file is left.
+XDP = """
+import ctypes, os, struct, subprocess, sys, tempfile
+libc, at = ctypes.CDLL(None, use_errno=True), ctypes.addressof
+def bpf(command, words):
+    got = libc.syscall(321, command, ctypes.create_string_buffer(words.ljust(128, b"\\0")), 128)
+    return got if got >= 0 else sys.exit(f"bpf({command}): {os.strerror(ctypes.get_errno())}")
+code = ctypes.create_string_buffer(struct.pack("=BBhiBBhi", 0xB7, 0, 0, 2, 0x95, 0, 0, 0))  # XDP_PASS
+licence = ctypes.create_string_buffer(b"GPL")
+program = bpf(5, struct.pack("=IIQQIIQII", 6, 2, at(code), at(licence), 0, 0, 0, 0, 0))  # BPF_PROG_LOAD, XDP
+with tempfile.TemporaryDirectory() as folder:
+    subprocess.run(["mount", "-t", "bpf", "bpf", folder], check=True)
+    try:
+        pinned = f"{folder}/pass"
+        place = ctypes.create_string_buffer(pinned.encode())
+        bpf(6, struct.pack("=QI", at(place), program))  # BPF_OBJ_PIN
+        subprocess.run(["ip", "link", "set", sys.argv[1], "xdpgeneric", "pinned", pinned], check=True)
+    finally:
+        subprocess.run(["umount", folder])
 """
 
 
@@ -141,6 +163,28 @@ def test_what_stands_around_is_told(dut: Side, bench: Bench, profile: Profile, o
         bond = ask(dut, "kbond").devices[0]
         assert bond.state() == "off" and codes(bond) == {"D203"}
     assert ask(dut).state() == "ready"
+
+
+@pytest.mark.once
+@pytest.mark.promise("tools.honest")
+@pytest.mark.requires("tls", "lab")
+def test_what_else_stands_around_is_told(dut: Side, profile: Profile, offload: Switch) -> None:
+    """This NIC is told apart from a bond without ports; no profile, no tc, and XDP on it are noted."""
+    with undone(dut, ["ip", "link", "del", "kempty"]):
+        kind = ("bond", "mode", "balance-xor", "xmit_hash_policy", "layer3+4")
+        dut.host.run(["ip", "link", "add", "kempty", "type", *kind])
+        bond = ask(dut, "kempty").devices[0]
+        assert bond.state() == "off" and codes(bond) == {"D216"}
+    others = tuple(p for p in load_all() if not p.plays and p.id != profile.id)
+    unknown = Doctor(dut.host, profiles=others, trial=NOT_TRIED).diagnose([dut.dev]).devices[0]
+    assert "D206" in codes(unknown) and unknown.states[profile.directions()[0]][0] == "ready"
+    with taken_away(dut.host, "tc"):
+        assert "D405" in codes(ask(dut).devices[0])
+    with undone(dut, ["ip", "link", "set", dut.dev, "xdpgeneric", "off"]):
+        dut.host.run([sys.executable, "-I", "-S", "-c", XDP, dut.dev], timeout=120)
+        device = ask(dut).devices[0]
+        assert "D403" in codes(device) and device.state() == "ready"
+    assert not codes(ask(dut).devices[0]) & {"D206", "D403", "D405"}
 
 
 @pytest.mark.once

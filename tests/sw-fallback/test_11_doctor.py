@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
 
 from offload.doctor.examine import Diagnosis, Doctor
-from offload.host.base import Host, Side
+from offload.doctor.library import Trial
+from offload.host.base import Completed, Host, Side
 from offload.profile import Cell
 from offload.traffic.drive import sending
 from tests.lib import proof
+from tests.lib.absent import taken_away
 from tests.lib.flow import Traffic
 
 RULE = "/etc/modprobe.d/ktls-offload-test.conf"
@@ -68,10 +70,39 @@ def test_the_module_is_the_reason(dut: Side) -> None:
         host.run(["rm", RULE])
         with hidden(host, "/lib/modules"):
             assert {"D107"} <= codes(Doctor(host).diagnose([]))
+        with taken_away(host, "modprobe"):
+            assert {"D112"} <= codes(Doctor(host).diagnose([]))
     finally:
         host.run(["rm", "-f", RULE])
         host.run(["modprobe", "tls"])
     assert not codes(Doctor(host).diagnose([])) & {"D106", "D107", "D108", "D503"}
+
+
+class Told:
+    """A host whose programs are told that its kernel is Linux 2.6, by the kernel itself (personality(2))."""
+
+    def __init__(self, host: Host) -> None:
+        self.name, self.read, self.write, self.start, self._host = (
+            host.name,
+            host.read,
+            host.write,
+            host.start,
+            host,
+        )
+
+    def run(self, argv: Sequence[str], **more: Any) -> Completed:
+        """Run to the end; see Host.run."""
+        return self._host.run(["setarch", "--uname-2.6", *argv], **more)
+
+
+@pytest.mark.promise("enable.refuse")
+@pytest.mark.requires("tls", "lab")
+def test_an_old_kernel_is_the_reason(dut: Side) -> None:
+    """Without a NIC and on a kernel older than TLS offload that is the reason, for both directions."""
+    found = Doctor(Told(dut.host), trial=Trial(why="not what is asked here")).diagnose([dut.dev])
+    old = next(f for f in found.findings if f.code == "D101")
+    assert "Linux 2.6." in old.what and set(old.directions) == {"tx", "rx"}
+    assert {state for state, _ in found.devices[0].states.values()} == {"never"}
 
 
 @contextmanager

@@ -87,6 +87,8 @@ def test_nicsim_has_every_counter_of_the_kernel_document() -> None:
         ("vendor:", "vender:", "vendor:", "unknown key 'vender' (did you mean vendor?)"),
         ("driver: nicsim", "driver: [a]", "driver: nicsim", "driver: a list, wanted a driver name"),
         ("schema: 1", "schema: 7", "schema: 1", "schema: '7', wanted 1"),
+        ("firmware:", "firmware:\n  minimum: {version: 22.x, gives: y}", 'need: "none"\n  hints',
+         "firmware.minimum.version: '22.x', wanted numbers and dots"),
         ("pci: []", "pci: [{id: 15B3:1, name: x}]", "pci: []", "wanted vendor:device in lower case"),
         ("pci: []", 'pci: [{id: "15b3:2-1", name: x}]', "pci: []", "wanted vendor:device"),
         ("wanted: y", "wanted: n", "wanted: y", "kconfig[1].wanted: 'n', wanted one of y, m"),
