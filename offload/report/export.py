@@ -72,7 +72,7 @@ def made(form: str, document: Mapping[str, Any], folder: Path) -> bytes:
 
 
 def _made(form: str, document: Mapping[str, Any], folder: Path) -> bytes:
-    from offload.report import checkbox, intoto, junit, ktap, pdf
+    from offload.report import checkbox, in_toto, junit, ktap, pdf
     from offload.report.kept import kept
     from offload.report.render import html
 
@@ -84,7 +84,7 @@ def _made(form: str, document: Mapping[str, Any], folder: Path) -> bytes:
         return pdf.pdf(html(document))
     if form == "checkbox":
         return _json(checkbox.submission(document))
-    return _json(intoto.statement(document, {one.name: one.sha256 for one in kept(folder)}))
+    return _json(in_toto.statement(document, {one.name: one.sha256 for one in kept(folder)}))
 
 
 def _json(tree: Mapping[str, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""The folder of one run: events.jsonl goes in, report.json, .html, .ktap and summary.txt come out."""
+"""The folder of one run: events.jsonl goes in, report.json, its page and other forms come out."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from offload.report.criteria import load
 from offload.report.document import build
 from offload.report.events import MAX_FILE, Log, read
 from offload.report.facts import Facts
+from offload.report.junit import junit
 from offload.report.kept import Kept, kept
 from offload.report.ktap import ktap
 from offload.report.summary import text
@@ -47,7 +48,10 @@ def facts_of(log: Log) -> Facts | str:
 
 
 def write(folder: Path) -> dict[str, Any]:
-    """Write report.json, report.ktap, summary.txt and report.html beside the events; return the document."""
+    """Write every form that a run leaves beside its events; return the document.
+
+    junit.xml is ours, not pytest's: that one says nothing of promises, so an incomplete run looks good in it.
+    """
     document = compute(folder)
     for name, made in pages(folder, document):
         put(folder / name, made())
@@ -62,6 +66,7 @@ def pages(folder: Path, document: Mapping[str, Any]) -> list[tuple[str, Callable
         ("report.json", lambda: canonical(document)),
         ("summary.txt", lambda: text(document, width=140).encode()),
         ("report.ktap", lambda: ktap(document).encode("utf-8", "backslashreplace")),
+        ("junit.xml", lambda: junit(document)),
         ("report.html", lambda: html(document, _beside(folder)).encode("utf-8", "backslashreplace")),
     ]
 

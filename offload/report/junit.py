@@ -56,7 +56,7 @@ def _properties(document: Mapping[str, Any]) -> dict[str, str]:
     """Return what the run stood on."""
     head = {"verdict": document["verdict"], "profile": document["profile"], "kernel": document["kernel"]}
     simulated = {"simulated": "true" if document["simulated"] else "false"}
-    return {**head, **simulated, **{f"rig.{key}": value for key, value in document["rig"].items()}}
+    return {**head, **simulated, **{f"rig.{key}": value for key, value in sorted(document["rig"].items())}}
 
 
 def _case(case: Case) -> ET.Element:

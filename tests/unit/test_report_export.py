@@ -43,10 +43,11 @@ def test_form_is_the_same_on_paper_and_in_a_pipe(
 
 
 def test_forms_are_what_they_are_called(folder: Path, tmp_path: Path) -> None:
-    """Without a NIC KTAP, XML and JSON come out as such, and KTAP is the file that the run left."""
+    """Without a NIC KTAP, XML and JSON come out as such, and the first two are files that the run left."""
     for form in TEXTS:
         call("export", folder, "--as", form, "--out", tmp_path / form)
     assert (tmp_path / "ktap").read_bytes() == (folder / "report.ktap").read_bytes()
+    assert (tmp_path / "junit").read_bytes() == (folder / "junit.xml").read_bytes()
     assert ET.fromstring((tmp_path / "junit").read_bytes()).tag == "testsuites"
     assert json.loads((tmp_path / "checkbox").read_text())["results"]
     assert json.loads((tmp_path / "in-toto").read_text())["_type"] == "https://in-toto.io/Statement/v1"

@@ -10,7 +10,7 @@ import pytest
 
 from offload.report.export import made as export
 from offload.report.files import saved
-from offload.report.intoto import statement
+from offload.report.in_toto import statement
 from tests.unit import report_whole as made
 from tests.unit.test_report_render import EVIL
 from tests.unit.test_report_render import document as small
