@@ -85,7 +85,7 @@ def path_mtu(bench: Bench, mtu: int) -> Iterator[None]:
 
 @contextmanager
 def tcp_settings(bench: Bench, **wanted: int) -> Iterator[None]:
-    """Give net.ipv4.tcp_* (sack, timestamps, ecn) of both ends these values; those found come back.
+    """Give net.ipv4.tcp_* (sack, ecn, min_tso_segs, ...) of both ends these values; those found come back.
 
     ConfigError for one that the kernel does not have.
     """
@@ -94,7 +94,7 @@ def tcp_settings(bench: Bench, **wanted: int) -> Iterator[None]:
     found = [tool(host, ["sysctl", "-n", *names]) for host in hosts]
     for done in found:
         if done.rc != 0 or len(done.text.split()) != len(names):
-            raise ConfigError(f"no such settings: {' '.join(names)}", "sack, timestamps, ecn")
+            raise ConfigError(f"no such settings: {' '.join(names)}", "sack, timestamps, ecn, min_tso_segs")
     with ExitStack() as undo:
         for host, done in zip(hosts, found, strict=True):
             pairs = zip(names, done.text.split(), strict=True)

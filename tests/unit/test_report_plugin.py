@@ -38,7 +38,7 @@ def bad_setup():
 def play(pytester: pytest.Pytester, body: str, *options: str) -> tuple[int, list[dict[str, Any]]]:
     """Run a test file with the plug-in: (exit code, its events)."""
     pytester.makepyfile(HEAD + body)
-    pytester.makeini("[pytest]\nxfail_strict = true")
+    pytester.makeini("[pytest]\nxfail_strict = true\naddopts = -p no:labgrid")
     done = pytester.runpytest_inprocess("-p", "offload.report.plugin", "--events", "e.jsonl", "-q", *options)
     path = pytester.path / "e.jsonl"
     return done.ret, [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
