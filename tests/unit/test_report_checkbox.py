@@ -73,15 +73,15 @@ def test_submission_keeps_the_rules(worst: str) -> None:
 
 
 @pytest.mark.skipif("CHECKBOX_SCHEMA" not in os.environ, reason="CHECKBOX_SCHEMA names no copy of the schema")
-@pytest.mark.parametrize("worst", ["pass", "fail", "xfail", "skip", "error"])
-def test_submission_fits_their_own_schema(worst: str) -> None:
+def test_submission_fits_their_own_schema() -> None:
     """Without a NIC submission.json is valid by the schema that Checkbox publishes."""
     schema = json.loads(Path(os.environ["CHECKBOX_SCHEMA"]).read_text())
     whole = schema["definitions"]["Submission"]
     # since their commit 547496b1c nothing is valid: it requires `resource-results` and knows no such key
     whole["properties"].setdefault("resource-results", {"type": "array"})
-    jsonschema.validate(submission(made.document(worst=worst)), schema)
-    jsonschema.validate(submission(small(worst, EVIL)), schema)
+    for worst in ("pass", "fail", "xfail", "skip", "error"):
+        jsonschema.validate(submission(made.document(worst=worst)), schema)
+        jsonschema.validate(submission(small(worst, EVIL)), schema)
 
 
 @pytest.mark.parametrize(
