@@ -39,8 +39,8 @@ ktls-offload restore --all --dry-run  # what would be put back, everywhere
 """,
     "probe": """\
 ktls-offload probe eth0                                # print the draft
-ktls-offload probe eth0 --out nic-profiles/my-card.yaml
-ktls-offload enable eth0 --profile nic-profiles/my-card.yaml
+ktls-offload probe eth0 --try --out my-card.yaml       # with what the card takes, as root
+ktls-offload enable eth0 --profile my-card.yaml
 """,
     "completion": """\
 ktls-offload completion bash > ~/.local/share/bash-completion/completions/ktls-offload

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,9 @@ HELP = """\
 Writes the draft of a profile: what is seen of the card says where (`# seen: ...`), what is not is marked
 `# GUESS: ...` with what it was guessed from. The draft is valid: `enable DEV --profile FILE` and the tests
 take it, and docs/add-a-nic.md says where in the driver's source each guess is settled. Changes nothing.
+
+With --try, as root, the card is offered a connection of each TLS version and cipher in the directions that
+are on, and what it took is promised instead of guessed. They exist in this kernel only: no frame is sent.
 
 Without --out the draft is printed. A file that is there is never written over.
 """
@@ -36,6 +40,9 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     parser.add_argument("dev", metavar="DEV", help="interface of the card")
     parser.add_argument(
+        "--try", dest="offer", action="store_true", help="see what the card takes; needs root"
+    )
+    parser.add_argument(
         "--out", type=Path, metavar="FILE", help="a new file, called ID.yaml (default: print the draft)"
     )
 
@@ -45,10 +52,14 @@ def main(args: argparse.Namespace) -> int:
     from offload.host.local import LocalHost
     from offload.probe_draft import draft, ident
     from offload.probe_look import see
+    from offload.probe_try import offered
 
     if args.out:
         check(args.out)
-    seen = see(LocalHost(), args.dev)
+    host = LocalHost()
+    seen = see(host, args.dev)
+    if args.offer:
+        seen = replace(seen, trial=offered(host, seen.nic))
     name = args.out.stem if args.out else ident(seen)
     text = draft(seen, name)
     profile = valid(text, name)

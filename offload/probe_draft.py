@@ -108,14 +108,12 @@ def _kconfig(seen: Seen) -> list[str]:
 
 
 def kept(seen: Seen) -> list[Cell]:
-    """What the draft promises: what the card took; without a trial the surest cipher of what can be switched.
+    """What the draft promises: what the card took; where nothing was tried the surest cipher.
 
     A direction without any counter that could prove it is left out.
     """
-    if seen.trial.took:
-        cells = [cell for cell, took in seen.trial.took.items() if took]
-    else:
-        cells = [Cell(d, "1.2", SURE) for d in DIRECTIONS if seen.offers(d)]
+    cells = [cell for cell, took in seen.trial.took.items() if took]
+    cells += [Cell(d, "1.2", SURE) for d in DIRECTIONS if seen.offers(d) and not seen.trial.tried(d)]
     return [cell for cell in cells if mapped(seen, cell.direction)[0]]
 
 
@@ -128,14 +126,14 @@ def _promises(seen: Seen) -> list[str]:
         versions = {v: [c.cipher for c in ours if c.version == v] for v in VERSIONS}
         rows = ", ".join(f'"{v}": [{", ".join(names)}]' for v, names in versions.items() if names)
         if rows:
-            lines.append(f"  {direction}: {{{rows}}}{_how(seen)}")
+            lines.append(f"  {direction}: {{{rows}}}{_how(seen, direction)}")
     return [*lines, "", "not_promised:", *_refusals(seen, cells)]
 
 
-def _how(seen: Seen) -> str:
-    """How the promises are known."""
-    if seen.trial.took:
-        return _seen("each was offered to the card, which took it (`--try`)")
+def _how(seen: Seen, direction: str) -> str:
+    """How the promises of a direction are known."""
+    if seen.trial.tried(direction):
+        return _seen("offered to the card, which took it (probe --try)")
     return _guess(f"{SURE} is what every driver of Linux 7.2 takes; {seen.trial.why}")
 
 
@@ -145,23 +143,26 @@ def _refusals(seen: Seen, cells: list[Cell]) -> Iterable[str]:
         if not any(c.direction == direction for c in cells):
             why = _q(_never(seen, direction))
             yield f"  - {{direction: {direction}, reason: {why}}}{_seen('ethtool -k and -S')}"
-    for what, why in NEVER.items():
-        key, _, value = what.partition(": ")
-        if not any(getattr(c, key) == value.strip('"') for c in cells):
-            yield f"  - {{{what}, reason: {_q(why)}}}"
+    said = [what for what in NEVER if not any(_fits(what, cell) for cell in cells)]
+    yield from (f"  - {{{what}, reason: {_q(NEVER[what])}}}" for what in said)
     for cell in (Cell(d, v, c) for d in DIRECTIONS for v in VERSIONS for c in CIPHERS):
-        open_here = any(c.direction == cell.direction for c in cells) and cell not in cells
-        covered = any(f in (f'version: "{cell.version}"', f"cipher: {cell.cipher}") for f in NEVER)
-        if open_here and not covered:
-            tried = cell in seen.trial.took
-            why = "the card did not take it" if tried else "nobody has seen yet whether the card takes it"
-            mark = (
-                _seen("offered to the card, which left it to software") if tried else _guess(seen.trial.why)
-            )
-            yield (
-                f'  - {{direction: {cell.direction}, version: "{cell.version}", cipher: {cell.cipher},'
-                f" reason: {_q(why)}}}{mark}"
-            )
+        promising = any(c.direction == cell.direction for c in cells)
+        if promising and cell not in cells and not any(_fits(what, cell) for what in said):
+            yield _refusal(seen, cell)
+
+
+def _fits(what: str, cell: Cell) -> bool:
+    """Say whether a line of NEVER speaks of a cell."""
+    return what in (f'version: "{cell.version}"', f"cipher: {cell.cipher}")
+
+
+def _refusal(seen: Seen, cell: Cell) -> str:
+    """The entry of a single cell."""
+    why, mark = "nobody has seen yet whether the card takes it", _guess(seen.trial.why)
+    if cell in seen.trial.took:
+        why, mark = "the card did not take it", _seen("offered to the card, which left it to software")
+    names = f'direction: {cell.direction}, version: "{cell.version}", cipher: {cell.cipher}'
+    return f"  - {{{names}, reason: {_q(why)}}}{mark}"
 
 
 def _never(seen: Seen, direction: str) -> str:
@@ -240,6 +241,8 @@ def _counters(seen: Seen) -> list[str]:
             f"    dead: [{', '.join(dead)}]" + (_guess("dead in every driver so far") if dead else "")
         )
         lines.append(f"    own: [{', '.join(own)}]")
+    if seen.trial.moved:
+        lines.insert(1, f"  # moved during --try: {_plain(', '.join(seen.trial.moved))}")
     return lines if len(lines) > 1 else ["counters: {}" + _seen("ethtool -S has none with TLS in its name")]
 
 

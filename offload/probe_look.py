@@ -21,10 +21,18 @@ MODULE = re.compile(r"[a-z0-9_]{1,55}")
 
 @dataclass(frozen=True)
 class Trial:
-    """What the card took of the connections that it was offered; `why`: why none was offered."""
+    """What the card took of the connections that it was offered; `why`: why others were not offered.
+
+    `moved`: the driver's TLS counters that moved meanwhile.
+    """
 
     took: Mapping[Cell, bool] = field(default_factory=dict)
-    why: str = "nothing was tried"
+    why: str = "nothing was tried; probe --try does"
+    moved: tuple[str, ...] = ()
+
+    def tried(self, direction: str) -> bool:
+        """Say whether anything was offered in a direction."""
+        return any(cell.direction == direction for cell in self.took)
 
 
 @dataclass(frozen=True)
