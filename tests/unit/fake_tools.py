@@ -46,7 +46,7 @@ def ethtool(state, args):
     elif what == "-k":
         return show(state, dev, nic["features"], as_json)
     elif what == "-K":
-        return switch(state, nic, rest)
+        return max(switch(state, nic, rest[at : at + 2]) for at in range(0, len(rest), 2))
     return 0
 
 
