@@ -18,8 +18,8 @@ from offload.errors import NoPermission, OffloadError, Refused, RigError
 from offload.host.base import Completed, Process
 from offload.host.vm import Agent, VmHost
 
-CONNECT = 20.0  # seconds for TCP, key exchange and log-in
-ALIVE, MISSED = 5, 3  # a silent host is given up after 15 s
+CONNECT = 60.0  # seconds for TCP, key exchange and log-in: an emulated host on a busy machine takes its time
+ALIVE, MISSED = 10, 6  # a silent host is given up after a minute
 FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
 # whatever the person's ~/.ssh/config says of the way (jump hosts stay possible): these hold
 OPTIONS = {

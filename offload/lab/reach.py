@@ -28,7 +28,7 @@ for k,s in json.loads(d):
     m=types.ModuleType(k);m.__path__=[];sys.modules[k]=m;exec(compile(s,k,"exec"),m.__dict__)
 m.main()
 """
-HELLO = 60.0  # seconds until the agent answers: Python has to start there
+HELLO = 180.0  # seconds until the agent answers: Python has to start there
 
 
 def parcel() -> bytes:
