@@ -94,7 +94,7 @@ def _checks(said: Said) -> Iterator[str]:
 
 
 def _cost(seconds: Iterable[float]) -> Iterator[str]:
-    took = sorted(seconds)
+    took = sorted(one for one in seconds if one)  # 0: nothing had to run
     if took:
         middle = took[len(took) // 2]
         yield f"A card without a check took {middle:.0f} s in the median, {took[-1]:.0f} s at most."
