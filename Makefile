@@ -6,15 +6,18 @@
 #   SAMPLE=1              `make test-hw` without what says the same on every kernel
 #   RESULT=results/TIME   the run whose failures `make replay` repeats
 #   WRITE=1               `make certify-the-certifier` writes its table into docs/bad-nics.md
+#   GOOD=10               how many runs of a good card `make clean-runs` adds to the record
 PYTHON ?= /usr/bin/python3
 KERNEL ?= 6.1
 NIC ?= connectx-6-dx
 SECONDS ?= 60
+GOOD ?= 10
 VENV := .venv
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest -q
 
-.PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf iperf3 fuzz \
+.PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator \
+	iperf3 fuzz deb man clean-runs mutate test-driver \
 	setup setup-check venv build clean \
 	test-unit test-native test-sw-fallback test-hw test-nicsim test-vm \
 	check-python check-text check-native check-module
@@ -28,6 +31,12 @@ replay: build  ## repeat what failed in RESULT=results/<time>
 
 certify-the-certifier: build  ## every bad card of the catalogue, two labs at once; prints the table
 	$(PY) -m benchmarks.certifier --kernel $(KERNEL) $(if $(WRITE),--write)
+
+clean-runs: build  ## GOOD=10 runs of a good card into docs/clean-runs.jsonl
+	$(PY) -m benchmarks.certifier --kernel $(KERNEL) --card $(NIC) --good $(GOOD)
+
+mutate: build  ## what if one of the suite's checks were not there? after certify-the-certifier; hours, resumes
+	$(PY) -m tests.nicsim.escape --mutate --write
 
 # Stages joined by + run side by side: a lab is one core, native and unit tests share the other. One kernel runs with
 # two virtual CPUs: one alone would hide races. The card that only transmits is certified on 6.12; SAMPLE leaves out
@@ -51,6 +60,12 @@ test-hw: build  ## the promises of a NIC, against the simulated one
 test-nicsim: build  ## deliberately bad NICs: the suite has to catch each one
 	$(PYTEST) tests/nicsim --kernel $(KERNEL)
 
+test-driver: build  ## Debian's drivers with TLS offload, on three kernels: built, loaded in the VM; half an hour
+	for k in 6.1 6.12 7.2; do \
+		for d in mlx5 ch_ktls; do $(VENV)/bin/ktls-offload driver build $$d --kernel $$k || exit 1; done; \
+		$(PYTEST) tests/nicsim/test_41_driver.py --kernel $$k || exit 1; \
+	done
+
 test-vm: test-hw test-sw-fallback  ## everything that boots the lab, on KERNEL=...
 
 bench: bench-lab bench-wire bench-meter bench-cost  ## every figure that the README quotes
@@ -73,6 +88,18 @@ iperf3: setup-check  ## build/iperf3-tls: iperf3 with TLS on its data streams
 
 bench-iperf: iperf3  ## plain iperf3-tls beside the stock iperf3; 3 minutes
 	$(PY) benchmarks/iperf.py
+
+bench-history: venv  ## 10,000 results: words, JSON, page
+	$(PY) -m benchmarks.history
+
+bench-operator: build  ## what doctor, ls and enable take, in the VM and here
+	$(PY) -m benchmarks.operator --kernel $(KERNEL)
+
+deb:  ## build/ktls-offload_VERSION_all.deb
+	packaging/build-deb
+
+man: venv  ## docs/ktls-offload.1 from the parser's words
+	$(PY) -m offload.cli_man docs/ktls-offload.1
 
 bench-endurance: build  ## 64 MiB each way under 2 % loss; minutes
 	$(PY) benchmarks/endurance.py --kernel $(KERNEL)

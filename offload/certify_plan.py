@@ -16,6 +16,7 @@ from offload.errors import ConfigError, RigError
 from offload.profile import Profile, find, near
 
 ROOT = Path(__file__).resolve().parents[1]  # the checkout: sources of the module, the helper and the tests
+CARDS = ("connectx-6-dx", "chelsio-t6", "nicsim")  # personalities of the simulated NIC
 MEMORY = 1536 << 20  # bytes: the VM (at most 1 GiB), QEMU itself, pytest and a module build
 DISK = 100 << 20  # bytes below the run's folder; the kernel cache checks its own needs
 
@@ -32,6 +33,12 @@ class Plan:
     replay: Replay | None = None
     patch: Patch | None = None
     attach: str = ""  # the name of a running lab, which stays up
+    given: str = ""  # the file of the profile, if it is not one of those that are shipped
+
+    @property
+    def played(self) -> str:
+        """The card that the simulated NIC plays: a profile from elsewhere is tried on one that can all."""
+        return self.profile.id if self.profile.id in CARDS else CARDS[-1]
 
     @property
     def source(self) -> Path | None:
@@ -67,11 +74,16 @@ def plan(args: argparse.Namespace) -> Plan:
 
         replay = check_suite(replay, collect(kernel, profile.id))
     only, out = "" if replay else args.only or "", folder(args.out)
-    found = Plan(kernel, profile, out, only, args.keep_lab, replay, patch, args.attach or "")
+    found = Plan(kernel, profile, out, only, args.keep_lab, replay, patch, args.attach or "", given(args.nic))
     if patch and found.source:
         apply_patch(patch, found.source)
         (out / PATCH).write_bytes(patch.raw)
     return found
+
+
+def given(nic: str | None) -> str:
+    """The absolute path of a profile that was given as a file; else ''."""
+    return str(Path(nic).absolute()) if nic and nic.endswith(".yaml") else ""
 
 
 def same_card(replay: Replay, patch: Patch | None) -> None:

@@ -44,6 +44,8 @@ class Run:
         self._events.write("profile", **facts.to_event(facts.of(plan.profile)))
         card = f"a simulated NIC as {plan.profile.title()}"
         say(f"certifying {card} on kernel {plan.kernel}; results go to {plan.out}\n")
+        if plan.played != plan.profile.id:
+            say(f"the simulated NIC does not play {plan.profile.id}: it is {plan.played}, which can all\n")
         if plan.patch:
             say(f"nicsim {plan.patch.words()}\n")
         if plan.replay:
@@ -126,7 +128,7 @@ class Run:
         assert self._kernel is not None
         keep = self.plan.keep_lab
         # the peer is always a card that offloads both ways: the interop tests need one
-        pair = f"{self.plan.profile.id},connectx-6-dx"
+        pair = f"{self.plan.played},connectx-6-dx"
         again = self.plan.replay
         cpus = again.cpus if again else None
         lab = Lab.boot(

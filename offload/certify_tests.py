@@ -30,8 +30,8 @@ def command(plan: Plan, lab: str) -> list[str]:
         "-p",
         "offload.report.plugin",
     ]
-    argv += ["--events", str(plan.out / EVENTS), f"--junitxml={plan.out / 'junit.xml'}"]
-    argv += ["--attach", lab, "--profile", plan.profile.id, "--kernel", plan.kernel]
+    argv += ["--events", str(plan.out / EVENTS)]
+    argv += ["--attach", lab, "--profile", plan.given or plan.profile.id, "--kernel", plan.kernel]
     if plan.replay:
         argv += ["--replay", str(plan.replay.result), "--replay-only", plan.replay.pattern]
     return [*argv, *(["-k", plan.only] if plan.only else []), "tests/hw"]

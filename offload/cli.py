@@ -44,7 +44,8 @@ Each change is journalled with the value found before it is made, and read back 
 failure, Ctrl-C or SIGTERM everything is put back. The value found before the *first* change
 stays in the journal through any number of enable and disable, until `ktls-offload restore` puts
 it back. Modules are unloaded by restore only, and only those that enable loaded.
-Several devices are switched one after the other; the first that fails ends it.
+Several devices, and the ports of a bond, are switched one after the other. Who is refused is
+listed before anything changes; a failure after that ends it, and those before stay as asked.
 Exit codes: ktls-offload --help.
 """
 PERSIST = """keep it over reboot, by the file of auto (default), networkmanager, systemd or ifupdown;
@@ -81,7 +82,7 @@ VERBS = (
     Verb("restore", "offload.enable", "put back what was there before the first enable or disable"),
     Verb("driver", "offload.driver.verbs", "build a driver with TLS offload for a Debian kernel"),
     Verb("probe", "offload.probe", "draft a profile for a card that has none"),
-    Verb("lab", "offload.vm.verbs", "the embedded lab: up, shell, run, down", "test"),
+    Verb("lab", "offload.lab.verbs", "benches: the embedded lab (up, run, down), real hosts (init, check)", "test"),
     Verb("certify", "offload.certify", "the whole run: lab, tests, report", "report,test,wire"),
     Verb("measure", "offload.measure", "how many cores TLS takes, and how many offload gives back"),
     Verb("report", "offload.report.verbs", "look at a report again", "report"),

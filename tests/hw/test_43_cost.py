@@ -13,6 +13,10 @@ from tests.lib.many import opened
 from tests.lib.rig import Rig
 from tests.lib.switch import Switch
 
+# The time of an emulated processor goes on while its host does something else: on a busy host a good card has
+# been seen at 1.13. A card that is simulated has to cost twice as much to fail; instructions, which are exact,
+# are counted by test_51.
+SIMULATED = 2.0
 WRITE, WRITES, ROUNDS = 8 * KIB, 15, 4  # a write fits into the first window: ten segments of 1448 bytes
 
 
@@ -47,6 +51,7 @@ def test_write_costs_less_than_software(
             took[who] += nanos
     low = {who: round(quantiles(nanos, n=4)[0]) for who, nanos in took.items()}
     evidence.update(nanoseconds_per_write=low, write_bytes=WRITE, ratio=round(low["hw"] / low["sw"], 3))
-    assert low["hw"] < low["sw"], (
+    allowed = low["sw"] * (SIMULATED if rig.bench.simulated else 1.0)
+    assert low["hw"] < allowed, (
         f"a write of {WRITE} bytes costs {low} ns: with this card more than by software"
     )
