@@ -82,7 +82,7 @@ VERBS = (
     Verb("restore", "offload.enable", "put back what was there before the first enable or disable"),
     Verb("driver", "offload.driver.verbs", "build a driver with TLS offload for a Debian kernel"),
     Verb("probe", "offload.probe", "draft a profile for a card that has none"),
-    Verb("lab", "offload.lab.verbs", "benches: the embedded lab (up, run, down), real hosts (init, check)", "test"),
+    Verb("lab", "offload.lab.verbs", "benches: the embedded lab (up, run), real hosts (init, check)", "test"),
     Verb("certify", "offload.certify", "the whole run: lab, tests, report", "report,test,wire"),
     Verb("measure", "offload.measure", "how many cores TLS takes, and how many offload gives back"),
     Verb("report", "offload.report.verbs", "look at a report again", "report"),

@@ -14,8 +14,7 @@ from tests.lib.rig import Rig
 from tests.lib.switch import Switch
 
 # The time of an emulated processor goes on while its host does something else: on a busy host a good card has
-# been seen at 1.13. A card that is simulated has to cost twice as much to fail; instructions, which are exact,
-# are counted by test_51.
+# been seen at 1.13. A simulated card has to cost twice as much to fail; test_51 counts instructions, exactly.
 SIMULATED = 2.0
 WRITE, WRITES, ROUNDS = 8 * KIB, 15, 4  # a write fits into the first window: ten segments of 1448 bytes
 

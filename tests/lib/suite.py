@@ -62,8 +62,8 @@ class Suite:
     def run(self, *tests: str, name: str = "", knobs: str = "", off: str = "") -> Outcome:
         """Run these tests (node ids below tests/hw) and judge them; `name`: of the file of events.
 
-        `off`: a check to do without (tests/nicsim/escape_run.py). RigError if the suite died, or does not have
-        one of the tests.
+        `off`: a check to do without (tests/nicsim/escape_run.py). RigError if the suite died, or does not
+        have one of the tests.
         """
         self._runs += 1
         log = self._folder / f"{name or f'run-{self._runs}'}.jsonl"
