@@ -21,7 +21,7 @@ from tests.lib import benches
 from tests.lib.rig import Labs
 
 ONE = "test_sends_to_stunnel and tx-12_aes_gcm_128-v4"
-MANY = "test_20_wire"
+MANY = "test_sends_to_stunnel"
 LIMIT = 300  # seconds
 
 
