@@ -77,6 +77,7 @@ def test_sends_in_frames_of(
         assert cut.records >= packed and cut.segments > WHOLE // mtu, f"that is not what was meant: {cut}"
 
 
+@pytest.mark.once
 @pytest.mark.promise("shapes.tx")
 @pytest.mark.parametrize("name", OPTIONS)
 def test_sends_with_options(
@@ -121,6 +122,7 @@ def test_sends_across_the_wrap(
         assert seen["retransmissions"] > 1, "nothing was seen to be sent again"
 
 
+@pytest.mark.once
 @pytest.mark.promise("shapes.odd")
 def test_sends_large_numbers(traffic: Traffic, offload: Switch, evidence: dict[str, Any]) -> None:
     """This NIC encrypts under record numbers of 64 bits, through a carry, also what is lost there."""
@@ -211,6 +213,7 @@ def test_receives_in_frames_of(
     shapes.decrypted(flow, plan.total)
 
 
+@pytest.mark.once
 @pytest.mark.promise("shapes.rx")
 @pytest.mark.parametrize("name", OPTIONS)
 def test_receives_with_options(
@@ -258,6 +261,7 @@ def test_receives_across_the_wrap(
         shapes.decrypted(flow, plan.parts[-1].total, RECOVERY if lost == "header" else 0)
 
 
+@pytest.mark.once
 @pytest.mark.promise("shapes.rx")
 def test_receives_large_numbers(
     traffic: Traffic, offload: Switch, peer_offload: Switch, evidence: dict[str, Any]
