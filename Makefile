@@ -93,7 +93,7 @@ bench-history: venv  ## 10,000 results: words, JSON, page
 	$(PY) -m benchmarks.history
 
 bench-operator: build  ## what doctor, ls and enable take, in the VM and here
-	$(PY) -m benchmarks.operator --kernel $(KERNEL)
+	$(PY) -m benchmarks.verbs --kernel $(KERNEL)
 
 deb:  ## build/ktls-offload_VERSION_all.deb
 	packaging/build-deb

@@ -1,6 +1,6 @@
 """How long does a person wait for ls, doctor, status and enable? Beside the start of python3 alone.
 
-usage: python -m benchmarks.operator [--kernel 6.1] [--sockets 10000] [--attach NAME] [--only here|lab]
+usage: python -m benchmarks.verbs [--kernel 6.1] [--sockets 10000] [--attach NAME] [--only here|lab]
 
 ls lists --sockets connections under kernel TLS, half of them the peers of the others, of one process. In the
 lab they are real. This machine's kernel may lack kernel TLS: here the connections are real TCP, asked of this
