@@ -124,7 +124,7 @@ def test_the_ground_floor_opens_nothing_heavy() -> None:
 
 @pytest.mark.parametrize(
     ("module", "verb", "extra"),
-    [("offload.vm.verbs", "lab", "test"), ("offload.certify", "certify", "report,test,wire"),
+    [("offload.lab.verbs", "lab", "test"), ("offload.certify", "certify", "report,test,wire"),
      ("offload.report.verbs", "report", "report")],
 )  # fmt: skip
 def test_a_missing_extra_is_one_line(

@@ -25,7 +25,10 @@ CASES = [
     ("ktls-offload enable ", DEVICES),
     ("ktls-offload enable --p", {"--persist", "--profile"}),
     ("ktls-offload enable eth0 --profile conn", {"connectx-6-dx"}),
-    ("ktls-offload lab ", {"up", "run", "shell", "status", "down", "fetch"}),
+    (
+        "ktls-offload lab ",
+        {"up", "run", "shell", "status", "down", "fetch", "init", "check", "import", "export"},
+    ),
     ("ktls-offload lab run -n lab --in ", {"root", "dut", "wire", "peer"}),
     ("ktls-offload certify --nic chel", {"chelsio-t6"}),
     ("ktls-offload wire verify READ", {"README.md"}),
