@@ -13,10 +13,10 @@ from tests.lib.many import opened
 from tests.lib.rig import Rig
 from tests.lib.switch import Switch
 
-# The time of an emulated processor goes on while its host does something else: on a busy host a good card has
-# been seen at 1.13. A simulated card has to cost twice as much to fail; test_51 counts instructions, exactly.
-SIMULATED = 2.0
-WRITE, WRITES, ROUNDS = 8 * KIB, 15, 4  # a write fits into the first window: ten segments of 1448 bytes
+# Rounds after which it may be told. The time of an emulated processor goes on while its host does something
+# else: after four rounds on a busy host a good card was seen at 1.13. What else runs only adds, so go on.
+ENOUGH = (4, 8, 16)
+WRITE, WRITES = 8 * KIB, 15  # a write fits into the first window: ten segments of 1448 bytes
 
 
 def cost(life: Life, rig: Rig, name: str) -> tuple[list[int], Delta]:
@@ -40,7 +40,7 @@ def test_write_costs_less_than_software(
     The lower quartile of many short writes, in turns: what else runs on the machine only adds.
     """
     took: dict[str, list[int]] = {"hw": [], "sw": []}
-    for turn in range(ROUNDS):
+    for turn in range(ENOUGH[-1]):
         for who, counter in (("hw", "TlsTxDevice"), ("sw", "TlsTxSw")):
             offload.set(tx=who == "hw")
             nanos, moved = cost(life, rig, f"cost {who} {turn}")
@@ -48,9 +48,12 @@ def test_write_costs_less_than_software(
                 f"switched for {who}, and the connection is another: {moved.nonzero('Tls')}"
             )
             took[who] += nanos
-    low = {who: round(quantiles(nanos, n=4)[0]) for who, nanos in took.items()}
-    evidence.update(nanoseconds_per_write=low, write_bytes=WRITE, ratio=round(low["hw"] / low["sw"], 3))
-    allowed = low["sw"] * (SIMULATED if rig.bench.simulated else 1.0)
-    assert low["hw"] < allowed, (
+        low = {who: round(quantiles(nanos, n=4)[0]) for who, nanos in took.items()}
+        if turn + 1 in ENOUGH and low["hw"] < low["sw"]:
+            break
+    evidence.update(
+        nanoseconds_per_write=low, write_bytes=WRITE, ratio=round(low["hw"] / low["sw"], 3), rounds=turn + 1
+    )
+    assert low["hw"] < low["sw"], (
         f"a write of {WRITE} bytes costs {low} ns: with this card more than by software"
     )
