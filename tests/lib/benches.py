@@ -46,11 +46,19 @@ def coordinator(
             for name, *words in programs:
                 argv = [str(TOOLS / name), *words]
                 started.append(subprocess.Popen(argv, cwd=folder, env=env, stdout=log, stderr=log))
+                wait_until(lambda: listens(address), 120, "the coordinator")  # an exporter without one ends
         wait_until(lambda: exports(env, labs), 120, "the exporter", every=0.3)
         yield address
     finally:
         for child in reversed(started):
             ended(child)
+
+
+def listens(address: str) -> bool:
+    """Say whether somebody takes connections there."""
+    host, _, port = address.partition(":")
+    with socket.socket() as knock:
+        return knock.connect_ex((host, int(port))) == 0
 
 
 def exports(env: Mapping[str, str], labs: Mapping[str, str]) -> bool:
