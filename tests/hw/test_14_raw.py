@@ -72,7 +72,7 @@ def test_receives_under_known_keys(
 ) -> None:
     """This NIC decrypts records of 1 byte to 16 KiB with this cipher."""
     peer_offload.set(tx=False, rx=False)
-    decrypted(traffic, evidence, raw.moved(traffic, cell, raw.payload(f"raw {cell}")))
+    decrypted(traffic, evidence, raw.moved(traffic, cell, raw.longer(f"raw {cell}")))
 
 
 @pytest.mark.promise("payload.rx", cell=None)
@@ -81,4 +81,4 @@ def test_receives_over_ipv6(
 ) -> None:
     """This NIC decrypts records of 1 byte to 16 KiB over IPv6."""
     peer_offload.set(tx=False, rx=False)
-    decrypted(traffic, evidence, raw.moved_over_v6(traffic, life, "rx", raw.payload("raw rx v6")))
+    decrypted(traffic, evidence, raw.moved_over_v6(traffic, life, "rx", raw.longer("raw rx v6")))
