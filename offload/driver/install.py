@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -66,15 +66,21 @@ def install(target: Target, kind: Kind, tree: Path, dkms: bool, dry_run: bool, s
     made = [] if dkms else [str(p) for p in (place, place.parent) if not p.exists()]
     record = Record(kind.name, target.release, version, named, files, made)
     steps = _dkms_steps(record) if dkms else [f"cp {p} {place}/" for p in modules]
-    for step in [*steps, f"depmod {target.release}", *_initramfs(target)]:
-        say(f"  {step}")
-    if dry_run:
-        say("nothing was done (--dry-run)")
+    if _told([*steps, f"depmod {target.release}", *_initramfs(target)], dry_run, say):
         return
     with Journal().locked():
         _here(target, kind)  # another call may have been faster
         _install(target, kind, tree, record, say)
     _next(target, kind, say)
+
+
+def _told(steps: Sequence[str], dry_run: bool, say: Say) -> bool:
+    """Say every step; whether that was all that was asked for."""
+    for step in steps:
+        say(f"  {step}")
+    if dry_run:
+        say("nothing was done (--dry-run)")
+    return dry_run
 
 
 def _here(target: Target, kind: Kind) -> None:
@@ -192,10 +198,7 @@ def remove(target: Target, kind: Kind, dry_run: bool, say: Say) -> None:
     if record is None:
         raise ConfigError(f"{kind.name} is not installed for {target.release}", "ktls-offload driver status")
     steps = [f"dkms remove {record.dkms} --all"] if record.dkms else [f"rm {name}" for name in record.files]
-    for step in [*steps, f"depmod {target.release}", *_initramfs(target)]:
-        say(f"  {step}")
-    if dry_run:
-        say("nothing was done (--dry-run)")
+    if _told([*steps, f"depmod {target.release}", *_initramfs(target)], dry_run, say):
         return
     with Journal().locked():
         _undo(target, record, say)

@@ -15,6 +15,7 @@ from offload.errors import ConfigError
 from offload.host.ssh import Login
 from offload.lab.file import ADDRESS, ROLES, USER
 from offload.lab.model import Port, Target
+from offload.lab.text import bounded
 from offload.profile_yaml import quoted
 
 MAX_BYTES = 256 * 1024
@@ -35,15 +36,7 @@ def read(path: Path) -> dict[str, Target]:
 
     ConfigError `file: ...` if a role is missing, has two hosts, or one of its values makes no sense.
     """
-    try:
-        raw = path.read_bytes()[: MAX_BYTES + 1]
-        text = raw.decode("utf-8")
-    except OSError as exc:
-        raise ConfigError(f"{path}: cannot read: {exc.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: not UTF-8 text") from None
-    if len(raw) > MAX_BYTES:
-        raise ConfigError(f"{path}: larger than {MAX_BYTES // 1024} KiB: this is no inventory for a bench")
+    text = bounded(path, MAX_BYTES, "inventory for a bench")
     groups = _yaml(text, path) if path.suffix in (".yaml", ".yml") else _ini(text, path)
     found: dict[str, Target] = {}
     for role in ROLES:

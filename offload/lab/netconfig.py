@@ -11,6 +11,7 @@ from offload.errors import ConfigError
 from offload.host.ssh import Login
 from offload.lab.file import ADDRESS, IFNAME, NETNS, USER, key_problem
 from offload.lab.model import LabFile, Port, Target
+from offload.lab.text import bounded
 from offload.profile_yaml import quoted
 
 MAX_BYTES = 64 * 1024
@@ -21,17 +22,8 @@ OURS = ("REMOTE_HOSTKEY", "REMOTE_KEYFILE", "OFFLOAD_PROFILE")
 
 def read(path: Path) -> dict[str, tuple[str, int]]:
     """The pairs of a net.config with their lines, as upstream reads it: no quotes, # begins a comment."""
-    try:
-        raw = path.read_bytes()[: MAX_BYTES + 1]
-        text = raw.decode("utf-8")
-    except OSError as exc:
-        raise ConfigError(f"{path}: cannot read: {exc.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: not UTF-8 text") from None
-    if len(raw) > MAX_BYTES:
-        raise ConfigError(f"{path}: larger than {MAX_BYTES // 1024} KiB: this is no net.config")
     found: dict[str, tuple[str, int]] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(bounded(path, MAX_BYTES, "net.config").splitlines(), 1):
         pair = line.partition("#")[0].strip()
         name, equals, value = pair.partition("=")
         if pair and not equals:

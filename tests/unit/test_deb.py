@@ -19,10 +19,10 @@ NAME = f"ktls-offload_{__version__}_all.deb"
 GROUND = ("status", "doctor", "ls", "enable", "disable", "restore", "probe", "completion")
 # A throw-away copy of this machine's files: what dpkg does in it is gone with the namespace.
 INSTALL = """\
-mount -t tmpfs tmpfs "$1" && mkdir "$1/up" "$1/work" "$1/root"
-mount -t overlay overlay -o "lowerdir=/,upperdir=$1/up,workdir=$1/work" "$1/root" || exit 99
-cp "$2" "$1/root/package.deb" && cd /
-exec chroot "$1/root" /bin/sh -ec '
+mount -t tmpfs tmpfs "$1" && mkdir "$1/up" "$1/aside" "$1/tree"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$1/up,workdir=$1/aside" "$1/tree" || exit 99
+cp "$2" "$1/tree/package.deb" && cd /
+exec chroot "$1/tree" /bin/sh -ec '
   dpkg --force-unsafe-io --force-depends --no-triggers -i /package.deb
   ktls-offload --version
   ls /usr/share/ktls-offload/offload/__pycache__ | grep -c cli.cpython
