@@ -15,7 +15,7 @@ from offload.nic import Nic, look
 from offload.profile import Profile, find
 from offload.report.criteria import load as load_criteria
 from offload.report.plugin import promise_of
-from tests.lib import needs, rig_choice
+from tests.lib import needs, rig_choice, sampling
 from tests.lib.flow import Traffic
 from tests.lib.life import Contexts, Life, life_of
 from tests.lib.rig import Labs, Rig
@@ -33,7 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--profile", default="", help="id in nic-profiles/ (connectx-6-dx, or as --lab says)")
     group.addoption("--attach", metavar="NAME", default="", help="use the running lab of this name")
     group.addoption("--lab", metavar="FILE", default="", help="use the real hosts of this lab file")
-    group.addoption("--sample", action="store_true", help="leave out what has the marker once")
+    group.addoption(
+        "--sample", metavar="DAY", default="", help="without `once`, half of the others: by DAY (or today)"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -41,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--lab"):
         rig_choice.choose(config)
     config.option.profile = config.option.profile or "connectx-6-dx"
-    config.addinivalue_line("markers", "once: says the same on every kernel; `--sample` leaves it out")
+    config.addinivalue_line("markers", "once: says the same on every kernel; --sample leaves it out")
     config.addinivalue_line(
         "markers", "cells(which): `tx` or `rx`: promised cells; `unpromised` others; `all`"
     )
@@ -65,14 +67,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what the profile does not promise: no skip, it is not asked; and what a sample can miss."""
     profile = find(config.getoption("--profile"))
-    criteria = load_criteria().promises
+    criteria, day = load_criteria().promises, config.getoption("--sample")
 
     def asked(item: pytest.Item) -> bool:
         wanted = criteria[promise].applies if (promise := promise_of(item)) in criteria else "always"
         return wanted not in ("tx", "rx") or wanted in profile.directions()
 
     def left_out(item: pytest.Item) -> bool:
-        return config.getoption("--sample") and item.get_closest_marker("once") is not None
+        once = item.get_closest_marker("once") is not None
+        return bool(day) and (once or sampling.half_of(item.nodeid) != sampling.half_of_day(day))
 
     items[:] = [i for i in items if "unit" in i.path.parts or (asked(i) and not left_out(i))]
 
