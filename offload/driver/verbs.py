@@ -54,6 +54,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         if name in ("install", "remove"):
             verb.add_argument("--dry-run", action="store_true", help="list every action as root; do none")
     build, install = inner.choices["build"], inner.choices["install"]
+    inner.choices["status"].add_argument("--json", action="store_true", help="for programs")
     build.add_argument("--source", metavar="FILE", help="a linux-source-X.Y.tar.xz (default: apt fetches it)")
     build.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="compilers")
     install.add_argument("--dkms", action="store_true", help="let DKMS build it, also for kernels to come")
@@ -121,7 +122,8 @@ def remove(args: argparse.Namespace) -> None:
 
 def status(args: argparse.Namespace) -> None:
     """Show."""
-    from offload.driver.status import lines
+    from offload.driver.status import as_json, gather, lines
 
-    for line in lines(_out(args)):
+    found = gather(_out(args))
+    for line in [as_json(found)] if args.json else lines(found):
         say(line)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -28,6 +30,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     ):
         verb = inner.add_parser(name, help=words, description=words)
         verb.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run, results/<time>")
+    inner.choices["show"].add_argument("--json", action="store_true", help="for programs: report.json")
     export.add_parsers(inner)
     sign_verbs.add_parsers(inner)
     diff_verbs.add_parsers(inner)
@@ -39,7 +42,9 @@ def main(args: argparse.Namespace) -> int:
     """Run one of the verbs (`call`: of a file of its own); ConfigError for a folder without a run."""
     if hasattr(args, "call"):
         return int(args.call(args))
-    verbs = {"recompute": recompute, "show": show, "make": make}
+    if args.report_verb == "show":
+        return show(args.folder, args.json)
+    verbs = {"recompute": recompute, "make": make}
     return verbs[args.report_verb](args.folder)
 
 
@@ -57,22 +62,34 @@ def make(folder: Path) -> int:
     return 0
 
 
-def show(folder: Path) -> int:
-    """Print the summary of report.json."""
+def show(folder: Path, as_json: bool = False) -> int:
+    """Print the summary of report.json, or the document itself (schema/report-1.schema.json), in ASCII."""
     from offload.report.files import saved
     from offload.report.summary import text
 
-    say(show_text(saved(folder), text))
+    document = saved(folder)
+    say(show_json(document) if as_json else show_text(document, text))
     return 0
+
+
+def show_json(document: dict[str, Any]) -> str:
+    """Return the document as JSON that no terminal obeys; ConfigError for what JSON cannot say."""
+    from offload.errors import ConfigError
+
+    try:
+        return json.dumps(document, sort_keys=True, allow_nan=False, indent=1) + "\n"
+    except (ValueError, RecursionError) as exc:
+        raise ConfigError(f"report.json is damaged: {exc}") from None
 
 
 def show_text(document: dict[str, Any], text: Any) -> str:
     """Return the summary, or say which part of the document is missing."""
     from offload.errors import ConfigError
 
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     try:
         width = shutil.get_terminal_size((100, 24)).columns
-        return str(text(document, width=max(width, 60), colour=sys.stdout.isatty()))
+        return str(text(document, width=max(width, 60), colour=colour))
     except (KeyError, TypeError, AttributeError) as exc:
         raise ConfigError(f"report.json is damaged: {type(exc).__name__} at {exc}") from None
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from offload.errors import ConfigError, RigError
@@ -47,7 +48,8 @@ def add_parser(verbs: Parsers) -> Parsers:
                 "--timeout", type=float, default=600.0, metavar="S", help="seconds (default: 600)"
             )
             verb.add_argument("argv", nargs=argparse.REMAINDER, metavar="-- CMD", help="the command")
-    inner.add_parser("status", help="the labs that are up")
+    look = inner.add_parser("status", help="the labs that are up")
+    look.add_argument("--json", action="store_true", help="for programs")
     down = inner.add_parser("down", help="end a lab, and remove what dead ones left")
     down.add_argument("name", nargs="?", default="", help="which lab, if several are up")
     down.add_argument("--all", action="store_true", help="every lab of this user")
@@ -169,22 +171,33 @@ def shell(args: argparse.Namespace) -> int:
 
 
 def status(args: argparse.Namespace) -> int:
-    """One line per lab."""
+    """One line per lab, or one document (offload/schema/lab-status-1.schema.json)."""
     from offload.vm.cache import read_json
     from offload.vm.rundir import base, names, sweep
 
     swept = sweep()
-    for name in names():
-        state = read_json(base() / name / "lab.json")
+    found = {name: read_json(base() / name / "lab.json") for name in names()}
+    if args.json:
+        labs = [for_programs(name, state) for name, state in found.items()]
+        say(json.dumps({"schema": 1, "labs": labs, "removed": swept}))
+        return 0
+    for name, state in found.items():
         if state:
             say(f"{name}: {state['kernel']}, {state['kind']} ({state['personality']}), pid {state['pid']}")
         else:
             say(f"{name}: booting")
     if swept:
         say(f"removed what dead labs left: {', '.join(swept)}")
-    if not names():
+    if not found:
         say("no lab is up")
     return 0
+
+
+def for_programs(name: str, state: Mapping[str, str] | None) -> dict[str, object]:
+    """A lab as `status --json` has it; of one that still boots only the name is known."""
+    row: dict[str, object] = {"name": name, "up": state is not None}
+    row |= {key: state[key] if state else None for key in ("kernel", "kind", "personality")}
+    return {**row, "pid": int(state["pid"]) if state else None}
 
 
 def down(args: argparse.Namespace) -> int:

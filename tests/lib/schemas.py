@@ -10,7 +10,11 @@ from typing import Any
 import jsonschema
 
 OFFLOAD = Path(__file__).parents[2] / "offload"
-FOLDERS = {"doctor": OFFLOAD / "doctor/schema", "ls": OFFLOAD / "schema", "status": OFFLOAD / "schema"}
+HERE = OFFLOAD / "schema"
+FOLDERS = {
+    "doctor": OFFLOAD / "doctor/schema", "ls": HERE, "status": HERE,
+    "lab-status": HERE, "driver-status": HERE,
+}  # fmt: skip
 
 
 def schema(verb: str) -> dict[str, Any]:

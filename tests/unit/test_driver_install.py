@@ -13,6 +13,7 @@ from offload.driver import build, install, record, secure, status
 from offload.driver.kinds import kinds
 from offload.driver.target import bare
 from offload.errors import ConfigError, OffloadError, Refused, RigError, SwitchFailed
+from tests.lib.schemas import fits
 from tests.unit.fake_driver import FAKE, RELEASE, Fake, debian
 
 
@@ -34,6 +35,13 @@ def fake(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fak
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "base/cache"))
     monkeypatch.setenv("KTLS_OFFLOAD_STATE", str(tmp_path / "state"))
     return Fake(tmp_path / "base/root")
+
+
+def told(fake: Fake) -> list[str]:
+    """What `driver status` says; its document fits the published schema."""
+    found = status.gather(None, fake.root)
+    fits("driver-status", status.as_json(found))
+    return list(status.lines(found))
 
 
 def put(fake: Fake, dry_run: bool = False) -> list[str]:
@@ -203,14 +211,14 @@ def test_a_hostile_record_removes_nothing(fake: Fake, change: dict[str, object])
 def test_status_tells_what_is_where(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a NIC status names what was built, installed, changed since, and is loaded."""
     monkeypatch.setitem(kinds(), "fake", FAKE)
-    assert any("not installed" in line for line in status.lines(None, fake.root))
+    assert any("not installed" in line for line in told(fake))
     put(fake)
     fake.put("sys/module/fake/taint", "OE\n")
-    said = "\n".join(status.lines(None, fake.root))
+    said = "\n".join(told(fake))
     assert "installed from 6.1.200-1 in updates/ktls-offload" in said
     assert "the loaded fake was built outside the kernel" in said
     (fake.modules / "updates/ktls-offload/fake.ko").unlink()
-    assert "is gone" in "\n".join(status.lines(None, fake.root))
+    assert "is gone" in "\n".join(told(fake))
 
 
 def test_nothing_built_nothing_installed(fake: Fake) -> None:

@@ -1,12 +1,15 @@
 """`report recompute` and `report show`: a report that follows from its events, and one that does not."""
 
 import argparse
+import io
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from offload.errors import ConfigError
+from offload.report import verbs
 from offload.report.events import Writer
 from offload.report.files import write
 from offload.report.verbs import add_parser
@@ -61,6 +64,40 @@ def test_show_prints_the_summary(folder: Path, capsys: pytest.CaptureFixture[str
     """Without a NIC, a report can be read again in a terminal."""
     assert call("show", folder) == 0
     assert "verdict: VOID" in capsys.readouterr().out
+
+
+def test_show_for_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a NIC, `show --json` is report.json, which fits its schema, in ASCII; NaN is damage."""
+    path = folder / "report.json"
+    document = json.loads(path.read_text()) | {"headline": "caf\u00e9 \x9b31m"}
+    path.write_text(json.dumps(document, ensure_ascii=False))
+    assert call("show", folder, "--json") == 0
+    said = capsys.readouterr().out
+    assert said.isascii() and json.loads(said) == document
+    schema = Path(verbs.__file__).parent / "schema/report-1.schema.json"
+    jsonschema.validate(json.loads(said), json.loads(schema.read_text()))
+    path.write_text(json.dumps(document | {"headline": float("nan")}))
+    with pytest.raises(ConfigError, match=r"report\.json is damaged"):
+        call("show", folder, "--json")
+
+
+@pytest.mark.parametrize(
+    ("env", "terminal", "coloured"),
+    [({"TERM": "xterm"}, True, True), ({"TERM": "xterm", "NO_COLOR": "1"}, True, False),
+     ({"TERM": "dumb"}, True, False), ({"TERM": "xterm"}, False, False)],
+)  # fmt: skip
+def test_colour_on_terminals_only(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, env: dict[str, str], terminal: bool, coloured: bool
+) -> None:
+    """Without a NIC, a report is coloured on a terminal; NO_COLOR and TERM=dumb are obeyed."""
+    out = io.StringIO()
+    monkeypatch.setattr(out, "isatty", lambda: terminal)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.stdout", out)
+    assert call("show", folder) == 0
+    assert ("\x1b" in out.getvalue()) == coloured and "VOID" in out.getvalue()
 
 
 @pytest.mark.parametrize(

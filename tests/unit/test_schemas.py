@@ -1,10 +1,12 @@
-"""ls, status, doctor: what they print for programs fits the published schemas, which refuse what does not."""
+"""What the verbs print for programs fits the published schemas, which refuse what does not."""
 
 from __future__ import annotations
 
 import copy
 import json
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -13,11 +15,15 @@ import pytest
 from offload.cli import main
 from offload.doctor.document import as_json as doctor_json
 from offload.doctor.examine import Doctor
+from offload.driver.status import Driver, Installed, Standing
+from offload.driver.status import as_json as driver_json
 from offload.ls import as_json as ls_json
 from offload.ls_watch import rates
 from offload.profile import DIRECTIONS
 from offload.status import as_json as status_json
 from offload.status import gather
+from offload.vm.rundir import create
+from offload.vm.verbs import for_programs
 from tests.lib.schemas import FOLDERS, fits, judge, schema
 from tests.unit.fake_doctor import FakeHost, card
 from tests.unit.test_doctor import PROFILES
@@ -51,7 +57,23 @@ def diagnosed() -> str:
     return doctor_json(Doctor(FakeHost(), DIRECTIONS, PROFILES).diagnose(["eth0"]))
 
 
-MADE: dict[str, Callable[[], str]] = {"ls": listed, "status": standing, "doctor": diagnosed}
+def labs() -> str:
+    """What `lab status --json` prints of a lab that is up and of one that boots."""
+    state = {"kernel": "6.1.0-56-amd64", "kind": "nicsim", "personality": "connectx-6-dx", "pid": "7"}
+    rows = [for_programs("one", state), for_programs("two", None)]
+    return json.dumps({"schema": 1, "labs": rows, "removed": ["three"]})
+
+
+def drivers() -> str:
+    """What `driver status --json` prints of a driver that is loaded, and of one that is built."""
+    was = Installed("6.1.192-2", "", {"/lib/modules/r/updates/ktls-offload/mlx5_core.ko": "gone"}, None)
+    rows = (Driver("mlx5", "r", "/t", "6.1.192-2", was), Driver("mlx5", "s", "/u", "6.1.192-2", None))
+    return driver_json(Standing("r", False, "no Secure Boot here", rows, {"mlx5": True}))
+
+
+MADE: dict[str, Callable[[], str]] = {
+    "ls": listed, "status": standing, "doctor": diagnosed, "lab-status": labs, "driver-status": drivers,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("verb", FOLDERS)
@@ -92,17 +114,45 @@ def test_a_key_that_is_missing_is_noticed(verb: str) -> None:
         "tls_stat",
         "directions",
         "changed",
+        "files",
+        "loaded",
     }  # of --watch; mappings of any names
     keys = [p for p in places(document) if p[0] not in ("at", "rates") or len(p) > 1]
     wanted = [p for p in keys if not any(step in free for step in p[:-1])]
-    assert len(wanted) > 20
+    assert len(wanted) > (20 if verb in ("ls", "status", "doctor") else 8), "what is looked at?"
     assert not [path for path in wanted if judge(verb).is_valid(without(document, path))]
 
 
-@pytest.mark.parametrize("words", [["ls", "--here"], ["status"], ["status", "lo"], ["doctor", "lo"]])
+@pytest.mark.parametrize(
+    "words",
+    [["ls", "--here"], ["status"], ["status", "lo"], ["doctor", "lo"], ["driver", "status"]],
+)
 def test_this_machine_fits(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Without a NIC what the command says of this machine fits, as it is."""
     main([*words, "--json"])
     said = capsys.readouterr()
     assert not said.err
-    assert fits(words[0], said.out)["schema"] == 1 and json.loads(said.out)
+    verb = "driver-status" if words[0] == "driver" else words[0]
+    assert fits(verb, said.out)["schema"] == 1 and json.loads(said.out)
+
+
+def test_labs_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a NIC a lab that runs, one that boots, and a dead one whose remains go, are in the document."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert main(["lab", "status", "--json"]) == 0
+    assert fits("lab-status", capsys.readouterr().out) == {"schema": 1, "labs": [], "removed": []}
+    boots, up, dead = (create(name) for name in ("boots", "up", "dead"))
+    os.close(dead.lock)
+    state = {"kernel": "k", "kind": "veth", "personality": "plain", "pid": "7"}
+    (up.path / "lab.json").write_text(json.dumps(state))
+    assert main(["lab", "status", "--json"]) == 0
+    found = fits("lab-status", capsys.readouterr().out)
+    assert [(lab["name"], lab["up"], lab["pid"]) for lab in found["labs"]] == [
+        ("boots", False, None),
+        ("up", True, 7),
+    ]
+    assert found["removed"] == ["dead"]
+    for lab in (boots, up):
+        lab.release()
