@@ -236,9 +236,9 @@ def match(nic: Nic, profiles: Iterable[Profile]) -> Match:
     for player in known:
         if player.plays and player.driver == nic.driver:
             before, _, after = player.plays.partition("{profile}")
-            name = nic.firmware.removeprefix(before).removesuffix(after)
-            fits = nic.firmware == f"{before}{name}{after}"
-            name = name if fits else player.id
+            # a firmware version may have no end: what comes after the name does not count
+            played = re.match(f"{re.escape(before)}([a-z0-9_.-]+){re.escape(after)}", nic.firmware)
+            name = played[1] if played else player.id
             return Match(next((p for p in known if p.id == name), None), True, name)
     for profile in known:
         if profile.driver == nic.driver and any(ids.covers(nic.pci) for ids in profile.pci):

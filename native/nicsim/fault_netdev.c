@@ -85,12 +85,12 @@ void nicsim_fault_more_names(const struct nicsim *ns, u8 *to)
 		snprintf(to, ETH_GSTRING_LEN, "rx%u_cache_waive", i);
 }
 
-/* No character of ASCII in it, and no end. */
+/* After the version no character of ASCII, and no end: what is behind the field is read along. */
 void nicsim_fault_firmware(const struct nicsim *ns, char *to, size_t size)
 {
 	size_t i;
 
-	for (i = 0; ns->knobs.fw_garbage && i < size; i++)
+	for (i = strnlen(to, size); ns->knobs.fw_garbage && i < size; i++)
 		to[i] = 0x80 | i * 37;
 }
 

@@ -81,6 +81,7 @@ def test_lines_of_another_form_are_skipped() -> None:
         ("nicsim", "sim/connectx-6-dx", "", ("connectx-6-dx", True)),
         ("nicsim", "sim/nicsim", "", ("nicsim", True)),
         ("nicsim", "sim/plain", "", (None, True)),
+        ("nicsim", "sim/chelsio-t6\ufffd\ufffdx", "", ("chelsio-t6", True)),
         ("nicsim", "0.9", "", ("nicsim", True)),
         ("veth", "", "", (None, False)),
     ],
