@@ -4,7 +4,8 @@ Use: `pytest -p tests.lib.catalogue_plugin --orders FD tests/hw --attach LAB`, a
 socket. The first line on it is `{"tests": [node ids]}`: what was collected. An order is a line of JSON:
 `{"tests": [node ids], "events": path, "knobs": words, "off": check}`. Each is a run of its own, with its own
 file of events, as if pytest had been started for it; the answer is `{"exit": code}`, or `{"unknown": [node
-ids]}`. `off` is for tests/nicsim/escape_run.py, whose copy of the tests asks `check_is_off` in each assert.
+ids]}`. `off` is for tests/nicsim/escape_run.py, whose copy of the tests asks `check_is_off` in each assert
+that fails: a check that is not off is noted beside the outcome of its test, also if the test goes on.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ import pytest
 from offload.report.plugin import EVIDENCE, RIG, Recorder
 
 NAME = "ktls-offload-recorder"  # as set_rig() knows it
+CHECKS = "failed_checks"  # among the evidence of a test
 OFF = [""]  # the check that is off
+RUNNING: list[pytest.Item] = []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,7 +34,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def check_is_off(name: str) -> bool:
-    """Say whether this check of the suite is off for the moment."""
+    """Say whether this check of the suite, which has failed, is off for the moment; note it if not."""
+    if name != OFF[0]:
+        noted = dict(RUNNING[-1].user_properties).get(CHECKS, [])
+        RUNNING[-1].user_properties += [] if noted else [(CHECKS, noted)]
+        noted += [] if name in noted else [name]
     return name == OFF[0]
 
 
@@ -80,6 +87,7 @@ def run(
         manager.subset_hook_caller("pytest_collection_finish", others)(session=session)
         for number, item in enumerate(items):
             forget(item)
+            RUNNING[:] = [item]
             after = items[number + 1] if number + 1 < len(items) else elsewhere(item, known)
             item.ihook.pytest_runtest_protocol(item=item, nextitem=after)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED if session.testsfailed else pytest.ExitCode.OK

@@ -7,9 +7,11 @@ RESULTS is a folder of events, one file per bad card, as benchmarks/certifier.py
 (results/certifier-KERNEL). What is said of a test follows from the tests that ran: of the triage tests of
 each card, or with `benchmarks.certifier --whole` of all. A check is one `assert` of tests/hw or tests/lib.
 
---mutate takes the checks away, one by one, and runs the cards that each decided once more, in one lab and one
-suite (some 10 seconds a card): a card that no test fails now has escaped. A card without events in RESULTS is
-run first. What is found is kept in results/escape-KERNEL, so that a run can be interrupted, and gone on with.
+--mutate runs each card, and notes every check that failed. Then it takes these away, one by one, and runs the
+tests that they failed in once more, in one lab and one suite (some 10 seconds each): a card that no test
+fails now has escaped. A check that failed on no card changes nothing: it is listed without a run. What is
+found is kept in results/escape-KERNEL, so that a run can be interrupted, and gone on with. It is not told
+apart from what other code found: remove that folder after a change of tests/hw, tests/lib or nicsim.
 --write puts what there is into docs/bad-nics.md.
 """
 
@@ -42,14 +44,14 @@ def mutate(args: argparse.Namespace, found: Found, known: list[Check]) -> None:
 
 
 def of_card(name: str, bench: Mutants, found: Found, only: str) -> int:
-    """Every check that decided a card, each taken away: how many had to be."""
-    if name not in found.cards and (card := bench.card(name)):
-        found.cards[name] = card
-    count = 0
-    for check in dict.fromkeys(bench.ends(found.cards[name]).values()) if name in found.cards else ():
+    """Every check that failed on a card, each taken away: how many had to be."""
+    if name not in found.noted and (card := bench.card(name)):
+        found.cards[name] = found.noted[name] = card
+    count, card = 0, found.noted.get(name)
+    for check in dict.fromkeys(c for fired in bench.fired(card).values() for c in fired) if card else ():
         if only in check and found.asked(check, name):
             began = time.monotonic()
-            by = bench.without(check, found.cards[name])
+            by = bench.without(check, card)
             found.note(check, name, by, time.monotonic() - began)
             say(f"{time.monotonic() - began:6.1f} s  {name} without {check}: {by or 'ESCAPES'}")
             count += 1

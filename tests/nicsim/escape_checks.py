@@ -58,14 +58,14 @@ def _asserts(node: ast.AST, name: str) -> Iterator[tuple[str, ast.Assert]]:
 
 
 def switched(text: str, found: Iterable[Check]) -> str:
-    """Return a file's text whose checks ask first whether they are off; every line stays where it is.
+    """Return a file's text whose checks ask, when they fail, whether they are off; no line moves.
 
-    `assert x, y` becomes `assert check_is_off(NAME) or (x), y`; catalogue_plugin.py answers.
+    `assert x, y` becomes `assert (x) or check_is_off(NAME), y`; catalogue_plugin.py answers.
     """
     lines = text.encode().splitlines(keepends=True)
     for check in sorted(found, key=lambda check: check.condition, reverse=True):
         first, begin, last, end = check.condition
-        lines[last - 1] = lines[last - 1][:end] + b")" + lines[last - 1][end:]
-        ask = f'check_is_off("{check}") or ('.encode()
-        lines[first - 1] = lines[first - 1][:begin] + ask + lines[first - 1][begin:]
+        ask = f') or check_is_off("{check}")'.encode()
+        lines[last - 1] = lines[last - 1][:end] + ask + lines[last - 1][end:]
+        lines[first - 1] = lines[first - 1][:begin] + b"(" + lines[first - 1][begin:]
     return b"".join(lines).decode()

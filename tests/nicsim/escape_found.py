@@ -54,7 +54,7 @@ class Said:
         return [check for check, by in self.less.items() if "" in by.values()]
 
     def redundant(self) -> list[str]:
-        """The checks without which every card that they decided is caught all the same."""
+        """The checks without which every card that they failed on is caught all the same."""
         return [
             c
             for c, by in self.less.items()
@@ -62,19 +62,20 @@ class Said:
         ]
 
     def left(self) -> list[str]:
-        """The checks that decided a card, and were not taken away for each of theirs."""
+        """The checks that failed on a card, and were not taken away for each of theirs."""
         known = {*self.needed(), *self.redundant()}
         return [check for check in self.facts.deciding if check not in known]
 
 
 class Found:
-    """Bad cards by id, and what `--mutate` found, which is kept in `folder`."""
+    """Bad cards by id, and what `--mutate` found, which is kept in `folder`; `noted`: its own cards."""
 
     def __init__(
         self, folder: Path, known: Sequence[Check], found: Iterable[Card], rows: Sequence[str]
     ) -> None:
         self.folder, self.rows, self._known = folder, rows, known
-        self.cards = {card.id: card for card in found}
+        self.noted = {card.id: card for card in cards(folder, rows)}
+        self.cards = {card.id: card for card in found} | self.noted
         path = folder / MUTANTS
         self._less: dict[str, dict[str, list[str | float]]] = (
             json.loads(path.read_text()) if path.exists() else {}
@@ -104,10 +105,9 @@ class Found:
 
 
 def gather(results: Path, folder: Path, known: Sequence[Check]) -> Found:
-    """Read what there is: cards of `results`, others of `folder`."""
+    """Read what there is: cards of `folder`, others of `results`."""
     rows = [row.id for row in catalogue.load() if row.end == "failed"]
-    mine = {card.id: card for card in cards(folder, rows)} | {card.id: card for card in cards(results, rows)}
-    return Found(folder, known, mine.values(), rows)
+    return Found(folder, known, cards(results, rows), rows)
 
 
 def collected() -> dict[str, str]:

@@ -71,7 +71,7 @@ def _promises(said: Said) -> Iterator[str]:
 def _checks(said: Said) -> Iterator[str]:
     facts, needed, redundant = said.facts, said.needed(), said.redundant()
     tried = len(needed) + len(redundant)
-    yield f"{len(facts.deciding)} of {len(said.checks)} checks decided a card. Taken away so far: {tried};"
+    yield f"{len(facts.deciding)} of {len(said.checks)} checks failed on a card. Taken away so far: {tried};"
     yield f"without {len(needed)} a card escapes, {len(redundant)} are redundant; left: {len(said.left())}."
     yield from _cost(said.seconds)
     yield ""
@@ -88,7 +88,7 @@ def _checks(said: Said) -> Iterator[str]:
     yield ""
     yield from [f"Not yet taken away: {_named(said.left())}.", ""] if said.left() else []
     if said.count == said.wanted:  # before that it would say little
-        yield "Checks that decided no card, number by function:"
+        yield "Checks that failed on no card, so that nothing changes without them, number by function:"
         yield ""
         yield from _silent(check for check in said.checks if check not in facts.deciding)
 

@@ -1,4 +1,4 @@
-"""From recorded events to credit: which tests caught which bad cards, and which check decided it."""
+"""From recorded events to credit: which tests caught which bad cards, and which checks failed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from offload.report import events
+from tests.lib.catalogue_plugin import CHECKS
 from tests.nicsim.escape_checks import Check
 
 PLACE = re.compile(r"^(tests/\S+\.py):(\d+): ", re.M)  # the last of them in a traceback: where it ended
@@ -16,12 +17,17 @@ PLACE = re.compile(r"^(tests/\S+\.py):(\d+): ", re.M)  # the last of them in a t
 
 @dataclass(frozen=True)
 class Result:
-    """What one test made of one bad card; `place`: where it ended, as (file, line)."""
+    """What one test made of one bad card; `place`: where it ended, as (file, line).
+
+    `fired`: every check that failed, if the copy of escape_run.py ran: also one whose failure is caught, and
+    told by another.
+    """
 
     test: str
     promise: str
     outcome: str
     place: tuple[str, int] | None
+    fired: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,8 @@ class Card:
 class Facts:
     """Who is to be thanked. `caught`, `alone` (of several that ran): cards by test; `single`: by promise.
 
-    `deciding`: cards by check. `escaped`: cards that no test failed. `elsewhere`: failures in no assert.
+    `deciding`: cards by check that failed. `escaped`: cards that no test failed.
+    `elsewhere`: failures in no check.
     """
 
     caught: Mapping[str, Sequence[str]]
@@ -60,7 +67,19 @@ def _result(event: Mapping[str, Any]) -> Result:
     places = PLACE.findall(str(event.get("details", "")))
     place = (places[-1][0], int(places[-1][1])) if places else None
     test = str(event["id"]).removeprefix("tests/hw/")
-    return Result(test, str(event.get("promise") or ""), event["outcome"], place)
+    fired = tuple(event.get("evidence", {}).get(CHECKS, ()))
+    return Result(test, str(event.get("promise") or ""), event["outcome"], place, fired)
+
+
+def fired(result: Result, lines: Mapping[tuple[str, int], str]) -> tuple[str, ...]:
+    """The checks that failed in a test: those noted, else the one at the place where it ended."""
+    ended = lines.get(result.place, "") if result.place else ""
+    return result.fired or ((ended,) if ended else ())
+
+
+def by_line(known: Iterable[Check]) -> dict[tuple[str, int], str]:
+    """The name of the check at each line of each file."""
+    return {(c.file, line): str(c) for c in known for line in range(c.first, c.last + 1)}
 
 
 def credit(found: Sequence[Card], known: Iterable[Check]) -> Facts:
@@ -71,7 +90,7 @@ def credit(found: Sequence[Card], known: Iterable[Check]) -> Facts:
     guards: dict[str, dict[str, None]] = {}
     deciding: dict[str, list[str]] = {}
     escaped, elsewhere = [], []
-    lines = {(c.file, line): str(c) for c in known for line in range(c.first, c.last + 1)}
+    lines = by_line(known)
     for card in found:
         failed = [r for r in card.results if r.outcome == "fail"]
         escaped += [] if failed else [card.id]
@@ -79,10 +98,11 @@ def credit(found: Sequence[Card], known: Iterable[Check]) -> Facts:
             caught[result.test].append(card.id)
             alone[result.test] += [card.id] if len(failed) == 1 < len(card.results) else []
             guards.setdefault(result.promise, {})[result.test] = None
-            check = lines.get(result.place) if result.place else None
-            if check is None:
+            checks = fired(result, lines)
+            if not checks:
                 elsewhere.append(f"{card.id}: {result.test} at {':'.join(map(str, result.place or ('?',)))}")
-            elif card.id not in deciding.setdefault(check, []):
-                deciding[check].append(card.id)
+            for check in checks:
+                deciding.setdefault(check, [])
+                deciding[check] += [] if card.id in deciding[check] else [card.id]
     single = {promise: next(iter(by)) for promise, by in guards.items() if len(by) == 1}
     return Facts(caught, alone, single, deciding, escaped, elsewhere)

@@ -12,7 +12,7 @@ from tests.lib import catalogue, suite
 from tests.lib.catalogue import Step
 from tests.lib.catalogue_run import Stand
 from tests.nicsim.escape_checks import ROOT, Check, switched
-from tests.nicsim.escape_read import Card, Facts, cards, credit
+from tests.nicsim.escape_read import Card, by_line, cards, credit, fired
 
 ROWS = {row.id: row for row in catalogue.load()}
 
@@ -31,7 +31,7 @@ def tree(known: Sequence[Check]) -> Iterator[Path]:
 
 
 class Mutants:
-    """One lab and one suite for all checks: each is off for a card that it decided."""
+    """One lab and one suite for all checks: each is off for a card that it failed on."""
 
     def __init__(self, stand: Stand, folder: Path, known: Sequence[Check]) -> None:
         self._stand, self._folder, self._known = stand, folder, known
@@ -41,20 +41,22 @@ class Mutants:
         self._stand.do(Step(name, ROWS[name].card, ROWS[name], ROWS[name].tests))
         return next(cards(self._folder, [name]), None)
 
-    def ends(self, card: Card) -> dict[str, str]:
-        """Which check (or place outside one) ended each test that caught a card."""
-        alone = {r.test: Card(card.id, (r,)) for r in card.results if r.outcome == "fail"}
-        return {test: caught(credit([one], self._known)) for test, one in alone.items()}
+    def fired(self, card: Card) -> dict[str, tuple[str, ...]]:
+        """Which checks failed in each test that caught a card; none if something else ended it."""
+        lines = by_line(self._known)
+        return {r.test: fired(r, lines) for r in card.results if r.outcome == "fail"}
 
     def without(self, check: str, card: Card) -> str:
         """What catches a card if this check is off, nothing if it escapes. RigError.
 
-        Where another check ended another test of the card, nothing has to run: that one has not been reached
-        by way of this. Else the tests that it ended run again.
+        Where it did not fail in some test that caught the card, nothing has to run: that test does without
+        it. Else all of them run again.
         """
-        ends = self.ends(card)
-        others = [where for where in ends.values() if where != check]
-        return others[0] if others else self._again(check, card.id, tuple(ends))
+        found = self.fired(card)
+        others = [test for test, checks in found.items() if check not in checks]
+        if others:
+            return next(iter(found[others[0]]), others[0])
+        return self._again(check, card.id, tuple(found))
 
     def _again(self, check: str, card: str, tests: tuple[str, ...]) -> str:
         name = f"{check}--{card}".replace("/", "-").replace(":", "-")
@@ -63,12 +65,15 @@ class Mutants:
             self._stand.do(Step(name, ROWS[card].card, ROWS[card], tests))
         finally:
             self._stand.off = ""
-        return caught(credit(list(cards(self._folder, [name])), self._known))
+        return caught(list(cards(self._folder, [name])), self._known)
 
 
-def caught(facts: Facts) -> str:
-    """By which check, or at which place outside one, the only card of these facts was caught."""
-    return next(iter(facts.deciding), "") or next((line.partition(" at ")[2] for line in facts.elsewhere), "")
+def caught(found: Sequence[Card], known: Sequence[Check]) -> str:
+    """By which check, or at which place outside one, a card was caught; `void` if the rig broke."""
+    facts = credit(found, known)
+    where = next(iter(facts.deciding), "") or next((x.partition(" at ")[2] for x in facts.elsewhere), "")
+    void = not found or any(r.outcome == "error" for card in found for r in card.results)
+    return where or ("void" if void else "")
 
 
 @contextmanager

@@ -7,11 +7,14 @@ import json
 import runpy
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from offload.errors import ConfigError
+from tests.lib import catalogue_plugin
+from tests.lib.catalogue_plugin import CHECKS
 from tests.nicsim import escape, escape_found, escape_page
 from tests.nicsim.escape_checks import FOLDERS, ROOT, Check, checks, switched
 from tests.nicsim.escape_found import Said, gather
@@ -80,12 +83,12 @@ def test_every_assert_is_a_check(tree: Path) -> None:
 
 
 def test_a_check_can_be_switched_off(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC the copy asks before each assert whether it is off, and no line moves."""
+    """Without a NIC the copy asks at each assert that fails whether it is off, and no line moves."""
     off: list[str] = []
     monkeypatch.setitem(vars(builtins), "check_is_off", lambda name: name in off)
     text = switched(SUITE, checks(tree))
     assert len(text.splitlines()) == len(SUITE.splitlines())
-    assert text.splitlines()[1] == '    assert check_is_off("lib/proof.py:helper:1") or (x == 1)'
+    assert text.splitlines()[1] == '    assert (x == 1) or check_is_off("lib/proof.py:helper:1")'
     (tree / "proof.py").write_text(text)
     space = runpy.run_path(str(tree / "proof.py"))
     with pytest.raises(AssertionError):
@@ -179,8 +182,57 @@ def test_another_check_that_decided_needs_no_run(tmp_path: Path) -> None:
     stand: Any = None
     bench = Mutants(stand, tmp_path, [FIRST, SECOND])
     [card] = cards(tmp_path, ["tx-leak"])
-    assert bench.ends(card) == {"a": str(SECOND), "b": str(FIRST)}
+    assert bench.fired(card) == {"a": (str(SECOND),), "b": (str(FIRST),)}
     assert bench.without(str(FIRST), card) == str(SECOND) and bench.without(str(SECOND), card) == str(FIRST)
+
+
+class Stand:
+    """A lab that runs nothing: what came of a step is given."""
+
+    off = ""
+
+    def __init__(self, folder: Path, *found: dict[str, object]) -> None:
+        self.folder, self.found, self.asked = folder, found, ()
+
+    def do(self, step: Any) -> None:
+        """Write down what came of it."""
+        self.asked = (self.off, *step.tests)
+        recorded(self.folder, step.id, *self.found)
+
+
+@pytest.mark.parametrize(
+    ("found", "by"),
+    [
+        (event("a", "pass"), ""),
+        (event("a", "fail", place="tests/lib/proof.py:5"), str(SECOND)),
+        (event("a", "fail", place="tests/lib/life.py:1"), "tests/lib/life.py:1"),
+        (event("a", "error"), "void"),
+    ],
+)
+def test_what_is_told_by_another_check_is_one_of_two(
+    tmp_path: Path, found: dict[str, object], by: str
+) -> None:
+    """Without a NIC a check whose failure another one tells is taken away too, and the test runs again."""
+    failing = event("a", "fail", place="tests/lib/proof.py:5") | {
+        "evidence": {CHECKS: [str(FIRST), str(SECOND)]}
+    }
+    recorded(tmp_path, "tx-leak", failing)
+    stand: Any = Stand(tmp_path, found)
+    bench = Mutants(stand, tmp_path, [FIRST, SECOND])
+    [card] = cards(tmp_path, ["tx-leak"])
+    assert bench.fired(card) == {"a": (str(FIRST), str(SECOND))}
+    assert credit([card], [FIRST, SECOND]).deciding == {str(FIRST): ["tx-leak"], str(SECOND): ["tx-leak"]}
+    assert bench.without(str(FIRST), card) == by
+    assert stand.asked == (str(FIRST), "a") and stand.off == ""
+
+
+def test_a_check_that_fails_is_noted_unless_it_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC each check that failed is noted once beside its test, in the order of failing."""
+    item: Any = SimpleNamespace(user_properties=[])
+    monkeypatch.setattr(catalogue_plugin, "RUNNING", [item])
+    monkeypatch.setattr(catalogue_plugin, "OFF", ["b"])
+    assert [catalogue_plugin.check_is_off(name) for name in "cbac"] == [False, True, False, False]
+    assert item.user_properties == [(CHECKS, ["c", "a"])]
 
 
 def test_folder_without_results_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
