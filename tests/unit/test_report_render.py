@@ -81,6 +81,12 @@ def test_empty_run_fits_too() -> None:
     assert empty["verdict"] == "void" and "void" in Page(render.html(empty)).text
 
 
+def test_time_of_a_run_that_broke_off_is_not_the_whole() -> None:
+    """Without its last phase a run's phases are not how long it took: boot alone read as 13 s for four minutes."""
+    assert "did not come to its end" in Page(render.html(document("pass"))).text
+    assert "whole run 3.5 s" in Page(render.html(document("pass", "tests"))).text
+
+
 def test_canonical_json_is_stable() -> None:
     """Without a NIC, the same content is the same bytes, in whatever order it was put together."""
     tree = document()
