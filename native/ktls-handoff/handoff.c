@@ -79,6 +79,8 @@ void text_result(struct text *t, const struct result *r)
 	member(t, "kernel_cipher", r->kernel_cipher);
 	member(t, "tx", r->tx);
 	member(t, "rx", r->rx);
+	member(t, "tx_by", r->tx_by);
+	member(t, "rx_by", r->rx_by);
 	member(t, "tx_seq", r->tx_seq);
 	member(t, "rx_seq", r->rx_seq);
 	member(t, "peer", r->peer);
@@ -93,7 +95,7 @@ void text_failure(struct text *t, const struct failure *f)
 	text_add(t, ",\"exit\":%d}\n", f->exit);
 }
 
-/* One line on standard error, with control characters escaped: names come from strangers. */
+/* One line on standard error, all but printable ASCII escaped: names come from strangers. */
 void say(const char *fmt, ...)
 {
 	char line[2 * MESSAGE_MAX];
@@ -104,7 +106,7 @@ void say(const char *fmt, ...)
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
 	for (const unsigned char *c = (const unsigned char *)line; *c; c++)
-		text_add(&t, *c < 0x20 || *c == 0x7f ? "\\x%02x" : "%c", *c);
+		text_add(&t, *c < 0x20 || *c > 0x7e ? "\\x%02x" : "%c", *c);
 	fprintf(stderr, "ktls-handoff: %s\n", t.buf);
 }
 

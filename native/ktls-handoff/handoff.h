@@ -26,18 +26,23 @@ struct failure {
 	char message[MESSAGE_MAX];
 };
 
-enum verb { VERB_NONE, VERB_CONNECT, VERB_ACCEPT, VERB_CLOSE, VERB_HELP, VERB_VERSION };
+/* VERB_REQUEST: what a client of the resident may ask for. */
+enum verb { VERB_NONE, VERB_CONNECT, VERB_ACCEPT, VERB_CLOSE, VERB_SERVE, VERB_REQUEST, VERB_HELP, VERB_VERSION };
 enum { WANT_TX = 1, WANT_RX = 2 };
 
 struct options {
 	enum verb verb;
 	const char *host, *port;
+	const char *socket; /* of the resident */
+	int clients, user; /* user: -1, or one more who may ask */
 	int fd; /* -1: none given */
+	const char *policy; /* a file that says what the next ones say */
 	const char *ca, *pin, *name, *sni;
 	bool no_verify, staple;
 	const char *cert, *key;
 	int tls; /* 12 or 13 */
 	const char *ciphers; /* never NULL after parsing */
+	const char *curves; /* NULL: stunnel's */
 	unsigned int want;
 	int timeout_ms; /* for each step */
 	const char *fallback;
@@ -49,6 +54,7 @@ struct result {
 	const char *via;
 	char version[8], cipher[64];
 	const char *kernel_cipher, *tx, *rx;
+	char tx_by[64], rx_by[64]; /* sw: the kernel's crypto driver; hw: the device */
 	char tx_seq[17], rx_seq[17];
 	char peer[80];
 	int pending;
@@ -62,7 +68,34 @@ struct text {
 
 /* options.c */
 bool options_parse(int argc, char *const argv[], struct options *o, struct failure *f);
+bool options_check(struct options *o, struct failure *f);
+bool options_request(int argc, char *const argv[], struct options *o, struct failure *f);
 int options_find_fd(int argc, char *const argv[]);
+
+/* policy.c */
+#define POLICY_MAX 16384
+bool policy_parse(char *text, const char *file, struct options *o, struct failure *f);
+bool policy_read(struct options *o, struct failure *f);
+
+/* request.c */
+#define REQUEST_MAX 1024
+bool request_parse(char *data, size_t len, struct options *o, struct failure *f);
+
+/* serve.c, attend.c */
+struct client {
+	const struct options *o; /* of the resident */
+	SSL_CTX *ctx;
+	int conn;
+	pid_t pid;
+	uid_t uid;
+};
+bool attend_welcome(struct client *c);
+void attend(const struct client *c);
+int serve_main(struct options *o);
+
+/* who.c */
+bool who_driver(const char *proc_crypto, const char *kernel_cipher, char *out, size_t size);
+void who_fill(int fd, struct result *r);
 
 /* net.c */
 long long now_ms(void);
@@ -90,6 +123,7 @@ const char *openssl_reason(char *out, size_t size);
 bool ktls_possible(struct failure *f);
 bool ktls_installed(int fd, int direction);
 bool ktls_check(SSL *ssl, int fd, const struct options *o, struct result *r, struct failure *f);
+bool establish(SSL_CTX *ctx, int sock, const struct options *o, struct result *r, struct failure *f);
 
 /* diag.c */
 struct diag {

@@ -33,13 +33,16 @@ static bool set_ciphers(SSL_CTX *ctx, const struct options *o, struct failure *f
 }
 
 /* Offer what stunnel offers (5.68 and 5.74), so that a peer cannot tell us from it: its groups, in its order.
- * An OpenSSL without one of them (FIPS) offers its own list. */
-static void look_like_stunnel(SSL_CTX *ctx, const struct options *o)
+ * An OpenSSL without one of them (FIPS) offers its own list. What the caller asks for must be known. */
+static bool set_groups(SSL_CTX *ctx, const struct options *o, struct failure *f)
 {
-	if (SSL_CTX_set1_groups_list(ctx, "X25519:P-256:X448:P-521:P-384") != 1)
-		ERR_clear_error();
+	const char *groups = o->curves ? o->curves : o->verb == VERB_CONNECT ? "X25519:P-256:X448:P-521:P-384" : NULL;
+	bool ok = !groups || SSL_CTX_set1_groups_list(ctx, groups) == 1;
+
+	ERR_clear_error();
 	if (o->staple)
 		SSL_CTX_set_tlsext_status_type(ctx, TLSEXT_STATUSTYPE_ocsp);
+	return ok || !o->curves || failed(f, RC_USAGE, "usage", "--curves '%s': OpenSSL does not know them all", o->curves);
 }
 
 /* A context for one connection that is meant to end up in the kernel, or NULL. */
@@ -59,12 +62,10 @@ SSL_CTX *handshake_context(const struct options *o, struct failure *f)
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 	SSL_CTX_set_read_ahead(ctx, 0); /* OpenSSL then reads exact records: none of the consumer's */
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-	if (o->verb == VERB_CONNECT)
-		look_like_stunnel(ctx, o);
 	/* A ticket that the client leaves unread turns its close() into a reset and loses our data. */
 	if (o->verb == VERB_ACCEPT && SSL_CTX_set_num_tickets(ctx, 0) != 1)
 		failed(f, RC_INTERNAL, "internal", "OpenSSL does not switch session tickets off");
-	else if (set_ciphers(ctx, o, f) && verify_setup(ctx, o, f) &&
+	else if (set_groups(ctx, o, f) && set_ciphers(ctx, o, f) && verify_setup(ctx, o, f) &&
 		 (o->verb == VERB_CONNECT || verify_load_identity(ctx, o, f)))
 		return ctx;
 	SSL_CTX_free(ctx);

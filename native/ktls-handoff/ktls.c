@@ -152,6 +152,7 @@ static void fill(SSL *ssl, int fd, bool rx, struct result *r)
 	snprintf(r->version, sizeof(r->version), "%s", SSL_version(ssl) == TLS1_3_VERSION ? "1.3" : "1.2");
 	snprintf(r->cipher, sizeof(r->cipher), "%s", SSL_get_cipher_name(ssl));
 	r->sock = fd;
+	who_fill(fd, r);
 }
 
 /* Check that the kernel does what was negotiated, and fill *r. Sending must be installed whatever --want says:
@@ -175,4 +176,20 @@ bool ktls_check(SSL *ssl, int fd, const struct options *o, struct result *r, str
 		return failed(f, RC_HANDSHAKE, "handshake", "the peer left right after the handshake");
 	fill(ssl, fd, rx, r);
 	return true;
+}
+
+/* Handshake and checks on a connected socket; it is handed over in blocking mode. */
+bool establish(SSL_CTX *ctx, int sock, const struct options *o, struct result *r, struct failure *f)
+{
+	SSL *ssl = handshake_run(ctx, sock, o, f);
+	bool ok;
+
+	if (!ssl)
+		return false;
+	ok = ktls_check(ssl, sock, o, r, f);
+	if (ok && !set_blocking(sock))
+		ok = failed(f, RC_INTERNAL, "internal", "fcntl: %s", strerror(errno));
+	/* Never SSL_shutdown(): its alert would end the stream that the consumer is about to use. */
+	SSL_free(ssl);
+	return ok;
 }

@@ -17,6 +17,7 @@ static const char help[] =
 	"usage: ktls-handoff connect HOST PORT  (--ca FILE [--name NAME] | --pin FILE | --no-verify) [--sni NAME] [options]\n"
 	"       ktls-handoff accept ADDR PORT   --cert FILE --key FILE [--announce] [options]\n"
 	"       ktls-handoff close --fd N       [--timeout SECONDS]\n"
+	"       ktls-handoff serve SOCKET       (--policy FILE | verification as above) [--clients N] [--user UID] [options]\n"
 	"\n"
 	"Does a TLS handshake, checks that the kernel does the records (kTLS), and gives the socket to the parent.\n"
 	"\n"
@@ -26,34 +27,22 @@ static const char help[] =
 	"  --ca FILE          trust these certificates, and check the name: --name NAME, or else HOST\n"
 	"  --pin FILE         trust this one certificate\n"
 	"  --no-verify        trust everybody\n"
+	"  --policy FILE      all this, versions, ciphers and curves in the words of a stunnel configuration\n"
 	"  --sni NAME         server name to send (default: the name; '' sends none)\n"
 	"  --staple           ask for a stapled OCSP answer, as stunnel from 5.71 on; nobody judges it\n"
 	"  --cert, --key      own certificate chain and key (PEM)\n"
 	"  --announce         print 'listening on ADDR:PORT' on standard output\n"
 	"  --tls 1.2|1.3      default 1.2\n"
 	"  --ciphers LIST     OpenSSL names; default ECDHE-RSA-AES256-GCM-SHA384 or TLS_AES_256_GCM_SHA384\n"
+	"  --curves LIST      OpenSSL names; default as stunnel's\n"
+	"  --clients N        serve: so many hand-overs at a time; default 64\n"
+	"  --user UID         serve: this user may ask too, beside our own and root\n"
 	"  --want tx|rx|both  directions that must be in the kernel; default tx (tx is always needed)\n"
 	"  --timeout SECONDS  for each step; default 10\n"
 	"  --fallback PATH    if it fails, warn once and carry a new connection by this stunnel\n"
 	"\n"
 	"exit: 0 ok, 1 usage, 2 handshake or verification, 3 kTLS refused, 4 not possible here, 5 connect or listen,\n"
 	"      6 time-out, 7 parent gone, 8 internal\n";
-
-/* Handshake and checks on a connected socket; it is handed over in blocking mode. */
-static bool establish(SSL_CTX *ctx, int sock, const struct options *o, struct result *r, struct failure *f)
-{
-	SSL *ssl = handshake_run(ctx, sock, o, f);
-	bool ok;
-
-	if (!ssl)
-		return false;
-	ok = ktls_check(ssl, sock, o, r, f);
-	if (ok && !set_blocking(sock))
-		ok = failed(f, RC_INTERNAL, "internal", "fcntl: %s", strerror(errno));
-	/* Never SSL_shutdown(): its alert would end the stream that the consumer is about to use. */
-	SSL_free(ssl);
-	return ok;
-}
 
 /* Everything before the hand-over. *listener is opened for accept, also when kTLS fails, for the fallback. */
 static bool open_connection(const struct options *o, int *listener, struct result *r, struct failure *f)
@@ -154,7 +143,8 @@ static int usage_error(int argc, char **argv, struct options *o, const struct fa
 {
 	struct failure ignored;
 
-	o->fd = argc > 1 && strcmp(argv[1], "close") != 0 ? options_find_fd(argc, argv) : -1;
+	o->timeout_ms = 1000;
+	o->fd = argc > 1 && strcmp(argv[1], "close") != 0 && strcmp(argv[1], "serve") != 0 ? options_find_fd(argc, argv) : -1;
 	if (o->fd >= 0 && !handoff_usable(o->fd, &ignored))
 		o->fd = -1;
 	return deliver(o, NULL, f, false);
@@ -166,7 +156,7 @@ int main(int argc, char **argv)
 	struct options o;
 
 	prepare(options_find_fd(argc, argv));
-	if (!options_parse(argc, argv, &o, &f))
+	if (!options_parse(argc, argv, &o, &f) || (o.policy && !(policy_read(&o, &f) && options_check(&o, &f))))
 		return usage_error(argc, argv, &o, &f);
 	switch (o.verb) {
 	case VERB_HELP:
@@ -175,6 +165,8 @@ int main(int argc, char **argv)
 		return printf("ktls-handoff %s, %s\n", VERSION, OpenSSL_version(OPENSSL_VERSION)) < 0;
 	case VERB_CLOSE:
 		return close_main(&o);
+	case VERB_SERVE:
+		return serve_main(&o);
 	default:
 		return open_main(&o);
 	}

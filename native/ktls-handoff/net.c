@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -71,35 +73,82 @@ bool peer_name(int fd, char *out, size_t size)
 	       address_text((struct sockaddr *)&sa, len, out, size);
 }
 
-/* getaddrinfo() has no time-out of its own, getaddrinfo_a() has one; an IP literal asks nobody. */
-static struct addrinfo *resolve(const struct options *o, struct failure *f)
+/* A question to the resolver. One that nobody waits for any longer cannot be cancelled, and still writes here
+ * when it ends: it is kept, and freed when a later question finds it done. */
+struct question {
+	struct gaicb job;
+	struct question *next;
+	char host[256], port[8];
+};
+static struct question *abandoned;
+static pthread_mutex_t abandoned_lock = PTHREAD_MUTEX_INITIALIZER;
+static const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
+
+static void abandon(struct question *q)
 {
-	static const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
-	static struct gaicb job; /* static: a job that cannot be cancelled still writes here */
-	struct gaicb *jobs[] = { &job };
+	pthread_mutex_lock(&abandoned_lock);
+	q->next = abandoned;
+	abandoned = q;
+	pthread_mutex_unlock(&abandoned_lock);
+}
+
+static void sweep(void)
+{
+	pthread_mutex_lock(&abandoned_lock);
+	for (struct question **at = &abandoned; *at;) {
+		struct question *q = *at;
+
+		if (gai_error(&q->job) == EAI_INPROGRESS) {
+			at = &q->next;
+			continue;
+		}
+		*at = q->next;
+		if (q->job.ar_result)
+			freeaddrinfo(q->job.ar_result);
+		free(q);
+	}
+	pthread_mutex_unlock(&abandoned_lock);
+}
+
+/* getaddrinfo() has no time-out of its own, getaddrinfo_a() has one. 0, EAI_INPROGRESS after a
+ * time-out, or another EAI_. */
+static int ask(const struct options *o, struct addrinfo **found)
+{
 	struct timespec limit = { o->timeout_ms / 1000, o->timeout_ms % 1000 * 1000000L };
-	struct addrinfo *found = NULL;
+	struct question *q = calloc(1, sizeof(*q));
+	struct gaicb *jobs[] = { q ? &q->job : NULL };
 	int rc;
 
-	if (is_ip(o->host)) {
-		rc = getaddrinfo(o->host, o->port, &hints, &found);
-	} else {
-		job = (struct gaicb){ .ar_name = o->host, .ar_service = o->port, .ar_request = &hints };
-		rc = getaddrinfo_a(GAI_NOWAIT, jobs, 1, NULL);
-		if (!rc && gai_suspend((const struct gaicb *const *)jobs, 1, &limit) == EAI_AGAIN) {
-			gai_cancel(&job);
-			failed(f, RC_TIMEOUT, "timeout", "no address for %s within %g s", o->host, o->timeout_ms / 1e3);
-			return NULL;
-		}
-		if (!rc)
-			rc = gai_error(&job);
-		found = job.ar_result;
+	sweep();
+	if (!q)
+		return EAI_MEMORY;
+	snprintf(q->host, sizeof(q->host), "%s", o->host);
+	snprintf(q->port, sizeof(q->port), "%s", o->port);
+	q->job = (struct gaicb){ .ar_name = q->host, .ar_service = q->port, .ar_request = &hints };
+	rc = getaddrinfo_a(GAI_NOWAIT, jobs, 1, NULL);
+	if (!rc && gai_suspend((const struct gaicb *const *)jobs, 1, &limit) == EAI_AGAIN) {
+		gai_cancel(&q->job);
+		abandon(q);
+		return EAI_INPROGRESS;
 	}
-	if (rc) {
+	if (!rc)
+		rc = gai_error(&q->job);
+	*found = q->job.ar_result;
+	free(q);
+	return rc;
+}
+
+/* The addresses of HOST PORT, or NULL; an IP literal asks nobody. */
+static struct addrinfo *resolve(const struct options *o, struct failure *f)
+{
+	struct addrinfo *found = NULL;
+	int rc = is_ip(o->host) ? getaddrinfo(o->host, o->port, &hints, &found) : ask(o, &found);
+
+	if (rc == EAI_INPROGRESS)
+		failed(f, RC_TIMEOUT, "timeout", "no address for %s within %g s", o->host, o->timeout_ms / 1e3);
+	else if (rc)
 		failed(f, RC_CONNECT, "connect", "%s has no address: %s", o->host, gai_strerror(rc));
-		return NULL;
-	}
-	return found;
+	return rc ? NULL : found;
 }
 
 /* Connect to one address: the socket, or -1 with errno (ETIMEDOUT when the deadline passed). */
@@ -167,10 +216,10 @@ static void announce(int fd)
 /* Listen on ADDR PORT (numeric); the socket, or -1. */
 int net_listen(const struct options *o, struct failure *f)
 {
-	static const struct addrinfo hints = {
+	static const struct addrinfo here = {
 		.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | AI_NUMERICHOST | AI_PASSIVE };
 	struct addrinfo *ai;
-	int on = 1, fd, rc = getaddrinfo(o->host, o->port, &hints, &ai);
+	int on = 1, fd, rc = getaddrinfo(o->host, o->port, &here, &ai);
 
 	if (rc) {
 		failed(f, RC_USAGE, "usage", "ADDR wants an IP address of this host, not '%s': %s",

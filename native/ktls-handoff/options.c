@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What did the caller ask for? Pure: no input, no output, no exit; the fuzzer calls it as main does. */
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "handoff.h"
 
-enum kind { TEXT, FLAG, NUMBER_FD, SECONDS, TLS, WANT };
-enum { ON_CONNECT = 1, ON_ACCEPT = 2, ON_CLOSE = 4, ON_OPEN = 3, ON_ALL = 7 };
+enum kind { TEXT, FLAG, NUMBER_FD, NUMBER, SECONDS, TLS, WANT };
+enum { ON_CONNECT = 1, ON_ACCEPT = 2, ON_CLOSE = 4, ON_SERVE = 8, ON_REQUEST = 16,
+       ON_OPEN = ON_CONNECT | ON_ACCEPT, ON_OUT = ON_CONNECT | ON_SERVE, ON_ASK = ON_CONNECT | ON_REQUEST };
 
 struct option_row {
 	const char *name;
@@ -16,23 +18,28 @@ struct option_row {
 	size_t at;
 };
 
+enum { TIMEOUT_MS = 10000 };
 #define AT(member) offsetof(struct options, member)
 static const struct option_row table[] = {
-	{ "--fd", NUMBER_FD, ON_ALL, AT(fd) },
-	{ "--timeout", SECONDS, ON_ALL, AT(timeout_ms) },
-	{ "--ca", TEXT, ON_CONNECT, AT(ca) },
-	{ "--pin", TEXT, ON_CONNECT, AT(pin) },
-	{ "--no-verify", FLAG, ON_CONNECT, AT(no_verify) },
-	{ "--name", TEXT, ON_CONNECT, AT(name) },
-	{ "--sni", TEXT, ON_CONNECT, AT(sni) },
-	{ "--staple", FLAG, ON_CONNECT, AT(staple) },
+	{ "--fd", NUMBER_FD, ON_OPEN | ON_CLOSE, AT(fd) },
+	{ "--timeout", SECONDS, ~0u, AT(timeout_ms) },
+	{ "--policy", TEXT, ON_OUT, AT(policy) },
+	{ "--ca", TEXT, ON_OUT, AT(ca) },
+	{ "--pin", TEXT, ON_OUT, AT(pin) },
+	{ "--no-verify", FLAG, ON_OUT, AT(no_verify) },
+	{ "--name", TEXT, ON_ASK, AT(name) },
+	{ "--sni", TEXT, ON_ASK, AT(sni) },
+	{ "--staple", FLAG, ON_OUT, AT(staple) },
 	{ "--cert", TEXT, ON_ACCEPT, AT(cert) },
 	{ "--key", TEXT, ON_ACCEPT, AT(key) },
 	{ "--announce", FLAG, ON_ACCEPT, AT(announce) },
-	{ "--tls", TLS, ON_OPEN, AT(tls) },
-	{ "--ciphers", TEXT, ON_OPEN, AT(ciphers) },
-	{ "--want", WANT, ON_OPEN, AT(want) },
+	{ "--tls", TLS, ON_OPEN | ON_SERVE, AT(tls) },
+	{ "--ciphers", TEXT, ON_OPEN | ON_SERVE, AT(ciphers) },
+	{ "--curves", TEXT, ON_OPEN | ON_SERVE, AT(curves) },
+	{ "--want", WANT, ON_OPEN | ON_SERVE | ON_REQUEST, AT(want) },
 	{ "--fallback", TEXT, ON_OPEN, AT(fallback) },
+	{ "--clients", NUMBER, ON_SERVE, AT(clients) },
+	{ "--user", NUMBER, ON_SERVE, AT(user) },
 };
 
 static bool usage(struct failure *f, const char *what, const char *value)
@@ -103,6 +110,9 @@ static bool take(const struct option_row *row, const char *value, struct options
 		return true;
 	case NUMBER_FD:
 		return parse_int(value, 0, 1 << 20, at) || usage(f, "--fd wants a descriptor number", value);
+	case NUMBER:
+		return parse_int(value, row->at == AT(clients), row->at == AT(clients) ? 1024 : INT_MAX, at) ||
+		       usage(f, "a whole number is wanted (--clients: 1 to 1024)", value);
 	case SECONDS:
 		return parse_seconds(value, at) || usage(f, "--timeout wants 0.001 to 86400 seconds", value);
 	case TLS:
@@ -147,23 +157,44 @@ static bool parse_option(int argc, char *const argv[], int *i, struct options *o
 	return take(row, argv[++*i], o, f);
 }
 
-static bool check_open(struct options *o, struct failure *f)
+/* What needs no look into the policy: the arguments. */
+static bool check_arguments(struct options *o, struct failure *f)
 {
-	bool connects = o->verb == VERB_CONNECT;
-	int port, ways = !!o->ca + !!o->pin + o->no_verify;
+	bool accepts = o->verb == VERB_ACCEPT;
+	int port;
 
+	if (o->policy && (o->ca || o->pin || o->no_verify || o->tls || o->ciphers || o->curves))
+		return usage(f, "the policy says how to verify, versions, ciphers and curves: no option beside it", o->policy);
+	if (o->verb == VERB_CLOSE && !o->timeout_ms)
+		o->timeout_ms = TIMEOUT_MS;
+	if (o->verb == VERB_CLOSE)
+		return o->fd >= 0 || usage(f, "the socket to close is needed: --fd N", "close");
+	if (o->verb == VERB_SERVE)
+		return o->socket || usage(f, "the path of a socket is needed", "serve");
 	if (!o->port)
-		return usage(f, "HOST and PORT are needed", connects ? "connect" : "accept");
-	if (!parse_int(o->port, connects ? 1 : 0, 65535, &port))
+		return usage(f, "HOST and PORT are needed", accepts ? "accept" : "connect");
+	if (!parse_int(o->port, !accepts, 65535, &port))
 		return usage(f, "PORT wants a number up to 65535", o->port);
-	if (connects && ways != 1)
-		return usage(f, "exactly one of --ca, --pin, --no-verify is needed", "connect");
-	if (o->name && !o->ca)
-		return usage(f, "only --ca checks a name", "--name");
-	if (!connects && (!o->cert || !o->key))
+	if (accepts && (!o->cert || !o->key))
 		return usage(f, "--cert and --key are needed", "accept");
 	if (o->fallback && o->fd < 0)
 		return usage(f, "without --fd there is nobody to hand a connection to", "--fallback");
+	return true;
+}
+
+/* What the options, or a policy, have to say together; fills in what nobody said. */
+bool options_check(struct options *o, struct failure *f)
+{
+	int ways = !!o->ca + !!o->pin + o->no_verify;
+
+	if (o->verb != VERB_ACCEPT && ways != 1)
+		return usage(f, "exactly one of --ca, --pin, --no-verify is needed", "connect");
+	if (o->name && !o->ca)
+		return usage(f, "only --ca checks a name", "--name");
+	if (!o->tls)
+		o->tls = 12;
+	if (!o->timeout_ms)
+		o->timeout_ms = TIMEOUT_MS;
 	if (!o->ciphers)
 		o->ciphers = o->tls == 12 ? "ECDHE-RSA-AES256-GCM-SHA384" : "TLS_AES_256_GCM_SHA384";
 	return true;
@@ -173,6 +204,7 @@ static bool parse_verb(const char *arg, struct options *o, struct failure *f)
 {
 	static const struct { const char *name; enum verb verb; } verbs[] = {
 		{ "connect", VERB_CONNECT }, { "accept", VERB_ACCEPT }, { "close", VERB_CLOSE },
+		{ "serve", VERB_SERVE },
 		{ "--help", VERB_HELP }, { "-h", VERB_HELP }, { "--version", VERB_VERSION },
 	};
 
@@ -181,39 +213,70 @@ static bool parse_verb(const char *arg, struct options *o, struct failure *f)
 			o->verb = verbs[i].verb;
 			return true;
 		}
-	return usage(f, "connect, accept or close is wanted, not", arg);
+	return usage(f, "connect, accept, serve or close is wanted, not", arg);
 }
 
-/* Parse a HOST or PORT. */
+/* Parse a HOST or PORT, or the path of the resident's socket. */
 static bool parse_word(const char *arg, struct options *o, struct failure *f)
 {
-	if (o->verb == VERB_CLOSE || o->port)
+	if (o->verb == VERB_CLOSE || o->port || o->socket)
 		return usage(f, "one argument too many", arg);
-	if (!*arg || !clean(arg) || strchr(arg, ' ') || strlen(arg) > 253)
-		return usage(f, "HOST or PORT is empty, too long, or holds a blank or control character", arg);
+	if (!*arg || !clean(arg))
+		return usage(f, "an argument is empty, too long, or holds a control character", arg);
+	if (o->verb == VERB_SERVE) {
+		o->socket = arg;
+		return true;
+	}
+	if (strchr(arg, ' ') || strlen(arg) > 253)
+		return usage(f, "HOST or PORT is too long or holds a blank", arg);
 	*(o->host ? &o->port : &o->host) = arg;
 	return true;
 }
 
-/* Fill *o from argv; false with a usage failure in *f. The strings of *o point into argv. */
-bool options_parse(int argc, char *const argv[], struct options *o, struct failure *f)
+static bool parse_rest(int argc, char *const argv[], struct options *o, struct failure *f)
 {
-	*o = (struct options){ .fd = -1, .tls = 12, .want = WANT_TX, .timeout_ms = 10000 };
-	if (argc < 2)
-		return usage(f, "connect, accept or close is wanted, not", "nothing");
-	if (!parse_verb(argv[1], o, f))
-		return false;
-	if (o->verb == VERB_HELP || o->verb == VERB_VERSION)
-		return true;
 	for (int i = 2; i < argc; i++) {
-		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "--version"))
+		if (o->verb != VERB_REQUEST && (!strcmp(argv[i], "--help") || !strcmp(argv[i], "--version")))
 			return parse_verb(argv[i], o, f);
 		if (!strncmp(argv[i], "--", 2) ? !parse_option(argc, argv, &i, o, f) : !parse_word(argv[i], o, f))
 			return false;
 	}
-	if (o->verb != VERB_CLOSE)
-		return check_open(o, f);
-	return o->fd >= 0 || usage(f, "the socket to close is needed: --fd N", "close");
+	return check_arguments(o, f);
+}
+
+/* Fill *o from argv; false with a usage failure in *f. The strings of *o point into argv. With a policy, what
+ * it says is still to be read: policy_read(), then options_check(). */
+bool options_parse(int argc, char *const argv[], struct options *o, struct failure *f)
+{
+	*o = (struct options){ .fd = -1, .want = WANT_TX, .clients = 64, .user = -1 };
+	if (argc < 2)
+		return usage(f, "connect, accept, serve or close is wanted, not", "nothing");
+	if (!parse_verb(argv[1], o, f))
+		return false;
+	if (o->verb == VERB_HELP || o->verb == VERB_VERSION)
+		return true;
+	if (!parse_rest(argc, argv, o, f))
+		return false;
+	if (o->policy || o->verb == VERB_CLOSE || o->verb == VERB_HELP || o->verb == VERB_VERSION)
+		return true;
+	return options_check(o, f);
+}
+
+/* Add to the resident's options *o what one client asks for; argv as for connect, but few options are his to say. */
+bool options_request(int argc, char *const argv[], struct options *o, struct failure *f)
+{
+	int most = o->timeout_ms;
+
+	if (argc < 2 || strcmp(argv[1], "connect") != 0)
+		return usage(f, "a request begins with connect, not", argc < 2 ? "nothing" : argv[1]);
+	o->verb = VERB_REQUEST;
+	o->socket = o->policy = NULL;
+	if (!parse_rest(argc, argv, o, f))
+		return false;
+	o->verb = VERB_CONNECT;
+	if (o->timeout_ms > most)
+		o->timeout_ms = most;
+	return options_check(o, f);
 }
 
 /* The --fd of a command line that may be wrong elsewhere, so that its error can be told there; or -1. */

@@ -43,6 +43,8 @@ bool stunnel_config(const struct options *o, const char *connect_to, struct text
 	text_add(t, "sslVersion = %s\n", o->tls == 12 ? "TLSv1.2" : "TLSv1.3");
 	if (!line(t, o->tls == 12 ? "ciphers" : "ciphersuites", o->ciphers, f))
 		return false;
+	if (o->curves && !line(t, "curves", o->curves, f))
+		return false;
 	if (o->verb == VERB_CONNECT)
 		return client(o, t, f);
 	text_add(t, "client = no\n");

@@ -21,7 +21,7 @@ def check_line_and_socket(rig: Rig) -> None:
     for kind in (socket.SOCK_SEQPACKET, socket.SOCK_STREAM):
         got = go(rig, kind=kind)
         assert got.rc == 0 and not got.errors, got
-        keys = "ok via version cipher kernel_cipher tx rx tx_seq rx_seq peer pending"
+        keys = "ok via version cipher kernel_cipher tx rx tx_by rx_by tx_seq rx_seq peer pending"
         assert list(got.json) == keys.split()
         assert (got.json["via"], got.json["version"], got.json["pending"]) == ("ktls", "1.2", 0)
         assert got.json["cipher"] == "ECDHE-RSA-AES256-GCM-SHA384"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libFuzzer: the parsers of other people's bytes: options, the kernel's netlink answer, stunnel's log, JSON text. */
+/* libFuzzer: the parsers of other people's bytes: options, requests to the resident,
+ * policies, the kernel's netlink answer and list of crypto drivers, stunnel's log, JSON text. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +42,61 @@ static void options(const char *data, size_t size)
 	}
 	for (int i = 0; i < argc; i++)
 		free(argv[i]);
+}
+
+static const struct options resident = { .verb = VERB_CONNECT, .fd = -1, .ca = "ca.pem", .want = WANT_TX,
+					 .timeout_ms = 5000, .clients = 64, .user = -1, .socket = "/s" };
+
+/* What a client of the resident sends: nothing of it may reach the files and ciphers of the policy. */
+static void request(const char *data, size_t size)
+{
+	struct options o = resident;
+	struct failure f = { 0 };
+	struct text t = { .len = 0 };
+	char *copy = malloc(size + 1);
+
+	memcpy(copy, data, size);
+	if (!request_parse(copy, size, &o, &f)) {
+		if (f.exit != RC_USAGE)
+			abort();
+		text_failure(&t, &f);
+	} else if (!o.host || !o.port || strchr(o.host, '\n') || o.verb != VERB_CONNECT || o.ca != resident.ca || o.pin ||
+		   o.policy || o.fallback || o.cert || o.key || o.fd != -1 || o.no_verify || o.curves ||
+		   o.timeout_ms < 1 || o.timeout_ms > resident.timeout_ms) {
+		abort();
+	}
+	free(copy);
+}
+
+/* A policy: what is taken verifies somebody, or says in so many words that it does not. */
+static void policy(const char *data, size_t size)
+{
+	struct options o = { .verb = VERB_CONNECT, .fd = -1, .host = "h", .port = "1", .want = WANT_TX };
+	struct failure f = { 0 };
+	struct text t = { .len = 0 };
+	char *text = strndup(data, size);
+
+	if (!policy_parse(text, "p", &o, &f)) {
+		if (f.exit != RC_USAGE)
+			abort();
+	} else if (!o.ca && !o.pin && !o.no_verify) {
+		abort();
+	} else if (options_check(&o, &f)) {
+		if (!o.ciphers || !*o.ciphers || (o.ca && !*o.ca) || strchr(o.ciphers, '\n'))
+			abort();
+		stunnel_config(&o, NULL, &t, &f);
+	}
+	text_failure(&t, &f);
+	free(text);
+}
+
+static void crypto(const char *data, size_t size)
+{
+	char *text = strndup(data, size), out[64];
+
+	if (who_driver(text, "aes-gcm-256", out, sizeof(out)) != !!*out)
+		abort();
+	free(text);
 }
 
 static void answer(const uint8_t *data, size_t size)
@@ -87,13 +143,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (!size)
 		return 0;
-	if (*data % 4 == 0)
+	switch (*data % 7) {
+	case 0:
 		options((const char *)data + 1, size - 1);
-	else if (*data % 4 == 1)
+		break;
+	case 1:
 		answer(data + 1, size - 1);
-	else if (*data % 4 == 2)
+		break;
+	case 2:
 		attributes(data + 1, size - 1);
-	else
+		break;
+	case 3:
 		log_line((const char *)data + 1, size - 1);
+		break;
+	case 4:
+		request((const char *)data + 1, size - 1);
+		break;
+	case 5:
+		policy((const char *)data + 1, size - 1);
+		break;
+	default:
+		crypto((const char *)data + 1, size - 1);
+	}
 	return 0;
 }

@@ -16,10 +16,11 @@ import check_fallback
 import check_handover
 import check_options
 import check_peer
+import check_serve
 import check_steps
 from rig import Rig, make_certificates
 
-MODULES = (check_options, check_peer, check_steps, check_handover, check_close, check_fallback)
+MODULES = (check_options, check_peer, check_steps, check_handover, check_close, check_fallback, check_serve)
 
 
 LIMIT = 60  # seconds for one check: a program that hangs has to show as a failure

@@ -98,6 +98,59 @@ static void test_stunnel_log(void)
 	assert(!strcmp(t.text, "the cause"));
 }
 
+static void test_driver(void)
+{
+	const char *both = "name         : gcm(aes)\ndriver       : gcm_base(ctr,ghash)\npriority     : 100\n\n"
+			   "name         : gcm(aes)\ndriver       : generic-gcm-aesni\npriority     : 400\ninternal     : no\n\n"
+			   "name         : gcm(aes)\ndriver       : inside\npriority     : 900\ninternal     : yes\n\n"
+			   "name         : sha256\ndriver       : other\npriority     : 999";
+	char out[64];
+
+	assert(who_driver(both, "aes-gcm-128", out, sizeof(out)) && !strcmp(out, "generic-gcm-aesni"));
+	assert(!who_driver(both, "aes-ccm-128", out, sizeof(out)) && !*out);
+	assert(who_driver("name : ccm(aes)\ndriver : d", "aes-ccm-128", out, sizeof(out)) && !strcmp(out, "d"));
+	assert(!who_driver("", "aes-gcm-128", out, sizeof(out)));
+}
+
+static void test_policy(void)
+{
+	struct options o = { .verb = VERB_CONNECT, .host = "h", .port = "1" };
+	struct failure f = { 0 };
+	char good[] = "; a policy\n client = yes\nCAfile = /a b.pem \r\nverifyChain = yes\ncurves=P-256\nciphers = X\n"
+		      "ciphersuites = Y\nsslVersion = TLSv1.3\ncheckHost = n\nTIMEOUTconnect = 3";
+	char unknown[] = "CAfile = x\nverify = 2\n", silent[] = "CAfile = x\n", section[] = "[a]\n", late[] = "sslVersion = TLSv1.1";
+
+	assert(policy_parse(good, "p", &o, &f) && options_check(&o, &f));
+	assert(!strcmp(o.ca, "/a b.pem") && !strcmp(o.curves, "P-256") && !strcmp(o.ciphers, "Y") && o.tls == 13);
+	assert(!strcmp(o.name, "n") && o.timeout_ms == 3000 && !o.no_verify);
+	assert(!policy_parse(unknown, "p", &o, &f) && strstr(f.message, "p:2: unknown key") && f.exit == RC_USAGE);
+	assert(!policy_parse(silent, "p", &o, &f) && strstr(f.message, "neither"));
+	assert(!policy_parse(section, "p", &o, &f) && !policy_parse(late, "p", &o, &f));
+}
+
+static void test_request(void)
+{
+	static const char *const bad[] = {
+		"connect\nh\n1", "connect\nh\n", "accept\nh\n1\n", "connect\nh\n1\n--ca\n/x\n", "connect\nh\n1\n--policy\n/x\n",
+		"connect\nh\n1\n--fallback\n/x\n", "connect\nh\n1\n--fd\n1\n", "connect\nh\n99999\n", "connect\n\n1\n", "\n",
+		"connect\nh\n1\n--timeout\n0\n", "connect\nh\n1\n--no-verify\n", "connect\nh\n1\n--help\n", "connect\nh\n1\n2\n",
+	};
+	struct options o = { .verb = VERB_CONNECT, .ca = "c", .timeout_ms = 5000, .socket = "/s", .policy = "p", .fd = -1 };
+	struct failure f = { 0 };
+	char good[] = "connect\n::1\n8443\n--name\nn\n--timeout\n0.5\n";
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct options once = o;
+		char data[64];
+		size_t len = strlen(bad[i]);
+
+		memcpy(data, bad[i], len);
+		assert(!request_parse(data, len, &once, &f) && f.exit == RC_USAGE);
+	}
+	assert(request_parse(good, strlen("connect\n::1\n8443\n--name\nn\n--timeout\n0.5\n"), &o, &f));
+	assert(!strcmp(o.host, "::1") && !strcmp(o.name, "n") && o.timeout_ms == 500 && o.verb == VERB_CONNECT);
+}
+
 static void test_text_is_cut(void)
 {
 	struct text t = { .len = 0 };
@@ -111,6 +164,9 @@ int main(void)
 {
 	test_diag();
 	test_stunnel_log();
+	test_driver();
+	test_policy();
+	test_request();
 	test_text_is_cut();
 	return 0;
 }

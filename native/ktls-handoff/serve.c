@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The resident: one process, a thread per hand-over, bounded in number, time and memory. The protocol is in
+ * docs/ktls-handoff.8. It never falls back: a client that is told why not does, so that one place warns. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <malloc.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <openssl/crypto.h>
+
+#include "handoff.h"
+
+enum { STACK = 512 * 1024, BURN = 64 * 1024, QUEUE = 512 };
+
+struct resident {
+	const struct options *o;
+	SSL_CTX *ctx;
+	int listener;
+	sem_t free; /* places for clients */
+};
+
+struct visit {
+	struct client client;
+	struct resident *home;
+};
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int number)
+{
+	(void)number;
+	stopped = 1;
+}
+
+/* What OpenSSL left on this stack is gone before the stack is used again, or kept for later. */
+static __attribute__((noinline)) void burn(void)
+{
+	char stack[BURN];
+
+	OPENSSL_cleanse(stack, sizeof(stack));
+}
+
+static void *attend_thread(void *arg)
+{
+	struct visit v = *(struct visit *)arg;
+
+	free(arg);
+	attend(&v.client);
+	OPENSSL_thread_stop();
+	burn();
+	close(v.client.conn);
+	sem_post(&v.home->free);
+	return NULL;
+}
+
+static void take(struct resident *home, int conn, const pthread_attr_t *attr)
+{
+	struct visit *v = malloc(sizeof(*v));
+	pthread_t thread;
+
+	if (v)
+		*v = (struct visit){ { .o = home->o, .ctx = home->ctx, .conn = conn }, home };
+	if (v && attend_welcome(&v->client) && !pthread_create(&thread, attr, attend_thread, v))
+		return;
+	free(v);
+	close(conn);
+	sem_post(&home->free);
+}
+
+static void loop(struct resident *home)
+{
+	pthread_attr_t attr;
+	sigset_t none;
+
+	sigemptyset(&none);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, STACK);
+	while (!stopped) {
+		struct pollfd p = { .fd = home->listener, .events = POLLIN };
+		struct timespec soon = { 0, 100 * 1000000L };
+		int conn;
+
+		if (ppoll(&p, 1, NULL, &none) < 1)
+			continue;
+		while (sem_trywait(&home->free) && !stopped) /* full: the others wait in the queue of the socket */
+			ppoll(NULL, 0, &(struct timespec){ 0, 2000000L }, &none);
+		conn = stopped ? -1 : accept4(home->listener, NULL, NULL, SOCK_CLOEXEC);
+		if (conn >= 0) {
+			take(home, conn, &attr);
+			continue;
+		}
+		sem_post(&home->free);
+		if (!stopped && errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) {
+			say("accept: %s", strerror(errno));
+			ppoll(NULL, 0, &soon, &none);
+		}
+	}
+	pthread_attr_destroy(&attr);
+}
+
+/* A path that nobody listens on any more is taken over, one that somebody serves is not. */
+static int listen_at(const struct options *o, struct failure *f)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct stat st;
+	mode_t before;
+	bool ok;
+
+	if (fd < 0 || strlen(o->socket) >= sizeof(sa.sun_path)) {
+		failed(f, RC_USAGE, "usage", "%s: no socket, or more than %zu bytes", o->socket, sizeof(sa.sun_path) - 1);
+		goto err_close;
+	}
+	memcpy(sa.sun_path, o->socket, strlen(o->socket));
+	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0 || errno == EAGAIN) {
+		failed(f, RC_USAGE, "usage", "%s: somebody serves there already", o->socket);
+		goto err_close;
+	}
+	if (lstat(o->socket, &st) == 0 && S_ISSOCK(st.st_mode))
+		unlink(o->socket);
+	before = umask(0177);
+	ok = bind(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0;
+	umask(before);
+	if (ok && (o->user < 0 || chown(o->socket, (uid_t)o->user, (gid_t)-1) == 0) && listen(fd, QUEUE) == 0)
+		return fd;
+	failed(f, RC_CONNECT, "connect", "cannot listen on %s: %s", o->socket, strerror(errno));
+err_close:
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* No arena per thread, no descriptor limit below what --clients needs, nobody but root may look inside. */
+static void settle(void)
+{
+	struct rlimit files;
+
+	mallopt(M_ARENA_MAX, 1);
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max < 8192 ? files.rlim_max : 8192;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	prctl(PR_SET_DUMPABLE, 0);
+}
+
+/* Wait a second for who is still being served: after that, they are told by the end of their socket. */
+static void leave(struct resident *home)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	for (int i = 0; i < home->o->clients; i++)
+		if (sem_timedwait(&home->free, &until))
+			_exit(RC_OK); /* no exit handlers: threads still use OpenSSL */
+	SSL_CTX_free(home->ctx);
+	sem_destroy(&home->free);
+}
+
+/* The verb: ktls-handoff serve SOCKET. Ends with 0 on SIGTERM or SIGINT; the socket is removed. */
+int serve_main(struct options *o)
+{
+	struct resident home = { .o = o, .listener = -1 };
+	struct sigaction end = { .sa_handler = stop };
+	struct failure f = { 0 };
+	sigset_t ends;
+
+	settle();
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGINT);
+	sigprocmask(SIG_BLOCK, &ends, NULL); /* only ppoll() lets them in */
+	sigaction(SIGTERM, &end, NULL);
+	sigaction(SIGINT, &end, NULL);
+	o->verb = VERB_CONNECT;
+	home.ctx = handshake_context(o, &f);
+	if (home.ctx)
+		home.listener = listen_at(o, &f);
+	if (home.listener < 0) {
+		say("%s", f.message);
+		SSL_CTX_free(home.ctx);
+		return f.exit;
+	}
+	sem_init(&home.free, 0, (unsigned int)o->clients);
+	loop(&home);
+	unlink(o->socket);
+	close(home.listener);
+	leave(&home);
+	return RC_OK;
+}

@@ -1,0 +1,308 @@
+"""The resident: requests and answers, who may ask, hostile clients, peers that stall; one line for each."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from rig import Answer, Rig, mute, peer, receive
+
+
+@dataclass
+class Resident:
+    """A running one: where it listens, and what it has said on standard error."""
+
+    path: Path
+    child: subprocess.Popen
+    log: Path
+
+    def dial(self) -> socket.socket:
+        """A connection to it."""
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        sock.settimeout(20)
+        sock.connect(str(self.path))
+        return sock
+
+    def ask(self, *words: str) -> Answer:
+        """One request and its answer."""
+        with self.dial() as sock:
+            sock.send("".join(f"{word}\n" for word in words).encode())
+            line, given = receive(sock)
+        return Answer(0, json.loads(line) if line else {}, given, [])
+
+    def lines(self, number: int) -> list[str]:
+        """What it said, when there are so many lines (or after 5 s)."""
+        end = time.monotonic() + 5
+        while len(said := self.log.read_text().splitlines()) < number and time.monotonic() < end:
+            time.sleep(0.02)
+        return said
+
+    def files(self) -> int:
+        """How many descriptors it has, when they are at rest."""
+        folder = f"/proc/{self.child.pid}/fd"
+        found = [entries(folder)]
+        for _ in range(100):
+            time.sleep(0.02)
+            found.append(entries(folder))
+            if len(found) > 5 and len(set(found[-5:])) == 1:
+                break
+        return found[-1]
+
+
+def entries(folder: str) -> int:
+    """How many entries a folder has."""
+    return len(list(Path(folder).iterdir()))
+
+
+@contextmanager
+def resident(rig: Rig, *args: str, fake: dict[str, str] | None = None) -> Iterator[Resident]:
+    """A resident by the fake kernel; it ends with 0 and removes its socket, or the check fails."""
+    path, log = rig.folder / "resident", rig.folder / "resident.log"
+    argv = [rig.program, "serve", str(path), *(args or ("--ca", rig.file("ca")))]
+    with log.open("w") as err, subprocess.Popen(argv, env=rig.env(fake or {}), stderr=err) as child:
+        found = Resident(path, child, log)
+        try:
+            for _ in range(500):
+                if path.exists() or child.poll() is not None:
+                    break
+                time.sleep(0.01)
+            time.sleep(0.02)
+            yield found
+        finally:
+            child.send_signal(signal.SIGTERM)
+            rc = child.wait(20)
+    assert rc == 0 and not path.exists(), (rc, log.read_text())
+
+
+def check_resident_hands_over(rig: Rig) -> None:
+    """A request gets the line of connect and a connected socket; nothing of it stays behind."""
+    with rig.server() as port, resident(rig) as home:
+        assert stat.S_IMODE(home.path.stat().st_mode) == 0o600
+        before = home.files()
+        for name in ((), ("--name", "server.test"), ("--sni", ""), ("--timeout", "3")):
+            got = home.ask("connect", "127.0.0.1", port, *name)
+            assert got.json.get("ok") and got.json["via"] == "ktls" and got.sock, got
+            assert got.sock.getpeername()[1] == int(port)
+            got.sock.close()
+        assert home.files() == before and home.lines(0) == []
+
+
+def check_resident_says_why(rig: Rig) -> None:
+    """Whatever goes wrong with a connection is told to the client, and to nobody else."""
+    with rig.server() as port, resident(rig) as home, mute() as silent:
+        wrong = home.ask("connect", "127.0.0.1", port, "--name", "other.test")
+        assert (wrong.json["cause"], wrong.sock) == ("verify", None), wrong
+        late = home.ask("connect", "127.0.0.1", silent, "--timeout", "0.2")
+        assert late.json["cause"] == "timeout" and silent in late.json["message"], late
+        assert home.lines(0) == []
+    for fake, cause in (({"FAKE_KTLS_ABSENT": "1"}, "ktls"), ({"FAKE_KTLS_CIPHER": "54"}, "ktls")):
+        with rig.server() as port, resident(rig, fake=fake) as home:
+            got = home.ask("connect", "127.0.0.1", port)
+            assert (got.json["ok"], got.json["cause"], got.sock) == (False, cause, None), got
+
+
+def check_resident_of_a_policy(rig: Rig) -> None:
+    """A policy counts for the resident: its curve and cipher are offered, its pin is the trust."""
+    policy = rig.folder / "policy.conf"
+    text = f"CAfile = {rig.file('server')}\nverifyPeer = yes\ncurves = P-384\nTIMEOUTconnect = 2\n"
+    policy.write_text(text)
+    with resident(rig, "--policy", str(policy)) as home:
+        with rig.server("-groups", "P-384") as port:
+            assert home.ask("connect", "127.0.0.1", port).json["ok"]
+        with rig.server("-groups", "P-256") as port:
+            assert home.ask("connect", "127.0.0.1", port).json["cause"] == "handshake"
+        with rig.server(cert="expired") as port:
+            assert home.ask("connect", "127.0.0.1", port).json["cause"] == "verify"
+
+
+def check_policy_is_refused_by_line(rig: Rig) -> None:
+    """A key that we do not know, a section, no way to verify: exit 1, with file and line."""
+    policy = rig.folder / "bad.conf"
+    wrong = {
+        "verify = 2\n": ":1: unknown key",
+        "\n[migration]\n": ":2: KEY = VALUE",
+        "CAfile = /x\n": "neither verifyChain nor verifyPeer",
+        "verifyChain = yes\n": "without CAfile",
+        "sslVersion = SSLv3\n": "TLSv1.2 or TLSv1.3",
+        "verifyChain = no\ncurves = X26519\n": "does not know them all",
+    }
+    for text, told in wrong.items():
+        policy.write_text(text)
+        got = rig.run("connect", "127.0.0.1", "1", "--policy", str(policy), fake={})
+        assert got.rc == 1 and told in got.json["message"] and len(got.errors) == 1, (text, got)
+    policy.write_text("verifyChain = no\n")
+    got = rig.run("connect", "127.0.0.1", "1", "--policy", str(policy), "--tls", "1.3", fake={})
+    assert got.rc == 1 and "no option beside it" in got.json["message"], got
+
+
+def _send(sock: socket.socket, data: bytes, fds: tuple[int, ...] = ()) -> None:
+    socket.send_fds(sock, [data], list(fds))
+
+
+def check_hostile_clients(rig: Rig) -> None:
+    """Bad requests, descriptors, a huge message, silence, leaving: one line each, and the next is served."""
+    good = b"connect\n127.0.0.1\n1\n"
+    bad = [b"\0", b"connect\n", b"x" * 1025, b"y" * 100_000, good[:-1], b"connect\nh\n1\n--ca\n/etc/passwd\n"]
+    bad += [b"connect\n" + b"-\n" * 40, bytes(range(256)), b"\xff\xfe\n", b"connect\n127.0.0.1\n1\n--fd\n5\n"]
+    with resident(rig, "--ca", rig.file("ca"), "--timeout", "1") as home, Path(os.devnull).open() as null:
+        before = home.files()
+        for data in bad:
+            with home.dial() as sock:
+                _send(sock, data)
+                line, given = receive(sock)
+                assert json.loads(line)["cause"] == "usage" and given is None, (data[:20], line)
+        for number in (1, 2, 253):
+            with home.dial() as sock:
+                _send(sock, good, (null.fileno(),) * number)
+                assert "descriptors" in receive(sock)[0]
+        home.dial().close()
+        with home.dial() as sock:
+            began = time.monotonic()
+            assert receive(sock) == ("", None) and 0.9 < time.monotonic() - began < 5
+        said = home.lines(len(bad) + 5)
+        assert len(said) == len(bad) + 5, said
+        assert all(re.match(rf"ktls-handoff: client pid \d+ user {os.getuid()}: ", line) for line in said), (
+            said
+        )
+        assert home.files() == before
+        with rig.server() as port:
+            assert home.ask("connect", "127.0.0.1", port).json["ok"]
+
+
+# who is refused may be told before he has asked
+ASKS = """
+import contextlib, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.connect(sys.argv[1])
+with contextlib.suppress(BrokenPipeError):
+    s.send(b'connect\\n127.0.0.1\\n1\\n')
+print(s.recv(8192).decode())
+"""
+
+
+def asked_by_nobody(home: Resident) -> subprocess.CompletedProcess:
+    """Ask as user nobody, with a Python that he can start."""
+    argv = ["/usr/bin/python3", "-c", ASKS, str(home.path)]
+    return subprocess.run(argv, user=65534, capture_output=True, text=True, timeout=30)
+
+
+def check_who_may_ask(rig: Rig) -> None:
+    """Another user is told that he may not ask, even if the mode lets him in; --user lets him."""
+    if os.getuid():
+        return
+    rig.folder.chmod(0o711)
+    for args, told in (((), "user 65534 may not ask"), (("--user", "65534"), "Connection refused")):
+        with resident(rig, "--ca", rig.file("ca"), *args) as home:
+            done = asked_by_nobody(home)
+            if args:
+                assert told in done.stdout, done
+            else:
+                assert "PermissionError" in done.stderr, done
+            home.path.chmod(0o666)
+            done = asked_by_nobody(home)
+            assert told in done.stdout, done
+            assert len(home.lines(0 if args else 1)) == (0 if args else 1)
+
+
+def relayed(home: Resident, rig: Rig, after: int) -> tuple[Answer, int, float]:
+    """Ask for a peer that passes on so many bytes of a real server's answer, then stalls.
+
+    The answer, how many bytes were passed on, and seconds.
+    """
+    passed = []
+
+    def talk(conn: socket.socket) -> None:
+        with socket.create_connection(("127.0.0.1", int(port))) as far:
+            threading.Thread(target=pump, args=(conn, far), daemon=True).start()
+            left = after
+            far.settimeout(0.5)
+            with suppress(TimeoutError):
+                while left > 0 and (data := far.recv(left)):
+                    conn.sendall(data)
+                    left -= len(data)
+            passed.append(after - left)
+            time.sleep(0.5)
+
+    with rig.server() as port, peer(talk) as stalled:
+        began = time.monotonic()
+        got = home.ask("connect", "127.0.0.1", stalled, "--timeout", "0.3")
+        took = time.monotonic() - began
+        if got.sock:
+            got.sock.close()
+    return got, passed[0], took
+
+
+def pump(a: socket.socket, b: socket.socket) -> None:
+    """Pass on until one of them ends."""
+    try:
+        while data := a.recv(65536):
+            b.sendall(data)
+    except OSError:
+        return
+
+
+def check_peers_that_stall(rig: Rig) -> None:
+    """A peer that stalls in any state of the handshake costs --timeout, and nothing stays behind."""
+    with resident(rig) as home:
+        before = home.files()
+        whole, total, _ = relayed(home, rig, 1 << 20)
+        assert whole.json["ok"] and total > 1000, (whole, total)
+        # silent; in a record's head; after ServerHello; in the Certificate; in ServerKeyExchange; in Finished
+        for after in (0, 3, 90, 500, total - 300, total - 20, total - 1):
+            got, passed, took = relayed(home, rig, after)
+            told = got.json.get("cause"), "no end within 0.3 s" in got.json.get("message", "")
+            assert told == ("timeout", True) and passed == after and 0.3 <= took < 3, (after, got, took)
+        assert home.files() == before and home.lines(0) == []
+
+
+def check_many_at_once(rig: Rig) -> None:
+    """More clients than places: the others wait, and all are served, by no more threads than places."""
+    with resident(rig, "--ca", rig.file("ca"), "--clients", "4") as home, rig.server() as port:
+        got: list[dict] = []
+
+        def ask() -> None:
+            answer = home.ask("connect", "127.0.0.1", port)
+            got.append(answer.json)
+            if answer.sock:
+                answer.sock.close()
+
+        threads = [threading.Thread(target=ask) for _ in range(24)]
+        for thread in threads:
+            thread.start()
+        most = 0
+        while any(thread.is_alive() for thread in threads):
+            most = max(most, entries(f"/proc/{home.child.pid}/task"))
+            time.sleep(0.005)
+        assert len(got) == 24 and all(one.get("ok") for one in got), got
+        assert 2 <= most <= 6, most
+
+
+def check_client_that_left(rig: Rig) -> None:
+    """A client that is gone when the answer is ready: one line, and the connection is closed."""
+    with rig.server() as port, resident(rig) as home:
+        before = home.files()
+        with home.dial() as sock:
+            sock.send(f"connect\n127.0.0.1\n{port}\n".encode())
+        assert len(home.lines(1)) <= 1 and home.files() == before
+
+
+def check_path_in_use(rig: Rig) -> None:
+    """A path that somebody serves is refused; one that a killed resident left behind is taken over."""
+    with resident(rig) as home:
+        got = rig.plain("serve", str(home.path), "--ca", rig.file("ca"), fake={})
+        assert got.rc == 1 and "somebody serves there" in got.errors[0], got
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as left:
+        left.bind(str(rig.folder / "resident"))
+    with resident(rig) as home, rig.server() as port:
+        assert home.ask("connect", "127.0.0.1", port).json["ok"]
