@@ -32,6 +32,11 @@ vCPUs, the faults of its simulated card, and its weather by rules and seed. It t
 outcome is the same, and whether the same frames were met. Exit code 20: it fails again; 21: it does not (a
 part of the tests never certifies).
 
+--lab FILE certifies the card of real hosts: the kernel is the one that runs there, the profile that of the
+file. Hosts that cannot be reached, or are not as the file says, end it before the tests (exit codes 2, 4, 5,
+7). The TLS features of both ports are put back at the end, or first thing in the next run if a host was lost.
+A test under which a host or the run itself died is not run again (the result is void) until --retry is given.
+
 --nicsim-patch FILE tries to fool the suite: a defect of your own in a private copy of native/nicsim
 (docs/try-to-fool-us.md). A patch that does not apply or build is refused; the report names its SHA-256.
 """
@@ -39,7 +44,7 @@ part of the tests never certifies).
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `certify`; nothing heavy is imported for it."""
-    words = "certify a NIC against the simulated lab: prepare, boot, test, report"
+    words = "certify a NIC, in the simulated lab or (--lab) on real hosts: prepare, boot, test, report"
     parser = verbs.add_parser(
         "certify",
         help=words,
@@ -74,6 +79,14 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         help="build the simulated NIC with this patch (or a folder's *.patch); the report says so",
     )
     parser.add_argument("--attach", metavar="NAME", help="use the running lab of this name, and leave it up")
+    parser.add_argument(
+        "--lab", metavar="FILE", help="use the real hosts of this lab file, by ssh (docs/the-lab.md)"
+    )
+    parser.add_argument(
+        "--retry",
+        action="store_true",
+        help="with --lab or --all-benches: run tests again under which a host or a run died",
+    )
     benches = parser.add_argument_group("many benches", "places of a labgrid coordinator (docs/labgrid.md)")
     benches.add_argument(
         "--all-benches",
@@ -100,6 +113,8 @@ def main(args: argparse.Namespace) -> int:
     from offload.certify_run import Run
 
     need_extras()
+    if args.retry and not (args.lab or args.all_benches):
+        raise ConfigError("--retry goes with --lab or --all-benches", "a lab in a VM is new at every run")
     if args.all_benches:
         return all_benches(args)
     run = Run(plan(args), say)
@@ -122,7 +137,7 @@ def all_benches(args: argparse.Namespace) -> int:
     from offload.fleet import run_all
     from offload.fleet_grid import Grid, tags
 
-    for option in ("replay", "nicsim_patch", "keep_lab", "attach", "kernel", "nic"):
+    for option in ("replay", "nicsim_patch", "keep_lab", "attach", "lab", "kernel", "nic"):
         if getattr(args, option):
             word = option.replace("_", "-")
             raise ConfigError(
@@ -131,7 +146,7 @@ def all_benches(args: argparse.Namespace) -> int:
     if args.wait <= 0 or args.hang <= 0:
         raise ConfigError("--wait and --hang are seconds, more than 0")
     wanted, grid = tags(args.all_benches), Grid(args.coordinator or "")
-    options = ["--only", args.only] if args.only else []
+    options = [*(["--only", args.only] if args.only else []), *(["--retry"] if args.retry else [])]
     return run_all(grid, wanted, folder(args.out), options, say, wait=args.wait, hang=args.hang)
 
 

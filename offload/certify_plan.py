@@ -10,6 +10,7 @@ from pathlib import Path
 
 from offload.certify import KERNEL, NIC
 from offload.certify_attach import attached
+from offload.certify_lab import Hosts, card, hosts
 from offload.certify_patch import PATCH, RIG, Patch, apply_patch, read_patch
 from offload.certify_replay import Replay, check_suite, plan_replay
 from offload.errors import ConfigError, RigError
@@ -23,7 +24,7 @@ DISK = 100 << 20  # bytes below the run's folder; the kernel cache checks its ow
 
 @dataclass(frozen=True)
 class Plan:
-    """One run: which kernel and profile, which tests, where the results go."""
+    """One run: which kernel ('': what runs there) and profile, which tests, where the results go."""
 
     kernel: str
     profile: Profile
@@ -34,6 +35,7 @@ class Plan:
     patch: Patch | None = None
     attach: str = ""  # the name of a running lab, which stays up
     given: str = ""  # the file of the profile, if it is not one of those that are shipped
+    hosts: Hosts | None = None  # real hosts instead of a lab in a VM
 
     @property
     def played(self) -> str:
@@ -48,25 +50,20 @@ class Plan:
 
 def plan(args: argparse.Namespace) -> Plan:
     """Return the plan, with the folder of the run made. ConfigError or RigError if it cannot work."""
-    from offload.vm.kernels import SERIES
-
-    replay = plan_replay(args) if args.replay else None
-    lab = attached(args) if args.attach else None
-    kernel = lab.kernel if lab else replay.kernel if replay else args.kernel or KERNEL
-    if kernel not in SERIES:
-        raise ConfigError(
-            f"no kernel series {kernel!r}{near(kernel, SERIES)}",
-            f"the lab knows {', '.join(SERIES)}",
-        )
-    patch = read_patch(args.nicsim_patch) if args.nicsim_patch else None
-    if replay:
-        same_card(replay, patch)
-    profile = find(lab.nic if lab else replay.former.profile if replay else args.nic or NIC)
     missing = [
         name for name in ("native/nicsim", "native/ktls-handoff", "tests/hw") if not (ROOT / name).is_dir()
     ]
     if missing:
         raise ConfigError(f"certify needs a checkout of the project: {', '.join(missing)} is not there")
+    if args.lab:
+        return real(args)
+    replay = plan_replay(args) if args.replay else None
+    lab = attached(args) if args.attach else None
+    kernel = known(lab.kernel if lab else replay.kernel if replay else args.kernel or KERNEL)
+    patch = read_patch(args.nicsim_patch) if args.nicsim_patch else None
+    if replay:
+        same_card(replay, patch)
+    profile = find(lab.nic if lab else replay.former.profile if replay else args.nic or NIC)
     if not lab:
         need_memory(MEMORY)
     if replay:
@@ -79,6 +76,25 @@ def plan(args: argparse.Namespace) -> Plan:
         apply_patch(patch, found.source)
         (out / PATCH).write_bytes(patch.raw)
     return found
+
+
+def real(args: argparse.Namespace) -> Plan:
+    """Return the plan for a bench of real hosts, which nobody has asked anything yet. ConfigError."""
+    bench = hosts(args)
+    profile = find(card(bench, args.nic))
+    return Plan("", profile, folder(args.out), args.only or "", False, given=given(args.nic), hosts=bench)
+
+
+def known(kernel: str) -> str:
+    """Return a kernel series that the lab boots. ConfigError with the nearest."""
+    from offload.vm.kernels import SERIES
+
+    if kernel not in SERIES:
+        raise ConfigError(
+            f"no kernel series {kernel!r}{near(kernel, SERIES)}",
+            f"the lab knows {', '.join(SERIES)}",
+        )
+    return kernel
 
 
 def given(nic: str | None) -> str:

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from offload.certify_lab import Hosts, Seen, watched
 from offload.certify_patch import PATCH, RIG, build_patched
 from offload.certify_plan import ROOT, Plan
 from offload.certify_tests import run_tests
@@ -42,14 +43,19 @@ class Run:
         self._kernel: Kernel | None = None
         self._events = Writer(plan.out / files.EVENTS)
         self._events.write("profile", **facts.to_event(facts.of(plan.profile)))
-        card = f"a simulated NIC as {plan.profile.title()}"
-        say(f"certifying {card} on kernel {plan.kernel}; results go to {plan.out}\n")
-        if plan.played != plan.profile.id:
+        say(f"certifying {self._what()}; results go to {plan.out}\n")
+        if not plan.hosts and plan.played != plan.profile.id:
             say(f"the simulated NIC does not play {plan.profile.id}: it is {plan.played}, which can all\n")
         if plan.patch:
             say(f"nicsim {plan.patch.words()}\n")
         if plan.replay:
             say(f"{plan.replay.words()}\n")
+
+    def _what(self) -> str:
+        """Return what is certified, for the first line."""
+        if self.plan.hosts:
+            return f"{self.plan.profile.title()} on the hosts of {self.plan.hosts.file.file}"
+        return f"a simulated NIC as {self.plan.profile.title()} on kernel {self.plan.kernel}"
 
     @contextmanager
     def phase(self, name: str, number: int) -> Iterator[None]:
@@ -74,8 +80,9 @@ class Run:
         from offload.vm.kernels import fetch
         from offload.vm.module import build_nicsim
 
-        if self.plan.attach:
-            self._note(f"the kernel and the card are those of lab {self.plan.attach}")
+        if self.plan.attach or self.plan.hosts:
+            where = f"lab {self.plan.attach}" if self.plan.attach else "the bench"
+            self._note(f"the kernel and the card are those of {where}")
             self._build_helper()
             return
         with self.phase("kernel", 1):
@@ -96,24 +103,35 @@ class Run:
                 raise CommandFailed(argv, rc, out, err)
 
     def test(self) -> None:
-        """Boot the lab, run tests/hw against it, take it down again."""
+        """Boot the lab or reach the hosts, run tests/hw against them, and leave them."""
         with ExitStack() as stack:
-            with self.phase("boot the lab", 4):
-                lab = self._boot(stack)
-                patched = {RIG: self.plan.patch.words()} if self.plan.patch else {}
-                known = {
-                    "rig": {**lab.rig, **identity(lab), **patched},
-                    "kernel": lab.kernel,
-                    "profile": self.plan.profile.id,
-                }
-                self._events.write("rig", **known, simulated=True)
+            if self.plan.hosts:
+                with self.phase("reach the hosts", 4):
+                    name = self._reach(stack, self.plan.hosts)
+            else:
+                with self.phase("boot the lab", 4):
+                    name = self._stand(self._boot(stack))
             with self.phase("tests", 5):
                 self.tested = True
                 self._events.close()
                 try:
-                    run_tests(self.plan, lab.name)
+                    run_tests(self.plan, name)
                 finally:
                     self._events = resume(self.plan.out / files.EVENTS)
+
+    def _stand(self, lab: Lab) -> str:
+        """Write what a lab is among the events; its name."""
+        patched = {RIG: self.plan.patch.words()} if self.plan.patch else {}
+        rig = {**lab.rig, **identity(lab), **patched}
+        self._events.write("rig", rig=rig, kernel=lab.kernel, profile=self.plan.profile.id, simulated=True)
+        return lab.name
+
+    def _reach(self, stack: ExitStack, hosts: Hosts) -> str:
+        """Open the bench of real hosts to look on while it is tested, and write what it is; its file."""
+        bench = stack.enter_context(watched(hosts, self._note))
+        self._events.write("rig", **bench.rig(), profile=self.plan.profile.id)
+        stack.callback(self._keep_console, bench)
+        return hosts.given
 
     def _boot(self, stack: ExitStack) -> Lab:
         """Boot the lab; its console is kept and it is stopped when `stack` ends, unless it is to be kept."""
@@ -142,8 +160,8 @@ class Run:
             turn(lab.root, again.knobs)
         return lab
 
-    def _keep_console(self, lab: Lab) -> None:
-        with suppress(OSError):
+    def _keep_console(self, lab: Lab | Seen) -> None:
+        with suppress(OSError, RigError):
             (self.plan.out / "console.log").write_text(lab.console_text(), errors="backslashreplace")
 
     def aborted(self, exc: BaseException) -> None:
@@ -178,7 +196,8 @@ class Run:
         here = Path.cwd()
         folder = self.plan.out.relative_to(here) if self.plan.out.is_relative_to(here) else self.plan.out
         patched = f" --nicsim-patch {shlex.quote(str(folder / PATCH))}" if self.plan.patch else ""
-        return f"repeat what failed ({failed}): {command(str(folder))}{patched}\n" if failed else ""
+        again = f"repeat what failed ({failed}): {command(str(folder))}{patched}\n"
+        return again if failed and not self.plan.hosts else ""  # a bench of hosts is no lab that we boot
 
     def files(self) -> str:
         """Return the paths of what the run left."""

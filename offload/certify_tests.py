@@ -18,7 +18,7 @@ PR_SET_PDEATHSIG = 1  # prctl(2): the child gets the signal when we are gone, ki
 
 
 def command(plan: Plan, lab: str) -> list[str]:
-    """Return the pytest command for the tests of a run against a lab that is up."""
+    """Return the pytest command for the tests of a run against a lab that is up, or real hosts."""
     argv = [
         sys.executable,
         "-m",
@@ -31,7 +31,9 @@ def command(plan: Plan, lab: str) -> list[str]:
         "offload.report.plugin",
     ]
     argv += ["--events", str(plan.out / EVENTS)]
-    argv += ["--attach", lab, "--profile", plan.given or plan.profile.id, "--kernel", plan.kernel]
+    argv += plan.hosts.options if plan.hosts else ["--attach", lab]
+    argv += ["--profile", plan.given or plan.profile.id]
+    argv += [] if plan.hosts else ["--kernel", plan.kernel]
     if plan.replay:
         argv += ["--replay", str(plan.replay.result), "--replay-only", plan.replay.pattern]
     return [*argv, *(["-k", plan.only] if plan.only else []), "tests/hw"]

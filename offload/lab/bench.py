@@ -50,9 +50,12 @@ class Machines:
 
 
 class RealLab:
-    """A bench that a lab file describes, reached and checked; `stop` puts back what its NICs were set to."""
+    """A bench that a lab file describes, reached and checked; `stop` puts back what its NICs were set to.
 
-    def __init__(self, file: LabFile, say: Say = print) -> None:
+    `watch`: only look on, beside a run of another process: nothing is noted, sent or put back.
+    """
+
+    def __init__(self, file: LabFile, say: Say = print, *, watch: bool = False) -> None:
         self.file, self.name, self.kind, self._say = file, file.file, "real", say
         with ExitStack() as undo:
             machines = Machines()
@@ -64,9 +67,10 @@ class RealLab:
             simulated = look(dut.host, dut.dev).driver == "nicsim"
             ports = file.wire.wire if file.wire else ()
             self.bench = Bench(dut, peer, hosts.get("wire"), ports, simulated, self.rig)
-            undo.enter_context(_kept(file, ends, say))
-            for host in hosts.values():
-                undo.enter_context(programs.provided(host))
+            if not watch:
+                undo.enter_context(_kept(file, ends, say))
+                for host in hosts.values():
+                    undo.enter_context(programs.provided(host))
             self._logs = Logs(hosts)
             if self._logs.silent:
                 self.rig["log"] = f"not readable on {', '.join(self._logs.silent)}"

@@ -32,6 +32,8 @@ StrictModes no
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
+# bash reads ~/.bashrc below sshd (shell.c, run_startup_files), which may be anyone's; not as an inner shell
+SetEnv SHLVL=1
 """
 LAB = """\
   {name}:

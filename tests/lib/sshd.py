@@ -28,6 +28,8 @@ StrictModes no
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
+# bash reads ~/.bashrc below sshd (shell.c, run_startup_files), which may be anyone's; not as an inner shell
+SetEnv SHLVL=1
 """
 
 

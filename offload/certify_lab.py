@@ -1,0 +1,90 @@
+"""`certify --lab FILE`: real hosts instead of a VM: read ahead, and looked at while they are tested."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from offload.errors import ConfigError, OffloadError
+
+if TYPE_CHECKING:
+    from offload.lab.bench import RealLab
+    from offload.lab.model import LabFile
+
+EXCLUDED = ("attach", "replay", "nicsim_patch", "keep_lab", "kernel")
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """A bench of real hosts. `given`: the file as pytest is told (absolute, or `env`).
+
+    `attempts`: where it is noted which tests were begun there and never ended; `retry`: run those too.
+    """
+
+    given: str
+    file: LabFile
+    attempts: Path
+    retry: bool
+
+    @property
+    def options(self) -> list[str]:
+        """What pytest is told."""
+        return ["--lab", self.given, "--attempts", str(self.attempts), *(["--retry"] if self.retry else [])]
+
+
+def hosts(args: argparse.Namespace) -> Hosts:
+    """Read the file; nobody is asked yet. ConfigError `file:line: key`, or what other options it excludes."""
+    from offload.lab.settings import journal_of
+    from offload.lab.source import ENVIRONMENT, load_any
+
+    for option in EXCLUDED:
+        if getattr(args, option):
+            word = option.replace("_", "-")
+            raise ConfigError(f"--lab and --{word} exclude each other", "--lab is a bench as it is")
+    file = load_any(Path(args.lab))
+    given = args.lab if args.lab == ENVIRONMENT else str(Path(args.lab).absolute())
+    return Hosts(given, file, journal_of(file.dut).place / "attempts.jsonl", args.retry)
+
+
+def card(found: Hosts, nic: str | None) -> str:
+    """The profile that judges: the file's, or `--nic`. ConfigError if they differ, or there is none."""
+    known = found.file.dut.port.profile if found.file.dut.port else ""
+    if nic and known and nic != known:
+        raise ConfigError(f"--nic {nic}: {found.file.file} has {known}", "leave --nic away")
+    if not (nic or known):
+        raise ConfigError(f"{found.file.file} names no profile for the DUT", "--nic ID, as in nic-profiles/")
+    return nic or known
+
+
+@contextmanager
+def watched(found: Hosts, say: Callable[[str], None]) -> Iterator[Seen]:
+    """The bench, opened to look on: the tests open it once more. Errors as RealLab."""
+    from offload.lab.bench import RealLab
+
+    bench = RealLab(found.file, say, watch=True)
+    try:
+        yield Seen(bench, bench.console_mark())
+    finally:
+        with suppress(OffloadError):  # it may be gone
+            bench.stop()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A bench that is looked at: its rig, and what its kernels said since it was opened."""
+
+    bench: RealLab
+    mark: str
+
+    def rig(self) -> dict[str, Any]:
+        """The fields of a `rig` event, all but the profile."""
+        rig = dict(self.bench.rig)
+        return {"rig": rig, "kernel": rig["kernel"], "simulated": self.bench.bench.simulated}
+
+    def console_text(self) -> str:
+        """The kernel logs; RigError if the hosts are gone."""
+        return self.bench.console_text(self.mark)
