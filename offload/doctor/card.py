@@ -83,7 +83,7 @@ def why_fixed(host: Host, machine: Machine, nic: Nic, found: Match, direction: s
     code, option, sure = missing_for(host, machine, nic.driver)
     if code and sure:
         notes.add(code, f"{seen}; {machine.path}: {option} is not set", [direction], option=option,
-                  driver=nic.driver)  # fmt: skip
+                  driver=nic.driver, build=drivers[nic.driver].get("build", nic.driver))  # fmt: skip
         return
     if code:
         symbol = facts()["witness"].get(option, "tls")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from offload.doctor.examine import Diagnosis, Doctor
 from offload.doctor.page import page
 from offload.doctor.reasons import FILE, LEVELS, load
+from offload.driver.kinds import kinds
 from offload.profile import DIRECTIONS, load_all
 from tests.unit.fake_doctor import DEBIAN_CONFIG, FIXED, FULL_CONFIG, STAT, TRIAL, FakeHost, card, feature
 
@@ -283,6 +285,20 @@ def test_only_the_first_sure_reason_of_a_fixed_feature() -> None:
     found = codes(seen(host, "eth0"))
     assert "D104" in found and not found & {"D103", "D105", "D207", "D208"}
     assert not [words for words in host.asked if words[0] in ("devlink", "readlink")], "asked for nothing"
+
+
+@pytest.mark.parametrize(
+    ("driver", "pci", "kind"), [("mlx5_core", "15b3:101d", "mlx5"), ("cxgb4", "1425:6407", "ch_ktls")]
+)
+def test_debians_kernel_gets_a_command_that_builds(driver: str, pci: str, kind: str) -> None:
+    """Without a NIC the remedy for a driver that Debian built without TLS is a command that is one."""
+    host = FakeHost()
+    only(driver, pci)(host)
+    host.config(DEBIAN_CONFIG)
+    notes = [f for f in seen(host, "eth0").devices[0].findings if f.code == "D104"]
+    words = shlex.split(notes[0].remedy, comments=True)
+    assert words == ["ktls-offload", "driver", "build", kind] and kind in kinds()
+    assert kinds()[kind].option in notes[0].what, "another option than the one that is missing"
 
 
 def test_symbols_speak_where_no_configuration_does() -> None:
