@@ -62,6 +62,14 @@ def boot(qemu: Qemu, kernel: Kernel, initrd: bytes, rows: Sequence[Row]) -> list
 
     RigError with the console's last lines if the VM did not come to its end, or said something else.
     """
+    return read(said(qemu, kernel, initrd), rows)
+
+
+def said(qemu: Qemu, kernel: Kernel, initrd: bytes) -> str:
+    """Boot an image of any kind that switches itself off: the console's text.
+
+    RigError with its last lines if the VM did not come to its end.
+    """
     with tempfile.TemporaryDirectory(prefix="ktls-cost-") as name:
         archive, console = Path(name) / "initrd", Path(name) / "console.log"
         archive.write_bytes(initrd)
@@ -74,7 +82,7 @@ def boot(qemu: Qemu, kernel: Kernel, initrd: bytes, rows: Sequence[Row]) -> list
     if rc != 0:
         words = err.decode("utf-8", "replace").strip()[-300:]
         raise RigError(f"the cost VM: QEMU ended with {rc}: {words}{_tail(text)}")
-    return read(text, rows)
+    return text
 
 
 def _text(console: Path) -> str:
@@ -85,15 +93,19 @@ def _tail(text: str) -> str:
     return "".join(f"\n  | {line}" for line in text.splitlines()[-12:])
 
 
-def read(text: str, rows: Sequence[Row]) -> list[Moved]:
-    """Rows from a console's text; RigError if they are not those asked for, or the kernel complained."""
+def lines_of(text: str, mark: str) -> list[str]:
+    """A console's lines that begin with a mark; RigError if init failed, or the kernel complained."""
     if found := faults(text):
         raise RigError(f"the cost VM's kernel log: {' | '.join(found[:5])}")
     end = re.search(rf"^{DONE} (\d+)$", text, re.M)
     if not end or end[1] != "0":
         raise RigError(f"the cost VM failed{_tail(text)}")
-    lines = [line for line in text.splitlines() if line.startswith('{"row"')]
-    moved = [parsed(line) for line in lines]
+    return [line for line in text.splitlines() if line.startswith(mark)]
+
+
+def read(text: str, rows: Sequence[Row]) -> list[Moved]:
+    """Rows from a console's text; RigError if they are not those asked for, or the kernel complained."""
+    moved = [parsed(line) for line in lines_of(text, '{"row"')]
     if [m.row for m in moved] != list(rows):
         names = ", ".join(m.row.name for m in moved) or "none"
         raise RigError(f"the cost VM measured other rows than were asked for: {names}")
