@@ -36,6 +36,7 @@ class Moved:
     """What a turn moved, as the DUT sees it: payload in bytes by direction, and how many connections did it.
 
     `kinds`: what the sockets themselves said they are (hw, sw, user, none), where the program tells.
+    `whole`: a program that began and ended within the window: what it cost there is of these `seconds`.
     """
 
     tx: int
@@ -44,6 +45,7 @@ class Moved:
     seconds: float = 0.0
     requests: int | None = None
     kinds: tuple[str, ...] = ()
+    whole: bool = False
 
     @property
     def bytes(self) -> int:

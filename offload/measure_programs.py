@@ -56,7 +56,7 @@ class Iperf3:
         if arm == "hw-zc" and not found.zerocopy:
             raise NoFigure("arm hw-zc: iperf3-tls sent without zero-copy sendfile (TLS_TX_ZEROCOPY_RO)")
         kinds = {"tx": found.tx, "rx": found.rx}.get(setting.direction, found.tx + found.rx)
-        return Moved(found.sent, found.received, len(kinds), found.seconds, kinds=kinds)
+        return Moved(found.sent, found.received, len(kinds), found.seconds, kinds=kinds, whole=True)
 
     def _server(self) -> int:
         """The port of the peer's server: ours, or the one that a person started there."""
@@ -93,7 +93,7 @@ class Nginx:
             raise NoFigure(
                 f"wrk: {found.requests} answers in {found.bytes} bytes, wanted {setting.size} each"
             )
-        return Moved(moved, 0, setting.streams, window.seconds, found.requests)
+        return Moved(moved, 0, setting.streams, found.seconds, found.requests, whole=True)
 
     def _asked(self, url: str, setting: Setting, seconds: float, window: Window) -> wrk.Result:
         """What wrk found. An emulated bench gets more time if not one answer came: it may share its cores."""

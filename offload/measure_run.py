@@ -108,7 +108,9 @@ def once(
     after, now = bed.counters(), bed.carried()
     rest = {side: now[side] - carried[side] for side in now}
     check(arm, setting.direction, moved, after - before, rest, bed.profile)
-    sample = Sample(window.cores, moved.bytes, moved.seconds or window.seconds)
+    seconds = moved.seconds or window.seconds
+    longer = window.seconds / seconds if moved.whole else 1.0
+    sample = Sample(window.cores * longer, moved.bytes, seconds)
     _limits(bed, arm, setting, sample, window.cpus)
     row = {"cores": round(sample.cores, 5), "bytes": sample.bytes, "seconds": round(sample.seconds, 5)}
     return row if moved.requests is None else {**row, "requests": moved.requests}

@@ -70,7 +70,7 @@ class Played(Bed):
 class Load:
     """A workload that moves 10 MiB in a second, as the arm says or as `lie` says."""
 
-    lie = ""
+    lie, seconds = "", 0.0
 
     def __init__(self, bed: Any) -> None:
         self.bed = bed
@@ -88,7 +88,8 @@ class Load:
         self.bed.counted["TlsTxDevice"] += arm == "hw"
         self.bed.counted["tx_tls_encrypted_bytes"] += 10 * MIB * (arm == "hw")
         window.end()
-        return Moved(10 * MIB, 0, 1, kinds=(arm,) if arm != "plain" else ())
+        kinds = (arm,) if arm != "plain" else ()
+        return Moved(10 * MIB, 0, 1, self.seconds, kinds=kinds, whole=self.seconds > 0)
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +116,13 @@ def test_document() -> None:
     ]
     on = [tls["tx"] for tls, _ in bed.switched]
     assert on == [False, True, False] * 3 and not found["warnings"]
+
+
+def test_program_that_starts_and_ends_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC the window's idle ends around a program make neither its cores nor its speed less."""
+    monkeypatch.setattr(Load, "seconds", 0.8)
+    found = measure_run.measure(Played(), Plan(("plain",), (SETTING,), 1.0, 1, 0))
+    assert found["rows"][0]["samples"] == [{"cores": 0.625, "bytes": 10 * MIB, "seconds": 0.8}]
 
 
 @pytest.mark.parametrize(("arm", "lie"), [("hw", "sw"), ("sw", "hw"), ("plain", "sw")])
