@@ -77,6 +77,7 @@ VERBS = (
     Verb("status", "offload.status", "what the cards can do, what is on, and why not"),
     Verb("doctor", "offload.doctor.verbs", "why is TLS not offloaded here, and what to do about it"),
     Verb("ls", "offload.ls", "which connections are under kernel TLS, and does a card work for them"),
+    Verb("connect", "offload.connect", "connect by kernel TLS, or else by stunnel, and hand the socket over"),
     Verb("enable", "offload.enable", "switch TLS offload on, by the card's profile"),
     Verb("disable", "offload.enable", "switch TLS offload off"),
     Verb("restore", "offload.enable", "put back what was there before the first enable or disable"),

@@ -21,6 +21,11 @@ ktls-offload ls                       # once
 ktls-offload ls --watch               # live, with rates; q ends it
 ktls-offload ls --json --here         # this network namespace, for a program
 """,
+    "connect": """\
+ktls-offload connect 192.0.2.2 8443 --ca ca.pem                # what would be; closes again
+ktls-offload connect 192.0.2.2 8443 --policy migration.conf --to /run/vm7.sock
+ktls-offload connect --serve /run/ktls-offload.sock --policy migration.conf
+""",
     "enable": """\
 ktls-offload enable eth0 --dry-run    # the root actions, one per line; nothing is done
 ktls-offload enable eth0              # what the card's profile promises

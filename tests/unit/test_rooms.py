@@ -31,6 +31,7 @@ DOORS: dict[str, tuple[str, str]] = {
     "probe": ("doctor host nic counters profile errors", "yaml"),
     "sockets": ("host errors", ""),
     "persist": ("enable host nic journal profile errors", ""),
+    "connect": ("errors", ""),
     "ls": ("sockets host nic counters profile errors", ""),
     "traffic": ("host cmd errors", ""),
     "wire": ("cmd errors", "cryptography"),
@@ -51,7 +52,7 @@ FILE_DOORS: dict[str, tuple[str, str]] = {
 }
 GROUND_FLOOR = (
     "errors", "cmd", "host", "profile", "errata", "nic", "counters", "journal", "enable", "status", "sockets",
-    "ls", "persist", "doctor", "driver", "cli",
+    "ls", "persist", "doctor", "driver", "connect", "cli",
 )  # fmt: skip
 
 

@@ -1,0 +1,209 @@
+"""Connect by kernel TLS or else by stunnel, from a program: one call, one socket, at most one warning line.
+
+Standard library only. Whatever fails before ktls-handoff's answer is whole in our hand is a reason for
+stunnel; only a wrong policy or option is not. docs/connect.md shows it in use, docs/ktls-handoff.8 has the
+protocol.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from offload.connect_policy import Policy, Target
+from offload.connect_stunnel import Failed, carry
+from offload.errors import ConfigError, RigError
+
+__all__ = ["Got", "Policy", "Target", "connect", "helper"]
+BUILT = Path(__file__).resolve().parents[1] / "build/ktls-handoff"
+ANSWER, STRAYS = (
+    8192,
+    16,
+)  # bytes of an answer; descriptors that are noticed, and closed, if somebody sends them
+USAGE = 1  # exit code of ktls-handoff: the caller's mistake
+STEPS = 3  # of a connection: name, connect, handshake
+SPARE = 5.0  # seconds more than that, for the helper itself
+
+
+@dataclass
+class Got:
+    """A connected socket and what is known of it.
+
+    `line` is ktls-handoff's; `via` in it is ktls or stunnel. `warning`: why not kernel TLS, or ''. `process`:
+    the stunnel that carries the stream; it ends with the connection, and is the caller's to reap.
+    """
+
+    sock: socket.socket
+    line: dict[str, Any]
+    warning: str = ""
+    process: subprocess.Popen[bytes] | None = None
+
+    def close(self) -> None:
+        """Give it back, unused."""
+        self.sock.close()
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+
+
+def helper(wanted: str = "") -> str:
+    """Return ktls-handoff: what is wanted, or what `make build` made, or what is in PATH. Failed if none."""
+    found = wanted or (str(BUILT) if BUILT.exists() else shutil.which("ktls-handoff") or "")
+    if not found or not os.access(found, os.X_OK):
+        raise Failed(f"no program {found or 'ktls-handoff'}")
+    return found
+
+
+def connect(
+    target: Target,
+    policy: Policy,
+    *,
+    via: str = "",
+    program: str = "",
+    stunnel: str = "",
+    fallback: bool = True,
+    warn: Callable[[str], None] | None = None,
+) -> Got:
+    """Return a socket to the target; plaintext goes in and comes out of it.
+
+    `via`: the socket of a resident, else ktls-handoff is started. `warn` gets the one line of a fallback,
+    else standard error does. ConfigError: the policy is wrong; RigError: stunnel did not connect either, or
+    `fallback` is off.
+    """
+    policy.values()  # what is wrong with it is the person's to correct, whatever else fails
+    try:
+        line, sock = _resident(target, policy, via) if via else _started(target, policy, program)
+        return Got(sock, line)
+    except Failed as exc:
+        why = str(exc)
+    if not fallback:
+        raise RigError(f"{target}: no kTLS ({why})")
+    try:
+        carried = carry(target, policy, stunnel)
+    except Failed as exc:
+        raise RigError(f"{target}: no kTLS ({why}); and the fallback failed: {exc}") from None
+    warning = f"{target}: no kTLS ({why}); the stream goes through stunnel"
+    (warn or _say)(warning)
+    return Got(carried.sock, carried.line, warning, carried.process)
+
+
+def _say(warning: str) -> None:
+    plain = "".join(c if " " <= c <= "~" else "?" for c in warning)
+    sys.stderr.write(f"ktls-offload: warning: {plain}\n")
+
+
+def _resident(target: Target, policy: Policy, path: str) -> tuple[dict[str, Any], socket.socket]:
+    """Ask a resident; Failed with the reason."""
+    words = ["connect", target.host, str(target.port), *(["--name", target.name] if target.name else [])]
+    words += [] if policy.timeout is None else ["--timeout", f"{policy.timeout:g}"]
+    until = time.monotonic() + STEPS * policy.seconds() + SPARE
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sock:
+        try:
+            sock.settimeout(until - time.monotonic())
+            sock.connect(path)
+            with suppress(BrokenPipeError):  # who may not ask is told so before he has asked
+                sock.send("".join(f"{word}\n" for word in words).encode())
+            return answer(sock, until)
+        except OSError as exc:
+            raise Failed(f"resident {path}: {exc.strerror or 'no answer in time'}") from None
+        except _Lost as exc:
+            raise Failed(f"resident {path}: {exc}") from None
+        except ConfigError as exc:
+            raise Failed(f"resident {path}: {exc}") from None
+
+
+def _started(target: Target, policy: Policy, program: str) -> tuple[dict[str, Any], socket.socket]:
+    """Start ktls-handoff for this one connection; Failed with the reason, ConfigError for a wrong option."""
+    path, until = helper(program), time.monotonic() + STEPS * policy.seconds() + SPARE
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    argv = [path, "connect", target.host, str(target.port), *policy.options(), "--fd", str(theirs.fileno())]
+    argv += ["--name", target.name] if target.name else []
+    with ours, theirs:
+        try:
+            null = subprocess.DEVNULL  # what it says there, its answer says too
+            child = subprocess.Popen(argv, pass_fds=[theirs.fileno()], stdin=null, stdout=null, stderr=null)
+        except OSError as exc:
+            raise Failed(f"{path}: {exc.strerror}") from None
+        theirs.close()
+        try:
+            return answer(ours, until)
+        except (OSError, _Lost) as exc:
+            raise Failed(f"{path}: {exc}") from None
+        finally:
+            child.kill()  # it has answered, or it will not: its work is done either way
+            child.wait()
+
+
+class _Lost(Exception):
+    """The answer did not come, or not as it has to be."""
+
+
+def answer(sock: socket.socket, until: float) -> tuple[dict[str, Any], socket.socket]:
+    """Take one answer: the line and the connected socket. Failed: it says why not; _Lost: it is no answer.
+
+    ConfigError: it says that the caller made a mistake. `until`: of the monotonic clock.
+    """
+    sock.settimeout(max(0.001, until - time.monotonic()))
+    try:
+        data, control, flags, _ = sock.recvmsg(ANSWER, socket.CMSG_SPACE(4 * STRAYS), socket.MSG_CMSG_CLOEXEC)
+    except TimeoutError:
+        raise _Lost("no answer in time") from None
+    fds = [
+        fd
+        for level, kind, payload in control
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
+        for fd in array.array("i", payload[: len(payload) - len(payload) % 4])
+    ]
+    try:
+        line = _line(data, flags)
+        if line["ok"] and len(fds) == 1:
+            return line, _tcp(fds.pop())
+        if line["ok"] or fds:
+            raise _Lost(f"an answer with {len(fds)} descriptors")
+    finally:
+        for fd in fds:
+            os.close(fd)
+    if line.get("exit") == USAGE:
+        raise ConfigError(str(line.get("message")))
+    raise Failed(str(line.get("message")))
+
+
+def _line(data: bytes, flags: int) -> dict[str, Any]:
+    """The JSON of an answer."""
+    if not data:
+        raise _Lost("it ended without an answer")
+    if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC) or not data.endswith(b"\n"):
+        raise _Lost("an answer that was cut off")
+    try:
+        line = json.loads(data)
+    except (ValueError, RecursionError):
+        line = None
+    if not isinstance(line, dict) or not isinstance(line.get("ok"), bool):
+        raise _Lost("an answer that is none")
+    return line
+
+
+def _tcp(fd: int) -> socket.socket:
+    """The descriptor as a connected TCP socket."""
+    try:
+        sock = socket.socket(fileno=fd)
+    except OSError:
+        os.close(fd)
+        raise _Lost("a descriptor that is no socket") from None
+    with suppress(OSError):
+        if sock.family in (socket.AF_INET, socket.AF_INET6) and sock.getpeername():
+            sock.setblocking(True)
+            return sock
+    sock.close()
+    raise _Lost("a descriptor that is no connected TCP socket")

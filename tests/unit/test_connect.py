@@ -1,0 +1,256 @@
+"""Without a NIC, and without kernel TLS, the stream arrives all the same, and one line says why."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from offload import cli, connect_client
+from offload.connect import as_text
+from offload.connect_client import Policy, Target, connect
+from offload.errors import ConfigError, RigError
+from tests.unit.connect_peer import (
+    GOOD,
+    PAYLOAD,
+    Server,
+    exchanged,
+    gives,
+    needs_stunnel,
+    resident,
+    says,
+    serving,
+)  # fmt: skip
+
+ROOT = Path(__file__).parents[2]
+HANDOFF = ROOT / "build/ktls-handoff"
+KERNEL_TLS = "tls" in Path("/proc/sys/net/ipv4/tcp_available_ulp").read_text().split()
+pytestmark = needs_stunnel
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for all."""
+    with serving(tmp_path_factory.mktemp("server")) as found:
+        yield found
+
+
+def falls_back(server: Server, **how: str) -> str:
+    """Connect; the one warning, after the payload came back unharmed and its stunnel ended."""
+    lines: list[str] = []
+    got = connect(server.target, Policy(ca=str(server.ca), timeout=2), warn=lines.append, **how)
+    assert got.process and got.line["via"] == "stunnel" and got.line["version"] == "1.2", got
+    assert exchanged(got.sock) == PAYLOAD
+    assert got.process.wait(10) == 0
+    assert lines == [got.warning] and lines[0].startswith(f"127.0.0.1 port {server.port}: no kTLS (")
+    return got.warning
+
+
+def script(folder: Path, text: str, mode: int = 0o755) -> str:
+    """A program that stands for ktls-handoff."""
+    path = folder / "handoff"
+    path.write_text(text)
+    path.chmod(mode)
+    return str(path)
+
+
+HELPERS = {
+    "missing": (None, 0, "no program /nowhere"),
+    "not executable": ("#!/bin/sh\n", 0o644, "no program"),
+    "no program": ("\x7fELF", 0o755, "Exec format error"),
+    "killed": ("#!/bin/sh\nkill -9 $$\n", 0o755, "ended without an answer"),
+    "silent": ("#!/bin/sh\nexit 0\n", 0o755, "ended without an answer"),
+    "mute": ("#!/bin/sh\nexec sleep 60\n", 0o755, "no answer in time"),
+}
+
+
+@pytest.mark.parametrize("name", HELPERS)
+def test_helper_that_fails(
+    name: str, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a NIC a helper that is missing, dies or hangs is one warning, and stunnel carries on."""
+    text, mode, why = HELPERS[name]
+    monkeypatch.setattr(connect_client, "SPARE", -5.5)  # with --timeout 2: half a second
+    began = time.monotonic()
+    program = script(tmp_path, text, mode) if text else "/nowhere"
+    assert why in falls_back(server, program=program)
+    assert time.monotonic() - began < 5
+
+
+def unconnected() -> socket.socket:
+    """A TCP socket that leads nowhere."""
+    return socket.socket()
+
+
+ANSWERS: dict[str, tuple[Callable[[socket.socket], None], str]] = {
+    "leaves": (lambda conn: None, "ended without an answer"),
+    "mute": (lambda conn: time.sleep(1), "no answer in time"),
+    "no descriptor": (says(GOOD + b"\n"), "an answer with 0 descriptors"),
+    "two descriptors": (says(GOOD + b"\n", 2), "an answer with 2 descriptors"),
+    "many descriptors": (says(GOOD + b"\n", 200), "cut off"),
+    "why not, and a descriptor": (says(b'{"ok":false,"message":"x"}\n', 1), "an answer with 1 descriptors"),
+    "no socket": (says(GOOD + b"\n", 1), "a descriptor that is no socket"),
+    "not connected": (gives(unconnected), "no connected TCP socket"),
+    "other socket": (gives(lambda: socket.socket(socket.AF_UNIX)), "no connected TCP socket"),
+    "cut off": (says(GOOD[:20], 1), "cut off"),
+    "too long": (says(b" " * 9000 + b"\n", 1), "cut off"),
+    "no JSON": (says(b"ok\n", 1), "an answer that is none"),
+    "deep JSON": (says(b"[" * 4000 + b"\n"), "an answer that is none"),
+    "not an object": (says(b"[true]\n"), "an answer that is none"),
+    "no verdict": (says(b'{"ok": 1}\n', 1), "an answer that is none"),
+    "says why not": (says(b'{"ok":false,"cause":"verify","message":"told so","exit":2}\n'), "(told so)"),
+    "finds fault": (says(b'{"ok":false,"message":"bad request","exit":1}\n'), "bad request"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_resident_that_fails(
+    name: str, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a NIC whatever a resident answers instead of a socket is one warning; stunnel carries on."""
+    act, why = ANSWERS[name]
+    monkeypatch.setattr(connect_client, "SPARE", -5.5)
+    with resident(tmp_path, act) as path:
+        assert why in falls_back(server, via=path)
+
+
+def test_resident_that_is_not_there(server: Server, tmp_path: Path) -> None:
+    """Without a NIC a resident that was never started, or was killed, is one warning."""
+    path = tmp_path / "left"
+    assert "No such file" in falls_back(server, via=str(path))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as gone:
+        gone.bind(str(path))
+    assert "Connection refused" in falls_back(server, via=str(path))
+
+
+@pytest.mark.skipif(
+    KERNEL_TLS or not HANDOFF.exists(), reason="a kernel without TLS, and ktls-handoff, wanted"
+)
+def test_kernel_without_tls(server: Server, tmp_path: Path) -> None:
+    """Without a NIC, on a kernel without TLS, helper and resident say so, and stunnel carries the stream."""
+    assert "modprobe tls" in falls_back(server, program=str(HANDOFF))
+    path = tmp_path / "resident"
+    argv = [sys.executable, "-m", "offload", "connect", "--serve", str(path), "--ca", str(server.ca)]
+    with subprocess.Popen(argv, cwd=ROOT) as child:
+        while not path.exists() and child.poll() is None:
+            time.sleep(0.02)
+        time.sleep(0.05)
+        assert "modprobe tls" in falls_back(server, via=str(path))
+        child.terminate()
+        assert child.wait(10) == 0 and not path.exists()
+
+
+def test_peer_that_is_not_who_it_should_be(server: Server, tmp_path: Path) -> None:
+    """Without a NIC stunnel refuses whom ktls-handoff would refuse: no warning, an error, no socket."""
+    lines: list[str] = []
+    other = tmp_path / "other.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    argv = [*make, "-subj", "/CN=other", "-keyout", os.devnull, "-out", str(other)]
+    subprocess.run(argv, check=True, capture_output=True)
+    how = {"program": "/nowhere", "warn": lines.append}
+    for target, policy in (
+        (server.target, Policy(ca=str(other))),
+        (server.target, Policy(pin=str(other))),
+        (Target("127.0.0.1", server.port, "other.test"), Policy(ca=str(server.ca))),
+    ):
+        with pytest.raises(RigError, match=r"no program /nowhere.*and the fallback failed: stunnel: "):
+            connect(target, policy, **how)
+    with pytest.raises(RigError, match="no stunnel"):
+        connect(server.target, Policy(ca=str(server.ca)), stunnel="/nowhere", **how)
+    with pytest.raises(RigError, match=r"no kTLS \(no program /nowhere\)$"):
+        connect(server.target, Policy(ca=str(server.ca)), fallback=False, **how)
+    assert not lines
+
+
+def typed(server: Server, *more: str, fds: tuple[int, ...] = ()) -> subprocess.CompletedProcess[str]:
+    """The command as a person types it, for a resident that is not there; exit code 0."""
+    words = ["connect", "127.0.0.1", str(server.port), "--ca", str(server.ca), "--via", "/nowhere", *more]
+    how = {"pass_fds": fds, "capture_output": True, "text": True, "timeout": 60}
+    done = subprocess.run([sys.executable, "-m", "offload", *words], cwd=ROOT, **how)  # type: ignore[call-overload]
+    assert done.returncode == 0 and done.stderr.count("\n") == 1, done
+    assert done.stderr.startswith(f"ktls-offload: warning: 127.0.0.1 port {server.port}: no kTLS (")
+    return done
+
+
+def test_command_hands_over(server: Server, tmp_path: Path) -> None:
+    """Without a NIC the command gives line and socket to who listens; people get one line."""
+    for kind in (socket.SOCK_SEQPACKET, socket.SOCK_STREAM):
+        path = str(tmp_path / f"to-{kind}")
+        with socket.socket(socket.AF_UNIX, kind) as listener:
+            listener.bind(path)
+            listener.listen()
+            assert not typed(server, "--to", path).stdout
+            with listener.accept()[0] as conn:
+                data, fds, _, _ = socket.recv_fds(conn, 8192, 4)
+        assert b'"via": "stunnel"' in data and data.endswith(b"\n") and len(fds) == 1
+        assert exchanged(socket.socket(fileno=fds[0])) == PAYLOAD
+
+
+def test_command_uses_what_it_inherits(server: Server) -> None:
+    """Without a NIC the command hands over on a descriptor too, and --json repeats the line."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    with ours, theirs:
+        done = typed(server, "--fd", str(theirs.fileno()), "--json", fds=(theirs.fileno(),))
+        data, fds, _, _ = socket.recv_fds(ours, 8192, 4)
+    assert data.decode() == done.stdout
+    assert exchanged(socket.socket(fileno=fds[0])) == PAYLOAD
+
+
+def test_command_tells_what_would_be(server: Server) -> None:
+    """Without a NIC and without a receiver the command says what a connection is, and closes it."""
+    said = typed(server).stdout
+    assert said == f"{server.target}: TLS 1.2, ECDHE-RSA-AES256-GCM-SHA384, by stunnel\n"
+
+
+def test_text_names_who_does_it() -> None:
+    """Without a NIC the text for a person says which card or driver works, in each direction."""
+    line = {
+        "via": "ktls",
+        "version": "1.2",
+        "cipher": "C",
+        "tx": "hw",
+        "tx_by": "eth0",
+        "rx": "sw",
+        "rx_by": "gcm",
+    }
+    said = as_text(Target("h", 1), line).splitlines()
+    assert said == ["h port 1: TLS 1.2, C", "send     hardware  eth0", "receive  software  gcm"]
+    said = as_text(
+        Target("h", 1), line | {"tx": "unknown", "tx_by": None, "rx": "none", "rx_by": None}
+    ).splitlines()
+    assert said[1].startswith("send     unknown (needs CAP") and said[2] == "receive  not by the kernel"
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [(["--to", "/nowhere"], "nobody takes a socket"), (["--fd", "0"], "nobody takes a socket"),
+     (["--timeout", "0"], "--timeout"), (["--clients", "4"], "belong to --serve")],
+)  # fmt: skip
+def test_command_refuses(
+    more: list[str], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a NIC a wrong option ends with 2, before anything is connected."""
+    (tmp_path / "ca.pem").touch()
+    assert cli.main(["connect", "127.0.0.1", "1", "--ca", str(tmp_path / "ca.pem"), *more]) == 2
+    assert why in capsys.readouterr().err
+
+
+def test_target_is_a_host_and_a_port() -> None:
+    """Without a NIC a target that could add a line or an option somewhere is refused."""
+    for host, port in (
+        ("", 1),
+        ("a b", 1),
+        ("a\nb", 1),
+        ("--fallback", 1),
+        ("x" * 254, 1),
+        ("h", 0),
+        ("h", 65536),
+    ):
+        with pytest.raises(ConfigError):
+            Target(host, port)
