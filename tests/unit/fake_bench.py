@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from offload.host.local import LocalHost
-
-HERE = Path(__file__).parent
+from tests.unit.fake_server import Tools
 
 
 def feature(active: bool = False, fixed: bool = False, requested: bool | None = None) -> dict[str, bool]:
@@ -45,12 +44,8 @@ class FakeMachine:
         self.out = tmp_path / "out"
         tools = tmp_path / "bin"
         tools.mkdir()
-        for name in ("ethtool", "ip", "modprobe", "rmmod", "test"):
-            tool = tools / name
-            tool.write_text(f'#!/bin/sh\nexec /usr/bin/python3 -SE {HERE}/fake_tools.py {name} "$@"\n')
-            tool.chmod(0o755)
+        self.tools = Tools(tools, self.state_file, ("ethtool", "ip", "modprobe", "rmmod", "test"))
         monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
-        monkeypatch.setenv("FAKE_STATE", str(self.state_file))
         monkeypatch.setenv("KTLS_OFFLOAD_STATE", str(self.journal))
         self.files: dict[str, bytes] = {}
         self._files(monkeypatch)

@@ -11,8 +11,6 @@ import sys
 import time
 from pathlib import Path
 
-STATE = Path(os.environ["FAKE_STATE"])
-
 
 def fix(features):
     """What the kernel makes of what was asked for: TLS needs its checksum offload."""
@@ -132,46 +130,45 @@ def test(state, args):
     return 0 if args[1].rpartition("/")[2] in state["modules"] else 1
 
 
-def main():
-    """Count the call, act, save; with a fault, do what it says."""
-    state = json.loads(STATE.read_text())
-    program, args = sys.argv[1], sys.argv[2:]
+def main(file, program, args, parent, nap=time.sleep):
+    """Count the call, act, save; with a fault, do what it says. `parent`: who called; `nap`: how to wait."""
+    state = json.loads(file.read_text())
     state["calls"] = state.get("calls", 0) + 1
     state.setdefault("log", []).append(f"{program} {' '.join(args)}")
     fault = state.get("fault", {})
     kind = fault.get("kind") if fault.get("at") == state["calls"] else None
-    parent = os.getppid()
     if kind == "kill-before":
-        STATE.write_text(json.dumps(state))
+        file.write_text(json.dumps(state))
         os.kill(parent, signal.SIGKILL)
         return 0
     if kind == "kill-then-act":
         os.kill(parent, signal.SIGKILL)
-        time.sleep(0.3)
+        nap(0.3)
         changes = "-K" in args or program == "rmmod" or (program == "modprobe" and len(args) == 1)
         if not changes:
             return 0
-        state = json.loads(STATE.read_text())
+        state = json.loads(file.read_text())
     if kind == "ignore":
-        STATE.write_text(json.dumps(state))
+        file.write_text(json.dumps(state))
         return 0
     if kind == "fail":
-        STATE.write_text(json.dumps(state))
+        file.write_text(json.dumps(state))
         sys.stderr.write("netlink error: Invalid argument\n")
         return 92
     code = {"ethtool": ethtool, "ip": ip, "modprobe": modprobe, "rmmod": rmmod, "test": test}[program](
         state, args
     )
-    STATE.write_text(json.dumps(state))
+    file.write_text(json.dumps(state))
     if kind == "kill-after":
         os.kill(parent, signal.SIGKILL)
     if kind == "int-after":
         os.kill(parent, signal.SIGINT)
-        time.sleep(5)
+        nap(5)
     if kind == "term-after":
         os.kill(parent, signal.SIGTERM)
-        time.sleep(5)
+        nap(5)
     return code
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main(Path(os.environ["FAKE_STATE"]), sys.argv[1], sys.argv[2:], os.getppid()))
