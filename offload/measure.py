@@ -115,6 +115,8 @@ def timed(args: argparse.Namespace) -> dict[str, Any]:
         bed = local(args.dev, args.peer or "", undo) if args.dev else simulated(args, undo)
         bed.about["governor"], warning = undo.enter_context(steady(bed.dut.host))
         bed.add(warning)
+        if args.dev:
+            bed.count_cycles()
         live = Live(bed.dut.host, bed.meter, bed.carried) if sys.stderr.isatty() else None
         return measure(bed, wanted, live)
 

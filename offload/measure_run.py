@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from offload.cpu_figures import Sample
 from offload.cpu_pairs import turns
-from offload.errors import Refused
+from offload.errors import Refused, RigError
 from offload.measure_arms import Moved, check, features, impossible
 from offload.measure_bed import Bed, link_gbits
 from offload.measure_plan import CIPHER, VERSION, Plan, Setting
@@ -103,7 +103,7 @@ def once(
     """One turn of one arm: switch, run, and hold what was counted against the arm's name."""
     bed.switches.set(features(arm, setting.direction), setting.segmentation)
     before, carried = bed.counters(), bed.carried()
-    window = Window(bed.meter, live)
+    window = Window(bed.meter, live, bed.counter)
     moved = load.run(arm, setting, seconds, window)
     after, now = bed.counters(), bed.carried()
     rest = {side: now[side] - carried[side] for side in now}
@@ -113,7 +113,17 @@ def once(
     sample = Sample(window.cores * longer, moved.bytes, seconds)
     _limits(bed, arm, setting, sample, window.cpus)
     row = {"cores": round(sample.cores, 5), "bytes": sample.bytes, "seconds": round(sample.seconds, 5)}
-    return row if moved.requests is None else {**row, "requests": moved.requests}
+    row |= {} if moved.requests is None else {"requests": moved.requests}
+    return row | _cycles(bed, window)
+
+
+def _cycles(bed: Bed, window: Window) -> dict[str, int]:
+    """What was counted beside the cores; a counter that somebody else had is a warning, and no figure."""
+    try:
+        return {} if window.cycles is None else {"cycles": window.cycles}
+    except RigError as exc:
+        bed.add(str(exc).partition("\n")[0])
+        return {}
 
 
 def _limits(bed: Bed, arm: str, setting: Setting, sample: Sample, cpus: int) -> None:

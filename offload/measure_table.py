@@ -68,11 +68,15 @@ def mean(row: Row) -> Sample:
 def table(group: Sequence[Row]) -> Iterator[str]:
     """One line per arm."""
     requests = any("requests" in s for row in group for s in row["samples"])
-    yield f"  {'arm':<20}{'cores':>8}{'Gbit/s':>10}{'cores/100G':>12}" + ("  requests/s" if requests else "")
+    cycles = all("cycles" in s for row in group for s in row["samples"])
+    more = ("  cycles/byte" if cycles else "") + ("  requests/s" if requests else "")
+    yield f"  {'arm':<20}{'cores':>8}{'Gbit/s':>10}{'cores/100G':>12}{more}"
     for row in group:
         sample = whole(row)
         line = f"  {TITLES[row['arm']]:<20}{sample.cores:>8.2f}"
         line += f"{_short(sample.gbits):>10}{_short(sample.per_100g):>12}"
+        if cycles:
+            line += f"{_short(sum(s['cycles'] for s in row['samples']) / sample.bytes):>13}"
         if requests:
             line += f"{sum(s.get('requests', 0) for s in row['samples']) / sample.seconds:>12.0f}"
         yield line

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from offload.counters import tls_stat
 from offload.cpu import INTERVAL, Meter, Snapshot, parse
+from offload.cpu_cycles import Counter, Cycles
 from offload.errors import RigError
 from offload.host.base import Host
 
@@ -90,14 +91,22 @@ class Live:
 class Window:
     """What a workload calls around the part of its run that counts."""
 
-    def __init__(self, meter: Meter | Ticks, live: Live | None = None) -> None:
-        self._meter, self._live = meter, live
+    def __init__(
+        self, meter: Meter | Ticks, live: Live | None = None, counter: Counter | None = None
+    ) -> None:
+        self._meter, self._live, self._counter = meter, live, counter
+        self._cycles: list[Cycles] = []
         self._before: Snapshot | None = None
         self._after: Snapshot | None = None
 
     def begin(self) -> None:
         """From here on it counts."""
         self._before = self._meter.snapshot()
+        self._count()
+
+    def _count(self) -> None:
+        if self._counter:
+            self._cycles.append(self._counter.snapshot())
 
     def wait(self, seconds: float, over: Callable[[], bool] | None = None) -> bool:
         """Let so much time go by, or less if `over()`; the live line moves. Say whether it was over."""
@@ -114,6 +123,7 @@ class Window:
 
     def end(self) -> None:
         """To here."""
+        self._count()
         self._after = self._meter.snapshot()
 
     @property
@@ -139,6 +149,14 @@ class Window:
         """Active cores in it. RigError if that cannot be known."""
         before, after = self.ends
         return ticked(before, after) if isinstance(self._meter, Ticks) else (after - before).cores
+
+    @property
+    def cycles(self) -> int | None:
+        """Cycles of all CPUs in it; None where they are not counted. RigError if they cannot be known."""
+        if self._counter is None:
+            return None
+        before, after = self._cycles
+        return sum((after - before).values())
 
 
 def ticked(before: Snapshot, after: Snapshot) -> float:

@@ -11,6 +11,7 @@ import pytest
 from offload import measure_run
 from offload.counters import Snapshot
 from offload.cpu import Snapshot as Cpu
+from offload.cpu_cycles import Cycles
 from offload.errors import ConfigError, Refused, RigError
 from offload.host.base import Completed, Side
 from offload.measure_arms import Moved, NoFigure
@@ -139,6 +140,19 @@ def test_nothing_to_measure() -> None:
         Refused, match="measured: stream user: stunnel4 is not installed; stream hw: no profile fits"
     ):
         measure_run.measure(Played(None), Plan(("user", "hw"), (SETTING,)))
+
+
+def test_cycles_where_they_are_counted() -> None:
+    """Without a NIC a sample has the cycles of its window; a counter that was taken away is a warning."""
+    bed: Any = Played()
+    shots = iter([Cycles("dut", {0: (7, 10, 10)}), Cycles("dut", {0: (1007, 20, 20)})])
+    bed.counter = SimpleNamespace(snapshot=lambda: next(shots))
+    plan = Plan(("plain",), (SETTING,), 1.0, 1, 0)
+    assert measure_run.measure(bed, plan)["rows"][0]["samples"][0]["cycles"] == 1000
+    shots = iter([Cycles("dut", {0: (7, 10, 10)}), Cycles("dut", {0: (7, 20, 10)})])
+    found = measure_run.measure(bed, plan)
+    assert "cycles" not in found["rows"][0]["samples"][0]
+    assert found["warnings"] == ["cycles of cpu0 were not counted (dut)"]
 
 
 def test_limits_are_warned_of() -> None:

@@ -68,6 +68,15 @@ def test_break_even() -> None:
     assert found({4096}, (4096,)) == []
 
 
+def test_cycles_stand_beside_cores() -> None:
+    """Without a NIC cycles per byte are shown where every sample has them, else not at all."""
+    rows = [row("sw", SW), row("hw", HW)]
+    for sample in rows[0]["samples"]:
+        sample["cycles"] = 31_250_000_000
+    assert "cycles/byte" not in text(document(*rows))
+    assert "cycles/byte" in (found := text(document(rows[0]))) and "2.5\n" in found
+
+
 def test_samples_add_up() -> None:
     """Without a NIC a row's figures weigh each sample by its time."""
     two = row("sw", [1.0, 3.0])
