@@ -6,7 +6,8 @@ usage: python -m benchmarks.certifier [--kernel K] [--labs N] [--slice DATE] [--
 Each card is judged by its triage tests, the cheapest that see its defect (docs/bad-nics.md); --whole runs all
 of tests/hw against it, hours in all. Events: results/certifier-KERNEL/ID.jsonl; what was found: found.json.
 --good runs no bad card: N times the triage tests of all rows against a good one, on one lab. Whatever comes
-of a good card is added to docs/clean-runs.jsonl, and docs/bad-nics.md counts it.
+of a good card is added to docs/clean-runs.jsonl, and what of a run of all cards to docs/catalogue-runs.jsonl;
+docs/bad-nics.md counts them.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from offload.errors import OffloadError
-from tests.lib import catalogue, catalogue_clean, catalogue_page
+from tests.lib import catalogue, catalogue_clean, catalogue_page, catalogue_past
 from tests.lib.catalogue import Row, Step
 from tests.lib.catalogue_run import Stand
 
 ROOT = Path(__file__).parents[1]
+LABS = 2  # one per core
 Json = dict[str, Any]
 
 
@@ -150,15 +152,22 @@ def count_clean() -> None:
     page.write_text(catalogue_clean.page(page.read_text(), catalogue_clean.read()))
 
 
+def keep(line: Json) -> None:
+    """Note a run of the whole catalogue in the record and on the page, whatever came of it."""
+    catalogue_past.append(line)
+    page = catalogue_page.PAGE
+    page.write_text(catalogue_past.page(page.read_text(), catalogue_past.read()))
+
+
 def main() -> int:
     """Run it; exit 1 if a card was not caught as the catalogue wants, or a good one was."""
-    args, began = arguments(), time.monotonic()
+    args, began, code = arguments(), time.monotonic(), catalogue_clean.commit()
     try:
         steps = plan(args)
         folder = ROOT / "results" / f"certifier-{'good-' if args.good else ''}{args.kernel}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        found = run(steps, args.kernel, args.labs or (1 if args.good else 2), folder)
+        found = run(steps, args.kernel, args.labs or (1 if args.good else LABS), folder)
     except OffloadError as exc:
         print(f"certifier: error: {exc}", file=sys.stderr)
         return exc.exit_code
@@ -170,6 +179,9 @@ def main() -> int:
     )
     print(f"{len(wrong)} not as they should be {wrong or ''}; {time.monotonic() - began:.0f} s in all")
     rows = catalogue.load()
+    if args.slice == "all" and not (args.only or args.whole or args.good):
+        said = {"kernel": args.kernel, "labs": args.labs or LABS, "code": code}
+        keep(catalogue_past.entry(steps, found, seconds=time.monotonic() - began, **said))
     if args.write and not wrong and all(row.id in found for row in rows):
         write(rows, found)
     elif args.write:

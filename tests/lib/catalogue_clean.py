@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import datetime
-import json
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from offload.errors import ConfigError
+from tests.lib import catalogue_record as record
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docs" / "clean-runs.jsonl"
 BEGIN, END = "<!-- made by benchmarks.certifier, of clean-runs.jsonl: begin -->", "<!-- end of clean runs -->"
 # what makes a run another one; the record itself does not
 SOURCES = ("offload", "tests", "native", "nic-profiles")
-KINDS = {"run": "whole: every test of the catalogue", "step": "in between: a part of them, after bad cards"}
+KINDS = {
+    "run": "whole: every test of the catalogue",
+    "step": "in between, after bad cards: a part of them, or all",
+}
 CLEAN, FAILED, VOID = "clean", "failed", "void"
 FIELDS = ("date", "commit", "kernel", "card", "kind", "tests", "word", "seconds", "problem")
 Json = Mapping[str, Any]
@@ -43,22 +45,12 @@ def entry(found: Json, *, kernel: str, card: str, kind: str, code: str) -> dict[
 
 def append(line: Json, path: Path | None = None) -> None:
     """Add a line to the record."""
-    with (path or FILE).open("a") as out:
-        out.write(json.dumps(line) + "\n")
+    record.append(path or FILE, line)
 
 
 def read(path: Path | None = None) -> list[dict[str, Any]]:
     """Every line. ConfigError with file and line for one that is none."""
-    path, found = path or FILE, []
-    for number, text in enumerate(path.read_text().splitlines() if path.exists() else [], 1):
-        try:
-            line = json.loads(text)
-        except ValueError:
-            line = None
-        if not isinstance(line, dict) or set(line) != set(FIELDS):
-            raise ConfigError(f"{path.name}:{number}: {text[:60]!r}", f"an object with {', '.join(FIELDS)}")
-        found.append(line)
-    return found
+    return record.read(path or FILE, FIELDS)
 
 
 def table(lines: Sequence[Json]) -> str:
@@ -68,7 +60,7 @@ def table(lines: Sequence[Json]) -> str:
     steps = Counter(line["word"] for line in lines if line["kind"] == "step")
     days = sorted(line["date"][:10] for line in lines)
     span = f", {days[0]} to {days[-1]}" if days else ""
-    out = [f"{_runs(words, 'whole run')} and {_runs(steps, 'step')} of a good card{span}.", ""]
+    out = [f"{_runs(words, 'whole run')} and {_runs(steps, 'step')} of a good card{span}.{_since(lines)}", ""]
     out += ["| kernel | card | kind | clean | failed | void | tests |", "|---|---|---|---|---|---|---|"]
     for kernel, card, kind in sorted(
         {key[:3] for key in count}, key=lambda key: (_release(key[0]), *key[1:])
@@ -83,9 +75,22 @@ def table(lines: Sequence[Json]) -> str:
     return "\n".join([*out, *_bad(lines)]) + "\n"
 
 
+def _since(lines: Sequence[Json]) -> str:
+    """How many have been clean since the last one that was not; nothing if all were."""
+    last = max((number for number, line in enumerate(lines) if line["word"] != CLEAN), default=None)
+    if last is None:
+        return ""
+    kinds = Counter(line["kind"] for line in lines[last + 1 :])
+    clean = f"{_count(kinds['run'], 'whole run')}, {_count(kinds['step'], 'step')}"
+    return f" Since the last that was not clean: {clean}."
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def _runs(words: Counter[str], what: str) -> str:
-    total = words.total()
-    return f"{total} {what}{'' if total == 1 else 's'} ({words[FAILED]} failed, {words[VOID]} void)"
+    return f"{_count(words.total(), what)} ({words[FAILED]} failed, {words[VOID]} void)"
 
 
 def _bad(lines: Iterable[Json]) -> list[str]:
@@ -104,8 +109,4 @@ def _release(kernel: str) -> tuple[int, ...]:
 
 def page(text: str, lines: Sequence[Json]) -> str:
     """The page with a new table. ValueError if it has no place for it."""
-    head, begin, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"the page has no line {BEGIN} with {END} after it")
-    return f"{head}{BEGIN}\n{table(lines)}{END}{tail}"
+    return record.put(text, BEGIN, END, table(lines))

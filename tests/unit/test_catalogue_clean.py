@@ -47,6 +47,10 @@ def test_the_table_counts_and_shows_failures() -> None:
     assert [row.split(" | ")[0] for row in rows] == ["| 6.1", "| 6.1", "| 6.12"]
     assert "| 2 | 0 | 0 | 94 |" in rows[0] and "| 0 | 1 | 0 | 47 |" in rows[1]
     assert "6.1, chelsio-t6, 0123456789, failed: `a | b`" in said
+    assert "Since" not in table([line()])
+    assert "Since the last that was not clean: 1 whole run, 2 steps." in table(
+        [line(), line(problem="x"), line(), line(kind="step"), line(kind="step")]
+    )
 
 
 def test_the_page_counts_the_record() -> None:
