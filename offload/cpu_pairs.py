@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter
 from random import Random
 from statistics import NormalDist
 from typing import TypeVar
@@ -12,9 +14,11 @@ from typing import TypeVar
 from offload.errors import RigError
 
 T = TypeVar("T")
+Draw = Callable[[Sequence[float]], Sequence[float]]
 WIDE = 0.10  # of the ratio: a wider interval says too little about its size
 FEW = 5  # pairs: fewer have too few resamples that differ (5 have 126)
 DRAWS = 5000
+KEPT = 32  # values: resamples of more are not kept in memory
 LEVEL = 0.95
 
 
@@ -111,13 +115,25 @@ def interval(values: Sequence[float], seed: int, level: float = LEVEL) -> tuple[
     The plain percentile interval of n values is too narrow by sqrt((n-1)/n) and by z for t; Hesterberg, "What
     Teachers Should Know About the Bootstrap" (2015), section 4.1, expands the percentiles by just that.
     """
-    count, random = len(values), Random(seed)
+    count = len(values)
     if count == 1:
         return -math.inf, math.inf
-    means = sorted(sum(random.choices(values, k=count)) / count for _ in range(DRAWS))
+    made: Iterable[Draw] = (draws if count <= KEPT else _drawn)(count, seed, DRAWS)
+    means = sorted(sum(draw(values)) / count for draw in made)
     tail = NormalDist().cdf(-math.sqrt(count / (count - 1)) * student((1 + level) / 2, count - 1))
     low = int(tail * DRAWS)
     return means[low], means[DRAWS - 1 - low]
+
+
+@lru_cache(maxsize=16)
+def draws(count: int, seed: int, number: int) -> tuple[Draw, ...]:
+    """So many resamples of `count` values: which are taken depends on nothing else, and drawing is slow."""
+    return tuple(_drawn(count, seed, number))
+
+
+def _drawn(count: int, seed: int, number: int) -> Iterator[Draw]:
+    random, places = Random(seed), range(count)
+    return (itemgetter(*random.choices(places, k=count)) for _ in range(number))
 
 
 def student(level: float, degrees: int) -> float:

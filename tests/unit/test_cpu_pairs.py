@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from random import Random
+from statistics import NormalDist
 
 import pytest
 
-from offload.cpu_pairs import Ratio, Turn, interval, paired, student, taken, turns
+from offload.cpu_pairs import DRAWS, Ratio, Turn, interval, paired, student, taken, turns
 from offload.errors import RigError
 
 
@@ -86,6 +87,16 @@ def test_the_rule_of_too_wide(
     ratio = Ratio("sw", "hw", round((low + high) / 2, 6), low, high, pairs)
     assert (ratio.wide, ratio.differ) == (wide, differ)
     assert ratio.say().endswith(f"pairs): {said}")
+
+
+def test_a_figure_of_years_ago_is_the_same_today() -> None:
+    """Without a NIC resamples that are kept give the interval of resamples that are drawn one by one."""
+    for count in (2, 7, 40):
+        row, random = [Random(count).gauss(0, 1) for _ in range(count)], Random(5)
+        means = sorted(sum(random.choices(row, k=count)) / count for _ in range(DRAWS))
+        tail = NormalDist().cdf(-math.sqrt(count / (count - 1)) * student(0.975, count - 1))
+        ends = means[int(tail * DRAWS)], means[DRAWS - 1 - int(tail * DRAWS)]
+        assert interval(row, 5) == ends == interval(row, 5)
 
 
 def test_sameness_needs_the_whole_interval() -> None:
