@@ -31,9 +31,12 @@ def place(name: str, tags: Mapping[str, str]) -> dict[str, object]:
 
 @contextmanager
 def coordinator(
-    folder: Path, labs: Mapping[str, str], tags: Mapping[str, Mapping[str, str]]
+    folder: Path,
+    labs: Mapping[str, str],
+    tags: Mapping[str, Mapping[str, str]],
+    client: str = str(TOOLS / "labgrid-client"),
 ) -> Iterator[str]:
-    """Places by name, each a lab by its name, each with its tags; yields HOST:PORT."""
+    """Places by name, each a lab by its name, each with its tags; yields HOST:PORT. `client` is asked."""
     address = f"127.0.0.1:{free_port()}"
     (folder / "exporter.yaml").write_text(
         json.dumps({n: {"OffloadVm": {"lab": lab}} for n, lab in labs.items()})
@@ -47,7 +50,7 @@ def coordinator(
                 argv = [str(TOOLS / name), *words]
                 started.append(subprocess.Popen(argv, cwd=folder, env=env, stdout=log, stderr=log))
                 wait_until(lambda: listens(address), 120, "the coordinator")  # an exporter without one ends
-        wait_until(lambda: exports(env, labs), 120, "the exporter", every=0.3)
+        wait_until(lambda: exports(client, env, labs), 120, "the exporter", every=0.3)
         yield address
     finally:
         for child in reversed(started):
@@ -61,9 +64,9 @@ def listens(address: str) -> bool:
         return knock.connect_ex((host, int(port))) == 0
 
 
-def exports(env: Mapping[str, str], labs: Mapping[str, str]) -> bool:
+def exports(client: str, env: Mapping[str, str], labs: Mapping[str, str]) -> bool:
     """Say whether the coordinator knows every resource."""
-    done = subprocess.run([str(TOOLS / "labgrid-client"), "resources"], env=dict(env), capture_output=True)
+    done = subprocess.run([client, "resources"], env=dict(env), capture_output=True)
     return all(f"here/{name}/".encode() in done.stdout for name in labs)
 
 

@@ -1,7 +1,7 @@
 """What answers for the fake programs: one warm process, so that a call costs 4 ms of processor and not 40.
 
-A program on PATH is a stub: a process of its own, which may be killed, outlive its parent, and hold what it
-inherited. It sends its parent's pid and its words, and waits for exit code, output and errors.
+A program on PATH is a stub (tests/lib/stub.py): a process of its own that may be killed, outlive its parent,
+and hold what it inherited. It sends its parent's pid and its words.
 """
 
 from __future__ import annotations
@@ -11,28 +11,15 @@ import os
 import select
 import signal
 import socket
-import struct
 import traceback
 import weakref
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import redirect_stderr, redirect_stdout
 from itertools import count
 from pathlib import Path
 
+from tests.lib import stub
 from tests.unit import fake_tools
 
-# perl, which every Debian has, starts in a tenth of Python's time; 1, 1: AF_UNIX, SOCK_STREAM
-STUB = r"""#!/usr/bin/perl
-$0 =~ m{([^/]+)$};
-socket(S, 1, 1, 0) && connect(S, pack("S a*", 1, "\0@NAME@")) or die "nobody plays $1: $!\n";
-syswrite(S, pack("N/a*", join("\0", getppid(), $1, @ARGV)));
-my $answer = "";
-1 while sysread(S, $answer, 65536, length $answer);
-length $answer or die "no answer from who plays $1\n";
-my ($code, $out, $err) = unpack("N N/a* N/a*", $answer);
-print $out;
-print STDERR $err;
-exit $code;
-"""
 SERIAL = count()
 
 
@@ -41,12 +28,9 @@ class Tools:
 
     def __init__(self, folder: Path, state: Path, names: tuple[str, ...]) -> None:
         name = f"ktls-fake-{os.getpid()}-{next(SERIAL)}"
-        listener = socket.socket(socket.AF_UNIX)
-        listener.bind(f"\0{name}")
-        listener.listen()
+        listener = stub.listening(name)
         for program in names:
-            (folder / program).write_text(STUB.replace("@NAME@", name))
-            (folder / program).chmod(0o755)
+            stub.write(folder / program, name, "getppid(), $1, @ARGV")
         parent, pid = os.getpid(), os.fork()
         if not pid:
             try:
@@ -81,8 +65,7 @@ def _serve(listener: socket.socket, state: Path, parent: int) -> None:
 
 def _answer(conn: socket.socket, state: Path, server: int) -> None:
     """Read a call, play it, and say how it ended."""
-    (length,) = struct.unpack("!I", conn.recv(4, socket.MSG_WAITALL))
-    parent, program, *args = os.fsdecode(conn.recv(length, socket.MSG_WAITALL)).split("\0")
+    parent, program, *args = stub.asked(conn)
 
     def nap(seconds: float) -> None:
         """Wait elsewhere, as a process would: the next call is not kept waiting. Ends early with the stub."""
@@ -99,9 +82,6 @@ def _answer(conn: socket.socket, state: Path, server: int) -> None:
     except Exception:
         code = 1
         err.write(traceback.format_exc())
-    said = [text.getvalue().encode() for text in (out, err)]
-    answer = struct.pack("!I", code) + b"".join(struct.pack("!I", len(text)) + text for text in said)
-    with suppress(BrokenPipeError):  # the stub may have been killed meanwhile
-        conn.sendall(answer)
+    stub.answer(conn, code, *(text.getvalue().encode() for text in (out, err)))
     if os.getpid() != server:
         os._exit(0)
