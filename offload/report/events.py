@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,16 +55,21 @@ class Writer:
         self._seq = _preamble(path)
         if not self._seq:
             path.unlink(missing_ok=True)
-        self._out = path.open("a", encoding="utf-8", errors="backslashreplace", buffering=1)
+        self._out = path.open("ab", buffering=0)
 
     def write(self, event: str, **fields: Any) -> None:
-        """Write one event with its number and the time. RigError if the disk refuses."""
+        """Write one event with its number and the time. RigError if the disk refuses; no half line stays."""
         head = {"schema": SCHEMA, "seq": self._seq, "event": event, "time": now()}
+        line = json.dumps(head | plain(fields), ensure_ascii=False) + "\n"
+        left, number = memoryview(line.encode("utf-8", "backslashreplace")), self._out.fileno()
+        before = os.fstat(number).st_size
         try:
-            self._out.write(json.dumps(head | plain(fields), ensure_ascii=False) + "\n")
-            self._out.flush()
-            os.fsync(self._out.fileno())
+            while left:  # a disk that fills up takes a part first
+                left = left[os.write(number, left) :]
+            os.fsync(number)
         except OSError as exc:
+            with suppress(OSError):
+                os.ftruncate(number, before)
             raise RigError(f"cannot write {self._out.name}: {exc.strerror}") from None
         self._seq += 1
 
@@ -88,7 +94,7 @@ def resume(path: Path) -> Writer:
     writer._seq = max((event.get("seq", -1) for event in log.events), default=-1) + 1
     if log.torn:
         _drop_tail(path)
-    writer._out = path.open("a", encoding="utf-8", errors="backslashreplace", buffering=1)
+    writer._out = path.open("ab", buffering=0)
     return writer
 
 

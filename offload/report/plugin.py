@@ -158,6 +158,7 @@ class Recorder:
         self._deselected: list[dict[str, str]] = []
         self._began, self._started = time.monotonic(), False
         self._planned = self._done = self._passed = 0
+        self._full = False
         self._took: list[float] = []
 
     def pytest_unconfigure(self) -> None:
@@ -165,7 +166,14 @@ class Recorder:
         self._writer.close()
 
     def _write(self, event: str, **fields: Any) -> None:
-        self._writer.write(event, **fields)
+        """Write an event; the run ends, with its undos, where it can no longer be recorded."""
+        if self._full:
+            return
+        try:
+            self._writer.write(event, **fields)
+        except RigError as exc:
+            self._full = True
+            pytest.exit(f"{exc}; what was found before is there", returncode=RigError.exit_code)
 
     def start(self) -> None:
         """Write what the run stands on: first as the start of the run, later as news."""

@@ -16,6 +16,7 @@ import pytest
 
 from offload import certify, certify_plan, certify_run, certify_tests
 from offload.errors import ConfigError, RigError
+from offload.report import files
 from offload.report.verify import compare
 
 HEAD = """
@@ -160,6 +161,7 @@ def test_all_promises_kept_is_certified(root: Path, capfd: pytest.CaptureFixture
         ("raise __import__('offload.errors').errors.RigError('VM down')", 22, "void"),
         ("pytest.xfail('mlx5-rx-toggle-drops-rules: known')", 20, "failed"),  # listed, and not for this test
         ("__import__('os')._exit(3)", 22, "void"), ("raise KeyboardInterrupt", 22, "void"),
+        ("__import__('resource').setrlimit(1, (9, 9))", 22, "void"),  # RLIMIT_FSIZE: as a disk that is full
     ],
 )  # fmt: skip
 def test_exit_code_says_the_verdict(root: Path, body: str, code: int, word: str) -> None:
@@ -167,6 +169,21 @@ def test_exit_code_says_the_verdict(root: Path, body: str, code: int, word: str)
     add(root, body)
     found, report = call(root)
     assert (found, report["verdict"]) == (code, word), report["reasons"]
+
+
+def test_disk_that_is_full_at_the_report(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC a report for which there is no room is one sentence; what was found can be made into one."""
+    (root / "run").mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k", "none", str(root / "run")]).returncode:
+        pytest.skip("needs to mount a small disk")
+    monkeypatch.setattr(certify_plan, "DISK", 0)
+    try:
+        with pytest.raises(RigError, match=r"cannot write .*/run/report\.\w+: No space left on device"):
+            call(root)
+        shutil.copy(root / "run/events.jsonl", root / "events.jsonl")
+    finally:
+        subprocess.run(["umount", str(root / "run")], check=True)
+    assert files.write(root)["verdict"] == "certified"
 
 
 def test_only_some_tests_never_certify(root: Path) -> None:

@@ -180,3 +180,32 @@ def test_replay_of_nothing_is_a_usage_error(pytester: pytest.Pytester) -> None:
     done = pytester.runpytest_inprocess("-p", "offload.report.plugin", "--replay", "e.jsonl")
     assert done.ret == pytest.ExitCode.USAGE_ERROR
     done.stderr.fnmatch_lines(["*no test of * failed: there is nothing to repeat*"])
+
+
+FULL = """
+import resource
+
+@pytest.fixture(scope="session", autouse=True)
+def switched():
+    yield
+    open("undone", "w").close()
+
+@pytest.mark.parametrize("n", range(6))
+def test(n):
+    if n == 3:
+        most = os.path.getsize("e.jsonl") + 100  # as a disk with so much room left: the next line is torn
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+"""
+
+
+def test_full_disk_loses_nothing(pytester: pytest.Pytester) -> None:
+    """Without a NIC a disk that fills up under the tests is one sentence and exit code 7: undos run, and every
+    line that was written stays whole."""
+    pytester.makepyfile(HEAD + FULL)
+    pytester.makeini("[pytest]\naddopts = -p no:labgrid")
+    done = pytester.runpytest_subprocess("-p", "offload.report.plugin", "--events", "e.jsonl", "-q")
+    said = [line for line in done.outlines + done.errlines if "cannot write" in line]
+    events = [json.loads(line) for line in (pytester.path / "e.jsonl").read_text().splitlines()]
+    assert done.ret == RigError.exit_code and len(said) == 1 and "File too large" in said[0]
+    assert not [line for line in done.outlines + done.errlines if "Traceback" in line or "INTERNAL" in line]
+    assert results(events) == [("pass", "")] * 3 and (pytester.path / "undone").exists()
