@@ -136,6 +136,7 @@ def all_benches(args: argparse.Namespace) -> int:
     from offload.certify_plan import folder
     from offload.fleet import run_all
     from offload.fleet_grid import Grid, tags
+    from offload.report import manifest
 
     for option in ("replay", "nicsim_patch", "keep_lab", "attach", "lab", "kernel", "nic"):
         if getattr(args, option):
@@ -147,7 +148,10 @@ def all_benches(args: argparse.Namespace) -> int:
         raise ConfigError("--wait and --hang are seconds, more than 0")
     wanted, grid = tags(args.all_benches), Grid(args.coordinator or "")
     options = [*(["--only", args.only] if args.only else []), *(["--retry"] if args.retry else [])]
-    return run_all(grid, wanted, folder(args.out), options, say, wait=args.wait, hang=args.hang)
+    out = folder(args.out)
+    code = run_all(grid, wanted, out, options, say, wait=args.wait, hang=args.hang)
+    manifest.write(out)  # over every bench's files, their own manifests among them: `report verify` takes it
+    return code
 
 
 def need_extras() -> None:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from offload.errors import RigError
 from offload.fleet_bench import Bench, Result, command
 from offload.fleet_grid import Grid, printable, words
 
@@ -109,10 +110,13 @@ def merged(tags: Mapping[str, str], results: Sequence[Result]) -> dict[str, Any]
 
 
 def write(document: Mapping[str, Any], out: Path) -> None:
-    """Leave benches.json and benches.html in the folder."""
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "benches.json").write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
-    (out / "benches.html").write_text(page(document, out))
+    """Leave benches.json and benches.html in the folder. RigError if the disk refuses; the reports stay."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "benches.json").write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+        (out / "benches.html").write_text(page(document, out))
+    except OSError as exc:
+        raise RigError(f"cannot write {exc.filename or out}: {exc.strerror}") from None
 
 
 def page(document: Mapping[str, Any], out: Path) -> str:
@@ -138,4 +142,5 @@ def summary(document: Mapping[str, Any], out: Path) -> str:
         f"  {b['place']:<20} {b['word']:<28} {printable(b['reason'])[:100]}" for b in document["benches"]
     ]
     head = f"\ntogether: {str(document['verdict']).upper()}"
-    return "\n".join([head, *lines, f"files:\n  {out / 'benches.html'}\n  {out / 'benches.json'}\n"])
+    names = ("benches.html", "benches.json", "manifest.json")  # certify writes the last one
+    return "\n".join([head, *lines, "files:", *(f"  {out / name}" for name in names), ""])

@@ -17,6 +17,7 @@ from offload.report.summary import clean
 SCHEMA = "ktls-offload/verify/1"
 DAMAGED = 1
 SHOWN = 20
+BENCHES = "benches.json"
 UNSIGNED = "unsigned: whoever can write here can have written all of it anew"
 
 
@@ -140,13 +141,25 @@ def text(result: Result) -> str:
 
 
 def _says(folder: Path) -> str:
-    """Return the verdict in report.json, as text that steers no terminal."""
+    """Return the verdict in report.json, or of all benches together, as text that steers no terminal."""
+    if (folder / BENCHES).exists() and not (folder / "report.json").exists():
+        return _together(folder / BENCHES)
     try:
         found = saved(folder)
     except ConfigError as exc:
         return clean(str(exc).partition("\n")[0])
     mark = "" if found.get("simulated") is False else " (SIMULATED)"
     return clean(f"{found.get('verdict')!s:.40}: {found.get('headline')!s:.300}{mark}")
+
+
+def _together(path: Path) -> str:
+    """Return the verdict of `certify --all-benches`, and that of each bench."""
+    try:
+        found = json.loads(manifest.content(path) or b"")
+        each = "; ".join(f"{bench['place']!s:.40}: {bench['word']!s:.40}" for bench in found["benches"])
+        return clean(f"{found['verdict']!s:.40}: {each:.300}")
+    except (ConfigError, ValueError, KeyError, TypeError, RecursionError):
+        return f"{path.name} cannot be read"
 
 
 def as_json(result: Result) -> str:

@@ -172,7 +172,7 @@ def test_exit_code_says_the_verdict(root: Path, body: str, code: int, word: str)
 
 
 def test_disk_that_is_full_at_the_report(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a report for which there is no room is one sentence; what was found can be made into one."""
+    """Without a NIC a report that finds no room is one sentence; what was found can be made into one."""
     (root / "run").mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k", "none", str(root / "run")]).returncode:
         pytest.skip("needs to mount a small disk")

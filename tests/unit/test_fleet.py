@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -15,11 +16,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from offload import fleet
+from offload import certify, fleet
 from offload.cmd import wait_until
 from offload.errors import ConfigError, RigError
 from offload.fleet_bench import reached, verdict
 from offload.fleet_grid import Grid, Place, parsed, resources, tags
+from offload.report import verify
 from tests.lib import benches
 from tests.lib.labgrid_client import warm
 
@@ -105,6 +107,19 @@ def test_one_that_breaks_is_void_and_the_others_go_on(grid: Grid, tmp_path: Path
     assert "4 benches with site=x: broken, faulty, good, stuck" in said and "good: CERTIFIED" in said
     page = (tmp_path / "out" / "benches.html").read_text()
     assert 'href="good/report.html"' in page and "http" not in page
+
+
+def test_a_merged_result_can_be_verified(grid: Grid, tmp_path: Path) -> None:
+    """Without a NIC what many benches left is one result: listed, signed and checked as that of one bench."""
+    words = ["certify", "--all-benches", "site=x", "nic=good", "--coordinator", grid.coordinator]
+    parser = argparse.ArgumentParser()
+    certify.add_parser(parser.add_subparsers())
+    assert certify.main(parser.parse_args([*words, "--out", str(tmp_path / "out")])) == 0
+    found = verify.check(tmp_path / "out")
+    assert not found.problems and found.files >= 6
+    assert "it says: certified: good: certified" in verify.text(found)
+    (tmp_path / "out" / "good" / "report.html").write_text("<html> ")
+    assert [bad.path for bad in verify.check(tmp_path / "out").problems] == ["good/report.html"]
 
 
 def test_waits_for_a_bench_that_others_hold(grid: Grid, tmp_path: Path) -> None:

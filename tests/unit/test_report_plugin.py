@@ -199,8 +199,7 @@ def test(n):
 
 
 def test_full_disk_loses_nothing(pytester: pytest.Pytester) -> None:
-    """Without a NIC a disk that fills up under the tests is one sentence and exit code 7: undos run, and every
-    line that was written stays whole."""
+    """Without a NIC a disk that fills up under the tests is one sentence; undos run, no line is torn."""
     pytester.makepyfile(HEAD + FULL)
     pytester.makeini("[pytest]\naddopts = -p no:labgrid")
     done = pytester.runpytest_subprocess("-p", "offload.report.plugin", "--events", "e.jsonl", "-q")
