@@ -12,7 +12,7 @@ from tests.lib import catalogue, suite
 from tests.lib.catalogue import Step
 from tests.lib.catalogue_run import Stand
 from tests.nicsim.escape_checks import ROOT, Check, switched
-from tests.nicsim.escape_read import Card, by_line, cards, credit, fired
+from tests.nicsim.escape_read import Card, by_line, cards, fired
 
 ROWS = {row.id: row for row in catalogue.load()}
 
@@ -55,7 +55,7 @@ class Mutants:
         found = self.fired(card)
         others = [test for test, checks in found.items() if check not in checks]
         if others:
-            return next(iter(found[others[0]]), others[0])
+            return next(iter(found[others[0]][-1:]), others[0])
         return self._again(check, card.id, tuple(found))
 
     def _again(self, check: str, card: str, tests: tuple[str, ...]) -> str:
@@ -70,10 +70,12 @@ class Mutants:
 
 def caught(found: Sequence[Card], known: Sequence[Check]) -> str:
     """By which check, or at which place outside one, a card was caught; `void` if the rig broke."""
-    facts = credit(found, known)
-    where = next(iter(facts.deciding), "") or next((x.partition(" at ")[2] for x in facts.elsewhere), "")
-    void = not found or any(r.outcome == "error" for card in found for r in card.results)
-    return where or ("void" if void else "")
+    results, lines = [result for card in found for result in card.results], by_line(known)
+    for result in results:
+        if result.outcome == "fail":
+            place = result.place or ("?",)
+            return lines.get(result.place or ("", 0)) or ":".join(map(str, place))
+    return "void" if not found or any(result.outcome == "error" for result in results) else ""
 
 
 @contextmanager

@@ -235,7 +235,10 @@ def test_a_check_that_fails_is_noted_unless_it_is_off(monkeypatch: pytest.Monkey
     assert item.user_properties == [(CHECKS, ["c", "a"])]
 
 
-def test_folder_without_results_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_folder_without_results_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without a NIC a folder that holds no run against bad cards is answered with how to make one."""
+    monkeypatch.setattr(escape, "ROOT", tmp_path)
     assert escape.main([str(tmp_path)]) == ConfigError.exit_code
     assert "no events of bad cards" in capsys.readouterr().err
