@@ -202,7 +202,8 @@ def remove(target: Target, kind: Kind, dry_run: bool, say: Say) -> None:
         return
     with Journal().locked():
         _undo(target, record, say)
-    say(f"{kind.name} of Debian's own kernel {target.release} is back: {_reload(kind)}")
+    # not modprobe -r: it stops at a module that the kernel no longer has a file of, as ch_ktls
+    say(f"{kind.name} of Debian's own kernel {target.release} is back: {_reload(kind, 'rmmod')}")
 
 
 def _undo(target: Target, record: Record, say: Say) -> None:
@@ -230,17 +231,17 @@ def _undo(target: Target, record: Record, say: Say) -> None:
     record.path.unlink(missing_ok=True)
 
 
-def _reload(kind: Kind) -> str:
+def _reload(kind: Kind, unload: str) -> str:
     """How the other driver comes into use."""
     return (
         "it is used from the next boot, or after\n"
-        f"    modprobe -r {' '.join(kind.reload)}; modprobe {kind.reload[-1]}\n"
+        f"    {unload} {' '.join(kind.reload)}; modprobe {kind.reload[-1]}\n"
         "  which takes the card's links down for some seconds"
     )
 
 
 def _next(target: Target, kind: Kind, say: Say) -> None:
     """What comes after an installation."""
-    say(f"{kind.name} with TLS offload is installed for {target.release}: {_reload(kind)}")
+    say(f"{kind.name} with TLS offload is installed for {target.release}: {_reload(kind, 'modprobe -r')}")
     say("then: ktls-offload doctor; what was there comes back with")
     say(f"    ktls-offload driver remove {kind.name} --kernel {target.release}")

@@ -208,6 +208,14 @@ def test_a_hostile_record_removes_nothing(fake: Fake, change: dict[str, object])
     assert fake.files() == before
 
 
+def test_remove_prints_what_brings_the_other_driver_back(fake: Fake) -> None:
+    """Without a NIC the way back names modules one by one: modprobe stops at one whose file has gone."""
+    put(fake)
+    assert any(
+        line.strip() == "rmmod fake_ib fake; modprobe fake" for line in "\n".join(take(fake)).splitlines()
+    )
+
+
 def test_status_tells_what_is_where(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a NIC status names what was built, installed, changed since, and is loaded."""
     monkeypatch.setitem(kinds(), "fake", FAKE)
