@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libFuzzer: the parsers of other people's bytes: options, requests to the resident,
- * policies, the kernel's netlink answer and list of crypto drivers, stunnel's log, JSON text. */
-#include <stdlib.h>
-#include <string.h>
+ * its answers, policies, the kernel's netlink answer and list of crypto drivers, stunnel's log, JSON text. */
+#define _GNU_SOURCE
+#include "../ktls-connect.h"
 
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
@@ -139,11 +139,44 @@ static void log_line(const char *data, size_t size)
 	free(line);
 }
 
+/* The client's side: an answer with up to three descriptors, of which none may stay open but the one that is given;
+ * and the lines of a policy. */
+static void client(const char *data, size_t size)
+{
+	int pair[2], fds[3] = { open("/dev/null", O_RDONLY), open("/dev/null", O_RDONLY), -1 }, count = data[0] & 3, next, after;
+	char line[KTLS_LINE], why[KTLS_WHY] = "", *text = strndup(data, size), value[16];
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(sizeof(fds))];
+	} control = { .buf = { 0 } };
+	struct iovec iov = { (void *)(data + 1), size - 1 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = count ? control.buf : NULL,
+			      .msg_controllen = count ? CMSG_SPACE((size_t)count * sizeof(int)) : 0 };
+
+	fds[2] = fds[0];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair))
+		abort();
+	if (count) {
+		*CMSG_FIRSTHDR(&msg) = (struct cmsghdr){ CMSG_LEN((size_t)count * sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
+		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), fds, (size_t)count * sizeof(int));
+	}
+	next = dup(0), close(next);
+	if (sendmsg(pair[0], &msg, MSG_DONTWAIT) >= 0 && ktls__judge(pair[1], line, why) >= 0)
+		abort(); /* none of them is a TCP socket */
+	after = dup(0), close(after);
+	if (!*why || next != after)
+		abort();
+	ktls__value(text, "CAfile", value, sizeof(value));
+	ktls__is(text, "verifyPeer", "yes");
+	close(fds[0]), close(fds[1]), close(pair[0]), close(pair[1]);
+	free(text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (!size)
 		return 0;
-	switch (*data % 7) {
+	switch (*data % 8) {
 	case 0:
 		options((const char *)data + 1, size - 1);
 		break;
@@ -161,6 +194,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 5:
 		policy((const char *)data + 1, size - 1);
+		break;
+	case 6:
+		if (size > 2)
+			client((const char *)data + 1, size - 1);
 		break;
 	default:
 		crypto((const char *)data + 1, size - 1);

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
+import check_client
 import check_close
 import check_fallback
 import check_handover
@@ -20,7 +21,16 @@ import check_serve
 import check_steps
 from rig import Rig, make_certificates
 
-MODULES = (check_options, check_peer, check_steps, check_handover, check_close, check_fallback, check_serve)
+MODULES = (
+    check_options,
+    check_peer,
+    check_steps,
+    check_handover,
+    check_close,
+    check_fallback,
+    check_serve,
+    check_client,
+)
 
 
 LIMIT = 60  # seconds for one check: a program that hangs has to show as a failure

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connect by kernel TLS or else by stunnel, from a C program: one header, no library, no thread, no signal handler.
+ *
+ *	#define _GNU_SOURCE
+ *	#include "ktls-connect.h"
+ *
+ *	struct ktls_target to = { .host = "192.0.2.2", .port = "8443", .policy = "/etc/migration.conf",
+ *				  .resident = "/run/ktls-offload.sock" };
+ *	struct ktls_answer answer;
+ *	int fd = ktls_connect(&to, &answer);
+ *
+ * The resident is `ktls-offload connect --serve`, and ktls-handoff(8) has its protocol; docs/connect.md has the keys of
+ * a policy. Whatever fails before its answer is whole is one warning line on standard error, and a stunnel of our own
+ * carries the stream, verified by the same policy. fd is blocking and close-on-exec: a TCP socket by the kernel, or the
+ * plain side of stunnel (a unix socket). answer.line is the JSON. answer.stunnel, if it is not 0, is a child to reap
+ * after the stream; it ends with it. -1: neither way, or a wrong policy; answer.warning says why, nothing is printed.
+ */
+#ifndef KTLS_CONNECT_H
+#define KTLS_CONNECT_H
+
+#ifndef _GNU_SOURCE
+#error "define _GNU_SOURCE before the first #include: memfd_create() and pipe2() are needed"
+#endif
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { KTLS_LINE = 8192, KTLS_WHY = 1024, KTLS_POLICY = 16384, KTLS_FDS = 16 };
+
+/* Where to, and how. name: NULL for the host. stunnel: NULL for /usr/bin/stunnel4. timeout_ms is for each step: 0 for
+ * 10 s. warn: NULL for standard error; else it gets the line, without its end, and arg. */
+struct ktls_target {
+	const char *host, *port, *name, *policy, *resident, *stunnel;
+	int timeout_ms;
+	void (*warn)(const char *line, void *arg);
+	void *arg;
+};
+
+struct ktls_answer {
+	char line[KTLS_LINE];	/* JSON, as in ktls-handoff(8); empty if there is no socket */
+	char warning[KTLS_WHY]; /* why not by the kernel, or empty */
+	pid_t stunnel;		/* 0: by the kernel */
+};
+
+/* What follows up to ktls_connect() is for its use only. */
+static inline long long ktls__now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
+}
+
+static inline int ktls__wait(int fd, long long until)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	long long left;
+	int n;
+
+	do {
+		left = until - ktls__now();
+		n = poll(&p, 1, left > 0 ? (int)left : 0);
+	} while (n < 0 && errno == EINTR);
+	return n;
+}
+
+/* The value of the last line `key = value` in out, without blanks; 0 if there is none. */
+static inline int ktls__value(const char *text, const char *key, char *out, size_t size)
+{
+	int found = 0;
+
+	for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n') {
+		const char *line = at + strspn(at, " \t\r"), *value = line + strlen(key);
+		size_t len;
+
+		if (strncmp(line, key, strlen(key)) != 0 || *(value += strspn(value, " \t")) != '=')
+			continue;
+		value += 1 + strspn(value + 1, " \t");
+		len = strcspn(value, "\r\n");
+		while (len && (value[len - 1] == ' ' || value[len - 1] == '\t'))
+			len--;
+		snprintf(out, size, "%.*s", (int)len, value);
+		found = 1;
+	}
+	return found;
+}
+
+static inline int ktls__is(const char *text, const char *key, const char *value)
+{
+	char said[16] = "";
+
+	return ktls__value(text, key, said, sizeof(said)) && !strcmp(said, value);
+}
+
+/* Read the policy and refuse what would not be verified; 0, or -1 with why. */
+static inline int ktls__policy(const struct ktls_target *to, char *text, char *why)
+{
+	int fd = open(to->policy, O_RDONLY | O_CLOEXEC), peer, chain;
+	ssize_t n = fd < 0 ? -1 : read(fd, text, KTLS_POLICY + 1);
+	char ca[8];
+
+	if (fd < 0 || n < 0) {
+		snprintf(why, KTLS_WHY, "policy %s: %s", to->policy, strerror(errno));
+	} else if (n > KTLS_POLICY || memchr(text, '\0', (size_t)n)) {
+		snprintf(why, KTLS_WHY, "policy %s: longer than %d bytes, or not text", to->policy, KTLS_POLICY);
+		n = -1;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (n < 0)
+		return -1;
+	text[n] = '\0';
+	for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n')
+		if (at[strspn(at, " \t\r")] == '[') {
+			snprintf(why, KTLS_WHY, "policy %s: a section", to->policy);
+			return -1;
+		}
+	peer = ktls__is(text, "verifyPeer", "yes"), chain = ktls__is(text, "verifyChain", "yes");
+	if ((!peer && !chain && !ktls__is(text, "verifyChain", "no")) ||
+	    ((peer || chain) && !ktls__value(text, "CAfile", ca, sizeof(ca)))) {
+		snprintf(why, KTLS_WHY, "policy %s: verifyChain or verifyPeer, and CAfile, are wanted", to->policy);
+		return -1;
+	}
+	return 0;
+}
+
+/* A word that could add a line to a request or to a configuration is none. */
+static inline int ktls__word(const char *word)
+{
+	if (!word || !*word || !strncmp(word, "--", 2) || strlen(word) > 253)
+		return 0;
+	for (const char *c = word; *c; c++)
+		if (*c <= ' ' || *c > '~')
+			return 0;
+	return 1;
+}
+
+/* Take one message: its length and the descriptors, all close-on-exec; -1 with why. */
+static inline ssize_t ktls__receive(int conn, char *line, int *fds, int *count, char *why)
+{
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(KTLS_FDS * sizeof(int))];
+	} control;
+	struct iovec iov = { line, KTLS_LINE - 1 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1,
+			      .msg_control = control.buf, .msg_controllen = sizeof(control.buf) };
+	ssize_t n = recvmsg(conn, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	*count = 0;
+	for (struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		*count = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		memcpy(fds, CMSG_DATA(c), (size_t)*count * sizeof(int));
+	}
+	if (n >= 0)
+		line[n] = '\0';
+	if (n < 0)
+		snprintf(why, KTLS_WHY, "%s", strerror(errno));
+	else if (!n)
+		snprintf(why, KTLS_WHY, "it ended without an answer");
+	else if ((msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) || line[n - 1] != '\n')
+		snprintf(why, KTLS_WHY, "an answer that was cut off");
+	else
+		return n;
+	return -1;
+}
+
+static inline int ktls__is_tcp(int fd)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+
+	return !getpeername(fd, (struct sockaddr *)&sa, &len) &&
+	       (sa.ss_family == AF_INET || sa.ss_family == AF_INET6);
+}
+
+/* The socket of an answer; -1 with why. Every other descriptor is closed. */
+static inline int ktls__judge(int conn, char *line, char *why)
+{
+	int fds[KTLS_FDS], count, fd = -1;
+	ssize_t n = ktls__receive(conn, line, fds, &count, why);
+	const char *said = n < 0 ? NULL : strstr(line, "\"message\":\"");
+
+	if (n >= 0 && !strncmp(line, "{\"ok\":true,", 11) && count == 1 && ktls__is_tcp(fds[0]))
+		fd = fds[0];
+	else if (n >= 0 && !strncmp(line, "{\"ok\":false,", 12) && count == 0 && said)
+		snprintf(why, KTLS_WHY, "%.*s", (int)strcspn(said + 11, "\"\n"), said + 11);
+	else if (n >= 0)
+		snprintf(why, KTLS_WHY, "an answer with %d descriptors that is none", count);
+	for (int i = 0; i < count; i++)
+		if (fds[i] != fd)
+			close(fds[i]);
+	return fd;
+}
+
+static inline int ktls__ask(const struct ktls_target *to, int timeout, char *line, char *why)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int conn = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), fd = -1;
+	struct timeval patience = { timeout / 1000 + 1, 0 };
+	char request[1024];
+
+	/* connect() waits while the queue of the resident is full */
+	setsockopt(conn, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", to->resident);
+	snprintf(request, sizeof(request), "connect\n%s\n%s\n--timeout\n%d.%03d\n%s%s%s", to->host, to->port,
+		 timeout / 1000, timeout % 1000, to->name ? "--name\n" : "", to->name ? to->name : "", to->name ? "\n" : "");
+	if (conn < 0 || connect(conn, (struct sockaddr *)&sa, sizeof(sa))) {
+		snprintf(why, KTLS_WHY, "%s", strerror(errno));
+	} else {
+		/* who may not ask is told so before he has asked, so that this may fail */
+		ssize_t ignored = send(conn, request, strlen(request), MSG_NOSIGNAL);
+
+		(void)ignored;
+		if (ktls__wait(conn, ktls__now() + 3LL * timeout + 5000) == 1)
+			fd = ktls__judge(conn, line, why);
+		else
+			snprintf(why, KTLS_WHY, "no answer in time");
+	}
+	if (conn >= 0)
+		close(conn);
+	return fd;
+}
+
+/* The policy and what stunnel needs beside it, on a descriptor. Of two lines for a key stunnel takes the last, but of
+ * checkHost and checkIP each: a name that was asked for comes in their place. */
+static inline int ktls__config(const struct ktls_target *to, const char *text, int timeout)
+{
+	const char *name = to->name ? to->name : to->host;
+	int fd = memfd_create("stunnel.conf", MFD_CLOEXEC), ip, check;
+	unsigned char address[16];
+	char said[256];
+
+	check = ktls__is(text, "verifyChain", "yes") && !ktls__is(text, "verifyPeer", "yes");
+	if (!to->name && (ktls__value(text, "checkHost", said, sizeof(said)) || ktls__value(text, "checkIP", said, sizeof(said))))
+		name = said, check = 0;
+	ip = inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
+	dprintf(fd, "sslVersion = TLSv1.2\nciphers = ECDHE-RSA-AES256-GCM-SHA384\nciphersuites = TLS_AES_256_GCM_SHA384\n"
+		"sni = %s\n", ip ? "" : name);
+	for (const char *at = text, *line; *at; at += *at == '\n') {
+		line = at + strspn(at, " \t\r");
+		at += strcspn(at, "\n");
+		if (!to->name || (strncmp(line, "checkHost", 9) != 0 && strncmp(line, "checkIP", 7) != 0))
+			dprintf(fd, "%.*s\n", (int)(at > line ? at - line : 0), line);
+	}
+	if (check)
+		dprintf(fd, "%s = %s\n", ip ? "checkIP" : "checkHost", name);
+	dprintf(fd, "TIMEOUTconnect = %d\nforeground = yes\nsyslog = no\ndebug = info\nclient = yes\nconnect = %s:%s\n",
+		(timeout + 999) / 1000, to->host, to->port);
+	if (fd >= 0)
+		lseek(fd, 0, SEEK_SET);
+	return fd;
+}
+
+static inline int ktls__spawn(const char *path, int io, int config, int log, pid_t *pid)
+{
+	extern char **environ;
+	char number[12], *argv[] = { (char *)path, (char *)"-fd", number, NULL };
+	posix_spawn_file_actions_t acts;
+	int rc;
+
+	snprintf(number, sizeof(number), "%d", config);
+	posix_spawn_file_actions_init(&acts);
+	posix_spawn_file_actions_adddup2(&acts, io, STDIN_FILENO);
+	posix_spawn_file_actions_adddup2(&acts, io, STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&acts, log, STDERR_FILENO);
+	posix_spawn_file_actions_adddup2(&acts, config, config); /* same number: takes close-on-exec off */
+	rc = posix_spawn(pid, path, &acts, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&acts);
+	return rc;
+}
+
+/* Follow stunnel's log until its handshake is done: 0, the line in *a; -1 with why. */
+static inline int ktls__shaken(int log, long long until, const struct ktls_target *to, struct ktls_answer *a, char *why)
+{
+	char text[512], cipher[64], trouble[400] = "it ended without a word", c;
+	const char *at;
+	size_t len = 0;
+
+	for (;;) {
+		if (ktls__wait(log, until) != 1) {
+			snprintf(why, KTLS_WHY, "stunnel: no TLS connection in time");
+			return -1;
+		}
+		if (read(log, &c, 1) != 1) {
+			snprintf(why, KTLS_WHY, "stunnel: %s", trouble);
+			return -1;
+		}
+		if (c != '\n') {
+			if (len < sizeof(text) - 1)
+				text[len++] = c;
+			continue;
+		}
+		text[len] = '\0', len = 0;
+		at = strstr(text, " ciphersuite: ");
+		if (at && sscanf(at, " ciphersuite: %63s", cipher) == 1) {
+			snprintf(a->line, sizeof(a->line), "{\"ok\":true,\"via\":\"stunnel\",\"version\":\"%s\",\"cipher\":\"%s\","
+				 "\"kernel_cipher\":null,\"tx\":\"none\",\"rx\":\"none\",\"tx_by\":null,\"rx_by\":null,"
+				 "\"peer\":\"%s:%s\"}\n", strstr(text, "TLSv1.3") ? "1.3" : "1.2", cipher, to->host, to->port);
+			return 0;
+		}
+		at = strstr(text, " LOG");
+		if (at && at[4] >= '0' && at[4] <= '4' && strcmp(trouble, "it ended without a word") == 0)
+			snprintf(trouble, sizeof(trouble), "%s", strstr(at, "]: ") ? strstr(at, "]: ") + 3 : at);
+	}
+}
+
+/* A stunnel of our own: its plain side; -1 with why. */
+static inline int ktls__stunnel(const struct ktls_target *to, const char *text, int timeout, struct ktls_answer *a, char *why)
+{
+	const char *path = to->stunnel ? to->stunnel : "/usr/bin/stunnel4";
+	int pair[2], log[2] = { -1, -1 }, config = ktls__config(to, text, timeout), rc = config < 0 ? errno : 0, ok;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
+		snprintf(why, KTLS_WHY, "%s", strerror(errno));
+		if (config >= 0)
+			close(config);
+		return -1;
+	}
+	if (!rc && pipe2(log, O_CLOEXEC))
+		rc = errno;
+	if (!rc)
+		rc = ktls__spawn(path, pair[1], config, log[1], &a->stunnel);
+	close(pair[1]);
+	if (config >= 0)
+		close(config);
+	if (log[1] >= 0)
+		close(log[1]);
+	if (rc)
+		snprintf(why, KTLS_WHY, "%s: %s", path, strerror(rc));
+	ok = !rc && !ktls__shaken(log[0], ktls__now() + 2LL * timeout, to, a, why);
+	if (log[0] >= 0)
+		close(log[0]);
+	if (ok)
+		return pair[0];
+	if (!rc) {
+		kill(a->stunnel, SIGKILL);
+		waitpid(a->stunnel, NULL, 0);
+	}
+	a->stunnel = 0;
+	close(pair[0]);
+	return -1;
+}
+
+/* A connected socket on which plaintext goes in and comes out, or -1; see the head of this file. */
+static inline int ktls_connect(const struct ktls_target *to, struct ktls_answer *a)
+{
+	char text[KTLS_POLICY + 2], why[KTLS_WHY] = "", second[KTLS_WHY] = "";
+	int timeout = to->timeout_ms > 0 ? to->timeout_ms : 10000, fd;
+
+	memset(a, 0, sizeof(*a));
+	if (!ktls__word(to->host) || !ktls__word(to->port) || (to->name && !ktls__word(to->name))) {
+		snprintf(a->warning, sizeof(a->warning), "host, port or name is empty, too long or no plain word");
+		return -1;
+	}
+	if (ktls__policy(to, text, a->warning))
+		return -1;
+	fd = ktls__ask(to, timeout, a->line, why);
+	if (fd >= 0)
+		return fd;
+	a->line[0] = '\0';
+	fd = ktls__stunnel(to, text, timeout, a, second);
+	snprintf(a->warning, sizeof(a->warning), "%s port %s: no kTLS (resident %s: %.400s)%s%.400s", to->host, to->port,
+		 to->resident, why, fd < 0 ? "; and the fallback failed: " : "; the stream goes through stunnel", second);
+	for (char *c = a->warning; *c; c++)
+		*c = *c >= ' ' && *c <= '~' ? *c : '?';
+	if (fd >= 0 && to->warn)
+		to->warn(a->warning, to->arg);
+	else if (fd >= 0)
+		fprintf(stderr, "ktls-connect: warning: %s\n", a->warning);
+	return fd;
+}
+
+#endif

@@ -1,0 +1,132 @@
+"""ktls-connect.h: a resident's socket, or stunnel and one warning line, whatever the resident does."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from check_serve import resident
+from rig import STUNNEL, Rig, free_port
+
+LINE = b"through stunnel\n"
+
+
+def call(rig: Rig, port: str, policy: str, path: str, *more: str) -> subprocess.CompletedProcess[bytes]:
+    """Run the program that uses the header, with a line for the peer."""
+    where = rig.folder / "client.conf"
+    where.write_text(policy)
+    client = str(Path(rig.fake).with_name("client"))
+    return subprocess.run(
+        [client, "127.0.0.1", port, str(where), path, *more], input=LINE, capture_output=True, timeout=30
+    )
+
+
+def chain(rig: Rig) -> str:
+    """A policy that checks the chain."""
+    return f"CAfile = {rig.file('ca')}\nverifyChain = yes\n"
+
+
+def falls_back(rig: Rig, path: str, *more: str, policy: str = "") -> str:
+    """Call; the warning, after the line came back through stunnel, reversed."""
+    with rig.server() as port:
+        got = call(rig, port, policy or chain(rig), path, *more)
+    out, said = got.stdout.split(b"\n", 1), got.stderr.decode()
+    assert got.returncode == 0 and json.loads(out[0])["via"] == "stunnel", got
+    assert out[1] == LINE[-2::-1] + b"\n" and said.count("\n") == 1, got
+    assert said.startswith(f"ktls-connect: warning: 127.0.0.1 port {port}: no kTLS (resident {path}: "), said
+    return said
+
+
+@contextmanager
+def liar(rig: Rig, data: bytes, fds: Callable[[], list[int]] = list) -> Iterator[str]:
+    """A resident that answers so; the path."""
+    path = rig.folder / "liar"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+        def serve() -> None:
+            with suppress(OSError), listener.accept()[0] as conn:
+                conn.recv(4096)
+                given = fds()
+                if data:
+                    socket.send_fds(conn, [data], given)
+                for fd in given:
+                    os.close(fd)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield str(path)
+        finally:
+            thread.join(10)
+            path.unlink()
+
+
+def nothing(count: int) -> Callable[[], list[int]]:
+    """So many descriptors of nothing."""
+    return lambda: [os.open(os.devnull, os.O_RDONLY) for _ in range(count)]
+
+
+def check_client_gets_the_socket(rig: Rig) -> None:
+    """By the fake kernel: the resident's line and socket, no warning, nothing else open."""
+    with resident(rig) as home, rig.server() as port:
+        got = call(rig, port, chain(rig), str(home.path))
+    assert got.returncode == 0 and not got.stderr and json.loads(got.stdout)["via"] == "ktls", got
+
+
+def check_client_falls_back(rig: Rig) -> None:
+    """A resident that is absent, says why not, or breaks its word: one line, and stunnel carries on."""
+    assert "No such file" in falls_back(rig, "/nowhere")
+    with resident(rig, fake={"FAKE_KTLS_ABSENT": "1"}) as home:
+        assert "modprobe tls" in falls_back(rig, str(home.path))
+    good = b'{"ok":true,"via":"ktls"}\n'
+    for data, fds, why in (
+        (b"", nothing(0), "ended without an answer"),
+        (good, nothing(0), "0 descriptors"),
+        (good, nothing(2), "2 descriptors"),
+        (good, nothing(200), "cut off"),
+        (b"x" * 9000 + b"\n", nothing(1), "cut off"),
+        (b'{"ok":false,"message":"told so"}\n', nothing(0), "told so"),
+        (b'{"ok":false,"message":"told so"}\n', nothing(1), "1 descriptors"),
+    ):
+        with liar(rig, data, fds) as path:
+            assert why in falls_back(rig, path), data
+
+
+def check_client_verifies(rig: Rig) -> None:
+    """stunnel gets the policy and refuses whom it does not verify; a name asked for replaces the policy's."""
+    pin = f"CAfile = {rig.file('server')}\nverifyPeer = yes\n"
+    falls_back(rig, "/nowhere", policy=pin)
+    falls_back(rig, "/nowhere", policy=chain(rig) + "checkHost = server.test\n")
+    falls_back(rig, "/nowhere", "", "server.test", policy=chain(rig) + "checkHost = other.test\n")
+    other = f"CAfile = {rig.file('other')}\nverifyChain = yes\n"
+    wrong = [(other, ""), (pin.replace("server", "other"), ""), (chain(rig), "other.test")]
+    wrong += [(chain(rig) + "checkHost = server.test\n", "other.test")]
+    for policy, name in wrong:
+        with rig.server() as port:
+            got = call(rig, port, policy, "/nowhere", "", name)
+        assert (
+            got.returncode == 2 and not got.stderr and b"and the fallback failed: stunnel: " in got.stdout
+        ), got
+    for policy in ("", "CAfile = /x\n", "verifyChain = yes\n", "[s]\n" + pin):
+        got = call(rig, "1", policy, "/nowhere")
+        assert got.returncode == 2 and b"policy" in got.stdout and not got.stderr, got
+
+
+def check_client_without_stunnel(rig: Rig) -> None:
+    """Neither way: no socket, no line on standard error, and both reasons."""
+    for stunnel, why in (
+        ("/nowhere/stunnel", b"No such file"),
+        ("/bin/false", b"without a word"),
+        (STUNNEL, b"refused"),
+    ):
+        got = call(rig, free_port(), chain(rig), "/nowhere", stunnel)
+        assert got.returncode == 2 and got.stdout.count(b"No such file") >= 1 and why in got.stdout, got
+        assert not got.stderr
