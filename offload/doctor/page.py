@@ -15,6 +15,7 @@ HEADINGS = {
     "5": "5xx: the TLS library",
     "6": "6xx: programs",
     "7": "7xx: is it used?",
+    "8": "8xx: how a program is configured",
 }
 HEAD = """# Why is TLS not offloaded? Every reason code
 
@@ -38,7 +39,8 @@ changes its meaning and is never used again. Words in {braces} are filled in wit
 
 Several devices: the best one counts. Several directions: an `off` before an `unknown` before a `never`, and
 a direction that the card's profile does not promise does not count. What concerns the TLS library or a server
-(5xx, 6xx) does not change the exit code: the device is ready or not, whoever uses it.
+(5xx, 6xx) does not change the exit code: the device is ready or not, whoever uses it. 8xx are told by
+`doctor --app` ([apps.md](apps.md)), whose exit code is that of the worst service.
 
 *Source* names a section of `kernel.md`, `wire.md` or `ecosystem.md`, the facts that this project collected,
 or lines of the kernel's source (7.2:500 is line 500 in Linux 7.2). *Test* says how the condition is made:

@@ -16,6 +16,7 @@ may offload. As root it sees more (the card's part number); what it cannot see i
   ktls-offload doctor                  # this host
   ktls-offload doctor eth0 --tx        # one device, transmit only
   ktls-offload doctor --explain D301   # what a code means; docs/reasons.md has all of them
+  ktls-offload doctor --app nginx eth0 # which of nginx's connections will be offloaded, by its configuration
 
 OpenSSL is tried on loopback, in a network namespace of its own if root, so that no counter here moves.
 """
@@ -28,6 +29,9 @@ exit codes:
   2, 3, 7  usage; no such interface; a program is missing
 Of several devices the best one counts.
 """
+
+
+APPS = ("nginx", "haproxy", "stunnel", "openssl")
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -43,6 +47,10 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("--tx", action="store_true", help="transmit only")
     parser.add_argument("--rx", action="store_true", help="receive only")
     parser.add_argument("-v", "--verbose", action="store_true", help="notes and kernel bugs in full")
+    parser.add_argument("--app", choices=APPS, help="read this program's configuration (docs/apps.md)")
+    parser.add_argument(
+        "--config", metavar="FILE", default="", help="its file (default: where the program looks)"
+    )
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="for programs")
     how.add_argument("--explain", metavar="CODE", help="what a reason code means")
@@ -53,15 +61,28 @@ def main(args: argparse.Namespace) -> int:
     from offload.doctor.document import as_json
     from offload.doctor.examine import EXITS, Doctor
     from offload.doctor.text import as_text, explain
+    from offload.errors import ConfigError
     from offload.host.local import LocalHost
     from offload.profile import DIRECTIONS
 
     width = shutil.get_terminal_size((100, 24)).columns
+    if args.config and not args.app:
+        raise ConfigError("--config is for --app", f"--app {'|'.join(APPS)}")
     if args.explain:
         sys.stdout.write(explain(args.explain, width))
         return 0
     directions = [d for d in DIRECTIONS if getattr(args, d)] or DIRECTIONS
-    found = Doctor(LocalHost(), directions).diagnose(args.dev)
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    if args.app:
+        from offload.doctor.apps import document, run, text
+
+        said = run.ask(
+            LocalHost(), args.app, args.config, args.dev, directions=directions, environment=os.environ
+        )
+        sys.stdout.write(
+            document.as_json(said) if args.json else text.as_text(said, colour, width, args.verbose)
+        )
+        return EXITS[said.state()]
+    found = Doctor(LocalHost(), directions).diagnose(args.dev)
     sys.stdout.write(as_json(found) if args.json else as_text(found, colour, width, args.verbose))
     return EXITS[found.state()]

@@ -87,6 +87,7 @@ PROBES: dict[str, Callable[[Rig], str]] = {
     "ktls-handoff": _handoff,
     "stunnel": _program("stunnel4"),
     "openssl": _program("openssl"),
+    "haproxy": _program("haproxy"),
     "peer-tls-hw-tx-offload": _peer_feature("tx"),
     "peer-tls-hw-rx-offload": _peer_feature("rx"),
     "iperf3": _both_run("iperf3"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Callable
 from typing import Any
@@ -11,8 +10,6 @@ from typing import Any
 import pytest
 
 from offload.doctor.examine import Diagnosis, Doctor
-from offload.doctor.page import page
-from offload.doctor.reasons import FILE, LEVELS, load
 from offload.driver.kinds import kinds
 from offload.profile import DIRECTIONS, load_all
 from tests.unit.fake_doctor import DEBIAN_CONFIG, FIXED, FULL_CONFIG, STAT, TRIAL, FakeHost, card, feature
@@ -221,12 +218,6 @@ def _no_modules(host: FakeHost) -> None:
     del host.answers["modprobe", "--show-depends", "tls"]
 
 
-def test_every_code_has_a_case_and_a_section() -> None:
-    """Without a NIC no reason code lacks a test or a section of the page, and the page is of today."""
-    assert set(CASES) == set(load())
-    assert page() == (FILE.parents[2] / "docs/reasons.md").read_text(), "python -m offload.doctor.page"
-
-
 @pytest.mark.parametrize("code", CASES)
 def test_a_condition_gives_its_code(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a NIC each condition is found, and a host without it does not have the code."""
@@ -319,31 +310,6 @@ def test_tx_only() -> None:
     found = seen(host, "eth0", directions=("tx",))
     assert found.state() == "ready" and list(found.devices[0].states) == ["tx"]
     assert {cell.cell.direction for cell in found.devices[0].cells} == {"tx"}
-
-
-def test_reason_file_is_sound() -> None:
-    """Without a NIC codes are D and three digits, in order; names are unique; each says how it is tested."""
-    reasons = list(load().values())
-    assert [r.code for r in reasons] == sorted(r.code for r in reasons)
-    assert len({r.name for r in reasons}) == len(reasons)
-    for reason in reasons:
-        assert reason.code[0] == "D" and reason.code[1:].isdigit() and len(reason.code) == 4
-        assert reason.level in LEVELS and reason.test.startswith(("for real: ", "recorded: "))
-
-
-def test_a_claim_of_a_real_test_has_one() -> None:
-    """Without a NIC a code whose condition is said to be made for real is named in a test of the lab."""
-    tests = FILE.parents[2] / "tests"
-    files = (tests / "hw/test_11_doctor.py", tests / "sw-fallback/test_11_doctor.py")
-    lab = "".join(path.read_text() for path in files)
-    real = [r.code for r in load().values() if r.test.startswith("for real: ")]
-    assert len(real) > 28 and not [code for code in real if f'"{code}"' not in lab]
-
-
-def test_a_recorded_condition_says_why() -> None:
-    """Without a NIC a code that no lab makes for real says why not, and has a fixture all the same."""
-    recorded = [r for r in load().values() if r.test.startswith("recorded: ")]
-    assert not [r.code for r in recorded if r.code not in CASES or not re.search(r" \(.+\)$", r.test)]
 
 
 def table(found: Diagnosis) -> dict[str, str]:

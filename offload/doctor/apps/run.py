@@ -1,0 +1,38 @@
+"""`ktls-offload doctor --app nginx`: read the program's configuration, look at the card, judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from offload.doctor.apps import haproxy, nginx, openssl, stunnel
+from offload.doctor.apps.files import Files
+from offload.doctor.apps.judge import Answer, Judge
+from offload.doctor.examine import Diagnosis, Doctor
+from offload.errors import ConfigError
+from offload.host.base import Host
+from offload.profile import DIRECTIONS
+
+APPS = {"nginx": nginx.look, "haproxy": haproxy.look, "stunnel": stunnel.look, "openssl": openssl.look}
+PATHS = {"nginx": nginx.PATH, "haproxy": haproxy.PATH, "stunnel": stunnel.PATH, "openssl": "openssl.cnf"}
+
+
+def ask(
+    host: Host, name: str, path: str = "", wanted: Sequence[str] = (), *,
+    directions: Sequence[str] = DIRECTIONS, environment: Mapping[str, str] | None = None,
+    diagnosis: Diagnosis | None = None,
+) -> Answer:  # fmt: skip
+    """The answer about a program. ConfigError if it has no configuration; NoDevice for a device that is none.
+
+    `diagnosis`: what the doctor said, if somebody has asked. `environment`: what the program is started
+    with, as far as OpenSSL looks at it (OPENSSL_CONF).
+    """
+    if "\0" in path:
+        raise ConfigError("--config: a name with a zero byte is no file's")
+    files = Files(host)
+    app = APPS[name](files, path, environment or {})
+    if not files.read:
+        why = f": {files.problems[0][1]}" if files.problems else ""
+        raise ConfigError(
+            f"{name}: no configuration at {path or PATHS[name]}{why}", "--config FILE names another"
+        )
+    return Judge(host, app, diagnosis or Doctor(host, directions).diagnose(wanted)).answer()

@@ -1,0 +1,78 @@
+"""This NIC works for the connections of real programs as `doctor --app` says of their configuration."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from contextlib import ExitStack
+
+import pytest
+
+from offload.counters import Snapshot
+from offload.doctor.apps.run import ask
+from offload.doctor.examine import Doctor
+from offload.doctor.library import Trial
+from offload.profile import DIRECTIONS, Profile
+from offload.profile_model import ALL_CELLS
+from tests.lib import apps
+from tests.lib.rig import Rig
+from tests.lib.switch import Switch
+
+FILE = hashlib.shake_128(b"apps on a card").digest(64 << 10)
+SHA = hashlib.sha256(FILE).hexdigest()
+GET, BODY = b"GET /file HTTP/1.0\r\n\r\n", "\r\n\r\n"
+ALL = Trial(cells=dict.fromkeys(ALL_CELLS, 0), asked=frozenset(DIRECTIONS))  # test_11 tries it
+LINES = "ssl_protocols TLSv1.2 TLSv1.3; ssl_ciphers ECDHE+AESGCM"
+
+
+def nginx(rig: Rig, folder: str, ports: tuple[int, int, int]) -> str:
+    """Write nginx.conf on the DUT: a server that asks, one that does not, one on loopback; its path."""
+    at, v4, asks = rig.end("dut").at, rig.bench.dut.v4, "ssl_conf_command Options KTLS;"
+    rows = ((v4, ports[0], asks), (v4, ports[1], ""), ("127.0.0.1", ports[2], asks))
+    servers = "\n".join(
+        f"server {{ listen {host}:{port} ssl; {LINES}; {more} }}" for host, port, more in rows
+    )
+    temp = " ".join(f"{kind}_temp_path {folder}/{kind};"
+                    for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))  # fmt: skip
+    text = (
+        f"daemon off; pid {folder}/pid; error_log stderr warn; user root; worker_processes 1;\n"
+        f"events {{ worker_connections 64; }}\nhttp {{ access_log off; sendfile on; {temp}\n"
+        f"ssl_certificate {at.cert}; ssl_certificate_key {at.key}; root {folder};\n{servers}\n}}\n"
+    )
+    host = rig.bench.dut.host
+    host.run(["mkdir", "-p", "-m", "755", folder])
+    host.write(f"{folder}/file", FILE, 0o644)
+    host.write(f"{folder}/nginx.conf", text.encode(), 0o644)
+    return f"{folder}/nginx.conf"
+
+
+@pytest.mark.once
+@pytest.mark.promise("tools.honest")
+@pytest.mark.requires("tls", "openssl", "nginx")
+def test_nginx_as_told(rig: Rig, offload: Switch, profile: Profile, counters: Callable[[], Snapshot]) -> None:
+    """This NIC encrypts what nginx sends by sendfile where doctor says hw, and nothing where it does not."""
+    host, folder = rig.bench.dut.host, f"{rig.end('dut').at.folder}/apps-hw"
+    asks, silent, here = ports = (rig.next_port(), rig.next_port(), rig.next_port())
+    with ExitStack() as undo:
+        undo.callback(host.run, ["rm", "-rf", folder])
+        path = nginx(rig, folder, ports)
+        diagnosis = Doctor(host, trial=ALL).diagnose([rig.bench.dut.dev])
+        told = ask(host, "nginx", path, diagnosis=diagnosis)
+        undo.enter_context(apps.program(host, ["nginx", "-e", "stderr", "-c", path], here))
+        far, before = undo.enter_context(apps.client(rig)), counters()
+        for port, version, code in ((asks, "1.3", "D808"), (silent, "1.2", "D802"), (asks, "1.2", "D813")):
+            seen, ruling = (
+                far.connect(rig.bench.dut.v4, port, version=version, ask=GET, after=BODY),
+                apps.of_port(told, port),
+            )
+            assert code in apps.codes(ruling) or (code == "D813" and told.app.library_version() >= (3, 2))
+            assert seen.sha256 == SHA and seen.version == version
+            apps.as_told(ruling, seen)
+        wanted = "hw" if "tx" in profile.directions() else "sw"
+        assert seen.who["tx"] == wanted, f"the last one was sent by {seen.who['tx']}"
+        done = (counters() - before).get("tx_tls_encrypted_bytes", 0) or 0
+        assert wanted == "sw" or done >= len(FILE), f"the card encrypted {done} of {len(FILE)} bytes"
+        near, ruling = undo.enter_context(apps.client(rig, "dut")), apps.of_port(told, here)
+        seen = near.connect("127.0.0.1", here, ask=GET, after=BODY)
+        assert "D811" in apps.codes(ruling) and ruling.state() == "never" and seen.sha256 == SHA
+        apps.as_told(ruling, seen)
