@@ -7,11 +7,16 @@ Our own commands do not need it: an exporter passes classes through that it does
 from __future__ import annotations
 
 import json
+import re
 import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
 from typing import Any
 
 import attr
-from labgrid.driver import Driver
+from labgrid.driver import Driver, ExecutionError
 from labgrid.factory import target_factory
 from labgrid.protocol import CommandProtocol
 from labgrid.resource import Resource
@@ -54,9 +59,64 @@ class OffloadWire(Resource):
 @target_factory.reg_resource
 @attr.s(eq=False)
 class OffloadVm(Resource):
-    """A bench in a VM: the name of a lab that is up (`ktls-offload lab up --name NAME`)."""
+    """A bench in a VM: the name of a lab that is up (`ktls-offload lab up --name NAME`), or a role of it."""
 
     lab = attr.ib(validator=attr.validators.instance_of(str))
+    role = attr.ib(default="dut", validator=attr.validators.in_(("dut", "wire", "peer")))
+
+
+@target_factory.reg_driver
+@attr.s(eq=False)
+class OffloadVmShell(Driver, CommandProtocol):
+    """Commands in one role of a VM, by the lab's own agent: what an SSHDriver is for a real host.
+
+    The guest sees this machine's programs at the same paths; ours are found without a path.
+    """
+
+    bindings = {"vm": "OffloadVm"}
+
+    @Driver.check_active
+    @step(args=["command"], result=True)
+    def run(self, command: str, timeout: float | None = None) -> tuple[list[str], list[str], int]:
+        """Run a shell command: lines of output and of errors, exit code. TimeoutExpired after `timeout` s."""
+        path = f"{Path(sys.executable).parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        where = ["lab", "run", "--name", self.vm.lab, "--in", self.vm.role]
+        argv = [sys.executable, "-m", "offload", *where, "--", "env", f"PATH={path}", "sh", "-c", command]
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout or LIMIT)
+        said = (out.decode("utf-8", "replace").splitlines() for out in (done.stdout, done.stderr))
+        return next(said), next(said), done.returncode
+
+    @Driver.check_active
+    def run_check(self, command: str, timeout: float | None = None) -> list[str]:
+        """The lines of output; ExecutionError if the command fails."""
+        out, err, rc = self.run(command, timeout)
+        if rc:
+            raise ExecutionError(f"{command!r} in {self.vm.role} of {self.vm.lab}: exit {rc}", out, err)
+        return out
+
+    def get_status(self) -> int:
+        """1: a lab that is up can be asked at once."""
+        return 1
+
+    def poll_until_success(
+        self, command: str, *, expected: int = 0, tries: int | None = None, timeout: float = LIMIT, **_: Any
+    ) -> bool:
+        """Run it until it ends with the exit code `expected`; False after so many tries, or seconds."""
+        end = time.monotonic() + timeout
+        while tries is None or tries > 0:
+            if self.run(command)[2] == expected:
+                return True
+            tries = None if tries is None else tries - 1
+            if time.monotonic() > end:
+                return False
+        return False
+
+    def wait_for(self, command: str, pattern: str, timeout: float = LIMIT, **_: Any) -> None:
+        """Run it until a line of its output has a match. ExecutionError after `timeout` seconds."""
+        end = time.monotonic() + timeout
+        while not any(re.search(pattern, line) for line in self.run(command)[0]):
+            if time.monotonic() > end:
+                raise ExecutionError(f"{command!r}: no {pattern!r} after {timeout:g} s")
 
 
 @target_factory.reg_driver

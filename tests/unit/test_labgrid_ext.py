@@ -14,10 +14,12 @@ pytest.importorskip("labgrid", reason="pip install 'ktls-offload[lab]'")
 import attr
 import yaml
 from labgrid import Environment
-from labgrid.driver import Driver
+from labgrid.driver import Driver, ExecutionError
 from labgrid.factory import target_factory
 from labgrid.protocol import CommandProtocol
 from labgrid.strategy import StrategyError
+
+from offload.lab.file import load
 
 ROOT = Path(__file__).parents[2]
 SAID: list[str] = []
@@ -98,3 +100,29 @@ def test_knows_every_resource_of_the_example() -> None:
     for kind in kinds - {"NetworkService"}:
         assert target_factory.class_from_string(kind).__module__ == "offload.labgrid_ext", kind
     assert environment.get_target("dut").get_resource("OffloadNic").ifname == "ens1f0np0"
+
+
+PLAYED = """#!/bin/sh
+shift 2
+case "$*" in *broken*) echo "no such lab" >&2; exit 7;; *status*) echo '{"schema": 1}';; *) echo "$*";; esac
+"""
+
+
+def test_the_vm_has_the_roles_of_a_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC ci/vm.yaml loads in labgrid: DUT, peer and wire, each with a shell in the VM."""
+    (tmp_path / "python").write_text(PLAYED)
+    (tmp_path / "python").chmod(0o755)
+    monkeypatch.setattr("offload.labgrid_ext.sys.executable", str(tmp_path / "python"))
+    environment, targets = Environment(str(ROOT / "ci/vm.yaml")), {}
+    try:
+        for role in load(ROOT / "ci/lab.yaml").targets:
+            target = targets[role.role] = environment.get_target(role.role)
+            shell = target.get_driver("OffloadVmShell")
+            (said,) = shell.run_check("ip -br link")
+            assert said.startswith(f"lab run --name vm --in {role.role} -- env PATH={tmp_path}:")
+            with pytest.raises(ExecutionError, match=f"in {role.role} of vm: exit 7"):
+                shell.run_check("broken")
+        assert targets["dut"].get_driver("OffloadNicDriver").status() == {"schema": 1}
+        assert targets["wire"].get_resource("OffloadWire").ports == ["nswire0", "nswire1"]
+    finally:
+        environment.cleanup()
