@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from offload.errors import ConfigError, RigError
+from offload.errors import ConfigError, OffloadError, RigError
 from offload.lab.attempts import Attempts
 
 ATTEMPTS = pytest.StashKey[Attempts]()
+PASSED, GONE, BENCH = pytest.StashKey[bool](), pytest.StashKey[bool](), pytest.StashKey[Any]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,16 +35,50 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Note the beginning and the end of a test; one that is left alone has neither."""
+    """Note the beginning and the end of a test; one that is left alone has neither, nor one without a bench.
+
+    A test that did not pass ends only if the hosts still answer: else it may be what killed them.
+    """
     attempts = item.config.stash.get(ATTEMPTS, None)
     if attempts is not None and item.config.getoption("--retry"):
         attempts.forget(item.nodeid)
-    if attempts is None or item.nodeid in attempts.lost:
+    if attempts is None or item.nodeid in attempts.lost or item.config.stash.get(GONE, False):
         return (yield)
     attempts.begin(item.nodeid, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
-    result = yield
-    attempts.end(item.nodeid)
+    item.stash[PASSED] = True
+    result: object = None
+    try:
+        result = yield
+    except KeyboardInterrupt:
+        if answers(item):
+            attempts.end(item.nodeid)
+        raise
+    if item.stash[PASSED] or answers(item):
+        attempts.end(item.nodeid)
+    else:
+        item.config.stash[GONE] = True
     return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """See whether it passed, and on which bench: pytest forgets that before the protocol ends."""
+    report = yield
+    item.stash[BENCH] = (getattr(item, "funcargs", None) or {}).get("rig")
+    if report.failed:
+        item.stash[PASSED] = False
+    return report
+
+
+def answers(item: pytest.Item) -> bool:
+    """Say whether the hosts of a test's bench still take commands; True if it has none."""
+    rig = item.stash.get(BENCH, None)
+    if rig is None:
+        return True
+    hosts = (rig.bench.dut.host, rig.bench.peer.host)
+    with suppress(OffloadError, OSError):
+        return all(host.run(["true"], timeout=30, check=False).rc == 0 for host in hosts)
+    return False
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -338,3 +338,34 @@ def test_a_test_that_killed_a_machine_is_left_alone(tmp_path: Path) -> None:
     assert "1 passed, 1 error" in said and "never ended: bench or runner died under it; not run again" in said
     assert "2 passed" in run("--retry", FIXED="1")
     assert "2 passed" in run(FIXED="1")
+
+
+DYING = """
+import pytest, types
+from offload.errors import RigError
+dead = []
+
+class Host:
+    def run(self, argv, **more):
+        if dead:
+            raise RigError("the connection is gone")
+        return types.SimpleNamespace(rc=0)
+
+@pytest.fixture
+def rig():
+    end = types.SimpleNamespace(host=Host())
+    return types.SimpleNamespace(bench=types.SimpleNamespace(dut=end, peer=end))
+
+def test_a(rig): assert 0
+def test_b(rig): dead.append(1); raise RigError("the connection is gone")
+def test_c(rig): raise RigError("the connection is gone")
+"""
+
+
+def test_a_test_under_which_a_host_died_is_known(tmp_path: Path) -> None:
+    """Without a NIC a failed test is tried again, one that took its host along is not, and no later one."""
+    written(tmp_path, DYING, "test_it.py")
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "tests.lib.attempts", "-p", "no:cacheprovider"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([*argv, "--attempts", "tried"], cwd=tmp_path, env=env, capture_output=True)
+    assert list(Attempts(tmp_path / "tried").lost) == ["test_it.py::test_b"]
