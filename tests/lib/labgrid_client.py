@@ -1,4 +1,4 @@
-"""labgrid's own client, imported once: `python -m tests.lib.labgrid_client NAME` forks for each stub that asks.
+"""labgrid's own client, imported once: `python -m tests.lib.labgrid_client NAME` forks for each stub.
 
 Each start of labgrid-client itself costs 0.7 s of processor, nearly all of it imports.
 """
