@@ -178,12 +178,22 @@ bool ktls_check(SSL *ssl, int fd, const struct options *o, struct result *r, str
 	return true;
 }
 
-/* Handshake and checks on a connected socket; it is handed over in blocking mode. */
+/* OpenSSL flushes what it has written before it gives the keys to the kernel, so its Finished is a small segment behind
+ * another: with Nagle's algorithm it waits for the peer's delayed ACK, 40 ms. */
+static void at_once(int fd, int on)
+{
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* if it fails, it is only slow */
+}
+
+/* Handshake and checks on a connected socket; it is handed over in blocking mode, TCP_NODELAY off. */
 bool establish(SSL_CTX *ctx, int sock, const struct options *o, struct result *r, struct failure *f)
 {
-	SSL *ssl = handshake_run(ctx, sock, o, f);
+	SSL *ssl;
 	bool ok;
 
+	at_once(sock, 1);
+	ssl = handshake_run(ctx, sock, o, f);
+	at_once(sock, 0);
 	if (!ssl)
 		return false;
 	ok = ktls_check(ssl, sock, o, r, f);

@@ -73,7 +73,7 @@ def resident(rig: Rig, *args: str, fake: dict[str, str] | None = None) -> Iterat
     with log.open("w") as err, subprocess.Popen(argv, env=rig.env(fake or {}), stderr=err) as child:
         found = Resident(path, child, log)
         try:
-            for _ in range(500):
+            for _ in range(6000):
                 if path.exists() or child.poll() is not None:
                     break
                 time.sleep(0.01)

@@ -2,16 +2,19 @@
 /* LD_PRELOAD for tests on a kernel without kTLS: the program under test believes that the kernel took TLS over.
  * Nothing is encrypted by it; it serves the paths around kTLS, the VM tests serve kTLS itself.
  *   FAKE_KTLS_ABSENT  the tls module is not there        FAKE_KTLS_TX=0, FAKE_KTLS_RX=0  direction not installed
- *   FAKE_KTLS_CIPHER  number of the cipher read back     FAKE_KTLS_PENDING               OpenSSL holds data */
+ *   FAKE_KTLS_CIPHER  number of the cipher read back     FAKE_KTLS_PENDING               OpenSSL holds data
+ *   FAKE_KTLS_KEYS    file that gets what OpenSSL installs, keys included, so that a test can look for them */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <linux/tls.h>
 #include <openssl/bio.h>
@@ -34,6 +37,17 @@ static bool connected(int fd)
 	return getpeername(fd, (struct sockaddr *)&sa, &len) == 0;
 }
 
+static void note_keys(const void *value, socklen_t len)
+{
+	const char *path = getenv("FAKE_KTLS_KEYS");
+	int out = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
+
+	if (out >= 0 && write(out, value, len) != (ssize_t)len)
+		abort();
+	if (out >= 0)
+		close(out);
+}
+
 int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
 	static int (*real)(int, int, int, const void *, socklen_t);
@@ -41,6 +55,8 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "setsockopt");
 	if (level == SOL_TLS_NUMBER || (level == IPPROTO_TCP && name == TCP_ULP)) {
+		if (level == SOL_TLS_NUMBER)
+			note_keys(value, len);
 		/* SOL_TLS fails, so that OpenSSL itself goes on to encrypt */
 		errno = getenv("FAKE_KTLS_ABSENT") ? ENOENT : ENOTCONN;
 		return level == SOL_TLS_NUMBER || errno == ENOENT || !connected(fd) ? -1 : 0;

@@ -86,7 +86,7 @@ class Rig:
 
 def receive(sock: socket.socket) -> tuple[str, socket.socket | None]:
     """One line and one descriptor from a unix socket; ("", None) when the other end is closed."""
-    sock.settimeout(20)
+    sock.settimeout(100)
     data, given = b"", None
     while not data.endswith(b"\n"):
         part, control, _, _ = sock.recvmsg(8192, socket.CMSG_SPACE(4))

@@ -33,7 +33,7 @@ MODULES = (
 )
 
 
-LIMIT = 60  # seconds for one check: a program that hangs has to show as a failure
+LIMIT = 120  # seconds for one check: a program that hangs has to show as a failure
 
 
 def give_up(number: int, frame: object) -> None:
