@@ -8,7 +8,7 @@ from pathlib import Path
 from offload.nic import look
 from offload.profile import FEATURES
 from offload.traffic import handoff, iperf3, keylog, nginx, tap, wrk
-from tests.lib import records_trace
+from tests.lib import migration, records_trace
 from tests.lib.rig import Rig
 from tests.lib.ways import in_lab
 
@@ -65,6 +65,11 @@ def _pedit(rig: Rig) -> str:
     )
 
 
+def _qemu(rig: Rig) -> str:
+    built = "" if migration.GUEST.exists() else "build/dirty-guest (make build)"
+    return built or _program(migration.QEMU)(rig)
+
+
 def _records_trace(rig: Rig) -> str:
     return records_trace.missing(rig.bench.dut.host)
 
@@ -87,6 +92,7 @@ PROBES: dict[str, Callable[[Rig], str]] = {
     "ktls-handoff": _handoff,
     "stunnel": _program("stunnel4"),
     "openssl": _program("openssl"),
+    "qemu": _qemu,
     "haproxy": _program("haproxy"),
     "peer-tls-hw-tx-offload": _peer_feature("tx"),
     "peer-tls-hw-rx-offload": _peer_feature("rx"),

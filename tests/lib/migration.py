@@ -1,0 +1,179 @@
+"""A live migration: the guest that dirties its memory, QEMU at both ends, and what has to be there after."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from offload.host.base import Side
+from offload.traffic import handoff
+from tests.lib.life import Crowd
+
+PROGRAM = Path(__file__).with_name("migration_end.py")
+GUEST = handoff.BUILD / "dirty-guest"
+QEMU = "qemu-system-x86_64"
+PATIENCE = 400.0  # seconds for a step: QEMU, emulated in an emulated machine, on a busy host
+# native/dirty-guest/guest.h
+PAGE, STATUS, AREA, MAGIC = 4096, 0x200000, 0x400000, 0x59545244
+FIELDS = struct.Struct("<6IQ")  # struct status
+
+
+@dataclass(frozen=True)
+class Guest:
+    """What is moved: `mib` of memory in all, of which all above 4 MiB is dirtied, `rate` pages a second."""
+
+    mib: int = 6
+    rate: int = 20
+    seed: int = 7
+
+    @property
+    def pages(self) -> int:
+        """How many pages the guest writes in turn."""
+        return (self.mib << 20) // PAGE - AREA // PAGE
+
+    def rest(self) -> str:
+        """SHA-256 of what these pages hold beside their counts; worked out here, not by the guest."""
+        seen, words = hashlib.sha256(), struct.Struct(f"<{PAGE // 4 - 1}I")
+        for page in range(self.pages):
+            x, row = (self.seed * 2654435761 + page) & 0xFFFFFFFF, []
+            for _ in range(PAGE // 4 - 1):
+                x = (x * 1664525 + 1013904223) & 0xFFFFFFFF
+                row.append(x)
+            seen.update(words.pack(*row))
+        return seen.hexdigest()
+
+    def counts(self, written: int) -> list[int]:
+        """How often each page was written, after so many writes in all."""
+        rounds, more = divmod(written, self.pages)
+        return [rounds + (page < more) for page in range(self.pages)]
+
+    def argv(self, folder: str) -> list[str]:
+        """Return the command that runs it, with QEMU's monitor at `folder`/qmp; the same at both ends."""
+        machine = ["-machine", "isapc", "-cpu", "486", "-accel", "tcg,tb-size=8", "-m", str(self.mib)]
+        quiet = ["-nodefaults", "-no-user-config", "-display", "none", "-bios", f"{folder}/guest"]
+        for number, value in enumerate((self.mib, self.seed, self.rate), 1):
+            quiet += ["-device", f"loader,addr={STATUS + 4 * number:#x},data={value},data-len=4"]
+        return [QEMU, *machine, *quiet, "-qmp", f"unix:{folder}/qmp,server=on,wait=off"]
+
+
+@dataclass(frozen=True)
+class Status:
+    """What the guest says of itself."""
+
+    magic: int
+    mib: int
+    seed: int
+    rate: int
+    pages: int
+    ticks: int
+    written: int
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A migration that is over, as the source's QEMU tells it: times in ms; `copied` bytes, in `rounds`."""
+
+    status: str
+    total: int
+    downtime: int
+    copied: int
+    rounds: int
+    error: str = ""
+
+
+class End:
+    """One end: what runs there (migration_end.py), where its files are, and its QEMU."""
+
+    def __init__(self, side: Side, guest: Guest, folder: str) -> None:
+        self.side, self.guest, self.folder = side, guest, folder
+        self.does = Crowd(side, f"{folder}/end.py")
+
+    def call(self, do: str, **fields: Any) -> dict[str, Any]:
+        """Tell it something and wait for the answer; Ended with its words if it failed."""
+        return self.does.end(self.does.begin(do, **fields), PATIENCE)
+
+    def begin(self, *more: str) -> int:
+        """Start QEMU (without waiting for it): the number of the answer."""
+        argv = [*self.guest.argv(self.folder), *more]
+        return self.does.begin("start", argv=argv, socket=f"{self.folder}/qmp")
+
+    def qmp(self, execute: str, **arguments: Any) -> Any:
+        """Tell QEMU something."""
+        return self.call("qmp", execute=execute, arguments=arguments)["return"]
+
+    def ready(self) -> None:
+        """Wait until the guest has filled its memory."""
+        self.call("ready", at=STATUS, magic=MAGIC)
+
+    def status(self) -> Status:
+        """What the guest says of itself now."""
+        return Status(*FIELDS.unpack(bytes.fromhex(self.call("word", at=STATUS, size=FIELDS.size)["hex"])))
+
+    def memory(self) -> dict[str, Any]:
+        """Digests of all memory from 1 MiB on, and the count of each page."""
+        size = (self.guest.mib - 1) << 20
+        return self.call("memory", **{"from": 1 << 20, "size": size, "area": AREA})
+
+
+@contextmanager
+def end(side: Side, guest: Guest) -> Iterator[End]:
+    """One end with what it needs, in memory (/run); ended and removed after."""
+    folder = f"/run/ktls-offload-{uuid.uuid4().hex[:8]}"
+    with ExitStack() as undo:
+        undo.callback(side.host.run, ["rm", "-rf", folder], check=False)
+        side.host.write(f"{folder}/end.py", PROGRAM.read_bytes(), 0o644)
+        side.host.write(f"{folder}/guest", GUEST.read_bytes(), 0o644)
+        found = End(side, guest, folder)
+        undo.callback(found.does.stop)
+        yield found
+
+
+def start(near: End, far: End, more: tuple[Sequence[str], Sequence[str]] = ((), ())) -> None:
+    """Start QEMU at both ends at once; `more`: options of each. The guest runs at the near one."""
+    asked = near.begin(*more[0]), far.begin("-S", "-incoming", "defer", *more[1])
+    for side, number in zip((near, far), asked, strict=True):
+        side.does.end(number, PATIENCE)
+    near.ready()
+
+
+def go(near: End, far: End, uri: str) -> Moved:
+    """Migrate to what `uri` names, and wait until both ends are done with it."""
+    near.qmp("migrate", uri=uri)
+    info = near.call("migrated", timeout=PATIENCE - 10)["info"]
+    if info["status"] == "completed":
+        far.call("waits", timeout=PATIENCE - 10)
+    ram = info.get("ram", {})
+    return Moved(
+        info["status"],
+        info.get("total-time", 0),
+        info.get("downtime", 0),
+        ram.get("transferred", 0),
+        ram.get("dirty-sync-count", 0),
+        info.get("error-desc", ""),
+    )
+
+
+def equal(near: End, far: End) -> Status:
+    """Assert that both hold the same memory, and that it is what seed and rate say; what the guest says."""
+    here, there, status = near.memory(), far.memory(), far.status()
+    guest = far.guest
+    assert here == there, "the guest's memory at the destination differs from the source's"
+    assert (status.magic, status.pages, status.seed) == (MAGIC, guest.pages, guest.seed), status
+    assert there["rest"] == guest.rest(), "the guest's memory is not what its seed says"
+    # stopped between the write of a page and that of the sum, one page is ahead
+    assert there["counts"] in (guest.counts(status.written), guest.counts(status.written + 1)), (
+        f"{sum(there['counts'])} pages were written by their own counts, {status.written} by the sum"
+    )
+    return status
+
+
+def lives(far: End, before: Status) -> None:
+    """Assert that the guest goes on where it was."""
+    far.qmp("cont")
+    far.call("later", at=STATUS + 20, than=before.ticks)

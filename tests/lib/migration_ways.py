@@ -1,0 +1,177 @@
+"""How a migration's stream is carried: plain, by stunnel at both ends, by QEMU's own TLS, by kernel TLS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from offload.counters import Delta
+from offload.host.base import Host, Side
+from offload.traffic import handoff, stunnel
+from offload.traffic.certs import NAME, Certs, Placed, placed
+from tests.lib import migration
+from tests.lib.migration import End, Guest, Moved
+from tests.lib.rig import Rig
+
+VERSION, CIPHER = "1.2", "aes-gcm-256"
+CIPHERS = handoff.CIPHERS[VERSION, CIPHER]
+# GnuTLS's words for the same
+PRIORITY = "NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+AES-256-GCM"
+
+
+@dataclass
+class Stand:
+    """Both ends of a migration, their certificates, and ports that nobody has used."""
+
+    near: End
+    far: End
+    at: tuple[Placed, Placed]
+    next_port: Callable[[], int]
+    undo: ExitStack
+    pids: dict[str, list[int]] = field(default_factory=lambda: {"near": [], "far": []})
+    line: dict[str, Any] = field(default_factory=dict)  # of ktls-handoff
+
+    @property
+    def address(self) -> str:
+        """Where the far end is."""
+        return self.far.side.v4
+
+    def tunnel(self, which: str, service: stunnel.Service) -> None:
+        """Run stunnel at one end."""
+        host, at = (self.near.side.host, self.at[0]) if which == "near" else (self.far.side.host, self.at[1])
+        running = stunnel.running(host, [service], at, name=f"stunnel-{service.name}", timeout=180)
+        self.pids[which].append(self.undo.enter_context(running).pid)
+
+
+def _plain(stand: Stand) -> str:
+    migration.start(stand.near, stand.far)
+    uri = f"tcp:{stand.address}:{stand.next_port()}"
+    stand.far.qmp("migrate-incoming", uri=uri)
+    return uri
+
+
+def _behind_stunnel(stand: Stand) -> int:
+    """The receiving end of today's tool stacks: QEMU behind an unmodified stunnel. Its port."""
+    port, plain = stand.next_port(), stand.next_port()
+    migration.start(stand.near, stand.far)
+    stand.far.qmp("migrate-incoming", uri=f"tcp:127.0.0.1:{plain}")
+    stand.tunnel("far", stunnel.Service("in", f":::{port}", f"127.0.0.1:{plain}"))
+    return port
+
+
+def _stunnel(stand: Stand) -> str:
+    port, entry = _behind_stunnel(stand), stand.next_port()
+    service = stunnel.Service(
+        "out", f"127.0.0.1:{entry}", f"{stand.address}:{port}", client=True, version=VERSION, ciphers=CIPHERS
+    )
+    stand.tunnel("near", service)
+    return f"tcp:127.0.0.1:{entry}"
+
+
+def _ktls(stand: Stand) -> str:
+    """Connect with ktls-handoff and give its socket to QEMU: nobody stands in between."""
+    argv = handoff.connect(
+        stand.address, _behind_stunnel(stand), stand.at[0].ca, version=VERSION, cipher=CIPHER, timeout=120
+    )
+    stand.line = stand.near.call("handoff", argv=argv)["line"]
+    stand.near.call("getfd", name="stream")
+    stand.undo.callback(_ended, stand.near)
+    return "fd:stream"
+
+
+def _ended(near: End) -> None:
+    """Say close_notify: QEMU only closes, and its peer could not tell that from a line that was cut."""
+    near.call("notify", argv=[handoff.PROGRAM, "close", "--timeout", "60"])
+
+
+def _credentials(host: Host, at: Placed, role: str) -> str:
+    """The folder with the certificates under QEMU's names, and the object that reads it."""
+    pairs = [(at.ca, "ca-cert.pem"), (at.cert, "server-cert.pem"), (at.key, "server-key.pem")]
+    folder = f"{at.folder}/qemu-{role}"
+    host.run(["mkdir", "-p", folder])
+    for source, name in pairs if role == "server" else pairs[:1]:
+        host.run(["ln", "-sf", source, f"{folder}/{name}"])
+    verify = "on" if role == "client" else "off"
+    return f"tls-creds-x509,id=tls,dir={folder},endpoint={role},verify-peer={verify},priority={PRIORITY}"
+
+
+def _tls(stand: Stand, channels: int = 0) -> str:
+    """QEMU's own TLS (GnuTLS); `channels`: multifd with so many beside the first."""
+    ends = ((stand.near, stand.at[0], "client"), (stand.far, stand.at[1], "server"))
+    near, far = (["-object", _credentials(end.side.host, at, role)] for end, at, role in ends)
+    migration.start(stand.near, stand.far, (near, far))
+    for end, _, role in ends:
+        end.qmp(
+            "migrate-set-parameters",
+            **{"tls-creds": "tls"},
+            **({"tls-hostname": NAME} if role == "client" else {}),
+        )
+    _multifd(stand, channels)
+    uri = f"tcp:{stand.address}:{stand.next_port()}"
+    stand.far.qmp("migrate-incoming", uri=uri)
+    return uri
+
+
+def _multifd(stand: Stand, channels: int) -> None:
+    if not channels:
+        return
+    for end in (stand.near, stand.far):
+        end.qmp("migrate-set-capabilities", capabilities=[{"capability": "multifd", "state": True}])
+        end.qmp("migrate-set-parameters", **{"multifd-channels": channels})
+
+
+WAYS: dict[str, Callable[[Stand], str]] = {
+    "plain": _plain,
+    "stunnel": _stunnel,
+    "qemu-tls": _tls,
+    **{f"multifd-{n}": lambda stand, n=n: _tls(stand, n) for n in (1, 2, 4, 8)},
+    "ktls": _ktls,
+}
+
+
+@contextmanager
+def ends(
+    dut: Side, peer: Side, guest: Guest, pair: Certs
+) -> Iterator[tuple[End, End, tuple[Placed, Placed]]]:
+    """Both ends, without QEMU yet, and where their certificates are."""
+    with ExitStack() as undo:
+        near, far = (undo.enter_context(migration.end(side, guest)) for side in (dut, peer))
+        places = [undo.enter_context(placed(pair, end.side.host, f"{end.folder}/tls")) for end in (near, far)]
+        yield near, far, (places[0], places[1])
+
+
+@contextmanager
+def standing(near: End, far: End, at: tuple[Placed, Placed], next_port: Callable[[], int]) -> Iterator[Stand]:
+    """What a way needs; what it started is ended after."""
+    with ExitStack() as undo:
+        yield Stand(near, far, at, next_port, undo)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A migration that is over: what ktls-handoff said, what QEMU said, what the DUT counted."""
+
+    line: dict[str, Any]
+    moved: Moved
+    counted: Delta
+
+
+def moved_over_ktls(rig: Rig, guest: Guest, evidence: dict[str, Any]) -> Flow:
+    """Migrate from the DUT into a stunnel on the peer; assert that the same guest lives on there."""
+    dut, peer, before = rig.bench.dut, rig.bench.peer, rig.counters()
+    with ends(dut, peer, guest, rig.certs()) as (near, far, at):
+        with standing(near, far, at, rig.next_port) as stand:
+            moved = migration.go(near, far, WAYS["ktls"](stand))
+            assert moved.status == "completed", moved
+            status = migration.equal(near, far)
+            migration.lives(far, status)
+        # the guest's own pages are no zeroes, so that each went over the wire at least once
+        assert moved.copied >= guest.pages * migration.PAGE, f"{moved.copied} bytes are less than the guest"
+        flow = Flow(stand.line, moved, rig.counters() - before)
+    assert status.written > 0, "the guest wrote nothing"
+    evidence.update(
+        migration={**vars(moved), "written": status.written}, counters=flow.counted.nonzero("Tls")
+    )
+    return flow
