@@ -5,8 +5,9 @@ usage: python benchmarks/iperf.py [--rounds 60] [--mib 512] [--stock /usr/bin/ip
 The two take turns over loopback (A/B, B/A, ...), client and server of the same program; the first pair is
 dropped. What counts is the median of the paired ratios with a 95 % confidence interval by bootstrap: a bar
 is held or missed where the whole interval lies on one side of it, else it is open: more rounds, or a machine
-that does nothing else. Short tests of a fixed size, so that what else runs here meets both alike; client and
-server have a core each (iperf3's -A), or else the scheduler's choice is most of what is measured.
+that does nothing else (benchmarks/iperf_cost.py counts, and needs none). Short tests of a fixed size, so that
+what else runs here meets both alike; client and server have a core each (iperf3's -A), or else the
+scheduler's choice is most of what is measured.
 """
 
 from __future__ import annotations
