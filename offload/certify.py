@@ -87,6 +87,13 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         action="store_true",
         help="with --lab or --all-benches: run tests again under which a host or a run died",
     )
+    _benches(parser)
+    parser.add_argument("--keep-lab", action="store_true", help="leave the lab running after the tests")
+    parser.set_defaults(func=main)
+
+
+def _benches(parser: argparse.ArgumentParser) -> None:
+    """Add the options for many benches."""
     benches = parser.add_argument_group("many benches", "places of a labgrid coordinator (docs/labgrid.md)")
     benches.add_argument(
         "--all-benches",
@@ -103,8 +110,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     benches.add_argument(
         "--hang", type=float, default=900.0, metavar="S", help="without an event: void, power-cycled (900)"
     )
-    parser.add_argument("--keep-lab", action="store_true", help="leave the lab running after the tests")
-    parser.set_defaults(func=main)
 
 
 def main(args: argparse.Namespace) -> int:
