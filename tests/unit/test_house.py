@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,9 +31,15 @@ def shown(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def functions(path: Path) -> list[tuple[str, int]]:
-    """Name and length in lines of every function of a Python file."""
+@cache
+def read(path: Path) -> tuple[str | None, list[tuple[str, int]]]:
+    """Docstring of a Python file, and its functions; parsed once, which is what costs."""
     tree = ast.parse(path.read_text())
+    return ast.get_docstring(tree), functions(tree)
+
+
+def functions(tree: ast.Module) -> list[tuple[str, int]]:
+    """Name and length in lines of every function of a Python file."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     return [
         (n.name, (n.end_lineno or n.lineno) - n.lineno + 1) for n in ast.walk(tree) if isinstance(n, kinds)
@@ -45,8 +52,9 @@ def test_python_files_are_small_and_say_what_they_are_for(path: Path) -> None:
     """Without a NIC a file opens with one sentence, has at most 400 lines, a function at most 60."""
     text = path.read_text()
     assert text.count("\n") <= 400, "split it"
-    assert ast.get_docstring(ast.parse(text)) or not text.strip(), "no first line that says what it is for"
-    assert not [name for name, length in functions(path) if length > 60]
+    sentence, found = read(path)
+    assert sentence or not text.strip(), "no first line that says what it is for"
+    assert not [name for name, length in found if length > 60]
 
 
 @pytest.mark.parametrize("path", C_FILES, ids=shown)
@@ -61,7 +69,7 @@ def test_c_files_are_small_and_say_what_they_are_for(path: Path) -> None:
 
 def test_functions_are_short_on_the_whole() -> None:
     """Without a NIC functions have at most 12 lines in the median and 35 at the 90th percentile."""
-    lengths = sorted(length for path in SHIPPED for _, length in functions(path))
+    lengths = sorted(length for path in SHIPPED for _, length in read(path)[1])
     assert lengths[len(lengths) // 2] <= 12
     assert lengths[len(lengths) * 9 // 10] <= 35
 
