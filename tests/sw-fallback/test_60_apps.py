@@ -216,7 +216,8 @@ def test_haproxy_before_it_could(rig: Rig, bench: Bench) -> None:
     both = bench.put("both.pem", bench.host.read(at.cert).decode() + bench.host.read(at.key).decode())
     bench.host.write(f"{bench.folder}/small", small, 0o644)
     path = bench.put("haproxy.cfg", (
-        f"defaults\n mode http\n timeout client 30s\nfrontend www\n bind {bench.v4}:{port} ssl crt {both} "
+        "global\n maxconn 20\n nbthread 1\ndefaults\n mode http\n timeout client 30s\n"
+        f"frontend www\n bind {bench.v4}:{port} ssl crt {both} "
         "ssl-max-ver TLSv1.2 ciphers ECDHE+AESGCM\n http-request return status 200 content-type text/plain "
         f"file {bench.folder}/small\n"))  # fmt: skip
     cnf = bench.put("ktls.cnf", CNF.format("Options = KTLS"))
