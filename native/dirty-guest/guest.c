@@ -15,7 +15,7 @@ static uint64_t idt[256];
 
 static void out8(uint16_t port, uint8_t value)
 {
-	__asm__ volatile("outb %0, %1" : : "a"(value), "Nd"(port));
+	__asm__ volatile("outb %0, %1" : : "a"(value), "d"(port));
 }
 
 void tick(void)

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,19 @@ PATIENCE = 400.0  # seconds for a step: QEMU, emulated in an emulated machine, o
 # native/dirty-guest/guest.h
 PAGE, STATUS, AREA, MAGIC = 4096, 0x200000, 0x400000, 0x59545244
 FIELDS = struct.Struct("<6IQ")  # struct status
+
+
+@cache
+def pattern(seed: int, pages: int) -> str:
+    """SHA-256 of the pages' words but the first of each, as fill() of guest.c makes them."""
+    seen, words = hashlib.sha256(), struct.Struct(f"<{PAGE // 4 - 1}I")
+    for page in range(pages):
+        x, row = (seed * 2654435761 + page) & 0xFFFFFFFF, []
+        for _ in range(PAGE // 4 - 1):
+            x = (x * 1664525 + 1013904223) & 0xFFFFFFFF
+            row.append(x)
+        seen.update(words.pack(*row))
+    return seen.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -39,14 +53,7 @@ class Guest:
 
     def rest(self) -> str:
         """SHA-256 of what these pages hold beside their counts; worked out here, not by the guest."""
-        seen, words = hashlib.sha256(), struct.Struct(f"<{PAGE // 4 - 1}I")
-        for page in range(self.pages):
-            x, row = (self.seed * 2654435761 + page) & 0xFFFFFFFF, []
-            for _ in range(PAGE // 4 - 1):
-                x = (x * 1664525 + 1013904223) & 0xFFFFFFFF
-                row.append(x)
-            seen.update(words.pack(*row))
-        return seen.hexdigest()
+        return pattern(self.seed, self.pages)
 
     def counts(self, written: int) -> list[int]:
         """How often each page was written, after so many writes in all."""

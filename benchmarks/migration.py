@@ -1,0 +1,185 @@
+"""What does a live migration cost: by stunnel at both ends, by QEMU's own TLS, by kernel TLS?
+
+usage: python -m benchmarks.migration [--rounds 3] [--mib 64] [--only stunnel qemu-tls] [--kernel 6.1]
+
+Two real QEMUs and a guest that writes page after page at a set rate (native/dirty-guest). Without --kernel
+both run on this machine over loopback, by the ways that need no kernel TLS; with it in the lab, the source
+behind the simulated card, where `ktls-sw` and `ktls-hw` run too (emulated in an emulated machine: minutes
+for each). Ways take turns; times, bytes and seconds of CPU (QEMU and stunnel of an end, all their threads,
+no softirqs) are medians. After every migration the memory is equal at both ends and what the guest's seed
+says, or there is no figure. TLS 1.2, AES-256-GCM; QEMU's limit of bandwidth is out of the way. Loopback or
+simulated: the method, and nothing of a card.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+
+from offload.errors import OffloadError, RigError
+from offload.host.base import Side
+from offload.host.local import LocalHost
+from offload.traffic import certs
+from offload.vm.kernels import fetch
+from offload.vm.lab import Lab
+from tests.lib import migration
+from tests.lib.migration import Guest, Moved
+from tests.lib.migration_ways import WAYS, ends, standing
+from tests.lib.switch import Switch
+
+# Pages a second: idle, medium, thrashing. On one machine, and in the lab, where a MB/s is much.
+RATES = {"here": (0, 2000, 12000), "lab": (0, 20, 60)}
+NAMES = ("idle", "medium", "thrashing")
+PUBLISHED = {"idle": 185 / 163, "medium": 249 / 171, "thrashing": 1341 / 835}  # XAPI: stunnel to kernel TLS
+NEED = {"here": ("plain", "stunnel", "qemu-tls", "multifd-1", "multifd-2", "multifd-4", "multifd-8")}
+NEED["lab"] = ("plain", "stunnel", "qemu-tls", "ktls-sw", "ktls-hw")
+FASTEST = 1 << 40  # bytes a second: QEMU's own limit is 128 MiB
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One migration: what QEMU says, and seconds of CPU of each end's processes."""
+
+    moved: Moved
+    near: float
+    far: float
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where it runs: both sides, certificates, ports, and what switches the sender's card."""
+
+    near: Side
+    far: Side
+    pair: certs.Certs
+    next_port: Callable[[], int]
+    switch: Switch | None = None
+
+
+@contextmanager
+def here() -> Iterator[Place]:
+    """This machine, over loopback."""
+    side = Side(LocalHost(), "lo", "127.0.0.1", "::1")
+    yield Place(side, side, certs.make(["127.0.0.1"]), count(24400).__next__)
+
+
+@contextmanager
+def lab(kernel: str) -> Iterator[Place]:
+    """The simulated bench."""
+    with Lab.boot(fetch(kernel), say=print) as up:
+        sides = (up.bench.dut, up.bench.peer)
+        switch = Switch(up.bench.dut, tx=False, rx=False)
+        switch.begin()
+        pair = certs.make([address for side in sides for address in (side.v4, side.v6)])
+        yield Place(*sides, pair, count(4500).__next__, switch)
+
+
+def once(place: Place, way: str, guest: Guest) -> Ran:
+    """Migrate; OffloadError or AssertionError unless the same guest lives on at the far end."""
+    if way.startswith("ktls") and place.switch is not None:
+        place.switch.set(tx=way == "ktls-hw")
+    with ends(place.near, place.far, guest, place.pair) as (near, far, at):
+        with standing(near, far, at, place.next_port) as stand:
+            uri = WAYS[way.partition("-")[0] if way.startswith("ktls") else way](stand)
+            if way.startswith("ktls") and stand.line["tx"] != way[-2:]:
+                raise RigError(f"{way}: the kernel shows transmit as {stand.line['tx']}")
+            near.qmp("migrate-set-parameters", **{"max-bandwidth": FASTEST})
+            before = [
+                spent(end, pids) for end, pids in ((near, stand.pids["near"]), (far, stand.pids["far"]))
+            ]
+            moved = migration.go(near, far, uri)
+            after = [spent(end, pids) for end, pids in ((near, stand.pids["near"]), (far, stand.pids["far"]))]
+            if moved.status != "completed":
+                raise RigError(f"{way}: the migration ended as {moved.status}: {moved.error}")
+            migration.lives(far, migration.equal(near, far))
+    return Ran(moved, after[0] - before[0], after[1] - before[1])
+
+
+def spent(end: migration.End, pids: Sequence[int]) -> float:
+    """Seconds of CPU of an end's QEMU and stunnel so far."""
+    return float(sum(end.call("spent", pids=list(pids)).values()))
+
+
+def median(runs: Sequence[Ran], what: Callable[[Ran], float]) -> float:
+    """The median of a figure."""
+    return statistics.median(map(what, runs))
+
+
+def row(*cells: str) -> None:
+    """Print a line of the table."""
+    print(
+        "| {:10} | {:10} | {:>8} | {:>8} | {:>7} | {:>6} | {:>8} | {:>8} | {:>9} | {:>9} |".format(*cells),
+        flush=True,
+    )
+
+
+def table(name: str, found: dict[str, list[Ran]]) -> None:
+    """The rows of one guest; beside stunnel: how many times as long stunnel took."""
+    base = median(found["stunnel"], lambda run: run.moved.total) if "stunnel" in found else 0
+    for way, runs in found.items():
+        total = median(runs, lambda run: run.moved.total)
+        ratio = f"{base / total:.2f}x" if base and way != "stunnel" else ""
+        row(
+            name,
+            way,
+            f"{total / 1000:.2f} s",
+            f"{median(runs, lambda run: run.moved.downtime):.0f} ms",
+            f"{median(runs, lambda run: run.moved.copied) / 1e6:.1f} MB",
+            f"{median(runs, lambda run: run.moved.rounds):.0f}",
+            f"{median(runs, lambda run: run.near):.2f} s",
+            f"{median(runs, lambda run: run.far):.2f} s",
+            ratio,
+            f"{PUBLISHED[name]:.2f}x" if way == "ktls-sw" else "",
+        )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run every guest by every way; 1 if memory was not equal, 7 if something is not there."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--kernel", default="", help="in the lab, with this kernel")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--mib", type=int, default=0, help="the guest's memory (64; in the lab 6)")
+    parser.add_argument("--only", nargs="+", default=[], help="these ways")
+    parser.add_argument("--guests", nargs="+", choices=NAMES, default=list(NAMES))
+    args = parser.parse_args(argv)
+    where = "lab" if args.kernel else "here"
+    ways = args.only or NEED[where]
+    if unknown := [way for way in ways if way not in NEED[where]]:
+        parser.error(f"no way {unknown[0]!r} there: {', '.join(NEED[where])}")
+    try:
+        with lab(args.kernel) if args.kernel else here() as place:
+            row(
+                "guest",
+                "way",
+                "time",
+                "downtime",
+                "copied",
+                "rounds",
+                "source",
+                "dest.",
+                "to stunn.",
+                "published",
+            )
+            for name, rate in zip(NAMES, RATES[where], strict=True):
+                if name in args.guests:
+                    guest = Guest(args.mib or (6 if args.kernel else 64), rate)
+                    found: dict[str, list[Ran]] = {way: [] for way in ways}
+                    for _ in range(args.rounds):
+                        for way in ways:
+                            found[way].append(once(place, way, guest))
+                    table(name, found)
+    except (OffloadError, AssertionError) as exc:
+        print(f"bench: error: {exc}", file=sys.stderr)
+        return getattr(exc, "exit_code", 1)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
