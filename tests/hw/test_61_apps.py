@@ -48,7 +48,7 @@ def nginx(rig: Rig, folder: str, ports: tuple[int, int, int]) -> str:
 
 @pytest.mark.once
 @pytest.mark.promise("tools.honest")
-@pytest.mark.requires("tls", "openssl", "nginx")
+@pytest.mark.requires("tls", "openssl", "nginx-server")
 def test_nginx_as_told(rig: Rig, offload: Switch, profile: Profile, counters: Callable[[], Snapshot]) -> None:
     """This NIC encrypts what nginx sends by sendfile where doctor says hw, and nothing where it does not."""
     host, folder = rig.bench.dut.host, f"{rig.end('dut').at.folder}/apps-hw"

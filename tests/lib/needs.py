@@ -65,6 +65,10 @@ def _pedit(rig: Rig) -> str:
     )
 
 
+def _dut(rig: Rig, name: str) -> str:
+    return "" if rig.bench.dut.host.run(["which", name], check=False).rc == 0 else f"{name} on the DUT"
+
+
 def _qemu(rig: Rig) -> str:
     built = "" if migration.GUEST.exists() else "build/dirty-guest (make build)"
     return built or _program(migration.QEMU)(rig)
@@ -93,7 +97,8 @@ PROBES: dict[str, Callable[[Rig], str]] = {
     "stunnel": _program("stunnel4"),
     "openssl": _program("openssl"),
     "qemu": _qemu,
-    "haproxy": _program("haproxy"),
+    "haproxy": lambda rig: _dut(rig, "haproxy"),
+    "nginx-server": lambda rig: nginx.missing(rig.bench.dut.host),
     "peer-tls-hw-tx-offload": _peer_feature("tx"),
     "peer-tls-hw-rx-offload": _peer_feature("rx"),
     "iperf3": _both_run("iperf3"),

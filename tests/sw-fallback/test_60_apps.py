@@ -103,7 +103,7 @@ def run_nginx(path: str) -> list[str]:
 
 @pytest.mark.once
 @pytest.mark.promise("enable.refuse")
-@pytest.mark.requires("tls", "openssl", "nginx")
+@pytest.mark.requires("tls", "openssl", "nginx-server")
 def test_nginx_as_its_lines_say(rig: Rig, bench: Bench) -> None:
     """Without a NIC each server of nginx.conf does what the doctor says: software, user space, by cell."""
     port = {key: rig.next_port() for key in ("D810", "D803", "D804", "D807", "D808", "D809", "D824")}
@@ -139,7 +139,7 @@ def test_nginx_as_its_lines_say(rig: Rig, bench: Bench) -> None:
 
 @pytest.mark.once
 @pytest.mark.promise("enable.refuse")
-@pytest.mark.requires("tls", "openssl", "nginx")
+@pytest.mark.requires("tls", "openssl", "nginx-server")
 def test_nginx_as_openssl_cnf_says(rig: Rig, bench: Bench) -> None:
     """Without a NIC and a line in nginx.conf openssl.cnf decides; what nginx refuses is not understood."""
     port = rig.next_port()
