@@ -1,4 +1,4 @@
-"""Two benches of a labgrid lab, each a VM: certified side by side, and one that dies while it is."""
+"""Two benches of a labgrid lab, each a VM: side by side, one that dies in mid-run; one as a rack, by ssh."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from offload.cmd import wait_until
 from offload.fleet_grid import Grid
 from offload.vm.kernels import fetch
 from offload.vm.lab import Lab
-from tests.lib import benches
+from tests.lib import benches, sshd
 from tests.lib.rig import Labs
 
 ONE = "test_sends_to_stunnel and tx-12_aes_gcm_128-v4"
 MANY = "test_sends_to_stunnel"
 LIMIT = 300  # seconds
+SLOW = 900  # seconds: sshd and three log-ins in an emulated guest
+# a payload, and every record of one beyond the card: DUT, peer and wire are a host each
+RACK = "(sends_to_stunnel or records_it_sends) and tx-12_aes_gcm_128-v4"
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +35,8 @@ def pair(pytestconfig: pytest.Config, labs: Labs) -> Iterator[tuple[Lab, Lab]]:
     kernel = fetch(pytestconfig.getoption("--kernel"))
     with ExitStack() as stack:
         first, second = (
-            stack.enter_context(Lab.boot(kernel, kind="nicsim", say=lambda _: None)) for _ in "ab"
+            stack.enter_context(Lab.boot(kernel, kind="nicsim", say=lambda _: None, ssh=ssh))
+            for ssh in (not sshd.missing(), False)
         )
         yield first, second
 
@@ -69,6 +73,29 @@ def test_two_benches_say_the_same(grid: Grid, tmp_path: Path) -> None:
     each = [outcomes(tmp_path / "out" / name / "events.jsonl") for name in ("bench1", "bench2")]
     assert each[0] == each[1] and set(each[0].values()) == {"pass"}, each
     assert not [place for place in grid.places() if place.taken]
+
+
+def suite(folder: Path, *how: str) -> dict[str, str]:
+    """Run some hardware tests on a bench that is reached in this way: each one's outcome."""
+    events, env = (
+        folder / f"events{how[0]}.jsonl",
+        {**os.environ, "KTLS_OFFLOAD_STATE": str(folder / "state")},
+    )
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--events", str(events), *how]
+    done = subprocess.run(
+        [*argv, "-k", RACK, "tests/hw"], env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=SLOW
+    )
+    assert done.returncode == 0 and events.exists(), done.stdout[-3000:].decode()
+    return outcomes(events)
+
+
+@pytest.mark.skipif(bool(sshd.missing()), reason=sshd.missing())
+def test_hosts_over_ssh_say_the_same(pair: tuple[Lab, Lab], tmp_path: Path) -> None:
+    """Without this a test could pass through the lab's agent and not on the real hosts of a rack."""
+    file = pair[0].folder / "ssh" / "lab.yaml"
+    over_ssh = suite(tmp_path, "--lab", str(file))
+    assert len(over_ssh) == 2 and set(over_ssh.values()) == {"pass"}, over_ssh
+    assert suite(tmp_path, "--attach", pair[0].name) == over_ssh
 
 
 def test_bench_that_dies_is_void(grid: Grid, pair: tuple[Lab, Lab], tmp_path: Path) -> None:
