@@ -16,6 +16,7 @@ from offload.host.base import Host
 PATH = "/etc/nginx/nginx.conf"
 ASK = "ssl_conf_command Options KTLS;"
 STOP = "ssl_protocols TLSv1.2;"
+CIPHERS = "HIGH:!aNULL:!MD5"  # ngx_http_ssl_module.c, NGX_DEFAULT_CIPHERS  # codespell:ignore
 GCM = "ssl_ciphers ECDHE+AESGCM;"
 FIRST = (1, 19, 4)  # ssl_conf_command; CHANGES
 SENDFILE = (1, 21, 4)  # SSL_sendfile; CHANGES, commit 1fc61b7b1
@@ -135,7 +136,7 @@ def _service(
         address=", ".join(d.words[0] for d in tls),
         ask=conf.ask or Said(""),
         versions=_limited(_protocols(server, app), conf, base),
-        ciphers=_own(conf.ciphers, base.ciphers) or server.said("ssl_ciphers", "HIGH:!aNULL:!MD5"),
+        ciphers=_own(conf.ciphers, base.ciphers) or server.said("ssl_ciphers", CIPHERS),
         suites=conf.suites or Said(SUITES),
         put=f"after {put}",
         line=ASK,

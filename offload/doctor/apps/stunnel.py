@@ -17,7 +17,7 @@ PATH = "/etc/stunnel/*.conf"
 ASK = "options = ENABLE_KTLS"
 STOP = "sslVersionMax = TLSv1.2"
 GCM = "ciphers = ECDHE+AESGCM"
-CIPHERS = "HIGH:!aNULL:!SSLv2:!DH:!kDHEPSK"  # src/options.c, stunnel_cipher_list
+CIPHERS = "HIGH:!aNULL:!SSLv2:!DH:!kDHEPSK"  # src/options.c, stunnel_cipher_list  # codespell:ignore
 FIRST = (5, 60)  # SSL_OP_ENABLE_KTLS in src/options.c
 POLL = "poll-incomplete-record"
 
