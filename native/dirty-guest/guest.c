@@ -61,9 +61,9 @@ static void fill(uint32_t pages, uint32_t seed)
 }
 
 /*
- * QEMU before 9.0 (with TCG) forgets to tell its TLB when a migration has read the dirty bits: stores to a page
- * that is in there are lost (exec/ram_addr.h, cpu_physical_memory_sync_dirty_bitmap). A change of CR0.WP, which
- * means nothing without paging, empties the TLB.
+ * QEMU 7.2.22 with TCG, seen: once a migration has read the dirty bits, a store to a page that is still in
+ * QEMU's TLB is not noted, and the destination lacks it. A change of CR0.WP, which means nothing without
+ * paging, empties the TLB.
  */
 static void forget(void)
 {
