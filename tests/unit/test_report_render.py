@@ -82,7 +82,7 @@ def test_empty_run_fits_too() -> None:
 
 
 def test_time_of_a_run_that_broke_off_is_not_the_whole() -> None:
-    """Without its last phase a run's phases are not how long it took: boot alone read as 13 s for four minutes."""
+    """Without its last phase a run's phases are not how long it took: boot alone read as all of it."""
     assert "did not come to its end" in Page(render.html(document("pass"))).text
     assert "whole run 3.5 s" in Page(render.html(document("pass", "tests"))).text
 

@@ -69,7 +69,7 @@ def test_show_prints_the_summary(folder: Path, capsys: pytest.CaptureFixture[str
 def test_show_for_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without a NIC, `show --json` is report.json, which fits its schema, in ASCII; NaN is damage."""
     path = folder / "report.json"
-    document = json.loads(path.read_text()) | {"headline": "caf\u00e9 \x9b31m"}
+    document = json.loads(path.read_text()) | {"headline": "\u00e9t\u00e9 \x9b31m"}
     path.write_text(json.dumps(document, ensure_ascii=False))
     assert call("show", folder, "--json") == 0
     said = capsys.readouterr().out
