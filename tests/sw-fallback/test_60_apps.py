@@ -197,14 +197,14 @@ def test_openssl_as_its_file_says(rig: Rig, bench: Bench) -> None:
     """Without a NIC `openssl s_server` does what the doctor says of openssl.cnf: TLS 1.3, one direction."""
     port, at, line = rig.next_port(), bench.end.at, b"abc\n"
     argv = ["openssl", "s_server", "-accept", str(port), "-cert", at.cert, "-key", at.key, "-rev"]
-    for option, who, code in (("KTLS", "sw", "D813"), ("-KTLS", "user", "D804")):
-        cnf = bench.put(f"{option}.cnf", CNF.format(f"Options = {option}"))
-        ruling = bench.told("openssl", cnf).rulings[0]
-        with apps.program(bench.host, argv, port, {"OPENSSL_CONF": cnf}):
-            seen = bench.connect(bench.v4, port, version="1.3", ask=line, end=len(line))
-        assert {"D827", code} <= apps.codes(ruling) and seen.who == {"tx": who, "rx": "user"}
-        assert seen.sha256 == hashlib.sha256(b"cba\n").hexdigest()
-        apps.as_told(ruling, seen)
+    cnf = bench.put("k.cnf", CNF.format("Options = KTLS"))
+    ruling = bench.told("openssl", cnf).rulings[0]
+    with apps.program(bench.host, argv, port, {"OPENSSL_CONF": cnf}):
+        seen = bench.connect(bench.v4, port, version="1.3", ask=line, end=len(line))
+    assert {"D827", "D808"} <= apps.codes(ruling) and seen.who["tx"] == "sw"
+    assert seen.sha256 == hashlib.sha256(b"cba\n").hexdigest()
+    assert ("D813" in apps.codes(ruling)) == (seen.who["rx"] == "user")
+    apps.as_told(ruling, seen)
 
 
 @pytest.mark.once
