@@ -226,13 +226,13 @@ def relayed(home: Resident, rig: Rig, after: int) -> tuple[Answer, int, float]:
         with socket.create_connection(("127.0.0.1", int(port))) as far:
             threading.Thread(target=pump, args=(conn, far), daemon=True).start()
             left = after
-            far.settimeout(0.5)
+            far.settimeout(0.3)
             with suppress(TimeoutError):
                 while left > 0 and (data := far.recv(left)):
                     conn.sendall(data)
                     left -= len(data)
             passed.append(after - left)
-            time.sleep(0.5)
+            time.sleep(0.35)
 
     with rig.server() as port, peer(talk) as stalled:
         began = time.monotonic()

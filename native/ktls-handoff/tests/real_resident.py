@@ -1,0 +1,155 @@
+"""The resident and the clients where the kernel has TLS: run by real.py."""
+
+from __future__ import annotations
+
+import re
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from check_serve import Resident, resident
+from rig import STUNNEL, Rig
+
+ROOT = Path(__file__).resolve().parents[3]
+SOL_TLS, TLS_TX, TLS_RX, GCM256 = 282, 1, 2, 56
+MIB = 8  # bar: resident memory
+
+
+def say(sock: socket.socket, line: bytes) -> bytes:
+    """Send a line to `openssl s_server -rev`; its answer."""
+    sock.settimeout(60)
+    sock.sendall(line + b"\n")
+    answer = b""
+    while not answer.endswith(b"\n"):
+        answer += sock.recv(65536) or b"(closed)\n"
+    return answer[:-1]
+
+
+def found(pid: int, secrets: list[bytes]) -> list[str]:
+    """Where in a process's memory one of these is: the mapping's line of /proc/PID/maps."""
+    hits = []
+    with Path(f"/proc/{pid}/mem").open("rb", 0) as memory:
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            begin, end = (int(n, 16) for n in line.split()[0].split("-"))
+            if line.split()[1][0] != "r" or line.endswith(("[vvar]", "[vsyscall]", "[vvar_vclock]")):
+                continue
+            memory.seek(begin)
+            data = memory.read(end - begin)
+            hits += [line for secret in secrets if secret in data]
+    return hits
+
+
+def driver() -> str:
+    """Who does gcm(aes) by /proc/crypto: the highest priority that is not internal."""
+    blocks = Path("/proc/crypto").read_text().split("\n\n")
+    rows = [dict(re.findall(r"^(\S+) +: (.*)$", block, re.M)) for block in blocks]
+    fit = [r for r in rows if r.get("name") == "gcm(aes)" and r["internal"] != "yes"]
+    return max(fit, key=lambda r: int(r["priority"]))["driver"]
+
+
+def check_resident_in_the_kernel(rig: Rig) -> None:
+    """A resident's socket is the kernel's: payload, driver by name, no key left in memory, below 8 MiB."""
+    with resident(rig, "--ca", rig.file("ca"), "--timeout", "40") as home, rig.server() as port:
+        for _ in range(2):
+            got = home.ask("connect", "127.0.0.1", port)
+            assert got.json["ok"] and got.json["tx"] == got.json["rx"] == "sw", got
+            assert got.json["tx_by"] == got.json["rx_by"] == driver(), got
+            keys = [got.sock.getsockopt(SOL_TLS, way, GCM256)[12:44] for way in (TLS_TX, TLS_RX)]
+            assert say(got.sock, b"palindrome") == b"emordnilap"
+            got.sock.close()
+            assert all(len(set(key)) > 8 for key in keys) and not found(home.child.pid, keys)
+        status = Path(f"/proc/{home.child.pid}/status").read_text()
+        high = int(re.search(r"VmHWM:\s+(\d+) kB", status)[1])
+        assert high < MIB * 1024, f"{high} KiB"
+
+
+@contextmanager
+def moody(rig: Rig) -> Iterator[str]:
+    """A peer that drops its first connection in the handshake, and serves the next ones; its port."""
+    with rig.server() as port, socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            first = listener.accept()[0]
+            first.recv(100)
+            first.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            first.close()
+            near, far = listener.accept()[0], socket.create_connection(("127.0.0.1", int(port)))
+            back = threading.Thread(target=relay, args=(far, near), daemon=True)
+            back.start()
+            relay(near, far)
+            back.join(10)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield str(listener.getsockname()[1])
+        thread.join(20)
+
+
+def relay(a: socket.socket, b: socket.socket) -> None:
+    """Pass on until the end."""
+    try:
+        while data := a.recv(65536):
+            b.sendall(data)
+        b.shutdown(socket.SHUT_WR)
+    except OSError:
+        return
+
+
+def by_stunnel(rig: Rig, port: str, policy: str, home: Resident | None = None) -> str:
+    """The Python client: its one warning, after a line came back through stunnel."""
+    from offload.connect_client import Policy, Target, connect
+
+    path, lines = rig.folder / "real.conf", []
+    path.write_text(policy)
+    how = {"via": str(home.path)} if home else {"program": rig.program}
+    target = Target("127.0.0.1", int(port))
+    got = connect(target, Policy(str(path), timeout=40), stunnel=STUNNEL, warn=lines.append, **how)
+    with got.sock:
+        assert got.line["via"] == "stunnel" and say(got.sock, b"abc") == b"cba", got
+    assert got.process.wait(10) == 0 and len(lines) == 1, lines
+    assert lines[0].startswith(f"127.0.0.1 port {port}: no kTLS ("), lines
+    return lines[0]
+
+
+def check_client_in_the_kernel(rig: Rig) -> None:
+    """The Python client: by the kernel in silence; by stunnel after a handshake or cipher that fails."""
+    sys.path.insert(0, str(ROOT))
+    from offload.connect_client import Policy, Target, connect
+
+    chain = f"CAfile = {rig.file('ca')}\nverifyChain = yes\n"
+    with rig.server() as port:
+        got = connect(
+            Target("127.0.0.1", int(port)), Policy(ca=rig.file("ca"), timeout=40), program=rig.program
+        )
+        with got.sock:
+            assert (got.line["via"], got.warning, got.process) == ("ktls", "", None), got
+            assert say(got.sock, b"abc") == b"cba"
+    with moody(rig) as port:
+        assert "reset by peer" in by_stunnel(rig, port, chain)
+    suite = "ECDHE-RSA-AES256-SHA384"
+    policy = rig.folder / "cbc.conf"
+    policy.write_text(f"{chain}ciphers = {suite}\n")
+    with (
+        resident(rig, "--policy", str(policy), "--timeout", "40") as home,
+        rig.server("-cipher", suite) as port,
+    ):
+        assert "no such cipher" in by_stunnel(rig, port, policy.read_text(), home)
+
+
+def check_client_without_the_module(rig: Rig) -> None:
+    """The Python client where tls cannot be loaded: what to do in one line, and the stream by stunnel."""
+    program = Path("/proc/sys/kernel/modprobe").read_text()
+    removed = subprocess.run(["rmmod", "tls"], capture_output=True, text=True)
+    assert removed.returncode == 0, removed.stderr
+    try:
+        Path("/proc/sys/kernel/modprobe").write_text("/bin/false")
+        with rig.server() as port:
+            assert "modprobe tls" in by_stunnel(rig, port, f"CAfile = {rig.file('ca')}\nverifyChain = yes\n")
+    finally:
+        Path("/proc/sys/kernel/modprobe").write_text(program)
+        subprocess.run(["modprobe", "tls"], check=False)
