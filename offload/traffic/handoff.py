@@ -26,7 +26,10 @@ CIPHERS = {
 
 @dataclass(frozen=True)
 class Line:
-    """The helper's line: `tx` and `rx` are hw, sw or none; not `ok`: see cause, message, exit."""
+    """The helper's line: `tx` and `rx` are hw, sw or none; not `ok`: see cause, message, exit.
+
+    `tx_by`, `rx_by`: the device that does it, or the kernel's crypto driver.
+    """
 
     ok: bool
     via: str = ""
@@ -35,6 +38,8 @@ class Line:
     kernel_cipher: str = ""
     tx: str = "none"
     rx: str = "none"
+    tx_by: str = ""
+    rx_by: str = ""
     peer: str = ""
     pending: int = 0
     cause: str = ""
@@ -83,6 +88,27 @@ def connect(
     """
     verify = ["--ca", ca, "--name", NAME, *(["--staple"] if staple else [])]
     return [PROGRAM, "connect", host, str(port), *verify, *_common(version, cipher, want, timeout, fallback)]
+
+
+# asks a resident, and passes its answer on to --fd as ktls-handoff itself would
+RELAY = """
+import socket, sys
+asked = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+asked.connect(sys.argv[1])
+asked.send("".join(word + chr(10) for word in sys.argv[2:-2]).encode())
+line, fds, _, _ = socket.recv_fds(asked, 8192, 1)
+socket.send_fds(socket.socket(fileno=int(sys.argv[-1])), [line], fds)
+"""
+
+
+def serve(path: str, at: Placed, *, version: str = "1.2", cipher: str = "aes-gcm-256") -> list[str]:
+    """Return the command of a resident that verifies by the CA and serves on this unix socket."""
+    return [PROGRAM, "serve", path, "--ca", at.ca, *_common(version, cipher, "tx", 40, "")]
+
+
+def ask(path: str, host: str, port: int) -> list[str]:
+    """Return the command that lets a resident connect, and hands over what it answers."""
+    return ["/usr/bin/python3", "-I", "-c", RELAY, path, "connect", host, str(port), "--name", NAME]
 
 
 def begin_at(number: int) -> dict[str, str]:
