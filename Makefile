@@ -16,7 +16,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest -q
 
-.PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator \
+.PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration \
 	iperf3 fuzz deb man clean-runs mutate test-driver \
 	setup setup-check venv build clean \
 	test-unit test-native test-sw-fallback test-hw test-nicsim test-vm \
@@ -38,10 +38,11 @@ clean-runs: build  ## GOOD=10 runs of a good card into docs/clean-runs.jsonl
 mutate: build  ## what if one of the suite's checks were not there? after certify-the-certifier; hours, resumes
 	$(PY) -m tests.nicsim.escape --mutate --write
 
-# Two stages at a time: a lab is one core. One kernel runs with two virtual CPUs: one alone would hide races. The card
-# that only transmits is certified on 6.12; SAMPLE leaves out what test-hw on 6.1 says beside it, and half of the rest.
+# Two stages at a time: a lab is one core; native tests mostly wait. One kernel runs with two virtual CPUs: one alone
+# would hide races. The card that only transmits is certified on 6.12; SAMPLE leaves out what test-hw on 6.1 says
+# beside it, and half of the rest.
 test:  ## every test of the project, with its own set-up; prints the time of each stage
-	ci/stages build test-unit test-native test-hw test-sw-fallback certify:KERNEL=6.12,NIC=chelsio-t6 test-nicsim \
+	ci/stages build +test-native test-unit test-hw test-sw-fallback certify:KERNEL=6.12,NIC=chelsio-t6 test-nicsim \
 		test-hw:KERNEL=7.2,LAB_CPUS=2,SAMPLE=today
 
 test-unit: venv  ## the package itself: no root, no kernel, seconds
@@ -85,11 +86,22 @@ bench-cost: build  ## cost mode: three boots, beside their bars
 iperf3: setup-check  ## build/iperf3-tls: iperf3 with TLS on its data streams
 	$(MAKE) -C native/iperf3
 
-bench-iperf: iperf3  ## plain iperf3-tls beside the stock iperf3; 3 minutes
+bench-iperf: iperf3 venv  ## plain iperf3-tls beside the stock iperf3: counted in a VM, then by time; minutes
+	$(PY) -m benchmarks.iperf_cost --kernel $(KERNEL)
 	$(PY) benchmarks/iperf.py
 
 bench-history: venv  ## 10,000 results: words, JSON, page
 	$(PY) -m benchmarks.history
+
+bench-transport: build  ## what ssh costs the suite, in turns with the lab's agent
+	$(PY) -m benchmarks.transport --kernel $(KERNEL)
+
+bench-handover: build  ## connect beside a running stunnel; 10,000 hand-overs, 1,000 failures
+	$(MAKE) -s -C native/ktls-handoff check
+	$(PY) benchmarks/handover.py
+
+bench-migration: build  ## a live migration by stunnel, QEMU's TLS and kernel TLS
+	$(PY) -m benchmarks.migration --kernel $(KERNEL)
 
 bench-operator: build  ## what doctor, ls and enable take, in the VM and here
 	$(PY) -m benchmarks.verbs --kernel $(KERNEL)

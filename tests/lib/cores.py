@@ -28,6 +28,8 @@ def bed_of(rig: Rig) -> Iterator[Bed]:
         bed.about = about(dut.host, look(dut.host, dut.dev), {})
         bed.about["governor"], warning = undo.enter_context(steady(dut.host))
         bed.add(warning)
+        if not lab:
+            bed.count_cycles()
         yield bed
 
 
