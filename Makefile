@@ -35,7 +35,7 @@ certify-the-certifier: build  ## every bad card of the catalogue, two labs at on
 clean-runs: build  ## GOOD=10 runs of a good card into docs/clean-runs.jsonl
 	$(PY) -m benchmarks.certifier --kernel $(KERNEL) --card $(NIC) --good $(GOOD)
 
-mutate: build  ## what if one of the suite's checks were not there? after certify-the-certifier; hours, resumes
+mutate: build  ## what if one of the suite's checks were not there? 15 minutes, resumes
 	$(PY) -m tests.nicsim.escape --mutate --write
 
 # Two stages at a time: a lab is one core; native tests mostly wait. One kernel runs with two virtual CPUs: one alone

@@ -207,6 +207,10 @@ def test_outcomes_are_compared() -> None:
     again = replayed("fail", "lost 2 of 7", weather())
     assert again["same"] and (again["words"], again["weather"]) == ("same outcome", "no frame was met")
     assert replayed("fail", "EBADMSG", weather())["words"] == "same outcome, for another reason"
+    told = "record 5, byte 8,672: expected ab7e{}, got {}: wrong payload"
+    pairs = ("1d", "ffb5"), ("2e", "33de")
+    then, now = ({"outcome": "fail", "reason": told.format(*pair)} for pair in pairs)
+    assert compare({**then, "evidence": {}}, **now, evidence={})["same_reason"], "keys differ from run to run"
     mended = replayed("pass", "", None)
     assert not mended["same"] and mended["words"] == "another outcome"
 
