@@ -17,7 +17,7 @@ PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest -q
 
 .PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration \
-	iperf3 fuzz deb man clean-runs mutate test-driver \
+	iperf3 fuzz deb man clean-runs mutate test-driver example \
 	setup setup-check venv build clean \
 	test-unit test-native test-sw-fallback test-hw test-nicsim test-vm \
 	check-python check-text check-native check-module
@@ -100,8 +100,12 @@ bench-handover: build  ## connect beside a running stunnel; 10,000 hand-overs, 1
 	$(MAKE) -s -C native/ktls-handoff check
 	$(PY) benchmarks/handover.py
 
-bench-migration: build  ## a live migration by stunnel, QEMU's TLS and kernel TLS
-	$(PY) -m benchmarks.migration --kernel $(KERNEL)
+bench-migration: build  ## a live migration by stunnel, QEMU's TLS and kernel TLS: here, then in the lab
+	$(PY) -m benchmarks.migration
+	$(PY) -m benchmarks.migration --kernel $(KERNEL) --rounds 1
+
+example: venv  ## docs/example-report, made anew
+	$(PY) -m tests.lib.example_report docs/example-report
 
 bench-operator: build  ## what doctor, ls and enable take, in the VM and here
 	$(PY) -m benchmarks.verbs --kernel $(KERNEL)
@@ -117,6 +121,7 @@ bench-endurance: build  ## 64 MiB each way under 2 % loss; minutes
 
 fuzz: setup-check  ## coverage-guided, under ASan and UBSan, for SECONDS in all
 	$(MAKE) -C offload/wire/core fuzz SECONDS=$(SECONDS)
+	$(MAKE) -C native/ktls-handoff fuzz
 
 check: check-python check-text check-native check-module  ## every linter and static check
 

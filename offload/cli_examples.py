@@ -74,6 +74,7 @@ ktls-offload certify                                   # a simulated ConnectX-6 
 ktls-offload certify --kernel 6.12 --nic chelsio-t6
 ktls-offload certify --replay results/20261121T130544Z
 ktls-offload certify --nicsim-patch my-defect.patch
+ktls-offload certify --lab lab.yaml                    # a real card, between two hosts
 """,
     "measure": """\
 ktls-offload measure                                   # in a VM: what is measured, and how
