@@ -27,10 +27,8 @@ from offload.errors import ConfigError, RigError
 
 __all__ = ["Got", "Policy", "Target", "connect", "helper"]
 BUILT = Path(__file__).resolve().parents[1] / "build/ktls-handoff"
-ANSWER, STRAYS = (
-    8192,
-    16,
-)  # bytes of an answer; descriptors that are noticed, and closed, if somebody sends them
+ANSWER = 8192  # bytes
+STRAYS = 16  # descriptors that are noticed, and closed, if somebody sends them
 USAGE = 1  # exit code of ktls-handoff: the caller's mistake
 STEPS = 3  # of a connection: name, connect, handshake
 SPARE = 5.0  # seconds more than that, for the helper itself
