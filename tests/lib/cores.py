@@ -33,13 +33,13 @@ def bed_of(rig: Rig) -> Iterator[Bed]:
         yield bed
 
 
-def measured(rig: Rig, arms: Sequence[str], setting: Setting) -> dict[str, Any]:
-    """The document of these arms: on a simulated bench one short turn each, else pairs that allow a ratio.
+def measured(rig: Rig, arms: Sequence[str], *settings: Setting) -> dict[str, Any]:
+    """The document of these arms: in a lab one short turn each, at the first setting; else pairs, at all.
 
     Raises NoFigure if an arm was not what its name says, or payload was lost.
     """
     once = in_lab(rig.bench)
-    plan = Plan(tuple(arms), (setting,), 0.4, 1, 0) if once else Plan(tuple(arms), (setting,), 3.0, 5, 1)
+    plan = Plan(tuple(arms), settings[:1], 0.4, 1, 0) if once else Plan(tuple(arms), settings, 3.0, 5, 1)
     with bed_of(rig) as bed:
         found = measure(bed, plan)
         rig.port = bed.port
