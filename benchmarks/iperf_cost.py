@@ -48,18 +48,19 @@ $b mount -t tracefs tracefs /sys/kernel/tracing
 $b ifconfig lo 127.0.0.1 up
 count=/sys/kernel/tracing/events/raw_syscalls/sys_enter
 set -e
+said=$($b mktemp -d)
 trap '$b echo "%(done)s $?"; $b poweroff -f' EXIT
 both() { # program MiB options: a server, and the client's answer
   program=$1 mib=$2
   shift 2
-  /$program -s -1 >/tmp/server &
+  /$program -s -1 >$said/server &
   $b sleep 1
-  /$program -c 127.0.0.1 -n ${mib}M -J "$@" >/tmp/client
+  /$program -c 127.0.0.1 -n ${mib}M -J "$@" >$said/client
   wait
 }
 timed() {
   both "$@"
-  $b echo "IPERF $1 $($b tr -d '\\n\\t' </tmp/client)"
+  $b echo "IPERF $1 $($b tr -d '\\n\\t' <$said/client)"
 }
 counted() {
   $b echo 'hist:keys=common_pid.execname,id.syscall' >$count/trigger

@@ -49,6 +49,15 @@ class Page:
         self.lines.append(head + command)
         self.wrapped(" " * len(head), f"# {remark}")
 
+    def block(self, finding: Finding, verbose: bool) -> None:
+        """What was seen, what follows, what to do."""
+        self.wrapped("    seen  ", finding.evidence)
+        self.wrapped("    so    ", finding.consequence)
+        for line in finding.detail if verbose else ():
+            self.wrapped("          - ", line)
+        self.command("    do    ", finding.remedy)
+        self.lines.append("")
+
 
 def as_text(diagnosis: Diagnosis, colour: bool = False, width: int = WIDTH, verbose: bool = False) -> str:
     """The whole answer."""
@@ -97,18 +106,8 @@ def _findings(page: Page, diagnosis: Diagnosis, verbose: bool) -> None:
         whose = f"{finding.dev}: " if finding.dev not in ("", lone) else ""
         page.wrapped(page.paint(head, finding.level), whose + finding.what, len(head))
         if whole:
-            _block(page, finding, verbose)
+            page.block(finding, verbose)
     page.lines += [""] if page.lines and page.lines[-1] else []
-
-
-def _block(page: Page, finding: Finding, verbose: bool) -> None:
-    """What was seen, what follows, what to do."""
-    page.wrapped("    seen  ", finding.evidence)
-    page.wrapped("    so    ", finding.consequence)
-    for line in finding.detail if verbose else ():
-        page.wrapped("          - ", line)
-    page.command("    do    ", finding.remedy)
-    page.lines.append("")
 
 
 def every(diagnosis: Diagnosis) -> list[Finding]:

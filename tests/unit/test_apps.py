@@ -130,8 +130,8 @@ def test_what_nginx_printed() -> None:
     text = FILES["nginx"].replace("server {", "include /etc/nginx/sites/*;\nserver {")
     site = "server { listen 8443 ssl; server_name b; }\n"
     shown = {"/etc/nginx/nginx.conf": text, "/etc/nginx/sites/b": site}
-    host.files["/tmp/dump"] = "".join(f"# configuration file {p}:\n{t}\n" for p, t in shown.items()).encode()
-    found = answer(host, "nginx", "/tmp/dump")
+    host.files["/srv/dump"] = "".join(f"# configuration file {p}:\n{t}\n" for p, t in shown.items()).encode()
+    found = answer(host, "nginx", "/srv/dump")
     assert [(r.service.name, r.service.where) for r in found.rulings] == [
         ("b", "/etc/nginx/sites/b:1"),
         ("www", "/etc/nginx/nginx.conf:5"),

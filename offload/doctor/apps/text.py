@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from offload.doctor.apps.judge import Answer, Ruling
 from offload.doctor.examine import NOT_PROMISED, READY
-from offload.doctor.reasons import LEVELS, Finding, load, plain
+from offload.doctor.reasons import LEVELS, load, plain
 from offload.doctor.table import HW
 from offload.doctor.text import WIDTH, Page
 from offload.profile import VERSIONS, WORDS
@@ -76,15 +76,5 @@ def _findings(page: Page, answer: Answer, verbose: bool) -> None:
         again = finding.level == "risk" and finding.code in seen
         seen.add(finding.code)
         if verbose or (finding.level != "note" and not again):
-            _block(page, finding, verbose)
+            page.block(finding, verbose)
     page.lines += [""] if found and page.lines[-1] else []
-
-
-def _block(page: Page, finding: Finding, verbose: bool) -> None:
-    """What was seen, what follows, what to do."""
-    page.wrapped("    seen  ", finding.evidence)
-    page.wrapped("    so    ", finding.consequence)
-    for line in finding.detail if verbose else ():
-        page.wrapped("          - ", line)
-    page.command("    do    ", finding.remedy)
-    page.lines.append("")
