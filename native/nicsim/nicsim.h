@@ -5,6 +5,8 @@
 
 #include <linux/hashtable.h>
 #include <linux/hrtimer.h>
+#include <linux/if_vlan.h>
+#include <linux/ipv6.h>
 #include <linux/kref.h>
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
@@ -180,10 +182,21 @@ static inline struct nicsim_rxd *nicsim_rxd(struct sk_buff *skb)
 	return (struct nicsim_rxd *)skb->cb;
 }
 
+/* A TCP socket's packet may be in ESP or a tunnel by now; BIG TCP has a hop-by-hop header. */
+static inline bool nicsim_is_tcp(const struct sk_buff *skb)
+{
+	u8 next;
+
+	if (vlan_get_protocol(skb) != htons(ETH_P_IPV6))
+		return ip_hdr(skb)->protocol == IPPROTO_TCP;
+	next = ipv6_hdr(skb)->nexthdr;
+	return next == IPPROTO_TCP || next == NEXTHDR_HOP;
+}
+
 /* TCP payload of a local socket? A SYN-ACK belongs to a request socket, which is no full one. */
 static inline bool nicsim_tcp_data(const struct sk_buff *skb)
 {
-	return skb->sk && sk_fullsock(skb->sk) && sk_is_tcp(skb->sk) &&
+	return skb->sk && sk_fullsock(skb->sk) && sk_is_tcp(skb->sk) && nicsim_is_tcp(skb) &&
 	       skb->len > skb_tcp_all_headers(skb);
 }
 
