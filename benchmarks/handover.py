@@ -1,13 +1,19 @@
 """What does a hand-over cost beside a running stunnel, and does anything leak in many of them?
 
-usage: python benchmarks/handover.py [--pairs 100] [--count 10000] [--failures 1000]
+usage: python benchmarks/handover.py [--pairs 300] [--count 10000] [--crowd 64] [--failures 1000]
 
-Both arms connect through the same unmodified stunnel server to a program that greets, taking turns; measured
-is from the first system call of the client to the socket (fd), and to the first byte of the greeting (byte).
-Leaks are looked for in a resident that has handed over --count sockets: descriptors, threads, memory, and the
-keys of the last ones. --failures: helpers and residents that fail in every way, at random; each stream has to
-arrive by stunnel, byte by byte. Where the kernel has no TLS, a library of ktls-handoff's checks stands in for
-it (`make -C native/ktls-handoff check` builds it): all else is real. Exit 0 if every bar is met, 1 if not.
+Latency: a C client (ktls-connect.h, as a toolstack has it) and an ordinary connection to a running stunnel
+take turns, through one unmodified stunnel server to a program that greets. Measured is from the first
+system call of the client to the socket (fd), and to the first byte of the greeting (byte): with a running
+stunnel only that byte says that the set-up is done. That stunnel shakes hands anew for each connection, as
+the resident does; one that resumes sessions (its default: then the master secret stays in its memory) is
+shown, without a bar.
+
+Leaks: a resident has --crowd clients at a time whose peers stall, then hands over --count sockets:
+descriptors, threads, memory, and the keys of the last ones. --failures: helpers and residents that fail in
+every way, at random; each stream has to arrive by stunnel, byte by byte. Where the kernel has no TLS, a
+library of ktls-handoff's checks stands in for it (`make -C native/ktls-handoff check` builds it): all else
+is real. Exit 0 if every bar is met, 1 if not.
 """
 
 from __future__ import annotations
@@ -18,174 +24,100 @@ import random
 import re
 import socket
 import statistics
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.handover_bed import REAL, Bed, attended, processor, until  # noqa: E402
 from offload import connect_client  # noqa: E402
-from offload.connect_client import Policy, Target, connect, helper  # noqa: E402
-from offload.traffic import certs, stunnel  # noqa: E402
+from offload.connect_client import Policy, Target, connect  # noqa: E402
 
-ROOT = Path(__file__).parents[1]
-FAKE = ROOT / "build/ktls-handoff.d/fake_ktls.so"
-REAL = "tls" in Path("/proc/sys/net/ipv4/tcp_available_ulp").read_text().split()
 SOL_TLS, TLS_TX, TLS_RX, GCM256 = 282, 1, 2, 56  # linux/tls.h; size of tls12_crypto_info_aes_gcm_256
-RATIO, MEMORY_KIB, GROWN_KIB = 1.2, 8192, 256  # bars: of a stunnel's set-up; in all; after the first tenth
-GREETING = b"!"
+RATIO = 1.2  # bar: of a stunnel's set-up
+MEMORY_KIB, GROWN_KIB = 8192, 256  # bars: in all, one hand-over at a time; after the first tenth
+CLIENT_KIB = 128  # bar: more for each client of a crowd
+WARM = 5  # the first ones find cold caches
 LAST = 20  # so many of the last keys are looked for
 GOOD = b'{"ok":true,"via":"ktls","version":"1.2","cipher":"x","tx":"sw","rx":"sw"}\n'
+ARMS = ("C client, fd", "C client, byte", "stunnel, byte", "resumed, byte", "Python, fd")
 
 
-def free_port() -> int:
-    """A port on which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+def round_of(bed: Bed, number: int) -> dict[str, float]:
+    """One round: every arm once, another one first each time; milliseconds."""
+    found: dict[str, float] = {}
 
+    def ours() -> None:
+        found["C client, fd"], found["C client, byte"] = bed.timed("ktls", bed.greets)
 
-@contextmanager
-def plain(act: Callable[[socket.socket], None]) -> Iterator[int]:
-    """A TCP server whose connections `act` has, each in a thread; its port."""
+    def python() -> None:
+        began = time.perf_counter()
+        bed.ask(bed.greets).close()
+        found["Python, fd"] = (time.perf_counter() - began) * 1000
 
-    def attend(conn: socket.socket) -> None:
-        with suppress(OSError), conn:
-            act(conn)
+    def full() -> None:
+        found["stunnel, byte"] = bed.timed("tcp", bed.full)[1]
 
-    def serve() -> None:
-        with suppress(OSError):
-            while True:
-                threading.Thread(target=attend, args=(listener.accept()[0],), daemon=True).start()
+    def resumed() -> None:
+        found["resumed, byte"] = bed.timed("tcp", bed.resumed)[1]
 
-    with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
-        threading.Thread(target=serve, daemon=True).start()
-        yield int(listener.getsockname()[1])
-        listener.shutdown(socket.SHUT_RDWR)
-
-
-def greet(conn: socket.socket) -> None:
-    """Greet, then wait for the end."""
-    conn.sendall(GREETING)
-    conn.recv(1)
-
-
-def echo(conn: socket.socket) -> None:
-    """Send back what comes."""
-    while data := conn.recv(65536):
-        conn.sendall(data)
-
-
-@contextmanager
-def process(argv: Sequence[str], **how: object) -> Iterator[subprocess.Popen[bytes]]:
-    """A program until the block ends."""
-    child = subprocess.Popen(argv, **how)  # type: ignore[call-overload]
-    try:
-        yield child
-    finally:
-        child.terminate()
-        child.wait(20)
-
-
-def until(done: Callable[[], bool]) -> None:
-    """Wait for what has to become true soon."""
-    end = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < end, "it does not come up"
-        time.sleep(0.02)
-
-
-def listens(port: int) -> bool:
-    """Whether a port is served, without connecting to it."""
-    return f"0100007F:{port:04X} 00000000:0000 0A" in Path("/proc/net/tcp").read_text()
-
-
-class Bed:
-    """Certificates, two unmodified stunnel servers (greeting, echo), a stunnel client and a resident."""
-
-    def __init__(self, undo: ExitStack) -> None:
-        self.folder = Path(undo.enter_context(tempfile.TemporaryDirectory()))
-        made = certs.make(["127.0.0.1"])
-        names = [self.folder / name for name in ("ca.pem", "cert.pem", "key.pem")]
-        for path, text in zip(names, (made.ca, made.cert, made.key), strict=True):
-            path.write_bytes(text)
-            path.chmod(0o600)
-        self.at = certs.Placed(str(self.folder), *map(str, names))
-        self.ca, self.greets, self.echoes, self.client = self.at.ca, free_port(), free_port(), free_port()
-        ends = {
-            port: undo.enter_context(plain(act)) for port, act in ((self.greets, greet), (self.echoes, echo))
-        }
-        services = [stunnel.Service(f"s{p}", f"127.0.0.1:{p}", f"127.0.0.1:{to}") for p, to in ends.items()]
-        here = f"127.0.0.1:{self.client}"
-        client = stunnel.Service("client", here, f"127.0.0.1:{self.greets}", client=True, version="1.2",
-                                 ciphers="ECDHE-RSA-AES256-GCM-SHA384", resume=False)  # fmt: skip
-        for name, group in (("servers", services), ("client", [client])):
-            conf = self.folder / f"{name}.conf"
-            conf.write_text(stunnel.config(group, self.at))
-            undo.enter_context(process(["stunnel4", str(conf)], stderr=subprocess.DEVNULL))
-        self.path, self.keys = str(self.folder / "resident"), self.folder / "keys"
-        env = (
-            {**os.environ}
-            if REAL
-            else {**os.environ, "LD_PRELOAD": str(FAKE), "FAKE_KTLS_KEYS": str(self.keys)}
-        )
-        argv = [helper(), "serve", self.path, "--ca", self.ca]
-        self.resident = undo.enter_context(process(argv, env=env))
-        until(lambda: all(map(listens, (self.greets, self.echoes, self.client))) and Path(self.path).exists())
-        time.sleep(0.2)
-
-    def ask(self, port: int) -> socket.socket:
-        """A socket of the resident, as the client library gets it."""
-        got = connect(Target("127.0.0.1", port), Policy(ca=self.ca), via=self.path, fallback=False)
-        return got.sock
-
-    def status(self, key: str) -> int:
-        """A number of the resident's /proc/PID/status."""
-        text = Path(f"/proc/{self.resident.pid}/status").read_text()
-        found = re.search(rf"^{key}:\s+(\d+)", text, re.M)
-        assert found is not None
-        return int(found[1])
-
-    def files(self) -> int:
-        """Descriptors that the resident has."""
-        return len(list(Path(f"/proc/{self.resident.pid}/fd").iterdir()))
-
-
-def timed(start: Callable[[], socket.socket]) -> tuple[float, float]:
-    """Milliseconds to the socket, and to the first byte on it (by the fake kernel: of a record)."""
-    began = time.perf_counter()
-    with start() as sock:
-        first = time.perf_counter()
-        assert sock.recv(1), "no greeting"
-        return (first - began) * 1000, (time.perf_counter() - began) * 1000
+    turns = [ours, full, python, resumed]
+    for turn in turns[number % 4 :] + turns[: number % 4]:
+        turn()
+    return found
 
 
 def latency(bed: Bed, pairs: int) -> bool:
-    """Both arms take turns; the bar is on the medians."""
-    figures: dict[str, list[float]] = {"resident fd": [], "resident byte": [], "stunnel byte": []}
-    for number in range(pairs + 3):
-        fd, byte = timed(lambda: bed.ask(bed.greets))
-        _, other = timed(lambda: socket.create_connection(("127.0.0.1", bed.client)))
-        for name, value in zip(figures, (fd, byte, other), strict=True):
-            if number >= 3:  # the first ones find cold caches
-                figures[name].append(value)
-    for name, values in figures.items():
-        low, middle, high = min(values), statistics.median(values), max(values)
-        print(f"{name:16} ms  min {low:7.2f}  median {middle:7.2f}  max {high:7.2f}  of {len(values)}")
-    middle = {name: statistics.median(values) for name, values in figures.items()}
-    ratio = middle["resident fd"] / middle["stunnel byte"]
-    print(f"to the first byte: {middle['resident byte'] / middle['stunnel byte']:.2f} times stunnel's")
-    return line("hand-over beside a stunnel's set-up", f"{ratio:.2f} times", ratio <= RATIO)
+    """The arms take turns; the bars are on the medians of the pairs' ratios and of the figures."""
+    for number in range(WARM):
+        round_of(bed, number)
+    rounds = [round_of(bed, number) for number in range(pairs)]
+    for name in ARMS:
+        values = [found[name] for found in rounds]
+        low, high = min(values), max(values)
+        print(f"{name:16} ms  min {low:7.2f}  median {statistics.median(values):7.2f}  max {high:7.2f}")
+    return all([ratio(rounds, "C client, fd"), ratio(rounds, "C client, byte"), cpu(bed, pairs)])
+
+
+def ratio(rounds: Sequence[dict[str, float]], name: str) -> bool:
+    """The median of an arm beside that of a stunnel's set-up, and of what it is in each round."""
+    other = "stunnel, byte"
+    medians = [statistics.median(found[arm] for found in rounds) for arm in (name, other)]
+    whole, paired = medians[0] / medians[1], statistics.median(f[name] / f[other] for f in rounds)
+    figure = f"{whole:.2f} times (in pairs {paired:.2f})"
+    return line(f"{name}, beside stunnel's set-up", figure, max(whole, paired) <= RATIO)
+
+
+def cpu(bed: Bed, count: int) -> bool:
+    """Processor time of the resident and of a stunnel client per connection, in turns of ten."""
+    used = {"resident": 0.0, "stunnel": 0.0, "resumed": 0.0}
+    acts = {
+        "resident": (bed.resident, "ktls", bed.greets),
+        "stunnel": (bed.by_full, "tcp", bed.full),
+        "resumed": (bed.by_resumed, "tcp", bed.resumed),
+    }
+    turns = max(1, count // 10)
+    for _ in range(turns):
+        for name, (child, how, port) in acts.items():
+            before = processor(child)
+            for _ in range(10):
+                bed.timed(how, port)
+            time.sleep(0.01)  # what comes after the byte: the end of the connection
+            used[name] += processor(child) - before
+    each = {name: total / (10 * turns) for name, total in used.items()}
+    print("processor ms for each: " + ", ".join(f"{name} {value:.2f}" for name, value in each.items()))
+    share = each["resident"] / each["stunnel"]
+    return line("processor time beside stunnel's", f"{share:.2f} times", share <= RATIO)
 
 
 def line(what: str, figure: str, held: bool) -> bool:
     """Print one figure beside its bar."""
-    print(f"{what:44} {figure:24} {'held' if held else 'MISSED'}", flush=True)
+    print(f"{what:44} {figure:28} {'held' if held else 'MISSED'}", flush=True)
     return held
 
 
@@ -193,7 +125,9 @@ def leaks(bed: Bed, count: int) -> bool:
     """So many hand-overs; then descriptors, threads, memory and keys of the resident."""
     bed.ask(bed.greets).close()
     time.sleep(0.5)
+    Path(f"/proc/{bed.resident.pid}/clear_refs").write_text("5")  # VmHWM starts anew
     before, keys, early = bed.files(), [], 0
+    print(f"memory after the crowd, KiB: {bed.memory()}")
     for number in range(count):
         with bed.ask(bed.greets) as sock:
             if REAL and number >= count - LAST:
@@ -201,16 +135,19 @@ def leaks(bed: Bed, count: int) -> bool:
         if number == count // 10:
             early = bed.status("VmRSS")
     time.sleep(1)
+    print(f"memory with {count} more, KiB: {bed.memory()}")
     if not REAL:
         text = bed.keys.read_bytes()[-2 * LAST * GCM256 :]
         keys = [text[at + 12 : at + 44] for at in range(0, len(text), GCM256)]
-    grown, left = bed.status("VmRSS") - early, found(bed.resident.pid, keys)
     assert len(keys) == 2 * min(LAST, count) and all(len(set(key)) > 8 for key in keys), "no keys to look for"
+    # the memory first: a look for keys brings in pages that the resident never uses
+    grown, most = bed.status("VmRSS") - early, bed.status("VmHWM")
+    left = found(bed.resident.pid, keys)
     return all([
         line(f"{count} hand-overs: descriptors more", str(bed.files() - before), bed.files() == before),
         line("threads of the resident", str(bed.status("Threads")), bed.status("Threads") == 1),
         line("memory grown after the first tenth, KiB", str(grown), grown <= GROWN_KIB),
-        line("memory at most, KiB", str(bed.status("VmHWM")), bed.status("VmHWM") < MEMORY_KIB),
+        line("memory at most, KiB", str(most), most < MEMORY_KIB),
         line(f"of {len(keys)} keys found in its memory", str(left), left == 0),
     ])  # fmt: skip
 
@@ -226,6 +163,36 @@ def found(pid: int, secrets: Sequence[bytes]) -> int:
                 data = memory.read(end - begin)
                 seen |= {secret for secret in secrets if secret in data}
     return len(seen)
+
+
+def crowd(bed: Bed, count: int) -> bool:
+    """So many clients at a time, whose peers stall: what each takes, and what stays of it."""
+    bed.ask(bed.greets).close()
+    until(lambda: bed.status("Threads") == 1)
+    before, files = bed.status("VmRSS"), bed.files()
+    print(f"memory with one hand-over, KiB: {bed.memory()}")
+    with socket.create_server(("127.0.0.1", 0), backlog=count) as mute, ExitStack() as undo:
+        request = f"connect\n127.0.0.1\n{mute.getsockname()[1]}\n--timeout\n5\n".encode()
+        clients = [
+            undo.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)) for _ in range(count)
+        ]
+        for client in clients:
+            client.connect(bed.path)
+            client.send(request)
+        until(lambda: bed.status("Threads") == count + 1)
+        time.sleep(2)  # all wait for a peer's first word
+        at_most = bed.status("VmRSS")
+        print(f"memory with {count} clients at a time, KiB: {bed.memory()}")
+        told = sum(b'"cause":"timeout"' in client.recv(8192) for client in clients)
+    until(lambda: bed.status("Threads") == 1)
+    time.sleep(0.5)
+    each, after = (at_most - before) // count, bed.status("VmRSS")
+    return all([
+        line(f"{count} clients at a time: told of the time-out", str(told), told == count),
+        line(f"{count} clients at a time: memory for each, KiB", str(each), each <= CLIENT_KIB),
+        line("memory after them, KiB", str(after), after < MEMORY_KIB),
+        line("descriptors more", str(bed.files() - files), bed.files() == files),
+    ])  # fmt: skip
 
 
 def lie(conn: socket.socket) -> None:
@@ -249,22 +216,11 @@ def lie(conn: socket.socket) -> None:
 @contextmanager
 def liar(path: str) -> Iterator[None]:
     """A resident that always fails."""
-
-    def attend(conn: socket.socket) -> None:
-        with suppress(OSError), conn:
-            lie(conn)
-
-    def serve() -> None:
-        with suppress(OSError):
-            while True:
-                threading.Thread(target=attend, args=(listener.accept()[0],), daemon=True).start()
-
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(path)
         listener.listen(64)
-        threading.Thread(target=serve, daemon=True).start()
-        yield
-        listener.shutdown(socket.SHUT_RDWR)
+        with attended(listener, lie):
+            yield
 
 
 def failures(bed: Bed, count: int) -> bool:
@@ -273,6 +229,11 @@ def failures(bed: Bed, count: int) -> bool:
     path, arrived, why = str(bed.folder / "liar"), 0, Counter[str]()
     ways: list[dict[str, str]] = [{"via": path}] * 8 + [{"via": "/nowhere"}, {"program": "/nowhere"}]
     ways += [{"program": "/bin/false"}, {"program": "/bin/cat"}]
+    if (
+        not REAL
+    ):  # a kernel whose tls cannot be loaded, and one that takes another cipher (CCM) than was negotiated
+        odd = ({"FAKE_KTLS_ABSENT": "1"}, {"FAKE_KTLS_CIPHER": "53"}, {"FAKE_KTLS_TX": "0"})
+        ways += [{"via": bed.serving(f"odd{number}", **fake)[0]} for number, fake in enumerate(odd)]
     with liar(path):
         for _ in range(count):
             warnings: list[str] = []
@@ -305,13 +266,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    for name, default in (("pairs", 100), ("count", 10000), ("failures", 1000)):
+    for name, default in (("pairs", 300), ("count", 10000), ("crowd", 64), ("failures", 1000)):
         parser.add_argument(f"--{name}", type=int, default=default)
     args = parser.parse_args()
-    print(f"kernel {os.uname().release}: {'its own TLS' if REAL else 'TLS of the kernel by a stand-in'}")
+    load = " ".join(f"{value:.1f}" for value in os.getloadavg())
+    print(f"kernel {os.uname().release}: TLS {'of its own' if REAL else 'by a stand-in'}; load {load}")
     with ExitStack() as undo:
         bed = Bed(undo)
-        asked = ((latency, args.pairs), (leaks, args.count), (failures, args.failures))
+        asked = ((crowd, args.crowd), (leaks, args.count), (latency, args.pairs), (failures, args.failures))
         held = [act(bed, number) for act, number in asked if number]
     return 0 if all(held) else 1
 

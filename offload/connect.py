@@ -81,7 +81,7 @@ def _serve(args: argparse.Namespace, policy: Policy) -> int:
         path = helper()
         os.execv(path, [path, "serve", args.serve, *policy.options(), *words])
     except (Failed, OSError) as exc:
-        raise RigError(f"cannot serve: {exc}", "make build") from None
+        raise RigError(f"cannot serve: {exc}", "in a checkout: make build") from None
 
 
 def _once(args: argparse.Namespace, target: Target, policy: Policy) -> int:

@@ -27,6 +27,7 @@ from offload.errors import ConfigError, RigError
 
 __all__ = ["Got", "Policy", "Target", "connect", "helper"]
 BUILT = Path(__file__).resolve().parents[1] / "build/ktls-handoff"
+PACKAGE = "ktls-offload-handoff"  # Debian's, by packaging/build-deb-handoff
 ANSWER = 8192  # bytes
 STRAYS = 16  # descriptors that are noticed, and closed, if somebody sends them
 USAGE = 1  # exit code of ktls-handoff: the caller's mistake
@@ -58,8 +59,10 @@ class Got:
 def helper(wanted: str = "") -> str:
     """Return ktls-handoff: what is wanted, or what `make build` made, or what is in PATH. Failed if none."""
     found = wanted or (str(BUILT) if BUILT.exists() else shutil.which("ktls-handoff") or "")
-    if not found or not os.access(found, os.X_OK):
-        raise Failed(f"no program {found or 'ktls-handoff'}")
+    if not found:
+        raise Failed(f"no program ktls-handoff: install {PACKAGE}")
+    if not os.access(found, os.X_OK):
+        raise Failed(f"no program {found}")
     return found
 
 

@@ -87,6 +87,18 @@ static void answer(const struct client *c, const struct options *o, const struct
 		complain(c, f->message);
 }
 
+/* End a connection so that its answer arrives: the close of a unix socket with unread messages, as of one who may not
+ * ask or asks twice, resets it, and an answer that was not read yet is lost. Descriptors in them go with them. */
+void attend_end(int conn)
+{
+	char byte;
+
+	shutdown(conn, SHUT_RDWR); /* no message comes after this */
+	while (recv(conn, &byte, 1, MSG_DONTWAIT) > 0)
+		;
+	close(conn);
+}
+
 /* Serve one client, from request to answer; c->conn stays the caller's. */
 void attend(const struct client *c)
 {

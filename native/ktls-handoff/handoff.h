@@ -91,6 +91,7 @@ struct client {
 };
 bool attend_welcome(struct client *c);
 void attend(const struct client *c);
+void attend_end(int conn);
 int serve_main(struct options *o);
 
 /* who.c */

@@ -62,6 +62,7 @@ SSL_CTX *handshake_context(const struct options *o, struct failure *f)
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 	SSL_CTX_set_read_ahead(ctx, 0); /* OpenSSL then reads exact records: none of the consumer's */
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS); /* none is held while we wait for a peer */
 	/* A ticket that the client leaves unread turns its close() into a reset and loses our data. */
 	if (o->verb == VERB_ACCEPT && SSL_CTX_set_num_tickets(ctx, 0) != 1)
 		failed(f, RC_INTERNAL, "internal", "OpenSSL does not switch session tickets off");
@@ -91,12 +92,20 @@ static bool explain(SSL *ssl, int ret, int saved_errno, const struct options *o,
 		      openssl_reason(why, sizeof(why)));
 }
 
-static bool shake(SSL *ssl, int fd, const struct options *o, struct failure *f)
+/* OpenSSL reads on as long as there is something, and skips HelloRequests without end: the time counts in there too. */
+static long until_deadline(BIO *bio, int step, const char *data, size_t size, int i, long l, int ret, size_t *done)
 {
-	long long deadline = now_ms() + o->timeout_ms;
+	(void)data, (void)size, (void)i, (void)l, (void)done;
+	if (step != BIO_CB_READ || now_ms() < *(const long long *)BIO_get_callback_arg(bio))
+		return ret;
+	BIO_clear_retry_flags(bio);
+	return 0;
+}
 
+static bool shake_until(SSL *ssl, int fd, long long deadline, const struct options *o, struct failure *f)
+{
 	for (;;) {
-		int ret, kind, saved, ready;
+		int ret, kind, saved, ready = 0;
 
 		ERR_clear_error();
 		errno = 0;
@@ -105,15 +114,30 @@ static bool shake(SSL *ssl, int fd, const struct options *o, struct failure *f)
 			return true;
 		saved = errno;
 		kind = SSL_get_error(ssl, ret);
-		if (kind != SSL_ERROR_WANT_READ && kind != SSL_ERROR_WANT_WRITE)
-			return explain(ssl, ret, saved, o, f);
-		ready = wait_fd(fd, kind == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, deadline);
+		if (now_ms() < deadline) {
+			if (kind != SSL_ERROR_WANT_READ && kind != SSL_ERROR_WANT_WRITE)
+				return explain(ssl, ret, saved, o, f);
+			ready = wait_fd(fd, kind == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, deadline);
+		}
 		if (ready == 0)
 			return failed(f, RC_TIMEOUT, "timeout", "TLS handshake with %s port %s: no end within %g s",
 				      o->host, o->port, o->timeout_ms / 1e3);
 		if (ready < 0)
 			return failed(f, RC_INTERNAL, "internal", "poll: %s", strerror(errno));
 	}
+}
+
+static bool shake(SSL *ssl, int fd, const struct options *o, struct failure *f)
+{
+	long long deadline = now_ms() + o->timeout_ms;
+	BIO *bio = SSL_get_rbio(ssl);
+	bool ok;
+
+	BIO_set_callback_arg(bio, (char *)&deadline);
+	BIO_set_callback_ex(bio, until_deadline);
+	ok = shake_until(ssl, fd, deadline, o, f);
+	BIO_set_callback_ex(bio, NULL);
+	return ok;
 }
 
 /* Handshake on fd, which stays the caller's (BIO_NOCLOSE); NULL when it failed. */

@@ -32,21 +32,55 @@ static const char *algorithm_of(const char *kernel_cipher)
 						       : "rfc7539(chacha20,poly1305)";
 }
 
-static void read_line(const char *at, size_t len, struct algorithm *a)
+/* The word after "key : " in a line; its length in *len. NULL: another key, or nothing. No sscanf() here: with the 600
+ * lines of a small kernel that was 0.36 ms of each hand-over. */
+static const char *word_of(const char *line, const char *end, const char *key, size_t *len)
 {
-	char key[16] = "", value[64] = "", line[160];
+	size_t size = strlen(key);
 
-	snprintf(line, sizeof(line), "%.*s", (int)(len < sizeof(line) ? len : sizeof(line)), at);
-	if (sscanf(line, "%15s : %63s", key, value) != 2)
-		return;
-	if (!strcmp(key, "name"))
-		memcpy(a->name, value, sizeof(value));
-	else if (!strcmp(key, "driver"))
-		memcpy(a->driver, value, sizeof(value));
-	else if (!strcmp(key, "priority"))
-		a->priority = strtol(value, NULL, 10);
-	else if (!strcmp(key, "internal"))
-		a->internal = !strcmp(value, "yes");
+	if ((size_t)(end - line) <= size || memcmp(line, key, size) != 0)
+		return NULL;
+	for (line += size; line < end && *line == ' ';)
+		line++;
+	if (line == end || *line != ':')
+		return NULL;
+	for (line++; line < end && *line == ' ';)
+		line++;
+	for (*len = 0; line + *len < end && line[*len] != ' ';)
+		++*len;
+	return *len ? line : NULL;
+}
+
+static void take_word(const char *line, const char *end, const char *key, char out[64])
+{
+	size_t len;
+	const char *word = word_of(line, end, key, &len);
+
+	if (word)
+		snprintf(out, 64, "%.*s", (int)(len < 64 ? len : 64), word);
+}
+
+static void read_line(const char *line, const char *end, struct algorithm *a)
+{
+	char number[64] = "", yes[64] = "";
+
+	switch (*line) {
+	case 'n':
+		take_word(line, end, "name", a->name);
+		break;
+	case 'd':
+		take_word(line, end, "driver", a->driver);
+		break;
+	case 'p':
+		take_word(line, end, "priority", number);
+		if (*number)
+			a->priority = strtol(number, NULL, 10);
+		break;
+	case 'i':
+		take_word(line, end, "internal", yes);
+		a->internal |= !strcmp(yes, "yes");
+		break;
+	}
 }
 
 /* Find in the text of /proc/crypto who does this cipher; false, and an empty text, if nobody is there. */
@@ -59,7 +93,7 @@ bool who_driver(const char *proc_crypto, const char *kernel_cipher, char *out, s
 	*out = '\0';
 	for (const char *at = proc_crypto;; at = end + 1) {
 		end = strchrnul(at, '\n');
-		read_line(at, (size_t)(end - at), &a);
+		read_line(at, end, &a);
 		if (end != at && *end) /* an algorithm ends with an empty line, or with the text */
 			continue;
 		if (!strcmp(a.name, wanted) && !a.internal && a.priority > best) {

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from offload import cli, connect_client
+from offload.cmd import wait_until
 from offload.connect import as_text
 from offload.connect_client import Policy, Target, connect
 from offload.errors import ConfigError, RigError
@@ -83,6 +84,11 @@ def test_helper_that_fails(
     assert time.monotonic() - began < 5
 
 
+def open_files() -> int:
+    """How many descriptors this process has."""
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 def unconnected() -> socket.socket:
     """A TCP socket that leads nowhere."""
     return socket.socket()
@@ -116,8 +122,10 @@ def test_resident_that_fails(
     """Without a NIC whatever a resident answers instead of a socket is one warning; stunnel carries on."""
     act, why = ANSWERS[name]
     monkeypatch.setattr(connect_client, "SPARE", -5.5)
+    before = open_files()
     with resident(tmp_path, act) as path:
         assert why in falls_back(server, via=path)
+    wait_until(lambda: open_files() <= before, 5, "descriptors that somebody sent to be closed")
 
 
 def test_resident_that_is_not_there(server: Server, tmp_path: Path) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
+import struct
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from check_serve import resident
+from check_serve import pump, resident
 from rig import STUNNEL, Rig, free_port
 
 LINE = b"through stunnel\n"
@@ -32,9 +35,10 @@ def chain(rig: Rig) -> str:
     return f"CAfile = {rig.file('ca')}\nverifyChain = yes\n"
 
 
-def falls_back(rig: Rig, path: str, *more: str, policy: str = "") -> str:
-    """Call; the warning, after the line came back through stunnel, reversed."""
-    with rig.server() as port:
+def falls_back(rig: Rig, path: str, *more: str, policy: str = "", at: str = "") -> str:
+    """Call; the warning, after the line came back through stunnel, reversed; at: another peer's port."""
+    with rig.server() as own:
+        port = at or own
         got = call(rig, port, policy or chain(rig), path, *more)
     out, said = got.stdout.split(b"\n", 1), got.stderr.decode()
     assert got.returncode == 0 and json.loads(out[0])["via"] == "stunnel", got
@@ -98,6 +102,55 @@ def check_client_falls_back(rig: Rig) -> None:
     ):
         with liar(rig, data, fds) as path:
             assert why in falls_back(rig, path), data
+
+
+@contextmanager
+def moody(rig: Rig, first: Callable[[socket.socket], None]) -> Iterator[str]:
+    """A peer whose first connection `first` has, after its hello; the next one is a server's. Its port."""
+
+    def serve() -> None:
+        with listener.accept()[0] as conn, suppress(OSError):
+            conn.recv(4096)
+            first(conn)
+            near, far = listener.accept()[0], socket.create_connection(("127.0.0.1", int(port)))
+            threading.Thread(target=pump, args=(far, near), daemon=True).start()
+            pump(near, far)
+
+    with rig.server() as port, socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield str(listener.getsockname()[1])
+        thread.join(20)
+
+
+def check_client_of_a_peer_that_fails_first(rig: Rig) -> None:
+    """A handshake that is reset, is no TLS, or never ends: one line says which, and stunnel carries on."""
+
+    def reset(conn: socket.socket) -> None:
+        conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        conn.close()
+
+    with resident(rig, "--ca", rig.file("ca"), "--timeout", "0.5") as home:
+        for first, why in (
+            (reset, "Connection reset by peer"),
+            (lambda conn: conn.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "wrong version number"),
+            (lambda conn: None, "no end within 0.5 s"),
+        ):
+            with moody(rig, first) as port:
+                assert why in falls_back(rig, str(home.path), at=port)
+
+
+def check_client_of_a_resident_that_is_killed(rig: Rig) -> None:
+    """A resident killed in the middle of a handshake is a lost answer: one line, and stunnel carries on."""
+    path = rig.folder / "killed"
+    argv = [rig.program, "serve", str(path), "--ca", rig.file("ca")]
+    with subprocess.Popen(argv, env=rig.env({})) as child:
+        while not path.exists():
+            time.sleep(0.01)
+        with moody(rig, lambda conn: child.kill()) as port:
+            said = falls_back(rig, str(path), at=port)
+    assert "ended without an answer" in said or "reset by peer" in said, said
+    assert child.wait(20) == -signal.SIGKILL
 
 
 def check_client_verifies(rig: Rig) -> None:

@@ -180,6 +180,20 @@ def check_hostile_clients(rig: Rig) -> None:
             assert home.ask("connect", "127.0.0.1", port).json["ok"]
 
 
+def check_who_says_too_much_is_answered(rig: Rig) -> None:
+    """A second message, unread when the connection ends, does not cost the answer to the first."""
+    with resident(rig) as home, Path(os.devnull).open() as null:
+        before = home.files()
+        for more in (b"", b"more\n", b"x" * 5000):
+            home.child.send_signal(signal.SIGSTOP)  # both are there before it looks
+            with home.dial() as sock:
+                _send(sock, b"connect\n")
+                _send(sock, more, (null.fileno(),))
+                home.child.send_signal(signal.SIGCONT)
+                assert len(home.lines(1)) > 0 and home.files() == before
+                assert json.loads(receive(sock)[0])["cause"] == "usage"
+
+
 # who is refused may be told before he has asked
 ASKS = """
 import contextlib, socket, sys
@@ -263,6 +277,36 @@ def check_peers_that_stall(rig: Rig) -> None:
             got, passed, took = relayed(home, rig, after)
             told = got.json.get("cause"), "no end within 0.3 s" in got.json.get("message", "")
             assert told == ("timeout", True) and passed == after and 0.3 <= took < 3, (after, got, took)
+        assert home.files() == before and home.lines(0) == []
+
+
+# records that OpenSSL skips in any number, or that it has its own limit for
+FLOODS = {
+    "HelloRequest": bytes.fromhex("160303000400000000"),
+    "warning": bytes.fromhex("1503030002015a"),
+    "empty": bytes.fromhex("1603030000"),
+    "part of a message": bytes.fromhex("1603030001") + b"\x02",
+}
+
+
+def check_peers_that_never_stop(rig: Rig) -> None:
+    """A peer that sends without end costs --timeout too, and no more memory than any other."""
+    with resident(rig) as home:
+        before = home.files()
+        for name, record in FLOODS.items():
+
+            def talk(conn: socket.socket, data: bytes = record * 5000) -> None:
+                with suppress(OSError):
+                    while True:
+                        conn.sendall(data)
+
+            with peer(talk) as port:
+                began = time.monotonic()
+                got = home.ask("connect", "127.0.0.1", port, "--timeout", "0.3")
+                took = time.monotonic() - began
+            assert got.json["cause"] in ("timeout", "handshake") and took < 3, (name, got, took)
+            if name == "HelloRequest":
+                assert got.json["cause"] == "timeout" and took >= 0.3, (got, took)
         assert home.files() == before and home.lines(0) == []
 
 

@@ -18,6 +18,7 @@ from rig import STUNNEL, Rig
 ROOT = Path(__file__).resolve().parents[3]
 SOL_TLS, TLS_TX, TLS_RX, GCM256 = 282, 1, 2, 56
 MIB = 8  # bar: resident memory
+sys.path.insert(0, str(ROOT))  # for the Python client
 
 
 def say(sock: socket.socket, line: bytes) -> bytes:
@@ -118,7 +119,6 @@ def by_stunnel(rig: Rig, port: str, policy: str, home: Resident | None = None) -
 
 def check_client_in_the_kernel(rig: Rig) -> None:
     """The Python client: by the kernel in silence; by stunnel after a handshake or cipher that fails."""
-    sys.path.insert(0, str(ROOT))
     from offload.connect_client import Policy, Target, connect
 
     chain = f"CAfile = {rig.file('ca')}\nverifyChain = yes\n"
@@ -141,15 +141,37 @@ def check_client_in_the_kernel(rig: Rig) -> None:
         assert "no such cipher" in by_stunnel(rig, port, policy.read_text(), home)
 
 
+@contextmanager
+def no_more_modules(*removed: str) -> Iterator[None]:
+    """A kernel without these modules that loads none, until the block ends."""
+    helper = Path("/proc/sys/kernel/modprobe")
+    program = helper.read_text()
+    done = subprocess.run(["rmmod", *removed], capture_output=True, text=True) if removed else None
+    assert done is None or done.returncode == 0, done
+    try:
+        helper.write_text("/bin/false")
+        yield
+    finally:
+        helper.write_text(program)
+        for module in removed:
+            subprocess.run(["modprobe", module], check=False)
+
+
+def check_client_of_a_kernel_without_the_cipher(rig: Rig) -> None:
+    """The Python client where the kernel refuses keys of a cipher that it cannot do: one line, by stunnel."""
+    suite, module = "ECDHE-RSA-CHACHA20-POLY1305", "chacha20poly1305"
+    policy = f"CAfile = {rig.file('ca')}\nverifyChain = yes\nciphers = {suite}\n"
+    loaded = [module] if f"{module} " in Path("/proc/modules").read_text() else []
+    with rig.server("-cipher", suite) as port, no_more_modules(*loaded):
+        told = by_stunnel(rig, port, policy)
+    assert f"kTLS send refused for TLSv1.2 {suite}" in told and "the kernel took the cipher" in told, told
+    with rig.server("-cipher", suite) as port:  # the same, where it may load the module: it was the kernel
+        got = rig.run("connect", "127.0.0.1", port, "--no-verify", "--ciphers", suite)
+        assert (got.rc, got.json["kernel_cipher"]) == (0, "chacha20-poly1305"), got
+        got.sock.close()
+
+
 def check_client_without_the_module(rig: Rig) -> None:
     """The Python client where tls cannot be loaded: what to do in one line, and the stream by stunnel."""
-    program = Path("/proc/sys/kernel/modprobe").read_text()
-    removed = subprocess.run(["rmmod", "tls"], capture_output=True, text=True)
-    assert removed.returncode == 0, removed.stderr
-    try:
-        Path("/proc/sys/kernel/modprobe").write_text("/bin/false")
-        with rig.server() as port:
-            assert "modprobe tls" in by_stunnel(rig, port, f"CAfile = {rig.file('ca')}\nverifyChain = yes\n")
-    finally:
-        Path("/proc/sys/kernel/modprobe").write_text(program)
-        subprocess.run(["modprobe", "tls"], check=False)
+    with no_more_modules("tls"), rig.server() as port:
+        assert "modprobe tls" in by_stunnel(rig, port, f"CAfile = {rig.file('ca')}\nverifyChain = yes\n")

@@ -104,12 +104,18 @@ static void test_driver(void)
 			   "name         : gcm(aes)\ndriver       : generic-gcm-aesni\npriority     : 400\ninternal     : no\n\n"
 			   "name         : gcm(aes)\ndriver       : inside\npriority     : 900\ninternal     : yes\n\n"
 			   "name         : sha256\ndriver       : other\npriority     : 999";
-	char out[64];
+	const char *odd = "name : ccm(aes)\ndriver :\npriority : 1\n\nname : ccm(aes)\ndriver : late\ninternals : yes\npriority : 0\n\n"
+			  "namex : ccm(aes)\ndriver : x\npriority : 8\n\nname ccm(aes)\ndriver : y\npriority : 9\n";
+	char out[64], longer[200] = "name : ccm(aes)\ndriver : ";
 
 	assert(who_driver(both, "aes-gcm-128", out, sizeof(out)) && !strcmp(out, "generic-gcm-aesni"));
 	assert(!who_driver(both, "aes-ccm-128", out, sizeof(out)) && !*out);
 	assert(who_driver("name : ccm(aes)\ndriver : d", "aes-ccm-128", out, sizeof(out)) && !strcmp(out, "d"));
 	assert(!who_driver("", "aes-gcm-128", out, sizeof(out)));
+	assert(!who_driver(odd, "aes-ccm-128", out, sizeof(out)) && !*out); /* the best one has no name */
+	assert(who_driver(strchr(odd, '1') + 3, "aes-ccm-128", out, sizeof(out)) && !strcmp(out, "late"));
+	memset(longer + strlen(longer), 'd', 120);
+	assert(who_driver(longer, "aes-ccm-128", out, sizeof(out)) && strlen(out) == 63);
 }
 
 static void test_policy(void)
