@@ -56,7 +56,8 @@ def card(found: Hosts, nic: str | None) -> str:
     if nic and known and nic != known:
         raise ConfigError(f"--nic {nic}: {found.file.file} has {known}", "leave --nic away")
     if not (nic or known):
-        raise ConfigError(f"{found.file.file} names no profile for the DUT", "--nic ID, as in nic-profiles/")
+        hint = "--nic ID, as in nic-profiles/, or --nic FILE: `ktls-offload probe` drafts one"
+        raise ConfigError(f"{found.file.file} names no profile for the DUT", hint)
     return nic or known
 
 
@@ -78,7 +79,7 @@ class Seen:
     """A bench that is looked at: its rig, and what its kernels said since it was opened."""
 
     bench: RealLab
-    mark: str
+    mark: int
 
     def rig(self) -> dict[str, Any]:
         """The fields of a `rig` event, all but the profile."""

@@ -14,6 +14,14 @@ from offload.errors import RigError
 # Descriptors that every command run here keeps open: the journal's lock. A child that outlives a killed
 # parent then still holds it, and `restore` waits until that child has ended.
 KEEP_OPEN: set[int] = set()
+SBIN = ("/usr/sbin", "/sbin")  # ethtool, tc, nginx: a user's search path on Debian has neither
+
+
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Our environment plus `more`, with LC_ALL=C so that output can be parsed, and sbin at the path's end."""
+    path = os.environ.get("PATH", os.defpath)
+    path = os.pathsep.join([path, *(folder for folder in SBIN if folder not in path.split(os.pathsep))])
+    return {**os.environ, "PATH": path, "LC_ALL": "C", **(more or {})}
 
 
 def run(
@@ -28,7 +36,7 @@ def run(
 ) -> tuple[int, bytes, bytes, float]:
     """Run to the end in its own process group: (exit code, stdout, stderr, seconds).
 
-    The environment is ours plus `env`, with LC_ALL=C so that output can be parsed.
+    The environment is that of environment(`env`).
     `pass_fds` stay open in it; a descriptor `stdout` takes its output, and the answer's is then empty.
     A missing program gives 127, as a shell would. RigError after `timeout` seconds; the group is then killed.
     """
@@ -39,7 +47,7 @@ def run(
             stdin=subprocess.PIPE,
             stdout=stdout,
             stderr=subprocess.PIPE,
-            env={**os.environ, "LC_ALL": "C", **(env or {})},
+            env=environment(env),
             cwd=cwd,
             start_new_session=True,
             pass_fds=(*KEEP_OPEN, *pass_fds),

@@ -1,1 +1,1 @@
-"""One small interface to the machines of a bench: base (the interface), local, vm (and later ssh)."""
+"""One small interface to the machines of a bench: base (the interface), local, vm, ssh."""

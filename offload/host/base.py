@@ -49,6 +49,10 @@ class Process(Protocol):
         """Standard output and error so far, without waiting."""
         ...
 
+    def news(self, patience: float) -> tuple[bytes, bytes]:
+        """Both outputs, once there is more than was seen before, or it has ended, or after `patience` s."""
+        ...
+
     def wait(self, timeout: float) -> Completed:
         """Wait until it ends; RigError after `timeout` seconds (it is then killed)."""
         ...

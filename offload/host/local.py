@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from offload.cmd import kill_group, run
+from offload.cmd import environment, kill_group, run
 from offload.errors import RigError
 from offload.host.base import Completed, Process
+
+LOOK = 0.01  # seconds between looks at the outputs of a background command
 
 
 def _unlinked() -> int:
@@ -33,14 +35,14 @@ class LocalProcess:
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str] | None, where: str) -> None:
         self._argv, self._where, self._began = tuple(argv), where, time.monotonic()
-        self._outputs = tuple(_unlinked() for _ in range(2))
+        self._outputs, self._seen = tuple(_unlinked() for _ in range(2)), 0
         weakref.finalize(self, _close, self._outputs)
         self._child = subprocess.Popen(
             self._argv,
             stdin=subprocess.PIPE,
             stdout=self._outputs[0],
             stderr=self._outputs[1],
-            env={**os.environ, "LC_ALL": "C", **(env or {})},
+            env=environment(env),
             start_new_session=True,
         )
         self.pid = self._child.pid
@@ -61,7 +63,17 @@ class LocalProcess:
     def output(self) -> tuple[bytes, bytes]:
         """Standard output and error so far."""
         out, err = (os.pread(fd, 1 << 26, 0) for fd in self._outputs)
+        self._seen = len(out) + len(err)
         return out, err
+
+    def news(self, patience: float) -> tuple[bytes, bytes]:
+        """Both outputs, once there is more than was seen before; see Process.news."""
+        deadline = time.monotonic() + patience
+        while self.running() and time.monotonic() < deadline:
+            if sum(os.fstat(fd).st_size for fd in self._outputs) > self._seen:
+                break
+            time.sleep(LOOK)
+        return self.output()
 
     def wait(self, timeout: float) -> Completed:
         """Wait until it ends; RigError after `timeout` seconds (it is then killed)."""

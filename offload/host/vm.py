@@ -40,9 +40,10 @@ class VmProcess:
         self._err += binascii.a2b_base64(answer["err"])
         self._rc, self._seconds = answer["rc"], answer["seconds"]
 
-    def _poll(self) -> None:
+    def _poll(self, wait: float = 0) -> None:
         if self._rc is None:
-            self._take(self._agent.call("output", job=self._job, since=[len(self._out), len(self._err)]))
+            since = [len(self._out), len(self._err)]
+            self._take(self._agent.call("output", wait + GRACE, job=self._job, since=since, wait=wait))
 
     def running(self) -> bool:
         """Say whether it has not ended yet."""
@@ -57,6 +58,11 @@ class VmProcess:
     def output(self) -> tuple[bytes, bytes]:
         """Standard output and error so far."""
         self._poll()
+        return self._out, self._err
+
+    def news(self, patience: float) -> tuple[bytes, bytes]:
+        """Both outputs, once there is more; the guest looks for it, which costs less than asking."""
+        self._poll(patience)
         return self._out, self._err
 
     def wait(self, timeout: float) -> Completed:

@@ -12,10 +12,14 @@ MAX_BYTES = 16 << 20
 
 
 class Attempts:
-    """One file of JSON lines: {"begun": id, "at": time} and {"ended": id}; on disk when a method returns."""
+    """One file of JSON lines: {"begun": id, "at": time}, {"ended": id}, and {"lost": id, "why": text} if the
+    run lived to see what became of the host; on disk when a method returns. `lost`: when each that never
+    ended began, `why`: what is known of it.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.why: dict[str, str] = {}
         self.lost = self._read()
 
     def _read(self) -> dict[str, str]:
@@ -30,7 +34,7 @@ class Attempts:
             raise ConfigError(f"{self.path}: larger than {MAX_BYTES >> 20} MiB: this is no list of attempts")
         found: dict[str, str] = {}
         lines = raw.decode("utf-8", "replace").splitlines()
-        if sum(_noted(line, found) for line in lines) == 0 and len(lines) > 1:
+        if sum(_noted(line, found, self.why) for line in lines) == 0 and len(lines) > 1:
             raise ConfigError(f"{self.path}: this is no list of attempts")
         return found
 
@@ -41,6 +45,10 @@ class Attempts:
     def end(self, test: str) -> None:
         """Note that it ended, however it did."""
         self._write({"ended": test})
+
+    def lose(self, test: str, why: str) -> None:
+        """Note what became of the host under it."""
+        self._write({"lost": test, "why": why})
 
     def forget(self, test: str) -> None:
         """Let a test be tried again."""
@@ -63,12 +71,15 @@ class Attempts:
             raise RigError(f"cannot write {self.path}: {exc.strerror}") from None
 
 
-def _noted(line: str, found: dict[str, str]) -> bool:
+def _noted(line: str, found: dict[str, str], why: dict[str, str]) -> bool:
     """Take one line in; False for one that was torn when the machine that wrote it died."""
     try:
         event = json.loads(line)
         if "begun" in event:
             found[str(event["begun"])] = str(event.get("at", ""))
+            why.pop(str(event["begun"]), None)
+        elif "lost" in event:
+            why[str(event["lost"])] = str(event["why"])
         else:
             found.pop(str(event["ended"]), None)
         return True

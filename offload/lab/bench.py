@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from offload.errors import ConfigError, OffloadError, RigError, SwitchFailed
 from offload.host.base import Bench, Host, Side
 from offload.host.local import LocalHost
 from offload.host.ssh import Login
 from offload.lab import programs, settings
-from offload.lab.log import Logs
+from offload.lab.log import BOOT, Logs
 from offload.lab.model import LabFile, Target
 from offload.lab.reach import Machine
 from offload.lab.rig import versions
@@ -23,6 +23,7 @@ from offload.lab.source import load_any
 from offload.nic import look
 
 Say = Callable[[str], None]
+T = TypeVar("T")
 RETURN = 60.0  # seconds that a lost host is given to come back, so that its settings can be put back
 
 
@@ -72,6 +73,7 @@ class RealLab:
                 for host in hosts.values():
                     undo.enter_context(programs.provided(host))
             self._logs = Logs(hosts)
+            undo.callback(self._logs.close)
             if self._logs.silent:
                 self.rig["log"] = f"not readable on {', '.join(self._logs.silent)}"
             self._undo = undo.pop_all()
@@ -86,17 +88,28 @@ class RealLab:
         say(f"bench {path}: {lab.rig['kernel']}, reached in {time.monotonic() - began:.1f} s")
         return lab
 
-    def console_mark(self) -> str:
+    def console_mark(self) -> int:
         """A mark in the kernel logs."""
         return self._logs.mark()
 
-    def console_faults(self, since: str) -> list[str]:
+    def console_faults(self, since: int) -> list[str]:
         """Lines of the kernel logs since a mark that mean a broken rig."""
         return self._logs.faults(since)
 
-    def console_text(self, since: str) -> str:
+    def console_text(self, since: int) -> str:
         """What the kernels said since a mark."""
         return "\n".join(f"{name}:\n{text}" for name, text in self._logs.since(since).items())
+
+    def fate(self) -> str:
+        """What became of hosts behind lost connections: '' if all run on by their boot ids. A minute each."""
+        for target in (target for target in self.file.targets if target.login):
+            try:
+                boot = _anew(replace(target, netns=""), lambda host: host.read(BOOT))
+            except RigError as exc:
+                return f"what became of {target.place} is unknown: {exc.args[0]}"
+            if boot != self._logs.boots[target.role]:
+                return f"{target.place} was booted anew under it"
+        return ""
 
     def stop(self) -> None:
         """Put back, and leave."""
@@ -171,15 +184,23 @@ def _settle(host: Host, target: Target) -> str:
         return f"{target.place}: {exc.args[0]}"
     except (RigError, OSError):
         pass  # the connection was lost
+    try:
+        _anew(target, lambda host: settings.put_back(host, target, lambda line: None))
+        return ""
+    except RigError as exc:
+        return f"settings of {target.place} not put back: {exc.args[0]}"
+
+
+def _anew(target: Target, do: Callable[[Host], T]) -> T:
+    """Do something over a new connection; a host that was lost is given time to return, else RigError."""
     deadline, problem = time.monotonic() + RETURN, "lost"
     while target.login is not None and time.monotonic() < deadline:
         machines = Machines()
         try:
-            settings.put_back(machines.host(target), target, lambda line: None)
-            return ""
-        except OffloadError as exc:
-            problem = str(exc.args[0])
+            return do(machines.host(target))
+        except (OffloadError, OSError) as exc:
+            problem = str(exc).partition("\n")[0]
             time.sleep(1)
         finally:
             machines.close()
-    return f"settings of {target.place} not put back: {problem}"
+    raise RigError(problem)

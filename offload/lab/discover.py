@@ -97,7 +97,8 @@ def _end(host: Host, target: Target, dev: str) -> tuple[Target, list[str]]:
             notes.append(f"to do on the {target.role}: ip address add {own}/{length} dev {dev}")
     profile = _profile(host, dev) if target.role == "dut" else ""
     if target.role == "dut" and not profile:
-        notes.append(f"no profile fits {dev} (driver {nic.driver or 'none'}): docs/add-a-nic.md")
+        drafts = "`ktls-offload probe` drafts one, and `profile:` may name its file (docs/add-a-nic.md)"
+        notes.append(f"no profile fits {dev} (driver {nic.driver or 'none'}): {drafts}")
     pci = nic.bus if re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", nic.bus) else ""
     port = Port(dev, (v4 or [proposed[0]])[0], (v6 or [proposed[1]])[0], profile, pci)
     return replace(target, port=port), notes

@@ -65,7 +65,7 @@ def _target(item: Item, role: str, path: Path) -> Target:
         role,
         login,
         more["netns"].text("the name of a network namespace", NETNS) if "netns" in more else "",
-        _port(found["OffloadNic"], role) if role != "wire" and "OffloadNic" in found else None,
+        _port(found["OffloadNic"], role, path) if role != "wire" and "OffloadNic" in found else None,
         _wire(found["OffloadWire"]) if "OffloadWire" in found else (),
         item.line,
     )
@@ -137,7 +137,7 @@ def _named(item: Item, name: str) -> list[Item]:
     return [Item(value, f"{item.key}.{name}", item.log) for key, value in rows if key.value == name]
 
 
-def _port(item: Item, role: str) -> Port:
+def _port(item: Item, role: str, path: Path) -> Port:
     """The interface under test."""
     need = ("ifname", "v4", "v6", *(("profile",) if role == "dut" else ()))
     fields = item.fields(("ifname", "pci", "profile", "v4", "v6", "link"), need)
@@ -145,16 +145,17 @@ def _port(item: Item, role: str) -> Port:
         fields["ifname"].text("an interface", IFNAME) if "ifname" in fields else "",
         _address(fields["v4"], 4) if "v4" in fields else "",
         _address(fields["v6"], 6) if "v6" in fields else "",
-        _profile(fields["profile"]) if "profile" in fields else "",
+        _profile(fields["profile"], path) if "profile" in fields else "",
         fields["pci"].text("a PCI address such as 0000:3b:00.0", PCI) if "pci" in fields else "",
     )
 
 
-def _profile(item: Item) -> str:
-    """The id of a profile that there is."""
-    ident = item.text("a profile's id", r"[a-z0-9][a-z0-9-]*")
+def _profile(item: Item, path: Path) -> str:
+    """The id of a profile that there is, or the file of one: ID.yaml, relative to the lab file."""
+    text = item.text("a profile's id, or its file ID.yaml", r"[a-z0-9][a-z0-9-]*|.*\.yaml")
+    named = str(path.parent.joinpath(Path(text).expanduser()).absolute()) if text.endswith(".yaml") else text
     try:
-        return find(ident).id if ident else ""
+        return named if named and find(named) else ""
     except ConfigError as exc:
         item.bad(str(exc.args[0]))
         return ""

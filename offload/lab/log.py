@@ -2,42 +2,101 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 
+from offload.cmd import wait_until
+from offload.errors import OffloadError, RigError
 from offload.host.base import Host
+from offload.lab.kmsg import END, READY
 from offload.vm.console import faults
 
-LOST = "the kernel log ran over: what was said is lost"
+SOURCE = Path(__file__).with_name("kmsg.py")
+PYTHON = ("/usr/bin/python3", "-I", "-S", "-c")
+LOOK = 1.0  # seconds that one question for an answer waits
+SLOW = 120.0  # seconds: an emulated host on a busy machine
+BOOT = "/proc/sys/kernel/random/boot_id"
+
+
+class Log:
+    """One kernel's log, followed by a program there: commands for each test cost more than a short test."""
+
+    def __init__(self, name: str, host: Host) -> None:
+        self.name, self._process = name, host.start([*PYTHON, SOURCE.read_text()])
+        self._taken = 0
+
+    def readable(self) -> bool:
+        """Wait until it is followed; False if it may not be, as in most containers."""
+        ready, found = f"{READY}\n".encode(), [False]
+
+        def begun() -> bool:
+            found[0] = self._process.news(LOOK)[0].startswith(ready)
+            return found[0] or not self._process.running()
+
+        wait_until(begun, SLOW, f"the kernel log of {self.name}")
+        self._taken = len(ready)
+        return found[0]
+
+    def news(self) -> list[str]:
+        """The lines since the last time. RigError if nobody follows it any more."""
+        self._process.stdin(b"\n")
+        wait_until(self._answered, SLOW, f"the kernel log of {self.name}", every=0.01)
+        out = self._process.output()[0][self._taken :]
+        self._taken += len(out)
+        return out.decode("utf-8", "replace").splitlines()[:-1]
+
+    def close(self) -> None:
+        """Follow it no longer; harmless if the machine is gone."""
+        with suppress(OffloadError, OSError):
+            self._process.kill()
+
+    def _answered(self) -> bool:
+        if self._process.news(LOOK)[0][self._taken :].endswith(f"{END}\n".encode()):
+            return True
+        if not self._process.running():
+            said = self._process.output()[1].decode("utf-8", "replace").strip()[-300:]
+            raise RigError(f"the kernel log of {self.name} is not followed any more: {said or 'killed'}")
+        return False
 
 
 class Logs:
-    """The kernel logs of some machines, by name; a mark is a line written into each of them."""
+    """The kernel logs of some machines, by name; a mark is how many lines had been said.
+
+    Machines of one kernel (namespaces, containers) have one log, under the name of the first. `boots`: the
+    kernel that each machine runs, by its boot id.
+    """
 
     def __init__(self, hosts: Mapping[str, Host]) -> None:
-        self._hosts = {name: host for name, host in hosts.items() if _readable(host)}
-        self.silent = tuple(name for name in hosts if name not in self._hosts)
+        self.boots = {name: host.read(BOOT) for name, host in hosts.items()}
+        kernels: dict[bytes, tuple[str, Host]] = {}
+        for name, host in hosts.items():
+            kernels.setdefault(self.boots[name], (name, host))
+        self._all = [Log(name, host) for name, host in kernels.values()]
+        self._logs = [log for log in self._all if log.readable()]
+        self.silent = tuple(log.name for log in self._all if log not in self._logs)
+        self._said: list[tuple[str, str]] = []
 
-    def mark(self) -> str:
-        """Write a mark into each log; what it was."""
-        mark = f"ktls-offload: mark {uuid.uuid4().hex}"
-        for host in self._hosts.values():
-            host.run(["tee", "/dev/kmsg"], input=f"<6>{mark}\n".encode())
-        return mark
+    def mark(self) -> int:
+        """Now: what has been said until here is before it."""
+        for log in self._logs:
+            self._said += [(log.name, line) for line in log.news()]
+        return len(self._said)
 
-    def since(self, mark: str) -> dict[str, str]:
+    def since(self, mark: int) -> dict[str, str]:
         """What each kernel said since a mark."""
-        script = f'f; /{mark}/{{f=1}} END{{if (!f) print "WARNING: {LOST}"}}'
+        self.mark()
+        said = self._said[mark:]
         return {
-            name: host.run(["sh", "-c", f"dmesg | awk '{script}'"]).text for name, host in self._hosts.items()
+            log.name: "".join(f"{line}\n" for name, line in said if name == log.name) for log in self._logs
         }
 
-    def faults(self, mark: str) -> list[str]:
+    def faults(self, mark: int) -> list[str]:
         """Lines since a mark that mean a broken rig, with the machine's name before each."""
         said = self.since(mark).items()
         return [f"{name}: {line}" for name, text in said for line in faults(text)]
 
-
-def _readable(host: Host) -> bool:
-    """Say whether there is a log to read and to write in: not in most containers."""
-    return host.run(["sh", "-c", "dmesg >/dev/null && test -w /dev/kmsg"], check=False).rc == 0
+    def close(self) -> None:
+        """Follow none of them any longer."""
+        for log in self._all:
+            log.close()

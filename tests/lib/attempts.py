@@ -37,7 +37,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Note the beginning and the end of a test; one that is left alone has neither, nor one without a bench.
 
-    A test that did not pass ends only if the hosts still answer: else it may be what killed them.
+    A test that did not pass ends only if the hosts still answer, or run on behind a connection that was lost:
+    else it may be what killed them.
     """
     attempts = item.config.stash.get(ATTEMPTS, None)
     if attempts is not None and item.config.getoption("--retry"):
@@ -53,10 +54,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         if answers(item):
             attempts.end(item.nodeid)
         raise
-    if item.stash[PASSED] or answers(item):
-        attempts.end(item.nodeid)
-    else:
-        item.config.stash[GONE] = True
+    if not item.stash[PASSED] and not answers(item):
+        item.config.stash[GONE] = True  # the run goes on without a bench
+        if why := fate(item):
+            attempts.lose(item.nodeid, why)
+            return result
+    attempts.end(item.nodeid)
     return result
 
 
@@ -81,13 +84,21 @@ def answers(item: pytest.Item) -> bool:
     return False
 
 
+def fate(item: pytest.Item) -> str:
+    """What became of hosts that do not answer: '' if they run on, as a new connection to them tells."""
+    rig = item.stash[BENCH]
+    told: str = rig.lab.fate() if hasattr(rig.lab, "fate") else "it does not answer any more"
+    return told
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Leave a test alone that never ended: an error of the rig, so that the run is void and says why."""
     attempts = item.config.stash.get(ATTEMPTS, None)
     if attempts is not None and item.nodeid in attempts.lost:
-        began = attempts.lost[item.nodeid]
-        hint = "if that was no fault of this test: --retry"
-        raise RigError(
-            f"begun at {began} and never ended: bench or runner died under it; not run again", hint
+        began, why = (
+            attempts.lost[item.nodeid],
+            attempts.why.get(item.nodeid, "bench or runner died under it"),
         )
+        hint = "if that was no fault of this test: --retry"
+        raise RigError(f"begun at {began} and never ended: {why}; not run again", hint)

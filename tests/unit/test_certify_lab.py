@@ -77,6 +77,21 @@ def test_the_file_says_what_is_certified(tmp_path: Path) -> None:
     assert attempts.startswith(str(tmp_path / "state")) and "dut1.example" in attempts
 
 
+def test_the_file_names_a_draft(tmp_path: Path) -> None:
+    """Without a NIC a card that nobody has described is judged by the draft that its lab file names."""
+    draft = (
+        (Path(EXAMPLE).parents[1] / "nic-profiles/nicsim.yaml")
+        .read_text()
+        .replace("id: nicsim", "id: my-card")
+    )
+    (tmp_path / "my-card.yaml").write_text(draft)
+    (tmp_path / "lab.yaml").write_text(Path(EXAMPLE).read_text().replace("connectx-6-dx", "my-card.yaml"))
+    plan = certify_plan.plan(typed("--lab", str(tmp_path / "lab.yaml"), "--out", str(tmp_path / "run")))
+    words = certify_tests.command(plan, "")
+    assert plan.profile.id == "my-card"
+    assert words[words.index("--profile") + 1] == str(tmp_path / "my-card.yaml")
+
+
 @pytest.mark.parametrize("option", ["attach", "replay", "nicsim-patch", "kernel"])
 def test_what_real_hosts_exclude(option: str) -> None:
     """Without a NIC options that make a lab are refused before anybody is asked."""

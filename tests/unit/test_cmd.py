@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from offload.cmd import KEEP_OPEN, kill_group, run, wait_until
+from offload.cmd import KEEP_OPEN, environment, kill_group, run, wait_until
 from offload.errors import RigError
+from offload.host.local import LocalHost
 
 
 def test_output_exit_code_and_input() -> None:
@@ -33,6 +34,21 @@ def test_a_signal_is_negative() -> None:
 def test_the_language_is_fixed_and_the_environment_added() -> None:
     """Without a NIC outputs can be parsed whatever the person's language is."""
     assert run(["sh", "-c", "echo $LC_ALL $ADDED"], env={"ADDED": "x"})[1] == b"C x\n"
+
+
+def test_a_path_without_sbin_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC ethtool is found by a user whose search path lacks sbin, after all that the path has."""
+    for folder in ("bin", "sbin"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "which-one").write_text(f"#!/bin/sh\necho {folder}\n")
+        (tmp_path / folder / "which-one").chmod(0o755)
+    monkeypatch.setattr("offload.cmd.SBIN", (str(tmp_path / "sbin"), "/bin"))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert run(["which-one"])[1] == b"sbin\n"
+    assert LocalHost().start(["which-one"]).wait(10).stdout == b"sbin\n"
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    assert run(["which-one"])[1] == b"bin\n"
+    assert environment()["PATH"] == f"{tmp_path / 'bin'}:/usr/bin:/bin:{tmp_path / 'sbin'}"
 
 
 def test_too_long_is_an_error_and_leaves_no_process(tmp_path: Path) -> None:

@@ -87,6 +87,12 @@ def test_starts_in_the_background(host: Host) -> None:
     process.kill(signal.SIGTERM)
     wait_until(lambda: not process.running(), 10, "the end")
     assert process.output()[0] == b"hello\nbye\n"
+    began = time.monotonic()
+    late = host.start(["sh", "-c", "sleep 0.3; echo late; read a"])
+    assert late.news(60)[0] == b"late\n" and late.news(0.05)[0] == b"late\n" and late.running()
+    assert late.news(0)[0] == b"late\n" and time.monotonic() - began < 30
+    late.kill()
+    assert late.news(60)[0] == b"late\n" and not late.running()
     copy = host.start(["cat"])
     copy.stdin(b"x" * 300_000, eof=True)
     assert copy.wait(20).stdout == b"x" * 300_000

@@ -99,7 +99,6 @@ def test_a_mark_in_the_kernel_log(bed: RealLab) -> None:
     assert bed.console_faults(mark) == []
     bed.root.run(say, input=b"<6>ktls-offload: a test says WARNING: after\n")
     assert "dut: ktls-offload: a test says WARNING: after" in bed.console_faults(mark)
-    assert "is lost" in " ".join(bed.console_faults("no such mark"))
 
 
 @pytest.mark.parametrize(
@@ -171,3 +170,25 @@ def now(hosts: Rack) -> list[bool]:
 def sessions(server: int) -> list[int]:
     """The processes that serve an sshd's connections."""
     return [int(pid) for pid in Path(f"/proc/{server}/task/{server}/children").read_text().split()]
+
+
+def test_a_lost_connection_is_no_dead_host(hosts: Rack, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC a host that runs on behind a lost connection is told from one that was booted anew, and
+    from one of which nothing is known."""
+    monkeypatch.setattr(bench, "RETURN", 3.0)
+    with RealLab.open(hosts.file, lambda line: None) as lab:
+        for pid in sessions(hosts.dut.process.pid):
+            os.kill(pid, signal.SIGKILL)
+        with pytest.raises(RigError, match="the connection to dut .* is gone"):
+            lab.root.run(["true"])
+        assert lab.fate() == ""
+        lab._logs.boots["peer"] = b"another\n"
+        assert lab.fate() == f"{lab.file.peer.place} was booted anew under it"
+        with monkeypatch.context() as out_of_reach:
+            out_of_reach.setattr(bench, "Machine", lambda login: gone(login.name))
+            assert "is unknown: cannot reach dut" in lab.fate()
+
+
+def gone(name: str) -> None:
+    """No such host any more."""
+    raise RigError(f"cannot reach {name}", "is it up?")

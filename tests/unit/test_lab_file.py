@@ -75,6 +75,20 @@ def test_a_good_file(tmp_path: Path) -> None:
     assert load(written(tmp_path, as_lab(lab), "again.yaml")).dut.port == lab.dut.port
 
 
+def test_the_file_of_a_profile(tmp_path: Path) -> None:
+    """Without a NIC a lab file may name a draft of `probe`, from where it lies; a wrong one is told."""
+    draft = (ROOT / "nic-profiles/nicsim.yaml").read_text().replace("id: nicsim", "id: my-card")
+    (file := tmp_path / "my-card.yaml").write_text(draft)
+    text = GOOD.replace("connectx-6-dx", "my-card.yaml")
+    port = load(written(tmp_path, text)).dut.port
+    assert port and port.profile == str(file)
+    file.write_text(draft.replace("driver: nicsim", "driver: [x]"))
+    with pytest.raises(ConfigError, match=r"OffloadNic.profile: .*my-card.yaml:\d+: driver"):
+        load(written(tmp_path, text))
+    with pytest.raises(ConfigError, match=r"lab.yaml:9: .*OffloadNic.profile: .*none.yaml"):
+        load(written(tmp_path, text.replace("my-card", "none")))
+
+
 def test_the_example() -> None:
     """Without a NIC the lab file that people copy is good."""
     lab = load(ROOT / "ci/lab.yaml")
@@ -354,7 +368,8 @@ class Host:
 @pytest.fixture
 def rig():
     end = types.SimpleNamespace(host=Host())
-    return types.SimpleNamespace(bench=types.SimpleNamespace(dut=end, peer=end))
+    lab = types.SimpleNamespace(FATE)
+    return types.SimpleNamespace(lab=lab, bench=types.SimpleNamespace(dut=end, peer=end))
 
 def test_a(rig): assert 0
 def test_b(rig): dead.append(1); raise RigError("the connection is gone")
@@ -362,10 +377,24 @@ def test_c(rig): raise RigError("the connection is gone")
 """
 
 
-def test_a_test_under_which_a_host_died_is_known(tmp_path: Path) -> None:
-    """Without a NIC a failed test is tried again, one that took its host along is not, and no later one."""
-    written(tmp_path, DYING, "test_it.py")
+@pytest.mark.parametrize(
+    "fate, why",
+    [
+        ("", "it does not answer any more"),
+        ("fate=lambda: 'dut was booted anew under it'", "dut was booted anew under it"),
+        ("fate=lambda: ''", None),
+    ],
+)
+def test_a_test_under_which_a_host_died_is_known(tmp_path: Path, fate: str, why: str | None) -> None:
+    """Without a NIC a failed test is tried again, and one whose connection was lost; one that took its host
+    along is not, with the reason; and no later one is blamed."""
+    written(tmp_path, DYING.replace("FATE", fate), "test_it.py")
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "tests.lib.attempts", "-p", "no:cacheprovider"]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run([*argv, "--attempts", "tried"], cwd=tmp_path, env=env, capture_output=True)
-    assert list(Attempts(tmp_path / "tried").lost) == ["test_it.py::test_b"]
+    found, killer = Attempts(tmp_path / "tried"), "test_it.py::test_b"
+    assert (list(found.lost), found.why) == (([killer], {killer: why}) if why else ([], {}))
+    again = subprocess.run(
+        [*argv, "--attempts", "tried"], cwd=tmp_path, env=env, capture_output=True, text=True
+    )
+    assert (f"never ended: {why}; not run again" in again.stdout) == bool(why), again.stdout

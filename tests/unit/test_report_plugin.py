@@ -137,7 +137,9 @@ def test_a_killed_run_keeps_its_events(pytester: pytest.Pytester) -> None:
     child = subprocess.Popen(argv, cwd=pytester.path, stdout=subprocess.DEVNULL)
     path = Path(pytester.path) / "e"
     with suppress(RigError):
-        wait_until(lambda: path.exists() and b'::test_b", "n": 2' in path.read_bytes(), 30, "the second test")
+        wait_until(
+            lambda: path.exists() and b'::test_b", "n": 2' in path.read_bytes(), 120, "the second test"
+        )
     child.send_signal(signal.SIGKILL)
     child.wait(10)
     events = [json.loads(line) for line in path.read_text().splitlines()]

@@ -113,6 +113,42 @@ def test_background_process_lives_and_is_asked(guest: Guest) -> None:
     assert not process.running() and process.wait(1) == done
 
 
+def test_news_is_waited_for(guest: Guest) -> None:
+    """Without a NIC one question waits for a command's next words or its end, at most as long as it says."""
+    process = guest.host.start(["sh", "-c", "read a; sleep 0.3; echo $a; read b; echo err >&2; read c"])
+    began = time.monotonic()
+    assert process.news(0.3) == (b"", b"") and 0.3 <= time.monotonic() - began < 5
+    process.stdin(b"one\n")
+    assert process.news(60) == (b"one\n", b"")
+    process.stdin(b"two\n")
+    assert process.news(60) == (b"one\n", b"err\n")
+    threading.Timer(0.3, process.kill).start()
+    assert process.news(60) == (b"one\n", b"err\n") and not process.running()
+    assert process.news(60) == (b"one\n", b"err\n") and time.monotonic() - began < 30
+
+
+def test_news_is_for_those_who_wait(guest: Guest) -> None:
+    """Without a NIC a command's end answers all who wait for it; a client's leaving answers nobody."""
+    process, answers = guest.host.start(["sh", "-c", "read a; exit 3"]), list[object]()
+    watcher = threading.Thread(target=lambda: answers.append(process.news(20)))
+    watcher.start()
+    assert process.wait(20).rc == 3
+    watcher.join(20)
+    assert answers == [(b"", b"")]
+    sock, lines = guest.socks[1], guest.socks[1].makefile("rb")
+    hello, ask = (
+        b'{"id": 1, "op": "hello", "nonce": "n"}\n',
+        b'{"id": 2, "op": "start", "argv": ["sleep", "9"]}\n',
+    )
+    sock.sendall(hello + ask)
+    job = [json.loads(lines.readline()) for _ in range(2)][1]["job"]
+    sock.sendall(b'{"id": 3, "op": "output", "job": %d, "wait": 60}\n' % job + hello)
+    assert json.loads(lines.readline())["id"] == 1  # the same client, for the agent a new one: it said hello
+    sock.settimeout(1)
+    with pytest.raises(TimeoutError):
+        lines.readline()
+
+
 def test_answers_come_in_any_order(guest: Guest) -> None:
     """Without a NIC a short request does not wait for a long one."""
     slow = guest.host.start(["sleep", "99"])

@@ -30,6 +30,9 @@ BASE_ENV = {
 }
 
 
+LOOK = 0.04  # seconds between looks at outputs that are waited for: a memory file cannot be polled
+
+
 class Agent:
     """The loop: ports, jobs, and one method per operation (op_*); None means that the answer comes later."""
 
@@ -53,7 +56,7 @@ class Agent:
             by_fd = {port.fd: port for port in self.ports}
             terminals = {j.terminal: j for j in self.jobs.values() if j.terminal >= 0}
             again = {port.fd for port in self.ports if port.doubtful}
-            ready = {fd for fd, _ in self.poll.poll(self._patience())}
+            ready = self._ready()
             if self._wake in ready:
                 os.read(self._wake, 4096)
             for fd in (ready | again) & by_fd.keys():
@@ -65,6 +68,19 @@ class Agent:
             self._overdue()
             for job in list(self.jobs.values()):
                 self._feed(job)
+                job.look()
+
+    def _ready(self) -> set[int]:
+        """Files that can be read or written; until then outputs are looked at, if somebody waits for them."""
+        until = time.monotonic() + self._patience()
+        while watched := [job for job in self.jobs.values() if job.watchers]:
+            left = until - time.monotonic()
+            ready = self.poll.poll(max(0.0, min(LOOK, left)))
+            if ready or left <= 0:
+                return {fd for fd, _ in ready}
+            for job in watched:
+                job.look()
+        return {fd for fd, _ in self.poll.poll(max(0.0, until - time.monotonic()))}
 
     def _patience(self) -> float:
         """Seconds until the next deadline; at most one, to write what is left over; few if in doubt."""
@@ -106,6 +122,7 @@ class Agent:
         port.forget()
         for job in [j for j in self.jobs.values() if j.owner is port]:
             job.waiters.clear()
+            job.watchers.clear()
             job.abandoned = True
             job.kill(signal.SIGKILL)
             if job.rc is not None:
@@ -125,6 +142,7 @@ class Agent:
                 self._ended(job)
 
     def _ended(self, job: Job) -> None:
+        job.look()
         if job.terminal >= 0:
             self._terminal(job)
             job.owner.send({"event": "end", "job": job.number, "rc": job.rc})
@@ -240,9 +258,13 @@ class Agent:
         self._feed(job)
         return {}
 
-    def op_output(self, port: Port, message: Message) -> Message:
-        """State and outputs since the offsets given."""
-        return self._job(message).report(tuple(message.get("since", (0, 0))))
+    def op_output(self, port: Port, message: Message) -> Message | None:
+        """State and outputs since the offsets given; with `wait`, when there are some, or after so long."""
+        job, since = self._job(message), tuple(message.get("since", (0, 0)))
+        if job.rc is None and message.get("wait", 0) > 0 and not job.grown(since):
+            job.watchers.append((message["id"], since, time.monotonic() + message["wait"]))
+            return None
+        return job.report(since)
 
     def op_wait(self, port: Port, message: Message) -> Message | None:
         """Answer when it has ended; kill it after the time-out."""

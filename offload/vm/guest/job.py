@@ -30,6 +30,7 @@ class Job:
         self.deadline: float | None = None
         self.timed_out = False
         self.waiters: list[tuple[int, tuple[int, int]]] = []  # request, output offsets
+        self.watchers: list[tuple[int, tuple[int, int], float]] = []  # and until when
         self.to_stdin, self.stdin, self.stdin_eof = bytearray(), -1, False
         self.polled = False
         self.terminal = -1
@@ -67,6 +68,19 @@ class Job:
         if self.stdin >= 0 and self.stdin_eof and not self.to_stdin:
             os.close(self.stdin)
             self.stdin, self.polled = -1, False
+
+    def grown(self, since: tuple[int, int]) -> bool:
+        """Say whether there is output beyond these offsets."""
+        return any(os.fstat(fd).st_size > at for fd, at in zip((self.out, self.err), since, strict=True))
+
+    def look(self) -> None:
+        """Tell those who wait for more, if there is more, it has ended, or their time is over."""
+        now, watchers, self.watchers = time.monotonic(), self.watchers, []
+        for number, since, until in watchers:
+            if self.rc is not None or now >= until or self.grown(since):
+                self.owner.send({"id": number, **self.report(since)})
+            else:
+                self.watchers.append((number, since, until))
 
     def report(self, since: tuple[int, int] = (0, 0)) -> Message:
         """State and outputs from the given offsets on."""
