@@ -55,8 +55,9 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("--kernel", metavar="SERIES", help=f"stock Debian kernel to boot (default {KERNEL})")
     parser.add_argument(
         "--nic",
-        metavar="ID",
-        help=f"profile that the simulated NIC plays and is judged by (default {NIC})",
+        metavar="ID|FILE",
+        help="profile that the NIC is judged by, and that the simulated one plays: an id, or a FILE.yaml, as"
+        f" `probe` drafts one (default {NIC})",
     )
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder of this run (default results/<UTC time>)"

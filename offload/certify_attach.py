@@ -10,7 +10,10 @@ from offload.errors import ConfigError
 
 @dataclass(frozen=True)
 class Attached:
-    """A lab that somebody else booted, and ends: its name, kernel series, the profile that its card plays."""
+    """A lab that somebody else booted, and ends: its name and kernel series.
+
+    nic: the profile that its card plays, or the file of one that the card is to be judged by.
+    """
 
     name: str
     kernel: str
@@ -34,6 +37,8 @@ def attached(args: argparse.Namespace) -> Attached:
         )
     series = next((s for s in SERIES if state["kernel"].startswith(f"{s}.")), "")
     nic = state["personality"].split(",")[0]
+    if args.nic and args.nic.endswith(".yaml"):
+        nic = args.nic  # a draft of `probe` is of the card that plays there, whatever it is called
     for option, given, has in (("--kernel", args.kernel, series), ("--nic", args.nic, nic)):
         if given and given != has:
             raise ConfigError(f"{option} {given}: lab {args.attach} has {has}", f"leave {option} away")

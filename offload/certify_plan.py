@@ -81,8 +81,8 @@ def plan(args: argparse.Namespace) -> Plan:
 def real(args: argparse.Namespace) -> Plan:
     """Return the plan for a bench of real hosts, which nobody has asked anything yet. ConfigError."""
     bench = hosts(args)
-    profile = find(card(bench, args.nic))
-    return Plan("", profile, folder(args.out), args.only or "", False, given=given(args.nic), hosts=bench)
+    name = card(bench, args.nic)
+    return Plan("", find(name), folder(args.out), args.only or "", False, given=given(name), hosts=bench)
 
 
 def known(kernel: str) -> str:

@@ -44,7 +44,7 @@ class Run:
         self._events = Writer(plan.out / files.EVENTS)
         self._events.write("profile", **facts.to_event(facts.of(plan.profile)))
         say(f"certifying {self._what()}; results go to {plan.out}\n")
-        if not plan.hosts and plan.played != plan.profile.id:
+        if not plan.hosts and not plan.attach and plan.played != plan.profile.id:
             say(f"the simulated NIC does not play {plan.profile.id}: it is {plan.played}, which can all\n")
         if plan.patch:
             say(f"nicsim {plan.patch.words()}\n")
@@ -55,6 +55,8 @@ class Run:
         """Return what is certified, for the first line."""
         if self.plan.hosts:
             return f"{self.plan.profile.title()} on the hosts of {self.plan.hosts.file.file}"
+        if self.plan.attach:
+            return f"the card of lab {self.plan.attach} as {self.plan.profile.title()}"
         return f"a simulated NIC as {self.plan.profile.title()} on kernel {self.plan.kernel}"
 
     @contextmanager

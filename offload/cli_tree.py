@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 # What a metavar stands for; completion offers these, and nothing for the rest.
-KINDS = {"DEV": "device", "ID": "profile", "P": "profile", "DIR": "folder", "RESULT": "file", "VERB": "verb"}
+KINDS = {
+    "DEV": "device",
+    "ID": "profile",
+    "ID|FILE": "profile",
+    "P": "profile",
+    "DIR": "folder",
+    "RESULT": "file",
+    "VERB": "verb",
+}
 
 
 @dataclass(frozen=True)

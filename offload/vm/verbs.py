@@ -117,12 +117,17 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("which command?", "ktls-offload lab run --in dut -- ip -br address")
     lab = Lab.attach(chosen(args.name))
     try:
-        return follow(getattr(lab, args.place).start(argv), args.timeout)
+        return follow(getattr(lab, args.place).start(as_here(argv)), args.timeout)
     except (FileNotFoundError, PermissionError, NotADirectoryError) as exc:
         sys.stderr.write(f"{argv[0]}: {exc.strerror}\n")
         return 127
     finally:
         lab.detach()
+
+
+def as_here(argv: list[str]) -> list[str]:
+    """A command as this process would start it: the guest's PATH does not have our own."""
+    return [sys.executable, "-m", "offload", *argv[1:]] if argv[0] == "ktls-offload" else argv
 
 
 def follow(process: object, timeout: float) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from offload import certify, certify_attach, certify_plan, certify_tests
+from offload import certify, certify_attach, certify_plan, certify_run, certify_tests
 from offload.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +39,18 @@ def test_kernel_and_card_are_those_of_the_lab(tmp_path: Path) -> None:
     assert (plan.attach, plan.kernel, plan.profile.id) == ("it", "6.12", "chelsio-t6")
     words = " ".join(certify_tests.command(plan, "it"))
     assert "--attach it --profile chelsio-t6 --kernel 6.12" in words
+
+
+def test_a_running_lab_is_judged_by_a_file(tmp_path: Path) -> None:
+    """Without a NIC the draft of a profile goes with a lab that is up, whatever its card plays."""
+    file = tmp_path / "my-card.yaml"
+    file.write_text((ROOT / "nic-profiles" / "nicsim.yaml").read_text().replace("id: nicsim", "id: my-card"))
+    plan = certify_plan.plan(typed("--attach", "it", "--nic", str(file), "--out", str(tmp_path / "run")))
+    assert (plan.attach, plan.kernel, plan.profile.id, plan.given) == ("it", "6.12", "my-card", str(file))
+    assert f"--attach it --profile {file} --kernel 6.12" in " ".join(certify_tests.command(plan, "it"))
+    said: list[str] = []
+    certify_run.Run(plan, said.append).report()
+    assert "the card of lab it as" in said[0] and not any("does not play" in line for line in said), said
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from offload.errors import ConfigError, RigError
-from offload.vm import module, topology
+from offload.vm import module, topology, verbs
 from offload.vm.kernels import Kernel
 
 
@@ -45,6 +45,12 @@ def test_usage_errors_are_one_line(tmp_path: Path, argv: tuple[str, ...], words:
     """Without a NIC wrong words give exit code 2 and say what would be right."""
     done = lab(*argv, runtime=tmp_path)
     assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr
+
+
+def test_our_own_command_is_found_in_the_guest() -> None:
+    """Without a NIC `lab run -- ktls-offload` is this installation's, whatever the guest's PATH has."""
+    assert verbs.as_here(["ktls-offload", "ls"]) == [sys.executable, "-m", "offload", "ls"]
+    assert verbs.as_here(["ls", "ktls-offload"]) == ["ls", "ktls-offload"]
 
 
 def test_status_without_labs(tmp_path: Path) -> None:
