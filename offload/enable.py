@@ -13,7 +13,7 @@ from offload.host.base import Host
 from offload.host.tools import tool
 from offload.journal import Entry, Journal
 from offload.nic import Match, Nic, features, look
-from offload.profile import DIRECTIONS, WORDS
+from offload.profile import DIRECTIONS, FEATURES, WORDS
 
 Say = Callable[[str], None]
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -42,19 +42,31 @@ def switch(host: Host, wish: Wish, journal: Journal, say: Say) -> list[Action]:
     nic, found, actions = planned(host, wish)  # refuses before the journal's folder is made
     if actions:
         with journal.locked():
-            nic, found, actions = planned(host, wish)  # again: another call may have switched meanwhile
+            # again: another call may have switched meanwhile
+            nic, found, actions = planned(host, wish, (nic, found))
             _carry_out(host, nic, actions, journal)
     _say_done(host, nic, found, wish, actions, say)
     return actions
 
 
-def planned(host: Host, wish: Wish) -> tuple[Nic, Match, list[Action]]:
-    """Look and plan: what is there, and what there is to do. Refused and the like; changes nothing."""
+def planned(
+    host: Host, wish: Wish, before: tuple[Nic, Match] | None = None
+) -> tuple[Nic, Match, list[Action]]:
+    """Look and plan: what is there, and what there is to do. Refused and the like; changes nothing.
+
+    `before`: what was found a moment ago; the profiles are not read again if it is the same card.
+    """
     nic = look(host, wish.dev)
+    same = before[1] if before and _card(before[0]) == _card(nic) else None
     if not wish.on:
-        return nic, known(nic), plan_off(nic, wish.directions)
-    found = profile_for(nic, wish.profile)
+        return nic, same or known(nic), plan_off(nic, wish.directions)
+    found = same or profile_for(nic, wish.profile)
     return nic, found, plan_on(host, nic, found, directions_on(host, nic, found, wish.directions))
+
+
+def _card(nic: Nic) -> tuple[str, ...]:
+    """What a profile goes by."""
+    return nic.driver, nic.pci, nic.firmware
 
 
 def identity(host: Host) -> tuple[str, str]:
@@ -185,12 +197,12 @@ def _say_plan(nic: Nic, found: Match, actions: list[Action], journal: Journal, s
 def _say_done(host: Host, nic: Nic, found: Match, wish: Wish, actions: list[Action], say: Say) -> None:
     """What is now, read again, and how to undo it."""
     say(f"{nic.dev}: {describe(found.profile, found, nic)}" if found.profile else f"{nic.dev}:")
-    now = look(host, nic.dev)
+    now = features(host, nic.dev)
     why = {a.direction or a.what: f": {a.why}" if a.why else "" for a in actions}
     promised = found.profile.directions() if found.profile else DIRECTIONS
     for direction in wish.directions or promised:
         was = f"was {nic.feature(direction)}{why[direction]}" if direction in why else "was so already"
-        say(f"  {WORDS[direction]:<9} {now.feature(direction)}   ({was})")
+        say(f"  {WORDS[direction]:<9} {now.get(FEATURES[direction])}   ({was})")
     for action in actions:
         if action.kind == "module":
             say(f"  module    {action.what} loaded{why[action.what]}")

@@ -164,10 +164,14 @@ def _others(host: Host, dev: str, kept: Kept) -> list[str]:
 
 
 def _write(host: Host, kept: Kept, old: str | None) -> None:
-    """Put the file there as a whole, and have the manager take it; on failure what was there comes back."""
+    """Put the file there as a whole, and have the manager take it; on failure what was there comes back.
+
+    When this returns it is on disk: without that, power that fails took it along (seen on ext4).
+    """
     try:
         _replace(host, kept.path, kept.text, kept.mode)
         _all(host, kept.after)
+        _settle(host, kept)
     except BaseException as trouble:
         with shielded():
             if old is None:
@@ -183,15 +187,21 @@ def _write(host: Host, kept: Kept, old: str | None) -> None:
 
 
 def _replace(host: Host, path: str, text: str, mode: int) -> None:
-    """Replace a file in one step."""
+    """Replace a file in one step, by one that is on disk."""
     fresh = _fresh(path)
     try:
         host.write(fresh, text.encode(), mode)
+        host.run(["sync", fresh])
         host.run(["mv", "-T", fresh, path])
     except PermissionError:
         raise NoPermission(f"cannot write {path}", "run it as root") from None
     except OSError as exc:
         raise Refused(f"cannot write {path}: {exc.strerror}") from None
+
+
+def _settle(host: Host, kept: Kept) -> None:
+    """Have the folders on disk in which names came or went; one of them may not be there."""
+    host.run(["sync", *kept.folders()], check=False, timeout=180)
 
 
 def _fresh(path: str) -> str:
@@ -216,6 +226,7 @@ def _erase(host: Host, kept: Kept) -> None:
         host.run(words, check=False, timeout=180)
     host.run(["rm", "-f", kept.path, _fresh(kept.path)])
     _reload(host, kept)
+    _settle(host, kept)
 
 
 def _reload(host: Host, kept: Kept) -> None:

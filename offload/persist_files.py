@@ -25,6 +25,11 @@ class Kept:
     text: str
     after: tuple[tuple[str, ...], ...] = ()
     before_removal: tuple[tuple[str, ...], ...] = ()
+    linked_from: tuple[str, ...] = ()
+
+    def folders(self) -> tuple[str, ...]:
+        """Where its name is, and where the manager links to it."""
+        return (self.path.rpartition("/")[0], *self.linked_from)
 
 
 def path_of(manager: str, dev: str) -> str:
@@ -62,6 +67,7 @@ def _unit(dev: str, path: str, head: str, commands: list[list[str]]) -> Kept:
         "systemd", path, 0o644, text,
         after=(("systemctl", "daemon-reload"), ("systemctl", "enable", "--now", name)),
         before_removal=(("systemctl", "disable", "--now", name),),
+        linked_from=(f"{path.rpartition('/')[0]}/{device}.wants",),
     )  # fmt: skip
 
 

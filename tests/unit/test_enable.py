@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from offload.enable import Wish, planned
+from offload.host.local import LocalHost
+from offload.nic import Match
 from tests.unit.fake_bench import FakeMachine, card, feature
 
 TX, RX = "tls-hw-tx-offload", "tls-hw-rx-offload"
@@ -54,6 +58,16 @@ def test_says_what_a_step_costs(machine: FakeMachine) -> None:
     assert "(was off: off by default; the first time, all channels re-open: a short pause" in machine.said
     assert machine.call("enable", "cx0") == 0
     assert "module    ch_ktls loaded: nothing loads it by itself" in machine.said
+
+
+def test_another_card_is_another_profile(machine: FakeMachine) -> None:
+    """Without a NIC the profiles are read once for a call, but for a card that came meanwhile anew."""
+    wish, host = Wish("eth0", True), LocalHost()
+    nic, found, _ = planned(host, wish)
+    assert found.profile and planned(host, wish, (nic, Match(found.profile, True)))[1].simulated
+    for other in ({"driver": "cxgb4"}, {"pci": "15b3:0000"}, {"firmware": "1"}):
+        again = planned(host, wish, (replace(nic, **other), Match(found.profile, True)))[1]
+        assert again == found, other
 
 
 @pytest.mark.parametrize("dev", ["eth0", "cx0", "sim0"])

@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from offload.enable import Wish
 from offload.enable_restore import restore
 from offload.journal import Journal
 from offload.persist import each
+from offload.persist_files import MANAGERS, path_of
 from offload.profile import load_all
 from tests.unit.disk_host import DiskHost
 
@@ -185,6 +186,22 @@ def test_calls_at_once_come_one_after_the_other(machine: DiskHost, others: tuple
         restore(machine, None, journal(machine), lambda line: None)
         assert machine.nics() == nics, "restore gives what was there before the first of both"
     assert set(endings) == set(others), "both orders were to be met"
+
+
+@pytest.mark.parametrize("how", MANAGERS)
+def test_kept_is_on_disk(machine: DiskHost, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC power that fails after `kept by` was said finds file and links on disk."""
+    said: list[Sequence[str]] = []
+    run = machine.run
+    monkeypatch.setattr(machine, "run", lambda argv, **more: said.append(argv) or run(argv, **more))
+    call(machine, how)
+    half, folder = f"{path_of(how, 'eth0').rpartition('/')[0]}/.", path_of(how, "eth0").rpartition("/")[0]
+    words = [argv[0] for argv in said]
+    written, named = [argv for argv in said if argv[0] == "sync"]
+    assert written[1].startswith(half) and said.index(written) < words.index("mv")
+    links = {str(Path(path).parent) for path, text in machine.files().items() if text.startswith("-> ")}
+    assert {folder, *links} <= set(named), "a name that is not on disk"
+    assert {"systemctl", "mv"}.isdisjoint(words[said.index(named) :]), "changed after it was on disk"
 
 
 def overtaken(machine: DiskHost, number: int, first: bool, second: bool) -> None:
