@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from offload.doctor.apps.model import OLDEST
 from offload.doctor.reasons import Notes
 from offload.host.base import Host
 
 MAX_LINES = 2000
+Version = tuple[int, ...]
 NO_13 = {
     "nginx": "ssl_protocols TLSv1.2;  and ssl_ciphers ECDHE+AESGCM;  where offload matters more",
     "HAProxy": "ssl-max-ver TLSv1.2 on the bind line, where offload matters more",
@@ -18,23 +20,32 @@ NO_13 = {
 
 @dataclass(frozen=True)
 class Program:
-    """A server: where it is configured, which lines mean TLS at all, kTLS, and an end at TLS 1.2."""
+    """A server: where it is configured, which lines mean TLS at all, kTLS, an end at TLS 1.2, and TLS 1.3.
+
+    `since`: from which version on it offers TLS 1.3 where no line says otherwise.
+    """
 
     name: str
     place: str
     uses: str
     ktls: str
     stops: str
+    offers: str
+    since: Version
     code: str
 
 
 PROGRAMS = (
+    # since: nginx CHANGES, 1.23.4; the others leave it to OpenSSL, which has it since 1.1.1
     Program("nginx", "/etc/nginx", r"^listen\b.*\bssl\b|^ssl_certificate\b",
-            r"^ssl_conf_command\s+Options\b.*\bKTLS\b", r"^ssl_protocols\b(?!.*TLSv1\.3)", "D601"),
+            r"^ssl_conf_command\s+Options\b.*\bKTLS\b", r"^ssl_protocols\b(?!.*TLSv1\.3)",
+            r"^ssl_protocols\b.*TLSv1\.3", (1, 23, 4), "D601"),
     Program("HAProxy", "/etc/haproxy", r"^(bind|server|default-server)\b.*\bssl\b",
-            r"\bktls\s+on\b", r"\bssl-max-ver\s+TLSv1\.[0-2]\b|\b(no-tlsv13|force-tlsv12)\b", "D604"),
+            r"\bktls\s+on\b", r"\bssl-max-ver\s+TLSv1\.[0-2]\b|\b(no-tlsv13|force-tlsv12)\b",
+            r"\bssl-max-ver\s+TLSv1\.3\b", (), "D604"),
     Program("stunnel", "/etc/stunnel", r"^(accept|connect)\s*=",
-            r"^options\s*=\s*ENABLE_KTLS\b", r"^sslVersion(Max)?\s*=\s*TLSv1\.[0-2]\b", "D603"),
+            r"^options\s*=\s*ENABLE_KTLS\b", r"^sslVersion(Max)?\s*=\s*TLSv1\.[0-2]\b",
+            r"^sslVersion(Max)?\s*=\s*TLSv1\.3\b", (), "D603"),
 )  # fmt: skip
 
 
@@ -51,7 +62,7 @@ def examine(host: Host, notes: Notes) -> None:
         there = _installed(host)
         for program in PROGRAMS:
             if program.name.lower() in there:
-                _one(program, found[program], notes)
+                _one(host, program, found[program], notes)
 
 
 def _installed(host: Host) -> set[str]:
@@ -68,7 +79,7 @@ def _line(raw: str) -> tuple[str, str]:
     return (match[1], match[2]) if match else ("", "")
 
 
-def _one(program: Program, lines: list[tuple[str, str]], notes: Notes) -> None:
+def _one(host: Host, program: Program, lines: list[tuple[str, str]], notes: Notes) -> None:
     """What one server's files say; nothing if it serves no TLS."""
 
     def first(pattern: str) -> str:
@@ -76,13 +87,47 @@ def _one(program: Program, lines: list[tuple[str, str]], notes: Notes) -> None:
 
     used = [(where, text) for where, text in lines if "/snippets/" not in where]  # until included
     uses = next((where for where, text in used if re.search(program.uses, text, re.IGNORECASE)), "")
-    ktls = first(program.ktls)
     if not uses:
         return
-    if not ktls:
-        notes.add(program.code, f"{uses} uses TLS", where=uses)
+    version, built = _version(host, program.name)
+    if not (ktls := first(program.ktls)):
+        before = _before(program.name, version, built)
+        notes.add(program.code, f"{uses} uses TLS", where=uses, before=before)
         return
     notes.ok(f"{program.name} asks for kernel TLS ({ktls})")
     if not first(program.stops):
-        notes.add("D602", f"{ktls} asks for kernel TLS, and nothing stops at TLS 1.2",
-                  program=program.name, where=uses, how=NO_13[program.name])  # fmt: skip
+        _newest(program, version, ktls, first(program.offers), notes)
+
+
+def _newest(program: Program, version: Version, ktls: str, offers: str, notes: Notes) -> None:
+    """Note a server that offers TLS 1.3: a line of its files says so, or none does and it is the default."""
+    shown = f"{program.name} {'.'.join(map(str, version))}".strip()
+    if not offers and version and version < program.since:
+        first = ".".join(map(str, program.since))
+        notes.ok(f"{shown} stops at TLS 1.2: no line offers 1.3, which is its default since {first} only")
+        return
+    why = f"{offers} names TLS 1.3" if offers else f"it is the default of {shown}, and no line says otherwise"
+    notes.add("D602", f"{ktls} asks for kernel TLS, and {why}", program=program.name,
+              where=offers or "by default", how=NO_13[program.name])  # fmt: skip
+
+
+def _version(host: Host, name: str) -> tuple[Version, bool]:
+    """A server's version, () if it does not say; and whether it is built with kernel TLS, if it says."""
+    from offload.doctor.apps import haproxy, nginx, stunnel  # read by those who have one of them only
+
+    if name == "nginx":
+        return nginx.installed(host)[0], True
+    if name == "stunnel":
+        version, _, knows = stunnel.installed(host)
+        return version, knows is not False
+    version, _, built = haproxy.installed(host)
+    return version, built
+
+
+def _before(name: str, version: Version, built: bool) -> str:
+    """What has to come before the remedy: a newer program, or another build of it; '' if nothing."""
+    oldest = OLDEST[name.lower()]
+    if version and version < oldest:
+        here, first = (".".join(map(str, v)) for v in (version, oldest))
+        return f"a newer {name} (this is {here}, and {first} is the first that can be asked); then "
+    return "" if built or not version else f"another {name} (this one is built without kernel TLS); then "

@@ -10,14 +10,17 @@ from typing import Any
 
 import pytest
 
+from offload.doctor import programs
 from offload.doctor.examine import Diagnosis, Doctor
 from offload.doctor.library import Trial
+from offload.doctor.reasons import Notes
 from offload.host.base import Completed, Host, Side
 from offload.profile import Cell
 from offload.traffic.drive import sending
 from tests.lib import proof
 from tests.lib.absent import taken_away
 from tests.lib.flow import Traffic
+from tests.lib.rig import Rig
 
 RULE = "/etc/modprobe.d/ktls-offload-test.conf"
 FILES = {
@@ -25,6 +28,19 @@ FILES = {
     "/etc/haproxy/haproxy.cfg": "frontend a\n  bind :443 ssl crt a.pem\n",
     "/etc/stunnel/a.conf": "[a]\naccept = 443\noptions = ENABLE_KTLS\n",
 }
+NGINX = """\
+daemon off; user root; pid {at.folder}/doctor.pid; error_log stderr warn; events {{}}
+http {{
+  access_log off; client_body_temp_path {at.folder}/a; proxy_temp_path {at.folder}/b;
+  fastcgi_temp_path {at.folder}/c; uwsgi_temp_path {at.folder}/d; scgi_temp_path {at.folder}/e;
+  server {{
+    listen {address}:8443 ssl;
+    ssl_certificate {at.cert}; ssl_certificate_key {at.key};
+    ssl_conf_command Options KTLS;
+    {line}
+  }}
+}}
+"""
 PROGRAMS = [f"/usr/local/sbin/{name}" for name in ("nginx", "haproxy", "stunnel")]
 
 
@@ -136,3 +152,31 @@ def test_servers_are_read(dut: Side) -> None:
     assert "/etc/nginx/a.conf:2" in told["D601"].what, told["D601"]
     assert {"D604", "D602"} <= set(told) and "stunnel" in told["D602"].what
     assert "D603" not in told, "stunnel asks for it"
+
+
+@pytest.mark.promise("enable.refuse")
+@pytest.mark.requires("tls", "lab", "nginx-server", "openssl")
+def test_what_is_said_of_nginx_is_so(dut: Side, rig: Rig, evidence: dict[str, Any]) -> None:
+    """Without a NIC nginx is said to offer TLS 1.3 when a client gets it, and only then."""
+    end, told, gets = rig.end("dut"), {}, {}
+    with ExitStack() as undo:
+        dut.host.run(["mkdir", "-p", "/etc/nginx"])
+        undo.enter_context(hidden(dut.host, "/etc/nginx"))
+        for line in ("", "ssl_protocols TLSv1.2 TLSv1.3;", "ssl_protocols TLSv1.2;"):
+            text = NGINX.format(at=end.at, address=dut.v4, line=line)
+            dut.host.write("/etc/nginx/nginx.conf", text.encode(), 0o644)
+            notes = Notes()
+            programs.examine(dut.host, notes)
+            told[line] = "D602" in {f.code for f in notes.findings}
+            server = dut.host.start(["nginx", "-c", "/etc/nginx/nginx.conf"])
+            try:
+                client = ["openssl", "s_client", "-connect", f"{dut.v4}:8443"]
+                up = proof.settles(lambda: dut.host.run(client, check=False).rc == 0, 60)  # noqa: B023
+                assert up, server.output()
+                gets[line] = dut.host.run([*client, "-tls1_3"], check=False).rc == 0
+            finally:
+                server.kill(9)
+                server.wait(30)
+    evidence.update(told=told, gets=gets)
+    assert gets["ssl_protocols TLSv1.2 TLSv1.3;"] and not gets["ssl_protocols TLSv1.2;"], "the trial is none"
+    assert told == gets

@@ -61,7 +61,7 @@ class Words:
 
 def look(files: Files, path: str, environment: Mapping[str, str]) -> App:
     """HAProxy and its configuration: a file, or the *.cfg of a folder. OpenSSL's own file has no say here."""
-    version, library, built = _version(files.host)
+    version, library, built = installed(files.host)
     app = App("haproxy", version, library, files=files)
     path = path or PATH
     folder = files.host.run(["test", "-d", path], check=False).rc == 0
@@ -79,7 +79,7 @@ def look(files: Files, path: str, environment: Mapping[str, str]) -> App:
     return app
 
 
-def _version(host: Host) -> tuple[tuple[int, ...], str, bool]:
+def installed(host: Host) -> tuple[tuple[int, ...], str, bool]:
     """HAProxy's version, its TLS library, and whether it is built with USE_KTLS."""
     said = host.run(["haproxy", "-vv"], check=False, timeout=20).text
     found = re.search(r"HAProxy version ([0-9.]{1,20})", said) or re.search(

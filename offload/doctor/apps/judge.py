@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from offload.doctor.apps.model import DEFAULT, App, Said, Service, only_here
+from offload.doctor.apps.model import DEFAULT, OLDEST, App, Said, Service, only_here
 from offload.doctor.examine import NEVER, NOT_PROMISED, OFF, READY, UNKNOWN, Device, Diagnosis
 from offload.doctor.library import short
 from offload.doctor.reasons import LEVELS, Finding, plain
@@ -20,7 +20,6 @@ USER, OTHER = "user", "other"
 SUITE = {"TLS_AES_128_GCM_SHA256": CIPHERS[0], "TLS_AES_256_GCM_SHA384": CIPHERS[1],
          "TLS_CHACHA20_POLY1305_SHA256": CIPHERS[2]}  # fmt: skip
 ENC = {"AESGCM(128)": CIPHERS[0], "AESGCM(256)": CIPHERS[1], "CHACHA20/POLY1305(256)": CIPHERS[2]}
-OLDEST = {"nginx": (1, 19, 4), "haproxy": (3, 3), "stunnel": (5, 60), "openssl": (3, 0)}
 NEWER = {
     "nginx": "nginx 1.21.4 or newer, which also sends files by SSL_sendfile",
     "haproxy": "HAProxy 3.3 or newer, with `ktls on` on bind and server lines",

@@ -13,6 +13,8 @@ from offload.doctor.reasons import Notes, plain
 TLS12, TLS13 = "1.2", "1.3"
 SUITES = "TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256"  # OpenSSL's default
 DEFAULT = "the default"
+# nginx CHANGES: ssl_conf_command; HAProxy: `ktls`; stunnel src/options.c: SSL_OP_ENABLE_KTLS; openssl CHANGES
+OLDEST = {"nginx": (1, 19, 4), "haproxy": (3, 3), "stunnel": (5, 60), "openssl": (3, 0)}
 
 
 @dataclass(frozen=True)

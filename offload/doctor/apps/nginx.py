@@ -54,7 +54,7 @@ class Server:
 def look(files: Files, path: str, environment: Mapping[str, str]) -> App:
     """nginx and its configuration: `path` is nginx.conf or what `nginx -T` printed."""
     host = files.host
-    version, library = _version(host)
+    version, library = installed(host)
     app = App("nginx", version, library, files=files)
     base = openssl.base(Files(host), environment)
     app.lent = base.ask
@@ -67,7 +67,7 @@ def look(files: Files, path: str, environment: Mapping[str, str]) -> App:
     return app
 
 
-def _version(host: Host) -> tuple[tuple[int, ...], str]:
+def installed(host: Host) -> tuple[tuple[int, ...], str]:
     """nginx's version, and the OpenSSL that it runs with."""
     done = host.run(["nginx", "-V"], check=False, timeout=20)
     said = done.stderr.decode("utf-8", "replace") + done.text

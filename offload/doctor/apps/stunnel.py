@@ -38,7 +38,7 @@ class Section:
 def look(files: Files, path: str, environment: Mapping[str, str]) -> App:
     """stunnel and its configuration; without a path every file of /etc/stunnel is one stunnel."""
     host = files.host
-    version, library, knows = _version(host)
+    version, library, knows = installed(host)
     app = App("stunnel", version, library, files=files)
     base = openssl.base(Files(host), environment)
     app.lent = base.ask
@@ -61,7 +61,7 @@ def look(files: Files, path: str, environment: Mapping[str, str]) -> App:
     return app
 
 
-def _version(host: Host) -> tuple[tuple[int, ...], str, bool | None]:
+def installed(host: Host) -> tuple[tuple[int, ...], str, bool | None]:
     """stunnel's version, the OpenSSL that it runs with, and whether it knows ENABLE_KTLS."""
     for program in ("stunnel", "stunnel4"):
         done = host.run([program, "-options"], check=False, timeout=20)
