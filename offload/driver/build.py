@@ -94,10 +94,16 @@ def _made(tree: Path) -> bool:
     return MARK in kbuild.read_text(errors="replace") if kbuild.is_file() else not any(tree.iterdir())
 
 
+def its_own(target: Target) -> str:
+    """The compiler that Debian built the kernel with, as gcc-14; '' if the headers do not tell."""
+    match = re.search(r"gcc-\d+", target.config.get("CONFIG_CC_VERSION_TEXT", ""))
+    return match[0] if match else ""
+
+
 def compiler(target: Target) -> str:
     """The compiler of the kernel if it is installed, else this machine's."""
-    match = re.search(r"gcc-\d+", target.config.get("CONFIG_CC_VERSION_TEXT", ""))
-    return match[0] if match and shutil.which(match[0]) else os.environ.get("CC", "gcc")
+    own = its_own(target)
+    return own if own and shutil.which(own) else os.environ.get("CC", "gcc")
 
 
 def make_line(target: Target, tree: Path, jobs: int) -> list[str]:
@@ -113,8 +119,8 @@ def make_line(target: Target, tree: Path, jobs: int) -> list[str]:
 
 def _make(target: Target, kind: Kind, tree: Path, jobs: int, say: Say) -> None:
     """Compile. RigError with the compiler's words."""
-    cc, own = compiler(target), target.config.get("CONFIG_CC_VERSION_TEXT", "").strip('"').split(" ")[0]
-    if own and cc not in own:
+    cc, own = compiler(target), its_own(target)
+    if own not in ("", cc):
         say(f"note: the kernel was built with {own}, this is {cc}; its own is the better one")
     count = sum(1 for folder in kind.modules.values() for _ in (tree / folder).rglob("*.c"))
     log = tree / "build.log"

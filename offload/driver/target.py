@@ -12,6 +12,7 @@ from pathlib import Path
 from offload.driver.kinds import Kind
 from offload.errors import ConfigError, Refused, RigError
 from offload.vm.cache import cache_root, read_json
+from offload.vm.kernels import SERIES
 
 # include/generated/compile.h: `#define UTS_VERSION "#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)"`
 BANNER = re.compile(r'UTS_VERSION "[^"\n]* Debian ((\d+\.\d+)[\w.+~-]*) ')
@@ -51,8 +52,15 @@ def find(release: str | None, root: Path = Path("/")) -> Target:
 
 
 def _of_series(release: str) -> str:
-    """The release of the lab's kernel if a series was named; any other word as it is."""
+    """The release of the lab's kernel if a series was named; any other word as it is.
+
+    ConfigError for a series of which the lab has no kernel.
+    """
     pointer = read_json(cache_root() / "kernels" / f"{release}.json")
+    if not pointer and re.fullmatch(r"\d+\.\d+", release):
+        known = f"ktls-offload lab fetch {release}" if release in SERIES else f"it knows {', '.join(SERIES)}"
+        hint = f"{known}; or name a release, as uname -r prints it"
+        raise ConfigError(f"the lab has no kernel {release} here", hint)
     return pointer.get("release", release) if pointer else release
 
 

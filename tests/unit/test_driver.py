@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tarfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,22 @@ def test_a_second_build_fetches_nothing(fake: Fake) -> None:
     said: list[str] = []
     build.build(fake.target(), FAKE, None, fake.archive, 1, said.append)
     assert said[0].endswith("has it")
+
+
+@pytest.mark.parametrize(("here", "noted"), [(["gcc-14"], False), ([], True)])
+def test_another_compiler_is_noted(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, here: list[str], noted: bool
+) -> None:
+    """Without a NIC a person hears it if the kernel's own compiler, as 7.2 names it, is not installed."""
+    text = '"x86_64-linux-gnu-gcc-14 (Debian 14.2.0-19) 14.2.0"'
+    known = fake.target()
+    found = replace(known, config={**known.config, "CONFIG_CC_VERSION_TEXT": text})
+    monkeypatch.setattr("shutil.which", lambda name, **how: name if name in here else None)
+    monkeypatch.setattr(build, "run", lambda argv, **how: (0, b"", b"", 0.1))
+    said: list[str] = []
+    (fake.root / "tree").mkdir()
+    build._make(found, FAKE, fake.root / "tree", 1, said.append)
+    assert any("kernel was built with gcc-14, this is gcc" in line for line in said) == noted, said
 
 
 def test_dkms_is_told_what_to_build(fake: Fake) -> None:
@@ -189,6 +206,10 @@ def test_missing_headers_and_programs_are_named(fake: Fake, monkeypatch: pytest.
     """Without a NIC the error says which package to install."""
     with pytest.raises(ConfigError, match="apt install linux-headers-6.1.0-1-amd64"):
         target.find("6.1.0-1-amd64", fake.root)
+    with pytest.raises(ConfigError, match=r"no kernel 6\.1 here\n.*ktls-offload lab fetch 6\.1;"):
+        target.find("6.1", fake.root)
+    with pytest.raises(ConfigError, match=r"no kernel 6\.5 here\n.*it knows 6\.1, 6\.12, 7\.2; or name"):
+        target.find("6.5", fake.root)
     monkeypatch.setattr(build, "SBIN", ())
     found = fake.target()
     monkeypatch.setenv("PATH", str(fake.root))
