@@ -5,16 +5,22 @@ usage: python -m benchmarks.verbs [--kernel 6.1] [--sockets 10000] [--attach NAM
 ls lists --sockets connections under kernel TLS, half of them the peers of the others, of one process. In the
 lab they are real. This machine's kernel may lack kernel TLS: here the connections are real TCP, asked of this
 kernel, and the words of kernel TLS are added to its answer, so that all but those words is as on a bench.
+enable and restore switch a card that is played here: its ip and ethtool are programs in Python, each of which
+takes longer than the real one, so it is at least as quick with those.
 
 The lab emulates its processor: the start of python3 alone takes it a third of a second, twenty times as long
 as here. So a bar is held or missed here, at a machine's own speed, and the lab's rows say how many starts of
 python3, and how many `ss -tien` of the same sockets, a command takes. Medians. The commands hardly wait for
 anything but the processor: where they use less of it than a bar allows and others keep it busy, it is open.
+The modules are compiled before, as installing the package does: else the lab compiles what was edited since
+at each start.
 """
 
 from __future__ import annotations
 
 import argparse
+import compileall
+import json
 import os
 import resource
 import statistics
@@ -33,6 +39,8 @@ from offload.host.local import LocalHost
 from offload.sockets import READER
 from offload.vm.kernels import fetch
 from offload.vm.lab import Lab, described
+from tests.lib.managers import TOOL, TOOLS
+from tests.unit.fake_bench import PLAYED
 
 ROOT = Path(__file__).parents[1]
 BARS = {"ls": 1.0, "ls --json": 1.0, "doctor": 1.0, "enable": 2.0}  # seconds, of issue 7
@@ -161,11 +169,25 @@ def on_this_machine(count: int, rounds: int) -> dict[str, Cost]:
             START: [SYSTEM, "-c", "pass"], SS: ["ss", "-Htien"], "ls": ls, "ls --json": [*ls, "--json"],
             "doctor": [*ours, "doctor", "lo"], "status": [*ours, "status", "lo"],
         }  # fmt: skip
+        commands |= played(folder)
         undo.enter_context(held(LocalHost().start, count, "plain"))
         seen = here(ls).lines
         if seen < count:
             raise RigError(f"ls shows {seen} lines for {count} connections")
         return medians(here, commands, rounds)
+
+
+def played(folder: Path) -> dict[str, list[str]]:
+    """enable and restore of a card that is played, with a journal of their own."""
+    state = folder / "state.json"
+    state.write_text(json.dumps({"devices": {"sim0": PLAYED}, "modules": [], "depends": {}}))
+    for name in ("ethtool", "ip"):
+        tool = folder / name
+        tool.write_text(TOOL.format(state=state, tools=TOOLS, name=name))
+        tool.chmod(0o755)
+    around = ["env", f"PATH={folder}:{os.environ['PATH']}", f"KTLS_OFFLOAD_STATE={folder}/journal"]
+    ours = [*around, sys.executable, "-m", "offload"]
+    return {verb: [*ours, verb, "sim0"] for verb in ("enable", "restore")}
 
 
 def in_the_lab(lab: Lab, pid: int, count: int, rounds: int) -> dict[str, Cost]:
@@ -214,6 +236,7 @@ def main() -> int:
     parser.add_argument("--attach", metavar="NAME", help="a lab with the simulated card that is running")
     parser.add_argument("--only", choices=("here", "lab"))
     ask = parser.parse_args()
+    compileall.compile_dir(ROOT / "offload", quiet=1)  # as packaging/postinst does
     try:
         over = False
         if ask.only != "lab":

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from offload.counters import Snapshot, driver_stats
 from offload.errors import OffloadError
@@ -19,8 +19,7 @@ from offload.sockets import Found, Socket, Space, gather
 Key = tuple[int, str]  # number of a namespace, device in it
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A connection and what is doubtful about it: for each direction (stale, unsure or '', why)."""
 
     space: Space
@@ -70,7 +69,7 @@ class Eyes:
         cards: dict[Key, Card] = {}
         for space in found.spaces:
             cards |= {(space.inode, card.nic.dev): card for card in self._cards(space)}
-        lines = [_line(space, one, cards) for space in found.spaces for one in space.sockets]
+        lines = [line for space in found.spaces for line in _lines(space, cards)]
         return Listing(found, cards, tuple(lines), tuple(dict.fromkeys(self.warnings)))
 
     def _cards(self, space: Space) -> Iterator[Card]:
@@ -111,10 +110,15 @@ class Eyes:
         return self.profiles
 
 
-def _line(space: Space, one: Socket, cards: Mapping[Key, Card]) -> Line:
-    """A connection with its doubts."""
-    card = cards.get((space.inode, one.device))
-    return Line(space, one, {d: doubt(one, d, card) for d in DIRECTIONS})
+def _lines(space: Space, cards: Mapping[Key, Card]) -> Iterator[Line]:
+    """The connections of a namespace with their doubts, which those of a device and a kind share."""
+    known: dict[tuple[str, str, str], Mapping[str, tuple[str, str]]] = {}
+    for one in space.sockets:
+        kind = (one.device, one.tx, one.rx)
+        if kind not in known:
+            card = cards.get((space.inode, one.device))
+            known[kind] = {d: doubt(one, d, card) for d in DIRECTIONS}
+        yield Line(space, one, known[kind])
 
 
 def notes(listing: Listing) -> list[str]:

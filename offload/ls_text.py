@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from offload.ls_look import Line, Listing, notes
@@ -85,7 +86,7 @@ def cells(line: Line) -> dict[str, str]:
 def table(rows: Sequence[dict[str, str]], heads: Sequence[str], columns: int) -> list[str]:
     """Lines of a table under its heads; on a terminal of so many columns some are left out (0: none)."""
     heads = list(heads)
-    texts = {head: [head, *(row[head] for row in rows)] for head in heads}
+    texts = {head: [head, *map(itemgetter(head), rows)] for head in heads}
     wide = {head: max(map(len, column)) for head, column in texts.items()}
     for spare in SPARE:
         if columns and sum(wide[head] + 2 for head in heads) - 2 > columns and spare in heads:

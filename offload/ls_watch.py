@@ -150,7 +150,8 @@ def _drawn(lines: list[str]) -> str:
 def frame(before: Look | None, now: Look, columns: int, height: int) -> list[str]:
     """The lines of one look; on a screen of `height` lines only as many connections as fit (0: all)."""
     listing = now.listing
-    head = [f"ktls-offload ls --watch   {time.strftime('%H:%M:%S')}   {_span(before, now)}"]
+    keys = "   q ends it" if height else ""
+    head = [f"ktls-offload ls --watch   {time.strftime('%H:%M:%S')}{_span(before, now)}{keys}"]
     said = [*summary(listing), *(f"note: {note}" for note in notes(listing))]
     said = [part for line in said for part in _wrapped(line, columns)]
     head = [head[0][: columns or None], "", *cards_table(before, now, columns), *said]
@@ -171,7 +172,7 @@ def _wrapped(line: str, columns: int) -> list[str]:
 
 def _span(before: Look | None, now: Look) -> str:
     """Over which time the rates are."""
-    return "q ends it" if before is None else f"rates over {now.at - before.at:.1f} s   q ends it"
+    return "" if before is None else f"   rates over {now.at - before.at:.1f} s"
 
 
 def heads(before: Look | None) -> tuple[str, ...]:

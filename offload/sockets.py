@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -201,19 +202,23 @@ def _socket(row: Sequence[Any], owners: Mapping[int, Owner]) -> Socket:
     (local, sport, peer, dport, _, _, _, state, uid, inode, cookie, version, cipher, tx, rx, zerocopy,
      sent, again, received, device) = row  # fmt: skip
     return Socket(
-        plain(local), sport, plain(peer), dport, STATES.get(state, f"state {state}"), uid, inode, cookie,
-        VERSIONS.get(version, "-" if version == 0 else f"0x{version:04x}"),
-        CIPHERS.get(cipher, "-" if cipher == 0 else f"cipher {cipher}"),
-        CONFS.get(tx, f"conf {tx}"), CONFS.get(rx, f"conf {rx}"), zerocopy == 1,
-        _size(sent), _size(again), _size(received), plain(device), owners.get(inode),
+        plain(local), sport, plain(peer), dport, STATES.get(state) or f"state {state}", uid, inode, cookie,
+        *_kind(version, cipher, tx, rx, zerocopy), None if sent < 0 else sent, None if again < 0 else again,
+        None if received < 0 else received, plain(device), owners.get(inode),
     )  # fmt: skip
 
 
-def _size(said: int) -> int | None:
-    """Bytes, None for what the reader says as -1."""
-    return None if said < 0 else said
+@lru_cache(256)
+def _kind(version: int, cipher: int, tx: int, rx: int, zerocopy: int) -> tuple[str, str, str, str, bool]:
+    """The words for what kernel TLS does with a socket."""
+    return (
+        VERSIONS.get(version, "-" if version == 0 else f"0x{version:04x}"),
+        CIPHERS.get(cipher, "-" if cipher == 0 else f"cipher {cipher}"),
+        CONFS.get(tx, f"conf {tx}"), CONFS.get(rx, f"conf {rx}"), zerocopy == 1,
+    )  # fmt: skip
 
 
+@lru_cache(1024)
 def plain(text: str) -> str:
     """A name that somebody else chose, safe for a terminal."""
     if text.isprintable() and len(text) <= 200:

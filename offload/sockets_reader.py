@@ -17,60 +17,79 @@ import time
 
 TYPE_CHECKING = False  # `typing` takes longer to import than all of the work
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     Span = tuple[int, int]  # first byte, end
     Row = list[Any]
     Place = tuple[str, list[str]]  # how to enter a namespace, its names
 
-SOCK_DIAG_BY_FAMILY, DONE, ERROR, NEWROUTE, GETROUTE = 20, 3, 2, 24, 26
-DUMP, REQUEST = 0x301, 0x1
+SOCK_DIAG_BY_FAMILY, DONE, ERROR, NEWROUTE, GETROUTE, DUMP, REQUEST = 20, 3, 2, 24, 26, 0x301, 0x1
 STATES = sum(1 << n for n in (1, 4, 5, 8, 9, 11))  # established, and five in which it is being closed
-INFO, MARK, ULP = 2, 15, 19  # include/uapi/linux/inet_diag.h
-ULP_NAME, ULP_TLS = 1, 2
+INFO, MARK, ULP, ULP_NAME, ULP_TLS = 2, 15, 19, 1, 2  # include/uapi/linux/inet_diag.h
 VERSION, CIPHER, TXCONF, RXCONF, ZC_RO_TX = 1, 2, 3, 4, 5  # TLS_INFO_*, include/uapi/linux/tls.h
 IS_TLS = b"\x08\x00\x01\x00tls\x00"  # INET_ULP_INFO_NAME as every message of ours has it
 HEAD, MESSAGE = 16, 72  # struct nlmsghdr, struct inet_diag_msg
+START, PAIR, LONG, LONGS = (struct.Struct(f"={kind}").unpack_from for kind in ("IH", "HH", "Q", "QQ"))
+# of struct inet_diag_msg: family, state, ports, addresses, device, cookie, uid, inode
+FIXED = struct.Struct("=BBxxHH16s16sIII12xII").unpack_from
 AS_ROOT = "" if os.geteuid() == 0 else ": run it as root"
 PATIENCE = 10  # seconds for an answer of the kernel
-MOST_MESSAGES, MOST_SOCKETS, MOST_FILES, MOST_SPACES = 2_000_000, 200_000, 4_000_000, 4096
+MOST_MESSAGES, MOST_SOCKETS, MOST_FILES, MOST_SPACES, MOST_SHAPES = 2_000_000, 200_000, 4_000_000, 4096, 256
 MAPPED = bytes(10) + b"\xff\xff"
 ADDRESSES: dict[tuple[int, bytes], tuple[int, str]] = {}  # most connections share addresses
 KEYS: dict[bytes, Row] = {}  # and nearly all the same few words of kernel TLS
+SHAPES: dict[int, tuple[Any, tuple[int, ...], Sequence[Span | None]]] = {}  # by length, see shape()
 
 
 class Odd(Exception):
     """The kernel's answer makes no sense, or it refuses."""
 
 
-def attributes(data: bytes, at: int, end: int) -> dict[int, Span]:
-    """{type: (first byte, end)} of netlink attributes; Odd if one leaves the message."""
-    found = {}
+def attributes(data: bytes, at: int, end: int) -> Iterator[tuple[int, Span]]:
+    """(type, (first byte, end)) of each netlink attribute; Odd if one leaves the message."""
     while end - at >= 4:
-        size, kind = struct.unpack_from("=HH", data, at)
+        size, kind = PAIR(data, at)
         if size < 4 or at + size > end:
             raise Odd("an attribute leaves its message")
-        found[kind & 0x3FFF] = (at + 4, at + size)
+        yield kind & 0x3FFF, (at + 4, at + size)
         at += size + 3 & ~3
-    return found
 
 
-def number(data: bytes, where: Span | None) -> int:
-    """An unsigned number of 1, 2, 4 or 8 bytes; 0 if there is none."""
+def shape(data: bytes, at: int, end: int) -> Sequence[Span | None]:
+    """Where INET_DIAG_ULP_INFO, _INFO and _MARK are in a message, from its start on; Odd if one leaves it.
+
+    Nearly all messages of a dump are alike: one of a known length and with the same heads is known.
+    """
+    known = SHAPES.get(end - at)
+    if known and known[0](data, at) == known[1]:
+        return known[2]
+    heads, before, found = "=", 0, {}
+    for kind, (first, last) in attributes(data, at + MESSAGE, end):
+        heads, before = f"{heads}{first - at - 4 - before}xHH", first - at
+        found[kind] = first - at, last - at
+    read = struct.Struct(heads).unpack_from
+    if len(SHAPES) >= MOST_SHAPES:
+        SHAPES.clear()
+    SHAPES[end - at] = read, read(data, at), [found.get(kind) for kind in (ULP, INFO, MARK)]
+    return SHAPES[end - at][2]
+
+
+def number(data: bytes, at: int, where: Span | None) -> int:
+    """An unsigned number of 1, 2, 4 or 8 bytes, from `at` on; 0 if there is none."""
     if where is None:
         return 0
     if where[1] - where[0] not in (1, 2, 4, 8):
         raise Odd("a number of an odd size")
-    return int.from_bytes(data[where[0] : where[1]], sys.byteorder)
+    return int.from_bytes(data[at + where[0] : at + where[1]], sys.byteorder)
 
 
 def messages(data: bytes) -> Iterator[tuple[int, int, int]]:
     """(type, first byte, end) of every netlink message in a buffer; Odd if one leaves it."""
-    at = 0
-    while at + HEAD <= len(data):
-        size, kind = struct.unpack_from("=IH", data, at)
-        if size < HEAD or at + size > len(data):
+    at, most = 0, len(data)
+    while at + HEAD <= most:
+        size, kind = START(data, at)
+        if size < HEAD or at + size > most:
             raise Odd("a netlink message leaves its buffer")
         yield kind, at + HEAD, at + size
         at += size + 3 & ~3
@@ -85,12 +104,13 @@ def refused(data: bytes, at: int, end: int) -> int:
 
 def address(family: int, raw: bytes) -> tuple[int, str]:
     """(4 or 6, text) of the 16 bytes that inet_diag has for an address; IPv4 in IPv6 counts as IPv4."""
-    if (family, raw) not in ADDRESSES:
+    known = ADDRESSES.get((family, raw))
+    if known is None:
         four = family == socket.AF_INET or raw.startswith(MAPPED)
         part = raw[:4] if family == socket.AF_INET else raw[12:] if four else raw
         kind = socket.AF_INET if four else socket.AF_INET6
-        ADDRESSES[family, raw] = (4 if four else 6, socket.inet_ntop(kind, part))
-    return ADDRESSES[family, raw]
+        known = ADDRESSES[family, raw] = (4 if four else 6, socket.inet_ntop(kind, part))
+    return known
 
 
 def row(data: bytes, at: int, end: int) -> Row | None:
@@ -99,43 +119,40 @@ def row(data: bytes, at: int, end: int) -> Row | None:
         raise Odd("a short inet_diag message")
     if data.find(IS_TLS, at, end) < 0:
         return None
-    have = attributes(data, at + MESSAGE, end)
-    conf = keys(data[slice(*have[ULP])]) if ULP in have else None
+    ulp, info, mark = shape(data, at, end)
+    conf = keys(data[at + ulp[0] : at + ulp[1]]) if ulp else None
     if conf is None:
         return None
-    family, state = data[at], data[at + 1]
+    family, state, sport, dport, near, far, bound, low, high, uid, inode = FIXED(data, at)
     if family not in (socket.AF_INET, socket.AF_INET6):
         raise Odd("a socket of an unknown family")
-    sport, dport = struct.unpack_from("!HH", data, at + 4)
-    ours, theirs = (address(family, data[at + o : at + o + 16]) for o in (8, 24))
-    bound, low, high = struct.unpack_from("=III", data, at + 40)
-    uid, inode = struct.unpack_from("=II", data, at + 64)
-    sizes = volume(data, have.get(INFO))
-    where = [ours[1], sport, theirs[1], dport, ours[0], bound, number(data, have.get(MARK))]
-    return [*where, state, uid, inode, high << 32 | low, *conf, *sizes]
+    ours, theirs = address(family, near), address(family, far)
+    return [
+        ours[1], socket.ntohs(sport), theirs[1], socket.ntohs(dport), ours[0], bound, number(data, at, mark),
+        state, uid, inode, high << 32 | low, *conf, *volume(data, at, info),
+    ]  # fmt: skip
 
 
 def keys(raw: bytes) -> Row | None:
     """Version, cipher, who does transmit and receive, zero-copy, of INET_DIAG_ULP_INFO; None: no TLS."""
     if raw not in KEYS:
-        ulp = attributes(raw, 0, len(raw))
+        ulp = dict(attributes(raw, 0, len(raw)))
         if ULP_NAME not in ulp or raw[slice(*ulp[ULP_NAME])] != b"tls\0":
             return None
-        tls = attributes(raw, *ulp[ULP_TLS]) if ULP_TLS in ulp else {}
-        conf = [number(raw, tls.get(kind)) for kind in (VERSION, CIPHER, TXCONF, RXCONF)]
+        tls = dict(attributes(raw, *ulp[ULP_TLS])) if ULP_TLS in ulp else {}
+        conf = [number(raw, 0, tls.get(kind)) for kind in (VERSION, CIPHER, TXCONF, RXCONF)]
         KEYS[raw] = [*conf, int(ZC_RO_TX in tls)]
     return KEYS[raw]
 
 
-def volume(data: bytes, where: Span | None) -> Row:
+def volume(data: bytes, at: int, where: Span | None) -> tuple[int, int, int]:
     """Bytes sent, sent again and received, of struct tcp_info: -1 where this kernel does not say."""
-    if where is None or where[1] - where[0] < 136:
-        return [-1, -1, -1]
-    received = struct.unpack_from("=Q", data, where[0] + 128)[0]
-    if where[1] - where[0] < 216:
-        return [-1, -1, received]
-    sent, again = struct.unpack_from("=QQ", data, where[0] + 200)
-    return [sent - again if sent >= again else sent, again, received]
+    first, last = where or (0, 0)
+    received = LONG(data, at + first + 128)[0] if last - first >= 136 else -1
+    if last - first < 216:
+        return -1, -1, received
+    sent, again = LONGS(data, at + first + 200)
+    return (sent - again if sent >= again else sent), again, received
 
 
 def opened(protocol: int) -> socket.socket:
@@ -202,7 +219,7 @@ def way(sock: socket.socket, ask: bytes) -> tuple[int, int]:
     for data in heard(sock, ask):
         for kind, at, end in messages(data):
             if kind == NEWROUTE and end - at >= 12:
-                return number(data, attributes(data, at + 12, end).get(4)), 0
+                return number(data, 0, dict(attributes(data, at + 12, end)).get(4)), 0
             if kind == ERROR:
                 return 0, refused(data, at, end)
         raise Odd("no answer about a route")
@@ -214,8 +231,7 @@ def routed(rows: list[Row], notes: list[str]) -> None:
     known: dict[tuple[Any, ...], str] = {}
     with opened(0) as sock:  # NETLINK_ROUTE
         for one in rows:
-            what = (one[0], one[2], one[4], one[5], one[6])
-            if what not in known:
+            if (what := (one[0], one[2], *one[4:7])) not in known:
                 try:
                     known[what] = device(sock, *what)
                 except (OSError, Odd) as exc:
@@ -312,7 +328,8 @@ def spaces(notes: list[str]) -> dict[int, Place]:
             if len(found) < MOST_SPACES:
                 found.setdefault(inode, (path, []))
     if hidden:
-        notes.append(f"the network namespaces of {hidden} processes may not be seen{AS_ROOT}")
+        some = f"{hidden} process{'es' * (hidden > 1)}"
+        notes.append(f"the network namespaces of {some} may not be seen{AS_ROOT}")
     return found
 
 
@@ -340,7 +357,8 @@ def owners(wanted: set[int], notes: list[str]) -> dict[int, Row]:
             notes.append(f"stopped looking for processes after {files} open files")
             break
     if hidden:
-        notes.append(f"the files of {hidden} processes may not be seen, so names may be missing{AS_ROOT}")
+        some = f"{hidden} process{'es' * (hidden > 1)}"
+        notes.append(f"the files of {some} may not be seen, so names may be missing{AS_ROOT}")
     return found
 
 
@@ -373,8 +391,7 @@ def main() -> None:
     order = sorted(places, key=lambda inode: (inode != here, places[inode][1], inode))
     at = time.monotonic()
     found = [visited(inode, places[inode], here) for inode in order]
-    rows = [one for space in found for one in space["sockets"]]
-    have = owners({one[9] for one in rows if one[9]}, notes)
+    have = owners({one[9] for space in found for one in space["sockets"] if one[9]}, notes)
     said = {"at": at, "spaces": found, "owners": have, "notes": notes, "root": os.geteuid() == 0}
     sys.stdout.write(json.dumps(said))  # json.dump() writes piece by piece: six times as slow
 

@@ -222,6 +222,12 @@ def test_frame_fits(height: int) -> None:
     assert height < 8 or "more" in lines[-1]
 
 
+def test_keys_are_named_where_they_work() -> None:
+    """Without a NIC a screen says how it ends, and a file does not: nobody can press q there."""
+    assert "q ends it" in frame(None, Look(listing()), 80, 24)[0]
+    assert "q ends" not in "".join(frame(Look(listing()), Look(listing()), 0, 0))
+
+
 class FakeEyes(Eyes):
     """Looks that a test has prepared."""
 
