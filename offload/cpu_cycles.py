@@ -32,25 +32,32 @@ class Cycles:
 class Counter:
     """Counts on a host; where it cannot, `absent` says why, and there are no snapshots."""
 
-    def __init__(self, host: Host, process: Process | None, absent: str = "") -> None:
-        self.host, self.absent, self._process = host, absent, process
+    def __init__(
+        self, host: Host, process: Process | None, absent: str = "", what: str = "the cycle counter"
+    ) -> None:
+        self.host, self.absent, self._process, self._what = host, absent, process, what
         self._lines = 0
 
     def snapshot(self) -> Cycles:
         """Cycles so far. RigError if there is no counter, or it ended."""
         if self.absent or self._process is None:
             raise RigError(f"no cycles on {self.host.name}: {self.absent}")
-        self._process.stdin(b"\n")
+        self.ask()
         return Cycles(self.host.name, _values(self.line(), self.host.name))
+
+    def ask(self) -> None:
+        """Ask for a line."""
+        assert self._process is not None
+        self._process.stdin(b"\n")
 
     def line(self) -> bytes:
         """Wait for the next line that the reader says. RigError in its own words if it ended instead."""
         assert self._process is not None
         process, found = self._process, self._lines
-        wait_until(lambda: len(self._said()) > found or not process.running(), 30, "the cycle counter", 0.01)
+        wait_until(lambda: len(self._said()) > found or not process.running(), 30, self._what, 0.01)
         if len(self._said()) <= found:
             why = process.output()[1].decode("utf-8", "replace").strip()[-300:]
-            raise RigError(f"the cycle counter on {self.host.name} ended: {why or 'no message'}")
+            raise RigError(f"{self._what} on {self.host.name} ended: {why or 'no message'}")
         self._lines += 1
         return self._said()[found]
 
@@ -77,7 +84,7 @@ def _begun(host: Host, process: Process) -> Counter:
     """A counter after its first line."""
     counter = Counter(host, process)
     try:
-        first = _json(counter.line(), host.name)
+        first = answer(counter.line(), "the cycle counter", host.name)
     except RigError as exc:
         first = {"absent": str(exc)}
     if first.keys() != {"cpus"}:
@@ -85,20 +92,21 @@ def _begun(host: Host, process: Process) -> Counter:
     return counter
 
 
-def _json(line: bytes, where: str) -> dict[str, Any]:
+def answer(line: bytes, what: str, where: str) -> dict[str, Any]:
+    """What a reader's line says. RigError if it is no JSON object."""
     try:
         said = json.loads(line)
     except ValueError:
         said = None
     if not isinstance(said, dict):
-        raise RigError(f"the cycle counter on {where} said {line[:80]!r}, wanted a JSON object")
+        raise RigError(f"{what} on {where} said {line[:80]!r}, wanted a JSON object")
     return said
 
 
 def _values(line: bytes, where: str) -> dict[int, tuple[int, int, int]]:
     """The counters of a line."""
     found: dict[int, tuple[int, int, int]] = {}
-    for cpu, values in _json(line, where).items():
+    for cpu, values in answer(line, "the cycle counter", where).items():
         fits = isinstance(values, list) and [type(v) for v in values] == [int] * 3
         if not fits or not cpu.isdecimal() or not all(0 <= v <= U64 for v in values):
             raise RigError(

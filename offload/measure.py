@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from offload.errors import ConfigError
-from offload.measure_plan import ARMS, DIRECTIONS, add_arguments, names, whole
+from offload.measure_plan import ARMS, DIRECTIONS, ESP_ARMS, add_arguments, chosen, names, parts, whole
 
 if TYPE_CHECKING:
     from offload.measure_bed import Bed
@@ -28,6 +28,8 @@ on Ctrl-C; after kill -9 `ktls-offload restore` puts back the offloads.
 arms: user  TLS in user space (stunnel; OpenSSL for iperf3 and nginx)
       sw    kernel TLS, software          hw     kernel TLS, the card
       hw-zc the card, zero-copy sendfile  plain  TCP without TLS
+      esp-null, esp-128, esp-256, esp-128-hw, esp-256-hw  TCP in IPsec ESP, transport mode, no cipher or
+            AES-GCM, by software or by the card (docs/ipsec.md); ipsec: plain, sw, hw and all of these
 
 exit codes: 1 an arm was not what its name says, or payload was lost; 5 no arm can run here; else as
 ktls-offload --help says.
@@ -60,7 +62,9 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(json.dumps(found, indent=1) + "\n")
         return 0
-    if args.cost:
+    if args.cost and esp(args):
+        from offload.vm.cost_ipsec import text
+    elif args.cost:
         from offload.vm.cost_figures import text
     else:
         from offload.measure_table import text
@@ -77,18 +81,47 @@ def check(args: argparse.Namespace) -> None:
         raise ConfigError("--peer goes with DEV: the simulated bench has its own")
     if args.boots and not args.cost:
         raise ConfigError("--boots goes with --cost")
-    fixed = [o for o in ("workload", "streams", "size", "close", "seconds", "rounds") if getattr(args, o)]
-    if args.cost and (fixed or args.segmentation != "on"):
-        option = fixed[0] if fixed else "segmentation"
-        raise ConfigError(f"--{option} has no meaning with --cost", "its load is fixed, so that it repeats")
+    fixed = [o for o in ("size", "close", "seconds", "rounds") if getattr(args, o)]
+    fixed += [o for o in ("workload", "streams", "direction") if getattr(args, o) and args.cost and esp(args)]
+    if args.cost and fixed:
+        beside = " beside ESP or --segmentation" if fixed[0] in ("workload", "streams", "direction") else ""
+        raise ConfigError(
+            f"--{fixed[0]} has no meaning with --cost{beside}", "its load is fixed, so that it repeats"
+        )
     if args.attach and (args.kernel or args.nic or args.cost):
         raise ConfigError("--attach uses a lab as it is: leave --kernel, --nic and --cost away")
 
 
+def esp(args: argparse.Namespace) -> bool:
+    """Whether ESP or the segmentation offloads are asked for: with --cost an image of its own."""
+    return args.segmentation != "on" or any(arm in ESP_ARMS for arm in chosen(args.arm))
+
+
+def cost_esp(args: argparse.Namespace) -> dict[str, Any]:
+    """Count instructions in ESP and beside it: the document."""
+    from offload.profile import find
+    from offload.vm.cost import MOST_BOOTS
+    from offload.vm.cost_ipsec import ARMS, measure
+
+    profile = find(args.nic or NIC)
+    return measure(
+        args.kernel or KERNEL,
+        boots=whole(args.boots, "--boots", 1, MOST_BOOTS),
+        arms=chosen(args.arm) if args.arm else ARMS,
+        parts=parts(args.segmentation),
+        personality=profile.id,
+        offers=profile.directions(),
+        say=say,
+    )
+
+
 def cost(args: argparse.Namespace) -> dict[str, Any]:
     """Count instructions in the VM: the document."""
+    if esp(args):
+        return cost_esp(args)
     from offload.profile import find
     from offload.vm.cost import BOOTS, MOST_BOOTS, measure
+    from offload.vm.cost_plan import CHANNELS, LOADS
 
     profile = find(args.nic or NIC)
     return measure(
@@ -96,6 +129,8 @@ def cost(args: argparse.Namespace) -> dict[str, Any]:
         boots=whole(args.boots, "--boots", BOOTS, MOST_BOOTS),
         arms=names(args.arm, "--arm", ARMS, ARMS),
         directions=names(args.direction, "--direction", DIRECTIONS, DIRECTIONS),
+        channels=[int(n) for n in names(args.streams, "--streams", [*map(str, CHANNELS)], ("1",))],
+        loads=names(args.workload, "--workload", LOADS, LOADS[:1]),
         offers=profile.directions(),
         personality=profile.id,
         say=say,

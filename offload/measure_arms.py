@@ -16,6 +16,11 @@ TITLES = {
     "hw": "offload",
     "hw-zc": "offload + zero-copy",
     "plain": "plain TCP",
+    "esp-null": "ESP, null",
+    "esp-128": "ESP, AES-128",
+    "esp-256": "ESP, AES-256",
+    "esp-128-hw": "ESP, AES-128, card",
+    "esp-256-hw": "ESP, AES-256, card",
 }
 SHARE = 0.90  # of the payload that the card has to have counted: as counters.move-when-on in criteria.yaml
 # Bytes of a connection that may arrive before the card knows where its records begin: what was sent before
@@ -66,8 +71,8 @@ def impossible(
     arm: str, direction: str, workload: str, profile: Profile | None, cipher: str, version: str
 ) -> str:
     """Why an arm cannot be, or ''."""
-    if workload == "nginx" and direction != "tx":
-        return "nginx serves: its bulk data is transmitted"
+    if workload in ("nginx", "video", "file") and direction != "tx":
+        return f"{workload} serves files: its bulk data is transmitted"
     if arm == "hw-zc" and direction == "rx":
         return "zero-copy sendfile is about transmit"
     if not arm.startswith("hw"):
@@ -97,7 +102,7 @@ def check(
             )
         _by_whom(arm, side, delta)
         _by_card(arm, side, moved, delta, profile)
-    wanted = {"user": "user", "sw": "sw", "plain": "none"}.get(arm, "hw")
+    wanted = "none" if arm.startswith("esp") else {"user": "user", "sw": "sw", "plain": "none"}.get(arm, "hw")
     if wrong := sorted(set(moved.kinds) - {wanted, "kernel"}):
         raise NoFigure(f"arm {arm}: sockets say {', '.join(wrong)}, wanted {wanted}")
 

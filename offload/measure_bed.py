@@ -15,6 +15,8 @@ from typing import Any, Protocol
 from offload.counters import Snapshot, snapshot, tls_stat
 from offload.cpu import Meter
 from offload.cpu_cycles import Counter, counting
+from offload.cpu_memory import Memory
+from offload.cpu_memory import counting as watching
 from offload.enable_plan import plan_on
 from offload.errors import ConfigError, OffloadError, RigError
 from offload.host.base import Host, Side
@@ -74,15 +76,19 @@ class Bed:
     ends: dict[str, End] = field(default_factory=dict)
     port: int = 6000
     counter: Counter | None = None
+    memory: Memory | None = None
 
     def __post_init__(self) -> None:
         self.meter = Ticks(self.dut.host) if self.emulated else Meter(self.dut.host)
 
     def count_cycles(self) -> None:
-        """Count the DUT's cycles too, where its kernel and CPU let us; else `about` says why not."""
+        """Count the DUT's cycles and memory traffic, where it can; else `about` says why not."""
         counter = self.undo.enter_context(counting(self.dut.host))
         self.about["cycles"] = counter.absent or "counted"
         self.counter = None if counter.absent else counter
+        memory = self.undo.enter_context(watching(self.dut.host))
+        self.about["memory traffic"] = memory.say()
+        self.memory = None if memory.absent else memory
 
     def end(self, which: str) -> End:
         """`dut` or `peer`, with a pump that runs and certificates in place; made when first asked for."""

@@ -12,20 +12,30 @@ from offload.errors import ConfigError
 from offload.profile import near
 
 ARMS = ("user", "sw", "hw", "hw-zc", "plain")
-WORKLOADS = ("stream", "iperf3", "nginx")
+ESP_ARMS = ("esp-null", "esp-128", "esp-256", "esp-128-hw", "esp-256-hw")
+EVERY = (*ARMS, *ESP_ARMS)
+IPSEC = ("plain", "sw", "hw", *ESP_ARMS)  # what --arm ipsec stands for
+PARTS = ("on", "off", "soft", "gso", "gro")  # of the segmentation offloads
+WORKLOADS = ("stream", "file", "iperf3", "nginx", "video")
 DIRECTIONS = ("tx", "rx", "both")
 VERSION, CIPHER = "1.2", "aes-gcm-128"
+FILMS = (2 << 20, 10 << 20)  # bytes of a segment of `video` by default: 2 to 10 s of a film at 8 Mbit/s
+CLIENTS = 8  # connections of `video` by default
 FILES = (4 << 10, 64 << 10, 1 << 20, 4 << 20)  # bytes: what nginx serves by default
 WRITE = 256 << 10  # bytes of a call where nobody asked for a size
 MOST_STREAMS, MOST_SIZE = 1024, 1 << 30
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
+SIZES: dict[str, tuple[int | None, ...]] = {"nginx": FILES, "video": FILMS}
+
+
 @dataclass(frozen=True)
 class Setting:
     """What stays the same while the arms take turns. `size`: bytes per request or call (None: ours).
 
-    `close`: nginx only: a new connection for each request.
+    `close`: nginx only: a new connection for each request. `only`: the part of the segmentation offloads that
+    stays (soft, gso, gro), where not all of them do.
     """
 
     workload: str
@@ -34,12 +44,13 @@ class Setting:
     size: int | None
     segmentation: bool = True
     close: bool = False
+    only: str = ""
 
     def say(self) -> str:
         """In a few words."""
         words = [self.workload, self.direction, f"{self.streams} connection{'s' * (self.streams > 1)}"]
         words += [f"{amount(self.size)} each"] if self.size else []
-        words += [] if self.segmentation else ["without segmentation offloads"]
+        words += [] if self.segmentation else [f"segmentation {self.only or 'off'}"]
         return ", ".join(words + (["a connection per request"] if self.close else []))
 
 
@@ -61,10 +72,14 @@ class Plan:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that `plan` reads."""
     add = parser.add_argument
-    add("--arm", metavar="A,..", help=f"of {', '.join(ARMS)} (default: all of them)")
+    add(
+        "--arm",
+        metavar="A,..",
+        help=f"of {', '.join(EVERY)} (default: all but esp); ipsec: those beside kernel TLS",
+    )
     add("--workload", metavar="W,..", help=f"of {', '.join(WORKLOADS)} (default: stream)")
     add("--direction", metavar="D,..", help="tx, rx, both, as this host sees it (default: tx)")
-    add("--streams", metavar="N,..", help="connections at once, 1 to 1024 (default: 1)")
+    add("--streams", metavar="N,..", help=f"connections at once, 1 to 1024 (default: 1; video: {CLIENTS})")
     add(
         "--size",
         metavar="B,..",
@@ -74,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--segmentation",
         metavar="S",
         default="on",
-        help="TSO, GSO and GRO: on (default), off, or both in turn",
+        help="TSO, GSO and GRO: on (default), off, both (on and off in turn); soft: all but TSO; gso; gro",
     )
     add("--close", action="store_true", help="nginx: a new connection for each request")
     add("--seconds", metavar="S", help="of one turn (default: 2; simulated: 1)")
@@ -85,7 +100,7 @@ def plan(args: argparse.Namespace, *, short: bool) -> Plan:
     """Return the plan; `short`: the defaults of a first look. ConfigError if an option makes no sense."""
     seconds = number(args.seconds, "--seconds", 1.0 if short else 2.0, 0.1, 600)
     rounds = whole(args.rounds, "--rounds", 1 if short else 5, 100)
-    arms = names(args.arm, "--arm", ARMS, ARMS)
+    arms = chosen(args.arm)
     return Plan(arms, tuple(settings(args)), seconds, rounds, 0 if short and not args.rounds else 1)
 
 
@@ -93,17 +108,19 @@ def settings(args: argparse.Namespace) -> Iterator[Setting]:
     """Every combination that was asked for."""
     workloads = names(args.workload, "--workload", WORKLOADS, ("stream",))
     directions = names(args.direction, "--direction", DIRECTIONS, ("tx",))
-    streams = [whole(word, "--streams", 1, MOST_STREAMS) for word in listed(args.streams or "1", "--streams")]
     sizes = [size(word) for word in listed(args.size, "--size")] if args.size else []
     if args.close and workloads != ("nginx",):
         raise ConfigError("--close is for --workload nginx only")
     for workload in workloads:
-        default: tuple[int | None, ...] = FILES if workload == "nginx" else (None,)
+        default = SIZES.get(workload, (None,))
+        words = listed(args.streams or str(CLIENTS if workload == "video" else 1), "--streams")
+        streams = [whole(word, "--streams", 1, MOST_STREAMS) for word in words]
         for direction in directions:
             for each in sizes or default:
                 for count in streams:
-                    for on in segmentation(args.segmentation):
-                        yield Setting(workload, direction, count, each, on, args.close)
+                    for part in parts(args.segmentation):
+                        only = part if part not in ("on", "off") else ""
+                        yield Setting(workload, direction, count, each, part == "on", args.close, only)
 
 
 def listed(text: str, option: str) -> list[str]:
@@ -125,11 +142,22 @@ def names(text: str | None, option: str, known: Sequence[str], default: Sequence
     return tuple(word for word in known if word in words)
 
 
-def segmentation(text: str) -> tuple[bool, ...]:
-    """on, off or both."""
-    if text not in ("on", "off", "both"):
-        raise ConfigError(f"--segmentation: {text!r}", "on, off or both")
-    return {"on": (True,), "off": (False,), "both": (True, False)}[text]
+def chosen(text: str | None) -> tuple[str, ...]:
+    """The arms that were asked for; `ipsec` stands for ESP and what is beside it."""
+    words = [word.strip() for word in (text or "").split(",")]
+    if "ipsec" in words:
+        text = ",".join([*(word for word in words if word != "ipsec"), *IPSEC])
+    return names(text, "--arm", EVERY, ARMS)
+
+
+def parts(text: str) -> tuple[str, ...]:
+    """What of the segmentation offloads stays, in turn."""
+    words = [
+        part
+        for word in listed(text, "--segmentation")
+        for part in (("on", "off") if word == "both" else (word,))
+    ]
+    return names(",".join(words), "--segmentation", PARTS, PARTS)
 
 
 def whole(text: str | None, option: str, default: int, most: int) -> int:

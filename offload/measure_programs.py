@@ -12,6 +12,7 @@ from offload.measure_plan import CIPHER, VERSION, Setting
 from offload.measure_window import Window
 from offload.traffic import iperf3, nginx, wrk
 from offload.traffic.nginx import Shop
+from offload.vm import nginx as newer
 
 GRACE = 60.0  # seconds that a program may take longer than it was told to
 # 1,024 connections are more than the usual limit of open files
@@ -74,20 +75,30 @@ class Nginx:
         self.bed = bed
         self._shops: dict[str, Shop] = {}
         self._sizes: set[int] = set()
-        self._script = ""
+        self._scripts: dict[str, str] = {}
 
     def missing(self, arm: str, setting: Setting) -> str:
         """Why an arm cannot run here, or ''."""
         if self.bed.peer is None:
             return "wrk has to run on the peer: name it as netns:NAME"
-        return nginx.missing(self.bed.dut.host, zerocopy=arm == "hw-zc") or wrk.missing(self.bed.peer.host)
+        zerocopy, program = arm == "hw-zc", self._program(arm)
+        lacks = nginx.missing(self.bed.dut.host, zerocopy=zerocopy, program=program)
+        return lacks or wrk.missing(self.bed.peer.host)
+
+    def _program(self, arm: str) -> str:
+        """Which nginx an arm runs: in a lab a fetched one, where this system's cannot send without a copy."""
+        lab = arm == "hw-zc" and self.bed.emulated
+        if lab and nginx.missing(self.bed.dut.host, zerocopy=True):
+            with suppress(RigError):
+                return newer.find(lambda _: None)
+        return nginx.PROGRAM
 
     def run(self, arm: str, setting: Setting, seconds: float, window: Window) -> Moved:
         """One turn: payload is whole answers times their size."""
         assert setting.size is not None
         shop = self._shop(arm)
-        self._check(shop, setting.size)
-        found = self._asked(shop.url(setting.size), setting, seconds, window)
+        self.check(shop, setting)
+        found = self._asked(self.url(shop, setting), setting, seconds, window)
         moved = found.requests * setting.size
         if found.bytes < moved:
             raise NoFigure(
@@ -101,7 +112,7 @@ class Nginx:
         host = self.bed.peer.host
         for longer in (1, 5, 20) if self.bed.emulated else (1,):
             time, threads = seconds * longer, self._cpus(host)
-            argv = wrk.argv(self._lua(), url, setting.streams, time, threads, close=setting.close)
+            argv = wrk.argv(self._lua(setting), url, setting.streams, time, threads, close=setting.close)
             found = wrk.parse(ended(host, [*MANY, *argv], time, window))
             if found.requests:
                 return found
@@ -115,26 +126,37 @@ class Nginx:
             shop = Shop(
                 self.bed.dut.v4, self.bed.next_port(), tls=kind != "plain", ktls=kind in ("ktls", "hw-zc"),
                 zerocopy=kind == "hw-zc", cipher=CIPHER, workers=self._cpus(end.side.host),
+                program=self._program(arm),
             )  # fmt: skip
             self.bed.undo.enter_context(nginx.running(end.side.host, shop, end.at))
             self._shops[kind] = shop
         return self._shops[kind]
 
-    def _check(self, shop: Shop, size: int) -> None:
+    def url(self, shop: Shop, setting: Setting) -> str:
+        """What wrk asks for."""
+        return shop.url(setting.size or 0)
+
+    def check(self, shop: Shop, setting: Setting) -> None:
         """Make the file, and look once that it arrives as it is."""
+        size = setting.size or 0
         if size not in self._sizes:
             ours, theirs = self.bed.end("dut"), self.bed.end("peer")
             nginx.stock(ours.side.host, ours.at.folder, [size])
             nginx.check(theirs.side.host, shop, size, theirs.at.ca)
             self._sizes.add(size)
 
-    def _lua(self) -> str:
+    def script(self, setting: Setting) -> str:
+        """What wrk runs."""
+        return wrk.SCRIPT
+
+    def _lua(self, setting: Setting) -> str:
         """Where wrk's script lies on the peer."""
-        if not self._script:
+        text = self.script(setting)
+        if text not in self._scripts:
             end = self.bed.end("peer")
-            self._script = f"{end.at.folder}/wrk.lua"
-            end.side.host.write(self._script, wrk.SCRIPT.encode(), 0o644)
-        return self._script
+            self._scripts[text] = f"{end.at.folder}/wrk-{len(self._scripts)}-{self.bed.next_port()}.lua"
+            end.side.host.write(self._scripts[text], text.encode(), 0o644)
+        return self._scripts[text]
 
     def _cpus(self, host: Host) -> int:
         """How many CPUs a host has."""

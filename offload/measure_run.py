@@ -10,12 +10,15 @@ from offload.cpu_pairs import turns
 from offload.errors import Refused, RigError
 from offload.measure_arms import Moved, check, features, impossible
 from offload.measure_bed import Bed, link_gbits
+from offload.measure_ipsec import by_card, carried, impossible_esp, under
 from offload.measure_plan import CIPHER, VERSION, Plan, Setting
 from offload.measure_programs import Iperf3, Nginx
-from offload.measure_stream import Stream
+from offload.measure_stream import File, Stream
+from offload.measure_video import Video
 from offload.measure_window import Live, Window
 
 SCHEMA = "ktls-offload/measure/1"
+EMULATED = "not measurable here: an emulated machine has no memory controller"
 FULL = 0.95  # of the link or of the cores: beyond that something else is the limit
 
 
@@ -31,7 +34,9 @@ class Workload(Protocol):
         ...
 
 
-WORKLOADS: Mapping[str, Callable[[Bed], Workload]] = {"stream": Stream, "iperf3": Iperf3, "nginx": Nginx}
+WORKLOADS: Mapping[str, Callable[[Bed], Workload]] = {
+    "stream": Stream, "file": File, "iperf3": Iperf3, "nginx": Nginx, "video": Video,
+}  # fmt: skip
 
 
 def document(bed: Bed, method: str = "time") -> dict[str, Any]:
@@ -44,6 +49,8 @@ def document(bed: Bed, method: str = "time") -> dict[str, Any]:
 
 def measure(bed: Bed, plan: Plan, live: Live | None = None) -> dict[str, Any]:
     """Measure all of it. NoFigure if an arm is not what it should be; Refused if no arm can run at all."""
+    if bed.emulated:
+        bed.about.setdefault("memory traffic", EMULATED)
     found, loads = document(bed), {name: make(bed) for name, make in WORKLOADS.items()}
     for setting in plan.settings:
         load = loads[setting.workload]
@@ -65,7 +72,8 @@ def _skipped(bed: Bed, load: Workload, arm: str, setting: Setting, skipped: list
     why = impossible(arm, setting.direction, setting.workload, bed.profile, CIPHER, VERSION)
     why = why or (bed.without_ktls() if arm in ("sw", "hw", "hw-zc") else "")
     why = why or (bed.unswitchable(setting.direction) if arm.startswith("hw") else "")
-    if why := why or load.missing(arm, setting):
+    why = why or impossible_esp(bed, arm)
+    if why := why or load.missing(under(arm), setting):
         row = {"arm": arm, "workload": setting.workload, "direction": setting.direction, "reason": why}
         skipped += [] if row in skipped else [row]
     return bool(why)
@@ -88,12 +96,13 @@ def _setting(
 
 def _row(arm: str, setting: Setting) -> dict[str, Any]:
     """A row without samples."""
-    tls = arm != "plain"
+    tls = under(arm) != "plain"
     row = {
         "workload": setting.workload, "arm": arm, "direction": setting.direction,
         "version": VERSION if tls else "", "cipher": CIPHER.replace("-", "_") if tls else "",
         "streams": setting.streams, "size": setting.size, "segmentation": setting.segmentation, "samples": [],
     }  # fmt: skip
+    row |= {"only": setting.only} if setting.only else {}
     return {**row, "close": True} if setting.close else row
 
 
@@ -101,12 +110,15 @@ def once(
     bed: Bed, load: Workload, arm: str, setting: Setting, seconds: float, live: Live | None = None
 ) -> dict[str, Any]:
     """One turn of one arm: switch, run, and hold what was counted against the arm's name."""
-    bed.switches.set(features(arm, setting.direction), setting.segmentation)
-    before, carried = bed.counters(), bed.carried()
-    window = Window(bed.meter, live, bed.counter)
-    moved = load.run(arm, setting, seconds, window)
+    tls = features(arm, setting.direction)
+    bed.switches.set(tls, setting.segmentation, only=setting.only, esp=by_card(arm))
+    before, then = bed.counters(), bed.carried()
+    window = Window(bed.meter, live, bed.counter, bed.memory)
+    with carried(bed, arm, seconds) as turn:
+        moved = load.run(turn.runs, setting, seconds, window)
+        turn.check(moved)
     after, now = bed.counters(), bed.carried()
-    rest = {side: now[side] - carried[side] for side in now}
+    rest = {side: now[side] - then[side] for side in now}
     check(arm, setting.direction, moved, after - before, rest, bed.profile)
     seconds = moved.seconds or window.seconds
     longer = window.seconds / seconds if moved.whole else 1.0
@@ -119,11 +131,15 @@ def once(
 
 def _cycles(bed: Bed, window: Window) -> dict[str, int]:
     """What was counted beside the cores; a counter that somebody else had is a warning, and no figure."""
-    try:
-        return {} if window.cycles is None else {"cycles": window.cycles}
-    except RigError as exc:
-        bed.add(str(exc).partition("\n")[0])
-        return {}
+    found: dict[str, int] = {}
+    for name, key in (("cycles", "cycles"), ("memory", "memory_bytes")):
+        try:
+            value = getattr(window, name)
+        except RigError as exc:
+            bed.add(str(exc).partition("\n")[0])
+            continue
+        found |= {} if value is None else {key: value}
+    return found
 
 
 def _limits(bed: Bed, arm: str, setting: Setting, sample: Sample, cpus: int) -> None:

@@ -41,6 +41,8 @@ class Pair:
 class Stream:
     """Makes the connections of an arm, loads them, and takes them down."""
 
+    HOW = "write"  # how what is sent is given to the kernel, but for zero-copy
+
     def __init__(self, bed: Bed) -> None:
         self.bed = bed
         self._lanes: dict[str, Lane] = {}
@@ -118,7 +120,7 @@ class Stream:
     def _pair(self, arm: str, side: str, setting: Setting) -> Pair:
         """Begin a connection of an arm."""
         lane, near, far = self._lane(side), self.bed.end("dut").pump, self.bed.end("peer").pump
-        how = "zerocopy" if arm == "hw-zc" and side == "tx" else "write"
+        how = "zerocopy" if arm == "hw-zc" and side == "tx" else self.HOW
         unsent = UNSENT if self.bed.emulated else 0
         send, take = flood(side, setting.size or WRITE, how, unsent), drain(side)
         ours, theirs = (send, take) if side == "tx" else (take, send)
@@ -165,3 +167,9 @@ class Stream:
         running = stunnel.running(end.side.host, [service], end.at, name=f"stunnel-{lane.entry}")
         self.bed.undo.enter_context(running)
         self._entries.add(side)
+
+
+class File(Stream):
+    """The same from a file, by sendfile in every arm; `user` has stunnel in between, which cannot."""
+
+    HOW = "sendfile"

@@ -14,6 +14,9 @@ from offload.nic import features, look
 from offload.profile import FEATURES
 
 SEGMENTATION = ("tcp-segmentation-offload", "generic-segmentation-offload", "generic-receive-offload")
+# which of them stay, by the words of --segmentation beside on and off: the card's own left out, one alone
+PARTS = {"soft": SEGMENTATION[1:], "gso": SEGMENTATION[1:2], "gro": SEGMENTATION[2:]}
+ESP = ("esp-hw-offload", "tx-esp-segmentation")
 
 
 class Switches:
@@ -28,13 +31,19 @@ class Switches:
         self._about = (dev, nic.ifindex, nic.bus, nic.driver, netns, boot)
         self._undo: dict[str, tuple[Entry, bool]] = {}
 
-    def set(self, tls: Mapping[str, bool], segmentation: bool) -> None:
+    def set(
+        self, tls: Mapping[str, bool], segmentation: bool, *, only: str = "", esp: bool | None = None
+    ) -> None:
         """Make the TLS features (tx, rx) and the segmentation offloads so; only what differs is touched.
 
-        Segmentation offloads that were found off stay off: `segmentation` means as they were found.
+        Segmentation offloads that were found off stay off: `segmentation` means as they were found, `only`
+        these of them (PARTS). `esp`: the card's work for IPsec, None: as it is.
         """
+        keep = SEGMENTATION if segmentation else PARTS.get(only, ())
         wanted = {FEATURES[side]: on for side, on in tls.items() if FEATURES[side] in self._found}
-        wanted |= {n: segmentation and self._found[n].active for n in SEGMENTATION if n in self._found}
+        wanted |= {n: n in keep and self._found[n].active for n in SEGMENTATION if n in self._found}
+        if esp is not None:
+            wanted |= {n: esp for n in ESP if n in self._found and not self._found[n].fixed}
         for name, on in wanted.items():
             if self._is[name] != on:
                 self._one(name, on)

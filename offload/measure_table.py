@@ -13,6 +13,7 @@ from offload.measure_arms import TITLES
 from offload.measure_plan import amount
 
 Row = Mapping[str, Any]
+ONLY = {"": "off", "soft": "of the card off", "gso": "off but GSO", "gro": "off but GRO"}
 KEYS = ("workload", "direction", "streams", "size", "segmentation")
 ONE = "one pair: too few to conclude, 5 are wanted (--rounds 5)"
 NOTE = "SIMULATED: the emulated cores do the card's work too; shows the method, says nothing of any card"
@@ -25,6 +26,8 @@ def text(document: Mapping[str, Any]) -> str:
         lines += ["", heading(group[0]), *table(group), *([] if document["simulated"] else sentences(group))]
     lines += [] if document["simulated"] else [f"break-even: {line}" for line in break_even(document["rows"])]
     lines += ["", *(f"skipped: {s['workload']} {s['arm']}: {s['reason']}" for s in document["skipped"])]
+    if traffic := document["about"].get("memory traffic"):
+        lines.append(f"memory traffic: {traffic}")
     lines += [f"warning: {warning}" for warning in document["warnings"]]
     return "\n".join(lines).strip("\n") + "\n"
 
@@ -33,7 +36,9 @@ def grouped(rows: Sequence[Row]) -> list[list[Row]]:
     """Rows that differ by nothing but the arm, in order."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        groups.setdefault((*(row[key] for key in KEYS), row.get("close", False)), []).append(row)
+        groups.setdefault(
+            (*(row[key] for key in KEYS), row.get("close", False), row.get("only", "")), []
+        ).append(row)
     return list(groups.values())
 
 
@@ -44,7 +49,7 @@ def heading(row: Row) -> str:
         f"{row['streams']} connection{'s' * (row['streams'] > 1)}",
     ]
     words += [f"{amount(row['size'])} each"] if row["size"] else []
-    words += [] if row["segmentation"] else ["segmentation offloads off"]
+    words += [] if row["segmentation"] else [f"segmentation offloads {ONLY[row.get('only', '')]}"]
     return ", ".join(words + (["a connection per request"] if row.get("close") else []))
 
 
@@ -69,7 +74,9 @@ def table(group: Sequence[Row]) -> Iterator[str]:
     """One line per arm."""
     requests = any("requests" in s for row in group for s in row["samples"])
     cycles = all("cycles" in s for row in group for s in row["samples"])
-    more = ("  cycles/byte" if cycles else "") + ("  requests/s" if requests else "")
+    memory = all("memory_bytes" in s for row in group for s in row["samples"])
+    more = ("  cycles/byte" if cycles else "") + ("  memory/byte" if memory else "")
+    more += "  requests/s" if requests else ""
     yield f"  {'arm':<20}{'cores':>8}{'Gbit/s':>10}{'cores/100G':>12}{more}"
     for row in group:
         sample = whole(row)
@@ -77,6 +84,8 @@ def table(group: Sequence[Row]) -> Iterator[str]:
         line += f"{_short(sample.gbits):>10}{_short(sample.per_100g):>12}"
         if cycles:
             line += f"{_short(sum(s['cycles'] for s in row['samples']) / sample.bytes):>13}"
+        if memory:
+            line += f"{_short(sum(s['memory_bytes'] for s in row['samples']) / sample.bytes):>13}"
         if requests:
             line += f"{sum(s.get('requests', 0) for s in row['samples']) / sample.seconds:>12.0f}"
         yield line

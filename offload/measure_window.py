@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from offload.counters import tls_stat
 from offload.cpu import INTERVAL, Meter, Snapshot, parse
 from offload.cpu_cycles import Counter, Cycles
+from offload.cpu_memory import Memory, Traffic
 from offload.errors import RigError
 from offload.host.base import Host
 
@@ -92,10 +93,13 @@ class Window:
     """What a workload calls around the part of its run that counts."""
 
     def __init__(
-        self, meter: Meter | Ticks, live: Live | None = None, counter: Counter | None = None
-    ) -> None:
-        self._meter, self._live, self._counter = meter, live, counter
+        self, meter: Meter | Ticks, live: Live | None = None, counter: Counter | None = None,
+        memory: Memory | None = None,
+    ) -> None:  # fmt: skip
+        self._meter, self._live, self._counter, self._memory = meter, live, counter, memory
         self._cycles: list[Cycles] = []
+        self._traffic: list[Traffic] = []
+        self._lost: RigError | None = None
         self._before: Snapshot | None = None
         self._after: Snapshot | None = None
 
@@ -107,6 +111,11 @@ class Window:
     def _count(self) -> None:
         if self._counter:
             self._cycles.append(self._counter.snapshot())
+        if self._memory:
+            try:
+                self._traffic.append(self._memory.snapshot())
+            except RigError as exc:  # told with the figures: the cores are right all the same
+                self._lost = exc
 
     def wait(self, seconds: float, over: Callable[[], bool] | None = None) -> bool:
         """Let so much time go by, or less if `over()`; the live line moves. Say whether it was over."""
@@ -157,6 +166,16 @@ class Window:
             return None
         before, after = self._cycles
         return sum((after - before).values())
+
+    @property
+    def memory(self) -> int | None:
+        """Bytes to and from memory in it; None where they are not counted. RigError if they went back."""
+        if self._memory is None:
+            return None
+        if self._lost:
+            raise self._lost
+        before, after = self._traffic
+        return after - before
 
 
 def ticked(before: Snapshot, after: Snapshot) -> float:

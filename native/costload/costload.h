@@ -11,6 +11,7 @@
 /* Bytes per write, per read, per record and per wake-up: one TLS record of the largest size, in every arm. */
 #define CHUNK 16384
 #define FLOWS 2
+#define CHANNELS 8	/* connections of a direction at most: one digit of a name */
 
 enum arm { PLAIN, USER, SW, HW, HW_ZC, ARMS };
 enum side { DUT, PEER };
@@ -18,9 +19,16 @@ enum side { DUT, PEER };
 /* What stays the same through the run. */
 struct load {
 	const char *ns[2], *address[2];	/* by side */
-	size_t warm, bytes;		/* per flow: before, and while it is measured */
+	size_t warm, bytes;		/* per direction: before, and while it is measured; channels share it */
 	unsigned char *data;		/* what is sent, in memory and in a file */
 	int file;
+};
+
+/* A row: what each of its connections is. */
+struct kind {
+	enum arm arm;
+	bool tx, rx, file;		/* file: the DUT sends from a file, as a web server does */
+	int channels;			/* connections of a direction */
 };
 
 /* What an end says once it is ready; its kernel TLS as /proc/net/tls_stat counted it. */
@@ -31,8 +39,10 @@ struct ready {
 /* One end of one flow: a process in a namespace, that waits for orders. */
 struct end {
 	const struct load *load;
-	enum arm arm;
+	const struct kind *kind;
 	enum side side;
+	int channel;
+	size_t warm, bytes;		/* of this connection */
 	bool sends, rx_row;		/* rx_row: the flow goes to the DUT */
 	int orders, answers;		/* pipes: its own ends here, the other ends at the coordinator */
 	pid_t pid;

@@ -20,7 +20,7 @@
 /* Names and places of sockets of one flow: a port for each direction. */
 static struct sockaddr_in place_of(const struct end *e, enum side side)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(PORT + e->rx_row) };
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons((in_port_t)(PORT + 2 * e->channel + e->rx_row)) };
 
 	if (inet_pton(AF_INET, e->load->address[side], &at.sin_addr) != 1)
 		die(e->load->address[side], "no IPv4 address");
@@ -80,6 +80,7 @@ static void wake_per_chunk(int fd)
 
 static void send_all(const struct end *e, int fd, void *tls, size_t size)
 {
+	static unsigned char copy[CHUNK];
 	const unsigned char *data = e->load->data;
 	off_t at = 0;
 	ssize_t n;
@@ -87,12 +88,14 @@ static void send_all(const struct end *e, int fd, void *tls, size_t size)
 	while ((size_t)at < size) {
 		size_t left = size - (size_t)at, len = left < CHUNK ? left : CHUNK;
 
-		if (e->arm == HW_ZC && e->side == DUT) {
+		if (e->side == DUT && !tls && (e->kind->file || e->kind->arm == HW_ZC)) {
 			n = sendfile(fd, e->load->file, &at, left);	/* moves `at` itself */
 			need(n > 0, "sendfile");
 			continue;
 		}
-		n = tls ? (ssize_t)user_write(tls, data + at, len) : write(fd, data + at, len);
+		if (e->side == DUT && e->kind->file)	/* libssl cannot send a file: it is read, then written */
+			need(pread(e->load->file, copy, len, at) == (ssize_t)len, "pread");
+		n = tls ? (ssize_t)user_write(tls, e->kind->file ? copy : data + at, len) : write(fd, data + at, len);
 		need(n > 0, "write");
 		at += n;
 	}
@@ -133,7 +136,7 @@ static void move(const struct end *e, int fd, void *tls, unsigned char *got, siz
 	if (e->sends)
 		send_all(e, fd, tls, size);
 	else
-		receive_all(fd, e->arm, tls, got, size);
+		receive_all(fd, e->kind->arm, tls, got, size);
 }
 
 static void wait_for(const struct end *e, char wanted)
@@ -147,13 +150,15 @@ static void wait_for(const struct end *e, char wanted)
 /* A connection with what its arm puts on it. */
 static void *dressed(const struct end *e, int fd, struct ready *ready)
 {
-	if (e->arm >= SW)
+	enum arm arm = e->kind->arm;
+
+	if (arm >= SW)
 		ktls_install(fd, e->sends, ready);
-	if (e->arm == HW_ZC && e->side == DUT && e->sends)
+	if (arm == HW_ZC && e->side == DUT && e->sends)
 		ktls_zerocopy(fd);
-	if (e->arm == PLAIN)
+	if (arm == PLAIN)
 		wake_per_chunk(fd);
-	return e->arm == USER ? user_tls(fd, e->sends) : NULL;
+	return arm == USER ? user_tls(fd, e->sends) : NULL;
 }
 
 /* What arrives in the first pass is compared before it is called done, that of the second at the very end: so
@@ -161,7 +166,7 @@ static void *dressed(const struct end *e, int fd, struct ready *ready)
 void end_run(struct end *e)
 {
 	const struct load *load = e->load;
-	size_t most = load->warm > load->bytes ? load->warm : load->bytes;
+	size_t most = e->warm > e->bytes ? e->warm : e->bytes;
 	unsigned char *got = e->sends ? NULL : landing(most);
 	struct ready ready = { "none", "none" };
 	bool sound;
@@ -173,16 +178,16 @@ void end_run(struct end *e)
 	tls = dressed(e, fd, &ready);
 	need(write(e->answers, &ready, sizeof(ready)) == sizeof(ready), "answer");
 	wait_for(e, 'g');
-	move(e, fd, tls, got, load->warm);
-	sound = same(e, got, load->warm);
+	move(e, fd, tls, got, e->warm);
+	sound = same(e, got, e->warm);
 	if (got)
 		memset(got, 0, most);
 	need(write(e->answers, "d", 1) == 1, "answer");
 	wait_for(e, 'g');
-	move(e, fd, tls, got, load->bytes);
+	move(e, fd, tls, got, e->bytes);
 	need(write(e->answers, "d", 1) == 1, "answer");
 	wait_for(e, 'e');
-	sound = sound && same(e, got, load->bytes);
+	sound = sound && same(e, got, e->bytes);
 	need(write(e->answers, sound ? "y" : "n", 1) == 1, "answer");
 	_exit(0);
 }

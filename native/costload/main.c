@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What does a byte of payload cost the sender, the receiver and the card? A line of JSON per row.
  *
- *   costload [--bytes N] [--warm N] [--dut NS,ADDRESS] [--peer NS,ADDRESS] ARM/DIRECTION ...
+ *   costload [--bytes N] [--warm N] [--dut NS,ADDRESS] [--peer NS,ADDRESS] ARM/DIRECTION[/CHANNELS][/file] ...
  *
- * ARM: plain, user, sw, hw, hw-zc. DIRECTION, as the DUT sees it: tx, rx, both. Which card does TLS is switched
- * by the caller. Meant for a machine of its own (docs/cost-mode.md): it reads the time of every task. What cannot
+ * ARM: plain, user, sw, hw, hw-zc. DIRECTION, as the DUT sees it: tx, rx, both. CHANNELS: so many connections of
+ * a direction at once, 2, 4 or 8, that share its bytes. file: the DUT sends from a file (tx only). Which card does
+ * TLS is switched by the caller. Meant for a machine of its own (docs/cost-mode.md): it reads the time of every task. What cannot
  * be done ends it with a line on standard error and exit code 1, wrong usage with 2. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -83,13 +84,27 @@ static void make_data(struct load *load)
 	}
 }
 
-static void start(struct end *e, const struct load *load, enum arm arm, bool rx_row, bool sends)
+/* A connection's part of what a direction moves: whole chunks. */
+static size_t part(size_t size, int channels)
 {
+	size_t chunks = size / CHUNK / (size_t)channels;
+
+	return (chunks ? chunks : 1) * CHUNK;
+}
+
+static void start(struct end *e, const struct load *load, const struct kind *kind, int flow, bool sends)
+{
+	static const char number[CHANNELS][3] = { "", "-2", "-3", "-4", "-5", "-6", "-7", "-8" };
 	int down[2], up[2];
 
-	*e = (struct end){ .load = load, .arm = arm, .rx_row = rx_row, .sends = sends };
-	e->side = sends == rx_row ? PEER : DUT;
+	*e = (struct end){ .load = load, .kind = kind, .rx_row = flow % FLOWS, .sends = sends };
+	e->channel = flow / FLOWS;
+	e->warm = part(load->warm, kind->channels);
+	e->bytes = part(load->bytes, kind->channels);
+	e->side = sends == e->rx_row ? PEER : DUT;
 	snprintf(e->name, sizeof(e->name), "%s-%s", e->side == DUT ? "dut" : "peer", sends ? "send" : "receive");
+	if (e->channel)
+		strncat(e->name, number[e->channel], sizeof(e->name) - strlen(e->name) - 1);
 	need(!pipe(down) && !pipe(up), "pipe");
 	e->pid = fork();
 	need(e->pid >= 0, "fork");
@@ -130,7 +145,7 @@ static void pass(struct end *ends, int n)
 
 static void print_row(const struct end *ends, int n, const char *name, const struct shot *shots)
 {
-	printf("{\"row\": \"%s\", \"bytes\": %zu, \"ends\": {", name, ends[0].load->bytes);
+	printf("{\"row\": \"%s\", \"bytes\": %zu, \"ends\": {", name, ends[0].bytes);
 	for (int i = 0; i < n; i++)
 		printf("%s\"%s\": {\"tx\": \"%s\", \"rx\": \"%s\"}", i ? ", " : "", ends[i].name,
 		       ends[i].ready.tx, ends[i].ready.rx);
@@ -142,19 +157,19 @@ static void print_row(const struct end *ends, int n, const char *name, const str
 
 /* Receivers first, for they listen. A receiver that says it is ready has compared nothing yet; at the end each
  * compares what it got, in a time that is not measured. */
-static void row(const struct load *load, enum arm arm, bool tx, bool rx, const char *name)
+static void row(const struct load *load, const struct kind *kind, const char *name)
 {
 	static struct shot shots[2];
-	struct end ends[2 * FLOWS];
+	static struct end ends[2 * FLOWS * CHANNELS];
 	int n = 0, status;
 	char sound;
 
-	for (int flow = 0; flow < FLOWS; flow++) {
-		if (!(flow ? rx : tx))
+	for (int flow = 0; flow < FLOWS * kind->channels; flow++) {
+		if (!(flow % FLOWS ? kind->rx : kind->tx))
 			continue;
-		start(&ends[n], load, arm, flow, false);
+		start(&ends[n], load, kind, flow, false);
 		hear(&ends[n], &sound, 1);
-		start(&ends[n + 1], load, arm, flow, true);
+		start(&ends[n + 1], load, kind, flow, true);
 		hear(&ends[n + 1], &ends[n + 1].ready, sizeof(struct ready));
 		hear(&ends[n], &ends[n].ready, sizeof(struct ready));
 		n += 2;
@@ -177,20 +192,49 @@ static void row(const struct load *load, enum arm arm, bool tx, bool rx, const c
 	print_row(ends, n, name, shots);
 }
 
+/* The next word of a row's name, up to a slash; "" at its end. */
+static const char *word(const char **name, char out[8])
+{
+	size_t len = strcspn(*name, "/");
+
+	snprintf(out, 8, "%.*s", (int)(len < 8 ? len : 7), *name);
+	*name += len + ((*name)[len] == '/');
+	return out;
+}
+
+/* ARM/DIRECTION[/CHANNELS][/file] */
+static bool understood(const char *name, struct kind *kind)
+{
+	size_t len = strlen(name);
+	char text[8];
+
+	if (len && name[len - 1] == '/')
+		return false;
+	word(&name, text);
+	for (kind->arm = 0; kind->arm < ARMS && strcmp(text, arm_names[kind->arm]); kind->arm++)
+		;
+	word(&name, text);
+	kind->tx = !strcmp(text, "tx") || !strcmp(text, "both");
+	kind->rx = !strcmp(text, "rx") || !strcmp(text, "both");
+	kind->channels = 1;
+	word(&name, text);
+	if (*text > '1' && *text <= '0' + CHANNELS && !text[1]) {
+		kind->channels = *text - '0';
+		word(&name, text);
+	}
+	kind->file = !strcmp(text, "file");
+	if (kind->arm == ARMS || !(kind->tx || kind->rx) || (kind->file && kind->rx))
+		return false;
+	return !*name && (kind->file || !*text) && !(kind->channels & (kind->channels - 1));
+}
+
 static void named_row(const struct load *load, const char *name)
 {
-	const char *slash = strchr(name, '/');
-	size_t len = slash ? (size_t)(slash - name) : 0;
-	bool both = slash && !strcmp(slash, "/both");
-	bool tx = both || (slash && !strcmp(slash, "/tx")), rx = both || (slash && !strcmp(slash, "/rx"));
+	struct kind kind = { 0 };
 
-	for (enum arm arm = 0; arm < ARMS; arm++) {
-		if (strlen(arm_names[arm]) == len && !strncmp(name, arm_names[arm], len) && (tx || rx)) {
-			row(load, arm, tx, rx, name);
-			return;
-		}
-	}
-	usage(name, "wanted ARM/DIRECTION, as in sw/tx");
+	if (!understood(name, &kind))
+		usage(name, "wanted ARM/DIRECTION[/CHANNELS][/file], as in sw/tx or hw/tx/4");
+	row(load, &kind, name);
 }
 
 int main(int argc, char **argv)
@@ -215,7 +259,7 @@ int main(int argc, char **argv)
 		}
 	}
 	if (optind == argc)
-		usage("no row", "wanted ARM/DIRECTION, as in sw/tx");
+		usage("no row", "wanted ARM/DIRECTION[/CHANNELS][/file], as in sw/tx");
 	make_data(&load);
 	for (int i = optind; i < argc; i++)
 		named_row(&load, argv[i]);

@@ -10,7 +10,18 @@ from offload.cpu_figures import Sample, recovered
 from offload.cpu_pairs import FEW, Ratio, interval, paired
 from offload.errors import RigError
 from offload.report import cpu_cost, cpu_even
-from offload.report.cpu_rows import ARMS, DIRECTIONS, PAIRS, WORKLOADS, Row, Setting, Source, rounded, sources
+from offload.report.cpu_rows import (
+    ARMS,
+    DIRECTIONS,
+    ESP,
+    PAIRS,
+    WORKLOADS,
+    Row,
+    Setting,
+    Source,
+    rounded,
+    sources,
+)
 
 BUDGET = 400  # intervals of one report, about 20 ms each: hostile evidence must not take hours
 
@@ -52,7 +63,7 @@ def _source(source: Source) -> dict[str, Any]:
 
 
 def _settings(number: int, source: Source, purse: Purse) -> Iterator[dict[str, Any]]:
-    """Yield every setting of a test with its arms; plain TCP, of no cipher, stands beside each."""
+    """Yield every setting of a test with its arms; plain TCP and ESP, of no cipher, stand beside each."""
     together: dict[Setting, dict[str, Row]] = {}
     for row in source.rows:
         together.setdefault(row.setting, {})[row.arm] = row
@@ -71,6 +82,7 @@ def _order(setting: Setting) -> tuple[Any, ...]:
         setting.version,
         setting.cipher,
         setting.segmentation,
+        setting.only,
         setting.close,
         setting.size or 0,
         setting.streams,
@@ -157,7 +169,7 @@ def state(ratio: Ratio) -> str:
 
 def _recovered(base: Row, arm: Row, plain: Row | None) -> float | None:
     """The part of TLS's cost over plain TCP that offload takes away, of means; None if it cost nothing."""
-    if plain is None or base.arm != "sw":
+    if plain is None or base.arm != "sw" or arm.arm in ESP:
         return None
     means = [Sample.at(100, _mean(row)) for row in (base, arm, plain)]
     part = recovered(*means)

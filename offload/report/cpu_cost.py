@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from offload.report.cpu_rows import ARMS, PAIRS, SIDES, Row, rounded
+from offload.report.cpu_rows import ARMS, ESP, PAIRS, SIDES, Row, rounded
 
 
 def figures(rows: Sequence[Row]) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def _compared(side: str, arms: Mapping[str, Row]) -> Iterator[dict[str, Any]]:
                 "state": "less" if max(ratios) < 1 else "more" if min(ratios) > 1 else "same",
                 "words": _words(base, arm, ratios),
                 "saved_percent": rounded(100 * (1 - mean)),
-                "recovered_percent": _recovered(side, base, mean, arms),
+                "recovered_percent": None if arm in ESP else _recovered(side, base, mean, arms),
             }
 
 

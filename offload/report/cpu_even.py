@@ -7,7 +7,7 @@ from typing import Any
 
 from offload.report.svg import size
 
-KEYS = ("source", "workload", "direction", "version", "cipher", "segmentation", "close", "streams")
+KEYS = ("source", "workload", "direction", "version", "cipher", "segmentation", "only", "close", "streams")
 Sweeps = dict[tuple[Any, ...], dict[int, Mapping[str, Any]]]  # values of KEYS -> size -> comparison
 
 

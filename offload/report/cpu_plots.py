@@ -52,7 +52,7 @@ def _of_one_size(settings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any
 
 
 def _group(setting: Mapping[str, Any], *more: str) -> tuple[Any, ...]:
-    keys = ("source", "workload", "direction", "version", "cipher", "segmentation", "close", *more)
+    keys = ("source", "workload", "direction", "version", "cipher", "segmentation", "only", "close", *more)
     return tuple(setting[key] for key in keys)
 
 

@@ -16,12 +16,23 @@ ARMS = {
     "hw": "offload",
     "hw-zc": "offload + zero-copy",
     "plain": "plain TCP",
+    "esp-null": "ESP, no cipher",
+    "esp-128": "ESP, AES-128",
+    "esp-256": "ESP, AES-256",
+    "esp-128-hw": "ESP-128, card",
+    "esp-256-hw": "ESP-256, card",
 }
-SIDES = {"sender": "sender", "receiver": "receiver", "host": "whole host", "card": "the card's engine"}
-WORKLOADS = ("stream", "iperf3", "nginx")
+ESP = tuple(arm for arm in ARMS if arm.startswith("esp-"))
+NO_TLS = ("plain", *ESP)  # of no TLS cipher: they stand beside each
+SIDES = {
+    "sender": "sender", "receiver": "receiver", "host": "whole host",
+    "dut": "the DUT with its kernel threads", "card": "the card's engine",
+}  # fmt: skip
+PARTS = ("", "soft", "gso", "gro")  # of segmentation, where neither all nor nothing is on
+WORKLOADS = ("stream", "file", "iperf3", "nginx", "video")
 DIRECTIONS = ("tx", "rx", "both")
 METHODS = ("time", "icount")
-PAIRS = (("sw", "hw"), ("sw", "hw-zc"), ("user", "hw"))  # what is compared with what
+PAIRS = (("sw", "hw"), ("sw", "hw-zc"), ("user", "hw"), ("sw", "esp-128"))  # what is compared with what
 MOST_ROWS, MOST_SAMPLES, MOST_NOTES = 600, 64, 40  # more are counted, not read
 LONGEST = 240  # characters of a text
 REAL = 1e-12, 1e12  # no count of cores, seconds or instructions per byte lies beyond
@@ -29,9 +40,9 @@ REAL = 1e-12, 1e12  # no count of cores, seconds or instructions per byte lies b
 
 @dataclass(frozen=True)
 class Setting:
-    """What was measured with every arm; `size` in bytes, None for a stream; plain TCP has no cipher.
+    """What was measured with every arm; `size` in bytes, None for a stream; plain TCP and ESP have no cipher.
 
-    `close`: a connection per request.
+    `close`: a connection per request. `only`: the segmentation offloads that stayed, one of PARTS.
     """
 
     workload: str
@@ -42,6 +53,7 @@ class Setting:
     size: int | None
     segmentation: bool
     close: bool
+    only: str = ""
 
 
 @dataclass(frozen=True)
@@ -140,15 +152,17 @@ def _row(found: Any, method: str) -> Row | None:
 def _setting(found: Mapping[str, Any]) -> Setting | None:
     words = [found.get(key) for key in ("workload", "direction", "version", "cipher")]
     streams, size, segmentation = (found.get(key) for key in ("streams", "size", "segmentation"))
-    close = found.get("close", False)
+    close, only = found.get("close", False), found.get("only", "")
     if not all(isinstance(word, str) and len(word) <= 40 for word in words) or not _whole(streams):
         return None
     if words[0] not in WORKLOADS or words[1] not in DIRECTIONS or not isinstance(segmentation, bool):
         return None
+    if only not in PARTS or not isinstance(only, str):
+        return None
     if not isinstance(close, bool) or (size is not None and not _whole(size)):
         return None
-    version, cipher = ("", "") if found.get("arm") == "plain" else (str(words[2]), str(words[3]))
-    return Setting(str(words[0]), str(words[1]), version, cipher, streams, size, segmentation, close)
+    version, cipher = ("", "") if found.get("arm") in NO_TLS else (str(words[2]), str(words[3]))
+    return Setting(str(words[0]), str(words[1]), version, cipher, streams, size, segmentation, close, only)
 
 
 def _sample(found: Any) -> tuple[Sample, float | None] | None:

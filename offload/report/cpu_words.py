@@ -11,6 +11,7 @@ from offload.report.svg import figure, size
 
 WAYS = {"tx": "Tx", "rx": "Rx", "both": "both ways"}
 ARTIFACT = "ConnectX-6 Dx, ASPLOS\u201921 artifact"
+OFF = {"": "TSO, GSO, GRO off", "soft": "TSO off", "gso": "TSO, GRO off", "gro": "TSO, GSO off"}
 MARK = "SIMULATED: validates the method, says nothing of a card"
 
 
@@ -24,7 +25,7 @@ def label(setting: Mapping[str, Any], sized: bool = True, counted: bool = True) 
     parts += [connections(setting["streams"])] if counted else []
     parts += [size(setting["size"])] if sized and setting["size"] is not None else []
     parts += ["a connection per request"] if setting["close"] else []
-    parts += [] if setting["segmentation"] else ["TSO, GSO, GRO off"]
+    parts += [] if setting["segmentation"] else [OFF[setting["only"]]]
     return ", ".join(parts)
 
 
@@ -55,7 +56,7 @@ def ends(spread: Mapping[str, Any]) -> str:
 
 
 def summary(section: Mapping[str, Any]) -> list[str]:
-    """Return what offload costs of software kTLS, a line per setting and side.
+    """Return what offload costs of software kTLS, a line per setting and side; what two tests say, once.
 
     First what says most: on a card what was timed, in a simulation what was counted.
     """
@@ -67,4 +68,4 @@ def summary(section: Mapping[str, Any]) -> list[str]:
             side = f", {SIDES[pair['side']]}" if pair.get("side") else ""
             if (pair["base"], pair["arm"]) == ("sw", "hw"):
                 found.append(f"{label(setting)}{side}: {pair['words']}")
-    return found
+    return list(dict.fromkeys(found))

@@ -19,6 +19,7 @@ from offload.traffic.handoff import Line, parse
 
 PROGRAM = Path(__file__).with_name("pump.py")
 STEP = 40.0  # seconds that one step of a transfer may take
+LOOK = 1.0  # seconds that one look at the pump may wait for something new
 PATIENCE = 180.0  # seconds for an event of the pump: longer than a step after a slow start (SLOW there)
 PYTHON = ["/usr/bin/python3", "-I", "-S"]  # isolated, no site: a third of the start-up time
 
@@ -250,18 +251,19 @@ class Pump:
 
     def event(self, number: int, names: tuple[str, ...], timeout: float) -> dict[str, Any]:
         """Wait for an event of a transfer. RigError if the pump died, refused a command, or stays silent."""
-        found: list[dict[str, Any]] = []
-        looks = 0
+        look = min(LOOK, timeout)
 
         def arrived() -> bool:
-            nonlocal looks
-            self._read()
-            found[:] = [e for e in self._events if e["id"] == number and e["event"] in names]
-            looks += 1  # whether it still runs costs a second question: now and then is enough
-            return bool(found) or (looks % 20 == 0 and self._broken(number))
+            news = self._read(look)
+            return bool(self._found(number, names)) or (not news and self._broken(number))
 
-        wait_until(arrived, timeout, f"{' or '.join(names)} of transfer {number} on {self.host.name}")
-        return found[0]
+        if not self._found(number, names):
+            what = f"{' or '.join(names)} of transfer {number} on {self.host.name}"
+            wait_until(arrived, timeout, what, every=0.02)
+        return self._found(number, names)[0]
+
+    def _found(self, number: int, names: tuple[str, ...]) -> list[dict[str, Any]]:
+        return [e for e in self._events if e["id"] == number and e["event"] in names]
 
     def _broken(self, number: int) -> bool:
         """Raise if nothing more can come; else say that nothing has come yet."""
@@ -282,13 +284,13 @@ class Pump:
         self._next += 1
         return self._next
 
-    def _read(self) -> None:
-        """Take in the whole lines that came since the last time."""
-        out = self._process.output()[0]
+    def _read(self, patience: float) -> bool:
+        """Take in the whole lines that came since the last time, or come now; False if there are none."""
+        out = self._process.news(patience)[0]
         end = out.rfind(b"\n") + 1
-        if end > self._seen:
-            self._events += [json.loads(line) for line in out[self._seen : end].splitlines()]
-            self._seen = end
+        lines, self._seen = out[self._seen : end].splitlines(), end
+        self._events += [json.loads(line) for line in lines]
+        return bool(lines)
 
     def stop(self) -> None:
         """End the process and what it started."""

@@ -35,7 +35,10 @@ CIPHERS = {
 
 @dataclass(frozen=True)
 class Shop:
-    """One nginx: where it listens, whether it does TLS, and by whom (`ktls`: kernel; `zerocopy`: no copy)."""
+    """One nginx: where it listens, whether it does TLS, and by whom (`ktls`: kernel; `zerocopy`: no copy).
+
+    `program`: which nginx, if not this host's own.
+    """
 
     address: str
     port: int
@@ -44,6 +47,7 @@ class Shop:
     zerocopy: bool = False
     cipher: str = "aes-gcm-128"
     workers: int = 1
+    program: str = PROGRAM
 
     def url(self, size: int) -> str:
         """Where the file of this size is."""
@@ -82,9 +86,9 @@ def _tls(shop: Shop, at: Placed) -> str:
 """
 
 
-def missing(host: Host, *, zerocopy: bool = False) -> str:
+def missing(host: Host, *, zerocopy: bool = False, program: str = PROGRAM) -> str:
     """What this host lacks, or ''; SSL_OP_ENABLE_KTLS_TX_ZEROCOPY_SENDFILE came with OpenSSL 3.2."""
-    done = host.run([PROGRAM, "-V"], check=False)
+    done = host.run([program, "-V"], check=False)
     if done.rc != 0:
         return "nginx is not installed"
     said = done.stderr.decode("utf-8", "replace") + done.text
@@ -119,7 +123,7 @@ def running(host: Host, shop: Shop, at: Placed, timeout: float = 60) -> Iterator
     """Run nginx on the host until the block ends. RigError with its log if it does not come up."""
     path = f"{at.folder}/nginx-{shop.port}.conf"
     host.write(path, config(shop, at).encode(), 0o600)
-    process = host.start([PROGRAM, "-e", "stderr", "-c", path])
+    process = host.start([shop.program, "-e", "stderr", "-c", path])
 
     def up() -> bool:
         if not process.running():

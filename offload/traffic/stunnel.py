@@ -83,9 +83,11 @@ def running(
     process = host.start([PROGRAM, path], env=env)
 
     def up() -> bool:
+        if UP in process.news(1.0)[1]:
+            return True
         if not process.running():
             raise RigError(f"stunnel ended at once:\n{log(process)}")
-        return UP in process.output()[1]
+        return False
 
     try:
         wait_until(up, timeout, "stunnel to listen")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from offload.errors import ConfigError, RigError
 from offload.vm.cost_boot import MEMORY, NS_PER_INSTRUCTION, SEED, Moved, boot
 from offload.vm.cost_figures import REPEATS, spread
 from offload.vm.cost_image import image
-from offload.vm.cost_plan import ARMS, DIRECTIONS, Plan, choose
+from offload.vm.cost_plan import ARMS, DIRECTIONS, Plan, Row, choose, senseless, workload
 from offload.vm.kernels import Kernel, Say, fetch
 from offload.vm.module import build_nicsim
 from offload.vm.qemu import Qemu, find
@@ -30,7 +30,10 @@ def measure(
     boots: int = BOOTS,
     arms: Iterable[str] = ARMS,
     directions: Iterable[str] = DIRECTIONS,
-    offers: Iterable[str] = ("tx", "rx"),
+    offers: Collection[str] = ("tx", "rx"),
+    channels: Iterable[int] = (1,),
+    loads: Iterable[str] = ("stream",),
+    more: Iterable[Row] = (),
     personality: str = "connectx-6-dx",
     knobs: str = "",
     say: Say = print,
@@ -38,14 +41,17 @@ def measure(
     """Boot `boots` times the same image, run every arm in every direction; the document, method `icount`.
 
     `offers`: the directions that the card of this `personality` offloads; rows that make no sense for it are
-    in `skipped`. `knobs`: of a bad card, as `offload.vm.knobs` writes them. `say` gets a line per boot.
+    in `skipped`. `channels`: connections of a direction; `loads`: stream, file (sent by sendfile). `more`:
+    rows beside those, as far as they make sense. `knobs`: of a bad card, as `offload.vm.knobs` writes them.
+    `say` gets a line per boot.
     ConfigError for an arm, direction or kernel that there is not; RigError if a VM breaks, payload was not
     intact, or an arm was not what its name says.
     """
     if not 1 <= boots <= MOST_BOOTS:
         raise ConfigError(f"{boots} boots", f"1 to {MOST_BOOTS}")
     check_personality(personality)
-    rows, skipped = choose(arms, directions, offers)
+    rows, skipped = choose(arms, directions, offers, channels, loads)
+    rows += tuple(row for row in more if row not in rows and not senseless(row, set(offers)))
     if not rows:
         raise ConfigError("nothing to measure: " + "; ".join(f"{s['arm']}: {s['reason']}" for s in skipped))
     plan, qemu, kernel = Plan(rows, personality, knobs=knobs), find(say), fetch(series, say)
@@ -88,10 +94,11 @@ def check(moved: Moved) -> None:
             if is_now != should:
                 raise RigError(f"{row.name} is not what its name says: {direction} of {name} is {is_now!r}")
     for direction, card in (("tx", moved.encrypted), ("rx", moved.decrypted)):
-        least = moved.bytes * WHOLE if row.offloaded and row.moves(direction) else 0
+        whole = moved.bytes * row.channels
+        least = whole * WHOLE if row.offloaded and row.moves(direction) else 0
         if card < least or (card and not least):
             word = "encrypted" if direction == "tx" else "decrypted"
-            raise RigError(f"{row.name}: the card {word} {card} of {moved.bytes} bytes")
+            raise RigError(f"{row.name}: the card {word} {card} of {whole} bytes")
 
 
 def sides(moved: Moved) -> dict[str, float]:
@@ -107,12 +114,12 @@ def sides(moved: Moved) -> dict[str, float]:
             raise RigError(f"{moved.row.name}: {' and '.join(names)} did not run, or moved no byte")
         return ns // NS_PER_INSTRUCTION
 
-    whole = moved.bytes * moved.row.streams
+    whole, way = moved.bytes * moved.row.streams, moved.bytes * moved.row.channels
     found: dict[str, float] = {}
     if moved.row.moves("tx"):
-        found["sender"] = ran(SENDER) / moved.bytes
+        found["sender"] = ran(SENDER) / way
     if moved.row.moves("rx"):
-        found["receiver"] = ran(RECEIVER) / moved.bytes
+        found["receiver"] = ran(RECEIVER) / way
     found["host"] = ran(SENDER, RECEIVER, POLL) / whole
     found["card"] = ran(ENGINE) / whole
     return found
@@ -127,9 +134,9 @@ def made(boots: Sequence[Moved]) -> dict[str, Any]:
         for side, value in sides(moved).items()
     ]
     return {
-        "workload": "stream", "arm": row.arm, "direction": row.direction, "version": "1.2" if tls else "",
-        "cipher": "aes_gcm_128" if tls else "", "streams": row.streams, "size": None, "segmentation": True,
-        "samples": [], "cost": cost,
+        "workload": workload(row), "arm": row.arm, "direction": row.direction,
+        "version": "1.2" if tls else "", "cipher": "aes_gcm_128" if tls else "", "streams": row.streams,
+        "size": None, "segmentation": True, "samples": [], "cost": cost,
     }  # fmt: skip
 
 
@@ -143,6 +150,6 @@ def about(kernel: Kernel, qemu: Qemu, plan: Plan) -> dict[str, Any]:
         "governor": "none: instructions are counted",
         "seed": str(SEED),
         "wire": f"{plan.mbits} Mbit/s, interrupts held back for {plan.usecs} us",
-        "payload": f"{plan.bytes} bytes per connection after {plan.warm} of warm-up",
+        "payload": f"{plan.bytes} bytes per direction after {plan.warm} of warm-up",
         "tools": dict(tools),
     }

@@ -93,7 +93,7 @@ def _tail(text: str) -> str:
     return "".join(f"\n  | {line}" for line in text.splitlines()[-12:])
 
 
-def lines_of(text: str, mark: str) -> list[str]:
+def lines_of(text: str, mark: str | tuple[str, ...]) -> list[str]:
     """A console's lines that begin with a mark; RigError if init failed, or the kernel complained."""
     if found := faults(text):
         raise RigError(f"the cost VM's kernel log: {' | '.join(found[:5])}")
@@ -116,11 +116,10 @@ def parsed(line: str) -> Moved:
     """A line of costload; RigError if it makes no sense."""
     try:
         found: dict[str, Any] = json.loads(line)
-        arm, direction = found["row"].split("/")
         tasks: dict[str, int] = {}
         for name, ns in found["tasks"]:
             tasks[str(name)] = tasks.get(str(name), 0) + int(ns)
-        row, ends = Row(arm, direction), dict(found["ends"])
+        row, ends = Row.named(found["row"]), dict(found["ends"])
         return Moved(row, int(found["bytes"]), ends, int(found["encrypted"]), int(found["decrypted"]), tasks)
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
         raise RigError(f"costload said {line[:200]!r}") from exc

@@ -15,22 +15,44 @@ NOTE = (
 Document = Mapping[str, Any]
 
 
-def costs(document: Document, arm: str, direction: str) -> dict[str, list[float]]:
-    """Side -> instructions per byte, boot by boot; empty if that row was not measured."""
+def group(row: Mapping[str, Any]) -> tuple[str, int, str]:
+    """What the arms that are compared have in common: direction, connections each way, load."""
+    direction = str(row["direction"])
+    return direction, int(row["streams"]) // (2 if direction == "both" else 1), str(row["workload"])
+
+
+def title(row: Mapping[str, Any]) -> str:
+    """A row's group in words: `tx`, `tx x4`, `tx file`."""
+    direction, channels, load = group(row)
+    return direction + (f" x{channels}" if channels > 1 else "") + (f" {load}" if load != "stream" else "")
+
+
+def sides(row: Mapping[str, Any]) -> dict[str, list[float]]:
+    """A row's instructions per byte, by side, boot by boot."""
     found: dict[str, list[float]] = {}
-    for row in document["rows"]:
-        if (row["arm"], row["direction"]) == (arm, direction):
-            for cost in row["cost"]:
-                found.setdefault(cost["side"], []).append(cost["per_byte"])
+    for cost in row["cost"]:
+        found.setdefault(cost["side"], []).append(cost["per_byte"])
     return found
 
 
-def saving(document: Document, direction: str, side: str, arm: str = "hw", base: str = "sw") -> float:
+def costs(
+    document: Document, arm: str, direction: str, channels: int = 1, load: str = "stream"
+) -> dict[str, list[float]]:
+    """Side -> instructions per byte, boot by boot; empty if that row was not measured."""
+    wanted = direction, channels, load
+    rows = [row for row in document["rows"] if row["arm"] == arm and group(row) == wanted]
+    return sides(rows[0]) if rows else {}
+
+
+def saving(
+    document: Document, direction: str, side: str, arm: str = "hw", base: str = "sw",
+    channels: int = 1, load: str = "stream",
+) -> float:  # fmt: skip
     """The part of a side's instructions that `base` spends and `arm` does not; below 0 if it spends more.
 
     RigError if one of the two was not measured.
     """
-    old, new = (costs(document, name, direction).get(side) for name in (base, arm))
+    old, new = (costs(document, name, direction, channels, load).get(side) for name in (base, arm))
     if not old or not new:
         raise RigError(f"cost mode measured no {side} of {base} and {arm} in direction {direction}")
     return 1 - (sum(new) / len(new)) / (sum(old) / len(old))
@@ -38,8 +60,8 @@ def saving(document: Document, direction: str, side: str, arm: str = "hw", base:
 
 def spread(document: Document) -> float:
     """How far boots lie apart at most, as a part of the mean: 0.001 is 0.1 %."""
-    each = (costs(document, row["arm"], row["direction"]).values() for row in document["rows"])
-    return max((apart(values) for row in each for values in row), default=0.0)
+    each = (values for row in document["rows"] for values in sides(row).values())
+    return max(map(apart, each), default=0.0)
 
 
 def apart(values: Sequence[float]) -> float:
@@ -55,7 +77,7 @@ def text(document: Document) -> str:
         "",
     ]
     lines += [f"  {'direction':<10}{'arm':<7}" + "".join(f"{side:>10}" for side in SIDES)]
-    lines += [_line(document, row) for row in sorted(document["rows"], key=_by_direction)]
+    lines += [_line(row) for row in sorted(document["rows"], key=_order)]
     lines += ["", *_savings(document)]
     boots = max(cost["boot"] for row in document["rows"] for cost in row["cost"])
     if boots > 1:
@@ -65,28 +87,29 @@ def text(document: Document) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _by_direction(row: Mapping[str, Any]) -> int:
-    return ("tx", "rx", "both").index(row["direction"])
+def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    direction, channels, load = group(row)
+    return load != "stream", ("tx", "rx", "both").index(direction), channels
 
 
-def _line(document: Document, row: Mapping[str, Any]) -> str:
-    found = costs(document, row["arm"], row["direction"])
+def _line(row: Mapping[str, Any]) -> str:
+    found = sides(row)
     cells = (
         f"{sum(found[side]) / len(found[side]):>10.3f}" if side in found else f"{'':>10}" for side in SIDES
     )
-    return f"  {row['direction']:<10}{row['arm']:<7}{''.join(cells)}"
+    return f"  {title(row):<10}{row['arm']:<7}{''.join(cells)}"
 
 
 def _savings(document: Document) -> Iterator[str]:
     """Sentences, one per direction and offload arm; the engine is no CPU that could be saved."""
-    for row in sorted(document["rows"], key=_by_direction):
-        arm, direction = row["arm"], row["direction"]
-        base = costs(document, "sw", direction)
+    for row in sorted(document["rows"], key=_order):
+        arm, (direction, channels, load) = row["arm"], group(row)
+        base = costs(document, "sw", direction, channels, load)
         if arm not in ("hw", "hw-zc") or not base:
             continue
         words = [
-            f"{100 * saving(document, direction, side, arm):.0f} % of its {side}'s"
+            f"{100 * saving(document, direction, side, arm, 'sw', channels, load):.0f} % of its {side}'s"
             for side in SIDES[:3]
             if side in base
         ]
-        yield f"{direction}: {arm} saves {', '.join(words)} instructions of software kTLS"
+        yield f"{title(row)}: {arm} saves {', '.join(words)} instructions of software kTLS"

@@ -70,6 +70,11 @@ def switched(row: Row) -> list[str]:
 
 def steps(plan: Plan) -> list[str]:
     """Shell lines that build the bench and run every row: rows with the same switches in one go."""
+    return bench(plan) + [line for group in groups(plan.rows) for line in run_lines(plan, group)]
+
+
+def bench(plan: Plan) -> list[str]:
+    """Shell lines that build the bench."""
     ends, inner = ENDS["nicsim"], f"{IP} netns exec"
     lines = [f"echo 1 > /sys/class/net/{dev}/threaded" for dev in (ends.dut, ends.peer)]
     lines += [f"{IP} {line}" for line in links("nicsim")]
@@ -82,8 +87,7 @@ def steps(plan: Plan) -> list[str]:
         lines.append(f"{inner} {name} ethtool -C {dev} rx-usecs {plan.usecs}")
     lines += [f"echo {value} > {FOLDER}/{knob}" for knob, value in check(plan.knobs).items()]
     off = " ".join(f"{feature} off" for feature in FEATURES)
-    lines.append(f"{inner} peer ethtool -K {ends.peer} {off}")
-    return lines + [line for group in groups(plan.rows) for line in run_lines(plan, group)]
+    return [*lines, f"{inner} peer ethtool -K {ends.peer} {off}"]
 
 
 def groups(rows: Iterable[Row]) -> list[list[Row]]:
@@ -107,17 +111,21 @@ def run_lines(plan: Plan, rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def modules(kernel: Kernel) -> list[Path]:
+def modules(kernel: Kernel, more: Sequence[str] = ()) -> list[Path]:
     """The kernel's own modules, in loading order."""
     listed = (kernel.modules / "modules.dep").read_text().splitlines()
     there = {module_name(line.partition(":")[0]) for line in listed}
-    return module_order(kernel.modules, [*MODULES["nicsim"], *(name for name in EXTRA if name in there)])
+    wanted = (*MODULES["nicsim"], *(name for name in (*more, *EXTRA) if name in there))
+    return module_order(kernel.modules, wanted)
 
 
-def image(kernel: Kernel, module: Path, plan: Plan) -> bytes:
+def image(
+    kernel: Kernel, module: Path, plan: Plan, script: Sequence[str] = (), more: Sequence[str] = ()
+) -> bytes:
     """The archive; the same for the same kernel, module, programs and plan.
 
-    RigError if a program or a kernel module is missing.
+    `script`: shell lines instead of those of `plan`; `more`: kernel modules that they need, where there are
+    such. RigError if a program or a kernel module is missing.
     """
     if not LOAD.is_file():
         raise RigError(f"no {LOAD.name} in {LOAD.parent.name}/", "make build")
@@ -126,7 +134,7 @@ def image(kernel: Kernel, module: Path, plan: Plan) -> bytes:
         cpio.folder(folder)
     cpio.console()
     cpio.file("busybox", busybox(), 0o755)
-    for number, path in enumerate(modules(kernel)):
+    for number, path in enumerate(modules(kernel, more)):
         cpio.file(f"modules/{number:03}-{module_name(path.name)}.ko", unpacked(path))
     cpio.file("nicsim.ko", module.read_bytes())
     cpio.file("costload", LOAD.read_bytes(), 0o755)
@@ -135,6 +143,6 @@ def image(kernel: Kernel, module: Path, plan: Plan) -> bytes:
         cpio.file(f"usr/sbin/{name}", path.read_bytes(), 0o755)
     for path in sorted({lib for binary in (LOAD, *tools.values()) for lib in libraries(binary)}):
         cpio.file(str(path), path.read_bytes(), 0o755)
-    lines = "\n".join(["export PATH=/usr/sbin", *steps(plan)])
+    lines = "\n".join(["export PATH=/usr/sbin", *(script or steps(plan))])
     cpio.file("init", (INIT % {"done": DONE, "pair": plan.pair, "steps": lines}).encode(), 0o755)
     return cpio.done()

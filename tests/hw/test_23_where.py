@@ -9,9 +9,9 @@ import pytest
 from offload.profile import Cell
 from offload.traffic.drive import sending
 from tests.lib import proof, tamper
-from tests.lib.flow import Traffic
+from tests.lib.flow import Flow, Traffic
 from tests.lib.switch import Switch
-from tests.lib.wire import Eyes, most_decrypted, share
+from tests.lib.wire import Eyes, Watch, most_decrypted, share
 
 pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "eyes", "pedit")
 RX = Cell("rx", "1.2", "aes-gcm-128")
@@ -56,22 +56,33 @@ def test_ciphertext_goes_in_and_plaintext_comes_out(
         assert after >= 0.9, f"only {after:.1%} of the plaintext came from the card: who decrypted the rest?"
 
 
+def takes_it(watch: Watch, altered: tamper.Altered, flow: Flow, port: int, evidence: dict[str, Any]) -> None:
+    """What was altered arrived, authentic, and stunnel took it."""
+    proof.note(evidence, flow, altered.plan, "hw")
+    assert flow.line.tx == "hw", f"inet_diag shows transmit as {flow.line.tx}"
+    seen = flow.far.taken
+    assert seen.sha256 != altered.plan.sha256(), "it arrived as it was sent: not this card encrypted it"
+    watch.proves(evidence, "client", altered.total, payload=altered.content(), port=port)
+    proof.intact(flow.far, altered)
+    evidence["wire"] |= {"proof": "where", "bytes": len(altered.places())}
+
+
 @pytest.mark.promise("wire.where")
 @pytest.mark.cells("tx")
 def test_what_is_altered_above_it_arrives_authentic(
     traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any], cell: Cell
 ) -> None:
     """This NIC encrypts what it is given: bytes altered below kernel TLS arrive, and stunnel takes them."""
-    with eyes.open() as watch:
-        family = 6 if cell.cipher == "aes-gcm-256" else 4
-        altered, flow, port = tamper.sent_altered(traffic, cell, family=family)
-        proof.note(evidence, flow, altered.plan, "hw")
-        assert flow.line.tx == "hw", f"inet_diag shows transmit as {flow.line.tx}"
-        seen = flow.far.taken
-        assert seen.sha256 != altered.plan.sha256(), "it arrived as it was sent: not this card encrypted it"
-        watch.proves(evidence, "client", altered.total, payload=altered.content(), port=port)
-        proof.intact(flow.far, altered)
-        evidence["wire"] |= {"proof": "where", "bytes": len(altered.places())}
+    family = 6 if cell.cipher == "aes-gcm-256" else 4
+    # What TCP cuts otherwise and sends again, the mangler does not know and lets pass: then the test has made
+    # the difference, not the card. The last turn counts, whatever was sent again.
+    for left in (2, 1, 0):
+        with eyes.open() as watch:
+            altered, flow, port = tamper.sent_altered(traffic, cell, family=family)
+            if left and watch.sent_again("client", port):
+                continue
+            takes_it(watch, altered, flow, port, evidence)
+        return
 
 
 @pytest.mark.promise("wire.forged")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from socket import SO_SNDBUF, SOL_SOCKET
 from typing import Any
 
 import pytest
@@ -130,6 +131,8 @@ def test_route_moves_to_a_device_without_offload(
     parts = [sending(f"route {number}", 128 * KIB) for number in range(3)]
     with second_way(bench) as way:
         pair = life.open()[0]
+        room = 2 * parts[1].total  # where the way leads nowhere, nobody makes some
+        pair.near.call("option", level=SOL_SOCKET, name=SO_SNDBUF, value=room)
         places = {"other": (bench.dut.host, way.dev), "wire": (bench.wire, bench.wire_ports[0])}
         with watched(places, tmp_path) as seen:
             pair.sends(parts[0].seed, parts[0].total)
@@ -166,6 +169,7 @@ def test_plaintext_would_be_seen(life: Life, bench: Bench, tmp_path: Path) -> No
     assert bench.wire is not None
     with second_way(bench) as way:
         pair, plan = life.plain()[0], sending("route plain", 128 * KIB)
+        pair.near.call("option", level=SOL_SOCKET, name=SO_SNDBUF, value=2 * plan.total)  # nobody may answer
         with watched({"other": (bench.dut.host, way.dev)}, tmp_path) as seen:
             way.take()
             sent = pair.near.begin("send", seed=plan.seed, size=plan.total)

@@ -84,7 +84,10 @@ class Status:
 
 @dataclass(frozen=True)
 class Moved:
-    """A migration that is over, as the source's QEMU tells it: times in ms; `copied` bytes, in `rounds`."""
+    """A migration that is over, as the source's QEMU tells it: times in ms; `copied` bytes, in `rounds`.
+
+    `forced`: the guest dirtied faster than the stream carries, and was stopped after the rounds it had.
+    """
 
     status: str
     total: int
@@ -92,6 +95,7 @@ class Moved:
     copied: int
     rounds: int
     error: str = ""
+    forced: bool = False
 
 
 class End:
@@ -149,10 +153,14 @@ def start(near: End, far: End, more: tuple[Sequence[str], Sequence[str]] = ((), 
     near.ready()
 
 
-def go(near: End, far: End, uri: str) -> Moved:
-    """Migrate to what `uri` names, and wait until both ends are done with it."""
+def go(near: End, far: End, uri: str, rounds: int = 0) -> Moved:
+    """Migrate to what `uri` names, and wait until both ends are done with it.
+
+    `rounds`: after so many the guest is stopped and the rest copied, as Xen does; 0: until the rest is small.
+    """
     near.qmp("migrate", uri=uri)
-    info = near.call("migrated", timeout=PATIENCE - 10)["info"]
+    told = near.call("migrated", timeout=PATIENCE - 10, rounds=rounds)
+    info = told["info"]
     if info["status"] == "completed":
         far.call("waits", timeout=PATIENCE - 10)
     ram = info.get("ram", {})
@@ -163,6 +171,7 @@ def go(near: End, far: End, uri: str) -> Moved:
         ram.get("transferred", 0),
         ram.get("dirty-sync-count", 0),
         info.get("error-desc", ""),
+        bool(told.get("forced")),
     )
 
 

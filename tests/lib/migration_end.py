@@ -12,7 +12,8 @@ stdin, one answer each on stdout, in order:
   {"do": "handoff", "argv": [...]}   a kernel TLS socket by ktls-handoff, kept here -> {"line": its JSON}
   {"do": "getfd", "name": text}      the socket goes to QEMU; we keep a copy, to end the stream in order
   {"do": "notify", "argv": [...]}    `ktls-handoff close --fd` for that copy -> {"line"}
-  {"do": "migrated", "timeout": seconds}   wait until the migration is over -> {"info": query-migrate}
+  {"do": "migrated", "timeout": seconds, "rounds": most}   wait until the migration is over; after so many
+      rounds (0: any number) the guest is stopped whatever is left -> {"info": query-migrate, "forced": bool}
   {"do": "waits", "timeout"}         wait until the guest that came in may go on -> {"status"}
   {"do": "spent", "pids": [more processes]}   seconds of CPU so far -> {"qemu", "PID"...}
 A command that fails answers {"error": words}.
@@ -33,6 +34,7 @@ from typing import Any
 
 PAGE = 4096
 PATIENCE = 120  # seconds until QEMU answers: emulated in an emulated machine it needs some
+LONGEST = 2000 * 1000  # ms: the longest downtime that QEMU lets be asked for (MAX_MIGRATE_DOWNTIME)
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -174,15 +176,18 @@ class End:
 
     def do_migrated(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Wait until it is over; whether it went well is in the answer."""
-        ends = time.monotonic() + ask["timeout"]
+        ends, most, forced = time.monotonic() + ask["timeout"], ask.get("rounds", 0), False
         while (info := self.qmp("query-migrate")).get("status") not in ("completed", "failed", "cancelled"):
             self.alive(ends)
+            if most and not forced and info.get("ram", {}).get("dirty-sync-count", 0) > most:
+                self.qmp("migrate-set-parameters", **{"downtime-limit": LONGEST})
+                forced = True
             time.sleep(0.05)
         # "completed" comes first, its figures and the end of the source's guest a moment later
         while info["status"] == "completed" and self.qmp("query-status")["status"] != "postmigrate":
             self.alive(ends)
             time.sleep(0.02)
-        return {"info": self.qmp("query-migrate")}
+        return {"info": self.qmp("query-migrate"), "forced": forced}
 
     def do_waits(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Wait until all has come in."""

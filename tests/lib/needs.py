@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from offload import ipsec
 from offload.nic import look
 from offload.profile import FEATURES
 from offload.traffic import handoff, iperf3, keylog, nginx, tap, wrk
@@ -78,6 +79,10 @@ def _records_trace(rig: Rig) -> str:
     return records_trace.missing(rig.bench.dut.host)
 
 
+def _ipsec(rig: Rig) -> str:
+    return ipsec.missing(rig.bench.dut.host) or ipsec.missing(rig.bench.peer.host)
+
+
 def _lab(rig: Rig) -> str:
     return "" if in_lab(rig.bench) else "a lab: this is not done to a real bench"
 
@@ -106,6 +111,7 @@ PROBES: dict[str, Callable[[Rig], str]] = {
     "wire": _wire,
     "eyes": _eyes,
     "pedit": _pedit,
+    "ipsec": _ipsec,
     "lab": _lab,
     "records-trace": _records_trace,
 }

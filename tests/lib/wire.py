@@ -163,6 +163,11 @@ class Watch:
         assert ways[0]["proof"] == "payload" and ways[0]["payload_bytes"] == total
         return dict(ways[0])
 
+    def sent_again(self, sender: str, port: int) -> int:
+        """How many bytes `sender` (client or server) has put on the wire more than once."""
+        ways = [c[f"from_{sender}"] for c in self.document(port=port)["connections"]]
+        return sum(int(way["retransmitted_bytes"]) for way in ways)
+
     def segments(self, place: str) -> list[Segment]:
         """Return every TCP segment with payload that was seen there, in order."""
         return list(segments(self.stop()[place].read_bytes()))

@@ -103,6 +103,7 @@ def test_sameness_needs_the_whole_interval() -> None:
     """Without a NIC two arms are the same within 2 % only if the interval says so."""
     assert Ratio("a", "b", 1.0, 0.985, 1.015, 10).within(0.02)
     assert not Ratio("a", "b", 1.0, 0.975, 1.015, 10).within(0.02)
+    assert not Ratio("a", "b", 1.0, 0.985, 1.025, 10).within(0.02)
     assert not Ratio("a", "b", 1.0, 1.0, 1.0, 4).within(0.02)
 
 

@@ -40,6 +40,11 @@ def test_products() -> None:
     assert {s.direction for s in found.settings} == {"tx", "rx"}
     files = plan(asked("--workload", "nginx", "--close"), short=True).settings
     assert [s.size for s in files] == list(FILES) and all(s.close for s in files)
+    arms = plan(asked("--arm", "ipsec", "--segmentation", "both,soft,gso,gro"), short=True)
+    assert arms.arms == ("sw", "hw", "plain", "esp-null", "esp-128", "esp-256", "esp-128-hw", "esp-256-hw")
+    assert [(s.segmentation, s.only) for s in arms.settings] == [
+        (True, ""), (False, ""), (False, "soft"), (False, "gso"), (False, "gro"),
+    ]  # fmt: skip
     assert "a connection per request" in files[0].say() and "4 KiB each" in files[0].say()
 
 
@@ -60,7 +65,7 @@ def test_products() -> None:
         (["--seconds", "0"], "0.1 to 600"),
         (["--seconds", "soon"], "--seconds: 'soon'"),
         (["--rounds", "-1"], "--rounds: '-1'"),
-        (["--segmentation", "maybe"], "on, off or both"),
+        (["--segmentation", "maybe"], "no 'maybe'"),
         (["--close"], "--close is for --workload nginx only"),
     ],
 )
@@ -80,7 +85,8 @@ def test_mistakes(argv: list[str], why: str) -> None:
         (["--peer", "192.0.2.2"], "--peer goes with DEV"),
         (["--boots", "3"], "--boots goes with --cost"),
         (["--cost", "--rounds", "3"], "--rounds has no meaning with --cost"),
-        (["--cost", "--segmentation", "off"], "--segmentation has no meaning with --cost"),
+        (["--cost", "--arm", "esp-128", "--streams", "2"], "--streams has no meaning with --cost beside ESP"),
+        (["--cost", "--segmentation", "off", "--direction", "tx"], "--direction has no meaning with --cost"),
         (["--attach", "lab", "--kernel", "6.1"], "--attach uses a lab as it is"),
     ],
 )

@@ -41,7 +41,7 @@ class Played(Bed):
         self.simulated = self.emulated = self.shared = False
         self.about, self.warnings, self.ends, self.undo = {}, [], {}, ExitStack()
         self.switched: list[Any] = []
-        self.switches: Any = SimpleNamespace(set=lambda tls, on: self.switched.append((dict(tls), on)))
+        self.switches: Any = SimpleNamespace(set=lambda tls, on, **_: self.switched.append((dict(tls), on)))
         self.time, self.counted = 0, {"TlsTxDevice": 0, "TlsTxSw": 0, "tx_tls_encrypted_bytes": 0}
         self.bytes = {"tx": 0, "rx": 0}
         self.meter: Any = SimpleNamespace(snapshot=self.tick)

@@ -46,6 +46,25 @@ def test_sets_and_puts_back(machine: FakeMachine) -> None:
     assert machine.machine() == before and not Journal().entries()
 
 
+def test_parts_of_segmentation(machine: FakeMachine) -> None:
+    """Without a NIC a part leaves on what it names of what was on; the card's IPsec follows the arm."""
+    card = "esp-hw-offload"
+    machine.change("eth0", SEGMENTS[2], active=True, requested=True)
+    devices = machine.state()["devices"]
+    devices["eth0"]["features"][card] = feature(False)
+    machine.set(devices=devices)
+    before = machine.machine()
+    with keeping(LocalHost(), "eth0", Journal()) as switches:
+        for only, wanted in (("soft", "011"), ("gso", "010"), ("gro", "001"), ("", "000")):
+            switches.set({}, False, only=only, esp=True)
+            now = active(machine)
+            assert [now[name] for name in SEGMENTS] == [on == "1" for on in wanted], only
+            assert now[card]
+        switches.set({}, True, esp=False)
+        assert all(active(machine)[name] for name in SEGMENTS) and not active(machine)[card]
+    assert machine.machine() == before and not Journal().entries()
+
+
 def test_restore_after_a_kill(machine: FakeMachine) -> None:
     """Without a NIC a measurement that was killed is undone by `ktls-offload restore`."""
     before = machine.machine()

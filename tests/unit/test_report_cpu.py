@@ -275,3 +275,51 @@ def test_section_is_a_pure_function() -> None:
     assert render.canonical(report(*turned)) == first
     jsonschema.validate(json.loads(first), SCHEMA)
     assert summary(json.loads(first)["cpu"])
+
+
+def test_esp_stands_beside_every_cipher() -> None:
+    """Without a NIC ESP, which has no TLS cipher, is drawn and compared where kernel TLS is."""
+    rows = [
+        made.row(arm, samples=made.rounds(cores, 9, 6, 0.01, n))
+        for n, (arm, cores) in enumerate(
+            {
+                "sw": 14.0,
+                "hw": 8.4,
+                "plain": 3.5,
+                "esp-null": 12.0,
+                "esp-128": 21.0,
+                "esp-256-hw": 9.0,
+            }.items()
+        )
+    ]
+    for row in rows:
+        row |= {} if row["arm"] in ("sw", "hw") else {"version": "", "cipher": ""}
+    part = [{**row, "segmentation": False, "only": "gso"} for row in rows]
+    tree = report(met("a", cpu=made.document([*rows, *part])))
+    jsonschema.validate(tree, SCHEMA)
+    settings = tree["cpu"]["settings"]
+    assert [[arm["arm"] for arm in one["arms"]] for one in settings] == [
+        ["sw", "hw", "plain", "esp-null", "esp-128", "esp-256-hw"]
+    ] * 2
+    assert sorted(label(one) for one in settings) == [
+        f"stream Tx, TLS 1.2 aes_gcm_128, 1 connection{more}" for more in ("", ", TSO, GRO off")
+    ]
+    said = {(one["base"], one["arm"]): one for one in settings[0]["compared"]}
+    assert said["sw", "esp-128"]["saved_percent"] == pytest.approx(-50, abs=2)
+    assert said["sw", "esp-128"]["recovered_percent"] is None
+    shown = render.html(tree)
+    assert shown.count('class="arm esp" fill="url(#f-esp)"') == 6 and "ESP, AES-128 is 1." in shown
+
+
+@pytest.mark.parametrize("only", ["half", 7, None, ["gso"]])
+def test_unknown_part_is_no_row(only: Any) -> None:
+    """Without a NIC a row with segmentation offloads that nobody knows is counted and left out."""
+    rows = [made.row("sw", samples=[made.sample(1, 1)], only=only)]
+    (source,) = section(made.document(rows))["sources"]
+    assert source["lost"] == 1 and source["problem"]
+
+
+def test_what_two_tests_say_is_said_once() -> None:
+    """Without a NIC a line of the summary is not repeated because two tests share their figures."""
+    one = made.document(made.cost(), "icount")
+    assert summary(section(one, one)) == summary(section(one)) != []

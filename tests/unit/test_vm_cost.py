@@ -59,6 +59,37 @@ def test_card_that_only_sends() -> None:
     assert all("no rx offload" in s["reason"] for s in skipped)
 
 
+def test_names_of_rows() -> None:
+    """Without a NIC a row's name says its arm, direction, channels and load, and is read back as that row."""
+    rows, _ = choose(ARMS, DIRECTIONS, channels=(1, 2, 4, 8), loads=("stream", "file"))
+    assert [Row.named(row.name) for row in rows] == list(rows) and len({row.name for row in rows}) == len(
+        rows
+    )
+    assert Row("sw", "both", 4).name == "sw/both/4" and Row("sw", "both", 4).streams == 8
+    assert Row.named("hw-zc/tx/2/file") == Row("hw-zc", "tx", 2, True)
+    assert {row.direction for row in rows if row.file} == {"tx"}, "a file is sent, never received"
+    for wrong in ("sw", "sw/tx/x", "sw/tx/4/x", "sw/tx/4/file/2"):
+        with pytest.raises(ValueError):
+            Row.named(wrong)
+
+
+def test_channels_are_counted_together() -> None:
+    """Without a NIC the cost of channels is that of all of them per byte of all of them."""
+    tasks = [[f"dut-send{n}", MIB] for n in ("", "-2", "-3", "-4")] + [
+        ["napi/nicsim0-1", 0],
+        ["nicsim-hw0", 8],
+    ]
+    found = moved("sw/tx/4", bytes=MIB // 2, tasks=tasks)
+    assert cost.sides(found)["sender"] == 1.0 and cost.made([found])["streams"] == 4
+    hw = {"ends": {"dut-send": HW, "dut-send-2": HW, "peer-receive": SW}}
+    cost.check(moved("hw/tx/2", bytes=MIB, encrypted=2 * MIB, **hw))
+    with pytest.raises(RigError, match=f"encrypted {MIB} of {2 * MIB}"):
+        cost.check(moved("hw/tx/2", bytes=MIB, encrypted=MIB, **hw))
+    hw["ends"]["dut-send-2"] = SW
+    with pytest.raises(RigError, match="tx of dut-send-2 is 'sw'"):
+        cost.check(moved("hw/tx/2", bytes=MIB, encrypted=2 * MIB, **hw))
+
+
 @pytest.mark.parametrize(
     "given, words",
     [
@@ -66,6 +97,8 @@ def test_card_that_only_sends() -> None:
         ({"boots": 21}, "21 boots"),
         ({"arms": ["hw", "warp"]}, "no arm 'warp'"),
         ({"directions": ["up"]}, "no direction 'up'"),
+        ({"channels": [3]}, "no number of channels '3'"),
+        ({"loads": ["film"]}, "no load 'film'"),
         ({"arms": ["hw"], "offers": ()}, "nothing to measure"),
         ({"personality": "x; reboot"}, "personality"),
     ],
@@ -177,6 +210,10 @@ def test_figures() -> None:
     assert cost_figures.spread(found) == pytest.approx(0.001, rel=1e-3)
     with pytest.raises(RigError, match="no receiver"):
         cost_figures.saving(found, "tx", "receiver")
+    for row in (moved("sw/tx/4"), moved("hw/tx/4", tasks=[["dut-send", MIB], ["nicsim-hw0", 8]])):
+        found["rows"].append(cost.made([row]))
+    assert cost_figures.saving(found, "tx", "sender", channels=4) == 0.5
+    assert "tx x4: hw saves 50 % of its sender's" in cost_figures.text(found)
     told = cost_figures.text(found)
     assert "SIMULATED" in told and "75 % of its sender's" in told and "3 boots lie within 0.100 %" in told
 

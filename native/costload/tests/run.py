@@ -12,7 +12,9 @@ from contextlib import contextmanager
 NAMES = (f"costload-{os.getpid()}-a", f"costload-{os.getpid()}-b")
 ADDRESSES = ("192.0.2.1", "192.0.2.2")
 WRONG = (
-    [], ["sw"], ["sw/up"], ["s/tx"], ["/tx"], ["--bytes", "1", "plain/tx"], ["--bytes", "-1", "x"],
+    [], ["sw"], ["sw/up"], ["sw/tx/3"], ["sw/tx/9"], ["sw/tx/44"], ["sw/rx/file"], ["sw/tx/file/4"],
+    ["sw/tx/4/"],
+    ["plain/tx/1"], ["s/tx"], ["/tx"], ["--bytes", "1", "plain/tx"], ["--bytes", "-1", "x"],
     ["--bytes", "99999999999", "x"], ["--dut", "nowhere", "plain/tx"], ["--what"],
 )  # fmt: skip
 
@@ -41,17 +43,23 @@ def run(program: str, *words: str) -> subprocess.CompletedProcess[str]:
 def moves(program: str, words: list[str]) -> Iterator[str]:
     """What is wrong with rows that need no kernel TLS."""
     size = ["--warm", "16384", "--bytes", "65536"]
-    done = run(program, *words, *size, "plain/tx", "user/rx", "plain/both")
+    asked = ["plain/tx", "user/rx", "plain/both", "user/tx/4", "plain/tx/file", "user/tx/2/file"]
+    done = run(program, *words, *size, *asked)
     if done.returncode:
         yield str(done)
         return
     rows = [json.loads(line) for line in done.stdout.splitlines()]
-    if [row["row"] for row in rows] != ["plain/tx", "user/rx", "plain/both"]:
+    if [row["row"] for row in rows] != asked:
         yield f"rows {done.stdout}"
     ends = [{"dut-send", "peer-receive"}, {"dut-receive", "peer-send"}]
-    for row, wanted in zip(rows, (*ends, ends[0] | ends[1]), strict=True):
+    more = [ends[0] | {f"{name}-{n}" for name in ends[0] for n in range(2, most + 1)} for most in (4, 1, 2)]
+    for row, wanted in zip(rows, (*ends, ends[0] | ends[1], *more), strict=True):
         ran = {name for name, ns in row["tasks"] if ns > 0}
-        if set(row["ends"]) != wanted or not wanted <= ran or row["bytes"] != 65536:
+        if (
+            set(row["ends"]) != wanted
+            or not wanted <= ran
+            or row["bytes"] != 65536 // (len(wanted) // (4 if "both" in row["row"] else 2))
+        ):
             yield f"row {row}"
 
 

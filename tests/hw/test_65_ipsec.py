@@ -1,0 +1,61 @@
+"""This NIC beside IPsec: ESP goes through it whole, and the wire shows what TLS and ESP each protect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from offload import ipsec
+from offload.nic import features
+from offload.profile import Cell
+from tests.lib.flow import Traffic
+from tests.lib.ipsec_cases import (
+    carries,
+    every_part,
+    resets,
+    whoever_listens,
+    without_its_policy,
+)
+from tests.lib.life import Life
+from tests.lib.rig import Rig
+from tests.lib.switch import Switch
+
+pytestmark = [pytest.mark.once, pytest.mark.requires("lab", "ipsec", "wire", "eyes")]
+
+
+@pytest.mark.parametrize("cipher", ["null", "gcm-128", "gcm-256"])
+def test_carries_esp(rig: Rig, life: Life, evidence: dict[str, Any], cipher: str) -> None:
+    """This NIC carries ESP both ways as it is: payload whole, ESP alone on the wire, ciphertext if any."""
+    carries(rig, life, cipher, evidence)
+
+
+def test_segmentation_beside_esp(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
+    """This NIC carries ESP whole with every way to cut segments, each really set, and put back after."""
+    every_part(rig, life, evidence)
+
+
+@pytest.mark.requires("tls")
+def test_reset_forged_on_the_wire(rig: Rig, life: Life, offload: Switch, evidence: dict[str, Any]) -> None:
+    """This NIC's TLS connection ends by a reset that anyone on the wire forges; one in ESP goes on."""
+    by = "hw" if Cell("tx", "1.2", "aes-gcm-128") in rig.profile.promises else "sw"
+    resets(rig, life, by, evidence)
+
+
+@pytest.mark.requires("tls", "ktls-handoff", "stunnel")
+def test_who_is_at_the_other_end(traffic: Traffic, offload: Switch, evidence: dict[str, Any]) -> None:
+    """This NIC's TLS connection is refused to somebody else's program on the peer's host; ESP serves it."""
+    whoever_listens(traffic, evidence)
+
+
+def test_goes_on_in_clear_without_its_policy(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
+    """This NIC carries the same connection in clear once its policy is gone, and nobody is told."""
+    without_its_policy(rig, life, evidence)
+
+
+def test_card_has_no_esp_crypto(rig: Rig) -> None:
+    """This NIC either offers ESP crypto, or the arm that needs it is left out with the reason."""
+    dut = rig.bench.dut
+    feature = features(dut.host, dut.dev).get(ipsec.FEATURE)
+    why = ipsec.without_card(dut.host, dut.dev)
+    assert (feature is not None and not feature.fixed) == (why == ""), (str(feature), why)

@@ -1,0 +1,64 @@
+"""nginx on the DUT with a film to serve by kernel TLS, and several clients on the peer that watch it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from offload.errors import RigError
+from offload.traffic import nginx, video
+from offload.traffic.nginx import Shop
+from offload.traffic.video import Seen, Want
+from offload.vm import nginx as newer
+from tests.lib.channels import serving
+from tests.lib.rig import Rig
+from tests.lib.ways import in_lab
+
+CLIENTS = 3
+SEGMENT = {True: 96 << 10, False: 4 << 20}  # bytes, in a lab and on a bench: an emulated card is slow
+
+
+def without_copy(rig: Rig) -> str:
+    """An nginx of the DUT that can send without a copy; in a lab one that is fetched. Skips without one."""
+    host = rig.bench.dut.host
+    lacking = nginx.missing(host, zerocopy=True)
+    if not lacking:
+        return nginx.PROGRAM
+    if in_lab(rig.bench):
+        try:
+            program = newer.find(say=lambda _: None)
+            lacking = nginx.missing(host, zerocopy=True, program=program)
+        except RigError as exc:
+            lacking = str(exc).partition("\n")[0]
+    if lacking:
+        pytest.skip(f"the rig lacks {lacking}")
+    return program
+
+
+@contextmanager
+def served(rig: Rig, *, zerocopy: bool = False) -> Iterator[tuple[Shop, int]]:
+    """Run nginx on the DUT with kernel TLS until the block ends; and the size of the film's segments."""
+    end, size = rig.end("dut"), SEGMENT[in_lab(rig.bench)]
+    program = without_copy(rig) if zerocopy else nginx.PROGRAM
+    nginx.stock(end.side.host, end.at.folder, [size, video.film(size)])
+    shop = Shop(end.side.v4, rig.next_port(), True, ktls=True, zerocopy=zerocopy, program=program)
+    with nginx.running(end.side.host, shop, end.at):
+        yield shop, size
+
+
+def asked(size: int) -> list[list[Want]]:
+    """What each client asks for: the segment, then a range of the film that begins where no page does."""
+    film = video.film(size)
+    return [[Want(size), Want(size, film, n * size + 1234 * n + 1)] for n in range(CLIENTS)]
+
+
+def watched(rig: Rig, shop: Shop, clients: list[list[Want]]) -> tuple[list[list[Seen]], list[str]]:
+    """What arrives at clients on the peer, all at once; and who encrypts for each, as ss shows it then."""
+    end, shown = rig.end("peer"), list[str]()
+
+    def look() -> None:
+        shown.extend(serving(rig.bench.dut.host, shop.port))
+
+    return video.fetched(end.side.host, shop, clients, end.at.ca, look=look), shown

@@ -1,0 +1,61 @@
+"""Without a NIC the same is true of ESP: payload whole, and the wire shows what TLS and ESP each protect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from offload import ipsec
+from tests.lib.flow import Traffic
+from tests.lib.ipsec_cases import (
+    carries,
+    ends_by_itself,
+    every_part,
+    refuses_what_is_not_ours,
+    resets,
+    whoever_listens,
+    without_its_policy,
+)
+from tests.lib.life import Life
+from tests.lib.rig import Rig
+
+pytestmark = [pytest.mark.once, pytest.mark.requires("lab", "ipsec", "wire", "eyes")]
+
+
+@pytest.mark.parametrize("cipher", [*ipsec.CIPHERS])
+def test_carries_esp(rig: Rig, life: Life, evidence: dict[str, Any], cipher: str) -> None:
+    """Without a NIC ESP carries payload both ways: whole, no TCP on the wire, clear only without a cipher."""
+    carries(rig, life, cipher, evidence)
+
+
+def test_segmentation_beside_esp(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
+    """Without a NIC ESP is whole with every way to cut segments, each really set, and put back after."""
+    every_part(rig, life, evidence)
+
+
+@pytest.mark.requires("tls")
+def test_reset_forged_on_the_wire(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
+    """Without a NIC a forged reset ends a software TLS connection as well; one in ESP goes on."""
+    resets(rig, life, "sw", evidence)
+
+
+@pytest.mark.requires("tls", "ktls-handoff", "stunnel")
+def test_who_is_at_the_other_end(traffic: Traffic, evidence: dict[str, Any]) -> None:
+    """Without a NIC ESP serves somebody else's program on the peer's host as well; TLS refuses it."""
+    whoever_listens(traffic, evidence)
+
+
+def test_goes_on_in_clear_without_its_policy(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
+    """Without a NIC a connection goes on in clear once its policy is gone, and nobody is told."""
+    without_its_policy(rig, life, evidence)
+
+
+def test_what_nobody_took_away_ends_by_itself(rig: Rig) -> None:
+    """Without a NIC states and policies of a run that was killed are gone when their time is over."""
+    ends_by_itself(rig)
+
+
+def test_somebody_elses_policy_stays(rig: Rig) -> None:
+    """Without a NIC a pair of addresses that has IPsec of somebody else is refused, and keeps it."""
+    refuses_what_is_not_ours(rig)
