@@ -9,7 +9,7 @@
 #define PIC1 0x20
 #define PIC2 0xa0
 
-static struct status *const status = (struct status *)STATUS;
+static volatile struct status *const status = (volatile struct status *)STATUS;
 static volatile uint32_t ticks;
 static uint64_t idt[256];
 
