@@ -16,7 +16,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest -q
 
-.PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration \
+.PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration bench-channels bench-video bench-ipsec \
 	iperf3 fuzz deb man clean-runs mutate test-driver example \
 	setup setup-check venv build clean \
 	test-unit test-native test-sw-fallback test-hw test-certify test-nicsim test-vm \
@@ -66,6 +66,7 @@ test-nicsim: build  ## deliberately bad NICs: the suite has to catch each one
 	$(PYTEST) tests/nicsim --kernel $(KERNEL)
 
 test-driver: build  ## Debian's drivers with TLS offload, on three kernels: built, loaded in the VM; half an hour
+	$(VENV)/bin/ktls-offload lab fetch 6.1 6.12 7.2
 	for k in 6.1 6.12 7.2; do \
 		for d in mlx5 ch_ktls; do $(VENV)/bin/ktls-offload driver build $$d --kernel $$k || exit 1; done; \
 		$(PYTEST) tests/nicsim/test_41_driver.py --kernel $$k || exit 1; \
@@ -109,14 +110,25 @@ bench-migration: build  ## a live migration by stunnel, QEMU's TLS and kernel TL
 	$(PY) -m benchmarks.migration
 	$(PY) -m benchmarks.migration --kernel $(KERNEL) --rounds 1
 
+bench-channels: build  ## 1 to 8 TLS channels, counted in a cost VM; then here, what needs no kernel TLS
+	$(PY) -m benchmarks.channels --kernel $(KERNEL) --host
+
+bench-video: build  ## files and films, counted in a cost VM; then nginx here
+	@ci/setup bench
+	$(PY) -m benchmarks.video --kernel $(KERNEL) --host
+
+bench-ipsec: build  ## ESP beside kernel TLS, counted in a cost VM
+	$(PY) -m benchmarks.ipsec --kernel $(KERNEL)
+
 example: venv  ## docs/example-report, made anew
 	$(PY) -m tests.lib.example_report docs/example-report
 
 bench-operator: build  ## what doctor, ls and enable take, in the VM and here
 	$(PY) -m benchmarks.verbs --kernel $(KERNEL)
 
-deb:  ## build/ktls-offload_VERSION_all.deb
+deb:  ## build/ktls-offload_VERSION_all.deb, and ktls-offload-handoff of this machine's release
 	packaging/build-deb
+	packaging/build-deb-handoff
 
 man: venv  ## docs/ktls-offload.1 from the parser's words
 	$(PY) -m offload.cli_man docs/ktls-offload.1
