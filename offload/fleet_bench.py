@@ -74,7 +74,7 @@ class Bench:
         with Path(f"{self._folder}.log").open("wb") as log:
             child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
             try:
-                problem = self._watched(child)
+                problem = self._watched(child, found)
             finally:
                 end(child)
         if problem:
@@ -85,7 +85,7 @@ class Bench:
             )
         return ""
 
-    def _watched(self, child: subprocess.Popen[bytes]) -> str:
+    def _watched(self, child: subprocess.Popen[bytes], found: Mapping[str, Any]) -> str:
         """Wait for the child while its events grow; a bench that hangs is switched off and on again."""
         seen, since = -1, time.monotonic()
         while child.poll() is None:
@@ -95,11 +95,15 @@ class Bench:
             if size != seen:
                 seen, since = size, time.monotonic()
             if time.monotonic() - since > self._hang:
-                self._cycled = self._grid.cycle(self._place)
-                done = "was power-cycled" if self._cycled else "has no power switch that labgrid knows"
-                return f"hung: no event for {self._hang:g} s; the bench {done}"
+                return f"hung: no event for {self._hang:g} s; {self._power_cycled(found)}"
             time.sleep(0.2)
         return ""
+
+    def _power_cycled(self, found: Mapping[str, Any]) -> str:
+        """Switch the bench off and on again, where labgrid knows how; what came of it."""
+        why = self._grid.cycle(self._place, found)
+        self._cycled = not why
+        return f"the bench was not power-cycled: {why}" if why else "the bench was power-cycled"
 
 
 def reached(found: Mapping[str, Any], file: Path) -> list[str]:

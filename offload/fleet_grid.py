@@ -6,10 +6,12 @@ The coordinator has no authentication: whoever reaches its port may take every b
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,7 +24,10 @@ from offload.cmd import run
 from offload.errors import ConfigError, OffloadError, RigError
 
 DEFAULT = "127.0.0.1:20408"  # labgrid's own
+CLASSES = Path(__file__).with_name("labgrid_ext.py")  # by its path: the client may be of another environment
 QUICK, WAIT = 60.0, 24 * 3600.0  # seconds: an answer of the coordinator; a bench that others hold
+SWITCH = re.compile("Power|PDUDaemon")  # labgrid's classes of power switches; a GPIO may be anything
+CYCLE = 180.0  # seconds: a switch waits between off and on
 WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")
 TOKEN = re.compile(r"^  token: ([A-Z0-9]{4,32})$", re.M)
 MOST = 1 << 20  # bytes of an answer
@@ -97,12 +102,23 @@ class Grid:
             with suppress(OffloadError):  # a token that ran out is gone already
                 self._ask("cancel-reservation", token)
 
-    def cycle(self, name: str) -> bool:
-        """Power-cycle what the place says how to; False if it has no power resource, or that failed."""
-        with suppress(OffloadError):
-            self._ask("--place", name, "power", "cycle", timeout=180)
-            return True
-        return False
+    def cycle(self, name: str, found: Mapping[str, Any]) -> str:
+        """Power-cycle every switch among the resources of a held place; why one was not, or ''."""
+        switches = [label for kind, _, label in (key.partition(":") for key in found) if SWITCH.search(kind)]
+        try:
+            for label in switches:
+                self._switch(name, label)
+        except OffloadError as exc:
+            return str(exc).partition("\n")[0]
+        return "" if switches else "the place has no power switch"
+
+    def _switch(self, name: str, label: str) -> None:
+        """Cycle one. The client makes objects of all resources: it is told where our classes are."""
+        with tempfile.NamedTemporaryFile("w", prefix="ktls-offload-", suffix=".yaml") as config:
+            json.dump({"imports": [str(CLASSES)]}, config)
+            config.flush()
+            words = ["--config", config.name, "--place", name, "power", "cycle", "--name", label]
+            self._ask(*words, timeout=CYCLE)
 
 
 def parsed(text: str) -> Iterator[Place]:

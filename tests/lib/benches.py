@@ -24,7 +24,7 @@ def free_port() -> int:
 
 def place(name: str, tags: Mapping[str, str]) -> dict[str, object]:
     """A place as the coordinator keeps it: `create`, `add-named-match` and `set-tags` in one."""
-    match = {"exporter": "here", "group": name, "cls": "OffloadVm", "name": None, "rename": "vm"}
+    match = {"exporter": "here", "group": name, "cls": "*", "name": None, "rename": None}
     kept = {"aliases": [], "comment": "", "created": 1.0, "changed": 1.0, "matches": [match]}
     return {**kept, "tags": dict(tags)}
 
@@ -35,11 +35,15 @@ def coordinator(
     labs: Mapping[str, str],
     tags: Mapping[str, Mapping[str, str]],
     client: str = str(TOOLS / "labgrid-client"),
+    more: Mapping[str, Mapping[str, object]] | None = None,
 ) -> Iterator[str]:
-    """Places by name, each a lab by its name, each with its tags; yields HOST:PORT. `client` is asked."""
+    """Places by name, each a lab by its name, each with its tags; yields HOST:PORT. `client` is asked.
+
+    `more`: resources that a place has beside its lab, by place and class, as an exporter's file has them.
+    """
     address = f"127.0.0.1:{free_port()}"
     (folder / "exporter.yaml").write_text(
-        json.dumps({n: {"OffloadVm": {"lab": lab}} for n, lab in labs.items()})
+        json.dumps({n: {"OffloadVm": {"lab": lab}, **(more or {}).get(n, {})} for n, lab in labs.items()})
     )
     (folder / "places.yaml").write_text(json.dumps({name: place(name, tags[name]) for name in labs}))
     programs = (["labgrid-coordinator", "-l", address], ["labgrid-exporter", "-n", "here", "exporter.yaml"])

@@ -11,6 +11,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -60,10 +61,41 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def coordinator(client: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A coordinator with a place for each lab."""
+def switched() -> Iterator[tuple[int, list[str]]]:
+    """A power switch on loopback, for labgrid's model `simplerest`: its port, and what it was asked."""
+    asked: list[str] = []
+
+    class Switch(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Switch) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port, asked
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def coordinator(
+    client: str, switched: tuple[int, list[str]], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """A coordinator with a place for each lab; one has two power switches."""
     tags = {name: {"nic": name, "site": "x" if name != "long" else "y"} for name in LABS}
-    with benches.coordinator(tmp_path_factory.mktemp("labgrid"), LABS, tags, client) as address:
+    url = f"http://127.0.0.1:{switched[0]}/{{index}}/{{value}}"
+    port = {"cls": "NetworkPowerPort", "model": "simplerest", "host": url}
+    ports = {"dut-power": {**port, "index": "3"}, "peer-power": {**port, "index": "4"}}
+    ours = {
+        "OffloadNic": {"ifname": "eth0", "v4": "192.0.2.1/24"},
+        "OffloadHost": {"hostkeys": ["ssh-ed25519 A"]},
+    }
+    folder = tmp_path_factory.mktemp("labgrid")
+    with benches.coordinator(folder, LABS, tags, client, {"stuck": {**ports, **ours}}) as address:
         yield address
 
 
@@ -89,7 +121,9 @@ def taken(grid: Grid) -> list[str]:
     return [place.name for place in grid.places() if place.taken]
 
 
-def test_one_that_breaks_is_void_and_the_others_go_on(grid: Grid, tmp_path: Path) -> None:
+def test_one_that_breaks_is_void_and_the_others_go_on(
+    grid: Grid, switched: tuple[int, list[str]], tmp_path: Path
+) -> None:
     """Without a NIC benches run side by side; one that dies or hangs is void, and all are given back."""
     code, said, found = run(grid, tmp_path / "out", "site=x", hang=4)
     assert code == 22 and {name: bench["word"] for name, bench in found.items()} == {
@@ -98,6 +132,8 @@ def test_one_that_breaks_is_void_and_the_others_go_on(grid: Grid, tmp_path: Path
     assert (
         "the VM is gone" in found["broken"]["reason"] and "hung: no event for 4 s" in found["stuck"]["reason"]
     )
+    assert found["stuck"]["reason"].endswith("the bench was power-cycled") and found["stuck"]["cycled"]
+    assert switched[1] == ["/3/0", "/3/1", "/4/0", "/4/1"], "each: off, then on"
     assert not taken(grid)
     began, done = (
         [float((tmp_path / "out" / n / w).read_text()) for n in ("faulty", "good")]
@@ -107,6 +143,14 @@ def test_one_that_breaks_is_void_and_the_others_go_on(grid: Grid, tmp_path: Path
     assert "4 benches with site=x: broken, faulty, good, stuck" in said and "good: CERTIFIED" in said
     page = (tmp_path / "out" / "benches.html").read_text()
     assert 'href="good/report.html"' in page and "http" not in page
+
+
+def test_what_cannot_be_switched_is_told(grid: Grid) -> None:
+    """Without a NIC a bench without a power switch, or one that labgrid cannot switch, is said to be so."""
+    with grid.held("good") as found:
+        assert grid.cycle("good", found) == "the place has no power switch"
+        why = grid.cycle("good", {"NetworkPowerPort:gone": {}})
+        assert why.startswith(f"labgrid at {grid.coordinator}: ") and "no compatible resource" in why
 
 
 def test_a_merged_result_can_be_verified(grid: Grid, tmp_path: Path) -> None:
