@@ -26,6 +26,11 @@ from labgrid.strategy import Strategy, StrategyError
 LIMIT = 60.0  # seconds for one command on the host
 
 
+def entries(given: str | list[str]) -> list[str]:
+    """The entries of a text with commas: an exporter passes no lists on."""
+    return [part.strip() for part in given.split(",")] if isinstance(given, str) else given
+
+
 @target_factory.reg_resource
 @attr.s(eq=False)
 class OffloadNic(Resource):
@@ -43,7 +48,7 @@ class OffloadNic(Resource):
 class OffloadHost(Resource):
     """How a host identifies itself (public keys, as in /etc/ssh/*.pub), and where in it the port lives."""
 
-    hostkeys = attr.ib(factory=list, validator=attr.validators.instance_of(list))
+    hostkeys = attr.ib(factory=list, converter=entries, validator=attr.validators.instance_of(list))
     netns = attr.ib(default="", validator=attr.validators.instance_of(str))
     sudo = attr.ib(default=False, validator=attr.validators.instance_of(bool))
 
@@ -53,7 +58,7 @@ class OffloadHost(Resource):
 class OffloadWire(Resource):
     """The two ports of a wire box: towards the DUT, towards the peer."""
 
-    ports = attr.ib(factory=list, validator=attr.validators.instance_of(list))
+    ports = attr.ib(factory=list, converter=entries, validator=attr.validators.instance_of(list))
 
 
 @target_factory.reg_resource

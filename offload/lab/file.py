@@ -76,7 +76,7 @@ def _login(service: Item, more: dict[str, Item], role: str, keyfile: str, path: 
     fields = service.fields(("address", "username", "port", "password"), ("address",))
     if "password" in fields:
         fields["password"].bad("passwords are not taken: a key file in SSHDriver, or ssh's agent")
-    keys = [_hostkey(k) for k in more["hostkeys"].items()] if "hostkeys" in more else []
+    keys = [_hostkey(k) for k in _each(more["hostkeys"])] if "hostkeys" in more else []
     if not keys:
         where = more.get("hostkeys", service)
         where.bad(f"no host key: OffloadHost wants hostkeys (`ktls-offload lab init` writes them) for {role}")
@@ -90,6 +90,17 @@ def _login(service: Item, more: dict[str, Item], role: str, keyfile: str, path: 
         more["sudo"].flag() if "sudo" in more else False,
         str(path),
     )
+
+
+def _each(item: Item) -> list[Item]:
+    """The entries of a list, or of a text with commas: labgrid's exporter passes no lists on."""
+    node = item.node
+    if not isinstance(node, yaml.ScalarNode) or not node.tag.endswith(":str"):
+        return item.items()
+    parts = [
+        yaml.ScalarNode(node.tag, part, node.start_mark, node.end_mark) for part in node.value.split(",")
+    ]
+    return [Item(part, f"{item.key}[{at}]", item.log) for at, part in enumerate(parts)]
 
 
 def _tcp_port(item: Item) -> int:
@@ -178,7 +189,7 @@ def _address(item: Item, version: int) -> str:
 def _wire(item: Item) -> tuple[str, ...]:
     """The two ports of a wire box."""
     ports = item.fields(("ports",), ("ports",)).get("ports")
-    names = tuple(p.text("an interface", IFNAME) for p in ports.items()) if ports else ()
+    names = tuple(p.text("an interface", IFNAME) for p in _each(ports)) if ports else ()
     if ports and len(set(names)) != 2:
         ports.bad(f"{len(set(names))} interfaces, wanted two: towards the DUT, towards the peer")
     return names

@@ -29,6 +29,11 @@ def place(name: str, tags: Mapping[str, str]) -> dict[str, object]:
     return {**kept, "tags": dict(tags)}
 
 
+def vm(lab: str) -> dict[str, object]:
+    """The lab as an exporter's file has it; nothing if there is none."""
+    return {"OffloadVm": {"lab": lab}} if lab else {}
+
+
 @contextmanager
 def coordinator(
     folder: Path,
@@ -37,13 +42,13 @@ def coordinator(
     client: str = str(TOOLS / "labgrid-client"),
     more: Mapping[str, Mapping[str, object]] | None = None,
 ) -> Iterator[str]:
-    """Places by name, each a lab by its name, each with its tags; yields HOST:PORT. `client` is asked.
+    """Places by name, each a lab by its name (or ''), each with tags; yields HOST:PORT. `client` is asked.
 
-    `more`: resources that a place has beside its lab, by place and class, as an exporter's file has them.
+    `more`: resources that a place has beside its lab, by place and name, as an exporter's file has them.
     """
     address = f"127.0.0.1:{free_port()}"
     (folder / "exporter.yaml").write_text(
-        json.dumps({n: {"OffloadVm": {"lab": lab}, **(more or {}).get(n, {})} for n, lab in labs.items()})
+        json.dumps({n: {**vm(lab), **(more or {}).get(n, {})} for n, lab in labs.items()})
     )
     (folder / "places.yaml").write_text(json.dumps({name: place(name, tags[name]) for name in labs}))
     programs = (["labgrid-coordinator", "-l", address], ["labgrid-exporter", "-n", "here", "exporter.yaml"])

@@ -22,6 +22,7 @@ from offload.cmd import wait_until
 from offload.errors import ConfigError, RigError
 from offload.fleet_bench import reached, verdict
 from offload.fleet_grid import Grid, Place, parsed, resources, tags
+from offload.lab.file import load
 from offload.report import verify
 from tests.lib import benches
 from tests.lib.labgrid_client import warm
@@ -50,6 +51,27 @@ word = "failed" if lab == "bad" else "certified"
 
 
 LABS = {"good": "fine", "broken": "dies", "faulty": "bad", "stuck": "hangs", "long": "slow"}
+
+
+# a key of nobody: type, length and 32 bytes as RFC 8709 has them
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
+RACK: dict[str, dict[str, object]] = {
+    "dut-port": {
+        "cls": "OffloadNic",
+        "ifname": "ens1",
+        "profile": "connectx-6-dx",
+        "v4": "192.0.2.1/24",
+        "v6": "fd00:2::1/64",
+    },
+    "dut-host": {"cls": "OffloadHost", "hostkeys": f"{KEY}, {KEY} root@dut1"},
+    "dut-ssh": {"cls": "NetworkService", "address": "dut1.example", "username": "root"},
+    "peer-port": {"cls": "OffloadNic", "ifname": "ens2", "v4": "192.0.2.2/24", "v6": "fd00:2::2/64"},
+    "peer-host": {"cls": "OffloadHost", "hostkeys": KEY, "sudo": True},
+    "peer-ssh": {"cls": "NetworkService", "address": "peer1.example", "username": "lab", "port": 2222},
+    "wire-ports": {"cls": "OffloadWire", "ports": "eno1, eno2"},
+    "wire-host": {"cls": "OffloadHost", "hostkeys": KEY},
+    "wire-ssh": {"cls": "NetworkService", "address": "wire1.example", "username": "root"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -85,17 +107,14 @@ def switched() -> Iterator[tuple[int, list[str]]]:
 def coordinator(
     client: str, switched: tuple[int, list[str]], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    """A coordinator with a place for each lab; one has two power switches."""
+    """A coordinator with a place for each lab, one with two power switches, and one of real hosts."""
     tags = {name: {"nic": name, "site": "x" if name != "long" else "y"} for name in LABS}
     url = f"http://127.0.0.1:{switched[0]}/{{index}}/{{value}}"
     port = {"cls": "NetworkPowerPort", "model": "simplerest", "host": url}
     ports = {"dut-power": {**port, "index": "3"}, "peer-power": {**port, "index": "4"}}
-    ours = {
-        "OffloadNic": {"ifname": "eth0", "v4": "192.0.2.1/24"},
-        "OffloadHost": {"hostkeys": ["ssh-ed25519 A"]},
-    }
-    folder = tmp_path_factory.mktemp("labgrid")
-    with benches.coordinator(folder, LABS, tags, client, {"stuck": {**ports, **ours}}) as address:
+    more = {"stuck": {**ports, **RACK}, "rack": RACK}
+    labs, tags = {**LABS, "rack": ""}, {**tags, "rack": {"nic": "real"}}
+    with benches.coordinator(tmp_path_factory.mktemp("labgrid"), labs, tags, client, more) as address:
         yield address
 
 
@@ -143,6 +162,21 @@ def test_one_that_breaks_is_void_and_the_others_go_on(
     assert "4 benches with site=x: broken, faulty, good, stuck" in said and "good: CERTIFIED" in said
     page = (tmp_path / "out" / "benches.html").read_text()
     assert 'href="good/report.html"' in page and "http" not in page
+
+
+def test_a_place_of_real_hosts_becomes_a_lab_file(grid: Grid, tmp_path: Path) -> None:
+    """Without a NIC what an exporter says of hosts on a rack is a lab file that can be read."""
+    with grid.held("rack") as found:
+        assert reached(found, tmp_path / "lab.yaml") == ["--lab", str(tmp_path / "lab.yaml")]
+    lab = load(tmp_path / "lab.yaml")
+    assert lab.dut.login and lab.dut.login.hostkeys == (KEY, KEY) and lab.dut.port
+    assert (lab.dut.login.address, lab.dut.port.ifname, lab.dut.port.v6) == (
+        "dut1.example",
+        "ens1",
+        "fd00:2::1",
+    )
+    assert lab.peer.login and (lab.peer.login.user, lab.peer.login.port) == ("lab", 2222)
+    assert lab.peer.login.sudo and lab.wire and lab.wire.wire == ("eno1", "eno2")
 
 
 def test_what_cannot_be_switched_is_told(grid: Grid) -> None:

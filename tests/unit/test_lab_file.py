@@ -75,6 +75,15 @@ def test_a_good_file(tmp_path: Path) -> None:
     assert load(written(tmp_path, as_lab(lab), "again.yaml")).dut.port == lab.dut.port
 
 
+def test_a_list_may_be_a_text(tmp_path: Path) -> None:
+    """Without a NIC keys with commas between them are as good as a list (labgrid's exporter has none)."""
+    text = GOOD.replace(f'["{KEY}"]', f'"{KEY} root@peer1, {KEY}"')
+    login = load(written(tmp_path, text)).peer.login
+    assert login and login.hostkeys == (KEY, KEY)
+    with pytest.raises(ConfigError, match=r"lab.yaml:17: .*OffloadHost.hostkeys\[1\]: '', wanted a public"):
+        load(written(tmp_path, text.replace(f", {KEY}", ",")))
+
+
 def test_the_file_of_a_profile(tmp_path: Path) -> None:
     """Without a NIC a lab file may name a draft of `probe`, from where it lies; a wrong one is told."""
     draft = (ROOT / "nic-profiles/nicsim.yaml").read_text().replace("id: nicsim", "id: my-card")
