@@ -10,7 +10,7 @@ from tests.lib.proof import settles
 from tests.lib.rig import Rig
 
 INTERNAL_ERROR = "0250"  # fatal, 80: RFC 5246 section 7.2
-SOL_SOCKET, SO_SNDBUF, TCP, USER_TIMEOUT = 1, 7, 6, 18
+SOL_SOCKET, SO_SNDBUF, SO_RCVBUF, TCP, USER_TIMEOUT = 1, 7, 8, 6, 18
 GONE = {"ECONNRESET", "EPIPE"}
 
 
@@ -79,9 +79,13 @@ def alarm(pair: Pair) -> None:
 
 
 def stall(pair: Pair) -> None:
-    """Each receiver does nothing for two seconds, with more on its way than both ends can hold."""
+    """Each receiver does nothing for two seconds, with more on its way than both ends can hold.
+
+    A receive buffer that is set does not grow with what was read before (SOCK_RCVBUF_LOCK, net/core/sock.c).
+    """
     for source, sink in ((pair.near, pair.far), (pair.far, pair.near)):
         source.call("option", level=SOL_SOCKET, name=SO_SNDBUF, value=64 * KIB)
+        sink.call("option", level=SOL_SOCKET, name=SO_RCVBUF, value=64 * KIB)
         sent = source.begin("send", seed="stall", size=1024 * KIB)
         time.sleep(2)
         assert not source.crowd.answered(sent), "nothing stalled: all of it fitted in"
