@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -84,3 +84,15 @@ def read_json(path: Path) -> dict[str, str] | None:
     except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def kept(what: str, make: Callable[[Path], Path]) -> Path:
+    """The folder of `what` that is in use; if there is none, `make` makes one below its place."""
+    root = cache_root() / what
+    with locked(root / ".lock"):
+        state = read_json(root / "current.json")
+        folder = root / state["folder"] if state else None
+        if folder is None or not folder.is_dir():
+            folder = make(root)
+            write_json(root / "current.json", {"folder": folder.name})
+    return folder

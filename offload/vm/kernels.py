@@ -14,7 +14,7 @@ from offload.cmd import run
 from offload.errors import ConfigError, RigError
 from offload.vm.cache import cache_root, locked, need_space, new_folder, read_json, write_json
 from offload.vm.headers import relocate, runtime, too_new, wrap
-from offload.vm.packages import Package, amd64_only, depends, download, index, refresh, version_key
+from offload.vm.packages import Package, amd64_only, depends, download, index, newest, refresh, version_key
 from offload.vm.vmlinux import extract
 
 SERIES = ("6.1", "6.12", "7.2")
@@ -58,12 +58,7 @@ def choose(series: str, packages: tuple[Package, ...], host: str) -> Package | N
 def closure(names: list[str], suite: str, packages: tuple[Package, ...]) -> list[Package]:
     """The named packages and the kernel parts that they depend on, newest of the image's release."""
     release = suite.split("-")[0]
-    best: dict[str, Package] = {}
-    for p in packages:
-        if p.suite.split("-")[0] == release and (
-            p.name not in best or version_key(p.version) > version_key(best[p.name].version)
-        ):
-            best[p.name] = p
+    best = newest(packages, {p.suite for p in packages if p.suite.split("-")[0] == release})
     chosen: dict[str, Package] = {}
     while names:
         name = names.pop()

@@ -16,8 +16,8 @@ from offload.vm.packages import (
     download,
     index,
     installed,
+    newest,
     refresh,
-    version_key,
 )
 
 PROGRAMS = ("systemd", "udev", "ifupdown", "network-manager", "dbus-daemon", "dbus-system-bus-common")
@@ -61,12 +61,7 @@ def choose(packages: tuple[Package, ...], release: str, present: set[str], names
 
     RigError if the release has not all of those that were named.
     """
-    best: dict[str, Package] = {}
-    for package in packages:
-        if package.suite in (release, f"{release}-security"):
-            known = best.get(package.name)
-            if known is None or version_key(package.version) > version_key(known.version):
-                best[package.name] = package
+    best = newest(packages, (release, f"{release}-security"))
     if lacking := [name for name in names if name not in best]:
         raise RigError(
             f"no package {', '.join(lacking)} for {release or 'this system'}", "a Debian host has them"

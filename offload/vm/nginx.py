@@ -6,10 +6,10 @@ from pathlib import Path
 
 from offload.cmd import run
 from offload.errors import RigError
-from offload.vm.cache import cache_root, locked, new_folder, read_json, write_json
+from offload.vm.cache import kept, new_folder
 from offload.vm.headers import LOADER
 from offload.vm.kernels import Say
-from offload.vm.packages import Package, depends, download, index, refresh, version_key
+from offload.vm.packages import Package, depends, download, index, newest, refresh
 
 SUITES = ("trixie", "trixie-security")  # Debian 13: OpenSSL 3.5
 # what nginx does without: scripts for its installation, and documents
@@ -18,13 +18,7 @@ WITHOUT = ("iproute2", "nginx-common", "debconf", "init-system-helpers", "openss
 
 def find(say: Say = print) -> str:
     """The path of a program that is run like nginx, fetched if need be; RigError if it cannot be had."""
-    root = cache_root() / "nginx"
-    root.mkdir(exist_ok=True)
-    with locked(root / ".lock"):
-        state = read_json(root / "current.json")
-        folder = root / state["folder"] if state else None
-        if folder is None or not folder.is_dir():
-            folder = _fetch(root, say)
+    folder = kept("nginx", lambda root: _fetch(root, say))
     program = f"{folder}/nginx"
     rc, out, err, _ = run([program, "-V"], timeout=60)
     if rc != 0 or b"OpenSSL 3." not in out + err:
@@ -34,15 +28,7 @@ def find(say: Say = print) -> str:
 
 def choose(packages: tuple[Package, ...]) -> list[Package]:
     """nginx of Debian 13 with its loader and every library that it needs, or nothing."""
-    best: dict[str, Package] = {}
-    for package in packages:
-        known = best.get(package.name)
-        if package.suite in SUITES and (
-            known is None or version_key(package.version) > version_key(known.version)
-        ):
-            best[package.name] = package
-    chosen: list[Package] = []
-    names = ["nginx"]
+    best, chosen, names = newest(packages, SUITES), list[Package](), ["nginx"]
     while names:
         part = best.get(names.pop())
         if part and part not in chosen and part.name not in WITHOUT:
@@ -68,5 +54,4 @@ def _fetch(root: Path, say: Say) -> Path:
             f'"{folder}/usr/sbin/nginx" "$@"\n'
         )
         starter.chmod(0o755)
-    write_json(root / "current.json", {"folder": folder.name})
     return folder

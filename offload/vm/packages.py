@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -169,6 +169,17 @@ def version_key(version: str) -> tuple[tuple[int | str, ...], ...]:
     for part in parts:
         key.append((0,) if part == "~" else (2, int(part)) if part.isdigit() else (3, part))
     return (*key, (1,))
+
+
+def newest(packages: Iterable[Package], suites: Container[str]) -> dict[str, Package]:
+    """Of each name the newest version that these suites have; of equal ones the first seen."""
+    best: dict[str, Package] = {}
+    for package in packages:
+        if package.suite in suites:
+            known = best.get(package.name)
+            if known is None or version_key(package.version) > version_key(known.version):
+                best[package.name] = package
+    return best
 
 
 def depends(package: Package) -> list[str]:

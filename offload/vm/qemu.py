@@ -10,9 +10,9 @@ from pathlib import Path
 
 from offload.cmd import run
 from offload.errors import RigError
-from offload.vm.cache import cache_root, locked, new_folder, read_json, write_json
+from offload.vm.cache import kept, new_folder
 from offload.vm.kernels import codename
-from offload.vm.packages import Package, depends, download, index, installed, refresh, version_key
+from offload.vm.packages import Package, depends, download, index, installed, newest, refresh
 
 PROGRAM = "qemu-system-x86_64"
 GOOD = (8, 1)  # from here on TCG uses the host's own AES and carry-less multiplication
@@ -56,13 +56,7 @@ def find(say: Say = print) -> Qemu:
 
 def _unpacked(say: Say) -> Qemu:
     """The backported QEMU in the cache, fetched first if need be."""
-    root = cache_root() / "qemu"
-    root.mkdir(exist_ok=True)
-    with locked(root / ".lock"):
-        state = read_json(root / "current.json")
-        folder = root / state["folder"] if state else None
-        if folder is None or not folder.is_dir():
-            folder = _fetch(root, say)
+    folder = kept("qemu", lambda root: _fetch(root, say))
     library = f"{folder}/usr/lib/x86_64-linux-gnu"
     env = {"LD_LIBRARY_PATH": library}
     program = f"{folder}/usr/bin/{PROGRAM}"
@@ -83,20 +77,13 @@ def _fetch(root: Path, say: Say) -> Path:
     folder = root / parts[0].version.replace(":", "_")
     with new_folder(folder) as temp:
         download(parts, temp)
-    write_json(root / "current.json", {"folder": folder.name})
     index.cache_clear()
     return folder
 
 
 def choose(packages: tuple[Package, ...], release: str, present: set[str]) -> list[Package]:
     """QEMU of a release's backports with its own parts, and those libraries that are not installed."""
-    suites = (release, f"{release}-security", f"{release}-backports")
-    best: dict[str, Package] = {}
-    for package in packages:
-        if package.suite in suites:
-            known = best.get(package.name)
-            if known is None or version_key(package.version) > version_key(known.version):
-                best[package.name] = package
+    best = newest(packages, (release, f"{release}-security", f"{release}-backports"))
     top = best.get("qemu-system-x86")
     if top is None or not top.suite.endswith("-backports"):
         return []

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from offload.cmd import wait_until
 from offload.errors import RigError
-from offload.vm.cache import cache_root, locked, need_space, new_folder, read_json, write_json
+from offload.vm.cache import cache_root, kept, locked, need_space, new_folder, read_json, write_json
 
 
 def test_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -32,22 +34,30 @@ def test_leftovers_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["k"]
 
 
-def _hold(path: Path, seconds: float) -> None:
+def _hold(path: Path) -> None:
     with locked(path):
         path.with_suffix(".held").touch()
-        time.sleep(seconds)
+        while not path.with_suffix(".enough").exists():
+            time.sleep(0.01)
 
 
 def test_lock_waits_for_another_process(tmp_path: Path) -> None:
     """Without a NIC two runs that fill the cache take turns."""
-    other = multiprocessing.get_context("fork").Process(target=_hold, args=(tmp_path / "lock", 0.4))
+    lock, ours = tmp_path / "fill.lock", threading.Event()
+    other = multiprocessing.get_context("fork").Process(target=_hold, args=(lock,))
     other.start()
-    while not (tmp_path / "lock.held").exists() and not (tmp_path / "lock").with_suffix(".held").exists():
-        time.sleep(0.01)
-    began = time.monotonic()
-    with locked(tmp_path / "lock"):
-        assert time.monotonic() - began > 0.1
-    other.join()
+    wait_until(lock.with_suffix(".held").exists, 60, "the other process")
+
+    def take() -> None:
+        with locked(lock):
+            ours.set()
+
+    waiting = threading.Thread(target=take)
+    waiting.start()
+    assert not ours.wait(0.2), "two have the lock"
+    lock.with_suffix(".enough").touch()
+    assert ours.wait(60)
+    waiting.join(), other.join()
 
 
 def test_damaged_json_reads_as_missing(tmp_path: Path) -> None:
@@ -73,3 +83,18 @@ def test_room_is_asked_for(tmp_path: Path) -> None:
     free = os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize
     with pytest.raises(RigError, match="no room for it: it needs"):
         need_space(tmp_path, free * 2, "it")
+
+
+def test_what_was_made_is_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC a folder is made once, and again if it is gone."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made: list[Path] = []
+
+    def make(root: Path) -> Path:
+        made.append(root / f"v{len(made)}")
+        made[-1].mkdir()
+        return made[-1]
+
+    assert kept("tool", make) == kept("tool", make) == made[0] and len(made) == 1
+    made[0].rmdir()
+    assert kept("tool", make) == made[1]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from offload.errors import RigError
-from offload.vm import nginx
+from offload.vm import cache, nginx
 from offload.vm.packages import INTERESTING, Package
 
 
@@ -40,7 +40,7 @@ def test_it_comes_with_its_loader() -> None:
 
 def test_one_that_cannot_be_had_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a NIC an archive without it, and one that does not run here, are told in a sentence."""
-    monkeypatch.setattr(nginx, "cache_root", lambda: tmp_path)
+    monkeypatch.setattr(cache, "cache_root", lambda: tmp_path)
     monkeypatch.setattr(nginx, "refresh", lambda: "")
     monkeypatch.setattr(nginx, "index", lambda: ARCHIVE[1:])
     with pytest.raises(RigError, match="no nginx of Debian 13 in the archive's lists"):
