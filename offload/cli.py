@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import importlib
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from offload import __version__
 from offload.errors import ConfigError, OffloadError
+from offload.host.terminal import columns
 
 if TYPE_CHECKING:
     from offload.cli_tree import Command
@@ -63,8 +62,7 @@ named in one line. --json prints a document with "schema": 1.
 """
 
 
-@dataclass(frozen=True)
-class Verb:
+class Verb(NamedTuple):
     """A verb, the module that does it and the extra that the module needs."""
 
     name: str
@@ -139,7 +137,8 @@ def _run(argv: list[str]) -> int:
     try:
         if name and verb is None:
             raise ConfigError(f"no verb {name!r}{_near(name)}", "ktls-offload --help lists them")
-        args = parser([verb] if verb else []).parse_args(argv)
+        shown = [verb] if verb and argv[0] == verb.name else VERBS  # no help of this call lists the others
+        args = parser([verb] if verb else [], shown).parse_args(argv)
         if verb is None:
             raise ConfigError("which verb?", "ktls-offload --help lists them")
         return int(args.func(args))
@@ -153,6 +152,8 @@ def _run(argv: list[str]) -> int:
 
 def _near(name: str) -> str:
     """The verb that was probably meant."""
+    import difflib
+
     close = difflib.get_close_matches(name, [v.name for v in VERBS], n=1)
     return f" (did you mean {close[0]}?)" if close else ""
 
@@ -168,16 +169,23 @@ def _without(verb: Verb, module: str) -> ConfigError:
 class Columns(argparse.RawDescriptionHelpFormatter):
     """The list of verbs in two columns: argparse counts the longest verb without its indent."""
 
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog)
+    def __init__(self, prog: str, width: int | None = None) -> None:
+        super().__init__(prog, width=width)
         self._action_max_length = 4 + max(len(verb.name) for verb in VERBS)
 
 
-def parser(opened: Sequence[Verb]) -> argparse.ArgumentParser:
+class Parser(argparse.ArgumentParser):
+    """As argparse's, which makes a formatter for each argument, and imports shutil for the width of one."""
+
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        return self.formatter_class(prog=self.prog, width=columns() - 2)  # type: ignore[call-arg]
+
+
+def parser(opened: Sequence[Verb], shown: Sequence[Verb] = VERBS) -> argparse.ArgumentParser:
     """The parser; only these verbs' modules are opened: the others cost nothing and may be missing."""
     from offload.cli_examples import show
 
-    top = argparse.ArgumentParser(
+    top: argparse.ArgumentParser = Parser(
         prog="ktls-offload",
         description="Use, trust and certify TLS offload in a network card on Linux.",
         epilog=EPILOG,
@@ -185,7 +193,7 @@ def parser(opened: Sequence[Verb]) -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"ktls-offload {__version__}")
     verbs = top.add_subparsers(dest="verb", metavar="VERB", title="verbs")
-    for verb in VERBS:
+    for verb in shown:
         if verb not in opened:
             verbs.add_parser(verb.name, help=verb.help)
         elif verb.name in OPERATOR:
@@ -286,6 +294,8 @@ def _tell(args: argparse.Namespace, devs: list[str], act: Callable[[Callable[[st
 
 def _status(args: argparse.Namespace) -> int:
     """Look."""
+    from dataclasses import asdict
+
     from offload.host.local import LocalHost
     from offload.journal import Journal
     from offload.status import as_json, as_text, gather

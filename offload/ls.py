@@ -12,7 +12,6 @@ from offload.host.local import LocalHost
 from offload.ls_look import Eyes, Line, Listing, notes
 from offload.ls_stale import Card
 from offload.ls_text import as_text, width
-from offload.ls_watch import Pace, watch
 from offload.profile import DIRECTIONS
 
 SCHEMA = 1
@@ -47,6 +46,8 @@ def main(args: argparse.Namespace, out: Any = None) -> int:
     out = out or sys.stdout
     eyes = Eyes(LocalHost(), everywhere=not args.here)
     if args.watch:
+        from offload.ls_watch import Pace, watch
+
         said = as_json if args.json else None
         return watch(eyes, out, Pace(args.interval, args.count), said)
     gc.disable()  # nothing is thrown away before all is said: looking for it takes as long as making it

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
+from offload.host.terminal import columns
 from offload.ls_look import Line, Listing, notes
 from offload.profile import DIRECTIONS, WORDS
 from offload.sockets import Socket, Space
@@ -29,7 +29,7 @@ UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 def width(out: Any) -> int:
     """Columns of the terminal that `out` is; 0 if it is none, and then nothing is cut."""
-    return shutil.get_terminal_size().columns if out.isatty() else 0
+    return columns() if out.isatty() else 0
 
 
 def size(count: float | None) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 
 HELP = """\
@@ -63,9 +62,10 @@ def main(args: argparse.Namespace) -> int:
     from offload.doctor.text import as_text, explain
     from offload.errors import ConfigError
     from offload.host.local import LocalHost
+    from offload.host.terminal import columns
     from offload.profile import DIRECTIONS
 
-    width = shutil.get_terminal_size((100, 24)).columns
+    width = columns(100)
     if args.config and not args.app:
         raise ConfigError("--config is for --app", f"--app {'|'.join(APPS)}")
     if args.explain:
