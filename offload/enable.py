@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from offload.enable_plan import Action, describe, directions_on, known, loaded, plan_off, plan_on, profile_for
 from offload.errors import NoPermission, OffloadError, SwitchFailed
@@ -19,8 +19,7 @@ Say = Callable[[str], None]
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@dataclass(frozen=True)
-class Wish:
+class Wish(NamedTuple):
     """What a person asked for: `directions` empty means all that make sense."""
 
     dev: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from offload.enable import Say, Wish
@@ -29,7 +28,7 @@ def spread(host: Host, wishes: Sequence[Wish], say: Say) -> list[Wish]:
             _usable(wish, name, row, below)
             say(f"{name} is a bond: its ports are switched one by one: {', '.join(below)}")
         for dev in below or [name]:
-            found.setdefault(dev, replace(wish, dev=dev))
+            found.setdefault(dev, wish._replace(dev=dev))
     return list(found.values())
 
 

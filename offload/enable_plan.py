@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from offload.errors import ConfigError, Refused
 from offload.host.base import Host
@@ -12,8 +12,7 @@ from offload.nic_why import refusal
 from offload.profile import DIRECTIONS, FEATURES, WORDS, Profile, Step, find, load_all
 
 
-@dataclass(frozen=True)
-class Action:
+class Action(NamedTuple):
     """One change as root: `argv` does it."""
 
     kind: str  # "module" or "feature"

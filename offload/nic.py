@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from offload.errors import CommandFailed, NoDevice, RigError
 from offload.host.base import Host
@@ -21,8 +21,7 @@ PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 UPPERS = ("bond", "team", "bridge", "vlan", "macvlan", "ipvlan", "vxlan", "geneve", "gre", "wireguard", "vrf")
 
 
-@dataclass(frozen=True)
-class Feature:
+class Feature(NamedTuple):
     """One line of `ethtool -k`: what is, what was asked for, and whether it can change at all."""
 
     name: str
@@ -79,8 +78,7 @@ class Nic:
         return "" if both or on("tx-checksum-ip-generic") else "tx"
 
 
-@dataclass(frozen=True)
-class Match:
+class Match(NamedTuple):
     """The profile that an interface fits (None: no profile does) and whether a simulated card plays it."""
 
     profile: Profile | None

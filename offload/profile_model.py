@@ -40,8 +40,7 @@ class Cell(NamedTuple):
 ALL_CELLS = tuple(Cell(d, v, c) for d in DIRECTIONS for v in VERSIONS for c in CIPHERS)
 
 
-@dataclass(frozen=True)
-class PciId:
+class PciId(NamedTuple):
     """Vendor and a range of device ids (first = last for one device), as numbers."""
 
     vendor: int
@@ -58,8 +57,7 @@ class PciId:
             return False
 
 
-@dataclass(frozen=True)
-class Kconfig:
+class Kconfig(NamedTuple):
     """A kernel option and the least that will do: `y`, or `m` (which also takes y)."""
 
     symbol: str
@@ -71,8 +69,7 @@ class Kconfig:
         return value == "y" or value == self.wanted
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One thing to do before a direction is on: load a module or switch a feature."""
 
     kind: str  # "modprobe" or "feature"
@@ -126,8 +123,7 @@ class CounterMap:
         return driver_name in named or any(fnmatch.fnmatchcase(driver_name, o) for o in own)
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A part number and whether it has crypto."""
 
     pattern: str
@@ -150,8 +146,7 @@ class Need:
     gives: str = ""
 
 
-@dataclass(frozen=True)
-class Limitation:
+class Limitation(NamedTuple):
     """A known weakness: `test` is the test that meets it (None: none yet), `expect` what is then seen."""
 
     id: str

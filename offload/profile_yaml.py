@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 
@@ -52,8 +53,7 @@ class Log:
             raise ConfigError("\n".join(text for _, text in sorted(self.lines)))
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(NamedTuple):
     """One YAML node, where it stands (`key` is the dotted path to it) and where problems go."""
 
     node: yaml.Node

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from offload.counters import Snapshot, snapshot, tls_stat
 from offload.errors import OffloadError
@@ -17,8 +16,7 @@ from offload.profile import DIRECTIONS, FEATURES, WORDS, Profile, load_all
 SCHEMA = 1
 
 
-@dataclass(frozen=True)
-class Device:
+class Device(NamedTuple):
     """One interface, its profile, its counters, and a sentence per direction."""
 
     nic: Nic
@@ -33,8 +31,7 @@ class Device:
         return bool(has or self.found.profile or self.found.simulated)
 
 
-@dataclass(frozen=True)
-class Status:
+class Status(NamedTuple):
     """The whole answer. `asked` says whether the person named the devices."""
 
     kernel: str

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from offload.doctor.kernel import LOADED, Machine
 from offload.doctor.reasons import Notes, plain
@@ -20,8 +19,7 @@ UNLOADED = "module tls is not loaded, and this command loads nothing"
 MAX = 64 * 1024
 
 
-@dataclass(frozen=True)
-class Trial:
+class Trial(NamedTuple):
     """What was tried on loopback. `why` says why nothing was; `cells` has 0 or an error number per
     (direction, version, cipher); `asked` and `plain`: directions that OpenSSL gave to the kernel."""
 

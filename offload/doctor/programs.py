@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from offload.doctor.apps.model import OLDEST
 from offload.doctor.reasons import Notes
 from offload.host.base import Host
 
@@ -18,8 +17,7 @@ NO_13 = {
 }
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(NamedTuple):
     """A server: where it is configured, which lines mean TLS at all, kTLS, an end at TLS 1.2, and TLS 1.3.
 
     `since`: from which version on it offers TLS 1.3 where no line says otherwise.
@@ -126,6 +124,8 @@ def _version(host: Host, name: str) -> tuple[Version, bool]:
 
 def _before(name: str, version: Version, built: bool) -> str:
     """What has to come before the remedy: a newer program, or another build of it; '' if nothing."""
+    from offload.doctor.apps.model import OLDEST
+
     oldest = OLDEST[name.lower()]
     if version and version < oldest:
         here, first = (".".join(map(str, v)) for v in (version, oldest))

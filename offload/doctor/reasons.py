@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 
 from offload.errors import ConfigError
 
 FILE = Path(__file__).with_name("reasons.yaml")
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's, where PyYAML has it
 LEVELS = ("never", "off", "unknown", "risk", "note")  # from the worst
 FIELDS = ("name", "level", "what", "so", "do", "about", "source", "test")
 LONGEST = 400  # what a host says of itself may be anything
 
 
-@dataclass(frozen=True)
-class Reason:
+class Reason(NamedTuple):
     """One code; `what`, `so` and `do` hold {names} for what is seen."""
 
     code: str
@@ -33,8 +34,7 @@ class Reason:
     test: str
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """A reason met on this host: `dev` is '' and `directions` empty where it concerns all of it.
 
     what, evidence (what was looked at and what was there), consequence, remedy: each one line, printable.
@@ -81,7 +81,7 @@ class Notes:
         for at, known in enumerate(self.findings):
             if (known.code, known.what, known.remedy) == (code, found.what, found.remedy):
                 both = tuple(dict.fromkeys((*known.directions, *found.directions)))
-                self.findings[at] = replace(known, directions=both)
+                self.findings[at] = known._replace(directions=both)
                 return
         self.findings.append(found)
 
@@ -106,8 +106,7 @@ def plain(text: str) -> str:
 def load(path: Path = FILE) -> dict[str, Reason]:
     """Every reason by its code. ConfigError if the file is not what it has to be."""
     try:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        document = yaml.load(path.read_text("utf-8"), Loader=loader)  # noqa: S506  (a safe loader, in C)
+        document = yaml.load(path.read_text("utf-8"), Loader=LOADER)  # noqa: S506  (a safe loader)
         rows = document["reasons"].items()
         found = {code: Reason(code, **{name: row[name] for name in FIELDS}) for code, row in rows}
     except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError) as exc:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from offload.doctor.library import Trial
 from offload.profile import Cell, Profile
@@ -15,8 +15,7 @@ HW, SW, NONE, UNKNOWN = "hw", "sw", "none", "?"
 KERNEL_HW = ("1.2", ("aes-gcm-128", "aes-gcm-256"))
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """A cell: hw, sw, none (the kernel does not take it) or ?; and why it is not hw."""
 
     cell: Cell

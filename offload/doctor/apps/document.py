@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any
 
 from offload.doctor.apps.judge import Answer, Ruling
@@ -65,4 +64,4 @@ def _said(said: Said) -> dict[str, str | None]:
 
 def _finding(row: Finding) -> dict[str, Any]:
     """One finding; its service is where it stands."""
-    return {key: value for key, value in asdict(row).items() if key != "dev"}
+    return {key: value for key, value in row._asdict().items() if key != "dev"}
