@@ -15,6 +15,7 @@ from offload.vm.console import faults
 SOURCE = Path(__file__).with_name("kmsg.py")
 PYTHON = ("/usr/bin/python3", "-I", "-S", "-c")
 LOOK = 1.0  # seconds that one question for an answer waits
+ANSWER = f"\n{END}\n".encode()
 SLOW = 120.0  # seconds: an emulated host on a busy machine
 BOOT = "/proc/sys/kernel/random/boot_id"
 
@@ -39,25 +40,30 @@ class Log:
         return found[0]
 
     def news(self) -> list[str]:
-        """The lines since the last time. RigError if nobody follows it any more."""
+        """The lines since the last time. RigError if nobody follows it any more.
+
+        A line may follow the answer at once, unasked: it belongs to the next one.
+        """
         self._process.stdin(b"\n")
-        wait_until(self._answered, SLOW, f"the kernel log of {self.name}", every=0.01)
-        out = self._process.output()[0][self._taken :]
-        self._taken += len(out)
-        return out.decode("utf-8", "replace").splitlines()[:-1]
+        said = b""
+
+        def answered() -> bool:
+            nonlocal said
+            said = b"\n" + self._process.news(LOOK)[0][self._taken :]
+            if ANSWER not in said and not self._process.running():
+                why = self._process.output()[1].decode("utf-8", "replace").strip()[-300:]
+                raise RigError(f"the kernel log of {self.name} is not followed any more: {why or 'killed'}")
+            return ANSWER in said
+
+        wait_until(answered, SLOW, f"the kernel log of {self.name}", every=0.01)
+        lines = said.partition(ANSWER)[0]
+        self._taken += len(lines) + len(ANSWER) - 1  # the line end that was put before it
+        return lines.decode("utf-8", "replace").split("\n")[1:]
 
     def close(self) -> None:
         """Follow it no longer; harmless if the machine is gone."""
         with suppress(OffloadError, OSError):
             self._process.kill()
-
-    def _answered(self) -> bool:
-        if self._process.news(LOOK)[0][self._taken :].endswith(f"{END}\n".encode()):
-            return True
-        if not self._process.running():
-            said = self._process.output()[1].decode("utf-8", "replace").strip()[-300:]
-            raise RigError(f"the kernel log of {self.name} is not followed any more: {said or 'killed'}")
-        return False
 
 
 class Logs:

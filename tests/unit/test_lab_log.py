@@ -96,6 +96,19 @@ def test_one_log_for_one_kernel(played: None, followed: Follow) -> None:
         logs.mark()
 
 
+def test_a_line_right_behind_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, followed: Follow
+) -> None:
+    """Without a NIC a kernel that speaks right after an answer neither holds up the test nor loses a line."""
+    more = f"{kmsg.END}\n[    2.000000] after"
+    (tmp_path / "kmsg.py").write_text(PLAYED.replace(repr(kmsg.END), repr(more)))
+    monkeypatch.setattr(log, "SOURCE", tmp_path / "kmsg.py")
+    monkeypatch.setattr(log, "SLOW", 10.0)
+    logs = followed({"dut": LocalHost()})
+    mark = logs.mark()
+    assert logs.since(mark)["dut"] == "[    2.000000] after\n[    1.000000] WARNING: 1\n"
+
+
 def test_a_log_that_nobody_may_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, followed: Follow
 ) -> None:
