@@ -108,6 +108,13 @@ def test_keeps_files(host: Host, tmp_path: Path) -> None:
         host.read(str(tmp_path / "none"))
 
 
+def test_fast_ciphers_first(machine: Machine) -> None:
+    """Without a NIC a host is offered AES in hardware before all else, and not nothing else."""
+    rows = LocalHost().run(machine._master._argv("-G")).text.splitlines()
+    ciphers = next(row for row in rows if row.startswith("ciphers ")).split()[1].split(",")
+    assert ciphers[0] == "aes128-gcm@openssh.com" and {"aes256-ctr"} < set(ciphers), ciphers
+
+
 def devices() -> list[str]:
     """The interfaces that this machine's /sys shows."""
     return sorted(path.name for path in Path("/sys/class/net").iterdir())
