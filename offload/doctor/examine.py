@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from offload.doctor import card, kernel, known, library, programs, surroundings, switches
+from offload.doctor import card, esp, kernel, known, library, programs, surroundings, switches
 from offload.doctor.kernel import Machine
 from offload.doctor.library import Trial
 from offload.doctor.reasons import LEVELS, Finding, Notes, plain
@@ -147,6 +147,7 @@ class Doctor:
         switches.around(nic, self.rows[nic.dev], found, notes)
         surroundings.above(nic, self.rows, notes)
         surroundings.queueing(self.host, nic, notes)
+        esp.examine(self.host, nic, notes)
         known.examine(self.machine, nic, possible, notes)
 
     def _state(self, direction: str, found: Match, notes: Notes, host_notes: Notes) -> tuple[str, str]:

@@ -11,16 +11,21 @@ from typing import Any
 
 import pytest
 
+from offload import ipsec
+from offload.doctor import esp
 from offload.doctor.document import as_json
 from offload.doctor.examine import Device, Diagnosis, Doctor
 from offload.doctor.library import Trial
+from offload.doctor.reasons import Notes
 from offload.errata import AFFECTED, kernel, load, standing
-from offload.host.base import Bench, Completed, Side
+from offload.host.base import Bench, Completed, Host, Side
+from offload.nic import look
 from offload.profile import DIRECTIONS, Cell, Profile, load_all
 from offload.traffic.drive import sending
 from tests.lib import proof, ways
 from tests.lib.absent import taken_away
 from tests.lib.flow import Traffic
+from tests.lib.life import Life
 from tests.lib.switch import Switch
 
 STATE = "/run/ktls-offload-test-doctor"
@@ -57,6 +62,18 @@ with tempfile.TemporaryDirectory() as folder:
     finally:
         subprocess.run(["umount", folder])
 """
+
+
+class Nobody:
+    """A host whose programs are run without any right."""
+
+    def __init__(self, host: Host) -> None:
+        self.name, self.read, self.write, self.start = host.name, host.read, host.write, host.start
+        self._host = host
+
+    def run(self, argv: Sequence[str], **more: Any) -> Completed:
+        """Run to the end; see Host.run."""
+        return self._host.run(["setpriv", "--reuid=65534", "--clear-groups", *argv], **more)
 
 
 def command(side: Side, *words: str) -> Completed:
@@ -213,3 +230,34 @@ def test_link_queue_and_use_are_told(dut: Side, offload: Switch) -> None:
     assert held.wait(60).rc == 0 and "D701" in in_use
     after = ask(dut).devices[0]
     assert after.state() == "ready" and not codes(after) & {"D701", "D304"}
+
+
+@pytest.mark.once
+@pytest.mark.promise("tools.honest")
+@pytest.mark.requires("tls", "lab", "ipsec")
+def test_ipsec_in_front_is_told(
+    dut: Side, peer: Side, life: Life, offload: Switch, peer_offload: Switch
+) -> None:
+    """This NIC is told apart from one whose traffic is in ESP; TLS there is whole after the remedy."""
+    peer_offload.set(tx=False)  # its card would stand behind ESP as well
+    with ipsec.protected(dut, peer, "gcm-128"), undone(dut, ["rm", "-rf", STATE]):
+        device = ask(dut).devices[0]
+        found = next(f for f in device.findings if f.code == "D406")
+        assert f"src {dut.v4}/32 dst {peer.v4}/32 proto tcp" in found.what, found
+        assert of_ipsec(Nobody(dut.host), dut.dev) == {"D407"}, "nobody may list policies"
+        follow(dut, device, "D406")
+        assert of_ipsec(dut.host, dut.dev) == set(), "the switch is off"
+        pairs = life.open()
+        pairs[0].moves("after the remedy", 32 * KIB)
+        life.close(pairs)
+        for on in (False, True):  # the remedy went past this fixture
+            offload.set(tx=on)
+        assert of_ipsec(dut.host, dut.dev) == {"D406"}
+    assert of_ipsec(dut.host, dut.dev) == set(), "the policy is gone"
+
+
+def of_ipsec(host: Host, dev: str) -> set[str]:
+    """What is found of IPsec alone."""
+    notes = Notes(dev)
+    esp.examine(host, look(host, dev), notes)
+    return {finding.code for finding in notes.findings}

@@ -144,6 +144,7 @@ BRIDGE, ASKS = {"info_kind": "bridge"}, "ssl_conf_command Options KTLS;"
 NGINX = "/etc/nginx/sites-enabled/default"
 NETEM = '[{"kind":"netem","handle":"1:","root":true,"options":{"delay":{"delay":0.01,"jitter":0}}}]'
 STAT_SW = STAT.replace("TlsCurrTxSw                     \t0", "TlsCurrTxSw \t12")
+IPSEC = "src ::/0 dst ::/0 \n\tdir out \n\ttmpl src :: dst ::\n\t\tproto esp reqid 7 mode transport\n"
 ESWITCH = '{"dev":{"pci/0000:04:00.0":{"mode":"switchdev","inline-mode":"none"}}}'
 NOT_FOUND = "modprobe: FATAL: Module tls not found in directory /lib/modules/6.1.0-56-amd64"
 
@@ -189,6 +190,8 @@ CASES: dict[str, tuple[Callable[[FakeHost], None], str]] = {
     "D403": (on_eth0(xdp={"mode": 1, "prog": {"id": 7}}), "eth0"),
     "D404": (lambda h: (linked("br0", linkinfo=BRIDGE)(h), on_eth0(master="br0")(h)), "eth0"),
     "D405": (lambda h: h.answers.pop(("tc", "-j", "qdisc")), "eth0"),
+    "D406": (answers("ip", "xfrm", out=IPSEC), "eth0"),
+    "D407": (answers("ip", "xfrm", rc=1, err="RTNETLINK answers: Operation not permitted\n"), "eth0"),
     "D501": (lambda h: h.trial(openssl={"asked": {"tx": False}, "plain": {}}), "eth0"),
     "D502": (lambda h: None, "eth0"),
     "D503": (lambda h: h.trial(openssl={"error": "SSLError: no ciphers available"}), "eth0"),
