@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from offload.enable_plan import Action, describe, directions_on, known, loaded, plan_off, plan_on, profile_for
 from offload.errors import NoPermission, OffloadError, SwitchFailed
 from offload.host.base import Host
 from offload.host.tools import tool
 from offload.journal import Entry, Journal
-from offload.nic import Match, Nic, features, look
+from offload.nic import Feature, Match, Nic, features, links, seen
 from offload.profile import DIRECTIONS, FEATURES, WORDS
 
 Say = Callable[[str], None]
+Rows = Mapping[str, dict[str, Any]]
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -29,33 +30,35 @@ class Wish(NamedTuple):
     dry_run: bool = False
 
 
-def switch(host: Host, wish: Wish, journal: Journal, say: Say) -> list[Action]:
+def switch(host: Host, wish: Wish, journal: Journal, say: Say, rows: Rows | None = None) -> list[Action]:
     """Do what was asked and say what was done; the actions, empty if there was nothing to do.
 
+    `rows`: the interfaces of a moment ago, as nic.links has them; they are looked up again before a change.
     NoDevice, Refused, ConfigError and NoPermission: nothing was changed. SwitchFailed: it was put back.
     """
     if wish.dry_run:
-        nic, found, actions = planned(host, wish)
+        nic, found, actions = planned(host, wish, rows=rows)
         _say_plan(nic, found, actions, journal, say)
         return actions
-    nic, found, actions = planned(host, wish)  # refuses before the journal's folder is made
+    nic, found, actions = planned(host, wish, rows=rows)  # refuses before the journal's folder is made
+    now = nic.features
     if actions:
         with journal.locked():
             # again: another call may have switched meanwhile
             nic, found, actions = planned(host, wish, (nic, found))
-            _carry_out(host, nic, actions, journal)
-    _say_done(host, nic, found, wish, actions, say)
+            now = _carry_out(host, nic, actions, journal)
+    _say_done(nic, found, wish, actions, now, say)
     return actions
 
 
 def planned(
-    host: Host, wish: Wish, before: tuple[Nic, Match] | None = None
+    host: Host, wish: Wish, before: tuple[Nic, Match] | None = None, rows: Rows | None = None
 ) -> tuple[Nic, Match, list[Action]]:
     """Look and plan: what is there, and what there is to do. Refused and the like; changes nothing.
 
     `before`: what was found a moment ago; the profiles are not read again if it is the same card.
     """
-    nic = look(host, wish.dev)
+    nic = seen(host, wish.dev, links(host) if rows is None else rows)
     same = before[1] if before and _card(before[0]) == _card(nic) else None
     if not wish.on:
         return nic, same or known(nic), plan_off(nic, wish.directions)
@@ -74,10 +77,11 @@ def identity(host: Host) -> tuple[str, str]:
     return boot, host.run(["readlink", "/proc/self/ns/net"]).text.strip()
 
 
-def _carry_out(host: Host, nic: Nic, actions: list[Action], journal: Journal) -> None:
-    """Journal, change, verify, one by one; on any trouble put back all of it."""
+def _carry_out(host: Host, nic: Nic, actions: list[Action], journal: Journal) -> Mapping[str, Feature]:
+    """Journal, change, verify, one by one; on any trouble put back all of it. What is after the last."""
     boot, netns = identity(host)
     undo: list[tuple[Entry, bool]] = []
+    now = nic.features
     try:
         for action in actions:
             found = nic.features.get(action.what)
@@ -87,11 +91,12 @@ def _carry_out(host: Host, nic: Nic, actions: list[Action], journal: Journal) ->
             )
             undo.append((entry, journal.lacks(entry)))  # before the write: a signal may come in between
             journal.add(entry)
-            _do(host, nic.dev, action)
+            now = _do(host, nic.dev, action)
     except BaseException as trouble:
         with shielded():
             stuck = _put_back(host, nic.dev, undo, journal)
         raise _failure(trouble, stuck) from None
+    return now or features(host, nic.dev)
 
 
 def _failure(trouble: BaseException, stuck: list[str]) -> BaseException:
@@ -104,20 +109,25 @@ def _failure(trouble: BaseException, stuck: list[str]) -> BaseException:
     return trouble
 
 
-def _do(host: Host, dev: str, action: Action) -> None:
-    """One change, read back after: an exit code is not evidence. SwitchFailed if it did not take."""
+def _do(host: Host, dev: str, action: Action) -> Mapping[str, Feature]:
+    """One change, and the features after it ({} of a module): an exit code is not evidence.
+
+    SwitchFailed if it did not take.
+    """
     done = tool(host, action.argv, timeout=180)  # mlx5 re-opens all channels, T6 waits for its firmware
     said = " ".join(done.stderr.decode("utf-8", "replace").split())[:300]
     because = f" (it said: {said})" if said else ""
     if action.kind == "module":
         if done.rc != 0 or not loaded(host, action.what):
             raise SwitchFailed(f"{' '.join(action.argv)}: exit {done.rc}{because}")
-        return
-    now = features(host, dev).get(action.what)
+        return {}
+    after = features(host, dev)
+    now = after.get(action.what)
     if now is None or now.active != action.on or done.rc != 0:
         raise SwitchFailed(
             f"{' '.join(action.argv)}: exit {done.rc}{because}, and it is {now or 'gone'} after that"
         )
+    return after
 
 
 def _put_back(host: Host, dev: str, undo: list[tuple[Entry, bool]], journal: Journal) -> list[str]:
@@ -193,10 +203,11 @@ def _say_plan(nic: Nic, found: Match, actions: list[Action], journal: Journal, s
     say("nothing was done (--dry-run)")
 
 
-def _say_done(host: Host, nic: Nic, found: Match, wish: Wish, actions: list[Action], say: Say) -> None:
-    """What is now, read again, and how to undo it."""
+def _say_done(
+    nic: Nic, found: Match, wish: Wish, actions: list[Action], now: Mapping[str, Feature], say: Say
+) -> None:
+    """What is now, read after the last change, and how to undo it."""
     say(f"{nic.dev}: {describe(found.profile, found, nic)}" if found.profile else f"{nic.dev}:")
-    now = features(host, nic.dev)
     why = {a.direction or a.what: f": {a.why}" if a.why else "" for a in actions}
     promised = found.profile.directions() if found.profile else DIRECTIONS
     for direction in wish.directions or promised:

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from offload.enable import Say, Wish
+from offload.enable import Rows, Say, Wish
 from offload.errors import ConfigError, NoDevice, OffloadError, Refused
-from offload.host.base import Host
-from offload.nic import links
 
 BOND_MODES = ("802.3ad", "balance-xor")  # bond_sk_check (bond_main.c), with layer3+4
 
 
-def spread(host: Host, wishes: Sequence[Wish], say: Say) -> list[Wish]:
-    """The wishes with each bond replaced by its ports, every device once.
+def spread(rows: Rows, wishes: Sequence[Wish], say: Say) -> list[Wish]:
+    """The wishes with each bond replaced by its ports, every device once. `rows`: as nic.links has them.
 
     Refused: a bond without ports, or to be switched on in a mode in which the kernel asks no port.
     """
-    rows = links(host)
     found: dict[str, Wish] = {}
     for wish in wishes:
         row = next((r for n, r in rows.items() if wish.dev in (n, *r.get("altnames", ()))), {})

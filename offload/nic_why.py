@@ -12,9 +12,12 @@ from offload.profile import FEATURES, WORDS, Kconfig
 MAX_CONFIG = 4 * 1024 * 1024  # a distribution's kernel configuration is about 300 KiB
 
 
-def kernel_config(host: Host) -> tuple[str, dict[str, str]]:
-    """Where the running kernel's configuration is, and the symbols it sets; ('', {}) if there is none."""
-    release = host.run(["uname", "-r"], check=False).text.strip()
+def kernel_config(host: Host, release: str = "") -> tuple[str, dict[str, str]]:
+    """Where the running kernel's configuration is, and the symbols it sets; ('', {}) if there is none.
+
+    `release`: what `uname -r` says, where that is known.
+    """
+    release = release or host.run(["uname", "-r"], check=False).text.strip()
     for path in (f"/boot/config-{release}", f"/lib/modules/{release}/config", "/proc/config.gz"):
         try:
             raw = host.read(path)

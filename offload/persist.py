@@ -6,13 +6,13 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 
-from offload.enable import Wish, planned, shielded, switch
+from offload.enable import Rows, Wish, planned, shielded, switch
 from offload.enable_many import agreed, spread
 from offload.enable_plan import directions_on, profile_for
 from offload.errors import CommandFailed, NoDevice, NoPermission, OffloadError, Refused, SwitchFailed
 from offload.host.base import Host
 from offload.journal import Journal
-from offload.nic import Match, Nic, look
+from offload.nic import Match, Nic, links, look
 from offload.persist_files import MANAGERS, MARK, NAME, Kept, made, path_of
 from offload.profile import DIRECTIONS, FEATURES
 
@@ -34,10 +34,11 @@ def each(host: Host, wishes: Sequence[Wish], how: str | None, journal: Journal, 
     Refused, NoDevice and ConfigError, of any of them: nothing was changed. Else the first that fails ends it,
     as enable.switch and `persist` do; those before it stay as asked. Nobody else switches in between.
     """
-    wishes = spread(host, wishes, say)
+    rows = links(host)
+    wishes = spread(rows, wishes, say)
 
     def ask(wish: Wish) -> None:
-        planned(host, wish)
+        planned(host, wish, rows=rows)
         if how:
             decide(host, wish, how)
 
@@ -46,14 +47,16 @@ def each(host: Host, wishes: Sequence[Wish], how: str | None, journal: Journal, 
     with ExitStack() as held:
         if (how or len(wishes) > 1) and not wishes[0].dry_run:
             held.enter_context(journal.locked())
-        _one_by_one(host, wishes, how, journal, say)
+        _one_by_one(host, wishes, how, journal, say, rows)
 
 
-def _one_by_one(host: Host, wishes: Sequence[Wish], how: str | None, journal: Journal, say: Say) -> None:
+def _one_by_one(
+    host: Host, wishes: Sequence[Wish], how: str | None, journal: Journal, say: Say, rows: Rows
+) -> None:
     for number, wish in enumerate(wishes):
         try:
             if how != "none":
-                switch(host, wish, journal, say)
+                switch(host, wish, journal, say, rows)
             if how:
                 persist(host, wish, how, journal, say)
         except OffloadError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -24,8 +23,11 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's, where PyYAM
 def near(word: str, choices: Iterable[str]) -> str:
     """` (did you mean X?)` for the closest choice, or nothing."""
     known = list(choices)
-    begun = [c for c in known if len(word) > 3 and c.startswith(word)]
-    close = begun or difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    if begun := [c for c in known if len(word) > 3 and c.startswith(word)]:
+        return f" (did you mean {begun[0]}?)"
+    import difflib  # only for a mistake
+
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     return f" (did you mean {close[0]}?)" if close else ""
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from offload.counters import Snapshot, snapshot, tls_stat
+from offload.counters import driver_stats, tls_stat
 from offload.errors import OffloadError
 from offload.host.base import Host
 from offload.nic import Match, Nic, links, match, seen
@@ -21,7 +21,8 @@ class Device(NamedTuple):
 
     nic: Nic
     found: Match
-    counters: Snapshot
+    counters: Mapping[str, int]  # the driver's
+    odd: tuple[str, ...]  # lines of its counters that made no sense
     why: Mapping[str, str]
     changed: tuple[Mapping[str, Any], ...]
 
@@ -53,7 +54,7 @@ def gather(host: Host, wanted: Sequence[str], changed: Sequence[Mapping[str, Any
     nics = [seen(host, dev, rows) for dev in wanted or rows]
     stat, odd = tls_stat(host)
     devices = tuple(_device(host, nic, profiles, changed) for nic in nics)
-    warnings += odd + [p for d in devices for p in d.counters.problems]
+    warnings += odd + [line for d in devices for line in d.odd]
     return Status(host.run(["uname", "-r"]).text.strip(), stat, devices, bool(wanted), tuple(warnings))
 
 
@@ -64,7 +65,8 @@ def _device(
     found = match(nic, profiles)
     why = {d: _why(host, nic, found, d) for d in DIRECTIONS}
     mine = tuple(c for c in changed if c["ifindex"] == nic.ifindex and c["bus"] == nic.bus)
-    return Device(nic, found, snapshot(host, nic.dev, found.profile), why, mine)
+    counters, odd = driver_stats(host, nic.dev)
+    return Device(nic, found, counters, tuple(odd), why, mine)
 
 
 def _why(host: Host, nic: Nic, found: Match, direction: str) -> str:
@@ -140,7 +142,7 @@ def _tls_counters(device: Device) -> dict[str, int]:
     """The driver's TLS counters that live (what the profile calls dead never moves)."""
     profile = device.found.profile
     dead = {n for d in DIRECTIONS for n in profile.counters.dead(d)} if profile else set()
-    return {n: v for n, v in device.counters.driver.items() if "_tls_" in n and n not in dead}
+    return {n: v for n, v in device.counters.items() if "_tls_" in n and n not in dead}
 
 
 def as_text(status: Status) -> str:

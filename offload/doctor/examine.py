@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from offload.doctor import card, esp, kernel, known, library, programs, surroundings, switches
 from offload.doctor.kernel import Machine
@@ -22,8 +22,7 @@ NO_TLS = ("D102", "D106", "D107", "D108", "D112")  # without module tls there is
 EXITS = {READY: 0, OFF: 10, NEVER: 11, UNKNOWN: 12}
 
 
-@dataclass(frozen=True)
-class Device:
+class Device(NamedTuple):
     """One device: per direction its state and the code of the reason ('' if ready); what was found."""
 
     nic: Nic
@@ -40,8 +39,7 @@ class Device:
         return next((word for word in order if word in words), NEVER)
 
 
-@dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(NamedTuple):
     """The whole answer; `findings` and `fine` concern the host, `rest` are the devices not looked at."""
 
     machine: Machine

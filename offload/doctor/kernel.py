@@ -54,7 +54,7 @@ def look(host: Host) -> Machine:
     package = next((b for a, b in zip(words, words[1:], strict=False) if a == "Debian"), "")
     stat, _ = tls_stat(host)
     module, rule = (LOADED, "/proc/net/tls_stat is there") if stat is not None else _module(host)
-    path, config = kernel_config(host)
+    path, config = kernel_config(host, release)
     machine = words[-1] if words else ""
     return Machine(release, machine, kernel(release, package), path, config, module, rule, stat)
 

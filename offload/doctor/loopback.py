@@ -45,7 +45,9 @@ def loopback_up() -> None:
 def pair() -> tuple[socket.socket, socket.socket]:
     """Two ends of a TCP connection on loopback."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        near = socket.create_connection(listener.getsockname(), TIMEOUT)
+        near = socket.socket()  # create_connection() would load the tables of international names
+        near.settimeout(TIMEOUT)
+        near.connect(listener.getsockname())
         far = listener.accept()[0]
     far.settimeout(TIMEOUT)
     return near, far
