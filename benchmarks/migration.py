@@ -26,32 +26,22 @@ from itertools import count
 from offload.errors import OffloadError, RigError
 from offload.host.base import Side
 from offload.host.local import LocalHost
+from offload.report.migration_page import PUBLISHED
 from offload.traffic import certs
 from offload.vm.kernels import fetch
 from offload.vm.lab import Lab
-from tests.lib import migration
-from tests.lib.migration import Guest, Moved
-from tests.lib.migration_ways import WAYS, ends, standing
+from tests.lib import migration_cost
+from tests.lib.migration import Guest
+from tests.lib.migration_cost import Ran
+from tests.lib.migration_ways import ends
 from tests.lib.switch import Switch
 
 # Pages a second: idle, medium, thrashing (more than the guest can, or than a stream carries): on one machine;
 # in the lab, where a MB/s is much
 RATES = {"here": (0, 2000, 200_000), "lab": (0, 20, 600)}
-ROUNDS = 5  # LIBXL_XGS_POLICY_MAX_ITERATIONS of Xen's tools/libs/light/libxl_stream_write.c
 NAMES = ("idle", "medium", "thrashing")
-PUBLISHED = {"idle": 1.13, "medium": 1.46, "thrashing": 1.60}  # XAPI: stunnel to software kernel TLS
 NEED = {"here": ("plain", "stunnel", "qemu-tls", "multifd-1", "multifd-2", "multifd-4", "multifd-8")}
 NEED["lab"] = ("plain", "stunnel", "qemu-tls", "ktls-sw", "ktls-hw")
-FASTEST = 1 << 40  # bytes a second: QEMU's own limit is 128 MiB
-
-
-@dataclass(frozen=True)
-class Ran:
-    """One migration: what QEMU says, and seconds of CPU of each end's processes."""
-
-    moved: Moved
-    near: float
-    far: float
 
 
 @dataclass(frozen=True)
@@ -84,29 +74,14 @@ def lab(kernel: str) -> Iterator[Place]:
 
 
 def once(place: Place, way: str, guest: Guest) -> Ran:
-    """Migrate; OffloadError or AssertionError unless the same guest lives on at the far end."""
+    """Migrate; OffloadError or AssertionError unless the same guest lives on at the far end, by this way."""
     if way.startswith("ktls") and place.switch is not None:
         place.switch.set(tx=way == "ktls-hw")
     with ends(place.near, place.far, guest, place.pair) as (near, far, at):
-        with standing(near, far, at, place.next_port) as stand:
-            uri = WAYS[way.partition("-")[0] if way.startswith("ktls") else way](stand)
-            if way.startswith("ktls") and stand.line["tx"] != way[-2:]:
-                raise RigError(f"{way}: the kernel shows transmit as {stand.line['tx']}")
-            near.qmp("migrate-set-parameters", **{"max-bandwidth": FASTEST})
-            before = [
-                spent(end, pids) for end, pids in ((near, stand.pids["near"]), (far, stand.pids["far"]))
-            ]
-            moved = migration.go(near, far, uri, ROUNDS)
-            after = [spent(end, pids) for end, pids in ((near, stand.pids["near"]), (far, stand.pids["far"]))]
-            if moved.status != "completed":
-                raise RigError(f"{way}: the migration ended as {moved.status}: {moved.error}")
-            migration.lives(far, migration.equal(near, far))
-    return Ran(moved, after[0] - before[0], after[1] - before[1])
-
-
-def spent(end: migration.End, pids: Sequence[int]) -> float:
-    """Seconds of CPU of an end's QEMU and stunnel so far."""
-    return float(sum(end.call("spent", pids=list(pids)).values()))
+        ran = migration_cost.once(way, near, far, at, place.next_port)
+    if way.startswith("ktls") and ran.line["tx"] != way[-2:]:
+        raise RigError(f"{way}: the kernel shows transmit as {ran.line['tx']}")
+    return ran
 
 
 def median(runs: Sequence[Ran], what: Callable[[Ran], float]) -> float:
@@ -136,8 +111,8 @@ def table(name: str, found: dict[str, list[Ran]]) -> None:
             f"{median(runs, lambda run: run.moved.copied) / 1e6:.1f} MB",
             f"{median(runs, lambda run: run.moved.rounds):.0f}"
             + ("x" if any(run.moved.forced for run in runs) else ""),
-            f"{median(runs, lambda run: run.near):.2f} s",
-            f"{median(runs, lambda run: run.far):.2f} s",
+            f"{median(runs, lambda run: run.spent[0]):.2f} s",
+            f"{median(runs, lambda run: run.spent[1]):.2f} s",
             ratio,
             f"{PUBLISHED[name]:.2f}x" if way == "ktls-sw" else "",
         )

@@ -110,7 +110,8 @@ def _arm(row: Row, purse: Purse) -> dict[str, Any]:
         "per_100g": spread([sample.per_100g for sample in row.samples], purse),
         "gbits": rounded(sum(sample.gbits for sample in row.samples) / len(row.samples)),
     }
-    return found | ({"requests": rounded(sum(row.requests) / len(row.requests))} if any(row.requests) else {})
+    found |= {"requests": rounded(sum(row.requests) / len(row.requests))} if any(row.requests) else {}
+    return found | ({} if row.memory is None else {"memory_per_byte": rounded(row.memory)})
 
 
 def spread(values: Sequence[float], purse: Purse) -> dict[str, float | None]:

@@ -9,6 +9,8 @@ from offload.report import cpu_plots, cpu_words
 from offload.report.cpu_rows import ARMS, SIDES
 from offload.report.svg import figure
 
+MEMORY, ABSENT = "memory traffic", "not measurable here"  # as offload/cpu_memory.py says it
+
 
 def page(section: Mapping[str, Any]) -> dict[str, Any]:
     """Return all that templates/cpu.html shows of a report's section `cpu`; empty for a report without it."""
@@ -17,6 +19,8 @@ def page(section: Mapping[str, Any]) -> dict[str, Any]:
     arms = [arm for setting in section["settings"] for arm in setting["arms"]]
     return cpu_plots.page(section) | {
         "requests": any("requests" in arm for arm in arms),
+        "memory": any("memory_per_byte" in arm for arm in arms),
+        "no_memory": _no_memory(section),
         "arms": ARMS,
         "sides": SIDES,
         "mark": cpu_words.MARK,
@@ -26,6 +30,13 @@ def page(section: Mapping[str, Any]) -> dict[str, Any]:
         "skipped": _skipped(section),
         "complete": section["complete"],
     }
+
+
+def _no_memory(section: Mapping[str, Any]) -> list[str]:
+    """Why memory traffic was not counted, by those who measured over time; what several say is told once."""
+    timed = {setting["source"] for setting in section["settings"] if setting["method"] == "time"}
+    said = [section["sources"][number]["about"].get(MEMORY, "") for number in sorted(timed)]
+    return list(dict.fromkeys(words for words in said if words.startswith(ABSENT)))
 
 
 def _skipped(section: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -58,13 +58,17 @@ class Setting:
 
 @dataclass(frozen=True)
 class Row:
-    """One arm in one setting: samples over time, or instructions per byte of payload by side and boot."""
+    """One arm in one setting: samples over time, or instructions per byte of payload by side and boot.
+
+    `memory`: bytes to and from memory per byte of payload, where every sample counted them.
+    """
 
     setting: Setting
     arm: str
     samples: tuple[Sample, ...]
     requests: tuple[float, ...]  # per second; empty unless every sample counted them
     cost: Mapping[str, Mapping[int, float]]
+    memory: float | None = None
 
 
 @dataclass(frozen=True)
@@ -141,12 +145,21 @@ def _row(found: Any, method: str) -> Row | None:
     if method == "icount":
         cost = _cost(found.get("cost"))
         return Row(setting, arm, (), (), cost) if cost else None
-    read = [_sample(one) for one in _list(found.get("samples"))[:MOST_SAMPLES]]
+    rows = _list(found.get("samples"))[:MOST_SAMPLES]
+    read = [_sample(one) for one in rows]
     samples = tuple(one for one, _ in filter(None, read))
     if not samples or len(samples) < len(read):
         return None
     requests = tuple(rate for one in read if one and (rate := one[1]) is not None)
-    return Row(setting, arm, samples, requests if len(requests) == len(samples) else (), {})
+    requests = requests if len(requests) == len(samples) else ()
+    return Row(setting, arm, samples, requests, {}, _memory(rows, sum(sample.bytes for sample in samples)))
+
+
+def _memory(found: Sequence[Mapping[str, Any]], payload: int) -> float | None:
+    """Return bytes to and from memory per byte of payload; None unless every sample counted them."""
+    counted = [row.get("memory_bytes") for row in found]
+    whole = [value for value in counted if _whole(value)]
+    return sum(whole) / payload if len(whole) == len(counted) else None
 
 
 def _setting(found: Mapping[str, Any]) -> Setting | None:

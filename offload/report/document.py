@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from offload import __version__
-from offload.report import cpu, replay, weather, wire
+from offload.report import cpu, migration, replay, weather, wire
 from offload.report.cells import CellState
 from offload.report.criteria import Criteria
 from offload.report.events import OUTCOMES, SCHEMA, Log
@@ -52,8 +52,11 @@ def build(log: Log, criteria: Criteria, facts: Facts) -> dict[str, Any]:
 def _more(log: Log, results: Sequence[Mapping[str, Any]], found: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sections that only some runs have: a report of a run without them stays what it was."""
     met, again = weather.section(results), replay.section(log, found["kernel"], found["rig"])
-    cores = cpu.section(results, found["simulated"])
-    more = {"weather": met if met["cases"] or met["loss"] else None, "replay": again, "cpu": cores}
+    measured = {
+        name: part(results, found["simulated"])
+        for name, part in (("cpu", cpu.section), ("migration", migration.section))
+    }
+    more = {"weather": met if met["cases"] or met["loss"] else None, "replay": again, **measured}
     return {name: part for name, part in more.items() if part}
 
 

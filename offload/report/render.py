@@ -10,7 +10,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from offload.report import cpu_page, cpu_words, known, lossplot, weather, wire
+from offload.report import cpu_page, cpu_words, known, lossplot, migration_page, weather, wire
 from offload.report.events import OUTCOMES
 from offload.report.former import command
 from offload.report.kept import Kept
@@ -62,6 +62,7 @@ def html(document: Mapping[str, Any], kept: Sequence[Kept] = ()) -> str:
             panels=lossplot.panels(document.get("weather", {}).get("loss", [])),
             mark=cpu_words.MARK,
             cpu=cpu_page.page(document.get("cpu", {})),
+            moved=migration_page.page(document.get("migration", {})),
             again=lambda test: command(HERE, test) if document["simulated"] else "",
             bars=waterfall(document["phases"]),
             strip=strip(document["counts"]),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from offload.report import cpu_words, known, wire
+from offload.report import cpu_words, known, migration_page, wire
 
 MARKS = {"kept": "+", "limited": "~", "broken": "X", "not proved": "?", "not promised": "-"}
 COLOURS = {
@@ -32,6 +32,7 @@ def text(document: Mapping[str, Any], *, width: int = 100, colour: bool = False)
         _promises(document, width),
         _wire(document, width),
         _cpu(document, width),
+        _migration(document, width),
         _limitations(document, width),
         _times(document),
     ]
@@ -159,6 +160,14 @@ def _cpu(document: Mapping[str, Any], width: int) -> list[str]:
     lines += [_cut(f"  {s['test']}: {s['problem']}", width) for s in found["sources"] if s["problem"]]
     mark = f" ({cpu_words.MARK})" if any(source["simulated"] for source in found["sources"]) else ""
     return [f"active cores{mark}:", *lines] if lines else []
+
+
+def _migration(document: Mapping[str, Any], width: int) -> list[str]:
+    """Return what a live migration took, a line per way."""
+    found = document.get("migration", {"sources": [], "ways": []})
+    lines = [_cut(f"  {line}", width) for line in migration_page.lines(found)]
+    mark = f" ({cpu_words.MARK})" if any(source["simulated"] for source in found["sources"]) else ""
+    return [f"live migration, by way{mark}:", *lines] if lines else []
 
 
 def _limitations(document: Mapping[str, Any], width: int) -> list[str]:

@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
 
-from offload.profile import Cell
-from tests.lib.migration import Guest
-from tests.lib.migration_ways import CIPHER, VERSION, moved_over_ktls
+from tests.lib.migration_cost import ARMS, Ferry, by_card, measured
 from tests.lib.rig import Rig
 from tests.lib.switch import Switch
 
-CELL = Cell("tx", VERSION, CIPHER)
+pytestmark = [pytest.mark.once, pytest.mark.requires("tls", "ktls-handoff", "stunnel", "qemu")]
 
 
-@pytest.mark.once
+@pytest.fixture(scope="module")
+def ferry() -> Iterator[Ferry]:
+    """What moves a guest, for both tests: to start QEMU takes longer than to move it."""
+    with closing(Ferry()) as found:
+        yield found
+
+
 @pytest.mark.promise("payload.tx")
-@pytest.mark.requires("tls", "ktls-handoff", "stunnel", "qemu")
-def test_migrates_a_guest_through_the_card(rig: Rig, offload: Switch, evidence: dict[str, Any]) -> None:
+def test_migrates_a_guest_through_the_card(
+    rig: Rig, offload: Switch, ferry: Ferry, evidence: dict[str, Any]
+) -> None:
     """This NIC encrypts a running guest's memory on its way to QEMU behind stunnel: it arrives equal."""
-    by = "hw" if CELL in rig.profile.promises else "sw"
-    flow = moved_over_ktls(rig, Guest(), evidence)
-    assert (flow.line["tx"], flow.line["kernel_cipher"]) == (by, CIPHER), flow.line
-    assert flow.counted["TlsTxDevice" if by == "hw" else "TlsTxSw"] == 1, flow.counted.nonzero("Tls")
-    if by == "hw":
-        done = flow.counted["tx_tls_encrypted_bytes"]
-        assert done >= flow.moved.copied, f"QEMU sent {flow.moved.copied} bytes, the card encrypted {done}"
+    found = ferry.move(rig, "ktls-hw" if by_card(rig.profile) else "ktls-sw")
+    written = found.ran.guest.written
+    evidence.update(
+        migration={**vars(found.ran.moved), "written": written}, counters=found.counted.nonzero("Tls")
+    )
+
+
+def test_takes_so_much_by_way(rig: Rig, offload: Switch, ferry: Ferry, evidence: dict[str, Any]) -> None:
+    """This NIC's host moves one guest by every way there is, each time whole; what that took is told."""
+    evidence["migrations"] = found = measured(rig, ferry, offload)
+    ways = {row["way"]: row["runs"] for row in found["ways"]}
+    skipped = {row["way"]: row["reason"] for row in found["skipped"]}
+    assert ways.keys() | skipped.keys() == set(ARMS) and all(skipped.values()), (ways.keys(), skipped)
+    for way, runs in ways.items():
+        assert runs, f"{way} was not measured"
+        assert all(run["ms"] > 0 and run["rounds"] > 0 and run["bytes"] > 0 for run in runs), (way, runs)
+        assert all(run[end]["cpu_seconds"] > 0 for run in runs for end in ("source", "destination")), runs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -99,10 +99,13 @@ class Moved:
 
 
 class End:
-    """One end: what runs there (migration_end.py), where its files are, and its QEMU."""
+    """One end: what runs there (migration_end.py), where its files are, and its QEMU.
+
+    `up`: a guest of ours is there, which a migration has stopped and not ended.
+    """
 
     def __init__(self, side: Side, guest: Guest, folder: str) -> None:
-        self.side, self.guest, self.folder = side, guest, folder
+        self.side, self.guest, self.folder, self.up = side, guest, folder, False
         self.does = Crowd(side, f"{folder}/end.py")
 
     def call(self, do: str, **fields: Any) -> dict[str, Any]:
@@ -119,8 +122,15 @@ class End:
         return self.call("qmp", execute=execute, arguments=arguments)["return"]
 
     def ready(self) -> None:
-        """Wait until the guest has filled its memory."""
+        """Wait until the guest has filled its memory, and has begun to write."""
         self.call("ready", at=STATUS, magic=MAGIC)
+        self.call("later", at=STATUS + 20, than=1)  # the tick before that one has written its pages
+
+    def go_on(self) -> None:
+        """Let a guest that was migrated away go on here, and wait until it has written again."""
+        ticks = self.status().ticks
+        self.qmp("cont")
+        self.call("later", at=STATUS + 20, than=ticks + 1)  # the tick before that one has written its pages
 
     def status(self) -> Status:
         """What the guest says of itself now."""
@@ -145,12 +155,22 @@ def end(side: Side, guest: Guest) -> Iterator[End]:
         yield found
 
 
-def start(near: End, far: End, more: tuple[Sequence[str], Sequence[str]] = ((), ())) -> None:
-    """Start QEMU at both ends at once; `more`: options of each. The guest runs at the near one."""
-    asked = near.begin(*more[0]), far.begin("-S", "-incoming", "defer", *more[1])
-    for side, number in zip((near, far), asked, strict=True):
+def start(near: End, far: End) -> None:
+    """Start QEMU at both ends at once; the guest runs at the near one.
+
+    One that is there already goes on instead: its QEMU was let migrate it away before, and the far end's is
+    ended for a new one.
+    """
+    asked = [(far, far.begin("-S", "-incoming", "defer"))]
+    if near.up:
+        near.go_on()
+    else:
+        asked.append((near, near.begin()))
+    for side, number in asked:
         side.does.end(number, PATIENCE)
-    near.ready()
+    if not near.up:
+        near.ready()
+    near.up = True
 
 
 def go(near: End, far: End, uri: str, rounds: int = 0) -> Moved:

@@ -7,18 +7,17 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from offload.counters import Delta
-from offload.host.base import Host, Side
+from offload.host.base import Side
 from offload.traffic import handoff, stunnel
 from offload.traffic.certs import NAME, Certs, Placed, placed
 from tests.lib import migration
-from tests.lib.migration import End, Guest, Moved
-from tests.lib.rig import Rig
+from tests.lib.migration import End, Guest
 
 VERSION, CIPHER = "1.2", "aes-gcm-256"
-CIPHERS = handoff.CIPHERS[VERSION, CIPHER]
 # GnuTLS's words for the same
-PRIORITY = "NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+AES-256-GCM"
+PRIORITY = "NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+"
+GROUP = ("openssl", "genpkey", "-genparam", "-algorithm", "DH", "-pkeyopt", "group:ffdhe2048")  # RFC 7919
+NAMES = {"aes-gcm-128": "AES-128-GCM", "aes-gcm-256": "AES-256-GCM"}
 
 
 @dataclass
@@ -30,6 +29,7 @@ class Stand:
     at: tuple[Placed, Placed]
     next_port: Callable[[], int]
     undo: ExitStack
+    cipher: str = CIPHER
     pids: dict[str, list[int]] = field(default_factory=lambda: {"near": [], "far": []})
     line: dict[str, Any] = field(default_factory=dict)  # of ktls-handoff
 
@@ -63,17 +63,21 @@ def _behind_stunnel(stand: Stand) -> int:
 
 def _stunnel(stand: Stand) -> str:
     port, entry = _behind_stunnel(stand), stand.next_port()
-    service = stunnel.Service(
-        "out", f"127.0.0.1:{entry}", f"{stand.address}:{port}", client=True, version=VERSION, ciphers=CIPHERS
-    )
-    stand.tunnel("near", service)
+    ways = f"127.0.0.1:{entry}", f"{stand.address}:{port}"
+    ciphers = handoff.CIPHERS[VERSION, stand.cipher]
+    stand.tunnel("near", stunnel.Service("out", *ways, client=True, version=VERSION, ciphers=ciphers))
     return f"tcp:127.0.0.1:{entry}"
 
 
 def _ktls(stand: Stand) -> str:
     """Connect with ktls-handoff and give its socket to QEMU: nobody stands in between."""
     argv = handoff.connect(
-        stand.address, _behind_stunnel(stand), stand.at[0].ca, version=VERSION, cipher=CIPHER, timeout=120
+        stand.address,
+        _behind_stunnel(stand),
+        stand.at[0].ca,
+        version=VERSION,
+        cipher=stand.cipher,
+        timeout=120,
     )
     stand.line = stand.near.call("handoff", argv=argv)["line"]
     stand.near.call("getfd", name="stream")
@@ -86,28 +90,28 @@ def _ended(near: End) -> None:
     near.call("notify", argv=[handoff.PROGRAM, "close", "--timeout", "60"])
 
 
-def _credentials(host: Host, at: Placed, role: str) -> str:
-    """The folder with the certificates under QEMU's names, and the object that reads it."""
+def _credentials(stand: Stand, end: End, at: Placed, role: str) -> None:
+    """Give a QEMU that runs the certificates, under its names for them; taken away after."""
     pairs = [(at.ca, "ca-cert.pem"), (at.cert, "server-cert.pem"), (at.key, "server-key.pem")]
-    folder = f"{at.folder}/qemu-{role}"
+    folder, host = f"{at.folder}/qemu-{role}", end.side.host
     host.run(["mkdir", "-p", folder])
     for source, name in pairs if role == "server" else pairs[:1]:
         host.run(["ln", "-sf", source, f"{folder}/{name}"])
-    verify = "on" if role == "client" else "off"
-    return f"tls-creds-x509,id=tls,dir={folder},endpoint={role},verify-peer={verify},priority={PRIORITY}"
+    if role == "server":  # else QEMU looks for a prime of its own, at length
+        host.run([*GROUP, "-out", f"{folder}/dh-params.pem"], timeout=120)
+    which = {"dir": folder, "endpoint": role, "verify-peer": role == "client"}
+    which["priority"] = PRIORITY + NAMES[stand.cipher]
+    end.qmp("object-add", **{"qom-type": "tls-creds-x509", "id": "tls", **which})
+    stand.undo.callback(end.qmp, "object-del", id="tls")
+    end.qmp("migrate-set-parameters", **{"tls-creds": "tls", "tls-hostname": NAME * (role == "client")})
+    stand.undo.callback(end.qmp, "migrate-set-parameters", **{"tls-creds": "", "tls-hostname": ""})
 
 
 def _tls(stand: Stand, channels: int = 0) -> str:
     """QEMU's own TLS (GnuTLS); `channels`: multifd with so many beside the first."""
-    ends = ((stand.near, stand.at[0], "client"), (stand.far, stand.at[1], "server"))
-    near, far = (["-object", _credentials(end.side.host, at, role)] for end, at, role in ends)
-    migration.start(stand.near, stand.far, (near, far))
-    for end, _, role in ends:
-        end.qmp(
-            "migrate-set-parameters",
-            **{"tls-creds": "tls"},
-            **({"tls-hostname": NAME} if role == "client" else {}),
-        )
+    migration.start(stand.near, stand.far)
+    _credentials(stand, stand.near, stand.at[0], "client")
+    _credentials(stand, stand.far, stand.at[1], "server")
     _multifd(stand, channels)
     uri = f"tcp:{stand.address}:{stand.next_port()}"
     stand.far.qmp("migrate-incoming", uri=uri)
@@ -117,9 +121,11 @@ def _tls(stand: Stand, channels: int = 0) -> str:
 def _multifd(stand: Stand, channels: int) -> None:
     if not channels:
         return
+    on, off = ([{"capability": "multifd", "state": state}] for state in (True, False))
     for end in (stand.near, stand.far):
-        end.qmp("migrate-set-capabilities", capabilities=[{"capability": "multifd", "state": True}])
+        end.qmp("migrate-set-capabilities", capabilities=on)
         end.qmp("migrate-set-parameters", **{"multifd-channels": channels})
+    stand.undo.callback(stand.near.qmp, "migrate-set-capabilities", capabilities=off)
 
 
 WAYS: dict[str, Callable[[Stand], str]] = {
@@ -143,35 +149,9 @@ def ends(
 
 
 @contextmanager
-def standing(near: End, far: End, at: tuple[Placed, Placed], next_port: Callable[[], int]) -> Iterator[Stand]:
+def standing(
+    near: End, far: End, at: tuple[Placed, Placed], next_port: Callable[[], int], cipher: str = CIPHER
+) -> Iterator[Stand]:
     """What a way needs; what it started is ended after."""
     with ExitStack() as undo:
-        yield Stand(near, far, at, next_port, undo)
-
-
-@dataclass(frozen=True)
-class Flow:
-    """A migration that is over: what ktls-handoff said, what QEMU said, what the DUT counted."""
-
-    line: dict[str, Any]
-    moved: Moved
-    counted: Delta
-
-
-def moved_over_ktls(rig: Rig, guest: Guest, evidence: dict[str, Any]) -> Flow:
-    """Migrate from the DUT into a stunnel on the peer; assert that the same guest lives on there."""
-    dut, peer, before = rig.bench.dut, rig.bench.peer, rig.counters()
-    with ends(dut, peer, guest, rig.certs()) as (near, far, at):
-        with standing(near, far, at, rig.next_port) as stand:
-            moved = migration.go(near, far, WAYS["ktls"](stand))
-            assert moved.status == "completed", moved
-            status = migration.equal(near, far)
-            migration.lives(far, status)
-        # the guest's own pages are no zeroes, so that each went over the wire at least once
-        assert moved.copied >= guest.pages * migration.PAGE, f"{moved.copied} bytes are less than the guest"
-        flow = Flow(stand.line, moved, rig.counters() - before)
-    assert status.written > 0, "the guest wrote nothing"
-    evidence.update(
-        migration={**vars(moved), "written": status.written}, counters=flow.counted.nonzero("Tls")
-    )
-    return flow
+        yield Stand(near, far, at, next_port, undo, cipher)

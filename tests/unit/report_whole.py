@@ -15,6 +15,7 @@ from offload.report.criteria import Criterion, load
 from offload.report.document import build
 from offload.report.events import Log, Writer
 from tests.unit import cpu_documents as made
+from tests.unit import migration_documents
 
 LISTED = {"made-up": "sends nothing on some days"}
 EXCUSE = {"made-up": ("tests/hw/test_payload.tx", "as listed")}
@@ -38,8 +39,9 @@ def events(tests: int = 60, worst: str = "pass", simulated: bool = True) -> list
     few = [row for row in (*made.streams(count=5), *made.sweep(5)) if row["arm"] in ("sw", "hw")]
     few = [row for row in few if row["streams"] == 1]
     timed = [*made.streams(), *made.sweep()] if tests >= 200 else few
-    cpu = [made.document(timed), made.document(made.cost(), "icount")]
+    cpu = [made.document(timed, about=made.ABOUT | made.COUNTED), made.document(made.cost(), "icount")]
     results += [_test(f"test_50_cpu.py::test_{n}", None, cpu=one) for n, one in enumerate(cpu)]
+    results += [_test("test_62_migration.py::test_takes", None, migrations=migration_documents.document(1))]
     results += [_stormy(n) for n in range(max(5, tests - len(results)))]
     results[1]["known_bugs"] = [BUG]
     results[0] |= {"outcome": worst, "reason": "" if worst == "pass" else _reason(worst)}
