@@ -1,0 +1,32 @@
+"""This NIC behind ESP: it cannot encrypt TLS that is in ESP already, and must not let it out as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.lib.ipsec_tls import dead, whole
+from tests.lib.life import Life
+from tests.lib.rig import Rig
+from tests.lib.switch import Switch
+
+pytestmark = [pytest.mark.requires("lab", "tls", "ipsec", "wire", "eyes")]
+
+
+def test_nothing_leaves_in_clear(
+    rig: Rig, life: Life, offload: Switch, peer_offload: Switch, evidence: dict[str, Any]
+) -> None:
+    """This NIC lets no TLS record out unencrypted inside ESP; what it held back is whole without ESP."""
+    peer_offload.set(tx=False)  # a card behind ESP as well
+    dead(rig, life, evidence)
+
+
+@pytest.mark.once
+def test_whole_with_transmit_off(
+    rig: Rig, life: Life, offload: Switch, peer_offload: Switch, evidence: dict[str, Any]
+) -> None:
+    """This NIC carries TLS in ESP whole both ways with transmit offload off, receive as it promises."""
+    peer_offload.set(tx=False)
+    offload.set(tx=False)
+    whole(rig, life, evidence)
