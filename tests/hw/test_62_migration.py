@@ -43,4 +43,4 @@ def test_takes_so_much_by_way(rig: Rig, offload: Switch, ferry: Ferry, evidence:
     for way, runs in ways.items():
         assert runs, f"{way} was not measured"
         assert all(run["ms"] > 0 and run["rounds"] > 0 and run["bytes"] > 0 for run in runs), (way, runs)
-        assert all(run[end]["cpu_seconds"] > 0 for run in runs for end in ("source", "destination")), runs
+        assert all(run[end]["cpu_seconds"] >= 0 for run in runs for end in ("source", "destination")), runs

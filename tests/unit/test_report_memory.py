@@ -41,7 +41,7 @@ def test_memory_per_byte_stands_beside_the_cores() -> None:
     assert (
         page.count(COLUMN) == 1
         and page.count('<td class="num">3.00</td>') == 2
-        and "on the wire:" not in page
+        and "per byte of payload:" not in page
     )
     del found[1]["samples"][1]["memory_bytes"]
     assert "memory_per_byte" not in tree(found)["cpu"]["settings"][0]["arms"][1]
@@ -65,10 +65,10 @@ def test_why_there_is_none_is_told_once(said: str) -> None:
     assert said.startswith(ABSENT)
     whole = report(*(met(f"t{n}", cpu=made.document(rows(), about={MEMORY: said})) for n in range(3)))
     page = render.html(whole)
-    assert page.count(f"per byte on the wire: {said}.") == 1 and COLUMN not in page
+    assert page.count(f"per byte of payload: {said}.") == 1 and COLUMN not in page
     assert problems(page) == [] and cpu_page.page(whole["cpu"])["no_memory"] == [said]
     counted = report(met("a", cpu=made.document(made.cost(), "icount", about={MEMORY: said})))
-    assert "per byte on the wire" not in render.html(counted)
+    assert "Memory traffic, in bytes" not in render.html(counted)
 
 
 def test_columns_agree() -> None:
