@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.lib.ipsec_tls import dead, whole
+from tests.lib.ipsec_tls import dead, left_out, whole
 from tests.lib.life import Life
 from tests.lib.rig import Rig
 from tests.lib.switch import Switch
@@ -30,3 +30,11 @@ def test_whole_with_transmit_off(
     peer_offload.set(tx=False)
     offload.set(tx=False)
     whole(rig, life, evidence)
+
+
+@pytest.mark.once
+def test_offloaded_beside_esp(
+    rig: Rig, life: Life, offload: Switch, peer_offload: Switch, evidence: dict[str, Any]
+) -> None:
+    """This NIC encrypts a connection that a policy of a higher rank leaves out of ESP."""
+    left_out(rig, life, evidence)

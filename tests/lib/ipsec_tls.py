@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from offload.errata import AFFECTED, kernel, load, standing
@@ -52,6 +54,35 @@ def dead(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
         assert stuck == 0, f"{stuck} connections of software TLS were stuck in ESP"
     elif _affected(rig):
         assert stuck == len(pairs), f"only {stuck} were stuck: this kernel has been repaired ({ERRATUM})"
+
+
+def left_out(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
+    """Leave one connection out of ESP by a policy of a higher rank: its card encrypts it, whole."""
+    (pair,) = life.plain()
+    with ipsec.esp_between(rig, "gcm-128"), _no_esp_for(rig, pair.port):
+        counted = rig.counters()
+        life.secure([pair])
+        pair.moves("left out", SIZE)
+        encrypted = (rig.counters() - counted).moved.get("tx_tls_encrypted_bytes", 0)
+    life.close([pair])
+    evidence["ipsec"] = {"encrypted": encrypted}
+    promised = "tx" in rig.profile.directions()
+    assert (encrypted >= SIZE) is promised, f"the card encrypted {encrypted} of {SIZE} bytes"
+
+
+@contextmanager
+def _no_esp_for(rig: Rig, port: int) -> Iterator[None]:
+    """Policies without a template, at both ends, for the connection with this port of the DUT's."""
+    dut, peer = rig.bench.dut, rig.bench.peer
+    there = f"src {dut.v4}/32 dst {peer.v4}/32 proto 6 sport {port}"
+    back = f"src {peer.v4}/32 dst {dut.v4}/32 proto 6 dport {port}"
+    ways = [(dut, there, "out"), (dut, back, "in"), (peer, there, "in"), (peer, back, "out")]
+    with ExitStack() as undo:
+        for side, selector, to in ways:
+            words = [*selector.split(), "dir", to]
+            side.host.run(["ip", "xfrm", "policy", "add", *words, "priority", "1"])
+            undo.callback(side.host.run, ["ip", "xfrm", "policy", "delete", *words])
+        yield
 
 
 def _taken(pair: Pair) -> dict[str, Any]:
