@@ -13,6 +13,7 @@ Of the rounds each test's least counts, for what else runs only adds. Two shares
 what a person waits for, and what the bar means; but on a busy machine it tells what the others did. By the
 processor, of the VM and of what runs the tests: what a suite waits for besides is the same in both ways and
 not in it, so that share is the larger one. So it decides where anything else runs, and the clock where not.
+Where so much runs that rounds of the same way differ in it, nothing is decided: run it alone.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ ELSEWHERE = ("test_51_", "test_63_", "test_64_", "test_66_")
 LIMIT = 7200  # seconds
 REST = 10.0  # seconds for which the VM is left alone
 QUIET = 0.15  # cores that others may take on an idle machine
+STEADY = BAR / 4  # how far rounds of the same way may lie apart for a share to mean anything
 
 
 class Took(NamedTuple):
@@ -190,8 +192,7 @@ def measure(lab: Lab, names: Sequence[str], of: int, rounds: int) -> bool:
             most = max(most, others)
             print(f"  {way:<6} {line(took)}; others took {others:.2f} cores", flush=True)
     apart = max(between(own, [*FIRST, *names]) for own in runs.values())
-    print(f"rounds of the same way differ by up to {apart:.0%} of processor time")
-    return report(least(runs["agent"]), least(runs["ssh"]), of, most)
+    return report(least(runs["agent"]), least(runs["ssh"]), of, most, apart)
 
 
 def between(rounds: Sequence[Run], names: Sequence[str]) -> float:
@@ -212,8 +213,11 @@ def line(took: Run) -> str:
     )
 
 
-def report(agent: Run, ssh: Run, of: int, others: float) -> bool:
-    """Print the shares; whether the bar is held. `others`: the most cores that somebody else took."""
+def report(agent: Run, ssh: Run, of: int, others: float, apart: float) -> bool:
+    """Print the shares; whether the bar is held. RigError if they do not say.
+
+    `others`: the most cores that somebody else took; `apart`: how far rounds of the same way differ.
+    """
     same, out = alike(agent, ssh)
     a, s = whole(agent, same, of), whole(ssh, same, of)
     if out:
@@ -223,20 +227,26 @@ def report(agent: Run, ssh: Run, of: int, others: float) -> bool:
     print(f"  {a.cpu:.0f} and {s.cpu:.0f} s of processors")
     shares = {"clock": s.wall / a.wall - 1, "processor": s.cpu / a.cpu - 1}
     print(", ".join(f"by the {name} ssh costs {share:+.1%}" for name, share in shares.items()))
-    by, why = deciding(others)
+    print(f"rounds of the same way differ by up to {apart:.0%} of processor time")
+    print(f"load: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    by, why = deciding(others, apart)
     held = shares[by] < BAR
     print(f"the {by} decides: {why}")
     print(f"bar: under {BAR:.0%} of the suite's time: {shares[by]:+.1%}, {'held' if held else 'MISSED'}")
-    print(f"load: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     return held
 
 
-def deciding(others: float) -> tuple[str, str]:
-    """By which share the bar is held or missed, and why."""
+def deciding(others: float, apart: float) -> tuple[str, str]:
+    """By which share the bar is held or missed, and why. RigError if by neither."""
     if others < QUIET:
         return "clock", f"others took at most {others:.2f} cores, so it is what the suite's time is"
+    taken_by = f"others took up to {others:.2f} cores"
+    if apart > STEADY:
+        raise RigError(
+            f"not decided: {taken_by}, and rounds of the same way differ by {apart:.0%}", "run it alone"
+        )
     why = "what both ways only wait for is not in it, so it is no less than the clock's on an idle machine"
-    return "processor", f"others took up to {others:.2f} cores, which stretches the clock; {why}"
+    return "processor", f"{taken_by}, which stretches the clock; {why}"
 
 
 def asked() -> argparse.Namespace:

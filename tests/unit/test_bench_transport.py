@@ -66,8 +66,16 @@ def test_the_verdict(
 ) -> None:
     """Without a NIC the clock decides on an idle machine, the processors' time on one that others use."""
     agent, ssh = run(2.0, 1.0, first=0.0), run(wall, cpu, first=0.0)
-    assert transport.report(agent, ssh, 100, others) is held
+    assert transport.report(agent, ssh, 100, others, 0.04) is held
     assert words in capsys.readouterr().out
+
+
+def test_a_verdict_that_a_busy_machine_does_not_allow(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a NIC shares of rounds that differ among themselves are shown, and neither held nor missed."""
+    with pytest.raises(RigError, match="not decided: others took up to 1.60 cores, .* differ by 22%"):
+        transport.report(run(2.0, 1.0), run(2.0, 1.0), 100, 1.6, 0.22)
+    assert "by the processor ssh costs +0.0%" in capsys.readouterr().out
+    assert transport.report(run(2.0, 1.0), run(2.0, 1.0), 100, 0.0, 0.22), "the clock of an idle machine"
 
 
 def test_what_the_first_tests_are() -> None:
