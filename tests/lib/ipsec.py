@@ -123,6 +123,21 @@ def esp_between(rig: Rig, cipher: str) -> Iterator[ipsec.Esp]:
             assert ipsec.errors(side.host) == old, f"IPsec refused or lost packets on {side.host.name}"
 
 
+def quiet(rig: Rig, port: int) -> None:
+    """Assert that soon neither end of a connection has anything to send: no data, no end of it.
+
+    What is sent again after ESP was taken away would be on the wire as it is.
+    """
+    argv = ["ss", "-Htan", "state", "all", "exclude", "time-wait", f"( sport = :{port} or dport = :{port} )"]
+
+    def silent() -> bool:
+        rows = [row.split() for side in sides for row in side.host.run(argv).text.splitlines()]
+        return all(state == "ESTAB" and waiting == "0" for state, _, waiting, *_ in rows)
+
+    sides = (rig.bench.dut, rig.bench.peer)
+    assert settles(silent, 60), f"port {port} still has something to send"
+
+
 def spent(host: Host, before: dict[str, int]) -> dict[str, int]:
     """The counters of /proc/net/xfrm_stat that moved."""
     return {name: n - before[name] for name, n in ipsec.errors(host).items() if n != before[name]}

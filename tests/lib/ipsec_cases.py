@@ -32,6 +32,7 @@ def carries(rig: Rig, life: Life, cipher: str, evidence: dict[str, Any]) -> None
         pair.moves(name, SIZE)
         counted = [made.counted(dut, one) for one in (made.out, made.into)]
         life.close([pair])
+        ipsec.quiet(rig, pair.port)
     clear = [seen.clear(ipsec.canary(f"{name} {way}", SIZE)) for way in ("out", "back")]
     frames = ipsec.between(rig.bench, ipsec.ESP, seen.wire)
     evidence["ipsec"] = {"cipher": cipher, "packets": len(frames), "clear": [round(c, 3) for c in clear]}
@@ -130,6 +131,7 @@ def without_its_policy(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
         with ipsec.esp_between(rig, "gcm-256"):
             (pair,) = life.plain()
             pair.moves("in esp", 32 * KIB)
+            ipsec.quiet(rig, pair.port)
         pair.moves("after esp", 32 * KIB)
         life.close([pair])
     found = {name: seen.clear(ipsec.canary(f"{name} out", 32 * KIB)) for name in ("in esp", "after esp")}
@@ -145,7 +147,7 @@ def ends_by_itself(rig: Rig) -> None:
     dut, peer = rig.bench.dut, rig.bench.peer
     left = esp.Esp(dut, peer, "gcm-128", False, 3600)
     left.set_up()
-    with esp.protected(dut, peer, "gcm-128", life=4):
+    with esp.protected(dut, peer, "gcm-128", life=10):  # seconds: enough to look at them on a busy machine
         assert _listed(dut.host).count("proto esp") == 4, _listed(dut.host)  # two states, two templates
         assert settles(lambda: not _listed(dut.host) and not _listed(peer.host), 60), _listed(dut.host)
 
