@@ -99,7 +99,7 @@ bench-iperf: iperf3 venv  ## plain iperf3-tls beside the stock iperf3: counted i
 bench-history: venv  ## 10,000 results: words, JSON, page
 	$(PY) -m benchmarks.history
 
-bench-transport: build  ## what ssh costs the suite, in turns with the lab's agent
+bench-transport: build  ## what ssh costs of the suite's time, in turns with the lab's agent; run it alone
 	$(PY) -m benchmarks.transport --kernel $(KERNEL)
 
 bench-handover: build  ## connect beside a running stunnel; 10,000 hand-overs, 1,000 failures
