@@ -88,7 +88,7 @@ def test_document(bench: Bench) -> None:
     assert "no profile fits" in found["skipped"][0]["reason"]
     assert any("both ends are on this host" in warning for warning in found["warnings"])
     assert {"kernel", "nic", "governor", "irqs", "tools"} <= found["about"].keys()
-    wait_until(lambda: not bench.running(), 30, "programs that are left behind")  # a killed one ends a bit later
+    wait_until(lambda: not bench.running(), 30, "a killed program to end")
 
 
 def test_table_and_live_line(bench: Bench) -> None:
