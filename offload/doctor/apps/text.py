@@ -20,7 +20,7 @@ def as_text(answer: Answer, colour: bool = False, width: int = WIDTH, verbose: b
         _service(page, ruling)
     if left := len(answer.rulings) - SHOWN:
         page.lines += [f"{left} more: --json has them"] if left > 0 else []
-    page.lines.append("")
+    page.lines += [""] if page.lines[-1] else []
     _findings(page, answer, verbose)
     dev = answer.device.nic.dev if answer.device else ""
     page.wrapped("more    ", f"ktls-offload doctor {plain(dev)} (the card itself); --verbose: notes in full")
