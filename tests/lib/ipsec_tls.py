@@ -37,6 +37,8 @@ def whole(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
 def dead(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
     """Send on connections older and younger than ESP without a cipher: none in clear, whole without it."""
     before, pairs = rig.counters(), life.open(EACH)
+    for pair in pairs:
+        ipsec.quiet(rig, pair.port)  # an acknowledgement in clear would be refused once ESP is there
     with ipsec.watching(rig.bench) as seen:
         with ipsec.esp_between(rig, "null"):
             pairs += life.open(EACH)
