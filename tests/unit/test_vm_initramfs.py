@@ -76,16 +76,18 @@ def test_modules_are_unpacked(tmp_path: Path) -> None:
 
 def test_folders_below_the_guests_own_are_bound() -> None:
     """Without a NIC a project below the temporary folder is still seen in the guest, outermost only."""
-    paths = [Path(p) for p in ("/tmp/a", "/tmp/a/venv", "/srv/b", "/tmpx", "/run/user/1")]
-    assert initramfs.below_tmpfs(paths) == ["/run/user/1", "/tmp/a"]
+    one, other = initramfs.TMPFS[:2]
+    paths = [Path(p) for p in (f"{one}/a", f"{one}/a/venv", "/srv/b", f"{one}x", f"{other}/user/1")]
+    assert initramfs.below_tmpfs(paths) == sorted([f"{other}/user/1", f"{one}/a"])
 
 
 def test_init_script_is_a_shell_script(tmp_path: Path) -> None:
     """Without a NIC odd characters in paths do not break the guest's init."""
-    text = initramfs.init_script(tmp_path / "it's; here", [Path("/tmp/a b")], "/usr/bin/python3")
+    odd = f"{initramfs.TMPFS[0]}/a b"
+    text = initramfs.init_script(tmp_path / "it's; here", [Path(odd)], "/usr/bin/python3")
     checked = subprocess.run(["busybox", "sh", "-n"], input=text.encode(), capture_output=True)
     assert checked.returncode == 0, checked.stderr
-    assert "'/tmp/a b'" in text
+    assert f"'{odd}'" in text
 
 
 def bzimage(payload: bytes) -> bytes:
