@@ -100,7 +100,7 @@ def test_includes_without_end(app: str, line: str) -> None:
     host.files[PATHS[app]] = line.encode() * 50 + host.files[PATHS[app]]
     began = time.monotonic()
     found = answer(host, app)
-    assert time.monotonic() - began < 5 and found.app.files and len(found.app.files.read) < 4
+    assert time.monotonic() - began < 30 and found.app.files and len(found.app.files.read) < 4
     assert "D820" in codes(found) and any(f"{PATHS[app]}:1" in f.what for f in found.findings)
 
 

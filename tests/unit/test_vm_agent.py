@@ -108,16 +108,16 @@ def test_background_process_lives_and_is_asked(guest: Guest) -> None:
     wait_until(lambda: process.output() == (b"one\n", b""), 5, "the echo")
     assert process.running()
     process.kill(signal.SIGTERM)
-    done = process.wait(5)
+    done = process.wait(60)
     assert (done.rc, done.stdout) == (-signal.SIGTERM, b"one\n")
-    assert not process.running() and process.wait(1) == done
+    assert not process.running() and process.wait(20) == done
 
 
 def test_news_is_waited_for(guest: Guest) -> None:
     """Without a NIC one question waits for a command's next words or its end, at most as long as it says."""
     process = guest.host.start(["sh", "-c", "read a; sleep 0.3; echo $a; read b; echo err >&2; read c"])
     began = time.monotonic()
-    assert process.news(0.3) == (b"", b"") and 0.3 <= time.monotonic() - began < 5
+    assert process.news(0.3) == (b"", b"") and 0.3 <= time.monotonic() - began < 30
     process.stdin(b"one\n")
     assert process.news(60) == (b"one\n", b"")
     process.stdin(b"two\n")
@@ -154,7 +154,7 @@ def test_answers_come_in_any_order(guest: Guest) -> None:
     slow = guest.host.start(["sleep", "99"])
     began = time.monotonic()
     guest.host.run(["true"])
-    assert time.monotonic() - began < 5 and slow.running()
+    assert time.monotonic() - began < 60 and slow.running()
 
 
 def test_files_have_the_mode_asked_for(guest: Guest, tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def check_by_time(rig: Rig) -> None:
         for mode in ((), ("-R",), ("--bidir",)):
             got = rig.client(server.port, "--tls", "--tls-verify-payload", "-t", "1", *mode)
             moved(got)
-            assert 0.9 < got.json["end"]["sum_sent"]["seconds"] < 2.5
+            assert 0.9 < got.json["end"]["sum_sent"]["seconds"] < 10
 
 
 def check_trust(rig: Rig) -> None:

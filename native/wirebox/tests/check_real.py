@@ -105,7 +105,7 @@ def check_capture_sees_both_sides(rig: Rig) -> None:
     """Another raw socket on a port sees what wirebox sends: captures beside it work."""
     seen = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
     seen.bind(("b0", 3))
-    seen.settimeout(5)
+    seen.settimeout(60)
     frames = Tcp().cut(bytes(3000))
     with rig.box("a>b first drop"):
         assert rig.through(frames) == frames
