@@ -46,7 +46,7 @@ def add_parser(verbs: Any) -> None:
     to = parser.add_mutually_exclusive_group()
     to.add_argument("--to", metavar="SOCKET", help="hand over to who listens on this unix socket")
     to.add_argument("--fd", type=int, metavar="N", help="hand over on this inherited unix socket")
-    parser.add_argument("--via", default="", metavar="SOCKET", help="ask a resident that serves there")
+    parser.add_argument("--via", metavar="SOCKET", help="ask a resident that serves there")
     parser.add_argument("--serve", default="", metavar="SOCKET", help="be that resident, until SIGTERM")
     parser.add_argument("--clients", type=int, metavar="N", help="of a resident: hand-overs at a time (64)")
     parser.add_argument(
@@ -60,15 +60,27 @@ def add_parser(verbs: Any) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Serve, or connect once."""
+    _stand()
     if args.timeout is not None and not 0.001 <= args.timeout <= 86400:
         raise ConfigError(f"--timeout {args.timeout:g}", "0.001 to 86400 seconds")
     policy = Policy(args.policy, args.ca, args.pin, args.timeout)
     policy.values()
+    if "" in (args.to, args.via):
+        raise ConfigError("--to and --via want the path of a socket, not an empty word")
     if args.serve:
         return _serve(args, policy)
     if args.host is None or args.port is None or args.clients or args.user is not None:
         raise ConfigError("HOST and PORT are needed; --clients and --user belong to --serve")
     return _once(args, Target(args.host, args.port, args.name), policy)
+
+
+def _stand() -> None:
+    """0 to 2 are open: a daemon may have closed them, and none of our sockets may take their place."""
+    while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(null)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
 
 
 def _serve(args: argparse.Namespace, policy: Policy) -> int:
@@ -88,7 +100,7 @@ def _once(args: argparse.Namespace, target: Target, policy: Policy) -> int:
     """Connect, and give the socket to whom it is for."""
     with ExitStack() as undo:
         to = _receiver(args, undo)
-        got = connect(target, policy, via=args.via, stunnel=args.stunnel, fallback=not args.no_fallback)
+        got = connect(target, policy, via=args.via or "", stunnel=args.stunnel, fallback=not args.no_fallback)
         if to is None:
             got.close()
         else:
@@ -111,9 +123,9 @@ def _receiver(args: argparse.Namespace, undo: ExitStack) -> socket.socket | None
         if to.family == socket.AF_UNIX:
             return to
         raise OSError(0, "no unix socket")
-    except OSError as exc:
-        where = args.to or f"descriptor {args.fd}"
-        raise ConfigError(f"{where}: {exc.strerror}: nobody takes a socket there") from None
+    except (OSError, ValueError) as exc:
+        where, why = args.to or f"descriptor {args.fd}", getattr(exc, "strerror", "") or exc
+        raise ConfigError(f"{where}: {why}: nobody takes a socket there") from None
 
 
 def _dialled(path: str) -> socket.socket:

@@ -100,8 +100,10 @@ def connect(
 
 
 def _say(warning: str) -> None:
+    """One line; that nobody can read it (a closed or full standard error) is no reason to lose the stream."""
     plain = "".join(c if " " <= c <= "~" else "?" for c in warning)
-    sys.stderr.write(f"ktls-offload: warning: {plain}\n")
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(f"ktls-offload: warning: {plain}\n")
 
 
 def _resident(target: Target, policy: Policy, path: str) -> tuple[dict[str, Any], socket.socket]:
@@ -109,25 +111,28 @@ def _resident(target: Target, policy: Policy, path: str) -> tuple[dict[str, Any]
     words = ["connect", target.host, str(target.port), *(["--name", target.name] if target.name else [])]
     words += [] if policy.timeout is None else ["--timeout", f"{policy.timeout:g}"]
     until = time.monotonic() + STEPS * policy.seconds() + SPARE
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sock:
-        try:
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sock:
             sock.settimeout(until - time.monotonic())
             sock.connect(path)
             with suppress(BrokenPipeError):  # who may not ask is told so before he has asked
                 sock.send("".join(f"{word}\n" for word in words).encode())
             return answer(sock, until)
-        except OSError as exc:
-            raise Failed(f"resident {path}: {exc.strerror or 'no answer in time'}") from None
-        except _Lost as exc:
-            raise Failed(f"resident {path}: {exc}") from None
-        except ConfigError as exc:
-            raise Failed(f"resident {path}: {exc}") from None
+    except TimeoutError:
+        raise Failed(f"resident {path}: no answer in time") from None
+    except OSError as exc:
+        raise Failed(f"resident {path}: {exc.strerror or exc}") from None
+    except (_Lost, ConfigError) as exc:
+        raise Failed(f"resident {path}: {exc}") from None
 
 
 def _started(target: Target, policy: Policy, program: str) -> tuple[dict[str, Any], socket.socket]:
     """Start ktls-handoff for this one connection; Failed with the reason, ConfigError for a wrong option."""
     path, until = helper(program), time.monotonic() + STEPS * policy.seconds() + SPARE
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    except OSError as exc:
+        raise Failed(f"{path}: {exc.strerror}") from None
     argv = [path, "connect", target.host, str(target.port), *policy.options(), "--fd", str(theirs.fileno())]
     argv += ["--name", target.name] if target.name else []
     with ours, theirs:

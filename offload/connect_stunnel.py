@@ -15,7 +15,8 @@ from offload.connect_policy import Policy, Target, for_stunnel
 
 PLACES = ("/usr/bin/stunnel4", "/usr/bin/stunnel")
 SHAKEN = re.compile(r" (TLSv1\.[23])? ?ciphersuite: (\S+)")
-TROUBLE = re.compile(r" LOG[0-4]\[(ui)?[^]]*\]: (.*)")
+# [!]: said before its log is set up
+TROUBLE = re.compile(r"^(?:\[(!)\]|.* LOG[0-4]\[(ui)?[^]]*\]:) (.*)", re.MULTILINE)
 
 
 class Failed(Exception):
@@ -43,21 +44,28 @@ def carry(target: Target, policy: Policy, wanted: str = "") -> Carried:
     """Connect by a new stunnel and wait until its handshake is done; Failed with its reason."""
     path = program(wanted)
     with ExitStack() as undo:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        undo.callback(ours.close)
-        with theirs, os.fdopen(os.memfd_create("stunnel.conf"), "wb+") as conf:
-            conf.write(for_stunnel(target, policy).encode("utf-8", "surrogateescape"))
-            conf.seek(0)
-            fds = {"stdin": theirs, "stdout": theirs, "stderr": subprocess.PIPE, "pass_fds": [conf.fileno()]}
-            try:
-                process = subprocess.Popen([path, "-fd", str(conf.fileno())], **fds)  # type: ignore[call-overload]
-            except OSError as exc:
-                raise Failed(f"{path}: {exc.strerror}") from None
-        undo.callback(_end, process)
+        try:
+            ours, process = _started(path, for_stunnel(target, policy), undo)
+        except OSError as exc:
+            raise Failed(f"{path}: {exc.strerror}") from None
         line = _shaken(process, 2 * policy.seconds())
+        assert process.stderr is not None
         process.stderr.close()
         undo.pop_all()
     return Carried(ours, process, line | {"peer": f"{target.host}:{target.port}"})
+
+
+def _started(path: str, text: str, undo: ExitStack) -> tuple[socket.socket, subprocess.Popen[bytes]]:
+    """A stunnel with this configuration, and its plain side."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    undo.callback(ours.close)
+    with theirs, os.fdopen(os.memfd_create("stunnel.conf"), "wb+") as conf:
+        conf.write(text.encode("utf-8", "surrogateescape"))
+        conf.seek(0)
+        fds = {"stdin": theirs, "stdout": theirs, "stderr": subprocess.PIPE, "pass_fds": [conf.fileno()]}
+        process = subprocess.Popen([path, "-fd", str(conf.fileno())], **fds)  # type: ignore[call-overload]
+    undo.callback(_end, process)
+    return ours, process
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -90,4 +98,5 @@ def _shaken(process: subprocess.Popen[bytes], seconds: float) -> dict[str, objec
 def _trouble(log: str) -> str:
     """The first trouble of the connection, or else the first before it: later lines follow from the first."""
     said = TROUBLE.findall(log)
-    return next((text for ui, text in said if not ui), said[0][1] if said else "it ended without a word")
+    first = said[0][2] if said else "it ended without a word"
+    return next((text for early, ui, text in said if not early and not ui), first)
