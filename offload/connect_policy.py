@@ -16,6 +16,7 @@ WORDS = {
     "sslVersion": ("TLSv1.2", "TLSv1.3"), "verifyChain": ("yes", "no"), "verifyPeer": ("yes", "no"),
     "client": ("yes",),
 }  # fmt: skip
+NAMES = ("checkHost", "checkIP")
 DEFAULTS = {
     "sslVersion": "TLSv1.2",
     "ciphers": "ECDHE-RSA-AES256-GCM-SHA384",
@@ -94,6 +95,8 @@ def _of_file(path: str) -> dict[str, str]:
         words = line.strip(" \t\r")
         if words and words[0] not in ";#":
             key, value = _pair(words, f"{path}:{number}")
+            if key in NAMES and found.keys() & set(NAMES):  # stunnel would take either
+                raise ConfigError(f"{path}:{number}: a second name to check: {value!r}")
             found[key] = value
     return _judged(found, path)
 

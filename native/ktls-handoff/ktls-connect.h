@@ -5,7 +5,7 @@
  *	#include "ktls-connect.h"
  *
  *	struct ktls_target to = { .host = "192.0.2.2", .port = "8443", .policy = "/etc/migration.conf",
- *				  .resident = "/run/ktls-offload.sock" };
+ *				  .resident = "/run/ktls-offload.sock" };		(C++: = {}, and assignments)
  *	struct ktls_answer answer;
  *	int fd = ktls_connect(&to, &answer);
  *
@@ -14,6 +14,7 @@
  * carries the stream, verified by the same policy. fd is blocking and close-on-exec: a TCP socket by the kernel, or the
  * plain side of stunnel (a unix socket). answer.line is the JSON. answer.stunnel, if it is not 0, is a child to reap
  * after the stream; it ends with it. -1: neither way, or a wrong policy; answer.warning says why, nothing is printed.
+ * Descriptors 0 to 2 have to be open.
  */
 #ifndef KTLS_CONNECT_H
 #define KTLS_CONNECT_H
@@ -66,7 +67,7 @@ static inline long long ktls__now(void)
 
 static inline int ktls__wait(int fd, long long until)
 {
-	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct pollfd p = { fd, POLLIN, 0 };
 	long long left;
 	int n;
 
@@ -105,6 +106,36 @@ static inline int ktls__is(const char *text, const char *key, const char *value)
 	return ktls__value(text, key, said, sizeof(said)) && !strcmp(said, value);
 }
 
+/* Refuse a line that no policy has, as ktls-handoff does; 0, or -1 with why. */
+static inline int ktls__lines(const char *file, const char *text, char *why)
+{
+	static const char keys[] = " sslVersion ciphers ciphersuites curves CAfile verifyChain verifyPeer checkHost checkIP "
+				   "sni TIMEOUTconnect client ";
+	int number = 1, names = 0;
+	char key[20];
+
+	for (const char *at = text; *at; at += *at == '\n', number++) {
+		const char *line = at + strspn(at, " \t\r");
+		size_t len = strcspn(line, " \t\r\n=");
+
+		at += strcspn(at, "\n");
+		if (line == at || *line == ';' || *line == '#')
+			continue;
+		snprintf(key, sizeof(key), " %.*s ", (int)(len < 16 ? len : 16), line);
+		if (line[len + strspn(line + len, " \t")] != '=')
+			snprintf(why, KTLS_WHY, "policy %s:%d: KEY = VALUE is wanted, and no section", file, number);
+		else if (!strstr(keys, key))
+			snprintf(why, KTLS_WHY, "policy %s:%d: unknown key '%.*s'", file, number,
+				 (int)(len < 40 ? len : 40), line);
+		else if (!strncmp(key, " check", 6) && names++)
+			snprintf(why, KTLS_WHY, "policy %s:%d: a second name to check", file, number);
+		else
+			continue;
+		return -1;
+	}
+	return 0;
+}
+
 /* Read the policy and refuse what would not be verified; 0, or -1 with why. */
 static inline int ktls__policy(const struct ktls_target *to, char *text, char *why)
 {
@@ -123,11 +154,8 @@ static inline int ktls__policy(const struct ktls_target *to, char *text, char *w
 	if (n < 0)
 		return -1;
 	text[n] = '\0';
-	for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n')
-		if (at[strspn(at, " \t\r")] == '[') {
-			snprintf(why, KTLS_WHY, "policy %s: a section", to->policy);
-			return -1;
-		}
+	if (ktls__lines(to->policy, text, why))
+		return -1;
 	peer = ktls__is(text, "verifyPeer", "yes"), chain = ktls__is(text, "verifyChain", "yes");
 	if ((!peer && !chain && !ktls__is(text, "verifyChain", "no")) ||
 	    ((peer || chain) && !ktls__value(text, "CAfile", ca, sizeof(ca)))) {
@@ -156,10 +184,13 @@ static inline ssize_t ktls__receive(int conn, char *line, int *fds, int *count, 
 		char buf[CMSG_SPACE(KTLS_FDS * sizeof(int))];
 	} control;
 	struct iovec iov = { line, KTLS_LINE - 1 };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1,
-			      .msg_control = control.buf, .msg_controllen = sizeof(control.buf) };
-	ssize_t n = recvmsg(conn, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct msghdr msg;
+	ssize_t n;
 
+	memset(&msg, 0, sizeof(msg));
+	msg.msg_iov = &iov, msg.msg_iovlen = 1;
+	msg.msg_control = control.buf, msg.msg_controllen = sizeof(control.buf);
+	n = recvmsg(conn, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	*count = 0;
 	for (struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
@@ -210,17 +241,21 @@ static inline int ktls__judge(int conn, char *line, char *why)
 
 static inline int ktls__ask(const struct ktls_target *to, int timeout, char *line, char *why)
 {
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	struct sockaddr_un sa;
 	int conn = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), fd = -1;
 	struct timeval patience = { timeout / 1000 + 1, 0 };
 	char request[1024];
 
+	memset(&sa, 0, sizeof(sa));
+	sa.sun_family = AF_UNIX;
 	/* connect() waits while the queue of the resident is full */
 	setsockopt(conn, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", to->resident);
 	snprintf(request, sizeof(request), "connect\n%s\n%s\n--timeout\n%d.%03d\n%s%s%s", to->host, to->port,
 		 timeout / 1000, timeout % 1000, to->name ? "--name\n" : "", to->name ? to->name : "", to->name ? "\n" : "");
-	if (conn < 0 || connect(conn, (struct sockaddr *)&sa, sizeof(sa))) {
+	if (strlen(to->resident) >= sizeof(sa.sun_path)) {
+		snprintf(why, KTLS_WHY, "%s", strerror(ENAMETOOLONG));
+	} else if (conn < 0 || connect(conn, (struct sockaddr *)&sa, sizeof(sa))) {
 		snprintf(why, KTLS_WHY, "%s", strerror(errno));
 	} else {
 		/* who may not ask is told so before he has asked, so that this may fail */
@@ -285,6 +320,16 @@ static inline int ktls__spawn(const char *path, int io, int config, int log, pid
 	return rc;
 }
 
+/* What a line of its log complains of, or NULL; [!]: said before the log is set up. */
+static inline const char *ktls__trouble(const char *text)
+{
+	const char *at = strstr(text, " LOG"), *said = at ? strstr(at, "]: ") : NULL;
+
+	if (!strncmp(text, "[!] ", 4))
+		return text + 4;
+	return said && at[4] >= '0' && at[4] <= '4' ? said + 3 : NULL;
+}
+
 /* Follow stunnel's log until its handshake is done: 0, the line in *a; -1 with why. */
 static inline int ktls__shaken(int log, long long until, const struct ktls_target *to, struct ktls_answer *a, char *why)
 {
@@ -314,9 +359,9 @@ static inline int ktls__shaken(int log, long long until, const struct ktls_targe
 				 "\"peer\":\"%s:%s\"}\n", strstr(text, "TLSv1.3") ? "1.3" : "1.2", cipher, to->host, to->port);
 			return 0;
 		}
-		at = strstr(text, " LOG");
-		if (at && at[4] >= '0' && at[4] <= '4' && strcmp(trouble, "it ended without a word") == 0)
-			snprintf(trouble, sizeof(trouble), "%s", strstr(at, "]: ") ? strstr(at, "]: ") + 3 : at);
+		at = ktls__trouble(text);
+		if (at && strcmp(trouble, "it ended without a word") == 0)
+			snprintf(trouble, sizeof(trouble), "%.399s", at);
 	}
 }
 

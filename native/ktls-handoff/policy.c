@@ -14,6 +14,7 @@ enum yes { UNSAID, YES, NO };
 struct reading {
 	const char *file, *ca;
 	int line;
+	bool named;
 	enum yes chain, peer;
 };
 
@@ -77,8 +78,15 @@ static bool take(const char *key, const char *value, struct options *o, struct l
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		if (strcmp(texts[i].key, key) != 0)
 			continue;
-		if (texts[i].to != &o->name || !o->name) /* --name comes before the file */
+		if (texts[i].to != &o->name) {
 			*texts[i].to = value;
+			return true;
+		}
+		if (at->named) /* stunnel would take either */
+			return wrong(at, f, "a second name to check", value);
+		at->named = true;
+		if (!o->name) /* --name comes before the file */
+			o->name = value;
 		return true;
 	}
 	if (!strcmp(key, "sslVersion"))

@@ -145,7 +145,8 @@ static int listen_at(const struct options *o, struct failure *f)
 		failed(f, RC_USAGE, "usage", "%s: somebody serves there already", o->socket);
 		goto err_close;
 	}
-	if (lstat(o->socket, &st) == 0 && S_ISSOCK(st.st_mode))
+	/* another errno: it is somebody's, of another type or not for us */
+	if (errno == ECONNREFUSED && lstat(o->socket, &st) == 0 && S_ISSOCK(st.st_mode))
 		unlink(o->socket);
 	before = umask(0177);
 	ok = bind(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0;

@@ -74,18 +74,19 @@ bool stunnel_read_line(const char *text, struct result *r)
 }
 
 /* Read one line such as "2026.11.21 08:17:04 LOG3[0]: text". Levels 0 to 4 are trouble. What the thread of the
- * connection says ([0]) outranks what was said while the configuration was read ([ui]); later lines follow
- * from the first. */
+ * connection says ([0]) outranks what was said while the configuration was read ([ui], or "[!] text" before its log
+ * is set up); later lines follow from the first. */
 void stunnel_read_trouble(const char *text, struct trouble *t)
 {
 	const char *level = strstr(text, " LOG"), *said = strstr(text, "]: ");
+	bool early = !strncmp(text, "[!] ", 4);
 	int rank;
 
-	if (!level || !said || said < level || level[4] < '0' || level[4] > '4')
+	if (!early && (!level || !said || said < level || level[4] < '0' || level[4] > '4'))
 		return;
-	rank = strncmp(level + 5, "[ui]", 4) ? 2 : 1;
+	rank = early || !strncmp(level + 5, "[ui]", 4) ? 1 : 2;
 	if (rank <= t->rank)
 		return;
 	t->rank = rank;
-	snprintf(t->text, sizeof(t->text), "%s", said + 3);
+	snprintf(t->text, sizeof(t->text), "%s", early ? text + 4 : said + 3);
 }

@@ -38,6 +38,8 @@ BAD = {
     NONE + "curves = a\x01b\n": "KEY = VALUE",
     "CAfile = CA\nverifyPeer = yes\ncheckHost = a\n": "checks a name",
     NONE + "checkIP = ::1\n": "checks a name",
+    "CAfile = CA\nverifyChain = yes\ncheckHost = a\ncheckHost = b\n": ":4: a second name",
+    "CAfile = CA\nverifyChain = yes\ncheckIP = ::1\n\ncheckHost = a\n": ":5: a second name",
     NONE + "# " + "x" * 16384: "longer than",
 }
 

@@ -173,6 +173,53 @@ def check_client_verifies(rig: Rig) -> None:
         assert got.returncode == 2 and b"policy" in got.stdout and not got.stderr, got
 
 
+def check_client_names_the_line(rig: Rig) -> None:
+    """A policy that is wrong is refused by file and line, as by the two other readers."""
+    for more, why in (
+        ("cipher = X\n", b"client.conf:3: unknown key 'cipher'"),
+        ("\n; a comment\n  nothing\n", b"client.conf:5: KEY = VALUE"),
+        ("checkHost = a\ncheckIP = ::1\n", b"client.conf:4: a second name"),
+        ("verify = 0", b"client.conf:3: unknown key 'verify'"),
+    ):
+        got = call(rig, "1", chain(rig) + more, "/nowhere")
+        assert got.returncode == 2 and why in got.stdout and not got.stderr, (more, got)
+    falls_back(rig, "/nowhere", policy=chain(rig).replace("\n", "\r\n") + "# x\n\n\tclient=yes\nsni =\n")
+
+
+def check_client_is_told_why(rig: Rig) -> None:
+    """A path that is too long is not cut off, and what stunnel says of its configuration is passed on."""
+    path = "/" + "x" * 107
+    with rig.server() as port:
+        got = call(rig, port, chain(rig), path)
+    assert got.returncode == 0 and got.stderr.count(b"\n") == 1 and b"File name too long" in got.stderr, got
+    got = call(rig, "1", chain(rig) + "curves = NOSUCH\n", "/nowhere")
+    assert got.returncode == 2 and b"Invalid groups list" in got.stdout, got
+
+
+def check_client_without_descriptors(rig: Rig) -> None:
+    """Too few descriptors are told as such: one line, or no socket and both reasons."""
+    client, where = str(Path(rig.fake).with_name("client")), rig.folder / "client.conf"
+    where.write_text(chain(rig))
+    told = set()
+    with rig.server() as port:
+        for most in range(4, 10):
+            argv = [
+                "sh",
+                "-c",
+                f'ulimit -n {most}; exec "$@"',
+                "sh",
+                client,
+                "127.0.0.1",
+                port,
+                str(where),
+                "/nowhere",
+            ]
+            got = subprocess.run(argv, input=LINE, capture_output=True, timeout=30)
+            told.add((got.returncode, b"Too many open files" in got.stdout))
+            assert b"Bad file descriptor" not in got.stdout, (most, got)
+    assert {(0, False), (2, True)} <= told, told
+
+
 def check_client_without_stunnel(rig: Rig) -> None:
     """Neither way: no socket, no line on standard error, and both reasons."""
     for stunnel, why in (

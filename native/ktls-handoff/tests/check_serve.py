@@ -136,6 +136,9 @@ def check_policy_is_refused_by_line(rig: Rig) -> None:
         "verifyChain = yes\n": "without CAfile",
         "sslVersion = SSLv3\n": "TLSv1.2 or TLSv1.3",
         "verifyChain = no\ncurves = X26519\n": "does not know them all",
+        "verifyChain = yes\ncheckIP = ::1\ncheckHost = a\n": ":3: a second name",
+        "verifyChain = yes\nCAfile = /nowhere\n": "No such file",
+        "verifyPeer = yes\nCAfile = /nowhere\n": "No such file",
     }
     for text, told in wrong.items():
         policy.write_text(text)
@@ -350,3 +353,14 @@ def check_path_in_use(rig: Rig) -> None:
         left.bind(str(rig.folder / "resident"))
     with resident(rig) as home, rig.server() as port:
         assert home.ask("connect", "127.0.0.1", port).json["ok"]
+
+
+def check_path_of_another(rig: Rig) -> None:
+    """The path of somebody else's live socket, of another type, is refused and stays his."""
+    path = rig.folder / "stream"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as his, socket.socket(socket.AF_UNIX) as client:
+        his.bind(str(path))
+        his.listen()
+        got = rig.plain("serve", str(path), "--ca", rig.file("ca"), fake={})
+        assert got.rc == 5 and "cannot listen" in got.errors[0], got
+        client.connect(str(path))

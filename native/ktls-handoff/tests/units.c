@@ -92,7 +92,11 @@ static void test_stunnel_log(void)
 	assert(!strcmp(r.version, "1.3") && !strcmp(r.cipher, "TLS_AES_128_GCM_SHA256"));
 	stunnel_read_trouble("2026.11.21 08:17:04 LOG5[0]: not trouble", &t);
 	assert(!strcmp(t.text, "none"));
+	stunnel_read_trouble("[.] not trouble", &t);
+	assert(!strcmp(t.text, "none"));
+	stunnel_read_trouble("[!] before its log", &t);
 	stunnel_read_trouble("2026.11.21 08:17:04 LOG3[ui]: configuration", &t);
+	assert(!strcmp(t.text, "before its log"));
 	stunnel_read_trouble("2026.11.21 08:17:04 LOG3[0]: the cause", &t);
 	stunnel_read_trouble("2026.11.21 08:17:04 LOG3[0]: a consequence", &t);
 	assert(!strcmp(t.text, "the cause"));
