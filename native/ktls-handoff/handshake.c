@@ -86,8 +86,9 @@ static bool explain(SSL *ssl, int ret, int saved_errno, const struct options *o,
 	if (o->verb == VERB_CONNECT && !o->no_verify && verdict != X509_V_OK) {
 		ERR_clear_error();
 		return failed(f, RC_HANDSHAKE, "verify", "%s port %s: %s", o->host, o->port,
-			      o->pin ? "the peer's certificate is not the pinned one"
-				     : X509_verify_cert_error_string(verdict));
+			      verdict == X509_V_ERR_APPLICATION_VERIFICATION
+				      ? "the peer's certificate is not the pinned one"
+				      : X509_verify_cert_error_string(verdict));
 	}
 	if (kind == SSL_ERROR_SYSCALL)
 		return failed(f, RC_HANDSHAKE, "handshake", "TLS handshake with %s port %s: %s", o->host, o->port,

@@ -28,14 +28,20 @@ const char *verify_sni(const struct options *o)
 }
 
 /* Replaces chain building: the leaf has to be the pinned certificate, byte for byte. As with stunnel's
- * verifyPeer, the pin is the trust: dates and issuer are not judged. */
+ * verifyPeer, the pin is the trust: the issuer is not judged, the dates are. */
 static int verify_pin(X509_STORE_CTX *store, void *pinned)
 {
 	const X509 *leaf = X509_STORE_CTX_get0_cert(store);
-	bool same = leaf && X509_cmp(leaf, pinned) == 0;
+	int verdict = X509_V_OK;
 
-	X509_STORE_CTX_set_error(store, same ? X509_V_OK : X509_V_ERR_APPLICATION_VERIFICATION);
-	return same;
+	if (!leaf || X509_cmp(leaf, pinned) != 0)
+		verdict = X509_V_ERR_APPLICATION_VERIFICATION;
+	else if (X509_cmp_current_time(X509_get0_notBefore(leaf)) >= 0)
+		verdict = X509_V_ERR_CERT_NOT_YET_VALID;
+	else if (X509_cmp_current_time(X509_get0_notAfter(leaf)) <= 0)
+		verdict = X509_V_ERR_CERT_HAS_EXPIRED;
+	X509_STORE_CTX_set_error(store, verdict);
+	return verdict == X509_V_OK;
 }
 
 static int no_passphrase(char *buf, int size, int writing, void *arg)

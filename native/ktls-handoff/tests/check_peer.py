@@ -50,7 +50,8 @@ def check_pin(rig: Rig) -> None:
             got = go(rig, port, "--pin", rig.file(wrong))
             assert (got.rc, got.json["cause"]) == (2, "verify"), wrong
     with rig.server(cert="expired") as port:
-        assert go(rig, port, "--pin", rig.file("expired")).rc == 0, "the pin is the trust"
+        got = go(rig, port, "--pin", rig.file("expired"))
+        assert (got.rc, got.json["cause"]) == (2, "verify") and "expired" in got.json["message"], got
 
 
 def check_no_verify(rig: Rig) -> None:
