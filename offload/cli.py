@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
 import signal
@@ -13,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from offload import __version__
-from offload.errors import ConfigError, OffloadError
+from offload.errors import ConfigError, OffloadError, RigError
 from offload.host.terminal import columns
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ VERBS = (
     Verb("wire", "offload.wire.verbs", "prove what was on the wire", "wire"),
     Verb("completion", "offload.cli_completion", "the script that lets a shell complete this command"),
 )
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # of a disk that is full, or only read
 OPERATOR = ("status", "enable", "disable", "restore")
 
 
@@ -108,6 +110,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         # the reader of a pipe left; without this Python complains again at exit. Not 0: nobody saw the result
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as exc:
+        if exc.errno not in FULL:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(
+            f"ktls-offload: error: cannot write {exc.filename or 'the output'}: {exc.strerror}",
+            file=sys.stderr,
+        )
+        return RigError.exit_code
 
 
 def _harmless(text: str) -> str:

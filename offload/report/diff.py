@@ -222,4 +222,4 @@ def spread(found: Mapping[str, Any]) -> str:
 
 def as_json(found: Mapping[str, Any]) -> str:
     """Return the comparison for programs."""
-    return json.dumps(found, indent=1, sort_keys=True) + "\n"
+    return json.dumps(found, indent=1, sort_keys=True, allow_nan=False) + "\n"

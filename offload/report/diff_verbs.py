@@ -35,14 +35,16 @@ def diff(args: argparse.Namespace) -> int:
     """Compare two results; ConfigError for what is none."""
     from offload.errors import ConfigError
     from offload.report.diff import as_json, compare, text
-    from offload.report.files import saved_file
+    from offload.report.files import MISFITS, saved_file
 
-    places = [path / "report.json" if path.is_dir() else path for path in (args.old, args.new)]
+    places = [
+        path if path.exists() and not path.is_dir() else path / "report.json" for path in (args.old, args.new)
+    ]
     old, new = (saved_file(path) for path in places)
     try:
         found = compare(old, new)
         shown = as_json(found) if args.json else text(found)
-    except (KeyError, TypeError, AttributeError, ValueError) as exc:
+    except MISFITS as exc:
         raise ConfigError(
             f"{places[0]} or {places[1]} is damaged: {type(exc).__name__} at {exc}",
             "`report recompute` says more",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -115,11 +117,25 @@ class Log:
     sha256: str = ""
 
 
+def content(path: Path) -> bytes:
+    """Return the bytes of a plain file. OSError; a pipe or a device is none, and is not waited for."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        state = os.fstat(file.fileno())
+        if not stat.S_ISREG(state.st_mode):
+            raise OSError(errno.EINVAL, "not a plain file", str(path))
+        if state.st_size > MAX_FILE:
+            raise OSError(errno.EFBIG, f"larger than {MAX_FILE >> 20} MiB", str(path))
+        return file.read()
+
+
 def read(path: Path) -> Log:
     """Read a file of events. Never raises for bad content: the problems are listed. OSError if unreadable."""
-    if path.stat().st_size > MAX_FILE:
-        return Log([], [f"{path.name} is larger than {MAX_FILE >> 20} MiB"])
-    data = path.read_bytes()
+    try:
+        data = content(path)
+    except OSError as exc:
+        if exc.errno != errno.EFBIG:
+            raise
+        return Log([], [f"{path.name} is {exc.strerror}"])
     lines = data.split(b"\n")
     tail = lines.pop()
     found: list[dict[str, Any]] = []
@@ -140,7 +156,7 @@ def parse(line: bytes) -> dict[str, Any] | str:
     if len(line) > MAX_LINE:
         return f"longer than {MAX_LINE} bytes"
     try:
-        event = json.loads(line.decode("utf-8"), parse_constant=_refuse, parse_float=_finite)
+        event = json.loads(line.decode("utf-8"), **NUMBERS)
     except (ValueError, RecursionError) as exc:
         return f"not JSON ({type(exc).__name__})"
     if not isinstance(event, dict) or not isinstance(event.get("event"), str):
@@ -158,6 +174,15 @@ def _finite(digits: str) -> float:
     """Return a number; one beyond a double (1e999) would come back as a constant that JSON cannot hold."""
     value = float(digits)
     return value if abs(value) != float("inf") else _refuse(digits[:40])
+
+
+def _whole(digits: str) -> int:
+    """Return a whole number; one beyond a double could be read, and then neither divided nor drawn."""
+    _finite(digits)
+    return int(digits)
+
+
+NUMBERS: dict[str, Any] = {"parse_constant": _refuse, "parse_float": _finite, "parse_int": _whole}
 
 
 # Kind of event -> the fields that the verdict relies on, with their types.

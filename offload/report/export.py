@@ -64,10 +64,11 @@ def export(args: argparse.Namespace) -> int:
 def made(form: str, document: Mapping[str, Any], folder: Path) -> bytes:
     """Return one form of a document. ConfigError if a part of it is missing."""
     from offload.errors import ConfigError
+    from offload.report.files import MISFITS
 
     try:
         return _made(form, document, folder)
-    except (KeyError, TypeError, AttributeError, ValueError) as exc:
+    except MISFITS as exc:
         raise ConfigError(f"report.json is damaged: {type(exc).__name__} at {exc}") from None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from offload.profile import find
 from offload.report import facts as profile_facts
 from offload.report.criteria import load
 from offload.report.document import build
-from offload.report.events import MAX_FILE, Log, read
+from offload.report.events import NUMBERS, Log, content, read
 from offload.report.facts import Facts
 from offload.report.junit import junit
 from offload.report.kept import Kept, kept
@@ -21,6 +22,8 @@ from offload.report.ktap import ktap
 from offload.report.summary import text
 
 EVENTS = "events.jsonl"
+# what a document of another form raises, wherever it is used
+MISFITS = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError)
 
 
 def compute(folder: Path) -> dict[str, Any]:
@@ -80,7 +83,9 @@ def _beside(folder: Path) -> list[Kept]:
 
 
 def put(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all. RigError if the disk refuses."""
+    """Write a file whole or not at all. ConfigError if it names a folder, RigError if the disk refuses."""
+    if path.name in ("", "..") or os.path.isdir(path):  # noqa: PTH112 (Path's raises for a long name)
+        raise ConfigError(f"{path} is a folder", "name a file")
     half = path.with_name(f".{path.name}.new")
     try:
         with half.open("wb") as out:
@@ -89,7 +94,8 @@ def put(path: Path, data: bytes) -> None:
             os.fsync(out.fileno())
         half.replace(path)
     except OSError as exc:
-        half.unlink(missing_ok=True)
+        with suppress(OSError):  # there may be no half of it, or a disk that lets nobody remove it
+            half.unlink()
         raise RigError(f"cannot write {path}: {exc.strerror}") from None
 
 
@@ -101,11 +107,13 @@ def saved(folder: Path) -> dict[str, Any]:
 def saved_file(path: Path) -> dict[str, Any]:
     """Return the document in a file, whatever its name. ConfigError as `saved`."""
     try:
-        if path.stat().st_size > MAX_FILE:
-            raise ConfigError(f"{path}: larger than {MAX_FILE >> 20} MiB")
-        document = json.loads(path.read_bytes())
+        document = json.loads(content(path), **NUMBERS)
     except OSError as exc:
-        raise ConfigError(f"{path}: {exc.strerror}", "`report make` makes it from the events") from None
+        made = (path.parent / EVENTS).is_file()
+        hint = (
+            "`report make` makes it from the events" if made else "name the folder of a run, results/<time>"
+        )
+        raise ConfigError(f"{path}: {exc.strerror}", hint) from None
     except (ValueError, RecursionError) as exc:
         raise ConfigError(f"{path}: not JSON ({exc})") from None
     if not isinstance(document, dict) or document.get("schema") != 1:

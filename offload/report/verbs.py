@@ -85,22 +85,24 @@ def show_json(document: dict[str, Any]) -> str:
 def show_text(document: dict[str, Any], text: Any) -> str:
     """Return the summary, or say which part of the document is missing."""
     from offload.errors import ConfigError
+    from offload.report.files import MISFITS
 
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     try:
         width = shutil.get_terminal_size((100, 24)).columns
         return str(text(document, width=max(width, 60), colour=colour))
-    except (KeyError, TypeError, AttributeError) as exc:
+    except MISFITS as exc:
         raise ConfigError(f"report.json is damaged: {type(exc).__name__} at {exc}") from None
 
 
 def recompute(folder: Path) -> int:
     """Compute the document again and compare it with report.json, value by value; then what is made of it."""
+    from offload.report.events import content
     from offload.report.files import compute, pages, saved
     from offload.report.render import canonical
 
     old, new = saved(folder), compute(folder)
-    if (folder / "report.json").read_bytes() == canonical(new):
+    if content(folder / "report.json") == canonical(new):
         wrong = [name for name, made in pages(folder, new) if not _is_made(folder / name, made)]
         for name in wrong:
             say(f"DIFFERENT: {folder / name} is not what this version makes of report.json\n")

@@ -182,7 +182,7 @@ def _too_few(criterion: Criterion, good: Sequence[Mapping[str, Any]]) -> str:
 
 def _left_out(promise: str, log: Log, mine: Sequence[Mapping[str, Any]]) -> str:
     """Name a test of the promise that was deselected, or planned and never finished."""
-    done = {test["id"] for test in mine}
+    done = [test["id"] for test in mine]
     for plan in (event for event in log.events if event["event"] == "plan"):
         for test in plan["deselected"]:
             if isinstance(test, dict) and test.get("promise") == promise:

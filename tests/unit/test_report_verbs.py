@@ -77,7 +77,7 @@ def test_show_for_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     schema = Path(verbs.__file__).parent / "schema/report-1.schema.json"
     jsonschema.validate(json.loads(said), json.loads(schema.read_text()))
     path.write_text(json.dumps(document | {"headline": float("nan")}))
-    with pytest.raises(ConfigError, match=r"report\.json is damaged"):
+    with pytest.raises(ConfigError, match=r"report\.json: not JSON \(NaN"):
         call("show", folder, "--json")
 
 
