@@ -12,7 +12,7 @@ from typing import Any
 
 from offload.errors import ConfigError, RigError
 from offload.report.diff import figures
-from offload.report.files import saved_file
+from offload.report.files import MISFITS, saved_file
 from offload.report.summary import clean
 
 MARK, VERSION = 0x6B544C53, 1  # application_id ("kTLS") and user_version of our files
@@ -77,11 +77,12 @@ def _ends(value: Mapping[str, Any]) -> tuple[float | None, float | None, float |
 def open_store(path: Path | None, change: bool = False) -> sqlite3.Connection:
     """Open a store: in memory without a path; made anew if it is to be changed and is not there.
 
-    ConfigError if the file is no history, or one of another version. One that is only read is never written.
+    ConfigError if the file is no history, or one of another version; RigError if it cannot be made.
+    One that is only read is never written.
     """
     if path is None:
         return _made(sqlite3.connect(":memory:"))
-    new, mode = change and not path.exists(), "rwc" if change else "ro"
+    new, mode = change and not os.path.lexists(path), "rwc" if change else "ro"
     store: sqlite3.Connection | None = None
     try:
         store = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None)
@@ -96,6 +97,9 @@ def open_store(path: Path | None, change: bool = False) -> sqlite3.Connection:
         why = str(exc)
     if store is not None:
         store.close()
+    if new and store is not None:
+        path.unlink(missing_ok=True)  # half of a history is none, and nothing could be kept in it
+        raise RigError(f"cannot write {path}: {why}")
     raise ConfigError(f"{path}: {why}", "name a folder of results, or a file that --db made")
 
 
@@ -145,7 +149,7 @@ def _add_file(cursor: sqlite3.Cursor, path: Path) -> str:
         add(cursor, entry(saved_file(path)), place, stamp)
     except (ConfigError, OSError) as exc:
         return str(exc).partition("\n")[0].removeprefix(f"{path}: ")
-    except (KeyError, TypeError, AttributeError, ValueError, OverflowError, UnicodeError) as exc:
+    except MISFITS as exc:
         return f"damaged: {type(exc).__name__} at {exc}"
     return ""
 

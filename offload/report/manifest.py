@@ -41,14 +41,18 @@ class Found:
 
 
 def write(folder: Path) -> Path:
-    """Write the manifest of what is in the folder now. ConfigError for what cannot be listed; RigError."""
+    """Write the manifest of what is in the folder now. Errors as `listing`; RigError."""
+    put(folder / NAME, listing(folder))
+    return folder / NAME
+
+
+def listing(folder: Path) -> bytes:
+    """Return the manifest of what is in the folder now. ConfigError for what cannot be listed."""
     found = walk(folder)
     if found.odd:
         path, why = next(iter(found.odd.items()))
         raise ConfigError(f"{folder}/{shown(path)}: {why}", "a result holds plain files only; move it away")
-    listed = {path: measure(place) for path, place in found.files.items()}
-    put(folder / NAME, render(listed))
-    return folder / NAME
+    return render({path: measure(place) for path, place in found.files.items()})
 
 
 def render(files: Mapping[str, Listed]) -> bytes:

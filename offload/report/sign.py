@@ -18,6 +18,7 @@ from offload.report import manifest
 from offload.report.files import put
 
 NAMESPACE = "report@ktls-offload"  # so that no signature made for anything else counts here
+RUN = ("events.jsonl", "report.json", "benches.json")  # what a run leaves, alone or as one of many
 MOST = 64 << 10  # bytes of a signature: one with an RSA key of 16384 bits has less than 8 KiB
 BEGIN, END = b"-----BEGIN SSH SIGNATURE-----\n", b"-----END SSH SIGNATURE-----\n"
 WIDTH = 70  # as ssh-keygen breaks its lines (openssh sshbuf-misc.c, sshbuf_dtob64)
@@ -37,22 +38,24 @@ class Signature:
 def sign(folder: Path, key: Path) -> str:
     """Sign the manifest of a folder, which the caller has compared with it, and return a line about it.
 
-    A folder without a manifest gets one. `key` is the path of a private key, or of a public one whose other
-    half ssh-agent or a hardware key holds; it is only handed to ssh-keygen. ConfigError if there is no such
-    file, or a signature already; Refused if ssh-keygen does not sign.
+    A run without a manifest gets one, if it can be signed. `key` is the path of a private key, or of a public
+    one whose other half ssh-agent or a hardware key holds; it is only handed to ssh-keygen. ConfigError if
+    there is no such file, no run in the folder, or a signature already; Refused if ssh-keygen does not sign.
     """
     if not key.is_file():
         raise ConfigError(f"{key}: no such key", "--key names the file of an SSH key; ssh-keygen makes one")
     if os.path.lexists(folder / manifest.SIGNATURE):
         raise ConfigError(f"{folder / manifest.SIGNATURE} is there already", "move it away to sign anew")
-    data = manifest.content(folder / manifest.NAME)
-    if data is None:
-        manifest.write(folder)
-        data = manifest.content(folder / manifest.NAME) or b""
+    if not any((folder / name).exists() for name in RUN):
+        raise ConfigError(f"{folder} holds no run", "name the folder of a run, results/<time>")
+    there = manifest.content(folder / manifest.NAME)
+    data = manifest.listing(folder) if there is None else there
     made = _made(data, key)
     found = look(data, made)
     if found.state != "unknown signer":
         raise Refused(f"the signature that ssh-keygen made with {key} does not hold: {found.words}")
+    if there is None:
+        put(folder / manifest.NAME, data)
     put(folder / manifest.SIGNATURE, made)
     return f"{folder / manifest.SIGNATURE}: {found.key}"
 

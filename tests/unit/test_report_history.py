@@ -200,6 +200,20 @@ def test_full_disk_is_a_broken_rig(results: Path, tmp_path: Path, monkeypatch: p
         assert history(store)["results"] == 7
 
 
+def test_no_room_for_a_new_history(results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC, a disk that is full at once leaves no half history that would be refused later."""
+
+    def full(*args: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("offload.report.history_store._made", full)
+        with pytest.raises(RigError, match=r"cannot write .*db: database or disk is full"):
+            call(results, "--db", tmp_path / "db")
+    assert not (tmp_path / "db").exists()
+    assert call(results, "--db", tmp_path / "db") == 0
+
+
 def test_page_is_safe_whole_and_has_plots(tmp_path: Path) -> None:
     """Without a NIC, the page runs and fetches nothing, whatever names say; plots have intervals."""
     folder = tmp_path / "results"

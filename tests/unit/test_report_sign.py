@@ -188,6 +188,19 @@ def test_what_cannot_be_signed_is_said(
     assert call("verify", run, "--allowed-signers", tmp_path / "none") == 2
 
 
+def test_what_is_not_signed_stays_as_it_was(
+    run: Path, key: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a NIC, no manifest is left where no run is, or where there is no signature for it."""
+    (tmp_path / "home").mkdir()
+    assert call("sign", tmp_path / "home", "--key", key) == 2
+    assert "holds no run" in capsys.readouterr().out and not list((tmp_path / "home").iterdir())
+    (run / manifest.NAME).unlink()
+    (tmp_path / "text").write_text("no key")
+    assert call("sign", run, "--key", tmp_path / "text") == 5
+    assert not (run / manifest.NAME).exists()
+
+
 def test_changed_result_is_not_signed(run: Path, key: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without a NIC, nobody signs what is no longer as it was left; to list it anew is a decision."""
     (run / "report.html").write_bytes(b"<!DOCTYPE html><p>CERTIFIED")
