@@ -75,6 +75,7 @@ def argv(
 @contextmanager
 def server(host: Host, port: int = PORT) -> Iterator[Process]:
     """Run a server on the host until the block ends. RigError with its words if it does not come up."""
+    vacant(host, port)
     process = host.start([str(PROGRAM), "-s", "-p", str(port)])
 
     def up() -> bool:
@@ -90,6 +91,12 @@ def server(host: Host, port: int = PORT) -> Iterator[Process]:
         yield process
     finally:
         process.kill()
+
+
+def vacant(host: Host, port: int, patience: float = 20) -> None:
+    """Wait until nobody listens on a port: who does would pass for ours. RigError after so many seconds."""
+    who = f"`ss -tlnp sport = :{port}` there names who listens"
+    wait_until(lambda: not listens(host, port), patience, f"port {port} of {host.name} to be free: {who}")
 
 
 def listens(host: Host, port: int) -> bool:

@@ -12,7 +12,7 @@ from offload.cmd import wait_until
 from offload.errors import RigError
 from offload.host.base import Host, Process
 from offload.traffic.certs import Placed
-from offload.traffic.iperf3 import listens
+from offload.traffic.iperf3 import listens, vacant
 from offload.traffic.pump_channel import payload
 
 PROGRAM = "nginx"
@@ -123,6 +123,7 @@ def running(host: Host, shop: Shop, at: Placed, timeout: float = 60) -> Iterator
     """Run nginx on the host until the block ends. RigError with its log if it does not come up."""
     path = f"{at.folder}/nginx-{shop.port}.conf"
     host.write(path, config(shop, at).encode(), 0o600)
+    vacant(host, shop.port)
     process = host.start([shop.program, "-e", "stderr", "-c", path])
 
     def up() -> bool:

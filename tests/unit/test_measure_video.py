@@ -19,6 +19,7 @@ from offload.profile import find
 from offload.traffic import certs, nginx, video, wrk
 from offload.traffic.nginx import Shop
 from offload.traffic.video import Seen, Want
+from tests.lib.sshd import free_port
 
 SIZE = 20_000
 
@@ -59,7 +60,7 @@ def test_a_film_on_loopback(tmp_path: Path) -> None:
     here, folder = LocalHost(), str(tmp_path)
     clients = [[Want(SIZE), Want(SIZE, 8 * SIZE, SIZE * n + 1)] for n in (0, 3)]
     with certs.placed(certs.make(["127.0.0.1"]), here, folder) as at:
-        shop = Shop("127.0.0.1", 18463, True)
+        shop = Shop("127.0.0.1", free_port("127.0.0.1"), True)
         nginx.stock(here, folder, [SIZE, video.film(SIZE)])
         with nginx.running(here, shop, at):
             found = video.fetched(here, shop, clients, at.ca)

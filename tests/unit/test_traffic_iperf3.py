@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any
 
 import pytest
 
 from offload.errors import RigError
 from offload.host.base import Completed
-from offload.traffic.iperf3 import argv, parse, words
+from offload.host.local import LocalHost
+from offload.traffic.iperf3 import argv, parse, vacant, words
 
 
 def stream(sender: bool, sent: int, taken: int, tls: dict[str, Any] | None) -> dict[str, Any]:
@@ -73,3 +75,12 @@ def test_hostile_answers(done: Completed, why: str) -> None:
     """Without a NIC an answer that failed, or makes no sense, is one line with the program's own words."""
     with pytest.raises(RigError, match=why):
         parse(done)
+
+
+def test_a_port_of_others_is_no_server_of_ours() -> None:
+    """Without a NIC a port on which another program listens is told; when it has ended the port is ours."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(RigError, match=rf"port {port} of .* to be free: `ss -tlnp sport = :{port}`"):
+            vacant(LocalHost(), port, 0.1)
+    vacant(LocalHost(), port)

@@ -16,6 +16,7 @@ from offload.host.local import LocalHost
 from offload.traffic import certs, nginx, wrk
 from offload.traffic.certs import Placed
 from offload.traffic.nginx import Shop
+from tests.lib.sshd import free_port
 
 AT = Placed("/run/x", "/run/x/ca.pem", "/run/x/cert.pem", "/run/x/key.pem")
 
@@ -94,7 +95,7 @@ def test_serves_on_loopback(tmp_path: Path) -> None:
     """Without a NIC nginx serves the files whole to wrk, over TLS in user space; a wrong file is noticed."""
     here, folder = LocalHost(), str(tmp_path)
     with certs.placed(certs.make(["127.0.0.1"]), here, folder) as at:
-        shop = Shop("127.0.0.1", 18443, True)
+        shop = Shop("127.0.0.1", free_port("127.0.0.1"), True)
         nginx.stock(here, folder, [4096])
         with nginx.running(here, shop, at):
             nginx.check(here, shop, 4096, at.ca)
