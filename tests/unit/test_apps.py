@@ -138,6 +138,21 @@ def test_what_nginx_printed() -> None:
     ]
 
 
+def test_one_address_in_other_words() -> None:
+    """Without a NIC nginx does TLS at each server of an address, however it is written, if it does."""
+    host = AppHost()
+    more = (
+        "server { listen *:443; server_name any; }\nserver { listen 0.0.0.0:443; server_name zero; }\n"
+        "server { listen 80; server_name plain; }\nserver { listen 127.0.0.1 ssl; server_name port; }\n"
+        "server { listen 127.0.0.1:80; server_name same; }\nserver { listen 8443 ssl; server_name _;\n"
+        "ssl_conf_command Options -KTLS; ssl_reject_handshake on; }\n"
+    )
+    changed("nginx", ("server {", f"{more}server {{"))(host)
+    found = answer(host, "nginx")
+    assert [r.service.name for r in found.rulings] == ["any", "zero", "port", "same", "www"], found.rulings
+    assert not codes(found) & {"D804", "D824"}
+
+
 def test_haproxy_defaults_reach_its_lines() -> None:
     """Without a NIC what `defaults`, default-server and global say counts for HAProxy's lines."""
     host = AppHost()
@@ -146,11 +161,33 @@ def test_haproxy_defaults_reach_its_lines() -> None:
         "global\n ssl-default-bind-options no-tlsv13\n ssl-default-bind-ciphers ECDHE+AESGCM\n"
         " expose-experimental-directives\ndefaults d\n default-server ssl ktls on force-tlsv12\n"
         'frontend "a b"\n bind :443 ssl crt a.pem ktls on # no\nbackend b from d\n server one 192.0.2.1:443\n'
-        " server two 192.0.2.2:80 no-ssl\n",
+        " server two 192.0.2.2:80 no-ssl\n server-template s 1-3 a.test:443\n",
     )
     found = answer(host, "haproxy")
-    assert [r.service.where.rpartition(":")[2] for r in found.rulings] == ["8", "10"]
+    assert [r.service.where.rpartition(":")[2] for r in found.rulings] == ["8", "10", "12"]
+    assert found.rulings[2].service.name == "backend b server s a.test:443"
     assert found.state() == "ready" and codes(found) == {"D823", "D810"}
+
+
+@pytest.mark.parametrize(
+    ("app", "pair", "line"),
+    [
+        ("haproxy", ("ktls on ", "${MORE} "), 4),
+        ("haproxy", (":443", '"$ADDRESS"'), 4),
+        ("haproxy", ("frontend", " ssl-default-bind-options $MORE\nfrontend"), 3),
+        ("openssl", ("= KTLS", "= $default::more"), 7),
+        ("openssl", ("= KTLS", "= ${ENV::MORE}"), 7),
+        ("openssl", ("Options", "nonsense\nOptions"), 7),
+        ("nginx", ("server {", "} server {"), 8),
+    ],
+)
+def test_what_is_not_followed_is_named(app: str, pair: tuple[str, str], line: int) -> None:
+    """Without a NIC a variable in a line that counts, or a line that is none, is unknown, with its place."""
+    host = AppHost()
+    changed(app, pair)(host)
+    found = answer(host, app)
+    told = [f.what for f in found.findings if f.code == "D820"]
+    assert len(told) == 1 and f"{PATHS[app]}:{line}: " in told[0], told
 
 
 def test_stunnel_takes_from_above() -> None:

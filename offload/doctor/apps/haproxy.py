@@ -21,6 +21,7 @@ SECTIONS = (
     "cache", "userlist", "mailers", "program", "http-errors", "fcgi-app", "crt-store", "traces",
     "log-profile", "acme",
 )  # fmt: skip
+COUNTS = re.compile(r"(bind|server|server-template|default-server|ssl-default-\S+)$")  # lines that are judged
 EXPOSE = "expose-experimental-directives"
 
 
@@ -102,6 +103,13 @@ def _file(files: Files, path: str, sections: list[Section]) -> None:
             sections.append(Section(words, at))
         elif words and sections:
             sections[-1].lines.append((words, at))
+            if COUNTS.match(words[0]) and _varies(raw):
+                files.problem(at, f"{words[0]}: variables are not followed")
+
+
+def _varies(line: str) -> bool:
+    """Say whether HAProxy puts a variable of its environment there: in single quotes it does not."""
+    return re.search(r"\$\{?\w", re.sub(r"\\.|'[^']*'|#.*", "", line)) is not None
 
 
 def _words(line: str) -> list[str] | None:
@@ -138,7 +146,8 @@ def _services(section: Section, defaults: Section | None, whole: Section) -> Ite
         if len(words) > 1 and Words(rows).has("ssl"):
             yield _service(section, words[1], at, "server", Words((*_of_global(whole, "bind"), *rows)), whole)
     around = [row for s in (defaults, section) if s for row in s.all("default-server")]
-    for words, at in section.all("server"):
+    many = [([*w[:2], *w[3:]], at) for w, at in section.all("server-template")]  # without how many
+    for words, at in [*section.all("server"), *many]:
         rows = (*(r for w, a in around for r in _rows(w[1:], a)), *_rows(words[3:], at))
         last = Words(rows).has("ssl", "no-ssl")
         if len(words) > 2 and last and last.text == "ssl":

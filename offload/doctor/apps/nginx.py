@@ -62,7 +62,8 @@ def look(files: Files, path: str, environment: Mapping[str, str]) -> App:
     servers = [s for kind in ("http", "stream", "mail") for s in _servers(root, kind)]
     first = _defaults(servers)
     for server in servers:
-        if any(_tls(server, d, servers) for d in server.listens):
+        refuses = server.said("ssl_reject_handshake", "off").text == "on"
+        if not refuses and any(_tls(server, d, servers) for d in server.listens):
             app.services.append(_service(server, servers, first, app, base))
     return app
 
@@ -94,9 +95,22 @@ def _tls(server: Server, listen: Directive, servers: Sequence[Server]) -> bool:
         d
         for s in servers
         for d in s.listens
-        if d.words[0] == listen.words[0] and s.levels[1:] == server.levels[1:]
+        if _address(d) == _address(listen) and s.levels[1:] == server.levels[1:]
     )
     return any({"ssl", "quic"} & set(d.words[1:]) for d in same)
+
+
+def _address(listen: Directive) -> str:
+    """An address in one form: to nginx `443`, `*:443` and `0.0.0.0:443` are one; the port is 80 if unsaid."""
+    word = listen.words[0]
+    if word.startswith("unix:"):
+        return word
+    host, colon, port = word.rpartition(":")
+    if word.isdigit():
+        host, port = "*", word
+    elif not colon or word.endswith("]"):
+        host, port = word, "80"
+    return f"{'*' if host == '0.0.0.0' else host}:{port}"
 
 
 def _defaults(servers: Sequence[Server]) -> dict[str, Server]:
@@ -105,8 +119,8 @@ def _defaults(servers: Sequence[Server]) -> dict[str, Server]:
     for server in servers:
         for listen in server.listens:
             if {"default_server", "default"} & set(listen.words[1:]):
-                first[listen.words[0]] = server
-            first.setdefault(listen.words[0], server)
+                first[_address(listen)] = server
+            first.setdefault(_address(listen), server)
     return first
 
 
@@ -199,7 +213,7 @@ def _default(
     if app.version >= HELLO:
         return
     for listen in tls:
-        other = first[listen.words[0]]
+        other = first[_address(listen)]
         chosen = _protocols(other, app)
         if other is not server and chosen.text != _protocols(server, app).text:
             where = chosen.where if chosen.where != DEFAULT else str(other.block.at)

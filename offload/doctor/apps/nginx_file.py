@@ -43,6 +43,7 @@ class Parser:
 
     def __init__(self, files: Files, main: str) -> None:
         self.files, self.prefix, self.words = files, main.rpartition("/")[0], 0
+        self.ended = Place(main, 1)  # the last } of a block
         self.root = Directive("main", [], Place(main, 1), whole=True)
         self._read(main, self.root, (), "", 0)
 
@@ -51,7 +52,8 @@ class Parser:
         if text is None:
             return
         tokens = self._tokens(text, path)
-        self._block(tokens, into, (*stack, path), depth)
+        if self._block(tokens, into, (*stack, path), depth):
+            self.files.problem(self.ended, "a } that ends nothing: what follows was not read")
 
     def _tokens(self, text: str, path: str) -> Iterator[tuple[str, str, Place]]:
         """Kind (word, ;, { or }), text and place of each token."""
@@ -88,6 +90,7 @@ class Parser:
                 self._open(tokens, Directive(words[0] if words else "", words[1:], at), into, stack, depth)
                 words = []
             else:
+                self.ended = place
                 return True
         if words:
             self.files.problem(at, f"{words[0]}: no ; at its end")

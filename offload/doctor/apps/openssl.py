@@ -64,6 +64,8 @@ def _file(
         elif pair := re.match(r"([^=\s]+)\s*=\s*(.*)", line):
             name, _, key = pair[1].rpartition("::")
             into.rows.setdefault(name or section, []).append((key, _value(pair[2]), at))
+        elif not line.startswith(".pragma"):
+            files.problem(at, f"no = in {line[:60]!r}")
     return section
 
 
@@ -112,6 +114,8 @@ def settings(files: Files, path: str) -> tuple[Settings, Sections, str]:
             files.problem(row[1], f"{key} = {section}: variables are not followed")
             return found, sections, ""
     for key, value, at in sections.rows.get(section, []):
+        if "$" in value:
+            files.problem(at, f"{key} = {value}: variables are not followed")
         # `1.Options`: what stands before the last dot only makes the key another one (config(5))
         found = found.after(key.rpartition(".")[2], value, str(at))
     return found, sections, section
