@@ -83,7 +83,7 @@ def exchanged(sock: socket.socket) -> bytes:
 
 
 @contextmanager
-def resident(folder: Path, act: Callable[[socket.socket], None]) -> Iterator[str]:
+def resident(folder: Path, act: Callable[[socket.socket], object]) -> Iterator[str]:
     """A unix socket whose first client gets what `act` does, after its request was read; the path."""
     path = str(folder / "resident")
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:

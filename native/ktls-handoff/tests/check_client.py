@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from check_serve import pump, resident
-from rig import STUNNEL, Rig, free_port
+from rig import STUNNEL, Rig, free_port, listening
 
 LINE = b"through stunnel\n"
 
@@ -130,11 +130,11 @@ def check_client_of_a_peer_that_fails_first(rig: Rig) -> None:
         conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         conn.close()
 
-    with resident(rig, "--ca", rig.file("ca"), "--timeout", "0.5") as home:
+    with resident(rig, "--ca", rig.file("ca"), "--timeout", "3") as home:
         for first, why in (
             (reset, "Connection reset by peer"),
             (lambda conn: conn.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "wrong version number"),
-            (lambda conn: None, "no end within 0.5 s"),
+            (lambda conn: None, "no end within 3 s"),
         ):
             with moody(rig, first) as port:
                 assert why in falls_back(rig, str(home.path), at=port)
@@ -145,7 +145,7 @@ def check_client_of_a_resident_that_is_killed(rig: Rig) -> None:
     path = rig.folder / "killed"
     argv = [rig.program, "serve", str(path), "--ca", rig.file("ca")]
     with subprocess.Popen(argv, env=rig.env({})) as child:
-        while not path.exists():
+        while not listening(path):
             time.sleep(0.01)
         with moody(rig, lambda conn: child.kill()) as port:
             said = falls_back(rig, str(path), at=port)

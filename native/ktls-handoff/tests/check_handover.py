@@ -133,7 +133,7 @@ def check_parent_does_not_read(rig: Rig) -> None:
                 theirs.send(b"x" * 1000)
         except BlockingIOError:
             theirs.setblocking(True)
-        args = ("connect", "127.0.0.1", port, "--no-verify", "--timeout", "0.5", "--fd", str(theirs.fileno()))
+        args = ("connect", "127.0.0.1", port, "--no-verify", "--timeout", "3", "--fd", str(theirs.fileno()))
         got = rig.plain(*args, fake={}, fds=(theirs.fileno(),))
     assert got.rc == 7 and "did not read" in got.errors[0], got
 
@@ -141,5 +141,5 @@ def check_parent_does_not_read(rig: Rig) -> None:
 def check_without_parent(rig: Rig) -> None:
     """Without --fd the line is on standard output and the connection is closed."""
     with rig.server() as port:
-        got = rig.plain("connect", "127.0.0.1", port, "--no-verify", "--timeout", "0.5", fake={})
+        got = rig.plain("connect", "127.0.0.1", port, "--no-verify", "--timeout", "5", fake={})
     assert got.rc == 0 and got.json["ok"] and not got.errors

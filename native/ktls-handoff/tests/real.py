@@ -249,9 +249,9 @@ def check_without_privilege(rig: Rig) -> None:
     release = tuple(int(x) for x in os.uname().release.split("-")[0].split(".")[:2])
     nobody = pwd.getpwnam("nobody")
     with rig.server() as port:
-        argv = [rig.program, "connect", "127.0.0.1", port, "--no-verify", "--timeout", "5"]
+        argv = [rig.program, "connect", "127.0.0.1", port, "--no-verify", "--timeout", "40"]
         done = subprocess.run(
-            argv, capture_output=True, user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[], timeout=60
+            argv, capture_output=True, user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[], timeout=200
         )
     got = json.loads(done.stdout)
     assert got["ok"] and got["tx"] == ("unknown" if release < (7, 0) else "sw"), (got, done.stderr)
@@ -280,7 +280,7 @@ def main(program: str, word: str = "") -> int:
     subprocess.run(["modprobe", "tls"], check=False)
     with tempfile.TemporaryDirectory() as folder:
         make_certificates(Path(folder))
-        rig = Rig(str(Path(program).resolve()), "", Path(folder))
+        rig = Rig(str(Path(program).resolve()), "", Path(folder), "40")
         modules = (sys.modules[__name__], real_resident)
         return run.report(passed for module in modules for passed in run.checks(module, rig, word))
 

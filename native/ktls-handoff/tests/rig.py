@@ -36,6 +36,7 @@ class Rig:
     program: str
     fake: str
     folder: Path
+    patience: str = "10"  # seconds for each step of a connection, where a check does not say
     _children: list[subprocess.Popen] = field(default_factory=list)
 
     def file(self, name: str) -> str:
@@ -54,18 +55,19 @@ class Rig:
         ours, theirs = socket.socketpair(socket.AF_UNIX, kind)
         with ours, theirs:
             argv = [self.program, *args, "--fd", str(theirs.fileno())]
+            argv += [] if "--timeout" in args or "serve" in args else ["--timeout", self.patience]
             child = subprocess.Popen(
                 argv, pass_fds=[theirs.fileno()], env=self.env(fake), stderr=subprocess.PIPE, text=True
             )
             theirs.close()
             line, sock = receive(ours)
-            _, err = child.communicate(timeout=20)
+            _, err = child.communicate(timeout=60)
         return Answer(child.returncode, json.loads(line) if line else {}, sock, err.splitlines())
 
     def plain(self, *args: str, fake: dict[str, str] | None = None, fds: tuple[int, ...] = ()) -> Answer:
         """Run without --fd: the JSON line is on standard output."""
         argv = [self.program, *args]
-        how = {"capture_output": True, "text": True, "timeout": 20}
+        how = {"capture_output": True, "text": True, "timeout": 60}
         done = subprocess.run(argv, pass_fds=fds, env=self.env(fake), **how)
         line = done.stdout if done.stdout.startswith("{") else "{}"
         return Answer(done.returncode, json.loads(line), None, done.stderr.splitlines(), done.stdout)
@@ -120,6 +122,12 @@ def peer(talk: Callable[[socket.socket], None]) -> Iterator[str]:
         thread.start()
         yield str(listener.getsockname()[1])
         thread.join(20)
+
+
+def listening(path: Path) -> bool:
+    """Say whether somebody listens on a unix socket: between bind() and listen() it is there, and refuses."""
+    rows = [line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:]]
+    return any(row[3] == "00010000" and row[7:] == [str(path)] for row in rows)
 
 
 def free_port() -> str:
