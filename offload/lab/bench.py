@@ -24,6 +24,7 @@ from offload.nic import look
 
 Say = Callable[[str], None]
 T = TypeVar("T")
+NETNS = Path("/run/netns")  # of iproute2
 RETURN = 60.0  # seconds that a lost host is given to come back, so that its settings can be put back
 
 
@@ -36,6 +37,8 @@ class Machines:
     def host(self, target: Target) -> Host:
         """The host of a role."""
         if target.login is None:
+            if target.netns and not (NETNS / target.netns).exists():
+                raise ConfigError(f"no network namespace {target.netns!r} here", "ip netns list")
             host = LocalHost(target.netns or None)
             host.name = target.role
             return host
@@ -58,6 +61,8 @@ class RealLab:
 
     def __init__(self, file: LabFile, say: Say = print, *, watch: bool = False) -> None:
         self.file, self.name, self.kind, self._say = file, file.file, "real", say
+        for target in file.targets:
+            _keyfile(file, target)
         with ExitStack() as undo:
             machines = Machines()
             undo.callback(machines.close)
@@ -122,6 +127,13 @@ class RealLab:
         self.stop()
 
 
+def _keyfile(file: LabFile, target: Target) -> None:
+    """ConfigError for a key file that is not there: ssh would only say that it is not let in."""
+    if target.login and target.login.keyfile and not Path(target.login.keyfile).is_file():
+        where = file.where(target, "drivers.SSHDriver.keyfile")
+        raise ConfigError(f"{where}: no file {target.login.keyfile}", "ssh-keygen makes one")
+
+
 def _transport(file: LabFile) -> str:
     """How the hosts are reached."""
     return ", ".join(dict.fromkeys("ssh" if target.login else "local" for target in file.targets))
@@ -129,19 +141,21 @@ def _transport(file: LabFile) -> str:
 
 def _side(host: Host, file: LabFile, target: Target) -> Side:
     """One end; ConfigError if its interface or one of its addresses is not there."""
-    port, key = target.port, f"{file.file}:{target.line}: targets.{target.role}.resources.OffloadNic"
+    port = target.port
     assert port is not None
     done = host.run(["ip", "-j", "address", "show"])
     rows = {row.get("ifname"): row for row in json.loads(done.text or "[]")}
     if not port.ifname:  # net.config names the peer by its addresses only
         port = replace(port, ifname=_owner(rows, port.v4) or f"with {port.v4}")
     if port.ifname not in rows:
-        raise ConfigError(f"{key}.ifname: no interface {port.ifname!r} on {target.place}", _known(rows))
+        where = file.where(target, "resources.OffloadNic.ifname")
+        raise ConfigError(f"{where}: no interface {port.ifname!r} on {target.place}", _known(rows))
     have = [a.get("local", "") for a in rows[port.ifname].get("addr_info", [])]
     for name, address in (("v4", port.v4), ("v6", port.v6)):
         if address not in have:
+            where = file.where(target, f"resources.OffloadNic.{name}")
             raise ConfigError(
-                f"{key}.{name}: {address} is not on {port.ifname} of {target.place}",
+                f"{where}: {address} is not on {port.ifname} of {target.place}",
                 f"it has {', '.join(have) or 'none'}; ip address add {address}/... dev {port.ifname}",
             )
     return Side(host, port.ifname, port.v4, port.v6)

@@ -37,7 +37,7 @@ def ports(host: Host) -> Ports:
         flags, kind = row.get("flags", []), row.get("linkinfo", {}).get("info_kind", "")
         if why := (
             "it is how this host is reached" if dev in ways
-            else f"a {kind}, no port" if kind not in ("", "veth")
+            else f"{kind}, no port" if kind not in ("", "veth")
             else "it is down" if "UP" not in flags
             else "no carrier" if "LOWER_UP" not in flags else ""
         ):  # fmt: skip

@@ -37,6 +37,8 @@ def place(role: str, text: str, keyfile: str = "") -> Target:
     if found["host"] == "here" and not found["user"]:
         return Target(role, None, netns)
     path = str(Path(keyfile).expanduser().absolute()) if keyfile else ""
+    if path and not Path(path).is_file():
+        raise ConfigError(f"{keyfile}: no such key file", "ssh-keygen makes one")
     login = Login(role, found["host"], (), found["user"] or "root", int(found["port"] or 22), path)
     return Target(role, login, netns)
 
@@ -51,7 +53,8 @@ def with_keys(target: Target, say: Say) -> Target:
     rows = [line.split()[1:3] for line in out.decode("utf-8", "replace").splitlines() if line[:1] != "#"]
     keys = tuple(" ".join(row) for row in rows if not key_problem(row))
     if not keys:
-        why = " ".join(err.decode("utf-8", "replace").split())[-200:] or "it shows no host key"
+        lines = [" ".join(line.split()) for line in err.decode("utf-8", "replace").splitlines()]
+        why = "; ".join(dict.fromkeys(lines))[-200:] or "it shows no host key"
         raise RigError(f"cannot reach {login.shown}: {why}", "is it up, and is the address right?")
     for key in keys:
         _, shown, _, _ = run(["ssh-keygen", "-lf", "-"], input=key.encode() + b"\n")

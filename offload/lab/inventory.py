@@ -13,13 +13,22 @@ import yaml
 
 from offload.errors import ConfigError
 from offload.host.ssh import Login
-from offload.lab.file import ADDRESS, ROLES, USER
+from offload.lab.file import ADDRESS, IFNAME, NETNS, PCI, ROLES, USER
 from offload.lab.model import Port, Target
 from offload.lab.text import bounded
 from offload.profile_yaml import quoted
 
 MAX_BYTES = 256 * 1024
-VARIABLES = ("offload_ifname", "offload_v4", "offload_v6", "offload_profile", "offload_pci", "offload_netns")
+MOST_GROUPS = 1000
+PORT = "a TCP port, 1 to 65535"
+VARIABLES = {  # what each may look like, if it is there; the bench itself says whether it is so
+    "offload_ifname": (f"({IFNAME})?", "an interface"),
+    "offload_v4": (r"([0-9.]+(/\d{1,2})?)?", "an IPv4 address"),
+    "offload_v6": (r"([0-9a-fA-F:.]+(/\d{1,3})?)?", "an IPv6 address"),
+    "offload_profile": (r"([a-z0-9][a-z0-9-]*|.*\.yaml)?", "a profile's id, or its file ID.yaml"),
+    "offload_pci": (f"({PCI})?", "a PCI address such as 0000:3b:00.0"),
+    "offload_netns": (f"({NETNS})?", "the name of a network namespace"),
+}
 
 
 @dataclass
@@ -78,6 +87,8 @@ def _ini_line(group: Group, kind: str, words: str) -> None:
             raise ValueError("wanted NAME=VALUE")
         group.variables[key.strip()] = value.strip().strip("'\"")
         return
+    if words.startswith("["):
+        raise ValueError("wanted [GROUP], [GROUP:vars] or [GROUP:children]")
     first, *rest = shlex.split(words, comments=True)
     if kind == "children":
         group.children.append(first)
@@ -99,15 +110,18 @@ def _yaml(text: str, path: Path) -> dict[str, Group]:
     except RecursionError:
         raise ConfigError(f"{path}: nested too deep for an inventory") from None
     groups: dict[str, Group] = {}
-    _yaml_groups(root, groups, path, 0)
+    _yaml_groups(root, groups, path, [])
     return groups
 
 
-def _yaml_groups(found: Any, groups: dict[str, Group], path: Path, depth: int) -> None:
-    """Take in the groups of one level and those below."""
+def _yaml_groups(found: Any, groups: dict[str, Group], path: Path, seen: list[str], depth: int = 0) -> None:
+    """Take in the groups of one level and those below; `seen`: each as often as it is met, by aliases too."""
     if depth > 8:
         raise ConfigError(f"{path}: groups nested deeper than 8")
     for name, body in _mapping(found, "groups", path):
+        if len(seen) > MOST_GROUPS:
+            raise ConfigError(f"{path}: more than {MOST_GROUPS} groups: this is no inventory for a bench")
+        seen.append(name)
         group = groups.setdefault(name, Group())
         for key, value in _mapping(body, name, path):
             if key == "hosts":
@@ -116,7 +130,7 @@ def _yaml_groups(found: Any, groups: dict[str, Group], path: Path, depth: int) -
                 group.variables |= _texts(value, f"{name}.vars", path)
             elif key == "children":
                 group.children += [child for child, _ in _mapping(value, f"{name}.children", path)]
-                _yaml_groups(value, groups, path, depth + 1)
+                _yaml_groups(value, groups, path, seen, depth + 1)
 
 
 def _mapping(found: Any, where: str, path: Path) -> Iterable[tuple[str, Any]]:
@@ -161,10 +175,12 @@ def _target(role: str, name: str, values: dict[str, str], path: Path) -> Target:
 
     address = get("ansible_host", name, ADDRESS, "a host name or an address")
     user = get("ansible_user", "root", USER, "a user name")
-    port = int(get("ansible_port", "22", r"\d{1,5}", "a TCP port"))
+    port = int(get("ansible_port", "22", r"\d{1,5}", PORT))
+    if not 1 <= port <= 65535:
+        raise ConfigError(f"{where}: ansible_port: {port}, wanted {PORT}")
     sudo = values.get("ansible_become", "").lower() in ("true", "yes", "1", "on")
     keyfile = values.get("ansible_ssh_private_key_file", "")
-    known = {key.removeprefix("offload_"): values.get(key, "") for key in VARIABLES}
+    known = {key.removeprefix("offload_"): get(key, "", *wanted) for key, wanted in VARIABLES.items()}
     login = None
     if values.get("ansible_connection") != "local":
         login = Login(role, address, (), user, port, keyfile, sudo, str(path))

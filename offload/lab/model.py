@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from offload.host.ssh import Login
@@ -43,13 +44,19 @@ class Target:
 
 @dataclass(frozen=True)
 class LabFile:
-    """A bench: `file` as the person called it."""
+    """A bench: `file` as the person called it; `words`: where another form than ours says a role's key."""
 
     file: str
     path: Path
     dut: Target
     peer: Target
     wire: Target | None = None
+    words: Mapping[tuple[str, str], str] = field(default_factory=dict, compare=False)
+
+    def where(self, target: Target, key: str) -> str:
+        """File, line and key of what is said of a role, for messages."""
+        own = self.words.get((target.role, key.rpartition(".")[2]))
+        return own or f"{self.file}:{target.line}: targets.{target.role}.{key}"
 
     @property
     def targets(self) -> tuple[Target, ...]:

@@ -7,7 +7,7 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from offload.errors import NoPermission, OffloadError, RigError
+from offload.errors import ConfigError, NoPermission, OffloadError, RigError
 from offload.host.ssh import Login, Master, SshHost, explain
 from offload.vm.client import Client
 
@@ -89,12 +89,12 @@ class Machine:
         return RigError(f"no agent on {self.login.shown}: {said or exc}")
 
     def host(self, netns: str = "", name: str = "") -> SshHost:
-        """The machine, or one of its network namespaces, called `name`; RigError if there is no such one."""
+        """The machine, or one of its network namespaces, called `name`; ConfigError if there is none."""
         if netns and netns not in self._spaces:
             try:
                 self._client.call("namespaces", names=[netns])
             except OSError as exc:
-                raise RigError(
+                raise ConfigError(
                     f"no network namespace {netns!r} on {self.login.shown}: {exc.strerror}", "ip netns list"
                 ) from None
             self._spaces.add(netns)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from offload.cmd import wait_until
-from offload.errors import CommandFailed, NoPermission, OffloadError, Refused, RigError
+from offload.errors import ConfigError, CommandFailed, NoPermission, OffloadError, Refused, RigError
 from offload.host.base import Host
 from offload.host.local import LocalHost
 from offload.host.ssh import Login, Master
@@ -132,7 +132,7 @@ def test_enters_a_namespace(machine: Machine) -> None:
     finally:
         LocalHost().run(["ip", "netns", "del", name])
     assert devices() == before
-    with pytest.raises(RigError, match="no network namespace 'kt-none' on dut"):
+    with pytest.raises(ConfigError, match="no network namespace 'kt-none' on dut"):
         machine.host("kt-none")
 
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from offload.errors import ConfigError, RigError
 from offload.lab import inventory
-from offload.lab.attempts import Attempts
 from offload.lab.cables import pairs
 from offload.lab.discover import place
 from offload.lab.file import load
@@ -200,6 +195,10 @@ def test_net_config_is_read(tmp_path: Path) -> None:
         ("REMOTE_TYPE=ssh", "REMOTE_TYPE=telnet", "net.config:7: REMOTE_TYPE: 'telnet', wanted ssh or netns"),
         ("REMOTE_ARGS=root@peer1.lab", "REMOTE_ARGS=-oProxyCommand=x", "net.config:8: REMOTE_ARGS: '-oProxy"),
         ("NETIF=ens1f0np0", "NETIF", "net.config:2: 'NETIF', wanted NAME=VALUE"),
+        ("NETIF=", "NETIF = ", "net.config:2: unknown name 'NETIF ' (did you mean NETIF?)"),
+        ("NETIF=", "export NETIF=", "net.config:2: unknown name 'export NETIF' (did you mean NETIF?)"),
+        ("LOCAL_V6=", "LOCALV6=", "net.config:4: unknown name 'LOCALV6' (did you mean LOCAL_V6?)"),
+        ("NETIF=", "OFFLOAD_PROFILE=x\nNETIF=", "net.config:2: OFFLOAD_PROFILE: no profile 'x'"),
     ],
 )  # fmt: skip
 def test_a_wrong_net_config(tmp_path: Path, old: str, new: str, words: str) -> None:
@@ -264,6 +263,13 @@ def test_an_inventory(tmp_path: Path, name: str, text: str) -> None:
     ("old", "new", "words"),
     [
         ("[peer]", "[pear]", "no host in group peer"),
+        ("[peer]", "[peer", "hosts:4: '[peer': wanted [GROUP], [GROUP:vars] or [GROUP:children]"),
+        ("ansible_port=2222", "ansible_port=99999", "box1: ansible_port: 99999, wanted a TCP port, 1 to"),
+        ("ansible_port=2222", "ansible_port=0", "box1: ansible_port: 0, wanted a TCP port, 1 to 65535"),
+        ("=ens1f0np0", "=a/b", "box1: offload_ifname: 'a/b', wanted an interface"),
+        ("=192.0.2.1\n", "=fd00::1\n", "box1: offload_v4: 'fd00::1', wanted an IPv4 address"),
+        ("=connectx-6-dx", "=Connect X", "box1: offload_profile: 'Connect X', wanted a profile's id"),
+        ("offload_v6=fd00:2::1", "offload_netns=../x", "offload_netns: '../x', wanted the name of a network"),
         (
             "box2 offload",
             "box2 offload_v4=x\nbox3 offload",
@@ -284,6 +290,15 @@ def test_a_wrong_inventory(tmp_path: Path, old: str, new: str, words: str) -> No
     with pytest.raises(ConfigError) as caught:
         inventory.read(written(tmp_path, INI.replace(old, new, 1), "hosts"))
     assert words in str(caught.value) and "geheim" not in str(caught.value)
+
+
+def test_an_inventory_that_grows(tmp_path: Path) -> None:
+    """Without a NIC aliases that make ten million groups of one are refused, not walked."""
+    lines = ["a: &a {hosts: {h: }}"]
+    for above, name in zip("abcdefg", "bcdefgh", strict=True):
+        lines += [f"{name}: &{name} {{children: {{{', '.join(f'{name}{n}: *{above}' for n in range(10))}}}}}"]
+    with pytest.raises(ConfigError, match="more than 1000 groups"):
+        inventory.read(written(tmp_path, "\n".join(lines), "hosts.yaml"))
 
 
 def test_places() -> None:
@@ -310,88 +325,3 @@ def test_pairs_of_ports() -> None:
         pairs({})
     with pytest.raises(RigError, match="a is heard by x, y"):
         pairs({"a": {"x", "y"}})
-
-
-def test_attempts(tmp_path: Path) -> None:
-    """Without a NIC a test that never ended is known after a crash, even one that tore the last line."""
-    path = tmp_path / "state" / "attempts"
-    first = Attempts(path)
-    first.begin("good", "T1")
-    first.end("good")
-    first.begin("killer", "T2")
-    assert Attempts(path).lost == {"killer": "T2"}
-    path.write_bytes(path.read_bytes() + b'{"beg')
-    again = Attempts(path)
-    assert again.lost == {"killer": "T2"}
-    again.begin("next", "T3")
-    assert Attempts(path).lost == {"killer": "T2", "next": "T3"}
-    again.forget("killer")
-    assert Attempts(path).lost == {"next": "T3"}
-    with pytest.raises(ConfigError, match="no list of attempts"):
-        Attempts(written(tmp_path, "a\nb\n", "other"))
-
-
-def test_a_test_that_killed_a_machine_is_left_alone(tmp_path: Path) -> None:
-    """Without a NIC a test under which the run died is an error in the next one, until --retry is given."""
-    body = "import os\ndef test_a(): pass\ndef test_b(): 'FIXED' in os.environ or os._exit(3)\n"
-    written(tmp_path, body, "test_it.py")
-    argv = [sys.executable, "-m", "pytest", "-q", "-p", "tests.lib.attempts", "-p", "no:cacheprovider"]
-
-    def run(*more: str, **env: str) -> str:
-        full = {**os.environ, "PYTHONPATH": str(ROOT), **env}
-        words = [*argv, "--attempts", "tried", *more]
-        return subprocess.run(words, cwd=tmp_path, env=full, capture_output=True, text=True).stdout
-
-    run()
-    begun = [json.loads(line) for line in (tmp_path / "tried").read_text().splitlines()]
-    assert begun[-1]["begun"].endswith("test_b")
-    said = run()
-    assert "1 passed, 1 error" in said and "never ended: bench or runner died under it; not run again" in said
-    assert "2 passed" in run("--retry", FIXED="1")
-    assert "2 passed" in run(FIXED="1")
-
-
-DYING = """
-import pytest, types
-from offload.errors import RigError
-dead = []
-
-class Host:
-    def run(self, argv, **more):
-        if dead:
-            raise RigError("the connection is gone")
-        return types.SimpleNamespace(rc=0)
-
-@pytest.fixture
-def rig():
-    end = types.SimpleNamespace(host=Host())
-    lab = types.SimpleNamespace(FATE)
-    return types.SimpleNamespace(lab=lab, bench=types.SimpleNamespace(dut=end, peer=end))
-
-def test_a(rig): assert 0
-def test_b(rig): dead.append(1); raise RigError("the connection is gone")
-def test_c(rig): raise RigError("the connection is gone")
-"""
-
-
-@pytest.mark.parametrize(
-    "fate, why",
-    [
-        ("", "it does not answer any more"),
-        ("fate=lambda: 'dut was booted anew under it'", "dut was booted anew under it"),
-        ("fate=lambda: ''", None),
-    ],
-)
-def test_a_test_under_which_a_host_died_is_known(tmp_path: Path, fate: str, why: str | None) -> None:
-    """Without a NIC a failed test is tried again, and one whose connection was lost; one that took its host
-    along is not, with the reason; and no later one is blamed."""
-    written(tmp_path, DYING.replace("FATE", fate), "test_it.py")
-    argv = [sys.executable, "-m", "pytest", "-q", "-p", "tests.lib.attempts", "-p", "no:cacheprovider"]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run([*argv, "--attempts", "tried"], cwd=tmp_path, env=env, capture_output=True)
-    found, killer = Attempts(tmp_path / "tried"), "test_it.py::test_b"
-    assert (list(found.lost), found.why) == (([killer], {killer: why}) if why else ([], {}))
-    again = subprocess.run(
-        [*argv, "--attempts", "tried"], cwd=tmp_path, env=env, capture_output=True, text=True
-    )
-    assert (f"never ended: {why}; not run again" in again.stdout) == bool(why), again.stdout

@@ -14,6 +14,7 @@ from offload.host.local import LocalHost
 from offload.lab.file import load
 from tests.lib.rack import Rack, rack
 from tests.lib.sshd import missing
+from tests.unit.test_lab_file import KEY
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 ROOT = Path(__file__).parents[2]
@@ -79,6 +80,8 @@ def test_finds_the_cable(hosts: Rack, tmp_path: Path) -> None:
     [
         (("init", "--dut", "root@127.0.0.1:1", "--peer", "here"), 7, "cannot reach dut (root@127.0.0.1:1)"),
         (("init", "--dut", "-x", "--peer", "here"), 2, ""),
+        (("init", "--dut", "here/kt-none", "--peer", "here"), 2, "no network namespace 'kt-none' here"),
+        (("init", "--dut", "a", "--peer", "here", "-i", "none"), 2, "none: no such key file"),
         (("check", "none.yaml"), 2, "none.yaml: cannot read"),
         (("import", "none"), 2, "none: cannot read"),
         (("export", "env"), 2, "environment: NETIF, LOCAL_V4"),
@@ -89,6 +92,30 @@ def test_says_what_is_wrong(tmp_path: Path, argv: tuple[str, ...], code: int, wo
     done = lab(tmp_path, *argv)
     assert done.returncode == code and words in done.stderr and "Traceback" not in done.stderr
     assert not (tmp_path / "lab.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, ":1: NETIF: no interface 'kt-none' on here"),
+        ({"NETIF": "lo"}, ":2: LOCAL_V4: 192.0.2.1 is not on lo of here"),
+        ({"REMOTE_ARGS": "kt-none"}, "no network namespace 'kt-none' here"),
+        ({"REMOTE_TYPE": "ssh", "REMOTE_ARGS": "h", "REMOTE_KEYFILE": "none"}, ":9: REMOTE_KEYFILE: no file"),
+    ],
+)
+def test_a_bench_that_is_not_so(tmp_path: Path, change: dict[str, str], words: str) -> None:
+    """Without a NIC what a net.config says of hosts and is not so is named in its own words."""
+    lines = {"NETIF": "kt-none", "LOCAL_V4": "192.0.2.1", "LOCAL_V6": "fd00::1", "REMOTE_V4": "192.0.2.2"}
+    lines |= {"REMOTE_V6": "fd00::2", "REMOTE_TYPE": "netns", "REMOTE_ARGS": "kt-space"}
+    lines |= {"REMOTE_HOSTKEY": KEY} | change
+    (tmp_path / "net.config").write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
+    LocalHost().run(["ip", "netns", "add", "kt-space"])
+    try:
+        done = lab(tmp_path, "check", "net.config")
+    finally:
+        LocalHost().run(["ip", "netns", "del", "kt-space"])
+    assert done.returncode == 2 and words in done.stderr, done.stderr
+    assert len(done.stderr.splitlines()) <= 2
 
 
 def test_imports_net_config_and_keeps_what_is_there(tmp_path: Path) -> None:
