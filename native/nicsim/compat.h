@@ -6,6 +6,9 @@
 #include <linux/hrtimer.h>
 #include <linux/skbuff.h>
 #include <net/tls.h>
+#include <net/xfrm.h>
+
+#include "nicsim.h"
 
 static inline bool nicsim_tx_offloaded(struct sk_buff *skb)
 {
@@ -46,5 +49,34 @@ static inline void nicsim_resync_end(struct sock *sk, struct tls_offload_resync_
 	tls_offload_rx_resync_async_request_end(async, htonl(seq));
 #endif
 }
+
+/* 6.1 has neither device nor words in the operations of ESP, 6.12 has the words, 7.2 both. */
+#ifdef HAVE_XDO_DEV
+#define nicsim_xdo_add nicsim_esp_add
+#define nicsim_xdo_delete nicsim_esp_delete
+#define nicsim_xdo_free nicsim_esp_free
+#else
+#ifdef HAVE_XDO_EXTACK
+static inline int nicsim_xdo_add(struct xfrm_state *x, struct netlink_ext_ack *extack)
+{
+	return nicsim_esp_add(x->xso.real_dev, x, extack);
+}
+#else
+static inline int nicsim_xdo_add(struct xfrm_state *x)
+{
+	return nicsim_esp_add(x->xso.real_dev, x, NULL);
+}
+#endif
+
+static inline void nicsim_xdo_delete(struct xfrm_state *x)
+{
+	nicsim_esp_delete(x->xso.real_dev, x);
+}
+
+static inline void nicsim_xdo_free(struct xfrm_state *x)
+{
+	nicsim_esp_free(x->xso.real_dev, x);
+}
+#endif
 
 #endif

@@ -33,7 +33,8 @@ static int nicsim_get_sset_count(struct net_device *dev, int sset)
 static void nicsim_get_strings(struct net_device *dev, u32 sset, u8 *data)
 {
 	struct nicsim *ns = nicsim_of(dev);
-	unsigned int i;
+	const struct nicsim_stat *esp;
+	unsigned int i, n;
 
 	if (sset != ETH_SS_STATS)
 		return;
@@ -43,19 +44,26 @@ static void nicsim_get_strings(struct net_device *dev, u32 sset, u8 *data)
 		nicsim_fault_name(ns, data, ns->pers->stats[i].name);
 		data += ETH_GSTRING_LEN;
 	}
+	esp = nicsim_esp_stats(ns, &n);
+	for (i = 0; i < n; i++, data += ETH_GSTRING_LEN)
+		nicsim_fault_name(ns, data, esp[i].name);
 	nicsim_fault_more_names(ns, data);
 }
 
 static void nicsim_get_stats(struct net_device *dev, struct ethtool_stats *stats, u64 *data)
 {
 	struct nicsim *ns = nicsim_of(dev);
-	unsigned int i;
+	const struct nicsim_stat *esp;
+	unsigned int i, n;
 
 	/* The core gives zeroed memory: what comes after stays 0. */
 	for (i = 0; i < ns->pers->n_stats; i++) {
 		if (!nicsim_fault_hides(ns, &ns->pers->stats[i]))
 			*data++ = atomic64_read(&ns->counters[ns->pers->stats[i].counter]);
 	}
+	esp = nicsim_esp_stats(ns, &n);
+	for (i = 0; i < n; i++)
+		*data++ = atomic64_read(&ns->counters[esp[i].counter]);
 }
 
 const struct ethtool_ops nicsim_host_ethtool_ops = {

@@ -14,7 +14,7 @@ netdev_features_t nicsim_fix_features(struct net_device *dev, netdev_features_t 
 		features |= dev->features & NICSIM_TLS_FEATURES;
 	if (READ_ONCE(ns->knobs.feature_refused))
 		features &= ~(NICSIM_TLS_FEATURES & ~dev->features);
-	return features;
+	return nicsim_esp_features(ns, features);
 }
 
 /* What ethtool has switched goes back as soon as ethtool has reported success. */
@@ -68,7 +68,8 @@ unsigned int nicsim_fault_n_stats(const struct nicsim *ns)
 
 	for (i = 0; i < ns->pers->n_stats; i++)
 		n += !nicsim_fault_hides(ns, &ns->pers->stats[i]);
-	return n;
+	nicsim_esp_stats(ns, &i);
+	return n + i;
 }
 
 void nicsim_fault_name(const struct nicsim *ns, u8 *to, const char *name)

@@ -161,6 +161,8 @@ void nicsim_hw_rx(struct nicsim *ns, struct sk_buff *wire)
 		/* The checksum covers the ciphertext: after decryption only this mark is true. */
 		if (nicsim_rxd(copy)->flags & NICSIM_RXD_DECRYPTED)
 			copy->ip_summed = CHECKSUM_UNNECESSARY;
+	} else {
+		nicsim_esp_hw_rx(ns, copy);
 	}
 	skb_queue_tail(&ns->done, copy);
 }

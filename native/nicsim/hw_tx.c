@@ -245,6 +245,8 @@ static void nicsim_hw_tx_other(struct nicsim *ns, struct sk_buff *skb)
 		if (skb_checksum_help(frame))
 			goto drop;
 	}
+	if (nicsim_txd(skb)->esp && !nicsim_esp_hw_tx(ns, nicsim_txd(skb), frame))
+		goto drop;
 	nicsim_to_wire(ns, frame);
 	return;
 drop:

@@ -226,5 +226,7 @@ void nicsim_rxd_free(struct sk_buff *skb)
 
 	if (rxd->ctx)
 		nicsim_ktls_put(rxd->ctx);
+	if (rxd->x)
+		xfrm_state_put(rxd->x);
 	memset(rxd, 0, sizeof(*rxd));
 }

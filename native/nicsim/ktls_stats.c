@@ -140,6 +140,30 @@ static const struct nicsim_personality nicsim_personalities[] = {
 	},
 };
 
+/* mlx5's names (en_accel/ipsec_stats.c), shown after the others while the card has ESP. */
+static const struct nicsim_stat nicsim_ipsec_stats[] = {
+	{ "ipsec_rx_pkts", CTR_ESP_RX_PACKETS },
+	{ "ipsec_rx_bytes", CTR_ESP_RX_BYTES },
+	{ "ipsec_rx_drop_pkts", CTR_ESP_RX_DROP_PACKETS },
+	{ "ipsec_rx_drop_bytes", CTR_ESP_RX_DROP_BYTES },
+	{ "ipsec_tx_pkts", CTR_ESP_TX_PACKETS },
+	{ "ipsec_tx_bytes", CTR_ESP_TX_BYTES },
+	{ "ipsec_tx_drop_pkts", CTR_ESP_TX_DROP_PACKETS },
+	{ "ipsec_tx_drop_bytes", CTR_ESP_TX_DROP_BYTES },
+	{ "ipsec_rx_drop_sp_alloc", CTR_ESP_RX_SP_ALLOC },
+	{ "ipsec_rx_drop_sadb_miss", CTR_DEAD },
+	{ "ipsec_tx_drop_bundle", CTR_ESP_TX_BUNDLE },
+	{ "ipsec_tx_drop_no_state", CTR_ESP_TX_NO_STATE },
+	{ "ipsec_tx_drop_not_ip", CTR_ESP_TX_NOT_IP },
+	{ "ipsec_tx_drop_trailer", CTR_ESP_TX_TRAILER },
+};
+
+const struct nicsim_stat *nicsim_esp_stats(const struct nicsim *ns, unsigned int *n)
+{
+	*n = READ_ONCE(ns->knobs.esp) ? ARRAY_SIZE(nicsim_ipsec_stats) : 0;
+	return nicsim_ipsec_stats;
+}
+
 const struct nicsim_personality *nicsim_personality(const char *name)
 {
 	unsigned int i;

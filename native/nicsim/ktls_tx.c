@@ -22,6 +22,8 @@ void nicsim_txd_free(struct sk_buff *skb)
 	}
 	if (txd->ctx)
 		nicsim_ktls_put(txd->ctx);
+	if (txd->esp)
+		nicsim_esp_put(txd->esp);
 	memset(txd, 0, sizeof(*txd));
 }
 

@@ -30,6 +30,7 @@ static struct nicsim *nicsim_create(unsigned int id)
 		return ERR_PTR(-ENOMEM);
 	ns->id = id;
 	INIT_LIST_HEAD(&ns->leaked);
+	INIT_LIST_HEAD(&ns->esp);
 	nicsim_fault_init(ns);
 	spin_lock_init(&ns->rx_lock);
 	hash_init(ns->rx_table);

@@ -22,6 +22,8 @@ static netdev_tx_t nicsim_host_xmit(struct sk_buff *skb, struct net_device *dev)
 	}
 	memset(nicsim_txd(skb), 0, sizeof(struct nicsim_txd));
 	skb = nicsim_ktls_tx(ns, skb);
+	if (skb)
+		skb = nicsim_esp_tx(ns, skb);
 	if (!skb) {
 		nicsim_count(ns, CTR_TX_DROPPED, 1);
 		return NETDEV_TX_OK;
@@ -50,6 +52,7 @@ static int nicsim_poll(struct napi_struct *napi, int budget)
 	while (done < budget && (skb = skb_dequeue(&ns->done))) {
 		nicsim_count(ns, CTR_RX_PACKETS, 1);
 		nicsim_count(ns, CTR_RX_BYTES, skb->len);
+		nicsim_esp_rx_skb(ns, skb);
 		nicsim_ktls_rx_skb(ns, skb);
 		skb->protocol = eth_type_trans(skb, ns->host);
 		napi_gro_receive(napi, skb);
@@ -202,6 +205,7 @@ static void nicsim_setup_host(struct nicsim *ns)
 	dev->hw_features |= ns->pers->offered;
 	netif_napi_add(dev, &ns->napi, nicsim_poll);
 	nicsim_ktls_attach(ns);
+	nicsim_esp_attach(ns);
 	netif_carrier_off(dev);
 }
 

@@ -40,6 +40,10 @@ enum nicsim_counter {
 	CTR_SIM_REFUSED, CTR_SIM_TX_STALLED, CTR_SIM_RX_GAPS, CTR_SIM_RX_HOPS, CTR_SIM_RX_LOST,
 	CTR_SIM_RX_OLD, CTR_SIM_RX_BAD_CSUM, CTR_SIM_RX_BAD_TAGS, CTR_SIM_WIRE_DROPPED,
 	CTR_SIM_WIRE_FLIPPED,
+	CTR_ESP_TX_PACKETS, CTR_ESP_TX_BYTES, CTR_ESP_TX_DROP_PACKETS, CTR_ESP_TX_DROP_BYTES,
+	CTR_ESP_TX_BUNDLE, CTR_ESP_TX_NO_STATE, CTR_ESP_TX_NOT_IP, CTR_ESP_TX_TRAILER,
+	CTR_ESP_RX_PACKETS, CTR_ESP_RX_BYTES, CTR_ESP_RX_DROP_PACKETS, CTR_ESP_RX_DROP_BYTES,
+	CTR_ESP_RX_SP_ALLOC,
 	NICSIM_COUNTERS
 };
 
@@ -106,6 +110,23 @@ struct nicsim_ktls {
 	};
 };
 
+/* Values of the knob: a good card, and two bad ones. */
+enum { NICSIM_ESP_GOOD = 1, NICSIM_ESP_NOAUTH, NICSIM_ESP_LEAKS };
+
+/* One direction of ESP between two hosts. */
+struct nicsim_esp {
+	struct kref ref;
+	struct list_head node;	/* under rx_lock, until the kernel deletes its state */
+	struct nicsim *ns;
+	struct xfrm_state *x;	/* valid while in the list */
+	bool in, esn;
+	u8 salt[4];
+	atomic64_t top;		/* the newest number that the kernel has accepted */
+	struct nicsim_aes aes;
+	struct gcm_key key;
+	struct gcm gcm;		/* silicon only, and not on its stack: the key stream goes there */
+};
+
 /* Plaintext of a record up to a packet that came out of order. */
 struct nicsim_replay {
 	u64 sn;
@@ -117,6 +138,8 @@ struct nicsim_replay {
 struct nicsim_txd {
 	struct nicsim_ktls *ctx;
 	struct nicsim_replay *replay;
+	struct nicsim_esp *esp;
+	u32 seq_hi;		/* of ESP's number */
 };
 
 #define NICSIM_RXD_DECRYPTED 0x1
@@ -131,6 +154,7 @@ struct nicsim_rxd {
 	u32 flags;
 	u32 seq, len;
 	u32 cand;
+	struct xfrm_state *x;	/* ESP that the card has decrypted, or tried to */
 };
 
 /* One adapter. */
@@ -150,9 +174,10 @@ struct nicsim {
 	unsigned long coalescing;	/* bit 0: it runs */
 	u32 rx_usecs, rx_frames;	/* as set by ethtool -C */
 	u8 *scratch;			/* replayed plaintext */
-	spinlock_t rx_lock;		/* protects rx_table and leaked */
+	spinlock_t rx_lock;		/* protects rx_table, leaked and esp */
 	DECLARE_HASHTABLE(rx_table, 8);
 	struct list_head leaked;
+	struct list_head esp;		/* struct nicsim_esp, both directions */
 	atomic_t contexts;
 	atomic64_t counters[NICSIM_COUNTERS];
 	struct nicsim_knobs knobs;
@@ -261,7 +286,22 @@ void nicsim_ktls_rx_hw(struct nicsim_ktls *ctx, struct nicsim_rxd *rxd, u8 *payl
 void nicsim_ktls_rx_skb(struct nicsim *ns, struct sk_buff *skb);
 void nicsim_rxd_free(struct sk_buff *skb);
 
+/* esp.c */
+void nicsim_esp_attach(struct nicsim *ns);
+netdev_features_t nicsim_esp_features(struct nicsim *ns, netdev_features_t features);
+int nicsim_esp_add(struct net_device *dev, struct xfrm_state *x, struct netlink_ext_ack *extack);
+void nicsim_esp_delete(struct net_device *dev, struct xfrm_state *x);
+void nicsim_esp_free(struct net_device *dev, struct xfrm_state *x);
+void nicsim_esp_put(struct nicsim_esp *esp);
+struct sk_buff *nicsim_esp_tx(struct nicsim *ns, struct sk_buff *skb);
+void nicsim_esp_rx_skb(struct nicsim *ns, struct sk_buff *skb);
+
+/* esp_hw.c */
+bool nicsim_esp_hw_tx(struct nicsim *ns, const struct nicsim_txd *txd, struct sk_buff *frame);
+void nicsim_esp_hw_rx(struct nicsim *ns, struct sk_buff *frame);
+
 /* ktls_stats.c */
+const struct nicsim_stat *nicsim_esp_stats(const struct nicsim *ns, unsigned int *n);
 const struct nicsim_personality *nicsim_personality(const char *name);
 void nicsim_show_counters(struct nicsim *ns, struct seq_file *m);
 

@@ -113,11 +113,11 @@ def between(bench: Bench, protocol: int, seen: Sequence[Packet]) -> list[Packet]
 
 
 @contextmanager
-def esp_between(rig: Rig, cipher: str) -> Iterator[ipsec.Esp]:
-    """ESP between DUT and peer; IPsec refuses and loses nothing meanwhile, or the test fails."""
+def esp_between(rig: Rig, cipher: str, *, card: bool = False) -> Iterator[ipsec.Esp]:
+    """ESP between DUT and peer (`card`: the DUT's does it); IPsec refuses and loses nothing meanwhile."""
     dut, peer = rig.bench.dut, rig.bench.peer
     before = [ipsec.errors(side.host) for side in (dut, peer)]
-    with ipsec.protected(dut, peer, cipher) as made:
+    with ipsec.protected(dut, peer, cipher, card=card) as made:
         yield made
         for side, old in zip((dut, peer), before, strict=True):
             assert ipsec.errors(side.host) == old, f"IPsec refused or lost packets on {side.host.name}"

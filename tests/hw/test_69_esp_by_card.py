@@ -1,0 +1,46 @@
+"""This NIC beside IPsec, if it has ESP crypto: it makes what is on the wire, and the states' keys open it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from offload import ipsec
+from tests.lib import ipsec_card as card
+from tests.lib.life import Life
+from tests.lib.rig import Rig
+
+pytestmark = [pytest.mark.once, pytest.mark.requires("lab", "ipsec", "wire", "eyes")]
+
+
+@pytest.fixture(autouse=True)
+def crypto(rig: Rig) -> Iterator[None]:
+    """The simulated card has it for these tests only: to all others it is the card that it was."""
+    dut = rig.bench.dut
+    with card.offered(rig):
+        assert ipsec.without_card(dut.host, dut.dev) == ""
+        yield
+    assert ipsec.without_card(dut.host, dut.dev), "the card has ESP crypto still"
+
+
+@pytest.mark.parametrize("cipher", ["gcm-128", "gcm-256"])
+def test_makes_esp(rig: Rig, life: Life, evidence: dict[str, Any], cipher: str) -> None:
+    """This NIC encrypts and decrypts ESP: its counters, its host's tap, the wire and the keys agree."""
+    card.carries(rig, life, cipher, evidence)
+
+
+def test_leaves_alone_what_it_is_not_asked_for(rig: Rig, life: Life) -> None:
+    """This NIC does exactly nothing to ESP of states that were not given to it."""
+    card.not_asked(rig, life, "gcm-128")
+
+
+def test_hides_what_was_sent_before(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
+    """This NIC sends nothing in clear inside ESP, of a connection that is older than its states too."""
+    card.hides(rig, life, evidence)
+
+
+def test_refuses_what_nobody_signed(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
+    """This NIC says of a packet whose ICV does not fit that it does not, and its kernel drops it."""
+    card.refuses(rig, life, evidence)
