@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from offload.errors import ConfigError
+from offload.errors import ConfigError, OffloadError
 
 if TYPE_CHECKING:
     from offload.certify_run import Run
 
 KERNEL, NIC = "6.1", "connectx-6-dx"  # by default
+WAIT, HANG = 86400.0, 900.0  # seconds, likewise
 EXIT = {"certified": 0, "certified with limitations": 0, "failed": 20, "incomplete": 21, "void": 22}
 EPILOG = """\
 exit codes:
@@ -105,12 +107,8 @@ def _benches(parser: argparse.ArgumentParser) -> None:
     benches.add_argument(
         "--coordinator", metavar="HOST:PORT", help="default $LG_COORDINATOR, or 127.0.0.1:20408"
     )
-    benches.add_argument(
-        "--wait", type=float, default=86400.0, metavar="S", help="for a place that others hold (a day)"
-    )
-    benches.add_argument(
-        "--hang", type=float, default=900.0, metavar="S", help="without an event: void, power-cycled (900)"
-    )
+    benches.add_argument("--wait", type=float, metavar="S", help="for a place that others hold (a day)")
+    benches.add_argument("--hang", type=float, metavar="S", help="without an event: void, power-cycled (900)")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -123,6 +121,9 @@ def main(args: argparse.Namespace) -> int:
         raise ConfigError("--retry goes with --lab or --all-benches", "a lab in a VM is new at every run")
     if args.all_benches:
         return all_benches(args)
+    for option in ("coordinator", "wait", "hang"):
+        if getattr(args, option) is not None:
+            raise ConfigError(f"--{option} goes with --all-benches", "name the tags of the benches")
     run = Run(plan(args), say)
     try:
         run.prepare()
@@ -150,12 +151,20 @@ def all_benches(args: argparse.Namespace) -> int:
             raise ConfigError(
                 f"--all-benches and --{word} exclude each other", "a place says what its bench is"
             )
-    if args.wait <= 0 or args.hang <= 0:
+    wait, hang = (args.wait, WAIT)[args.wait is None], (args.hang, HANG)[args.hang is None]
+    if not (wait > 0 and hang > 0):
         raise ConfigError("--wait and --hang are seconds, more than 0")
     wanted, grid = tags(args.all_benches), Grid(args.coordinator or "")
     options = [*(["--only", args.only] if args.only else []), *(["--retry"] if args.retry else [])]
+    there = bool(args.out and args.out.exists())
     out = folder(args.out)
-    code = run_all(grid, wanted, out, options, say, wait=args.wait, hang=args.hang)
+    try:
+        code = run_all(grid, wanted, out, options, say, wait=wait, hang=hang)
+    except OffloadError:
+        if not there:
+            with suppress(OSError):  # there is something in it
+                out.rmdir()
+        raise
     manifest.write(out)  # over every bench's files, their own manifests among them: `report verify` takes it
     return code
 

@@ -52,7 +52,8 @@ def run_all(
     `options` of certify go to each; `wait` and `hang` in seconds. ConfigError if no bench has the tags.
     """
     places = [place.name for place in grid.matching(tags)]
-    say(f"{len(places)} benches with {words(tags)}: {', '.join(places)}; results go to {out}\n")
+    count = f"{len(places)} bench{'es' if len(places) != 1 else ''}"
+    say(f"{count} with {words(tags)}: {', '.join(places)}; results go to {out}\n")
     benches = [Bench(grid, name, out / name, command(options), hang) for name in places]
     with ending(benches):
         results = gathered(benches, say, wait)

@@ -28,6 +28,7 @@ CLASSES = Path(__file__).with_name("labgrid_ext.py")  # by its path: the client 
 QUICK, WAIT = 60.0, 24 * 3600.0  # seconds: an answer of the coordinator; a bench that others hold
 SWITCH = re.compile("Power|PDUDaemon")  # labgrid's classes of power switches; a GPIO may be anything
 CYCLE = 180.0  # seconds: a switch waits between off and on
+SERVER = re.compile(r"(?:\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9][A-Za-z0-9._-]{0,252})(?::(\d{1,5}))?")
 WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")
 TOKEN = re.compile(r"^  token: ([A-Z0-9]{4,32})$", re.M)
 MOST = 1 << 20  # bytes of an answer
@@ -48,6 +49,8 @@ class Grid:
     def __init__(self, coordinator: str = "", program: str = "") -> None:
         """`coordinator` as HOST:PORT ($LG_COORDINATOR, or labgrid's own). ConfigError without labgrid."""
         self.coordinator = coordinator or os.environ.get("LG_COORDINATOR", "") or DEFAULT
+        if not (found := SERVER.fullmatch(self.coordinator)) or int(found[1] or 1) > 65535:
+            raise ConfigError(f"no coordinator {printable(self.coordinator)!r}", "HOST:PORT of labgrid's")
         beside = Path(sys.executable).with_name("labgrid-client")  # that of our own environment first
         self._program = program or (str(beside) if beside.exists() else shutil.which("labgrid-client") or "")
         if not self._program:
@@ -58,7 +61,12 @@ class Grid:
         env = {"LG_COORDINATOR": self.coordinator, "LG_TOKEN": token, "LG_ENV": ""}
         rc, out, err, _ = run([self._program, *words], env=env, timeout=timeout)
         if rc != 0:
-            said = " ".join((err or out).decode("utf-8", "replace").split())
+            said = (err or out).decode("utf-8", "replace").strip()
+            if (
+                "Traceback (most recent" in said
+            ):  # of labgrid's, and of use to its makers; the last line says why
+                said = said.splitlines()[-1]
+            said = " ".join(said.split())
             raise RigError(
                 f"labgrid at {self.coordinator}: {printable(said)[-300:] or f'exit code {rc}'}",
                 "is labgrid-coordinator up, and is --coordinator right?",

@@ -194,10 +194,8 @@ def test_what_cannot_be_switched_is_told(grid: Grid) -> None:
 
 def test_a_merged_result_can_be_verified(grid: Grid, tmp_path: Path) -> None:
     """Without a NIC what many benches left is one result: listed, signed and checked as that of one bench."""
-    words = ["certify", "--all-benches", "site=x", "nic=good", "--coordinator", grid.coordinator]
-    parser = argparse.ArgumentParser()
-    certify.add_parser(parser.add_subparsers())
-    assert certify.main(parser.parse_args([*words, "--out", str(tmp_path / "out")])) == 0
+    words = ["--all-benches", "site=x", "nic=good", "--coordinator", grid.coordinator]
+    assert certified(*words, "--out", str(tmp_path / "out")) == 0
     found = verify.check(tmp_path / "out")
     assert not found.problems and found.files >= 6
     assert "it says: certified: good: certified" in verify.text(found)
@@ -236,6 +234,49 @@ def test_no_such_bench_names_those_that_there_are(coordinator: str) -> None:
     with pytest.raises(ConfigError) as wrong:
         Grid(coordinator).matching({"nic": "t7"})
     assert "no bench with nic=t7" in str(wrong.value) and "faulty: nic=faulty site=x" in str(wrong.value)
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1:99999", "http://x:1", "-x", "a b", "x:y", "\x1b[2J"])
+def test_coordinator_that_is_none(name: str) -> None:
+    """Without a NIC a coordinator that cannot be one is refused, not answered by labgrid's traceback."""
+    with pytest.raises(ConfigError, match="no coordinator '"):
+        Grid(name, "/bin/false")
+
+
+def test_broken_labgrid_is_one_sentence(tmp_path: Path) -> None:
+    """Without a NIC a labgrid that cannot start says why, without where in its source."""
+    program = tmp_path / "labgrid-client"
+    program.write_text("#!/usr/bin/python3\nimport no_such_module\n")
+    program.chmod(0o755)
+    with pytest.raises(RigError) as caught:
+        Grid("127.0.0.1:1", str(program)).places()
+    assert caught.value.args[0].endswith(": ModuleNotFoundError: No module named 'no_such_module'")
+
+
+def test_nothing_is_left_where_nothing_was_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC a coordinator that is not there leaves no folder of results, and yours alone."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    for more in ([], ["--out", "new"], ["--out", "mine"]):
+        with pytest.raises(RigError, match="labgrid at"):
+            certified("--all-benches", "nic=x", "--coordinator", "127.0.0.1:1", *more)
+    assert [path.name for path in tmp_path.iterdir() if path.name != "results"] == ["mine"]
+    assert not list(tmp_path.glob("results/*"))
+
+
+@pytest.mark.parametrize("more", [["--coordinator", "127.0.0.1:1"], ["--wait", "5"], ["--hang", "5"]])
+def test_options_of_many_benches_alone(more: list[str]) -> None:
+    """Without a NIC what is only of use for many benches starts no run of a lab without them."""
+    with pytest.raises(ConfigError, match=f"{more[0]} goes with --all-benches"):
+        certified(*more)
+
+
+def certified(*words: str) -> int:
+    """`ktls-offload certify WORDS`."""
+    parser = argparse.ArgumentParser()
+    certify.add_parser(parser.add_subparsers())
+    args = parser.parse_args(["certify", *words])
+    return int(args.func(args))
 
 
 def test_no_coordinator_is_one_sentence(coordinator: str) -> None:
