@@ -142,12 +142,22 @@ class Esp:
 
     def counted(self, side: Side, one: Way) -> Counted:
         """What a side's kernel has counted of a direction. RigError if its state is gone."""
-        ident = ["src", one.source, "dst", one.target, "proto", "esp", "spi", f"{one.spi:#x}"]
-        done = tool(side.host, ["ip", "-s", "xfrm", "state", "list", *ident, "nokeys"])
-        found = re.search(r"lifetime current:\s+(\d+)\(bytes\), (\d+)\(packets\)", done.text)
+        found = re.search(r"lifetime current:\s+(\d+)\(bytes\), (\d+)\(packets\)", self._listed(side, one))
         if found is None:
             raise RigError(f"{side.host.name}: no IPsec state for {one.source} to {one.target}")
         return Counted(int(found[1]), int(found[2]))
+
+    def by_card(self, one: Way) -> bool:
+        """Whether the near side's kernel has given a direction to the card.
+
+        If the driver does not take it (-EOPNOTSUPP), the kernel encrypts by itself and `ip` reports success.
+        """
+        return "offload parameters" in self._listed(self.near, one)
+
+    def _listed(self, side: Side, one: Way) -> str:
+        """The state of a direction as `ip` shows it, without its keys."""
+        ident = ["src", one.source, "dst", one.target, "proto", "esp", "spi", f"{one.spi:#x}"]
+        return tool(side.host, ["ip", "-s", "xfrm", "state", "list", *ident, "nokeys"]).text
 
 
 def _text(lines: Sequence[str]) -> bytes:

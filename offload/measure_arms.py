@@ -30,6 +30,7 @@ WORK = {
     "tx": ("tx_tls_encrypted_bytes", "tx_tls_encrypted_packets"),
     "rx": ("rx_tls_decrypted_bytes", "rx_tls_decrypted_packets"),
 }
+ESP_WORK = {"tx": "ipsec_tx_bytes", "rx": "ipsec_rx_bytes"}  # mlx5: en_accel/ipsec_stats.c
 
 
 class NoFigure(OffloadError):
@@ -122,6 +123,7 @@ def _by_whom(arm: str, side: str, delta: Delta) -> None:
 
 def _by_card(arm: str, side: str, moved: Moved, delta: Delta, profile: Profile | None) -> None:
     """The card's own counters: most of the payload in an offload arm, exactly nothing in another."""
+    _esp_by_card(arm, side, moved, delta)
     required = profile.counters.required(side) if profile else ()
     name = next((n for n in WORK[side] if n in required), WORK[side][0])
     if not arm.startswith("hw"):
@@ -134,3 +136,13 @@ def _by_card(arm: str, side: str, moved: Moved, delta: Delta, profile: Profile |
         wanted = max(moved.of(side) * SHARE - start, 1.0)
     if (delta.get(name) or 0) < wanted:
         raise NoFigure(f"arm {arm}: the card counted {name} {delta.get(name)}, wanted {wanted:.0f} or more")
+
+
+def _esp_by_card(arm: str, side: str, moved: Moved, delta: Delta) -> None:
+    """The same of an arm in ESP, where the driver counts it; the states are asked in any case."""
+    counted = delta.get(ESP_WORK[side])
+    if counted is None or not arm.startswith("esp"):
+        return
+    wanted = moved.of(side) * SHARE if arm.endswith("-hw") else 0
+    if counted < wanted or (counted and not wanted):
+        raise NoFigure(f"arm {arm}: the card counted {ESP_WORK[side]} {counted}, wanted {wanted:.0f}")

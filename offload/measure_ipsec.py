@@ -56,6 +56,10 @@ class Turn:
         if self.esp is None:
             return
         for side, one in (("tx", self.esp.out), ("rx", self.esp.into)):
+            if by_card(self.arm) and not self.esp.by_card(one):
+                raise NoFigure(
+                    f"arm {self.arm}: the driver did not take the state ({side}), nor did it say so"
+                )
             for end in self.sides:
                 counted = self.esp.counted(end, one)
                 if counted.bytes < moved.of(side) * SHARE:

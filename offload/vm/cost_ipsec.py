@@ -180,7 +180,7 @@ def measure(
 def impossible(arm: str, offers: Sequence[str]) -> str:
     """Why an arm cannot be here, or ''. `offers`: the directions in which the card offloads TLS."""
     if arm in CARD:
-        return "the simulated card has no ESP crypto offload (esp-hw-offload is off [fixed])"
+        return "the simulated card has no ESP crypto offload here: cost mode does not turn its knob esp"
     return senseless(Row(arm, DIRECTION), set(offers)) if arm == "hw" else ""
 
 

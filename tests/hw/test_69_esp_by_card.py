@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from offload import ipsec
+from offload.measure_plan import Setting
 from tests.lib import ipsec_card as card
+from tests.lib.cores import measured, sound
 from tests.lib.life import Life
 from tests.lib.rig import Rig
 
@@ -23,6 +25,9 @@ def crypto(rig: Rig) -> Iterator[None]:
         assert ipsec.without_card(dut.host, dut.dev) == ""
         yield
     assert ipsec.without_card(dut.host, dut.dev), "the card has ESP crypto still"
+
+
+ARMS = ("esp-128", "esp-128-hw", "esp-256-hw")
 
 
 @pytest.mark.parametrize("cipher", ["gcm-128", "gcm-256"])
@@ -44,3 +49,10 @@ def test_hides_what_was_sent_before(rig: Rig, life: Life, evidence: dict[str, An
 def test_refuses_what_nobody_signed(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
     """This NIC says of a packet whose ICV does not fit that it does not, and its kernel drops it."""
     card.refuses(rig, life, evidence)
+
+
+def test_arms_by_card(rig: Rig) -> None:
+    """This NIC's arms in ESP are measured, with the proof that it did it: states taken, bytes counted."""
+    found = measured(rig, ARMS, Setting("stream", "both", 1, None))
+    sound(found, ARMS)
+    assert not found["skipped"], found["skipped"]

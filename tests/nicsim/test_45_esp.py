@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from offload.measure_arms import Moved, NoFigure
+from offload.measure_ipsec import carried
 from tests.lib import ipsec_card as card
+from tests.lib.cores import bed_of
 from tests.lib.life import Life, life_of
 from tests.lib.rig import Labs, Rig
 
@@ -25,3 +28,13 @@ def test_bad_esp_is_seen(labs: Labs, name: str) -> None:
     checked: Callable[[Rig, Life, dict[str, Any]], None] = check
     with card.offered(rig, how), pytest.raises(AssertionError, match=says):
         checked(rig, life_of(rig), {})
+
+
+def test_states_that_no_card_took(labs: Labs) -> None:
+    """Without ESP crypto in the card `ip` takes states for it all the same, and the arm is no figure."""
+    with (
+        bed_of(labs.get("nicsim")) as bed,
+        pytest.raises(NoFigure, match="the driver did not take the state"),
+    ):
+        with carried(bed, "esp-128-hw", 60) as turn:
+            turn.check(Moved(0, 0, 1))
