@@ -413,6 +413,10 @@ static inline int ktls_connect(const struct ktls_target *to, struct ktls_answer 
 		snprintf(a->warning, sizeof(a->warning), "host, port or name is empty, too long or no plain word");
 		return -1;
 	}
+	if (!to->policy || !to->resident) {
+		snprintf(a->warning, sizeof(a->warning), "policy and resident are wanted");
+		return -1;
+	}
 	if (ktls__policy(to, text, a->warning))
 		return -1;
 	fd = ktls__ask(to, timeout, a->line, why);

@@ -195,6 +195,8 @@ def check_client_is_told_why(rig: Rig) -> None:
     with rig.server() as port:
         got = call(rig, port, chain(rig), path)
     assert got.returncode == 0 and got.stderr.count(b"\n") == 1 and b"File name too long" in got.stderr, got
+    got = call(rig, "1", chain(rig), "")
+    assert got.returncode == 2 and b"resident are wanted" in got.stdout, got
     got = call(rig, "1", chain(rig) + "curves = NOSUCH\n", "/nowhere")
     assert got.returncode == 2 and b"Invalid groups list" in got.stdout, got
 

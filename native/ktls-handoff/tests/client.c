@@ -28,7 +28,7 @@ int main(int argc, char **argv)
 
 	if (argc < 5)
 		return 1;
-	to.host = argv[1], to.port = argv[2], to.policy = argv[3], to.resident = argv[4];
+	to.host = argv[1], to.port = argv[2], to.policy = argv[3], to.resident = *argv[4] ? argv[4] : NULL;
 	to.stunnel = argc > 5 && *argv[5] ? argv[5] : NULL;
 	to.name = argc > 6 && *argv[6] ? argv[6] : NULL;
 	to.timeout_ms = argc > 7 ? atoi(argv[7]) : 0;
