@@ -104,6 +104,7 @@ def _stormy(n: int) -> dict[str, Any]:
         weather=weather,
         recovery=back,
         counters=COUNTERS,
+        **EVIDENCE["A"],
         **more,
     )
 
