@@ -113,6 +113,15 @@ def test_page_has_landmarks_and_table_headers() -> None:
     assert all(attrs.get("aria-label") and attrs.get("role") == "img" for attrs in shapes)
 
 
+def test_no_character_turns_the_page_round() -> None:
+    """Without a NIC, what turns the order of letters, or is none, is shown as one that is no letter."""
+    odd = "\u202edeifitrec\u2066\x00\x1b\x9b\x7f"
+    made = render.html(document("fail", odd) | {"headline": odd})
+    assert "\ufffddeifitrec\ufffd\ufffd\ufffd\ufffd\ufffd" in made
+    assert not set("\u202e\u2066\x00\x1b\x9b\x7f") & set(made)
+    assert "t\u00e9st\n\t\u05d0" in render.html(document("fail", "t\u00e9st\n\t\u05d0"))
+
+
 @pytest.mark.parametrize("name", ["test_a", EVIL])
 @pytest.mark.parametrize("outcome", ["pass", "fail", "xfail", "error"])
 def test_page_asks_nobody_and_runs_nothing(name: str, outcome: str) -> None:
