@@ -121,12 +121,14 @@ def _pair(line: str, where: str) -> tuple[str, str]:
 def _judged(found: dict[str, str], path: str) -> dict[str, str]:
     """The keys together: silence is no way to verify."""
     chain, peer = found.get("verifyChain"), found.get("verifyPeer")
+    if chain == peer == "yes":
+        raise ConfigError(f"{path}: verifyChain and verifyPeer: one of them", "verifyPeer pins a certificate")
     if "yes" not in (chain, peer) and chain != "no":
         raise ConfigError(f"{path}: neither verifyChain nor verifyPeer", "one of them `yes`, and CAfile")
     if "yes" in (chain, peer) and "CAfile" not in found:
         raise ConfigError(f"{path}: verification without CAfile")
-    if (chain != "yes" or peer == "yes") and {"checkHost", "checkIP"} & set(found):
-        raise ConfigError(f"{path}: only verifyChain, without verifyPeer, checks a name")
+    if chain != "yes" and {"checkHost", "checkIP"} & set(found):
+        raise ConfigError(f"{path}: only verifyChain checks a name")
     return found
 
 
@@ -146,7 +148,7 @@ def for_stunnel(target: Target, policy: Policy) -> str:
     said = [values.pop(key, "") for key in ("checkHost", "checkIP")]
     named = next(name for name in (target.name, *said, target.host) if name)
     values.setdefault("sni", "" if is_ip(named) else named)
-    if values.get("verifyChain") == "yes" and values.get("verifyPeer") != "yes":
+    if values.get("verifyChain") == "yes":
         values["checkIP" if is_ip(named) else "checkHost"] = named
     values = {"foreground": "yes", "syslog": "no", "debug": "info"} | values
     return "".join(f"{key} = {value}\n" for key, value in values.items())

@@ -157,9 +157,9 @@ static inline int ktls__policy(const struct ktls_target *to, char *text, char *w
 	if (ktls__lines(to->policy, text, why))
 		return -1;
 	peer = ktls__is(text, "verifyPeer", "yes"), chain = ktls__is(text, "verifyChain", "yes");
-	if ((!peer && !chain && !ktls__is(text, "verifyChain", "no")) ||
+	if ((peer && chain) || (!peer && !chain && !ktls__is(text, "verifyChain", "no")) ||
 	    ((peer || chain) && !ktls__value(text, "CAfile", ca, sizeof(ca)))) {
-		snprintf(why, KTLS_WHY, "policy %s: verifyChain or verifyPeer, and CAfile, are wanted", to->policy);
+		snprintf(why, KTLS_WHY, "policy %s: one of verifyChain and verifyPeer, and CAfile, are wanted", to->policy);
 		return -1;
 	}
 	return 0;
@@ -281,7 +281,7 @@ static inline int ktls__config(const struct ktls_target *to, const char *text, i
 	unsigned char address[16];
 	char said[256];
 
-	check = ktls__is(text, "verifyChain", "yes") && !ktls__is(text, "verifyPeer", "yes");
+	check = ktls__is(text, "verifyChain", "yes");
 	if (!to->name && (ktls__value(text, "checkHost", said, sizeof(said)) || ktls__value(text, "checkIP", said, sizeof(said))))
 		name = said, check = 0;
 	ip = inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;

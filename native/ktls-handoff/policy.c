@@ -122,6 +122,8 @@ static bool take_line(char *line, struct options *o, struct lists *l, struct rea
 /* The two keys of stunnel as one way to verify; silence is no way. */
 static bool judge(const struct reading *at, struct options *o, struct failure *f)
 {
+	if (at->chain == YES && at->peer == YES) /* to stunnel this means both, to --pin only one */
+		return failed(f, RC_USAGE, "usage", "%s: verifyChain and verifyPeer: one of them", at->file);
 	o->no_verify = at->chain == NO && at->peer != YES;
 	if (at->chain != YES && at->peer != YES)
 		return o->no_verify || failed(f, RC_USAGE, "usage", "%s: neither verifyChain nor verifyPeer", at->file);

@@ -17,7 +17,7 @@ GOOD = (
     NONE,
     "; a comment\n# another\n\n client=yes\r\nverifyChain = no\n",
     "CAfile = CA\nverifyChain = yes\ncheckHost = a.test\n",
-    "CAfile = CA\nverifyPeer = yes\nverifyChain = yes\n",
+    "CAfile = CA\nverifyPeer = yes\nverifyChain = no\n",
     NONE + "sslVersion = TLSv1.3\nciphersuites = TLS_AES_128_GCM_SHA256\ncurves = P-256:X25519\nsni =\n",
     NONE + "TIMEOUTconnect = 3600\nverifyPeer = no",
 )
@@ -30,6 +30,7 @@ BAD = {
     NONE + "sslVersion = all\n": "TLSv1.2 or TLSv1.3",
     "verifyChain = maybe\n": "yes or no",
     "verifyPeer = no\n": "neither",
+    "CAfile = CA\nverifyPeer = yes\nverifyChain = yes\n": "one of them",
     "verifyChain = yes\n": "without CAfile",
     "verifyPeer = yes\n": "without CAfile",
     NONE + "client = no\n": "client",

@@ -171,7 +171,7 @@ def check_client_verifies(rig: Rig) -> None:
     with rig.server(cert="expired") as port:  # a pin does not outlive its date, as with ktls-handoff
         got = call(rig, port, pin.replace("server.pem", "expired.pem"), "/nowhere")
     assert got.returncode == 2 and b"certificate has expired" in got.stdout, got
-    for policy in ("", "CAfile = /x\n", "verifyChain = yes\n", "[s]\n" + pin):
+    for policy in ("", "CAfile = /x\n", pin + "verifyChain = yes\n", "verifyChain = yes\n", "[s]\n" + pin):
         got = call(rig, "1", policy, "/nowhere")
         assert got.returncode == 2 and b"policy" in got.stdout and not got.stderr, got
 

@@ -128,6 +128,7 @@ def check_policy_is_refused_by_line(rig: Rig) -> None:
         "verify = 2\n": ":1: unknown key",
         "\n[migration]\n": ":2: KEY = VALUE",
         "CAfile = /x\n": "neither verifyChain nor verifyPeer",
+        "CAfile = /x\nverifyChain = yes\nverifyPeer = yes\n": "one of them",
         "verifyChain = yes\n": "without CAfile",
         "sslVersion = SSLv3\n": "TLSv1.2 or TLSv1.3",
         "verifyChain = no\ncurves = X26519\n": "does not know them all",
