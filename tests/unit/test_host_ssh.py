@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from offload.cmd import wait_until
-from offload.errors import ConfigError, CommandFailed, NoPermission, OffloadError, Refused, RigError
+from offload.errors import CommandFailed, ConfigError, NoPermission, OffloadError, Refused, RigError
 from offload.host.base import Host
 from offload.host.local import LocalHost
 from offload.host.ssh import Login, Master
