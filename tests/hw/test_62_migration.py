@@ -30,7 +30,9 @@ def test_migrates_a_guest_through_the_card(
     found = ferry.move(rig, "ktls-hw" if by_card(rig.profile) else "ktls-sw")
     written = found.ran.guest.written
     evidence.update(
-        migration={**vars(found.ran.moved), "written": written}, counters=found.counted.nonzero("Tls")
+        found.ran.held,
+        migration={**vars(found.ran.moved), "written": written},
+        counters=found.counted.nonzero("Tls"),
     )
 
 

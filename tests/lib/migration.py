@@ -195,8 +195,11 @@ def go(near: End, far: End, uri: str, rounds: int = 0) -> Moved:
     )
 
 
-def equal(near: End, far: End) -> Status:
-    """Assert that both hold the same memory, and that it is what seed and rate say; what the guest says."""
+def equal(near: End, far: End) -> tuple[Status, dict[str, Any]]:
+    """Assert that both hold the same memory, and that it is what seed and rate say.
+
+    Returns what the guest says, and what was compared: `bytes` and their `sha256`, worked out at both ends.
+    """
     here, there, status = near.memory(), far.memory(), far.status()
     guest = far.guest
     assert here == there, "the guest's memory at the destination differs from the source's"
@@ -206,7 +209,7 @@ def equal(near: End, far: End) -> Status:
     assert there["counts"] in (guest.counts(status.written), guest.counts(status.written + 1)), (
         f"{sum(there['counts'])} pages were written by their own counts, {status.written} by the sum"
     )
-    return status
+    return status, {"bytes": (guest.mib - 1) << 20, "sha256": there["sha256"]}
 
 
 def lives(far: End, before: Status) -> None:

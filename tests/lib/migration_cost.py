@@ -39,6 +39,7 @@ class Ran:
     arrived: int
     spent: tuple[float, float]
     cores: tuple[Mapping[str, float], Mapping[str, float]]
+    held: Mapping[str, Any]  # bytes and sha256 of the memory that was equal at both ends
 
     def row(self) -> dict[str, Any]:
         """It, for the evidence."""
@@ -78,10 +79,10 @@ def once(
         after = _spent(stand)
         if moved.status != "completed":
             raise RigError(f"{way}: the migration ended as {moved.status}: {moved.error}")
-        status = migration.equal(near, far)
+        status, held = migration.equal(near, far)
         migration.lives(far, status)
     spent = after[0] - used[0], after[1] - used[1]
-    return Ran(moved, status, stand.line, took, spent, (cores[0], cores[1]))
+    return Ran(moved, status, stand.line, took, spent, (cores[0], cores[1]), held)
 
 
 def _spent(stand: Stand) -> tuple[float, float]:

@@ -18,5 +18,7 @@ def test_migrates_a_guest_by_software(rig: Rig, evidence: dict[str, Any]) -> Non
         found = ferry.move(rig, "ktls-sw")
     written = found.ran.guest.written
     evidence.update(
-        migration={**vars(found.ran.moved), "written": written}, counters=found.counted.nonzero("Tls")
+        found.ran.held,
+        migration={**vars(found.ran.moved), "written": written},
+        counters=found.counted.nonzero("Tls"),
     )

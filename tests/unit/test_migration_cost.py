@@ -20,7 +20,8 @@ GUEST = Guest()
 STATUS = Status(0, 6, 7, 20, GUEST.pages, 9, 5)
 MOVED = Moved("completed", 900, 90, 3 << 20, 3)
 LINE = {"tx": "hw", "kernel_cipher": "aes-gcm-256"}
-RAN = Ran(MOVED, STATUS, LINE, 1000, (0.123, 0.4), ({"cores": 1.5, "margin": 0.1}, {}))
+HELD = {"bytes": 5 << 20, "sha256": "0"}
+RAN = Ran(MOVED, STATUS, LINE, 1000, (0.123, 0.4), ({"cores": 1.5, "margin": 0.1}, {}), HELD)
 NAMES = ("TlsTxDevice", "TlsTxSw", "tx_tls_encrypted_bytes")
 
 
