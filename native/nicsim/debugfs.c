@@ -86,8 +86,8 @@ static const struct nicsim_file nicsim_asked_files[] = {
 	KNOB(stats_many),
 	KNOB(stats_blank),
 	KNOB(fw_garbage),
-	/* No fault: a feature that no profile knows. So no row of the catalogue turns it. */
-	{ "esp", offsetof(struct nicsim_knobs, esp) },
+	/* No fault: a feature that no profile knows, so no row of the catalogue turns it. */
+	KNOB(esp),
 };
 
 static struct nicsim_asked {

@@ -61,6 +61,21 @@ def test_lies_are_met(arm: str, counted: dict[str, int], why: str) -> None:
         judge(arm, Moved(10 * MIB, 0, 2), counted)
 
 
+def test_esp_by_the_card_is_counted_by_it() -> None:
+    """Without a NIC an arm of ESP by the card is in the driver's counter, one by software is not.
+
+    A driver that does not count ESP is not held to it: its states are asked instead (test_measure_ipsec).
+    """
+    moved = Moved(10 * MIB, 0, 1)
+    judge("esp-128-hw", moved, {"ipsec_tx_bytes": 10 * MIB})
+    judge("esp-128", moved, {"ipsec_tx_bytes": 0})
+    judge("esp-128-hw", moved, {})
+    with pytest.raises(NoFigure, match="the card counted ipsec_tx_bytes 0, wanted"):
+        judge("esp-128-hw", moved, {"ipsec_tx_bytes": 0})
+    with pytest.raises(NoFigure, match="ipsec_tx_bytes 1500, wanted 0"):
+        judge("esp-128", moved, {"ipsec_tx_bytes": 1500})
+
+
 def test_no_traffic_no_figure() -> None:
     """Without a NIC nothing moved, or moved on another way, or sockets of another kind: no figure."""
     with pytest.raises(NoFigure, match="no payload was moved"):

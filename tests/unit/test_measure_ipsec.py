@@ -23,11 +23,13 @@ def bed(peer: bool = True) -> Any:
     return SimpleNamespace(dut=side, peer=side if peer else None)
 
 
-def turn(bytes_in_esp: int, lost: int = 0) -> Turn:
-    """A turn that is over, with what the kernel counted."""
-    esp: Any = SimpleNamespace(out="out", into="into", counted=lambda side, one: Counted(bytes_in_esp, 9))
+def turn(bytes_in_esp: int, lost: int = 0, arm: str = "esp-128", card: tuple[str, ...] = ()) -> Turn:
+    """A turn that is over, with what the kernel counted, and the directions that the card took."""
+    esp: Any = SimpleNamespace(
+        out="out", into="into", by_card=card.__contains__, counted=lambda side, one: Counted(bytes_in_esp, 9)
+    )
     side: Any = SimpleNamespace(host=SimpleNamespace(name="dut", lost=lost))
-    return Turn("esp-128", "plain", esp, (side,), [{"XfrmInError": 1}])
+    return Turn(arm, "plain", esp, (side,), [{"XfrmInError": 1}])
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +68,14 @@ def test_bytes_that_went_another_way() -> None:
         turn(MIB // 2).check(Moved(0, MIB, 1))
     with pytest.raises(NoFigure, match="refused or lost packets on dut: XfrmInError 3"):
         turn(MIB, lost=3).check(Moved(MIB, 0, 1))
+
+
+def test_states_that_the_card_did_not_take() -> None:
+    """Without a NIC a state that the driver left to the kernel, in silence, is no arm of the card."""
+    turn(MIB, arm="esp-128-hw", card=("out", "into")).check(Moved(MIB, 0, 1))
+    for card, side in ((("into",), "tx"), (("out",), "rx"), ((), "tx")):
+        with pytest.raises(NoFigure, match=rf"did not take the state \({side}\)"):
+            turn(MIB, arm="esp-128-hw", card=card).check(Moved(MIB, 0, 1))
 
 
 def test_other_arms_are_left_alone() -> None:
