@@ -98,7 +98,11 @@ def _ini_line(group: Group, kind: str, words: str) -> None:
         raise ValueError("wanted HOST NAME=VALUE ...")
     if "[" in first:
         raise ValueError("a range of hosts is no single host")
-    group.hosts[first] = {key: value for key, _, value in pairs}
+    name, colon, port = first.rpartition(":")
+    values = {key: value for key, _, value in pairs}
+    if colon and ":" not in name:  # HOST:PORT; an IPv6 address has more colons
+        first, values = name, {"ansible_port": port, **values}
+    group.hosts[first] = values
 
 
 def _yaml(text: str, path: Path) -> dict[str, Group]:

@@ -239,7 +239,10 @@ all:
 """
 
 
-@pytest.mark.parametrize(("name", "text"), [("hosts", INI), ("hosts.yaml", YAML)])
+SHORT = INI.replace("box1 ansible_host=192.0.2.11 ansible_port=2222", "box1:2222 ansible_host=192.0.2.11")
+
+
+@pytest.mark.parametrize(("name", "text"), [("hosts", INI), ("short", SHORT), ("hosts.yaml", YAML)])
 def test_an_inventory(tmp_path: Path, name: str, text: str) -> None:
     """Without a NIC an Ansible inventory gives the same bench in either of its forms."""
     found = inventory.read(written(tmp_path, text, name))
@@ -275,6 +278,8 @@ def test_an_inventory(tmp_path: Path, name: str, text: str) -> None:
             "box2 offload_v4=x\nbox3 offload",
             "group peer has 2 hosts (box2, box3), wanted one",
         ),
+        ("box2 offload", "box2:ssh offload", "box2: ansible_port: 'ssh', wanted a TCP port"),
+        ("box2 offload", "fd00::9 ansible_port=0 offload", "fd00::9: ansible_port: 0, wanted a TCP port"),
         ("ansible_port=2222", "ansible_port=x", "box1: ansible_port: 'x', wanted a TCP port"),
         ("ansible_become=yes", "ansible_become_pass=geheim", "passwords are not taken"),
         ("box1 ansible", "box[1:9] ansible", "hosts:3: 'box[1:9]"),
