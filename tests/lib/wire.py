@@ -76,28 +76,41 @@ def most_decrypted(wire: Sequence[Segment], host: Sequence[Segment]) -> int:
     """Return how many frames of one direction a card can have decrypted (TLS 1.2, AES-GCM).
 
     Those whose payload it changed, and those that hold nothing of a record but header, nonce and tag, which
-    stay as they are.
+    stay as they are. What is sent again is held against what the host got again: of a handshake's last record
+    the first copy can be too early for the card, and the second one decrypted.
     """
     base = wire[0].seq
-    outside, inside = _stream(wire, base), _stream(host, base)
-    content = _content(outside)
+    (outside, numbers), (inside, _) = _copies(wire, base), _copies(host, base)
+    content = _content(outside[0])
     count = 0
-    for one in wire:
+    for one, number in zip(wire, numbers, strict=True):
         at = (one.seq - base) & 0xFFFFFFFF
         place = slice(at, at + len(one.payload))
-        count += outside[place] != inside[place] or set(content[place]) == {OVERHEAD}
+        came = inside[number][place] if number < len(inside) else b""
+        count += one.payload != came or set(content[place]) == {OVERHEAD}
     return count
 
 
 CLEAR, OVERHEAD, CONTENT = range(3)
 
 
-def _stream(seen: Sequence[Segment], base: int) -> bytearray:
+def _copies(seen: Sequence[Segment], base: int) -> tuple[list[bytearray], list[int]]:
+    """Return the stream, what came of it a second time, a third time; and in which of them each segment is.
+
+    Zeros where nothing came.
+    """
     pieces = [((one.seq - base) & 0xFFFFFFFF, one.payload) for one in seen]
-    out = bytearray(max(at + len(data) for at, data in pieces))
-    for at, data in reversed(pieces):  # what is sent again is not decrypted again: the first copy counts
-        out[at : at + len(data)] = data
-    return out
+    size = max(at + len(data) for at, data in pieces)
+    copies, taken, numbers = list[bytearray](), list[bytearray](), list[int]()
+    for at, data in pieces:
+        place = slice(at, at + len(data))
+        number = next((n for n, there in enumerate(taken) if not any(there[place])), len(taken))
+        if number == len(taken):
+            copies.append(bytearray(size))
+            taken.append(bytearray(size))
+        copies[number][place], taken[number][place] = data, b"\1" * len(data)
+        numbers.append(number)
+    return copies, numbers
 
 
 def _content(stream: bytes) -> bytearray:

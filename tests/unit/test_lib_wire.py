@@ -77,6 +77,20 @@ def test_decrypted_frames_are_counted() -> None:
     assert most_decrypted(outside, outside) == 2
     # sent again: it comes up as it is on the wire, after the first copy
     assert most_decrypted(outside, [*inside, outside[1]]) == 4
+    assert most_decrypted([*outside, outside[1]], [*inside, outside[1]]) == 4
+
+
+def test_a_copy_that_came_in_time_is_counted() -> None:
+    """Without a NIC a handshake's last record counts if the card was there for its second copy only."""
+    hello, last = b"\x16\x03\x03\0\x05hello", b"\x16\x03\x03\0\x28" + bytes(8)
+    ends = (10, 55, 600)
+    outside = cut(hello + last + SECRET[:32] + record(SECRET[:521]), 0, *ends)
+    inside = cut(hello + last + SECRET[:32] + record(PLAIN[:521]), 0, *ends)
+    second = Segment(1, 2, 10, last + PLAIN[:16] + SECRET[16:32])
+    assert most_decrypted(outside, inside) == 1
+    wire = [*outside[:2], outside[1], outside[2]]
+    assert most_decrypted(wire, [*inside[:2], second, inside[2]]) == 2
+    assert most_decrypted(wire, [*inside[:2], outside[1], inside[2]]) == 1
 
 
 def test_every_form_of_a_secret_is_looked_for() -> None:
