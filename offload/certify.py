@@ -81,6 +81,12 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         metavar="FILE",
         help="build the simulated NIC with this patch (or a folder's *.patch); the report says so",
     )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="labs side by side, one core each (default: as many as there are cores; 1 with --only)",
+    )
     parser.add_argument("--attach", metavar="NAME", help="use the running lab of this name, and leave it up")
     parser.add_argument(
         "--lab", metavar="FILE", help="use the real hosts of this lab file, by ssh (docs/the-lab.md)"
@@ -145,7 +151,7 @@ def all_benches(args: argparse.Namespace) -> int:
     from offload.fleet_grid import Grid, tags
     from offload.report import manifest
 
-    for option in ("replay", "nicsim_patch", "keep_lab", "attach", "lab", "kernel", "nic"):
+    for option in ("replay", "nicsim_patch", "keep_lab", "attach", "lab", "kernel", "nic", "jobs"):
         if getattr(args, option):
             word = option.replace("_", "-")
             raise ConfigError(

@@ -11,6 +11,7 @@ from pathlib import Path
 from offload.certify import KERNEL, NIC
 from offload.certify_attach import attached
 from offload.certify_lab import Hosts, card, hosts
+from offload.certify_labs import how_many
 from offload.certify_patch import PATCH, RIG, Patch, apply_patch, read_patch
 from offload.certify_replay import Replay, check_suite, plan_replay
 from offload.errors import ConfigError, RigError
@@ -18,7 +19,6 @@ from offload.profile import Profile, find, near
 
 ROOT = Path(__file__).resolve().parents[1]  # the checkout: sources of the module, the helper and the tests
 CARDS = ("connectx-6-dx", "chelsio-t6", "nicsim")  # personalities of the simulated NIC
-MEMORY = 1536 << 20  # bytes: the VM (at most 1 GiB), QEMU itself, pytest and a module build
 DISK = 100 << 20  # bytes below the run's folder; the kernel cache checks its own needs
 
 
@@ -36,6 +36,7 @@ class Plan:
     attach: str = ""  # the name of a running lab, which stays up
     given: str = ""  # the file of the profile, if it is not one of those that are shipped
     hosts: Hosts | None = None  # real hosts instead of a lab in a VM
+    jobs: int = 1  # labs side by side
 
     @property
     def played(self) -> str:
@@ -59,19 +60,31 @@ def plan(args: argparse.Namespace) -> Plan:
         return real(args)
     replay = plan_replay(args) if args.replay else None
     lab = attached(args) if args.attach else None
+    from offload.vm.lab import cpus_wanted
+
     kernel = known(lab.kernel if lab else replay.kernel if replay else args.kernel or KERNEL)
     patch = read_patch(args.nicsim_patch) if args.nicsim_patch else None
     if replay:
         same_card(replay, patch)
     profile = find(lab.nic if lab else replay.former.profile if replay else args.nic or NIC)
-    if not lab:
-        need_memory(MEMORY)
+    jobs = how_many(args.jobs, alone(args), cpus_wanted(replay.cpus if replay else None))
     if replay:
         from offload.certify_tests import collect
 
         replay = check_suite(replay, collect(kernel, profile.id))
     only, out = "" if replay else args.only or "", folder(args.out)
-    found = Plan(kernel, profile, out, only, args.keep_lab, replay, patch, args.attach or "", given(args.nic))
+    found = Plan(
+        kernel,
+        profile,
+        out,
+        only,
+        args.keep_lab,
+        replay,
+        patch,
+        args.attach or "",
+        given(args.nic),
+        jobs=jobs if args.jobs or not only else 1,
+    )
     if patch and found.source:
         apply_patch(patch, found.source)
         (out / PATCH).write_bytes(patch.raw)
@@ -80,6 +93,7 @@ def plan(args: argparse.Namespace) -> Plan:
 
 def real(args: argparse.Namespace) -> Plan:
     """Return the plan for a bench of real hosts, which nobody has asked anything yet. ConfigError."""
+    how_many(args.jobs, "lab", 1)
     bench = hosts(args)
     name = card(bench, args.nic)
     return Plan("", find(name), folder(args.out), args.only or "", False, given=given(name), hosts=bench)
@@ -100,6 +114,12 @@ def known(kernel: str) -> str:
 def given(nic: str | None) -> str:
     """The absolute path of a profile that was given as a file; else ''."""
     return str(Path(nic).absolute()) if nic and nic.endswith(".yaml") else ""
+
+
+def alone(args: argparse.Namespace) -> str:
+    """The option of this run that allows one lab only, or ''."""
+    names = ("attach", "keep_lab", "replay")
+    return next((name.replace("_", "-") for name in names if getattr(args, name)), "")
 
 
 def same_card(replay: Replay, patch: Patch | None) -> None:
@@ -135,12 +155,3 @@ def folder(wanted: Path | None) -> Path:
             f"no room for the results: {out} has {free >> 20} MiB free, {DISK >> 20} MiB are needed"
         )
     return out
-
-
-def need_memory(wanted: int, meminfo: Path = Path("/proc/meminfo")) -> None:
-    """Raise RigError if the kernel reports less available memory than that; it may report none."""
-    for line in meminfo.read_text().splitlines():
-        name, _, rest = line.partition(":")
-        if name == "MemAvailable" and int(rest.split()[0]) << 10 < wanted:
-            have = int(rest.split()[0]) >> 10
-            raise RigError(f"not enough memory: {have} MiB are available, the lab needs {wanted >> 20} MiB")

@@ -6,12 +6,13 @@ import shlex
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from offload.certify_lab import Hosts, Seen, watched
+from offload.certify_labs import MOST, all_ready, start_all
 from offload.certify_patch import PATCH, RIG, build_patched
 from offload.certify_plan import ROOT, Plan
 from offload.certify_tests import run_tests
@@ -25,11 +26,11 @@ from offload.report.summary import text
 
 if TYPE_CHECKING:
     from offload.vm.kernels import Kernel
-    from offload.vm.lab import Lab
+    from offload.vm.lab import Booting, Lab
 
 PHASES = 6
 NAMES = ["report.html", "report.json", "report.ktap", "summary.txt", "events.jsonl", "junit.xml"]
-NAMES += ["console.log", manifest.NAME]
+NAMES += ["console.log", *(f"console-{number}.log" for number in range(2, MOST + 1)), manifest.NAME]
 Say = Callable[[str], None]
 
 
@@ -121,12 +122,14 @@ class Run:
                 finally:
                     self._events = resume(self.plan.out / files.EVENTS)
 
-    def _stand(self, lab: Lab) -> str:
-        """Write what a lab is among the events; its name."""
+    def _stand(self, labs: Sequence[Lab]) -> str:
+        """Write what the labs are among the events: all alike; their names."""
+        lab = labs[0]
         patched = {RIG: self.plan.patch.words()} if self.plan.patch else {}
-        rig = {**lab.rig, **identity(lab), **patched}
+        several = {"labs": f"{len(labs)} side by side"} if len(labs) > 1 else {}
+        rig = {**lab.rig, **several, **identity(lab), **patched}
         self._events.write("rig", rig=rig, kernel=lab.kernel, profile=self.plan.profile.id, simulated=True)
-        return lab.name
+        return ",".join(one.name for one in labs)
 
     def _reach(self, stack: ExitStack, hosts: Hosts) -> str:
         """Open the bench of real hosts to look on while it is tested, and write what it is; its file."""
@@ -135,8 +138,8 @@ class Run:
         stack.callback(self._keep_console, bench)
         return hosts.given
 
-    def _boot(self, stack: ExitStack) -> Lab:
-        """Boot the lab; its console is kept and it is stopped when `stack` ends, unless it is to be kept."""
+    def _boot(self, stack: ExitStack) -> list[Lab]:
+        """Boot the labs; their consoles are kept and they are stopped when `stack` ends, unless kept up."""
         from offload.vm.knobs import turn
         from offload.vm.lab import Lab
 
@@ -144,27 +147,39 @@ class Run:
             lab = Lab.attach(self.plan.attach)
             stack.callback(lab.detach)
             stack.callback(self._keep_console, lab)
-            return lab
-        assert self._kernel is not None
-        keep = self.plan.keep_lab
-        # the peer is always a card that offloads both ways: the interop tests need one
-        pair = f"{self.plan.played},connectx-6-dx"
-        again = self.plan.replay
-        cpus = again.cpus if again else None
-        lab = Lab.boot(
-            self._kernel, personality=pair, say=self._note, keep=keep, cpus=cpus, source=self.plan.source
-        )
-        if keep:
-            stack.callback(self._note, f"the lab stays up; end it with: ktls-offload lab down {lab.name}")
-        stack.callback(lab.detach if keep else lab.stop)
-        stack.callback(self._keep_console, lab)
-        if again and again.knobs:
-            turn(lab.root, again.knobs)
-        return lab
+            return [lab]
+        labs, keep = all_ready(start_all(self.plan.jobs, self._start)), self.plan.keep_lab
+        for number, lab in enumerate(labs, 1):
+            if keep:
+                stack.callback(self._note, f"the lab stays up; end it with: ktls-offload lab down {lab.name}")
+            stack.callback(lab.detach if keep else lab.stop)
+            stack.callback(self._keep_console, lab, number)
+        for lab in labs:
+            if self.plan.replay and self.plan.replay.knobs:
+                turn(lab.root, self.plan.replay.knobs)
+        return labs
 
-    def _keep_console(self, lab: Lab | Seen) -> None:
+    def _start(self) -> Booting:
+        """Start the VM of one lab."""
+        from offload.vm.lab import Lab
+
+        assert self._kernel is not None
+        # the peer is always a card that offloads both ways: the interop tests need one
+        pair, again = f"{self.plan.played},connectx-6-dx", self.plan.replay
+        return Lab.start(
+            self._kernel,
+            personality=pair,
+            say=self._note,
+            keep=self.plan.keep_lab,
+            cpus=again.cpus if again else None,
+            source=self.plan.source,
+        )
+
+    def _keep_console(self, lab: Lab | Seen, number: int = 1) -> None:
+        """Keep what the kernel said: console.log, and console-2.log of a second lab."""
+        name = "console.log" if number == 1 else f"console-{number}.log"
         with suppress(OSError, RigError):
-            (self.plan.out / "console.log").write_text(lab.console_text(), errors="backslashreplace")
+            (self.plan.out / name).write_text(lab.console_text(), errors="backslashreplace")
 
     def aborted(self, exc: BaseException) -> None:
         """Write down why the run ended early."""

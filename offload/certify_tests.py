@@ -17,8 +17,14 @@ from offload.report.files import EVENTS
 PR_SET_PDEATHSIG = 1  # prctl(2): the child gets the signal when we are gone, kill -9 included
 
 
+PARALLEL = ["--dist", "worksteal", "--max-worker-restart", "0"]  # a file's tests stay together, mostly
+
+
 def command(plan: Plan, lab: str) -> list[str]:
-    """Return the pytest command for the tests of a run against a lab that is up, or real hosts."""
+    """Return the pytest command for the tests of a run against labs that are up, or real hosts.
+
+    lab: the name of the lab, or the names with commas, one for each of pytest's workers.
+    """
     argv = [
         sys.executable,
         "-m",
@@ -34,6 +40,7 @@ def command(plan: Plan, lab: str) -> list[str]:
     argv += plan.hosts.options if plan.hosts else ["--attach", lab]
     argv += ["--profile", plan.given or plan.profile.id]
     argv += [] if plan.hosts else ["--kernel", plan.kernel]
+    argv += ["-n", str(plan.jobs), *PARALLEL] if plan.jobs > 1 else []
     if plan.replay:
         argv += ["--replay", str(plan.replay.result), "--replay-only", plan.replay.pattern]
     return [*argv, *(["-k", plan.only] if plan.only else []), "tests/hw"]

@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 
 from offload.counters import Snapshot
-from offload.errors import RigError
 from offload.host.base import Bench, Side
 from offload.nic import Nic, look
 from offload.profile import Profile, find
 from offload.report.criteria import load as load_criteria
-from offload.report.plugin import promise_of
+from offload.report.testinfo import promise_of
 from tests.lib import needs, rig_choice, sampling
 from tests.lib.flow import Traffic
 from tests.lib.life import Contexts, Life, life_of
-from tests.lib.rig import Labs, Rig
+from tests.lib.rig import Labs, Rig, begin_log, check_log
 from tests.lib.switch import Switch
 from tests.lib.wire import Eyes
 
@@ -233,9 +232,6 @@ def clean_dmesg(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     rig = request.getfixturevalue("rig")
-    mark = rig.lab.console_mark() if rig.log_read is None else rig.log_read
+    begin_log(rig)
     yield
-    rig.log_read = rig.lab.console_mark()  # the next test begins here: what is said in between is read, too
-    faults = rig.lab.console_faults(mark)
-    if faults:
-        raise RigError("the kernel log: " + " | ".join(faults[:5]))
+    check_log(rig)

@@ -23,7 +23,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\Z")
 def build(log: Log, criteria: Criteria, facts: Facts) -> dict[str, Any]:
     """Return the report on a run; see schema/report-1.schema.json. A pure function."""
     verdict = judge(log, criteria, facts)
-    results = [event for event in log.events if event["event"] == "test"]
+    results = log.results()
     tests = {event["id"]: event for event in results}
     times = [str(event.get("time")) for event in log.events if TIME.match(str(event.get("time")))] or [""]
     found = {

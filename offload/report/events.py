@@ -116,6 +116,14 @@ class Log:
     torn: bool = False
     sha256: str = ""
 
+    def results(self) -> list[dict[str, Any]]:
+        """Return the results in the order of the plan: labs side by side end their tests in any order."""
+        plans = [event["tests"] for event in self.events if event["event"] == "plan"][:1]
+        names = [test.get("id") for plan in plans for test in plan if isinstance(test, dict)]
+        places = {str(name): number for number, name in enumerate(names)}
+        found = [event for event in self.events if event["event"] == "test"]
+        return sorted(found, key=lambda event: places.get(event["id"], -1))
+
 
 def content(path: Path) -> bytes:
     """Return the bytes of a plain file. OSError; a pipe or a device is none, and is not waited for."""

@@ -46,7 +46,7 @@ class Verdict:
 
 def judge(log: Log, criteria: Criteria, facts: Facts) -> Verdict:
     """Return the verdict on a run. Nothing is read or written: the same arguments give the same answer."""
-    tests = [event for event in log.events if event["event"] == "test"]
+    tests = log.results()
     cells = truth_table(tests, facts)
     promises = tuple(
         _promise(criterion, log, tests, cells, facts) for criterion in criteria.promises.values()

@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
@@ -71,7 +72,23 @@ class Lab:
         source: Path | None = None,
         ssh: bool = False,
     ) -> Lab:
-        """Boot a lab and build the bench in it; `say` gets each phase and its seconds.
+        """Boot a lab and build the bench in it; see `start`."""
+        return cls.start(kernel, kind, personality, name, say, keep, cpus, source, ssh).ready()
+
+    @classmethod
+    def start(
+        cls,
+        kernel: Kernel,
+        kind: str = "nicsim",
+        personality: str = "connectx-6-dx",
+        name: str | None = None,
+        say: Say = print,
+        keep: bool = False,
+        cpus: int | None = None,
+        source: Path | None = None,
+        ssh: bool = False,
+    ) -> Booting:
+        """Start the VM of a lab, which boots while the caller goes on; `say` gets each phase and its seconds.
 
         `cpus`: vCPUs, by default LAB_CPUS of the environment, or 1. `source`: of the simulated NIC.
         `ssh`: with an sshd in each namespace, as a rack of hosts (ssh.py); the lab file is ssh/lab.yaml.
@@ -88,32 +105,16 @@ class Lab:
         doors = rack.free_ports() if ssh else ()
         machine = boot.Machine(kernel, qemu, accel, vcpus, MEMORY, tuple(rack.devices(doors)))
         run_dir = rundir.create(name)
-        child = None
         try:
-            began = time.monotonic()
-            child = boot.start(machine, run_dir, MODULES[kind] + (rack.MODULES if ssh else ()), files, keep)
-            lock = _take_port(run_dir.path, 0)
-            rig = versions(kernel, qemu.version, f"{accel} ({why})", vcpus, MEMORY)
-            client = boot.await_agent(child, run_dir, BOOT_LIMIT)
-            took = time.monotonic() - began
-            say(f"lab {run_dir.name}: {kernel.release} answers after {took:.1f} s ({accel})")
-            state = {"name": run_dir.name, "kind": kind, "personality": personality, "kernel": kernel.release}
-            state |= {"pid": str(child.pid), **{f"rig:{key}": value for key, value in rig.items()}}
-            lab = cls(state, run_dir.path, client, child)
-            lab._run_dir, lab._port_lock = run_dir, lock if lock is not None else -1
-            began = time.monotonic()
-            build_bench(client, lab.root, kind, pair)
-            say(f"lab {run_dir.name}: {kind} bench is up after {time.monotonic() - began:.1f} s more")
-            if ssh:
-                file = rack.serve(lab.root, lab.bench, doors, run_dir.path, personality.split(",")[0])
-                say(f"lab {run_dir.name}: an sshd in each namespace; pytest --lab {file}")
-            write_json(run_dir.path / STATE, state)
-            return lab
+            modules = MODULES[kind] + (rack.MODULES if ssh else ())
+            child = boot.start(machine, run_dir, modules, files, keep)
         except BaseException:
-            if child:
-                boot.stop(child)
             run_dir.release()
             raise
+        rig = versions(kernel, qemu.version, f"{accel} ({why})", vcpus, MEMORY)
+        state = {"name": run_dir.name, "kind": kind, "personality": personality, "kernel": kernel.release}
+        state |= {"pid": str(child.pid), **{f"rig:{key}": value for key, value in rig.items()}}
+        return Booting(state, pair, run_dir, child, doors, say)
 
     @classmethod
     def attach(cls, name: str, timeout: float = 30.0) -> Lab:
@@ -193,6 +194,52 @@ class Lab:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+@dataclass
+class Booting:
+    """A lab whose VM has been started: `ready` waits for it and builds the bench, `stop` gives it up."""
+
+    state: dict[str, str]
+    pair: str  # the cards' personalities, DUT's and peer's
+    run_dir: rundir.RunDir
+    child: subprocess.Popen[bytes]
+    doors: tuple[int, ...]
+    say: Say
+    began: float = field(default_factory=time.monotonic)
+
+    def ready(self) -> Lab:
+        """Return the lab with its bench. RigError if the VM does not come up; nothing is left of it then."""
+        try:
+            lab = self._answers()
+            began = time.monotonic()
+            build_bench(lab.client, lab.root, lab.kind, self.pair)
+            self.say(f"lab {lab.name}: {lab.kind} bench is up after {time.monotonic() - began:.1f} s more")
+            if self.doors:
+                card = lab.personality.split(",")[0]
+                file = rack.serve(lab.root, lab.bench, self.doors, self.run_dir.path, card)
+                self.say(f"lab {lab.name}: an sshd in each namespace; pytest --lab {file}")
+            write_json(self.run_dir.path / STATE, self.state)
+            return lab
+        except BaseException:
+            self.stop()
+            raise
+
+    def _answers(self) -> Lab:
+        """Return the lab once its agent answers."""
+        lock = _take_port(self.run_dir.path, 0)
+        client = boot.await_agent(self.child, self.run_dir, BOOT_LIMIT)
+        took, kernel = time.monotonic() - self.began, self.state["kernel"]
+        accel = self.state["rig:accelerator"].partition(" ")[0]
+        self.say(f"lab {self.run_dir.name}: {kernel} answers after {took:.1f} s ({accel})")
+        lab = Lab(self.state, self.run_dir.path, client, self.child)
+        lab._run_dir, lab._port_lock = self.run_dir, lock if lock is not None else -1
+        return lab
+
+    def stop(self) -> None:
+        """End the VM; harmless twice."""
+        boot.stop(self.child)
+        self.run_dir.release()
 
 
 def described(name: str) -> dict[str, str]:

@@ -30,9 +30,9 @@ class RunDir:
     def release(self) -> None:
         """Remove the folder and let go of the name."""
         shutil.rmtree(self.path, ignore_errors=True)
-        if self.lock >= 0:
-            os.close(self.lock)
-            self.lock = -1
+        lock, self.lock = self.lock, -1  # first: two threads may give up the same lab
+        if lock >= 0:
+            os.close(lock)
 
 
 def base() -> Path:

@@ -19,9 +19,10 @@ from typing import Any
 
 import pytest
 
-from offload.report.plugin import EVIDENCE, RIG, Recorder
+from offload.report.recorder import NAME, Recorder
+from offload.report.settle import Settler
+from offload.report.testinfo import EVIDENCE, RIG
 
-NAME = "ktls-offload-recorder"  # as set_rig() knows it
 CHECKS = "failed_checks"  # among the evidence of a test
 OFF = [""]  # the check that is off
 RUNNING: list[pytest.Item] = []
@@ -79,7 +80,9 @@ def run(
     session: pytest.Session, items: Sequence[pytest.Item], events: Path, known: Mapping[str, pytest.Item]
 ) -> int:
     """Run these tests as a run of its own; the exit code that pytest would have ended with."""
-    manager, recorder = session.config.pluginmanager, Recorder(session.config, events)
+    manager, settler = session.config.pluginmanager, Settler(session.config)
+    recorder = Recorder(session.config, events, settler)
+    manager.register(settler)
     manager.register(recorder, NAME)
     others = [plugin for plugin in manager.get_plugins() if plugin is not recorder]
     session.items, session.testsfailed, session.exitstatus = list(items), 0, pytest.ExitCode.OK
@@ -96,6 +99,7 @@ def run(
         )
     finally:
         manager.unregister(recorder)
+        manager.unregister(settler)
         recorder.pytest_unconfigure()
     return int(session.exitstatus)
 

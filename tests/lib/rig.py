@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from offload.counters import Snapshot, snapshot
+from offload.errors import RigError
 from offload.host.base import Bench, Side
 from offload.profile import Profile, find
 from offload.report.plugin import set_rig
@@ -99,9 +100,9 @@ class Labs:
 
         if self._config.getoption("--lab"):
             return rig_choice.real(self._config, self._say)
-        name = self._config.getoption("--attach")
-        if name:
-            return Lab.attach(name)
+        names = self._config.getoption("--attach")
+        if names:
+            return Lab.attach(own(self._config, names.split(",")))
         kernel = fetch(self._config.getoption("--kernel"), say=self._say)
         # the peer is always a card that offloads both ways: the interop tests need one
         personality = f"{self._config.getoption('--profile')},connectx-6-dx"
@@ -123,7 +124,26 @@ class Labs:
         )
 
     def close(self) -> None:
-        """End the lab that is up."""
+        """End the lab that is up. RigError if its kernel log has a fault that no test has seen."""
         if self._rig is not None:
             rig, self._rig = self._rig, None
-            rig.undo.close()
+            with rig.undo:
+                check_log(rig)
+
+
+def begin_log(rig: Any) -> None:
+    """Mark where the kernel's console stood before the first test."""
+    rig.log_read = rig.lab.console_mark() if rig.log_read is None else rig.log_read
+
+
+def check_log(rig: Any) -> None:
+    """Raise RigError if the console shows a fault since it was last looked through, between tests too."""
+    mark, rig.log_read = rig.log_read, rig.lab.console_mark()
+    if mark is not None and (faults := rig.lab.console_faults(mark)):
+        raise RigError("the kernel log: " + " | ".join(faults[:5]))
+
+
+def own(config: pytest.Config, names: Sequence[str]) -> str:
+    """Which of these labs is this process's: each worker of a parallel run has one of its own."""
+    worker = getattr(config, "workerinput", {}).get("workerid", "gw0")
+    return names[int(worker.removeprefix("gw"))]

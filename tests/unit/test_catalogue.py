@@ -28,7 +28,7 @@ ROWS = load()
 # a pytest that collects tests/hw for a card and prints test -> promise
 COLLECT = """
 import json, sys, pytest
-from offload.report.plugin import promise_of
+from offload.report.testinfo import promise_of
 class Show:
     def pytest_collection_finish(self, session):
         found = {item.nodeid.removeprefix("tests/hw/"): promise_of(item) for item in session.items}

@@ -7,132 +7,23 @@ import shutil
 import signal
 import subprocess
 import sys
-import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from offload import certify, certify_plan, certify_run, certify_tests
+from offload import certify, certify_plan
 from offload.errors import ConfigError, RigError
 from offload.report import files
 from offload.report.verify import compare
-
-HEAD = """
-import pytest
-from offload.report.criteria import load
-from offload.report.plugin import set_rig
-from offload.profile import find
-
-@pytest.fixture(autouse=True, scope="session")
-def bench(pytestconfig):
-    set_rig(pytestconfig, {"qemu": "7.2"}, profile="connectx-6-dx", kernel="6.1.0", simulated=True)
-
-def param(p, cell, number):
-    mark = pytest.mark.promise(p.id, cell=cell)
-    return pytest.param(p, cell, number, marks=mark, id=f"{p.id}-{cell}-{number}")
-
-CELLS = [param(p, c, n) for p in load().promises.values()
-         for c in (find("connectx-6-dx").cells() if p.cells else (None,)) for n in range(p.tests)
-         if c is None or p.direction in (None, c.direction)
-         and (p.cells == "promised") == (c in find("connectx-6-dx").promises)]
-
-@pytest.mark.parametrize(("promise", "cell", "number"), CELLS)
-def test_promise(promise, cell, number, evidence):
-    evidence.update({name: level.min for name, level in promise.levels.items()})
-    if promise.proof not in ("A", None):
-        evidence["wire"] = {"proof": promise.proof, "outcome": "equal", "records": 1, "bytes": 1}
-"""
-
-
-OPTIONS = """
-def pytest_addoption(parser):
-    for name in ("--profile", "--kernel"):
-        parser.addoption(name)
-"""
-
-
-class FakeLab:
-    """A lab that is only a name."""
-
-    name, kernel, rig = "fake", "6.1.0", {"cpus": "2"}
-    up = False
-    cpus: object = None
-
-    @classmethod
-    def boot(cls, kernel: object, **options: object) -> "FakeLab":
-        assert options["personality"] == "connectx-6-dx,connectx-6-dx"
-        cls.up, cls.cpus = True, options["cpus"]
-        return cls()
-
-    def console_text(self) -> str:
-        return "[    0.0] Linux\n"
-
-    def run(self, argv: list[str], check: bool) -> types.SimpleNamespace:
-        assert argv == ["ethtool", "-i", "nicsim0"]
-        return types.SimpleNamespace(
-            text="driver: nicsim\nversion: 1\nfirmware-version: sim/x\nexpansion: \n"
-        )
-
-    dut = property(lambda self: self)
-    bench = types.SimpleNamespace(dut=types.SimpleNamespace(dev="nicsim0"))
-
-    def stop(self) -> None:
-        FakeLab.up = False
-
-    def detach(self) -> None:
-        pass
+from tests.unit.fake_certify import HEAD, FakeLab, add, call, checkout
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A checkout whose tests pass, on a lab that is only a name."""
-    for name in ("native/nicsim", "native/ktls-handoff", "tests/hw"):
-        (tmp_path / "tree" / name).mkdir(parents=True)
-    (tmp_path / "tree/native/ktls-handoff/Makefile").write_text("all:\n\t@true\n")
-    (tmp_path / "tree/tests/hw/test_it.py").write_text(HEAD)
-    (tmp_path / "tree/tests/hw/conftest.py").write_text(OPTIONS)
-    (tmp_path / "tree/pytest.ini").write_text("[pytest]\n")
-    kernel = types.SimpleNamespace(release="6.1.0", version="6.1.0-1")
-    fakes = {
-        "kernels": {"SERIES": ("6.1", "6.12"), "fetch": lambda series, say: kernel},
-        "module": {"build_nicsim": lambda kernel, say: None},
-        "lab": {"Lab": FakeLab},
-    }
-    for name, parts in fakes.items():
-        module = types.ModuleType(name)
-        vars(module).update(parts)
-        monkeypatch.setitem(sys.modules, f"offload.vm.{name}", module)
-    for module in (certify_plan, certify_run, certify_tests):
-        monkeypatch.setattr(module, "ROOT", tmp_path / "tree")
-    real = certify_tests.command
-    monkeypatch.setattr(certify_tests, "command", lambda plan, lab: without_attach(real(plan, lab)))
-    FakeLab.up = False
-    yield tmp_path
-    assert not FakeLab.up
-
-
-def without_attach(argv: list[str]) -> list[str]:
-    """The command without the options that belong to the real tests' conftest."""
-    place = argv.index("--attach")
-    assert argv[place + 1] == "fake"
-    return argv[:place] + argv[place + 6 :]
-
-
-def call(root: Path, *words: str) -> tuple[int, dict[str, Any]]:
-    """Run `ktls-offload certify`: (exit code, its report)."""
-    parser = argparse.ArgumentParser()
-    certify.add_parser(parser.add_subparsers())
-    args = parser.parse_args(["certify", "--out", str(root / "run"), *words])
-    code = int(args.func(args))
-    return code, json.loads((root / "run/report.json").read_text())
-
-
-def add(root: Path, body: str) -> None:
-    """Add a test to the fake tests/hw."""
-    with (root / "tree/tests/hw/test_it.py").open("a") as out:
-        out.write(f"\n@pytest.mark.promise('sizes.tx')\ndef test_more():\n    {body}\n")
+    yield from checkout(tmp_path, monkeypatch)
 
 
 def test_all_promises_kept_is_certified(root: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -199,7 +90,7 @@ def test_rig_that_breaks_before_the_tests(root: Path, monkeypatch: pytest.Monkey
     def broken(kernel: object, **options: object) -> FakeLab:
         raise RigError("no agent after 60 s", "see console.log")
 
-    monkeypatch.setattr(FakeLab, "boot", broken)
+    monkeypatch.setattr(FakeLab, "start", broken)
     with pytest.raises(RigError, match="no agent"):
         call(root)
     report = json.loads((root / "run/report.json").read_text())
@@ -236,7 +127,7 @@ def test_kept_lab_is_named(root: Path, capfd: pytest.CaptureFixture[str]) -> Non
     """Without a NIC, --keep-lab leaves the lab up and says how to stop it."""
     call(root, "--keep-lab", "--only", "rig.clean-log")
     assert FakeLab.up and "ktls-offload lab down fake" in capfd.readouterr().out
-    FakeLab.up = False
+    FakeLab.up = 0
 
 
 @pytest.mark.parametrize(
@@ -259,14 +150,6 @@ def test_folder_of_another_run_is_refused(root: Path) -> None:
     (root / "run/report.json").write_text("{}")
     with pytest.raises(ConfigError, match="not empty"):
         call(root)
-
-
-def test_too_little_memory_is_one_line(tmp_path: Path) -> None:
-    """Without a NIC, a machine that is too small hears so before anything starts."""
-    (tmp_path / "meminfo").write_text("MemTotal: 900000 kB\nMemAvailable:  800000 kB\n")
-    certify_plan.need_memory(700 << 20, tmp_path / "meminfo")
-    with pytest.raises(RigError, match="781 MiB are available, the lab needs 1024 MiB"):
-        certify_plan.need_memory(1 << 30, tmp_path / "meminfo")
 
 
 def test_asking_for_help_loads_nothing_heavy() -> None:
