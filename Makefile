@@ -2,6 +2,7 @@
 #   KERNEL=6.1|6.12|7.2   the stock Debian kernel that the lab boots (default 6.1)
 #   NIC=connectx-6-dx     the card that the simulated NIC plays in `make certify` and `make test-hw`
 #   LAB_CPUS=1..4         virtual CPUs of the lab (default 1)
+#   JOBS=2                labs side by side in `make certify`, `test-hw` and `test-sw-fallback` (default: one a core)
 #   SECONDS=60            how long `make fuzz` looks for trouble
 #   SAMPLE=today          `make test-hw` without what says the same on every kernel, and half of the rest, by the date
 #   RESULT=results/TIME   the run whose failures `make replay` repeats
@@ -12,9 +13,12 @@ KERNEL ?= 6.1
 NIC ?= connectx-6-dx
 SECONDS ?= 60
 GOOD ?= 10
+# one lab a core; `make test` runs its stages side by side instead, so each has one
+JOBS ?= $(shell nproc)
 VENV := .venv
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest -q
+LABS = $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist worksteal --max-worker-restart 0)
 
 .PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration bench-channels bench-video bench-ipsec \
 	iperf3 fuzz deb man clean-runs mutate test-driver example \
@@ -24,7 +28,7 @@ PYTEST := $(PY) -m pytest -q
 all: build
 
 certify: build  ## the whole run against the simulated NIC: leaves results/<time>/report.html
-	$(PY) -m offload certify --kernel $(KERNEL) --nic $(NIC)
+	$(PY) -m offload certify --kernel $(KERNEL) --nic $(NIC) --jobs $(JOBS)
 
 replay: build  ## repeat what failed in RESULT=results/<time>
 	$(PY) -m offload certify --replay $(RESULT)
@@ -42,7 +46,7 @@ mutate: build  ## what if one of the suite's checks were not there? 15 minutes, 
 # would hide races. The card that only transmits is certified on 6.12; SAMPLE leaves out what test-hw on 6.1 says
 # beside it, and half of the rest.
 test:  ## every test of the project, with its own set-up; prints the time of each stage
-	ci/stages build +test-native test-unit test-hw test-sw-fallback test-certify:KERNEL=6.12,NIC=chelsio-t6 test-nicsim \
+	JOBS=1 ci/stages build +test-native test-unit test-hw test-sw-fallback test-certify:KERNEL=6.12,NIC=chelsio-t6 test-nicsim \
 		test-hw:KERNEL=7.2,LAB_CPUS=2,SAMPLE=today
 
 test-unit: venv  ## the package itself: no root, no kernel, seconds
@@ -52,14 +56,14 @@ test-native: setup-check build  ## compiled parts in user space, under sanitizer
 	$(MAKE) -C native check
 
 test-sw-fallback: build  ## no offload NIC: the same promises kept by software
-	$(PYTEST) tests/sw-fallback --kernel $(KERNEL)
+	$(PYTEST) tests/sw-fallback --kernel $(KERNEL) $(LABS)
 
 test-hw: build  ## the promises of a NIC, against the simulated one
-	$(PYTEST) tests/hw --kernel $(KERNEL) --profile $(NIC) $(if $(SAMPLE),--sample=$(SAMPLE))
+	$(PYTEST) tests/hw --kernel $(KERNEL) --profile $(NIC) $(if $(SAMPLE),--sample=$(SAMPLE)) $(LABS)
 
 test-certify: build  ## make certify, and no test of this good card fails: its verdict may forgive some
 	rm -rf build/certified
-	$(PY) -m offload certify --kernel $(KERNEL) --nic $(NIC) --out build/certified
+	$(PY) -m offload certify --kernel $(KERNEL) --nic $(NIC) --jobs $(JOBS) --out build/certified
 	$(PY) -m tests.lib.none_failed build/certified
 
 test-nicsim: build  ## deliberately bad NICs: the suite has to catch each one

@@ -97,6 +97,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         help="with --lab or --all-benches: run tests again under which a host or a run died",
     )
     _benches(parser)
+    parser.add_argument("--timing", action="store_true", help="show where the time of the slowest tests went")
     parser.add_argument("--keep-lab", action="store_true", help="leave the lab running after the tests")
     parser.set_defaults(func=main)
 
@@ -141,7 +142,7 @@ def main(args: argparse.Namespace) -> int:
             say(f"\n{exc}\n")
             return EXIT[word]
         raise
-    return EXIT[finish(run)]
+    return EXIT[finish(run, timing=args.timing)]
 
 
 def all_benches(args: argparse.Namespace) -> int:
@@ -184,9 +185,13 @@ def need_extras() -> None:
         )
 
 
-def finish(run: Run) -> str:
+def finish(run: Run, *, timing: bool = False) -> str:
     """Write the report, print summary and paths; return the word of the verdict."""
+    from offload.report.timing import text
+
     document = run.report()
+    if timing:
+        say(f"\n{text(document)}")
     say(f"\n{run.summary(document)}\nfiles:\n{run.files()}{run.again(document)}")
     return str(document["verdict"])
 

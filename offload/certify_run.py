@@ -29,7 +29,15 @@ if TYPE_CHECKING:
     from offload.vm.lab import Booting, Lab
 
 PHASES = 6
-NAMES = ["report.html", "report.json", "report.ktap", "summary.txt", "events.jsonl", "junit.xml"]
+NAMES = [
+    "report.html",
+    "report.json",
+    "report.ktap",
+    "summary.txt",
+    "events.jsonl",
+    "junit.xml",
+    "timing.svg",
+]
 NAMES += ["console.log", *(f"console-{number}.log" for number in range(2, MOST + 1)), manifest.NAME]
 Say = Callable[[str], None]
 

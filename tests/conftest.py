@@ -13,14 +13,21 @@ from offload.host.base import Bench, Side
 from offload.nic import Nic, look
 from offload.profile import Profile, find
 from offload.report.criteria import load as load_criteria
+from offload.report.spent import watch
 from offload.report.testinfo import promise_of
+from offload.traffic.drive import Pump, Transfer
 from tests.lib import needs, rig_choice, sampling
 from tests.lib.flow import Traffic
-from tests.lib.life import Contexts, Life, life_of
+from tests.lib.life import Contexts, Crowd, Life, Pair, life_of
 from tests.lib.rig import Labs, Rig, begin_log, check_log
 from tests.lib.switch import Switch
-from tests.lib.wire import Eyes
+from tests.lib.wire import Eyes, Watch
 
+MOVERS = (Traffic, Transfer, Pump, Life, Pair, Crowd)
+TIMED = {"switch": (Switch,), "traffic": MOVERS, "wire proof": (Eyes, Watch)}  # what `certify --timing` shows
+for kind, classes in TIMED.items():
+    for timed in classes:
+        watch(timed, kind)
 pytest_plugins = ["offload.report.plugin", "tests.lib.attempts"]
 KINDS = {"hw": "nicsim", "sw-fallback": "veth", "nicsim": "nicsim"}  # folder of a test -> kind of lab
 

@@ -15,6 +15,7 @@ from offload.report.criteria import Criteria
 from offload.report.events import OUTCOMES, SCHEMA, Log
 from offload.report.facts import Facts
 from offload.report.known import read as known_bugs
+from offload.report.timing import spent_of
 from offload.report.verdict import PromiseState, Verdict, judge, limitation
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\Z")
@@ -116,7 +117,8 @@ def _test(event: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
     limit = limitation(event, facts) if event["outcome"] == "xfail" else None
     details = str(event.get("details", ""))
     known = {"known_bugs": notes} if (notes := known_bugs(event)) else {}
-    return found | {"seconds": _seconds(event), "details": details, "limitation": limit} | known
+    spent = {"spent": seconds} if (seconds := spent_of(event)) else {}
+    return found | {"seconds": _seconds(event), "details": details, "limitation": limit} | spent | known
 
 
 def _phases(log: Log) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from typing import Any
 from offload.errors import ConfigError, RigError
 from offload.profile import find
 from offload.report import facts as profile_facts
+from offload.report import timing
 from offload.report.criteria import load
 from offload.report.document import build
 from offload.report.events import NUMBERS, Log, content, read
@@ -70,6 +71,7 @@ def pages(folder: Path, document: Mapping[str, Any]) -> list[tuple[str, Callable
         ("summary.txt", lambda: text(document, width=140).encode()),
         ("report.ktap", lambda: ktap(document).encode("utf-8", "backslashreplace")),
         ("junit.xml", lambda: junit(document)),
+        ("timing.svg", lambda: timing.svg(document).encode("utf-8", "backslashreplace")),
         ("report.html", lambda: html(document, _beside(folder)).encode("utf-8", "backslashreplace")),
     ]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from offload.report import cpu_page, cpu_words, known, lossplot, migration_page, weather, wire
+from offload.report import cpu_page, cpu_words, known, lossplot, migration_page, timing, weather, wire
 from offload.report.events import OUTCOMES
 from offload.report.former import command
 from offload.report.kept import Kept
@@ -19,6 +19,7 @@ from offload.report.kept import Kept
 HERE = "DIRECTORY-OF-THIS-REPORT"
 # controls, and what turns the order of letters: no name of a card makes other words of those beside it
 ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+SLOWEST = 15  # tests whose times the page shows
 TEMPLATES = Path(__file__).with_name("templates")
 
 
@@ -66,6 +67,8 @@ def html(document: Mapping[str, Any], kept: Sequence[Kept] = ()) -> str:
         moved=migration_page.page(document.get("migration", {})),
         again=lambda test: command(HERE, test) if document["simulated"] else "",
         bars=waterfall(document["phases"]),
+        slowest=timing.rows(document, SLOWEST),
+        spent_kinds=timing.COLUMNS,
         strip=strip(document["counts"]),
         counted=[(test, counters(test)) for test in document["tests"] if counters(test)],
     )

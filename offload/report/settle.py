@@ -19,7 +19,8 @@ from offload.errors import ConfigError, RigError
 from offload.report import replay
 from offload.report.events import plain
 from offload.report.known import notes
-from offload.report.testinfo import EVIDENCE, NO_RIG, RIG, cell_of, former_of, promise_of
+from offload.report.spent import Spending
+from offload.report.testinfo import EVIDENCE, GUEST, NO_RIG, RIG, cell_of, former_of, promise_of
 
 DETAILS = 8000  # characters of a traceback kept per test
 
@@ -44,6 +45,7 @@ class Settler:
         self._cases: dict[str, Case] = {}
         self._deselected: list[dict[str, str]] = []
         self._told: dict[str, Any] = {}
+        self._spending = Spending(0)
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
         """Note what was left out: a promise with tests left out is not proved."""
@@ -59,6 +61,11 @@ class Settler:
         tests = [{"id": item.nodeid, "promise": promise_of(item)} for item in session.items]
         return {"tests": tests, "deselected": self._deselected}
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
+        """Look at the clocks before the set-up of a test."""
+        self._spending = Spending(self._config.stash.get(GUEST, 0))
+
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
@@ -69,6 +76,8 @@ class Settler:
         _no_excuse(report, call, rig)
         case = self._cases.setdefault(item.nodeid, Case(promise_of(item), cell_of(item)))
         _settle(case, report, "" if call.excinfo is None else _first_line(call.excinfo.value), rig)
+        if report.when == "setup":
+            self._spending.is_set_up()
         if report.when == "teardown":
             result = self._result(item, self._cases.pop(item.nodeid))
             vars(report)["offload_result"] = json.dumps(plain(result))
@@ -90,6 +99,7 @@ class Settler:
             "reason": case.reason,
             "details": case.details,
             "evidence": found,
+            "spent": self._spending.told(self._config.stash.get(GUEST, 0)),
         }
         return {"test": test | ({"known_bugs": known} if known else {}), **self._news()}
 

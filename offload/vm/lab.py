@@ -42,7 +42,7 @@ class Lab:
     ) -> None:
         self.name, self.kind, self.personality = state["name"], state["kind"], state["personality"]
         self.kernel, self.rig = state["kernel"], {k[4:]: v for k, v in state.items() if k.startswith("rig:")}
-        self.folder, self.out = folder, folder / "out"
+        self.folder, self.out, self.vm_pid = folder, folder / "out", int(state.get("pid", "0"))
         self.client, self._child = client, child
         self._console = Console(folder / "console.log")
         self._run_dir: rundir.RunDir | None = None

@@ -15,6 +15,7 @@ from offload.errors import RigError
 from offload.host.base import Bench, Side
 from offload.profile import Profile, find
 from offload.report.plugin import set_rig
+from offload.report.testinfo import GUEST
 from offload.traffic import certs, drive
 from offload.traffic.certs import Placed
 from offload.vm import knobs
@@ -112,6 +113,7 @@ class Labs:
         """Say what the run stands on, for the header and the report."""
         assert self._rig is not None
         rig = dict(self._rig.lab.rig)
+        self._config.stash[GUEST] = getattr(self._rig.lab, "vm_pid", 0)
         if self._rig.kind == "nicsim" and (found := knobs.turned(self._rig.lab.root)):
             rig["knobs"] = found
         kernel = str(rig.get("kernel") or self._config.getoption("--kernel"))
