@@ -8,6 +8,7 @@ PYTEST_DONT_REWRITE: there is no assert here.
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
@@ -122,6 +123,11 @@ class Recorder:
         self._show_done(test)
         for note in test.get("known_bugs", ()):
             self._config.get_terminal_writer().line(f"          {known_line(note)}", yellow=True)
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Let no second interrupt cut off the end of the workers; whoever waits for us has a limit."""
+        if self._workers:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """Leave the dots out: a line per test says more (`_show_done`)."""
