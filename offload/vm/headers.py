@@ -23,7 +23,13 @@ def relocate(root: Path, final: Path) -> None:
 def programs(root: Path) -> list[Path]:
     """The compiled programs of kbuild."""
     files = (p for p in root.glob("usr/lib/linux-kbuild-*/**/*") if p.is_file() and not p.is_symlink())
-    return [p for p in files if p.stat().st_mode & 0o111 and p.open("rb").read(4) == b"\x7fELF"]
+    return [p for p in files if p.stat().st_mode & 0o111 and first_bytes(p) == b"\x7fELF"]
+
+
+def first_bytes(path: Path) -> bytes:
+    """What tells a compiled program from a script."""
+    with path.open("rb") as file:
+        return file.read(4)
 
 
 def too_new(root: Path) -> list[Path]:
