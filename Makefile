@@ -19,6 +19,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest -q
 LABS = $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist worksteal --max-worker-restart 0)
+LAB_PYTEST := ci/again $(PYTEST)
 
 .PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration bench-channels bench-video bench-ipsec \
 	iperf3 fuzz deb man clean-runs mutate test-driver example \
@@ -56,10 +57,10 @@ test-native: setup-check build  ## compiled parts in user space, under sanitizer
 	$(MAKE) -C native check
 
 test-sw-fallback: build  ## no offload NIC: the same promises kept by software
-	$(PYTEST) tests/sw-fallback --kernel $(KERNEL) $(LABS)
+	$(LAB_PYTEST) tests/sw-fallback --kernel $(KERNEL) $(LABS)
 
 test-hw: build  ## the promises of a NIC, against the simulated one
-	$(PYTEST) tests/hw --kernel $(KERNEL) --profile $(NIC) $(if $(SAMPLE),--sample=$(SAMPLE)) $(LABS)
+	$(LAB_PYTEST) tests/hw --kernel $(KERNEL) --profile $(NIC) $(if $(SAMPLE),--sample=$(SAMPLE)) $(LABS)
 
 test-certify: build  ## make certify, and no test of this good card fails: its verdict may forgive some
 	rm -rf build/certified
@@ -67,7 +68,7 @@ test-certify: build  ## make certify, and no test of this good card fails: its v
 	$(PY) -m tests.lib.none_failed build/certified
 
 test-nicsim: build  ## deliberately bad NICs: the suite has to catch each one
-	$(PYTEST) tests/nicsim --kernel $(KERNEL)
+	$(LAB_PYTEST) tests/nicsim --kernel $(KERNEL)
 
 test-driver: build  ## Debian's drivers with TLS offload, on three kernels: built, loaded in the VM; half an hour
 	$(VENV)/bin/ktls-offload lab fetch 6.1 6.12 7.2
