@@ -5,6 +5,7 @@
 #   JOBS=2                labs side by side in `make certify`, `test-hw` and `test-sw-fallback` (default: one a core)
 #   SECONDS=60            how long `make fuzz` looks for trouble
 #   SAMPLE=today          `make test-hw` without what says the same on every kernel, and half of the rest, by the date
+#   T=test_sends          what `make try` runs: a test's id, a file, or an expression as for pytest -k
 #   RESULT=results/TIME   the run whose failures `make replay` repeats
 #   WRITE=1               `make certify-the-certifier` writes its table into docs/bad-nics.md
 #   GOOD=10               how many runs of a good card `make clean-runs` adds to the record
@@ -23,7 +24,7 @@ LAB_PYTEST := ci/again $(PYTEST)
 
 .PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration bench-channels bench-video bench-ipsec \
 	iperf3 fuzz deb man clean-runs mutate test-driver example \
-	setup setup-check venv build clean \
+	setup setup-check venv build clean try try-down \
 	test-unit test-native test-sw-fallback test-hw test-certify test-nicsim test-vm \
 	check-python check-text check-native check-module
 all: build
@@ -180,6 +181,14 @@ $(VENV)/.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -e '.[report,wire,lab,test,dev]'
 	touch $@
+
+try:  ## a test or some (T=...) against a lab that stays up for the next call; without T it ends
+	@[ $(VENV)/.stamp -nt pyproject.toml ] || $(MAKE) build
+	@$(MAKE) -s --no-print-directory -C native
+	@$(PY) -m tests.lib.tryout "$(T)" --kernel $(KERNEL) --profile $(NIC)
+
+try-down:  ## end the labs of `make try`
+	@$(PY) -m tests.lib.tryout ""
 
 clean:  ## what was built here; the download cache stays
 	rm -rf build results $(VENV) .mypy_cache .ruff_cache .pytest_cache

@@ -60,7 +60,7 @@ def plan(args: argparse.Namespace) -> Plan:
         return real(args)
     replay = plan_replay(args) if args.replay else None
     lab = attached(args) if args.attach else None
-    from offload.vm.lab import cpus_wanted
+    from offload.vm.recipe import cpus_wanted
 
     kernel = known(lab.kernel if lab else replay.kernel if replay else args.kernel or KERNEL)
     patch = read_patch(args.nicsim_patch) if args.nicsim_patch else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -38,6 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--kernel", default=os.environ.get("KERNEL", "6.1"), help="6.1, 6.12 or 7.2")
     group.addoption("--profile", default="", help="id in nic-profiles/ (connectx-6-dx, or as --lab says)")
     group.addoption("--attach", metavar="NAME", default="", help="use the running lab of this name")
+    group.addoption("--warm", action="store_true", help="use a lab that stays up for the next run (make try)")
     group.addoption("--lab", metavar="FILE", default="", help="use the real hosts of this lab file")
     group.addoption(
         "--sample", metavar="DAY", default="", help="without `once`, half of the others: by DAY (or today)"
@@ -89,11 +91,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def labs(pytestconfig: pytest.Config) -> Iterator[Labs]:
     """The labs of this run."""
-    reporter = pytestconfig.pluginmanager.get_plugin("terminalreporter")
+    plugins = pytestconfig.pluginmanager
+    reporter, capture = plugins.get_plugin("terminalreporter"), plugins.get_plugin("capturemanager")
 
     def say(line: str) -> None:
         if reporter is not None:
-            reporter.write_line(line)
+            with capture.global_and_fixture_disabled() if capture else nullcontext():
+                reporter.write_line(line)
 
     found = Labs(pytestconfig, say)
     try:

@@ -182,6 +182,10 @@ class Pump:
         self._events: list[dict[str, Any]] = []
         self._process = host.start([*PYTHON, path])
 
+    def ready(self) -> None:
+        """Wait until it takes commands. RigError if it never does."""
+        self.event(0, ("ready",), 60)
+
     def tell(self, do: str, **fields: Any) -> None:
         """Send a command."""
         self._process.stdin(json.dumps({"do": do, **fields}).encode() + b"\n")
@@ -311,13 +315,14 @@ def archive() -> bytes:
 
 
 @contextmanager
-def running(host: Host, folder: str) -> Iterator[Pump]:
-    """Copy the pump to `folder` of the host, run it until the block ends."""
+def running(host: Host, folder: str, wait: bool = True) -> Iterator[Pump]:
+    """Copy the pump to `folder` of the host, run it until the block ends; `wait`: until it is ready."""
     path = f"{folder}/pump.zip"
     host.write(path, archive(), 0o644)
     pump = Pump(host, path)
     try:
-        pump.event(0, ("ready",), 60)
+        if wait:
+            pump.ready()
         yield pump
     finally:
         pump.stop()

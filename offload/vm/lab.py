@@ -15,21 +15,18 @@ from types import TracebackType
 from offload.errors import ConfigError, RigError
 from offload.host.base import Bench, Side
 from offload.host.vm import VmHost
-from offload.vm import boot, rundir
+from offload.vm import boot, made, rundir
 from offload.vm import ssh as rack
 from offload.vm.cache import read_json, write_json
 from offload.vm.client import Client, connect
 from offload.vm.console import Console
 from offload.vm.kernels import Kernel
-from offload.vm.kvm import accelerator
-from offload.vm.module import build_nicsim
-from offload.vm.qemu import PORTS, find
+from offload.vm.qemu import PORTS
+from offload.vm.recipe import MEMORY, choose
 from offload.vm.rig import versions
-from offload.vm.topology import ADDRESSES, ENDS, MODULES, build_bench, check_kind, check_personality
+from offload.vm.topology import ADDRESSES, ENDS, MODULES, build_bench
 
 Say = Callable[[str], None]
-# one vCPU: under TCG a second one doubles the host's processor time for everything (docs/the-lab.md)
-CPUS, MOST_CPUS, MEMORY = 1, 4, 1024  # memory in MiB
 BOOT_LIMIT = 120.0  # seconds; a boot takes five on an idle machine
 STATE = "lab.json"
 
@@ -95,15 +92,12 @@ class Lab:
         Call it from the main thread: unless `keep`, QEMU dies with the thread that called.
         ConfigError for a bench that does not exist; RigError if the VM does not come up.
         """
-        check_kind(kind)
         rundir.check_name(name)
-        pair = check_personality(personality)
-        vcpus = cpus_wanted(cpus)
-        qemu = find(say)
-        accel, why = accelerator(kernel, qemu, say)
-        files = {"nicsim.ko": build_nicsim(kernel, say, source).read_bytes()} if kind == "nicsim" else {}
+        plan = choose(kernel, kind, personality, cpus, source, say)
+        parts, host_files = plan.made(), made.host_files()  # before anything of them is read
+        files = {"nicsim.ko": plan.module.read_bytes()} if plan.module else {}
         doors = rack.free_ports() if ssh else ()
-        machine = boot.Machine(kernel, qemu, accel, vcpus, MEMORY, tuple(rack.devices(doors)))
+        machine = boot.Machine(kernel, plan.qemu, plan.accel, plan.cpus, MEMORY, tuple(rack.devices(doors)))
         run_dir = rundir.create(name)
         try:
             modules = MODULES[kind] + (rack.MODULES if ssh else ())
@@ -111,14 +105,18 @@ class Lab:
         except BaseException:
             run_dir.release()
             raise
-        rig = versions(kernel, qemu.version, f"{accel} ({why})", vcpus, MEMORY)
+        rig = versions(kernel, plan.qemu.version, f"{plan.accel} ({plan.why})", plan.cpus, MEMORY)
         state = {"name": run_dir.name, "kind": kind, "personality": personality, "kernel": kernel.release}
         state |= {"pid": str(child.pid), **{f"rig:{key}": value for key, value in rig.items()}}
-        return Booting(state, pair, run_dir, child, doors, say)
+        return Booting(state, plan.pair, parts, host_files, run_dir, child, doors, say)
 
     @classmethod
-    def attach(cls, name: str, timeout: float = 30.0) -> Lab:
-        """Join a running lab on a free line to its agent; ConfigError if there is none of that name."""
+    def attach(cls, name: str, timeout: float = 30.0, project: bool = False) -> Lab:
+        """Join a running lab on a free line to its agent; ConfigError if there is none of that name.
+
+        `project`: what is done there reads no host files but those of the checkout and the system; if the
+        guest has seen them as they are, it keeps them, which saves a second.
+        """
         state = described(name)
         folder = rundir.base() / name
         for number in [*range(1, PORTS), 0]:
@@ -132,12 +130,19 @@ class Lab:
         client.hello(timeout)
         lab = cls(state, folder, client, None)
         lab._port_lock = lock
-        lab.see_changes()
+        now = made.host_files()
+        if not project or not made.seen_before(folder, now):
+            lab.see_changes()
+            made.seen(folder, now)
         return lab
 
     def see_changes(self) -> None:
         """Let the guest see host files as they are now: it keeps what it has read, but for the results."""
         self.root.write("/proc/sys/vm/drop_caches", b"3")
+
+    def end_when_idle(self, seconds: float) -> None:
+        """Let the VM switch itself off once nobody has asked for anything for so long."""
+        self.client.call("idle", seconds=seconds)
 
     def detach(self) -> None:
         """Leave the lab running; what this client started in it ends."""
@@ -202,6 +207,8 @@ class Booting:
 
     state: dict[str, str]
     pair: str  # the cards' personalities, DUT's and peer's
+    parts: dict[str, str]  # what the lab is made of (made.py)
+    host_files: dict[str, str]
     run_dir: rundir.RunDir
     child: subprocess.Popen[bytes]
     doors: tuple[int, ...]
@@ -219,6 +226,8 @@ class Booting:
                 card = lab.personality.split(",")[0]
                 file = rack.serve(lab.root, lab.bench, self.doors, self.run_dir.path, card)
                 self.say(f"lab {lab.name}: an sshd in each namespace; pytest --lab {file}")
+            made.note(self.run_dir.path, self.parts)
+            made.seen(self.run_dir.path, self.host_files)
             write_json(self.run_dir.path / STATE, self.state)
             return lab
         except BaseException:
@@ -250,14 +259,6 @@ def described(name: str) -> dict[str, str]:
         running = ", ".join(rundir.names()) or "none"
         raise ConfigError(f"no lab named {name!r} is up (running: {running})", "ktls-offload lab up")
     return state
-
-
-def cpus_wanted(cpus: int | None) -> int:
-    """How many vCPUs; ConfigError for a number that makes no sense."""
-    text = str(cpus) if cpus is not None else os.environ.get("LAB_CPUS", str(CPUS))
-    if not text.isdigit() or not 1 <= int(text) <= MOST_CPUS:
-        raise ConfigError(f"{text!r} vCPUs", f"1 to {MOST_CPUS} (LAB_CPUS or --cpus)")
-    return int(text)
 
 
 def _take_port(folder: Path, number: int) -> int | None:

@@ -33,6 +33,9 @@ def add_parser(verbs: Parsers) -> Parsers:
     up.add_argument(
         "--ssh", action="store_true", help="an sshd in each namespace, as a rack; writes a lab file"
     )
+    up.add_argument(
+        "--idle", type=float, default=0, metavar="MIN", help="end it after so many minutes without use"
+    )
     up.add_argument("--name", default=DEFAULT, help=f"to tell labs apart (default: {DEFAULT})")
     for name, words in (
         ("run", "run a command in a lab; exits with its code"),
@@ -77,7 +80,8 @@ def say(text: str) -> None:
 def up(args: argparse.Namespace) -> int:
     """Boot a lab that outlives this command."""
     from offload.vm.kernels import fetch as fetch_kernel
-    from offload.vm.lab import Lab, cpus_wanted
+    from offload.vm.lab import Lab
+    from offload.vm.recipe import cpus_wanted
     from offload.vm.rundir import check_name
     from offload.vm.topology import check_kind, check_personality
 
@@ -85,11 +89,16 @@ def up(args: argparse.Namespace) -> int:
     check_personality(args.personality)
     check_name(args.name)
     cpus_wanted(args.cpus)
+    if args.idle < 0:
+        raise ConfigError(f"--idle {args.idle:g}", "minutes, more than 0")
     began = time.monotonic()
     kernel = fetch_kernel(args.kernel, say)
     lab = Lab.boot(kernel, args.kind, args.personality, args.name, say, True, args.cpus, ssh=args.ssh)
     for key in ("qemu", "accelerator", "vm"):
         say(f"  {key}: {lab.rig[key]}")
+    if args.idle:
+        lab.end_when_idle(args.idle * 60)
+        say(f"  it ends after {args.idle:g} minutes without use")
     lab.detach()
     say(f"lab {args.name} is up after {time.monotonic() - began:.1f} s in all; results share: {lab.out}")
     say(f"try: ktls-offload lab run -n {args.name} --in dut -- ip -br address")

@@ -52,13 +52,23 @@ class Rig:
 
     def end(self, which: str) -> End:
         """`dut` or `peer`, with a pump that runs and certificates in place; made when first asked for."""
-        if which not in self._ends:
-            side = self.bench.dut if which == "dut" else self.bench.peer
+        if not self._ends:
+            self._make_ends()
+        return self._ends[which]
+
+    def _make_ends(self) -> None:
+        """Make both at once: while Python starts in the guest, keys are made here."""
+        pumps: dict[str, tuple[Side, str, drive.Pump]] = {}
+        for which, side in (("dut", self.bench.dut), ("peer", self.bench.peer)):
             folder = f"/run/ktls-offload-{uuid.uuid4().hex[:8]}-{which}"
             self.undo.callback(side.host.run, ["rm", "-rf", folder], check=False)
-            at = self.undo.enter_context(certs.placed(self.certs(), side.host, folder))
-            self._ends[which] = End(side, self.undo.enter_context(drive.running(side.host, folder)), at)
-        return self._ends[which]
+            pump = self.undo.enter_context(drive.running(side.host, folder, wait=False))
+            pumps[which] = (side, folder, pump)
+        keys = self.certs()
+        for which, (side, folder, pump) in pumps.items():
+            at = self.undo.enter_context(certs.placed(keys, side.host, folder))
+            pump.ready()
+            self._ends[which] = End(side, pump, at)
 
     def certs(self) -> certs.Certs:
         """One CA and one certificate for both ends."""
@@ -96,6 +106,7 @@ class Labs:
         return self._rig
 
     def _open(self, kind: str) -> Any:
+        from offload.vm import warm
         from offload.vm.kernels import fetch
         from offload.vm.lab import Lab
 
@@ -103,10 +114,13 @@ class Labs:
             return rig_choice.real(self._config, self._say)
         names = self._config.getoption("--attach")
         if names:
-            return Lab.attach(own(self._config, names.split(",")))
-        kernel = fetch(self._config.getoption("--kernel"), say=self._say)
+            return Lab.attach(own(self._config, names.split(",")), project=True)
         # the peer is always a card that offloads both ways: the interop tests need one
+        series = self._config.getoption("--kernel")
         personality = f"{self._config.getoption('--profile')},connectx-6-dx"
+        if self._config.getoption("--warm"):
+            return warm.lab(series, kind, personality, self._say)
+        kernel = fetch(series, say=self._say)
         return Lab.boot(kernel, kind=kind, personality=personality, say=self._say)
 
     def _tell(self) -> None:

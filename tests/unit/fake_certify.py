@@ -95,7 +95,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     fakes = {
         "kernels": {"SERIES": ("6.1", "6.12"), "fetch": lambda series, say: kernel},
         "module": {"build_nicsim": lambda kernel, say: None},
-        "lab": {"Lab": FakeLab, "cpus_wanted": lambda cpus: cpus or 1},
+        "lab": {"Lab": FakeLab},
     }
     for name, parts in fakes.items():
         module = types.ModuleType(name)

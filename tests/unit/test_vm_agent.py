@@ -216,6 +216,18 @@ def test_words_before_an_apparent_end_are_answered(guest: Guest) -> None:
     assert b'"nonce": "n"' in guest.socks[1].recv(4096)
 
 
+def test_idle_agent_ends_itself_but_not_under_a_command(guest: Guest) -> None:
+    """Without a NIC a lab that nobody asks for anything ends; one in which something runs goes on."""
+    sleeper = guest.host.start(["sleep", "60"])
+    guest.client.call("idle", seconds=0.1)
+    time.sleep(1.5)  # the loop wakes once a second, and leaves it alone
+    assert guest.process.poll() is None
+    sleeper.kill()
+    wait_until(lambda: not sleeper.running(), 20, "the end of a killed command")
+    sleeper.wait(20)
+    guest.process.wait(20)
+
+
 def test_hello_is_said_again_until_answered() -> None:
     """Without a NIC a first word that the guest dropped does not cost the connection."""
     ours, theirs = socket.socketpair()

@@ -15,7 +15,7 @@ import time
 
 from offload.vm.guest.job import Job
 from offload.vm.guest.port import LONGEST, Port, b64, unb64
-from offload.vm.guest.spaces import Namespaces
+from offload.vm.guest.spaces import LIBC, Namespaces, check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ class Agent:
         self.jobs: dict[int, Job] = {}
         self.spaces = Namespaces()
         self.env = {**BASE_ENV, **{k: os.environ[k] for k in ("TMPDIR",) if k in os.environ}}
+        self.idle, self.asked = (
+            0.0,
+            time.monotonic(),
+        )  # seconds without a request that end the VM (0: none do)
         self.poll = select.epoll()
         for port in self.ports:  # edge-triggered: a port without a client is readable (EOF) for ever
             self.poll.register(port.fd, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
@@ -66,6 +70,7 @@ class Agent:
                 self._terminal(terminals[fd])
             self._reap()
             self._overdue()
+            self._tire()
             for job in list(self.jobs.values()):
                 self._feed(job)
                 job.look()
@@ -104,6 +109,7 @@ class Agent:
             message = json.loads(line)
             number, name = message["id"], message["op"]
             operation = getattr(self, f"op_{name}")
+            self.asked = time.monotonic()
         except (ValueError, KeyError, TypeError, AttributeError):
             return
         try:
@@ -155,6 +161,12 @@ class Agent:
         self.jobs.pop(job.number, None)
         job.close()  # closing takes its files out of the poll as well
 
+    def _tire(self) -> None:
+        """End the VM if that was wanted for one that nobody uses; a command that runs is a use."""
+        at_rest = all(job.rc is not None for job in self.jobs.values())
+        if self.idle and at_rest and time.monotonic() >= self.asked + self.idle:
+            power_off()
+
     def _overdue(self) -> None:
         now = time.monotonic()
         for job in self.jobs.values():
@@ -202,6 +214,11 @@ class Agent:
         """A client begins: whatever an earlier one left behind on this port ends."""
         self._end_session(port)
         return {"nonce": message["nonce"], "release": os.uname().release, "python": sys.version.split()[0]}
+
+    def op_idle(self, port: Port, message: Message) -> Message:
+        """Switch the VM off after so many seconds in which nobody asked for anything and no command ran."""
+        self.idle = message["seconds"]
+        return {}
 
     def op_namespaces(self, port: Port, message: Message) -> Message:
         """Take over named network namespaces."""
@@ -300,6 +317,13 @@ class Agent:
                 os.fchmod(fd, message["mode"])
             file.write(unb64(message["data"]))
         return {}
+
+
+def power_off() -> None:
+    """End the VM: reboot(2) with LINUX_REBOOT_CMD_POWER_OFF; outside of one (tests) only this program."""
+    if os.getpid() != 1:
+        raise SystemExit
+    check(LIBC.reboot(0x4321FEDC))
 
 
 def ports() -> list[int]:
