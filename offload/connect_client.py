@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from offload.connect_policy import Policy, Target
+from offload.connect_socket import Unfit, taken
 from offload.connect_stunnel import Failed, carry
 from offload.errors import ConfigError, RigError
 
@@ -122,7 +123,7 @@ def _resident(target: Target, policy: Policy, path: str) -> tuple[dict[str, Any]
         raise Failed(f"resident {path}: no answer in time") from None
     except OSError as exc:
         raise Failed(f"resident {path}: {exc.strerror or exc}") from None
-    except (_Lost, ConfigError) as exc:
+    except (_Lost, Unfit, ConfigError) as exc:
         raise Failed(f"resident {path}: {exc}") from None
 
 
@@ -144,7 +145,7 @@ def _started(target: Target, policy: Policy, program: str) -> tuple[dict[str, An
         theirs.close()
         try:
             return answer(ours, until)
-        except (OSError, _Lost) as exc:
+        except (OSError, _Lost, Unfit) as exc:
             raise Failed(f"{path}: {exc}") from None
         finally:
             child.kill()  # it has answered, or it will not: its work is done either way
@@ -158,7 +159,8 @@ class _Lost(Exception):
 def answer(sock: socket.socket, until: float) -> tuple[dict[str, Any], socket.socket]:
     """Take one answer: the line and the connected socket. Failed: it says why not; _Lost: it is no answer.
 
-    ConfigError: it says that the caller made a mistake. `until`: of the monotonic clock.
+    Unfit: no socket with kernel TLS came with it. ConfigError: it says that the caller made a mistake.
+    `until`: of the monotonic clock.
     """
     sock.settimeout(max(0.001, until - time.monotonic()))
     try:
@@ -174,7 +176,7 @@ def answer(sock: socket.socket, until: float) -> tuple[dict[str, Any], socket.so
     try:
         line = _line(data, flags)
         if line["ok"] and len(fds) == 1:
-            return line, _tcp(fds.pop())
+            return line, taken(fds.pop())
         if line["ok"] or fds:
             raise _Lost(f"an answer with {len(fds)} descriptors")
     finally:
@@ -198,18 +200,3 @@ def _line(data: bytes, flags: int) -> dict[str, Any]:
     if not isinstance(line, dict) or not isinstance(line.get("ok"), bool):
         raise _Lost("an answer that is none")
     return line
-
-
-def _tcp(fd: int) -> socket.socket:
-    """The descriptor as a connected TCP socket."""
-    try:
-        sock = socket.socket(fileno=fd)
-    except OSError:
-        os.close(fd)
-        raise _Lost("a descriptor that is no socket") from None
-    with suppress(OSError):
-        if sock.family in (socket.AF_INET, socket.AF_INET6) and sock.getpeername():
-            sock.setblocking(True)
-            return sock
-    sock.close()
-    raise _Lost("a descriptor that is no connected TCP socket")

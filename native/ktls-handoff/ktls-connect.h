@@ -39,7 +39,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { KTLS_LINE = 8192, KTLS_WHY = 1024, KTLS_POLICY = 16384, KTLS_FDS = 16 };
+enum { KTLS_LINE = 8192, KTLS_WHY = 1024, KTLS_POLICY = 16384, KTLS_FDS = 16,
+       KTLS_TCP_ULP = 31, KTLS_SOL_TLS = 282, KTLS_TLS_TX = 1 }; /* of the kernel: a C library may be older */
 
 /* Where to, and how. name: NULL for the host. stunnel: NULL for /usr/bin/stunnel4. timeout_ms is for each step: 0 for
  * 10 s. warn: NULL for standard error; else it gets the line, without its end, and arg. */
@@ -211,13 +212,35 @@ static inline ssize_t ktls__receive(int conn, char *line, int *fds, int *count, 
 	return -1;
 }
 
-static inline int ktls__is_tcp(int fd)
+/* Is it a connected TCP socket on which the kernel encrypts, by its own word? 1, or 0 with why. */
+static inline int ktls__fit(int fd, char *why)
 {
 	struct sockaddr_storage sa;
-	socklen_t len = sizeof(sa);
+	unsigned short info[2] = { 0, 0 }; /* struct tls_crypto_info: version and cipher, no key */
+	int domain = 0, error = 0;
+	socklen_t len = sizeof(domain);
+	char ulp[16] = "";
 
-	return !getpeername(fd, (struct sockaddr *)&sa, &len) &&
-	       (sa.ss_family == AF_INET || sa.ss_family == AF_INET6);
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) || (domain != AF_INET && domain != AF_INET6)) {
+		snprintf(why, KTLS_WHY, "a descriptor that is no TCP socket");
+		return 0;
+	}
+	len = sizeof(sa);
+	if (getpeername(fd, (struct sockaddr *)&sa, &len)) {
+		len = sizeof(error);
+		getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
+		snprintf(why, KTLS_WHY, "%s%s", error ? "the connection ended right after the handshake: " :
+			 "a descriptor that is no connected TCP socket", error ? strerror(error) : "");
+		return 0;
+	}
+	len = sizeof(ulp) - 1;
+	if (!getsockopt(fd, IPPROTO_TCP, KTLS_TCP_ULP, ulp, &len) && !strcmp(ulp, "tls")) {
+		len = sizeof(info);
+		if (!getsockopt(fd, KTLS_SOL_TLS, KTLS_TLS_TX, info, &len) && info[1])
+			return 1;
+	}
+	snprintf(why, KTLS_WHY, "a socket on which the kernel does not encrypt");
+	return 0;
 }
 
 /* The socket of an answer; -1 with why. Every other descriptor is closed. */
@@ -227,8 +250,8 @@ static inline int ktls__judge(int conn, char *line, char *why)
 	ssize_t n = ktls__receive(conn, line, fds, &count, why);
 	const char *said = n < 0 ? NULL : strstr(line, "\"message\":\"");
 
-	if (n >= 0 && !strncmp(line, "{\"ok\":true,", 11) && count == 1 && ktls__is_tcp(fds[0]))
-		fd = fds[0];
+	if (n >= 0 && !strncmp(line, "{\"ok\":true,", 11) && count == 1)
+		fd = ktls__fit(fds[0], why) ? fds[0] : -1;
 	else if (n >= 0 && !strncmp(line, "{\"ok\":false,", 12) && count == 0 && said)
 		snprintf(why, KTLS_WHY, "%.*s", (int)strcspn(said + 11, "\"\n"), said + 11);
 	else if (n >= 0)

@@ -70,8 +70,16 @@ bool ktls_possible(struct failure *f)
 #endif
 }
 
-/* Read what one direction (TLS_TX, TLS_RX) of the socket does: its row, or NULL with errno. The answer holds
- * the key, so it is wiped. */
+static bool has_ulp(int fd)
+{
+	char ulp[16] = "";
+	socklen_t len = sizeof(ulp) - 1;
+
+	return !getsockopt(fd, IPPROTO_TCP, TCP_ULP, ulp, &len) && !strcmp(ulp, "tls");
+}
+
+/* Read what one direction (TLS_TX, TLS_RX) of the socket does, by its own word: its row, or NULL with errno. The answer
+ * holds the key, so it is wiped. */
 static const struct kernel_cipher *read_back(int fd, int direction, int *version, char seq[17])
 {
 	union crypto c = { 0 };
@@ -79,6 +87,10 @@ static const struct kernel_cipher *read_back(int fd, int direction, int *version
 	socklen_t len = sizeof(c.info);
 	const unsigned char *at;
 
+	if (!has_ulp(fd)) {
+		errno = ENOPROTOOPT;
+		return NULL;
+	}
 	if (getsockopt(fd, SOL_TLS, direction, &c, &len))
 		return NULL;
 	row = by_id(c.info.cipher_type);
@@ -97,15 +109,13 @@ static const struct kernel_cipher *read_back(int fd, int direction, int *version
 	return row;
 }
 
-/* Say whether the kernel does TLS in this direction of the socket, by its own word. */
+/* Say whether the kernel does TLS in this direction of the socket. */
 bool ktls_installed(int fd, int direction)
 {
-	char ulp[16] = "", seq[17];
-	socklen_t len = sizeof(ulp) - 1;
+	char seq[17];
 	int version;
 
-	return !getsockopt(fd, IPPROTO_TCP, TCP_ULP, ulp, &len) && !strcmp(ulp, "tls") &&
-	       read_back(fd, direction, &version, seq);
+	return read_back(fd, direction, &version, seq);
 }
 
 /* Compare one installed direction with what was negotiated. */
@@ -155,6 +165,17 @@ static void fill(SSL *ssl, int fd, bool rx, struct result *r)
 	who_fill(fd, r);
 }
 
+/* A connection that ended by a reset has no peer any more; the socket knows why. */
+static bool ended(int fd, struct failure *f)
+{
+	socklen_t len = sizeof(int);
+	int error = 0;
+
+	getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
+	return failed(f, RC_HANDSHAKE, "handshake", "the connection ended right after the handshake: %s",
+		      error ? strerror(error) : "no reason is known");
+}
+
 /* Check that the kernel does what was negotiated, and fill *r. Sending must be installed whatever --want says:
  * a consumer of a socket without it would write plaintext to the wire. */
 bool ktls_check(SSL *ssl, int fd, const struct options *o, struct result *r, struct failure *f)
@@ -173,7 +194,7 @@ bool ktls_check(SSL *ssl, int fd, const struct options *o, struct result *r, str
 	if (SSL_has_pending(ssl))
 		return failed(f, RC_KTLS, "pending", "OpenSSL holds data that the consumer would never see");
 	if (!peer_name(fd, r->peer, sizeof(r->peer)))
-		return failed(f, RC_HANDSHAKE, "handshake", "the peer left right after the handshake");
+		return ended(fd, f);
 	fill(ssl, fd, rx, r);
 	return true;
 }

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -121,8 +122,8 @@ static int open_main(const struct options *o)
 	return rc;
 }
 
-/* No key may reach a core file, no write to a gone peer may kill us, 0 to 2 must not become sockets, and an
- * inherited descriptor must not leak into stunnel. */
+/* No key may reach a core file, or a debugger of our own user, no write to a gone peer may kill us, 0 to 2 must not
+ * become sockets, and an inherited descriptor must not leak into stunnel. */
 static void prepare(int fd)
 {
 	const struct rlimit none = { 0, 0 };
@@ -134,6 +135,7 @@ static void prepare(int fd)
 	if (null > 2)
 		close(null);
 	setrlimit(RLIMIT_CORE, &none);
+	prctl(PR_SET_DUMPABLE, 0);
 	signal(SIGPIPE, SIG_IGN);
 	if (fd > 2)
 		fcntl(fd, F_SETFD, FD_CLOEXEC);

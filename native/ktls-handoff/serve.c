@@ -161,7 +161,7 @@ err_close:
 }
 
 /* No arena per thread, no huge page (a thread's first page would take 2 MiB where its stack lies at the edge of one; one
- * of a hundred runs did), no descriptor limit below what --clients needs, nobody but root may look inside. */
+ * of a hundred runs did), no descriptor limit below what --clients needs. */
 static void settle(void)
 {
 	struct rlimit files;
@@ -172,7 +172,6 @@ static void settle(void)
 		files.rlim_cur = files.rlim_max < 8192 ? files.rlim_max : 8192;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
-	prctl(PR_SET_DUMPABLE, 0);
 }
 
 /* Wait a second for who is still being served: after that, they are told by the end of their socket. */

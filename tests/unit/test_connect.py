@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -102,6 +104,28 @@ def unconnected() -> socket.socket:
     return socket.socket()
 
 
+KEPT: list[socket.socket] = []  # the peers of those
+
+
+def connected() -> socket.socket:
+    """A TCP connection without kernel TLS."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        near = socket.create_connection(listener.getsockname())
+        KEPT.append(listener.accept()[0])
+    return near
+
+
+def was_reset() -> socket.socket:
+    """The same, after the peer has reset it."""
+    near, far = connected(), KEPT.pop()
+    far.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    far.close()
+    ended = select.poll()
+    ended.register(near, select.POLLHUP)
+    assert ended.poll(20_000)
+    return near
+
+
 ANSWERS: dict[str, tuple[Callable[[socket.socket], object], str]] = {
     "leaves": (lambda conn: None, "ended without an answer"),
     "mute": (lambda conn: conn.recv(1), "no answer in time"),  # until the client leaves
@@ -112,6 +136,8 @@ ANSWERS: dict[str, tuple[Callable[[socket.socket], object], str]] = {
     "no socket": (says(GOOD + b"\n", 1), "a descriptor that is no socket"),
     "not connected": (gives(unconnected), "no connected TCP socket"),
     "other socket": (gives(lambda: socket.socket(socket.AF_UNIX)), "no connected TCP socket"),
+    "plain TCP": (gives(connected), "a socket on which the kernel does not encrypt"),
+    "reset": (gives(was_reset), "right after the handshake: Connection reset by peer"),
     "cut off": (says(GOOD[:20], 1), "cut off"),
     "too long": (says(b" " * 9000 + b"\n", 1), "cut off"),
     "no JSON": (says(b"ok\n", 1), "an answer that is none"),
@@ -134,6 +160,8 @@ def test_resident_that_fails(
     before = open_files()
     with resident(tmp_path, act) as path:
         assert why in falls_back(server, via=path)
+    while KEPT:
+        KEPT.pop().close()
     wait_until(lambda: open_files() <= before, 30, "descriptors that somebody sent to be closed")
 
 

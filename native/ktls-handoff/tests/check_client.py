@@ -8,6 +8,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,16 +19,19 @@ from check_serve import pump, resident
 from rig import STUNNEL, Rig, free_port, listening
 
 LINE = b"through stunnel\n"
+PYTHON = Path(__file__).with_name("pyclient.py")
+CLIENTS = {"C": "ktls-connect", "Python": "ktls-offload"}  # and by which name each warns
 
 
-def call(rig: Rig, port: str, policy: str, path: str, *more: str) -> subprocess.CompletedProcess[bytes]:
-    """Run the program that uses the header, with a line for the peer."""
+def call(
+    rig: Rig, port: str, policy: str, path: str, *more: str, kind: str = "C"
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a client by the fake kernel, with a line for the peer: one that uses the header, or Python's."""
     where = rig.folder / "client.conf"
     where.write_text(policy)
-    client = str(Path(rig.fake).with_name("client"))
-    return subprocess.run(
-        [client, "127.0.0.1", port, str(where), path, *more], input=LINE, capture_output=True, timeout=30
-    )
+    program = {"C": [Path(rig.fake).with_name("client")], "Python": [sys.executable, "-B", PYTHON]}[kind]
+    argv = [*map(str, program), "127.0.0.1", port, str(where), path, *more]
+    return subprocess.run(argv, input=LINE, capture_output=True, timeout=60, env=rig.env({}))
 
 
 def chain(rig: Rig) -> str:
@@ -35,15 +39,17 @@ def chain(rig: Rig) -> str:
     return f"CAfile = {rig.file('ca')}\nverifyChain = yes\n"
 
 
-def falls_back(rig: Rig, path: str, *more: str, policy: str = "", at: str = "") -> str:
+def falls_back(rig: Rig, path: str, *more: str, policy: str = "", at: str = "", kind: str = "C") -> str:
     """Call; the warning, after the line came back through stunnel, reversed; at: another peer's port."""
     with rig.server() as own:
         port = at or own
-        got = call(rig, port, policy or chain(rig), path, *more)
+        got = call(rig, port, policy or chain(rig), path, *more, kind=kind)
     out, said = got.stdout.split(b"\n", 1), got.stderr.decode()
     assert got.returncode == 0 and json.loads(out[0])["via"] == "stunnel", got
     assert out[1] == LINE[-2::-1] + b"\n" and said.count("\n") == 1, got
-    assert said.startswith(f"ktls-connect: warning: 127.0.0.1 port {port}: no kTLS (resident {path}: "), said
+    assert said.startswith(f"{CLIENTS[kind]}: warning: 127.0.0.1 port {port}: no kTLS (resident {path}: "), (
+        said
+    )
     return said
 
 

@@ -8,13 +8,13 @@ import socket
 import subprocess
 from collections.abc import Callable
 
-from rig import Answer, Rig
+from rig import WITH_TX, Answer, Rig, noted
 
 
 def close(rig: Rig, talk: Callable[[socket.socket], None], *args: str) -> Answer:
     """Run close on one end of a TCP connection, by the fake kernel, while `talk` has the other end."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        near = socket.create_connection(listener.getsockname())
+        near = noted(socket.create_connection(listener.getsockname()), WITH_TX)
         far = listener.accept()[0]
     with far:
         far.settimeout(10)

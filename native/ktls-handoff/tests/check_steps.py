@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import socket
+import subprocess
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rig import Rig, free_port, mute
@@ -88,3 +93,25 @@ def check_this_kernel(rig: Rig) -> None:
     with rig.server() as port:
         got = rig.run("connect", "127.0.0.1", port, "--no-verify")
     assert got.rc == 0 if has else got.rc in (0, 4), got
+
+
+def check_nobody_looks_inside(rig: Rig) -> None:
+    """While it holds keys, its memory belongs to root: who started it cannot attach a debugger or read it."""
+    user = {"user": 65534} if os.getuid() == 0 else {}
+    rig.folder.chmod(0o711)
+    program = Path(shutil.copy(rig.program, rig.folder / "helper"))
+    program.chmod(0o755)
+    with mute_until_asked() as (port, reached):
+        argv = [str(program), "connect", "127.0.0.1", port, "--no-verify", "--timeout", "20"]
+        with subprocess.Popen(argv, env=rig.env({}), stderr=subprocess.DEVNULL, **user) as child:
+            reached()
+            owner = Path(f"/proc/{child.pid}/mem").stat().st_uid
+            child.kill()
+    assert owner == 0, owner
+
+
+@contextmanager
+def mute_until_asked() -> Iterator[tuple[str, Callable[[], object]]]:
+    """A TCP server that says nothing: its port, and a call that returns when a client has said its hello."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as undo:
+        yield str(listener.getsockname()[1]), lambda: undo.enter_context(listener.accept()[0]).recv(1)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LD_PRELOAD for tests on a kernel without kTLS: the program under test believes that the kernel took TLS over.
- * Nothing is encrypted by it; it serves the paths around kTLS, the VM tests serve kTLS itself.
+ * Nothing is encrypted by it; it serves the paths around kTLS, the VM tests serve kTLS itself. What was installed is noted
+ * on the socket itself, as the interval of keep-alives that nobody sends (rig.py has the numbers too): the note goes with
+ * the socket to another process, and a socket of which nobody asked for TLS has none.
  *   FAKE_KTLS_ABSENT  the tls module is not there        FAKE_KTLS_TX=0, FAKE_KTLS_RX=0  direction not installed
  *   FAKE_KTLS_CIPHER  number of the cipher read back     FAKE_KTLS_PENDING               OpenSSL holds data
  *   FAKE_KTLS_KEYS    file that gets what OpenSSL installs, keys included, so that a test can look for them */
@@ -22,6 +24,7 @@
 #include <openssl/ssl.h>
 
 #define SOL_TLS_NUMBER 282
+enum { WITH_ULP = 3101, WITH_TX = 3102 };
 
 static bool on(const char *name)
 {
@@ -38,6 +41,14 @@ static bool connected(int fd)
 	return getpeername(fd, (struct sockaddr *)&sa, &len) == 0;
 }
 
+static int noted(int fd)
+{
+	int note = 0;
+	socklen_t len = sizeof(note);
+
+	return getsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &note, &len) ? 0 : note;
+}
+
 static void note_keys(const void *value, socklen_t len)
 {
 	const char *path = getenv("FAKE_KTLS_KEYS");
@@ -52,17 +63,22 @@ static void note_keys(const void *value, socklen_t len)
 int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
 	static int (*real)(int, int, int, const void *, socklen_t);
+	bool tls = level == SOL_TLS_NUMBER;
+	int note = tls && name == TLS_TX ? WITH_TX : WITH_ULP;
 
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "setsockopt");
-	if (level == SOL_TLS_NUMBER || (level == IPPROTO_TCP && name == TCP_ULP)) {
-		if (level == SOL_TLS_NUMBER)
-			note_keys(value, len);
-		/* SOL_TLS fails, so that OpenSSL itself goes on to encrypt */
-		errno = getenv("FAKE_KTLS_ABSENT") ? ENOENT : ENOTCONN;
-		return level == SOL_TLS_NUMBER || errno == ENOENT || !connected(fd) ? -1 : 0;
-	}
-	return real(fd, level, name, value, len);
+	if (!tls && (level != IPPROTO_TCP || name != TCP_ULP))
+		return real(fd, level, name, value, len);
+	if (tls)
+		note_keys(value, len);
+	errno = getenv("FAKE_KTLS_ABSENT") ? ENOENT : ENOTCONN;
+	if (errno == ENOENT || !connected(fd))
+		return -1;
+	if (note == WITH_TX || noted(fd) != WITH_TX)
+		real(fd, IPPROTO_TCP, TCP_KEEPINTVL, &note, sizeof(note));
+	errno = ENOTCONN;
+	return tls ? -1 : 0; /* so that OpenSSL itself goes on to encrypt */
 }
 
 static int fake_state(int direction, void *value, socklen_t *len)
@@ -89,14 +105,19 @@ int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "getsockopt");
-	if (level == SOL_TLS_NUMBER)
-		return fake_state(name, value, len);
-	if (level == IPPROTO_TCP && name == TCP_ULP && !getenv("FAKE_KTLS_ABSENT")) {
+	if (level != SOL_TLS_NUMBER && (level != IPPROTO_TCP || name != TCP_ULP || getenv("FAKE_KTLS_ABSENT")))
+		return real(fd, level, name, value, len);
+	if (noted(fd) != WITH_ULP && noted(fd) != WITH_TX)
+		return real(fd, level, name, value, len); /* as of a kernel: ENOPROTOOPT, or an empty name */
+	if (level == IPPROTO_TCP) {
 		strcpy(value, "tls");
 		*len = 4;
 		return 0;
 	}
-	return real(fd, level, name, value, len);
+	if (name == TLS_RX || noted(fd) == WITH_TX)
+		return fake_state(name, value, len);
+	errno = EBUSY; /* do_tls_getsockopt_conf(): no key was installed */
+	return -1;
 }
 
 static ElfW(Addr) program[2]; /* where the text of the program under test begins and ends */

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+WITH_ULP, WITH_TX = 3101, 3102  # of fake_ktls.c
 SEQPACKET = socket.SOCK_SEQPACKET
 STUNNEL = next((p for p in ("/usr/bin/stunnel4", "/usr/bin/stunnel") if os.access(p, os.X_OK)), "")
 
@@ -99,6 +100,12 @@ def receive(sock: socket.socket) -> tuple[str, socket.socket | None]:
             break
         data += part
     return data.decode("ascii"), given
+
+
+def noted(sock: socket.socket, what: int) -> socket.socket:
+    """The same socket, on which the fake kernel takes this for installed."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, what)
+    return sock
 
 
 @contextmanager

@@ -19,6 +19,7 @@ import check_options
 import check_peer
 import check_serve
 import check_steps
+import check_taken
 from rig import Rig, make_certificates
 
 MODULES = (
@@ -30,6 +31,7 @@ MODULES = (
     check_fallback,
     check_serve,
     check_client,
+    check_taken,
 )
 
 
