@@ -3,9 +3,11 @@
 #ifndef KTLS_HANDOFF_H
 #define KTLS_HANDOFF_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <openssl/ssl.h>
@@ -80,6 +82,17 @@ bool policy_read(struct options *o, struct failure *f);
 /* request.c */
 #define REQUEST_MAX 1024
 bool request_parse(char *data, size_t len, struct options *o, struct failure *f);
+
+/* place.c */
+struct place {
+	int listener, dir, lock;
+	bool bound, locked;
+	char path[PATH_MAX + 128], lock_name[256]; /* name points into path */
+	const char *name;
+	struct stat made;
+};
+bool place_take(const struct options *o, struct place *p, struct failure *f);
+void place_leave(struct place *p);
 
 /* serve.c, attend.c */
 struct client {

@@ -15,8 +15,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,7 +23,7 @@
 #include "handoff.h"
 
 /* STACK: the C library keeps 40 MiB of stacks of threads that ended, with some pages in each: 20 stacks, not 80. */
-enum { STACK = 2 * 1024 * 1024, BURN = 64 * 1024, QUEUE = 512, CROWD = 8 };
+enum { STACK = 2 * 1024 * 1024, BURN = 64 * 1024, CROWD = 8 };
 
 struct resident {
 	const struct options *o;
@@ -127,39 +125,6 @@ static void loop(struct resident *home)
 	pthread_attr_destroy(&attr);
 }
 
-/* A path that nobody listens on any more is taken over, one that somebody serves is not. */
-static int listen_at(const struct options *o, struct failure *f)
-{
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct stat st;
-	mode_t before;
-	bool ok;
-
-	if (fd < 0 || strlen(o->socket) >= sizeof(sa.sun_path)) {
-		failed(f, RC_USAGE, "usage", "%s: no socket, or more than %zu bytes", o->socket, sizeof(sa.sun_path) - 1);
-		goto err_close;
-	}
-	memcpy(sa.sun_path, o->socket, strlen(o->socket));
-	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0 || errno == EAGAIN) {
-		failed(f, RC_USAGE, "usage", "%s: somebody serves there already", o->socket);
-		goto err_close;
-	}
-	/* another errno: it is somebody's, of another type or not for us */
-	if (errno == ECONNREFUSED && lstat(o->socket, &st) == 0 && S_ISSOCK(st.st_mode))
-		unlink(o->socket);
-	before = umask(0177);
-	ok = bind(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0;
-	umask(before);
-	if (ok && (o->user < 0 || chown(o->socket, (uid_t)o->user, (gid_t)-1) == 0) && listen(fd, QUEUE) == 0)
-		return fd;
-	failed(f, RC_CONNECT, "connect", "cannot listen on %s: %s", o->socket, strerror(errno));
-err_close:
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
-
 /* No arena per thread, no huge page (a thread's first page would take 2 MiB where its stack lies at the edge of one; one
  * of a hundred runs did), no descriptor limit below what --clients needs. */
 static void settle(void)
@@ -191,7 +156,8 @@ static void leave(struct resident *home)
 /* The verb: ktls-handoff serve SOCKET. Ends with 0 on SIGTERM or SIGINT; the socket is removed. */
 int serve_main(struct options *o)
 {
-	struct resident home = { .o = o, .listener = -1 };
+	struct resident home = { .o = o };
+	struct place place = { .listener = -1 };
 	struct sigaction end = { .sa_handler = stop };
 	struct failure f = { 0 };
 	sigset_t ends;
@@ -205,17 +171,15 @@ int serve_main(struct options *o)
 	sigaction(SIGINT, &end, NULL);
 	o->verb = VERB_CONNECT;
 	home.ctx = handshake_context(o, &f);
-	if (home.ctx)
-		home.listener = listen_at(o, &f);
-	if (home.listener < 0) {
+	if (!home.ctx || !place_take(o, &place, &f)) {
 		say("%s", f.message);
 		SSL_CTX_free(home.ctx);
 		return f.exit;
 	}
+	home.listener = place.listener;
 	sem_init(&home.free, 0, (unsigned int)o->clients);
 	loop(&home);
-	unlink(o->socket);
-	close(home.listener);
+	place_leave(&place);
 	leave(&home);
 	return RC_OK;
 }

@@ -364,25 +364,3 @@ def check_client_that_left(rig: Rig) -> None:
         with home.dial() as sock:
             sock.send(f"connect\n127.0.0.1\n{port}\n".encode())
         assert len(home.lines(1)) <= 1 and home.files(before) == before
-
-
-def check_path_in_use(rig: Rig) -> None:
-    """A path that somebody serves is refused; one that a killed resident left behind is taken over."""
-    with resident(rig) as home:
-        got = rig.plain("serve", str(home.path), "--ca", rig.file("ca"), fake={})
-        assert got.rc == 1 and "somebody serves there" in got.errors[0], got
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as left:
-        left.bind(str(rig.folder / "resident"))
-    with resident(rig) as home, rig.server() as port:
-        assert home.ask("connect", "127.0.0.1", port).json["ok"]
-
-
-def check_path_of_another(rig: Rig) -> None:
-    """The path of somebody else's live socket, of another type, is refused and stays his."""
-    path = rig.folder / "stream"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as his, socket.socket(socket.AF_UNIX) as client:
-        his.bind(str(path))
-        his.listen()
-        got = rig.plain("serve", str(path), "--ca", rig.file("ca"), fake={})
-        assert got.rc == 5 and "cannot listen" in got.errors[0], got
-        client.connect(str(path))

@@ -5,6 +5,7 @@
  * the socket to another process, and a socket of which nobody asked for TLS has none.
  *   FAKE_KTLS_ABSENT  the tls module is not there        FAKE_KTLS_TX=0, FAKE_KTLS_RX=0  direction not installed
  *   FAKE_KTLS_CIPHER  number of the cipher read back     FAKE_KTLS_PENDING               OpenSSL holds data
+ *   FAKE_SLOW_UNIX       so many milliseconds pass after each connect() and bind() of a unix socket: races are lost for sure
  *   FAKE_KTLS_KEYS    file that gets what OpenSSL installs, keys included, so that a test can look for them */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -79,6 +80,36 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 		real(fd, IPPROTO_TCP, TCP_KEEPINTVL, &note, sizeof(note));
 	errno = ENOTCONN;
 	return tls ? -1 : 0; /* so that OpenSSL itself goes on to encrypt */
+}
+
+/* Somebody else is quick. */
+static int dawdle(const struct sockaddr *sa, int rc)
+{
+	const char *ms = getenv("FAKE_SLOW_UNIX");
+	int saved = errno;
+
+	if (ms && sa->sa_family == AF_UNIX)
+		usleep((unsigned int)atoi(ms) * 1000);
+	errno = saved;
+	return rc;
+}
+
+int connect(int fd, const struct sockaddr *sa, socklen_t len)
+{
+	static int (*real)(int, const struct sockaddr *, socklen_t);
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "connect");
+	return dawdle(sa, real(fd, sa, len));
+}
+
+int bind(int fd, const struct sockaddr *sa, socklen_t len)
+{
+	static int (*real)(int, const struct sockaddr *, socklen_t);
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "bind");
+	return dawdle(sa, real(fd, sa, len));
 }
 
 static int fake_state(int direction, void *value, socklen_t *len)

@@ -17,6 +17,7 @@ import check_fallback
 import check_handover
 import check_options
 import check_peer
+import check_place
 import check_serve
 import check_steps
 import check_taken
@@ -30,6 +31,7 @@ MODULES = (
     check_close,
     check_fallback,
     check_serve,
+    check_place,
     check_client,
     check_taken,
 )
