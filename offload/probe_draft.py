@@ -277,4 +277,5 @@ def _needs(seen: Seen) -> list[str]:
         "  hints: []",
         "",
         "limitations: []  # GUESS: none known; write down what the tests find",
+        "notes: []  # GUESS: likewise; what no test meets",
     ]

@@ -15,6 +15,7 @@ from offload.profile_model import (
     CounterMap,
     Kconfig,
     Limitation,
+    Note,
     Profile,
     Step,
 )
@@ -23,7 +24,7 @@ from offload.profile_yaml import near, quoted, read_yaml
 
 __all__ = [
     "CIPHERS", "DIRECTIONS", "FEATURES", "VERSIONS", "WORDS", "Cell", "CounterMap", "Kconfig", "Limitation",
-    "Profile", "Step", "find", "folder", "load", "load_all", "near",
+    "Note", "Profile", "Step", "find", "folder", "load", "load_all", "near",
 ]  # fmt: skip
 
 

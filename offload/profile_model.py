@@ -147,12 +147,29 @@ class Need:
 
 
 class Limitation(NamedTuple):
-    """A known weakness: `test` is the test that meets it (None: none yet), `expect` what is then seen."""
+    """A known weakness that excuses one failure: that of `test`, in which `expect` is then seen."""
 
     id: str
     what: str
-    test: str | None
+    test: str
     expect: str
+    link: str
+
+    def names(self, nodeid: str) -> bool:
+        """Say whether this is the test; with any parameters, if `test` names none."""
+        return self.test in (nodeid, nodeid.partition("[")[0])
+
+    def seen_in(self, words: str) -> bool:
+        """Say whether a failure with these words is the expected one."""
+        return self.expect.lower() in words.lower()
+
+
+class Note(NamedTuple):
+    """A known weakness that no test meets: it tells a person what is then `seen`, and excuses nothing."""
+
+    id: str
+    what: str
+    seen: str
     link: str
 
 
@@ -175,6 +192,7 @@ class Profile:
     sku: Need
     firmware: Need
     limitations: tuple[Limitation, ...]
+    notes: tuple[Note, ...]
     path: str
 
     def promised(self, direction: str, version: str, cipher: str) -> bool:

@@ -18,6 +18,7 @@ from offload.profile_model import (
     Kconfig,
     Limitation,
     Need,
+    Note,
     Part,
     PciId,
     Profile,
@@ -29,11 +30,12 @@ REQUIRED = (
     "schema", "id", "name", "vendor", "driver", "pci", "kconfig", "promises", "not_promised", "defaults",
     "steps", "counters", "sku", "firmware", "limitations",
 )  # fmt: skip
-KNOWN = (*REQUIRED, "plays")
+KNOWN = (*REQUIRED, "notes", "plays")
 NAME = r"[a-z0-9][a-z0-9_.-]{0,63}"
 MODULE = r"[a-z0-9][a-z0-9_-]{0,55}"
 COUNTER = r"[a-z0-9_]{1,64}"
 PCI = r"([0-9a-f]{4}):([0-9a-f]{4})(?:-([0-9a-f]{4}))?"
+TEST = "the test that meets it, tests/...::test_name (a weakness that none meets belongs under notes)"
 LINK = r"https://[!-~]{4,400}|CVE-\d{4}-\d{4,7}"
 
 
@@ -206,23 +208,26 @@ def need(item: Item | None) -> Need:
     )  # fmt: skip
 
 
-def limitations(items: list[Item]) -> tuple[Limitation, ...]:
-    """Known weaknesses; ids are unique."""
-    found: list[Limitation] = []
-    keys = ("id", "what", "test", "expect", "link")
-    for item in items:
-        have = item.fields(keys, keys)
-        name = text(have, "id", "a short name in lower case", NAME)
-        if name in [f.id for f in found]:
-            have["id"].bad(f"{quoted(name)} given twice")
-        test = text(have, "test", "tests/...::test_name, or none yet", r"tests/\S+|none yet")
-        link = text(have, "link", "a public https:// link or a CVE number", LINK)
-        found.append(
-            Limitation(
-                name, text(have, "what"), None if test == "none yet" else test, text(have, "expect"), link
-            )
-        )
-    return tuple(found)
+def _known(item: Item, keys: tuple[str, ...], ids: set[str]) -> dict[str, str]:
+    """The texts of one known weakness; its id is not yet among `ids`."""
+    have = item.fields(keys, keys)
+    found = {key: text(have, key) for key in keys if key not in ("id", "link", "test")}
+    found["id"] = text(have, "id", "a short name in lower case", NAME)
+    if found["id"] in ids:
+        have["id"].bad(f"{quoted(found['id'])} given twice")
+    ids.add(found["id"])
+    if "test" in keys:
+        found["test"] = text(have, "test", TEST, r"tests/\S+\.py::test_\S+")
+    return found | {"link": text(have, "link", "a public https:// link or a CVE number", LINK)}
+
+
+def weaknesses(limits: list[Item], notes: list[Item]) -> tuple[tuple[Limitation, ...], tuple[Note, ...]]:
+    """Known weaknesses, those that excuse a test's failure and those that excuse nothing; ids are unique."""
+    ids: set[str] = set()
+    return (
+        tuple(Limitation(**_known(item, Limitation._fields, ids)) for item in limits),
+        tuple(Note(**_known(item, Note._fields, ids)) for item in notes),
+    )
 
 
 def profile(root: Item, path: Path) -> Profile:
@@ -240,7 +245,7 @@ def profile(root: Item, path: Path) -> Profile:
         reasons(entries(have, "not_promised"), kept, have.get("not_promised", root)),
         defaults(have.get("defaults")), steps(entries(have, "steps"), kept, have.get("steps", root)),
         counters(have.get("counters"), kept), need(have.get("sku")), need(have.get("firmware")),
-        limitations(entries(have, "limitations")), str(path),
+        *weaknesses(entries(have, "limitations"), entries(have, "notes")), str(path),
     )  # fmt: skip
     root.log.check()
     return found

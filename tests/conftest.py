@@ -29,7 +29,7 @@ TIMED = {"switch": (Switch,), "traffic": MOVERS, "wire proof": (Eyes, Watch)}  #
 for kind, classes in TIMED.items():
     for timed in classes:
         watch(timed, kind)
-pytest_plugins = ["offload.report.plugin", "tests.lib.attempts"]
+pytest_plugins = ["offload.report.plugin", "tests.lib.attempts", "tests.lib.limits"]
 KINDS = {"hw": "nicsim", "sw-fallback": "veth", "nicsim": "nicsim"}  # folder of a test -> kind of lab
 
 
@@ -55,6 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "cells(which): `tx` or `rx`: promised cells; `unpromised` others; `all`"
     )
+    config.addinivalue_line("markers", "direction: not asked of a card that promises nothing in `direction`")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -79,6 +80,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     def asked(item: pytest.Item) -> bool:
         wanted = criteria[promise].applies if (promise := promise_of(item)) in criteria else "always"
+        if wanted == "always" and item.get_closest_marker("direction"):
+            wanted = item.callspec.params["direction"]  # type: ignore[attr-defined]
         return wanted not in ("tx", "rx") or wanted in profile.directions()
 
     def left_out(item: pytest.Item) -> bool:

@@ -48,6 +48,8 @@ int nicsim_set_features(struct net_device *dev, netdev_features_t features)
 		ns->fault.before = dev->features & NICSIM_TLS_FEATURES;
 		queue_work(nicsim_wq, &ns->fault.relapse);
 	}
+	if (ns->pers->off_drops_rules && (dev->features & ~features & NETIF_F_HW_TLS_RX))
+		nicsim_ktls_rx_drop_rules(ns);
 	return 0;
 }
 

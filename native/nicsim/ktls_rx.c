@@ -60,6 +60,19 @@ void nicsim_ktls_rx_del(struct nicsim_ktls *ctx)
 	spin_unlock_bh(&ns->rx_lock);
 }
 
+/* The contexts live on; no frame finds them any more. */
+void nicsim_ktls_rx_drop_rules(struct nicsim *ns)
+{
+	struct nicsim_ktls *ctx;
+	struct hlist_node *next;
+	unsigned int i;
+
+	spin_lock_bh(&ns->rx_lock);
+	hash_for_each_safe(ns->rx_table, i, next, ctx, rx.node)
+		hash_del(&ctx->rx.node);
+	spin_unlock_bh(&ns->rx_lock);
+}
+
 /* With a reference. */
 struct nicsim_ktls *nicsim_ktls_rx_find(struct nicsim *ns, const struct nicsim_flow *flow)
 {

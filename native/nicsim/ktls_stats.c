@@ -111,11 +111,12 @@ static const struct nicsim_stat nicsim_plain_stats[] = {
 
 static const struct nicsim_personality nicsim_personalities[] = {
 	{
-		/* mlx5e_ktls_build_netdev(): TX on, RX only switchable. */
+		/* mlx5e_ktls_build_netdev(): TX on, RX only switchable. Off: mlx5e_accel_fs_tcp_destroy(). */
 		.name = "connectx-6-dx",
 		.offered = NICSIM_TLS_FEATURES,
 		.initial = NETIF_F_HW_TLS_TX,
 		.gcm_256 = true,
+		.off_drops_rules = true,
 		.stats = nicsim_mlx5_stats,
 		.n_stats = ARRAY_SIZE(nicsim_mlx5_stats),
 	},

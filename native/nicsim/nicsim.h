@@ -57,6 +57,7 @@ struct nicsim_personality {
 	netdev_features_t offered;	/* TLS bits that ethtool may switch */
 	netdev_features_t initial;	/* those that are on at start */
 	bool gcm_256;
+	bool off_drops_rules;	/* receive switched off: live connections stay in software */
 	const struct nicsim_stat *stats;
 	unsigned int n_stats;
 };
@@ -279,6 +280,7 @@ u32 nicsim_flow_hash(const struct nicsim_flow *flow);
 void nicsim_flow_of(struct nicsim_flow *flow, const struct sock *sk);
 void nicsim_ktls_rx_add(struct nicsim_ktls *ctx, struct sock *sk);
 void nicsim_ktls_rx_del(struct nicsim_ktls *ctx);
+void nicsim_ktls_rx_drop_rules(struct nicsim *ns);
 void nicsim_ktls_rx_answer(struct nicsim_ktls *ctx, u32 seq, u64 sn);
 struct nicsim_ktls *nicsim_ktls_rx_find(struct nicsim *ns, const struct nicsim_flow *flow);
 void nicsim_ktls_rx_hw(struct nicsim_ktls *ctx, struct nicsim_rxd *rxd, u8 *payload,

@@ -47,6 +47,11 @@ def build(log: Log, criteria: Criteria, facts: Facts) -> dict[str, Any]:
         "finished": times[-1],
         "digests": {"events": log.sha256, "criteria": criteria.sha256},
     }
+    found |= (
+        {"notes": [{"id": name, "message": what} for name, what in facts.notes.items()]}
+        if facts.notes
+        else {}
+    )
     return found | _more(log, results, found)
 
 

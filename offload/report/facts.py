@@ -26,6 +26,7 @@ class Facts:
     reasons: Mapping[Cell, str] = field(default_factory=dict)  # why a cell is not promised
     # limitation -> the one test that may meet it ('' for none), the text that is then seen; not of old events
     excuses: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)  # known weaknesses that excuse nothing: what by id
 
     def applies(self, where: str) -> bool:
         """Say whether a criterion with this `applies` is asked of this card."""
@@ -42,9 +43,10 @@ def of(profile: Profile) -> Facts:
     promised = frozenset(cell for cell in cells if profile.promised(*cell))
     limitations = {limitation.id: limitation.what for limitation in profile.limitations}
     reasons = {cell: profile.reason(*cell) for cell in cells if cell not in promised}
-    excuses = {limit.id: (limit.test or "", limit.expect) for limit in profile.limitations}
+    excuses = {limit.id: (limit.test, limit.expect) for limit in profile.limitations}
+    notes = {note.id: note.what for note in profile.notes}
     about = (profile.id, profile.title(), profile.vendor, profile.driver)
-    return Facts(*about, cells, promised, limitations, reasons, excuses)
+    return Facts(*about, cells, promised, limitations, reasons, excuses, notes)
 
 
 def to_event(facts: Facts) -> dict[str, Any]:
@@ -57,6 +59,7 @@ def to_event(facts: Facts) -> dict[str, Any]:
         "cells": [[*cell, cell in facts.promised, facts.reasons.get(cell, "")] for cell in facts.cells],
         "limitations": dict(facts.limitations),
         "excuses": {limit: list(excuse) for limit, excuse in facts.excuses.items()},
+        "notes": dict(facts.notes),
     }
 
 
@@ -70,11 +73,14 @@ def from_event(event: Mapping[str, Any]) -> Facts | str:
     cells = tuple((row[0], row[1], row[2]) for row in rows)
     promised = frozenset(cell for cell, row in zip(cells, rows, strict=True) if row[3])
     named = {str(limit): str(message) for limit, message in limits.items()}
+    notes = event.get("notes", {})
     reasons = {cell: row[4] for cell, row in zip(cells, rows, strict=True) if row[4]}
     excuses = _excuses(event.get("excuses", {}))
-    if excuses is None:
+    if excuses is None or not isinstance(notes, dict):
         return "profile: not the facts of a profile"
-    return Facts(str(key), str(name), str(vendor), str(driver), cells, promised, named, reasons, excuses)
+    noted = {str(note): str(what) for note, what in notes.items()}
+    about = (str(key), str(name), str(vendor), str(driver))
+    return Facts(*about, cells, promised, named, reasons, excuses, noted)
 
 
 def _excuses(found: Any) -> dict[str, tuple[str, str]] | None:

@@ -33,7 +33,8 @@ def text(document: Mapping[str, Any], *, width: int = 100, colour: bool = False)
         _wire(document, width),
         _cpu(document, width),
         _migration(document, width),
-        _limitations(document, width),
+        _weaknesses(document, "limitations", "known limitations met:", width),
+        _weaknesses(document, "notes", "known weaknesses that no test meets (they excuse nothing):", width),
         _times(document),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -170,9 +171,10 @@ def _migration(document: Mapping[str, Any], width: int) -> list[str]:
     return [f"live migration, by way{mark}:", *lines] if lines else []
 
 
-def _limitations(document: Mapping[str, Any], width: int) -> list[str]:
-    lines = [_cut(f"  {limit['id']}: {limit['message']}", width) for limit in document["limitations"]]
-    return ["known limitations met:", *lines] if lines else []
+def _weaknesses(document: Mapping[str, Any], section: str, head: str, width: int) -> list[str]:
+    """Return a list of known weaknesses of the card under its heading."""
+    lines = [_cut(f"  {one['id']}: {one['message']}", width) for one in document.get(section, [])]
+    return [head, *lines] if lines else []
 
 
 def _times(document: Mapping[str, Any]) -> list[str]:

@@ -12,6 +12,9 @@ from offload.profile import DIRECTIONS, Profile, find, folder, load, load_all
 from offload.profile_model import KERNEL_COUNTERS
 
 GOOD = (folder() / "nicsim.yaml").read_text()
+LIMIT = (
+    'limitations: [{id: a, what: x, test: "tests/x.py::test_y", expect: z, link: "https://docs.kernel.org/"}]'
+)
 Wrong = Callable[[str, str], str]
 
 
@@ -40,7 +43,7 @@ def test_shipped_profiles_say_something_about_every_cell(profile: Profile) -> No
     """Without a NIC each cell of a shipped profile is promised or has a reason, never both."""
     for cell in profile.cells():
         assert profile.promised(*cell) != bool(profile.reason(*cell)), cell
-    assert profile.limitations and profile.kconfig
+    assert (profile.limitations or profile.notes) and profile.kconfig
 
 
 @pytest.mark.parametrize("profile", load_all(), ids=lambda p: p.id)
@@ -99,10 +102,13 @@ def test_nicsim_has_every_counter_of_the_kernel_document() -> None:
          "unknown counter 'rx_tls_resync_req_strat' (did you mean rx_tls_resync_req_start?)"),
         ("feature: tls-hw-rx-offload", "feature: tls-hw-rx-ofload", "feature: tls-hw-rx",
          "did you mean tls-hw-rx-offload?"),
-        ("test: none yet", "test: later", "test: none yet", "wanted tests/...::test_name, or none yet"),
+        ("limitations: []", LIMIT.replace("tests/x.py::test_y", "none yet"), "limitations: []",
+         "limitations[0].test: 'none yet', wanted the test that meets it, tests/...::test_name (a weakness"),
+        ("limitations: []", LIMIT.replace("id: a", "id: nicsim-is-not-a-card"), "notes:\n",
+         "notes[0].id: 'nicsim-is-not-a-card' given twice"),
+        ("    seen:", "    test: tests/x.py::test_y\n    seen:", "    seen:", "unknown key 'test'"),
         ("link: https:", "link: http:", "link: https:", "wanted a public https:// link or a CVE number"),
-        ("id: nicsim-is-not-a-card", "id: nicsim-is-not-a-card\n    test: tests/x::y", "test: none yet",
-         "given twice"),
+        ("id: nicsim-is-not-a-card", "id: nicsim-is-not-a-card\n    seen: twice", "    seen:", "given twice"),
         ("cipher: chacha20-poly1305", "cipher: aes-gcm-256", "cipher: chacha20",
          "covers rx TLS 1.2 aes-gcm-256"),
     ],

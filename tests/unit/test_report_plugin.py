@@ -35,9 +35,11 @@ def bad_setup():
 """
 
 
-def play(pytester: pytest.Pytester, body: str, *options: str) -> tuple[int, list[dict[str, Any]]]:
+def play(
+    pytester: pytest.Pytester, body: str, *options: str, place: str = "test_it.py"
+) -> tuple[int, list[dict[str, Any]]]:
     """Run a test file with the plug-in: (exit code, its events)."""
-    pytester.makepyfile(HEAD + body)
+    (pytester.path / place).write_text(HEAD + body)
     pytester.makeini("[pytest]\nxfail_strict = true\naddopts = -p no:labgrid")
     done = pytester.runpytest_inprocess("-p", "offload.report.plugin", "--events", "e.jsonl", "-q", *options)
     path = pytester.path / "e.jsonl"
