@@ -126,11 +126,11 @@ def apply_patch(patch: Patch, folder: Path) -> None:
         left.unlink()
 
 
-def build_patched(patch: Patch, kernel: Kernel, folder: Path, say: Callable[[str], None]) -> None:
-    """Build the patched copy. ConfigError, with the compiler's words, if it does not compile."""
+def build_patched(patch: Patch, kernel: Kernel, folder: Path, say: Callable[[str], None]) -> Path:
+    """Build the patched copy and return the module; ConfigError, with the compiler's words, if it fails."""
     from offload.vm.module import build_nicsim
 
     try:
-        build_nicsim(kernel, say, folder)
+        return build_nicsim(kernel, say, folder)
     except RigError as exc:
         raise ConfigError(f"with {patch.path}, {exc}", "line numbers are those of the patched file") from None

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from offload.certify_judged import booted, judged, on_host
 from offload.certify_lab import Hosts, Seen, watched
 from offload.certify_labs import MOST, all_ready, start_all
 from offload.certify_patch import PATCH, RIG, build_patched
@@ -23,6 +24,7 @@ from offload.report.events import Writer, resume
 from offload.report.former import FAILED, command
 from offload.report.summary import files as paths
 from offload.report.summary import text
+from offload.vm.digests import of_file
 
 if TYPE_CHECKING:
     from offload.vm.kernels import Kernel
@@ -52,6 +54,7 @@ class Run:
         self._kernel: Kernel | None = None
         self._events = Writer(plan.out / files.EVENTS)
         self._events.write("profile", **facts.to_event(facts.of(plan.profile)))
+        self._events.write("judged", **judged(plan.profile, ROOT))
         say(f"certifying {self._what()}; results go to {plan.out}\n")
         if not plan.hosts and not plan.attach and plan.played != plan.profile.id:
             say(f"the simulated NIC does not play {plan.profile.id}: it is {plan.played}, which can all\n")
@@ -99,11 +102,14 @@ class Run:
         with self.phase("kernel", 1):
             self._kernel = fetch(self.plan.kernel, self._note)
             self._note(f"{self._kernel.release} ({self._kernel.version})")
+            about = booted(self._kernel)
+            self._note(f"image and modules {about['checked']}")
         with self.phase("simulated NIC", 2):
             if self.plan.patch and self.plan.source:
-                build_patched(self.plan.patch, self._kernel, self.plan.source, self._note)
+                module = build_patched(self.plan.patch, self._kernel, self.plan.source, self._note)
             else:
-                build_nicsim(self._kernel, self._note)
+                module = build_nicsim(self._kernel, self._note)
+            self._events.write("booted", **about, driver=of_file(module))
         self._build_helper()
 
     def _build_helper(self) -> None:
@@ -142,6 +148,7 @@ class Run:
     def _reach(self, stack: ExitStack, hosts: Hosts) -> str:
         """Open the bench of real hosts to look on while it is tested, and write what it is; its file."""
         bench = stack.enter_context(watched(hosts, self._note))
+        self._events.write("booted", **on_host(bench.bench.bench.dut.host, self.plan.profile.driver))
         self._events.write("rig", **bench.rig(), profile=self.plan.profile.id)
         stack.callback(self._keep_console, bench)
         return hosts.given

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from offload.host.base import Host
+from offload.lab.device_info import device_info
 from offload.nic import look
 
 TOOLS = {
@@ -32,6 +33,7 @@ def versions(dut: Host, peer: Host, dev: str) -> dict[str, str]:
         "firmware": nic.firmware or "unknown",
         "pci": f"{nic.bus} {nic.pci}".strip() or "none",
     }
+    found["serial"] = str(device_info(dut, dev).get("serial_number") or "not known")
     found |= {name: _tool(dut, name) for name in TOOLS}
     found["peer-kernel"] = peer.run(["uname", "-r"]).text.strip()
     return found | {f"peer-{name}": _tool(peer, name) for name in ("openssl", "stunnel")}

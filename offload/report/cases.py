@@ -38,7 +38,9 @@ def good(document: Mapping[str, Any]) -> bool:
 def title(document: Mapping[str, Any]) -> str:
     """Return what was tested, in one line."""
     mark = "SIMULATED " if document["simulated"] else ""
-    return clean(f"{mark}{document['card']['name']}, kernel {document['kernel'] or 'not known'}")
+    remark = document.get("judged", {}).get("profile", {}).get("remark", "")
+    by = f" ({remark})" if remark else ""
+    return clean(f"{mark}{document['card']['name']}, kernel {document['kernel'] or 'not known'}{by}")
 
 
 def promises(document: Mapping[str, Any]) -> list[Case]:

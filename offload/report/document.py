@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from offload import __version__
-from offload.report import cpu, migration, replay, weather, wire
+from offload.report import cpu, judged, migration, replay, weather, wire
 from offload.report.cells import CellState
 from offload.report.criteria import Criteria
 from offload.report.events import OUTCOMES, SCHEMA, Log
@@ -62,7 +62,12 @@ def _more(log: Log, results: Sequence[Mapping[str, Any]], found: Mapping[str, An
         name: part(results, found["simulated"])
         for name, part in (("cpu", cpu.section), ("migration", migration.section))
     }
-    more = {"weather": met if met["cases"] or met["loss"] else None, "replay": again, **measured}
+    more = {
+        "judged": judged.section(log, found["card"]["name"]),
+        "weather": met if met["cases"] or met["loss"] else None,
+        "replay": again,
+        **measured,
+    }
     return {name: part for name, part in more.items() if part}
 
 

@@ -197,6 +197,7 @@ NUMBERS: dict[str, Any] = {"parse_constant": _refuse, "parse_float": _finite, "p
 FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "run-start": {"rig": dict, "profile": str, "simulated": bool, "kernel": str},
     "rig": {"rig": dict, "profile": str, "simulated": bool, "kernel": str},
+    "judged": {"profile": dict, "tests": dict, "commit": str, "dirty": bool},
     "plan": {"tests": list, "deselected": list},
     "replay": {"of": str, "sha256": str, "kernel": str, "rig": dict, "tests": list},
     "test": {"id": str, "outcome": str, "seconds": (int, float), "reason": str, "evidence": dict},

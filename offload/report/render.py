@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from offload.report import cpu_page, cpu_words, known, lossplot, migration_page, timing, weather, wire
+from offload.report import cpu_page, cpu_words, judged, known, lossplot, migration_page, timing, weather, wire
 from offload.report.events import OUTCOMES
 from offload.report.former import command
 from offload.report.kept import Kept
@@ -65,6 +65,7 @@ def html(document: Mapping[str, Any], kept: Sequence[Kept] = ()) -> str:
         mark=cpu_words.MARK,
         cpu=cpu_page.page(document.get("cpu", {})),
         moved=migration_page.page(document.get("migration", {})),
+        judged=judged.rows(document),
         again=lambda test: command(HERE, test) if document["simulated"] else "",
         bars=waterfall(document["phases"]),
         slowest=timing.rows(document, SLOWEST),

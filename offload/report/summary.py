@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from offload.report import cpu_words, known, migration_page, wire
+from offload.report import cpu_words, judged, known, migration_page, wire
 
 MARKS = {"kept": "+", "limited": "~", "broken": "X", "not proved": "?", "not promised": "-"}
 COLOURS = {
@@ -35,6 +35,7 @@ def text(document: Mapping[str, Any], *, width: int = 100, colour: bool = False)
         _migration(document, width),
         _weaknesses(document, "limitations", "known limitations met:", width),
         _weaknesses(document, "notes", "known weaknesses that no test meets (they excuse nothing):", width),
+        _judged(document, width),
         _times(document),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -175,6 +176,11 @@ def _weaknesses(document: Mapping[str, Any], section: str, head: str, width: int
     """Return a list of known weaknesses of the card under its heading."""
     lines = [_cut(f"  {one['id']}: {one['message']}", width) for one in document.get(section, [])]
     return [head, *lines] if lines else []
+
+
+def _judged(document: Mapping[str, Any], width: int) -> list[str]:
+    lines = [_cut(f"  {name:<18} {value}", width) for name, value in judged.rows(document)]
+    return ["judged by (SHA-256):", *lines] if lines else []
 
 
 def _times(document: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from offload.report import wire
+from offload.report import judged, wire
 from offload.report.cells import CellState, contradiction, truth_table
 from offload.report.criteria import Criteria, Criterion
 from offload.report.events import Log
@@ -19,6 +19,7 @@ INCOMPLETE = "incomplete"
 FAILED = "failed"
 VOID = "void"
 SKIPPED = "skipped"
+EMPTY = "the profile promises nothing, so there is nothing to certify"
 # Promise states: kept | limited | broken | not proved | not promised.
 
 
@@ -53,20 +54,25 @@ def judge(log: Log, criteria: Criteria, facts: Facts) -> Verdict:
     )
     limits = _limitations(tests, facts)
     void = [*_unreadable(log, criteria), *_unfinished(log), *_broken_rig(tests), *_inconsistent(log, facts)]
-    word, reasons = _word(void, _stray_failures(tests, facts), promises, limits)
-    return Verdict(word, _headline(word, reasons, promises, facts), tuple(reasons), promises, cells, limits)
+    empty = [] if facts.promised else [EMPTY]
+    word, reasons = _word(void, _stray_failures(tests, facts), empty, promises, limits)
+    said = _headline(word, reasons, promises, facts)
+    remark = judged.remark(log, facts.name)
+    headline = f"{said} ({remark})" if remark else said
+    return Verdict(word, headline, tuple(reasons), promises, cells, limits)
 
 
 def _word(
     void: list[str],
     stray: list[str],
+    empty: list[str],
     promises: Sequence[PromiseState],
     limits: Mapping[str, Sequence[str]],
 ) -> tuple[str, list[str]]:
     """Return the first word that has a reason, in order of severity, and its reasons."""
     blockers = [promise for promise in promises if promise.criterion.blocker]
     failed = [_line(promise) for promise in blockers if promise.state == "broken"] + stray
-    missing = [_line(promise) for promise in blockers if promise.state == "not proved"]
+    missing = empty + [_line(promise) for promise in blockers if promise.state == "not proved"]
     others = [p for p in promises if not p.criterion.blocker and _counts(p)]
     limited = [_line(p) for p in promises if p.state == "limited"] + [_line(p) for p in others]
     for word, reasons in ((VOID, void), (FAILED, failed), (INCOMPLETE, missing)):

@@ -13,6 +13,7 @@ from pathlib import Path
 from offload.cmd import run
 from offload.errors import ConfigError, RigError
 from offload.vm.cache import cache_root, locked, need_space, new_folder, read_json, write_json
+from offload.vm.digests import of_file, of_folder
 from offload.vm.headers import relocate, runtime, too_new, wrap
 from offload.vm.packages import Package, amd64_only, depends, download, index, newest, refresh, version_key
 from offload.vm.vmlinux import extract
@@ -110,6 +111,11 @@ def _kernel(folder: Path, known: dict[str, str]) -> Kernel:
     )
 
 
+def measured(vmlinux: Path, modules: Path) -> dict[str, str]:
+    """The digests by which a cached kernel is known again (record.py)."""
+    return {"vmlinux": of_file(vmlinux), "modules": of_folder(modules)}
+
+
 def _fill(series: str, root: Path, say: Say) -> Kernel:
     """Fetch, unpack, prepare; the folder appears in the cache only when all of it worked."""
     complaint = refresh()
@@ -134,6 +140,7 @@ def _fill(series: str, root: Path, say: Say) -> Kernel:
         download(parts, temp / "root")
         say("preparing it: vmlinux, module dependencies, headers")
         _prepare(temp, folder, known)
+        known |= measured(temp / "vmlinux", temp / "root/lib/modules" / release)
         write_json(temp / "kernel.json", known)
     write_json(root / f"{series}.json", {"release": release})
     index.cache_clear()

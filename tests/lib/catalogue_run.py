@@ -181,7 +181,9 @@ def judged(step: Step, outcome: Outcome) -> str:
     word, promise, line = named(outcome)
     row = step.row
     if row is None or row.end == "good":
-        odd = {test: how for test, how in outcome.tests.items() if how != "pass"}
+        odd = {
+            test: how for test, how in outcome.tests.items() if how not in ("pass", "xfail")
+        }  # as its profile lists it
         broken = [f"{state.criterion.id}: {state.reason}" for state in outcome.broken()]
         return (
             f"a good card, and {odd or 'nothing ran'}: {broken}" if odd or broken or not outcome.tests else ""

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from offload import certify, certify_plan, certify_run, certify_tests
+from offload.vm.record import Checked
 
 HEAD = """
 import pytest
@@ -94,8 +95,14 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     kernel = types.SimpleNamespace(release="6.1.0", version="6.1.0-1")
     fakes = {
         "kernels": {"SERIES": ("6.1", "6.12"), "fetch": lambda series, say: kernel},
-        "module": {"build_nicsim": lambda kernel, say: None},
+        "module": {"build_nicsim": lambda kernel, say: Path(__file__)},
+        "record": {
+            "check": lambda kernel: types.SimpleNamespace(
+                image="a" * 64, modules="b" * 64, checked=Checked.FETCHED
+            )
+        },
         "lab": {"Lab": FakeLab},
+        "recipe": {"cpus_wanted": lambda cpus: cpus or 1},
     }
     for name, parts in fakes.items():
         module = types.ModuleType(name)

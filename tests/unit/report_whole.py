@@ -28,6 +28,14 @@ EVIDENCE: dict[str | None, dict[str, Any]] = {
     "C": {"proof": "C", "engine": "", "records": 64, "bytes": 1 << 20},
     "where": {"proof": "where", "engine": "", "records": 64, "bytes": 1 << 20},
 }
+JUDGED = {
+    "profile": {"sha256": "1" * 64, "shipped": "yes", "of": ""},
+    "tests": {"tests/hw": "2" * 64, "tests/lib": "3" * 64},
+    "commit": "4" * 40,
+    "dirty": False,
+}
+BOOTED = {"kernel": "6.1.0-56-amd64", "checked": "as it was fetched"}
+BOOTED |= {"image": "5" * 64, "modules": "6" * 64, "driver": "7" * 64}
 BUG = {name: f"the {name}" for name in known.KEYS}
 REPLAY = {"id": "old", "outcome": "fail"}
 RIG = {"qemu": "10.0.2", "driver": "nicsim", "bus": "sim:0", "stunnel": "5.68", "kernel": "6.1.0-56-amd64"}
@@ -50,6 +58,8 @@ def events(tests: int = 60, worst: str = "pass", simulated: bool = True) -> list
     plan = [{"id": test["id"], "promise": test["promise"]} for test in results]
     return [
         {"event": "profile", **facts.to_event(FACTS)},
+        {"event": "judged", **JUDGED},
+        {"event": "booted", **BOOTED},
         {"event": "phase", "name": "boot the lab", "seconds": 9.5},
         {"event": "run-start", **head},
         {"event": "replay", **former, "kernel": "6.1.0", "rig": {}},

@@ -17,6 +17,7 @@ from offload import certify, certify_plan
 from offload.errors import ConfigError, RigError
 from offload.report import files
 from offload.report.verify import compare
+from offload.vm.digests import of_folder
 from tests.unit.fake_certify import HEAD, FakeLab, add, call, checkout
 
 
@@ -32,6 +33,12 @@ def test_all_promises_kept_is_certified(root: Path, capfd: pytest.CaptureFixture
     assert (code, report["verdict"], report["simulated"]) == (0, "certified", True)
     said = {"driver": "nicsim", "driver version": "1", "firmware": "sim/x"}
     assert report["kernel"] == "6.1.0" and report["rig"] == {"cpus": "2", "qemu": "7.2", **said}
+    known = report["judged"]
+    assert known["kernel"]["image"] == "a" * 64 and known["kernel"]["checked"] == "as it was fetched"
+    assert (
+        known["tests"]["tests/hw"] == of_folder(root / "tree/tests/hw")
+        and len(known["kernel"]["driver"]) == 64
+    )
     names = [phase["name"] for phase in report["phases"]]
     assert names == ["kernel", "simulated NIC", "handoff helper", "boot the lab", "tests"]
     assert all(phase["seconds"] >= 0 for phase in report["phases"])
@@ -221,9 +228,12 @@ def test_strangers_card_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) ->
     module = sys.modules["offload.vm.module"]
     monkeypatch.setattr(module, "sources", lambda: [card], raising=False)
     built: list[str] = []
-    monkeypatch.setattr(
-        module, "build_nicsim", lambda kernel, say, source: built.append((source / "hw_tx.c").read_text())
-    )
+
+    def build(kernel: object, say: object, source: Path) -> Path:
+        built.append((source / "hw_tx.c").read_text())
+        return source / "hw_tx.c"
+
+    monkeypatch.setattr(module, "build_nicsim", build)
     patch = root / "bad.patch"
     patch.write_text("--- hw_tx.c\n+++ hw_tx.c\n@@ -1 +1 @@\n-good\n+bad\n")
     add(root, "assert 0")

@@ -1,0 +1,46 @@
+"""Is the kernel in the cache the one that was fetched? Digests of its image and modules, kept beside it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from offload.errors import RigError
+from offload.vm.cache import cache_root, locked, read_json, write_json
+from offload.vm.kernels import Kernel, measured
+
+
+class Checked(StrEnum):
+    """What the digests were compared with."""
+
+    FETCHED = "as it was fetched"
+    FIRST = "as it was first seen"  # fetched by a version that kept no record
+
+
+class Booted(NamedTuple):
+    """SHA-256 of the kernel's image and of all its modules."""
+
+    image: str
+    modules: str
+    checked: Checked
+
+
+FIRST = {"recorded": Checked.FIRST.value}
+
+
+def check(kernel: Kernel) -> Booted:
+    """Compare the cached kernel with its record; a cache without one gets it. RigError if it differs."""
+    place = kernel.vmlinux.parent
+    now = measured(kernel.vmlinux, kernel.modules)
+    with locked(cache_root() / "kernels" / ".lock"):
+        known = read_json(place / "kernel.json") or {}
+        if missing := now.keys() - known.keys():
+            write_json(place / "kernel.json", known | {name: now[name] for name in missing} | FIRST)
+    odd = [name for name in now if known.get(name, now[name]) != now[name]]
+    if odd:
+        raise RigError(
+            f"kernel {kernel.release} in the cache is not as it was fetched: its {' and '.join(odd)} changed",
+            f"rm -r {place}, and it is fetched anew",
+        )
+    first = bool(missing) or known.get("recorded") == FIRST["recorded"]
+    return Booted(now["vmlinux"], now["modules"], Checked.FIRST if first else Checked.FETCHED)
