@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from offload.cmd import run
 from offload.errors import ConfigError, RigError
+from offload.profile_yaml import read_plain
 
 if TYPE_CHECKING:
     from offload.vm.kernels import Kernel
@@ -52,7 +53,7 @@ def read_patch(path: Path) -> Patch:
         files = sorted(path.glob("*.patch")) if path.is_dir() else [path]
         if sum(one.stat().st_size for one in files) > MOST:
             raise ConfigError(f"{path} is larger than {MOST >> 10} KiB", HINT)
-        contents = [one.read_bytes() for one in files]
+        contents = [read_plain(one, MOST) for one in files]
     except OSError as exc:
         raise ConfigError(f"cannot read the patch {path}: {exc.strerror}") from None
     raw, names = b"".join(contents), tuple(one.name for one in files)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -16,7 +15,7 @@ from offload.certify_lab import Hosts, Seen, watched
 from offload.certify_labs import MOST, all_ready, start_all
 from offload.certify_patch import PATCH, RIG, build_patched
 from offload.certify_plan import ROOT, Plan
-from offload.certify_tests import run_tests
+from offload.certify_tests import run_tests, uninterrupted
 from offload.cmd import run as run_command
 from offload.errors import CommandFailed, ConfigError, RigError
 from offload.report import facts, files, manifest
@@ -247,14 +246,3 @@ def identity(lab: Lab) -> dict[str, str]:
         "bus-info": "bus",
     }
     return {shown: said[name] for name, shown in names.items() if said.get(name)}
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C and SIGTERM off for the moment that it takes to write the report."""
-    held = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in held.items():
-            signal.signal(number, handler)

@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from offload.certify_plan import ROOT, Plan
 from offload.cmd import run
@@ -77,13 +78,29 @@ def run_tests(plan: Plan, lab: str, grace: float = 15.0) -> int:
 
 
 def _end(child: subprocess.Popen[bytes], grace: float) -> None:
-    """Interrupt pytest once: Ctrl-C on a terminal has reached it already, SIGTERM to us alone has not."""
-    with suppress(subprocess.TimeoutExpired):
-        child.wait(1)
-        return
-    child.send_signal(signal.SIGINT)
-    with suppress(subprocess.TimeoutExpired):
-        child.wait(grace)
-        return
-    child.kill()
-    child.wait()
+    """Interrupt pytest once: Ctrl-C on a terminal has reached it already, SIGTERM to us alone has not.
+
+    A second Ctrl-C waits no longer; whatever ends this, pytest writes no event after it.
+    """
+    try:
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(1)
+            return
+        child.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(grace)
+    finally:
+        with uninterrupted():
+            child.kill()
+            child.wait()
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C and SIGTERM off for the moment that it takes to end, or to write the report."""
+    held = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in held.items():
+            signal.signal(number, handler)

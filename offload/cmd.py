@@ -73,10 +73,17 @@ def kill_group(pid: int, sig: int = signal.SIGKILL) -> None:
         os.killpg(pid, sig)
 
 
-def wait_until(condition: Callable[[], bool], timeout: float, what: str, every: float = 0.05) -> None:
-    """Return as soon as `condition()` holds; RigError naming `what` after `timeout` seconds."""
+def settles(condition: Callable[[], bool], timeout: float, every: float = 0.05) -> bool:
+    """Say as soon as `condition()` holds; after `timeout` seconds, that it does not."""
     deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > deadline:
-            raise RigError(f"gave up after {timeout:g} s waiting for {what}")
+            return False
         time.sleep(every)
+    return True
+
+
+def wait_until(condition: Callable[[], bool], timeout: float, what: str, every: float = 0.05) -> None:
+    """Return as soon as `condition()` holds; RigError naming `what` after `timeout` seconds."""
+    if not settles(condition, timeout, every):
+        raise RigError(f"gave up after {timeout:g} s waiting for {what}")

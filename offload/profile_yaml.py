@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -153,12 +156,19 @@ def _refuse_odd(text: str, log: Log) -> None:
             log.check()
 
 
+def read_plain(path: Path, most: int) -> bytes:
+    """Up to `most` bytes of a file. OSError; a pipe or a device is none, and is not waited for."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a plain file", str(path))
+        return file.read(most)
+
+
 def read_yaml(path: Path, shown: str) -> Item:
     """The root node of a YAML file. ConfigError `file:line: ...` if it is not a small plain YAML file."""
     log = Log(shown)
     try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
+        raw = read_plain(path, MAX_BYTES + 1)
     except OSError as exc:
         raise ConfigError(f"{shown}: cannot read: {exc.strerror}") from None
     if len(raw) > MAX_BYTES:

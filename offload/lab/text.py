@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from offload.errors import ConfigError
+from offload.profile_yaml import read_plain
 
 
 def bounded(path: Path, most: int, what: str) -> str:
     """The text of a file of at most `most` bytes. ConfigError if it cannot be read, or is no such text."""
     try:
-        with path.open("rb") as file:
-            raw = file.read(most + 1)
+        raw = read_plain(path, most + 1)
         text = raw.decode("utf-8")
     except OSError as exc:
         raise ConfigError(f"{path}: cannot read: {exc.strerror}") from None

@@ -48,7 +48,7 @@ def promises(document: Mapping[str, Any]) -> list[Case]:
     found = [_promise(p) for p in document["promises"] if p["state"] != "not promised"]
     outcome = "pass" if good(document) else "error" if document["verdict"] == "void" else "fail"
     reason = "" if good(document) else f"{document['verdict']}: {document['headline']}"
-    details = "\n".join(map(str, document["reasons"]))
+    details = cleaned("\n".join(map(str, document["reasons"])))
     return [*found, Case("verdict", "certified", outcome, clean(reason), details, 0.0, True)]
 
 
@@ -64,16 +64,21 @@ def tests(document: Mapping[str, Any]) -> list[Case]:
     blockers = {promise["id"]: promise["blocker"] for promise in document["promises"]}
     return [
         Case(
-            test["promise"] or "no promise",
+            clean(test["promise"] or "no promise"),
             clean(test["id"].rsplit("/", 1)[-1]),
             test["outcome"],
             clean(test["reason"]),
-            test["details"],
+            cleaned(test["details"]),
             test["seconds"],
             blockers.get(test["promise"], True),
         )
         for test in document["tests"]
     ]
+
+
+def cleaned(text: object) -> str:
+    """Return text of several lines without any other control character, nor one that turns a line round."""
+    return "".join(c if c.isprintable() or c == "\n" else " " for c in str(text))
 
 
 def clean(text: object) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from offload.report import cases
 from offload.report.cases import Case
+from offload.report.verdict import Gap
 
 # Rules: canonical/checkbox, submission-schema/schema.json at bda305fa (2026-08-21): additionalProperties is
 # false there, so only keys that it names (`skip_reason`, which their exporter writes, is none), and
@@ -24,9 +25,9 @@ def submission(document: Mapping[str, Any]) -> dict[str, Any]:
         "title": f"TLS offload of {cases.title(document)}: {document['verdict']}",
         "description": cases.clean(document["headline"]),
         "testplan_id": f"{SPACE}::certify",
-        "custom_joblist": any(str(promise["reason"]).startswith("left out") for promise in asked),
+        "custom_joblist": any(promise.get("gap") == Gap.LEFT_OUT for promise in asked),
         "origin": {"name": "ktls-offload", "version": version, "packaging": packaging},
-        "kernel": document["kernel"],
+        "kernel": cases.clean(document["kernel"]),
         "results": [
             *(_result("promises", case) for case in cases.promises(document)),
             *(_result("tests", case) for case in cases.tests(document)),
@@ -50,7 +51,7 @@ def _result(category: str, case: Case) -> dict[str, Any]:
         "status": OUTCOMES[case.outcome],
         "outcome": OUTCOMES[case.outcome],
         "comments": case.reason or None,
-        "io_log": "".join(c if c.isprintable() or c == "\n" else " " for c in case.details),
+        "io_log": case.details,
         "type": "test",
         "project": "certification",
         "duration": case.seconds,

@@ -98,7 +98,8 @@ def _promise(state: PromiseState, tests: Mapping[str, Mapping[str, Any]]) -> dic
             measured[name] = {"value": round(float(worst(values)), 3), "wanted": str(level)}
     found["passed"] = sum(test["outcome"] == "pass" for test in mine)
     return found | {
-        "state": state.state,
+        "state": state.state.value,
+        "gap": state.gap.value if state.gap else "",
         "reason": state.reason,
         "measured": measured,
         "tests": list(state.tests),

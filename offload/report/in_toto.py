@@ -44,7 +44,8 @@ def statement(document: Mapping[str, Any], subjects: Mapping[str, str]) -> dict[
 
 def _configuration(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return what the result was judged by, and what the tests ran on, as resource descriptors."""
-    rig = canonical({key: document[key] for key in ("profile", "card", "kernel", "rig", "simulated")})
+    names = ("profile", "card", "kernel", "rig", "simulated", "judged")
+    rig = canonical({key: document[key] for key in names if key in document})
     return [
         {"name": "criteria.yaml", "digest": {"sha256": document["digests"]["criteria"]}},
         {

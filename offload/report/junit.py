@@ -73,4 +73,4 @@ def _case(case: Case) -> ET.Element:
 
 
 def _text(value: object) -> str:
-    return FORBIDDEN.sub(" ", str(value))
+    return FORBIDDEN.sub(" ", cases.cleaned(value))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from enum import StrEnum
+from typing import Any, NamedTuple
 
 from offload.report import judged, wire
 from offload.report.cells import CellState, contradiction, truth_table
@@ -18,19 +19,48 @@ LIMITED = "certified with limitations"
 INCOMPLETE = "incomplete"
 FAILED = "failed"
 VOID = "void"
-SKIPPED = "skipped"
 EMPTY = "the profile promises nothing, so there is nothing to certify"
-# Promise states: kept | limited | broken | not proved | not promised.
+
+
+class State(StrEnum):
+    """What became of a promise."""
+
+    KEPT = "kept"
+    LIMITED = "limited"
+    BROKEN = "broken"
+    UNPROVED = "not proved"
+    UNPROMISED = "not promised"
+
+
+class Gap(StrEnum):
+    """What a promise that is not proved lacks."""
+
+    SKIPPED = "skipped"
+    RIG = "the rig broke"
+    LEFT_OUT = "left out of this run"
+    NO_RESULT = "planned, but has no result"
+    NO_PROOF = "no proof"
+    TOO_FEW = "too few tests"
+    UNCOVERED = "cells not tested"
+    UNMEASURED = "not measured"
+
+
+class Lack(NamedTuple):
+    """Why a promise is not proved: what kind of gap it is, and the sentence for a person."""
+
+    gap: Gap
+    words: str
 
 
 @dataclass(frozen=True)
 class PromiseState:
-    """What became of one promise, why (empty when kept), and the tests behind it."""
+    """What became of one promise, why (empty when kept), its tests, and what it lacks if unproved."""
 
     criterion: Criterion
-    state: str
+    state: State
     reason: str
     tests: tuple[str, ...]
+    gap: Gap | None = None
 
 
 @dataclass(frozen=True)
@@ -71,10 +101,10 @@ def _word(
 ) -> tuple[str, list[str]]:
     """Return the first word that has a reason, in order of severity, and its reasons."""
     blockers = [promise for promise in promises if promise.criterion.blocker]
-    failed = [_line(promise) for promise in blockers if promise.state == "broken"] + stray
-    missing = empty + [_line(promise) for promise in blockers if promise.state == "not proved"]
+    failed = [_line(promise) for promise in blockers if promise.state is State.BROKEN] + stray
+    missing = empty + [_line(promise) for promise in blockers if promise.state is State.UNPROVED]
     others = [p for p in promises if not p.criterion.blocker and _counts(p)]
-    limited = [_line(p) for p in promises if p.state == "limited"] + [_line(p) for p in others]
+    limited = [_line(p) for p in promises if p.state is State.LIMITED] + [_line(p) for p in others]
     for word, reasons in ((VOID, void), (FAILED, failed), (INCOMPLETE, missing)):
         if reasons:
             return word, reasons
@@ -84,9 +114,9 @@ def _word(
 
 def _counts(promise: PromiseState) -> bool:
     """Say whether a promise that blocks nothing limits the certificate: not if the rig lacked something."""
-    if promise.state == "not proved":
-        return not promise.reason.startswith(SKIPPED)
-    return promise.state == "broken"
+    if promise.state is State.UNPROVED:
+        return promise.gap is not Gap.SKIPPED
+    return promise.state is State.BROKEN
 
 
 def _line(promise: PromiseState) -> str:
@@ -95,8 +125,8 @@ def _line(promise: PromiseState) -> str:
 
 def _headline(word: str, reasons: Sequence[str], promises: Sequence[PromiseState], facts: Facts) -> str:
     """Return one line for a person; a failed or void run names its first reason."""
-    kept = sum(promise.state in ("kept", "limited") for promise in promises)
-    asked = sum(promise.state != "not promised" for promise in promises)
+    kept = sum(promise.state in (State.KEPT, State.LIMITED) for promise in promises)
+    asked = sum(promise.state is not State.UNPROMISED for promise in promises)
     if word in (CERTIFIED, LIMITED):
         return f"{facts.name} keeps {kept} of {asked} promises" + (
             ", with limitations" if word == LIMITED else ""
@@ -117,14 +147,15 @@ def _promise(
     broken = _why_broken(criterion, mine, facts)
     names = tuple(str(test["id"]) for test in mine)
     if broken:
-        return PromiseState(criterion, "broken", broken, names)
+        return PromiseState(criterion, State.BROKEN, broken, names)
     if not facts.applies(criterion.applies):
-        return PromiseState(criterion, "not promised", "the profile does not promise it", names)
-    gap = _why_unproved(criterion, log, mine, cells)
-    if gap:
-        return PromiseState(criterion, "not proved", gap, names)
+        return PromiseState(criterion, State.UNPROMISED, "the profile does not promise it", names)
+    lack = _why_unproved(criterion, log, mine, cells)
+    if lack:
+        return PromiseState(criterion, State.UNPROVED, lack.words, names, lack.gap)
     limits = [str(test["reason"]) for test in mine if test["outcome"] == "xfail"]
-    return PromiseState(criterion, "limited" if limits else "kept", "; ".join(dict.fromkeys(limits)), names)
+    state = State.LIMITED if limits else State.KEPT
+    return PromiseState(criterion, state, "; ".join(dict.fromkeys(limits)), names)
 
 
 def _why_broken(criterion: Criterion, mine: Sequence[Mapping[str, Any]], facts: Facts) -> str:
@@ -156,58 +187,62 @@ def _by_another(criterion: Criterion, test: Mapping[str, Any], facts: Facts) -> 
 
 def _why_unproved(
     criterion: Criterion, log: Log, mine: Sequence[Mapping[str, Any]], cells: Sequence[CellState]
-) -> str:
-    """Return the first reason why a promise is not proved; empty if it is."""
+) -> Lack | None:
+    """Return the first reason why a promise is not proved; None if it is."""
     skipped = [test for test in mine if test["outcome"] in ("skip", "error")]
     passed = [test for test in mine if test["outcome"] in ("pass", "xfail")]
     good = [test for test in passed if test["outcome"] == "xfail" or wire.proves(test, criterion.proof)]
     if skipped:
-        word = SKIPPED if skipped[0]["outcome"] == "skip" else "the rig broke"
-        return f"{word}: {skipped[0]['reason'] or 'no reason given'} [{skipped[0]['id']}]"
+        gap = Gap.SKIPPED if skipped[0]["outcome"] == "skip" else Gap.RIG
+        return Lack(gap, f"{gap}: {skipped[0]['reason'] or 'no reason given'} [{skipped[0]['id']}]")
     absent = _left_out(criterion.id, log, mine)
     if absent:
         return absent
     short = _too_few(criterion, good) or _uncovered(criterion, cells, good)
     mute = [test for test in passed if test not in good]
+    if short and mute:
+        words = f"passed, and its evidence shows no proof {criterion.proof} [{mute[0]['id']}]"
+        return Lack(Gap.NO_PROOF, words)
     if short:
-        return (
-            f"passed, and its evidence shows no proof {criterion.proof} [{mute[0]['id']}]" if mute else short
-        )
+        return short
     for name, level in criterion.levels.items():
         if not any(_is_number(test["evidence"].get(name)) for test in good):
-            return f"no test measured {name} (wanted {level})"
-    return ""
+            return Lack(Gap.UNMEASURED, f"no test measured {name} (wanted {level})")
+    return None
 
 
-def _too_few(criterion: Criterion, good: Sequence[Mapping[str, Any]]) -> str:
+def _too_few(criterion: Criterion, good: Sequence[Mapping[str, Any]]) -> Lack | None:
     """Say how many tests passed, if more are wanted."""
     if len(good) >= criterion.tests:
-        return ""
-    return f"{len(good)} of at least {criterion.tests} tests passed" if good else "no test of it ran"
+        return None
+    words = f"{len(good)} of at least {criterion.tests} tests passed" if good else "no test of it ran"
+    return Lack(Gap.TOO_FEW, words)
 
 
-def _left_out(promise: str, log: Log, mine: Sequence[Mapping[str, Any]]) -> str:
+def _left_out(promise: str, log: Log, mine: Sequence[Mapping[str, Any]]) -> Lack | None:
     """Name a test of the promise that was deselected, or planned and never finished."""
     done = [test["id"] for test in mine]
     for plan in (event for event in log.events if event["event"] == "plan"):
         for test in plan["deselected"]:
             if isinstance(test, dict) and test.get("promise") == promise:
-                return f"left out of this run [{test.get('id')}]"
+                return Lack(Gap.LEFT_OUT, f"{Gap.LEFT_OUT} [{test.get('id')}]")
         for test in plan["tests"]:
             if isinstance(test, dict) and test.get("promise") == promise and test.get("id") not in done:
-                return f"planned, but has no result [{test.get('id')}]"
-    return ""
+                return Lack(Gap.NO_RESULT, f"{Gap.NO_RESULT} [{test.get('id')}]")
+    return None
 
 
-def _uncovered(criterion: Criterion, cells: Sequence[CellState], good: Sequence[Mapping[str, Any]]) -> str:
+def _uncovered(
+    criterion: Criterion, cells: Sequence[CellState], good: Sequence[Mapping[str, Any]]
+) -> Lack | None:
     """Name the cells that this promise has to cover and that none of its own tests covered."""
     if criterion.cells is None:
-        return ""
+        return None
     wanted = [cell for cell in cells if cell.promised == (criterion.cells == "promised")]
     wanted = [cell for cell in wanted if criterion.direction in (None, cell.direction)]
     covered = [wire.cell_of(test) for test in good]
     missing = [cell.label for cell in wanted if (cell.direction, cell.version, cell.cipher) not in covered]
-    return f"not tested: {', '.join(missing)}" if missing else ""
+    return Lack(Gap.UNCOVERED, f"not tested: {', '.join(missing)}") if missing else None
 
 
 def limitation(test: Mapping[str, Any], facts: Facts) -> str | None:

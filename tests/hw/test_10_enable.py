@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from offload.cmd import settles
 from offload.counters import Snapshot
 from offload.host.base import Completed, Side
 from offload.nic import features
@@ -81,7 +82,7 @@ def test_killed_enable_is_put_back(dut: Side, profile: Profile, offload: Switch,
     dut.host.write(f"{folder}/slow/ethtool", SLOW.encode(), 0o755)
     argv = ["env", f"PATH={folder}/slow:/usr/sbin:/usr/bin:/sbin:/bin", sys.executable, "-m", "offload"]
     enable = dut.host.start([*argv, "enable", dut.dev], env={"KTLS_OFFLOAD_STATE": STATE})
-    switched = proof.settles(lambda: any(active(dut).values()), 60)
+    switched = settles(lambda: any(active(dut).values()), 60)
     assert switched, f"enable switched nothing: {enable.output()[1].decode()}"
     enable.kill(9)
     assert enable.wait(30).rc == -9, "it was not killed in the middle"
@@ -196,6 +197,6 @@ def test_gives_contexts_back(
         given = all(moved.get(taken) == moved.get(back) for taken, back in pairs if back in moved)
         return given and moved["TlsCurrTxDevice"] == 0 and moved["TlsCurrRxDevice"] == 0
 
-    assert proof.settles(balanced, 15), f"contexts were not given back: {evidence['counters']}"
+    assert settles(balanced, 15), f"contexts were not given back: {evidence['counters']}"
     taken = (counters() - before).get("tx_tls_ctx")
     assert taken == 3, f"three connections took {taken} transmit contexts"

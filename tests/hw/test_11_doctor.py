@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from offload import ipsec
+from offload.cmd import settles
 from offload.doctor import esp
 from offload.doctor.document import as_json
 from offload.doctor.examine import Device, Diagnosis, Doctor
@@ -224,7 +225,7 @@ def test_link_queue_and_use_are_told(dut: Side, offload: Switch) -> None:
         follow(dut, device, "D304")
         follow(dut, device, "D401")
     held = dut.host.start([sys.executable, "-I", "-S", "-c", HOLD])
-    assert proof.settles(lambda: b"held" in held.output()[0], 60), held.output()[1].decode()
+    assert settles(lambda: b"held" in held.output()[0], 60), held.output()[1].decode()
     in_use = codes(ask(dut).devices[0])
     held.stdin(b"", eof=True)
     assert held.wait(60).rc == 0 and "D701" in in_use

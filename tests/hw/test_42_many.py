@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from offload.cmd import settles
 from offload.counters import Delta
 from offload.host.base import Bench
 from offload.profile import Profile
 from tests.lib import ways
 from tests.lib.life import KIB, Life, churn, held
-from tests.lib.proof import settles
 from tests.lib.rig import Rig
 from tests.lib.switch import Switch
 

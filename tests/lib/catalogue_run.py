@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from offload.cmd import settles
 from offload.errors import OffloadError, RigError
 from offload.nic import Feature, features
 from offload.vm.kernels import fetch
 from offload.vm.knobs import FOLDER, turn
 from offload.vm.lab import Lab
 from tests.lib.catalogue import Step
-from tests.lib.proof import settles
 from tests.lib.suite import Outcome, Suite
 
 PEER = "connectx-6-dx"  # the peer is always a card that offloads both ways: the interop tests need one

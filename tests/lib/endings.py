@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from offload.cmd import settles
 from tests.lib.life import CLOSE_NOTIFY, KIB, Pair, arrived
-from tests.lib.proof import settles
 from tests.lib.rig import Rig
 
 INTERNAL_ERROR = "0250"  # fatal, 80: RFC 5246 section 7.2

@@ -7,8 +7,8 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from offload.cmd import settles
 from offload.host.base import Host
-from tests.lib.proof import settles
 
 TOLD = ("bytes_sent", "bytes_retrans", "bytes_received")  # of struct tcp_info, in the words of ss(8)
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from offload import ipsec
+from offload.cmd import settles
 from offload.host.base import Bench, Host, Side
 from offload.traffic.drive import PYTHON
 from offload.traffic.tap import capturing
 from tests.lib.frames import folded
 from tests.lib.life import Pair
-from tests.lib.proof import settles
 from tests.lib.rig import Rig
 from tests.lib.wire import Segment, share
 

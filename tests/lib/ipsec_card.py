@@ -9,13 +9,13 @@ from typing import Any
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from offload import ipsec as esp
+from offload.cmd import settles
 from offload.counters import Delta
 from offload.ipsec import Way
 from offload.vm import knobs
 from tests.lib import ipsec
 from tests.lib.ipsec import ESP, TCP, Packet
 from tests.lib.life import KIB, Life, Pair, arrived
-from tests.lib.proof import settles
 from tests.lib.rig import Rig
 from tests.lib.wire import Segment, share
 

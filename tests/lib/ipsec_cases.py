@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from offload import ipsec as esp
+from offload.cmd import settles
 from offload.errors import Refused
 from offload.host.base import Host
 from offload.measure_switch import PARTS, SEGMENTATION, keeping
@@ -17,7 +18,6 @@ from offload.traffic.drive import send, sending, take
 from tests.lib import ipsec
 from tests.lib.flow import Traffic
 from tests.lib.life import KIB, Life
-from tests.lib.proof import settles
 from tests.lib.rig import Rig
 
 SIZE = 192 * KIB

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from offload.cmd import settles
 from offload.errata import AFFECTED, kernel, load, standing
 from offload.host.base import Host
 from tests.lib import ipsec
 from tests.lib.life import KIB, Life, Pair, arrived
-from tests.lib.proof import settles
 from tests.lib.rig import Rig
 
 SIZE, EACH = 4 * KIB, 3

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from offload.cmd import wait_until
+from offload.cmd import settles, wait_until
 from offload.errors import RigError
 from offload.host.base import Side
 from offload.traffic.drive import PYTHON, Ended, sending
-from tests.lib.proof import settles
 from tests.lib.rig import Rig
 
 PROGRAM = Path(__file__).with_name("crowd.py")

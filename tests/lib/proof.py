@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from offload.cmd import wait_until
-from offload.errors import RigError
 from offload.profile import Cell
 from offload.traffic.drive import Report, Sending
 from tests.lib.flow import Flow
@@ -88,17 +85,6 @@ def done_by_software(flow: Flow, direction: str) -> None:
     assert shown == "sw", f"inet_diag shows {direction} as {shown}"
     exactly(flow, **{name: 1})
     not_by_card(flow, direction)
-
-
-def settles(condition: Callable[[], bool], seconds: float) -> bool:
-    """Say whether a condition comes true in time; the test decides what it means if not."""
-    try:
-        wait_until(condition, seconds, "settles")
-    except RigError as exc:
-        if "waiting for settles" not in str(exc):
-            raise
-        return False
-    return True
 
 
 def note(evidence: dict[str, Any], flow: Flow, plan: Sending, by: str) -> None:

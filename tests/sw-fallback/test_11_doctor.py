@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from offload.cmd import settles
 from offload.doctor import programs
 from offload.doctor.examine import Diagnosis, Doctor
 from offload.doctor.library import Trial
@@ -76,7 +77,7 @@ def test_the_module_is_the_reason(dut: Side) -> None:
     """Without a NIC and module tls that is the reason: not loaded, blocked by a rule, or not there at all."""
     host = dut.host
     try:
-        gone = proof.settles(lambda: host.run(["rmmod", "tls"], check=False).rc == 0, 30)
+        gone = settles(lambda: host.run(["rmmod", "tls"], check=False).rc == 0, 30)
         assert gone, "connections of an earlier test still hold the module"
         found = Doctor(host).diagnose([])
         assert {"D106", "D201", "D503"} <= codes(found) and found.state() == "never"
@@ -171,7 +172,7 @@ def test_what_is_said_of_nginx_is_so(dut: Side, rig: Rig, evidence: dict[str, An
             server = dut.host.start(["nginx", "-c", "/etc/nginx/nginx.conf"])
             try:
                 client = ["openssl", "s_client", "-connect", f"{dut.v4}:8443"]
-                up = proof.settles(lambda: dut.host.run(client, check=False).rc == 0, 60)  # noqa: B023
+                up = settles(lambda: dut.host.run(client, check=False).rc == 0, 60)  # noqa: B023
                 assert up, server.output()
                 gets[line] = dut.host.run([*client, "-tls1_3"], check=False).rc == 0
             finally:

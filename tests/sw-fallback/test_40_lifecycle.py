@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from offload.cmd import settles
 from offload.counters import tls_stat
 from offload.host.base import Bench
 from offload.traffic.drive import Ended, sending
 from offload.traffic.impair import Weather, wirebox
 from tests.lib.endings import ENDINGS, gone, vanish
 from tests.lib.life import KIB, Life, held
-from tests.lib.proof import settles
 from tests.lib.rig import Rig
 from tests.lib.ways import second_way, watched
 from tests.lib.wire import share
