@@ -45,6 +45,16 @@ class Listing:
         """How many connections there are of each word."""
         return Counter(line.word(direction) for line in self.lines)
 
+    def on_card(self) -> int:
+        """How many connections a card does a direction of now, without a doubt."""
+        return sum(any(line.word(d) == "hw" for d in DIRECTIONS) for line in self.lines)
+
+    def doubted(self) -> list[str]:
+        """Why each connection that the kernel calls hw, and no card has for certain, is stale or unsure."""
+        words = [[line.doubts[d][1] for d in DIRECTIONS if line.doubts[d][0]] for line in self.lines]
+        sure = [any(line.word(d) == "hw" for d in DIRECTIONS) for line in self.lines]
+        return [why[0] for why, on in zip(words, sure, strict=True) if why and not on]
+
 
 @dataclass
 class Eyes:

@@ -13,6 +13,7 @@ from offload.doctor.reasons import LEVELS, Finding, Notes, plain
 from offload.doctor.table import Verdict, table
 from offload.errors import OffloadError, RigError
 from offload.host.base import Host
+from offload.ls_look import Eyes, Listing
 from offload.nic import Match, Nic, links, match, seen
 from offload.profile import DIRECTIONS, Profile, load_all
 
@@ -64,6 +65,7 @@ class Doctor:
     directions: Sequence[str] = DIRECTIONS
     profiles: tuple[Profile, ...] = ()
     trial: Trial | None = None  # what was tried before; None: try now
+    listed: Listing | None = None  # the connections, once they were looked at
     warnings: list[str] = field(default_factory=list)
 
     def diagnose(self, wanted: Sequence[str] = ()) -> Diagnosis:
@@ -163,16 +165,31 @@ class Doctor:
         return READY, ""
 
     def _used(self, notes: Notes) -> None:
-        """Note a device that is ready while every connection is in software."""
+        """Note who does the connections that there are, in the words of `ls`."""
         stat = self.machine.stat or {}
         software = max(stat.get("TlsCurrTxSw", 0), stat.get("TlsCurrRxSw", 0))
-        card_now = max(stat.get("TlsCurrTxDevice", 0), stat.get("TlsCurrRxDevice", 0))
-        if card_now:
-            notes.ok(f"{card_now} connections are on a card now")
+        called = max(stat.get("TlsCurrTxDevice", 0), stat.get("TlsCurrRxDevice", 0))
+        if called:
+            self._on_card(called, notes)
         elif software:
             notes.add(
                 "D701", f"/proc/net/tls_stat: TlsCurr...Sw {software}, TlsCurr...Device 0", software=software
             )
+
+    def _on_card(self, called: int, notes: Notes) -> None:
+        """Ask `ls` which of the connections that the kernel calls a card's are on one: its word is old."""
+        try:
+            listing = self.listed or Eyes(self.host, everywhere=False, profiles=self.profiles).look()
+        except OffloadError as exc:
+            self.warnings.append(f"connections were not looked at: {str(exc).splitlines()[0]}")
+            return
+        self.listed = listing
+        if now := listing.on_card():
+            notes.ok(f"{now} connections are on a card now")
+        if why := listing.doubted():
+            notes.add("D702", why[0], stale=len(why))
+        if (unseen := called - now - len(why)) > 0:
+            notes.ok(f"{unseen} more are a card's by the kernel's word, and could not be looked at")
 
     def _bond(self, nic: Nic, found: Match, notes: Notes, host_notes: Notes) -> Device:
         """A bond is what its ports are, if it asks them."""

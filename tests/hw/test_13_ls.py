@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from offload.doctor.examine import Doctor
+from offload.doctor.library import Trial
 from offload.host.base import Bench
 from offload.ls_look import Eyes, Line
 from offload.profile import Profile
@@ -85,6 +87,11 @@ def test_is_not_credited_with_what_it_gave_back(
     ):
         assert old.word("tx") == "hw stale", old.doubts
         assert "given back" in old.doubts["tx"][1]
+        told = (
+            Doctor(rig.bench.dut.host, trial=Trial(why="not asked")).diagnose([rig.bench.dut.dev]).devices[0]
+        )
+        assert "D702" in {finding.code for finding in told.findings}, told.fine
+        assert not [words for words in told.fine if "on a card now" in words], told.fine
     life.close([pair])
 
 

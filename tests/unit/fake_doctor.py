@@ -157,3 +157,21 @@ class FakeHost:
     def write(self, path: str, data: bytes, mode: int = 0o600) -> None:
         """A doctor writes nothing."""
         raise AssertionError(f"wrote {path}")
+
+
+STAT_HW = STAT.replace("TlsCurrTxDevice  \t0", "TlsCurrTxDevice  \t3")
+READER = ("/usr/bin/python3", "-I", "-S", "-")
+
+
+def connected(host: FakeHost, given: int, seen: int = 3) -> None:
+    """Three connections that the kernel calls the card's, of which it has given so many back."""
+    kind = (0, 0, 0, 1, 0, 77, 5, 0x0303, 51, 3, 2, 0, 5000, 0, 700)
+    rows = [("192.0.2.1", 443, "192.0.2.2", 50000 + n, *kind, "eth0") for n in range(seen)]
+    space = {"inode": 1, "names": [], "path": "/proc/1/ns/net", "here": True, "error": "", "notes": []}
+    stat = {"TlsCurrTxDevice": 3, "TlsCurrRxSw": 3}
+    told = {"at": 1.0, "owners": {}, "notes": [], "root": True, "spaces": [space | {"sockets": rows}]}
+    told["spaces"][0]["tls_stat"] = stat  # type: ignore[index]
+    host.answers["cat", "/proc/net/tls_stat"] = (0, STAT_HW, "")
+    host.answers[READER] = (0, json.dumps(told), "")
+    counted = f"NIC statistics:\n     tx_tls_ctx: 3\n     tx_tls_del: {given}\n"
+    host.answers["ethtool", "-S", "eth0"] = (0, counted, "")

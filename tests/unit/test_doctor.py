@@ -12,7 +12,17 @@ import pytest
 from offload.doctor.examine import Diagnosis, Doctor
 from offload.driver.kinds import kinds
 from offload.profile import DIRECTIONS, load_all
-from tests.unit.fake_doctor import DEBIAN_CONFIG, FIXED, FULL_CONFIG, STAT, TRIAL, FakeHost, card, feature
+from tests.unit.fake_doctor import (
+    DEBIAN_CONFIG,
+    FIXED,
+    FULL_CONFIG,
+    STAT,
+    TRIAL,
+    FakeHost,
+    card,
+    connected,
+    feature,
+)
 
 TX, RX = "tls-hw-tx-offload", "tls-hw-rx-offload"
 PROFILES = load_all()
@@ -200,6 +210,7 @@ CASES: dict[str, tuple[Callable[[FakeHost], None], str]] = {
     "D603": (lambda h: h.configured("stunnel4", "/etc/stunnel/a.conf:2:connect = 8443"), "eth0"),
     "D604": (lambda h: h.configured("haproxy", "/etc/haproxy/a.cfg:9:\tbind :443 ssl crt a.pem"), "eth0"),
     "D701": (answers("cat", "/proc/net/tls_stat", out=STAT_SW), "eth0"),
+    "D702": (lambda h: connected(h, given=3), "eth0"),
 }  # fmt: skip
 
 

@@ -26,7 +26,7 @@ DOORS: dict[str, tuple[str, str]] = {
     "journal": ("cmd errors", ""),
     "enable": ("host cmd nic counters journal profile errors", ""),
     "status": ("host cmd nic counters profile errors", ""),
-    "doctor": ("host nic counters profile errata errors", "yaml"),
+    "doctor": ("ls host nic counters profile errata errors", "yaml"),
     "driver": ("vm journal cmd errors", "yaml"),
     "probe": ("doctor host nic counters profile errors", "yaml"),
     "sockets": ("host errors", ""),

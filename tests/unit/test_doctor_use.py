@@ -1,0 +1,38 @@
+"""doctor: who does the connections that there are? What `ls` says, and nobody else."""
+
+import pytest
+
+from offload.ls_look import Eyes
+from tests.unit.fake_doctor import FakeHost, connected
+from tests.unit.test_doctor import PROFILES, seen
+
+
+@pytest.mark.parametrize(
+    ("given", "seen_there", "fine", "doubted"),
+    [
+        (0, 3, ["3 connections are on a card now"], 0),
+        (3, 3, [], 3),
+        (1, 3, [], 3),  # which one it gave back, nobody knows
+        (
+            0,
+            1,
+            ["1 connections are on a card now", "2 more are a card's by the kernel's word, and could not"],
+            0,
+        ),
+    ],
+)
+def test_on_a_card_is_what_ls_says(given: int, seen_there: int, fine: list[str], doubted: int) -> None:
+    """Without a NIC, doctor calls on a card what `ls` does: not what a card gave back after a link flap."""
+    host = FakeHost()
+    connected(host, given, seen_there)
+    device = seen(host, "eth0").devices[0]
+    listed = Eyes(host, everywhere=False, profiles=PROFILES).look()
+    said = [words for words in device.fine if "card" in words and ("now" in words or "more" in words)]
+    assert len(said) == len(fine) and all(
+        words.startswith(start) for words, start in zip(said, fine, strict=True)
+    )
+    words = [finding.what for finding in device.findings if finding.code == "D702"]
+    assert words == (
+        [f"{doubted} connections that the kernel calls a card's are stale or doubtful"] if doubted else []
+    )
+    assert (listed.on_card() == 0) == bool(doubted)
