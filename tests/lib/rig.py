@@ -101,6 +101,8 @@ class Labs:
         if self._rig is None:
             with ExitStack() as undo:
                 lab = undo.enter_context(self._open(kind))
+                if kind == "veth":
+                    rig_choice.without_offload(lab.bench.dut)
                 self._rig = Rig(lab, kind, find(self._config.getoption("--profile")), undo.pop_all())
             self._tell()
         return self._rig

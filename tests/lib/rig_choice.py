@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
-from offload.errors import ConfigError
+from offload.errors import ConfigError, RigError
+from offload.host.base import Side
 from offload.lab.bench import RealLab
 from offload.lab.source import load_any
+from offload.nic import Feature, features
+from offload.profile import FEATURES
 
 
 def choose(config: pytest.Config) -> None:
@@ -22,6 +25,22 @@ def choose(config: pytest.Config) -> None:
     except ConfigError as exc:
         raise pytest.UsageError(str(exc)) from None
     config.option.profile = config.option.profile or (port.profile if port else "")
+
+
+def without_offload(side: Side) -> None:
+    """RigError if this end's device offloads TLS, or can: what software does there proves nothing."""
+    shown = features(side.host, side.dev)
+    able = [f"{name} is {shown[name]}" for name in FEATURES.values() if name in shown and offers(shown[name])]
+    if able:
+        raise RigError(
+            f"tests/sw-fallback needs a bench without a NIC that offloads: {side.dev}: {', '.join(able)}",
+            "leave --attach away, or: ktls-offload lab up --kind veth",
+        )
+
+
+def offers(feature: Feature) -> bool:
+    """Say whether a feature is on, or ethtool could switch it on."""
+    return feature.active or not feature.fixed
 
 
 def real(config: pytest.Config, say: Callable[[str], None]) -> Any:
