@@ -11,6 +11,7 @@ from offload.vm.guest.port import b64
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from offload.vm.guest.known import Key
     from offload.vm.guest.port import Message, Port
 
 NUMBERS = itertools.count(1)  # jobs are named by number: a process id comes back too soon
@@ -34,6 +35,8 @@ class Job:
         self.to_stdin, self.stdin, self.stdin_eof = bytearray(), -1, False
         self.polled = False
         self.terminal = -1
+        self.space = ""  # the namespace that it runs in
+        self.known_by: Key | None = None  # what its output depends on (known.py)
 
     def spawn(self, env: dict[str, str], stdin: int) -> None:
         """Start it as leader of a new session; FileNotFoundError and the like if it cannot be."""
