@@ -70,6 +70,13 @@ def test_exit_code_says_the_verdict(root: Path, body: str, code: int, word: str)
     assert (found, report["verdict"]) == (code, word), report["reasons"]
 
 
+def test_an_empty_folder_is_no_part_of_a_result(root: Path) -> None:
+    """Without a NIC, a folder that a killed test left empty does not make a result that is not intact."""
+    add(root, f"__import__('os').makedirs({str(root / 'run/captures/deep')!r})")
+    call(root, "--only", "test_more")
+    assert not compare(root / "run").problems and not (root / "run/captures").exists()
+
+
 def test_disk_that_is_full_at_the_report(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a NIC a report that finds no room is one sentence; what was found can be made into one."""
     (root / "run").mkdir()
