@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from offload.report import cpu_words
+from offload.report import cpu_words, judged
 from offload.report.summary import clean
 from offload.report.svg import figure
 
@@ -82,6 +82,10 @@ def _differs(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
         then, now = (str(report["rig"].get(name, "none")).partition(" (")[0] for report in (old, new))
         if then != now:
             yield f"{name}: {then} then, {now} now"
+    by_then, by_now = (dict(judged.rows(report)) for report in (old, new))
+    for name in sorted(by_then.keys() & by_now.keys()):
+        if by_then[name] != by_now[name]:
+            yield f"judged by another {name}: {by_then[name][:16]} then, {by_now[name][:16]} now"
     if old["digests"]["criteria"] != new["digests"]["criteria"]:
         yield "criteria: other bars, so that a promise can change its state by them alone"
 

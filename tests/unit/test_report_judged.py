@@ -13,6 +13,7 @@ from offload.certify_judged import judged, on_host
 from offload.errors import RigError
 from offload.host.local import LocalHost
 from offload.profile import find, load
+from offload.report.diff import compare
 from offload.report.document import build
 from offload.report.events import Log
 from offload.report.judged import Shipped
@@ -57,6 +58,14 @@ def test_every_form_says_whose_profile_judged(shipped: str, of: str, remark: str
         )
     assert document["judged"]["tests"] == {"tests/hw": "2" * 64, "tests/lib": "3" * 64}
     assert "2" * 64 in html(document) and "2" * 64 in text(document)
+
+
+def test_a_comparison_names_other_judges() -> None:
+    """Without a NIC, `report diff` names another profile that judged, and says nothing of the same one."""
+    old, new = (build(told("yes", sha256=digit * 64), CRITERIA, FACTS) for digit in "ab")
+    found = [line for line in compare(old, new)["differs"] if line.startswith("judged")]
+    assert found == ["judged by another profile: aaaaaaaaaaaaaaaa then, bbbbbbbbbbbbbbbb now"]
+    assert not compare(old, old)["differs"]
 
 
 def test_a_profile_that_promises_nothing_certifies_nothing() -> None:
