@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from offload.doctor import card, esp, kernel, known, library, programs, surroundings, switches
 from offload.doctor.kernel import Machine
@@ -13,9 +13,11 @@ from offload.doctor.reasons import LEVELS, Finding, Notes, plain
 from offload.doctor.table import Verdict, table
 from offload.errors import OffloadError, RigError
 from offload.host.base import Host
-from offload.ls_look import Eyes, Listing
 from offload.nic import Match, Nic, links, match, seen
 from offload.profile import DIRECTIONS, Profile, load_all
+
+if TYPE_CHECKING:
+    from offload.ls_look import Listing
 
 Answer = TypeVar("Answer")
 READY, OFF, NEVER, UNKNOWN, NOT_PROMISED = "ready", "off", "never", "unknown", "not promised"
@@ -178,6 +180,8 @@ class Doctor:
 
     def _on_card(self, called: int, notes: Notes) -> None:
         """Ask `ls` which of the connections that the kernel calls a card's are on one: its word is old."""
+        from offload.ls_look import Eyes  # only where there are connections
+
         try:
             listing = self.listed or Eyes(self.host, everywhere=False, profiles=self.profiles).look()
         except OffloadError as exc:
