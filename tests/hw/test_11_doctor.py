@@ -228,7 +228,7 @@ def test_link_queue_and_use_are_told(dut: Side, offload: Switch) -> None:
     assert settles(lambda: b"held" in held.output()[0], 60), held.output()[1].decode()
     in_use = codes(ask(dut).devices[0])
     held.stdin(b"", eof=True)
-    assert held.wait(60).rc == 0 and "D701" in in_use
+    assert held.wait(180).rc == 0 and "D701" in in_use
     after = ask(dut).devices[0]
     assert after.state() == "ready" and not codes(after) & {"D701", "D304"}
 

@@ -42,4 +42,4 @@ def test_encrypts_on_a_socket_of_a_resident(
         assert home.output() == (b"", b""), f"the resident said {home.output()}"
     finally:
         home.kill()
-        home.wait(20)
+        home.wait(120)

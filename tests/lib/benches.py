@@ -83,7 +83,7 @@ def ended(child: subprocess.Popen[bytes]) -> None:
     """End a program that we started."""
     child.terminate()
     try:
-        child.wait(10)
+        child.wait(60)
     except subprocess.TimeoutExpired:
         child.kill()
         child.wait()

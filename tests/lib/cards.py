@@ -38,7 +38,7 @@ class Cards:
 
     def _cable(self, card: str, state: str) -> None:
         self.wire.run(["ip", "link", "set", dict(self.ports)[card], state])
-        wait_until(lambda: self._mii(card) == state, 10, f"the bond shows {card} as {state}", every=0.05)
+        wait_until(lambda: self._mii(card) == state, 60, f"the bond shows {card} as {state}", every=0.05)
 
     def _mii(self, card: str) -> str:
         part = self.dut.read("/proc/net/bonding/kbond").decode().partition(f"Slave Interface: {card}\n")[2]

@@ -36,7 +36,7 @@ VERSIONS = {"1.2": 0x0303, "1.3": 0x0304}
 AES_GCM_128, ALERT, DATA = 51, 21, 23
 TCP_ULP = 31
 SIOCOUTQ = 0x5411  # include/uapi/linux/sockios.h: bytes that are not acknowledged
-PATIENCE = 30  # seconds for anything that waits
+PATIENCE = 60  # seconds for anything that waits
 
 
 def key(secret: str, port: int, way: str, version: str, turn: int) -> bytes:

@@ -34,7 +34,7 @@ INJECT = (
 TAKER = (
     "import socket,sys,hashlib,os\n"
     "s=socket.create_server((sys.argv[1],int(sys.argv[2])))\n"
-    "s.settimeout(60)\n"
+    "s.settimeout(180)\n"
     "print(os.getuid(),flush=True)\n"
     "c,_=s.accept()\n"
     "h=hashlib.sha256()\n"
@@ -199,7 +199,7 @@ def somebody(side: Side, port: int) -> Iterator[list[Taken]]:
     try:
         assert settles(lambda: bool(process.output()[0]), 60), process.output()[1].decode()[-300:]
         yield got
-        uid, digest = process.wait(60).text.split()
+        uid, digest = process.wait(240).text.split()
         got.append(Taken(uid, digest))
     finally:
         process.kill(9)

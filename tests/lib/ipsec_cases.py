@@ -111,7 +111,7 @@ def whoever_listens(traffic: Traffic, evidence: dict[str, Any]) -> None:
     other = certs.make([peer.v4])  # a certificate, and a CA that the DUT does not know
     with certs.placed(other, peer.host, folder) as at:
         port, (listener, plain) = rig.next_port(), traffic.peer.pump.listen()
-        far = traffic.peer.pump.accept(listener, take(), timeout=20)
+        far = traffic.peer.pump.accept(listener, take(), timeout=120)
         service = stunnel.Service("other", f"{peer.v4}:{port}", f"127.0.0.1:{plain}")
         with stunnel.running(peer.host, [service], at, name=f"stunnel-{port}"):
             near = traffic.dut.pump.handoff(traffic.argv(CELL, port), send(plan)).report(60)

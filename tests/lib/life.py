@@ -40,7 +40,7 @@ class Crowd:
         self._asked += 1
         return self._asked
 
-    def answer(self, number: int, timeout: float = 60) -> dict[str, Any]:
+    def answer(self, number: int, timeout: float = 180) -> dict[str, Any]:
         """Wait for an answer. RigError if the program died or says nothing."""
 
         where = f"crowd.py on {self.side.host.name}"
@@ -70,7 +70,7 @@ class Crowd:
             self._seen = end
         return len(self._answers) > number
 
-    def end(self, number: int, timeout: float = 60) -> dict[str, Any]:
+    def end(self, number: int, timeout: float = 180) -> dict[str, Any]:
         """Wait for an answer that is no error; Ended, which may be the card's doing, if it is one."""
         found = self.answer(number, timeout)
         if found.get("error"):

@@ -76,7 +76,7 @@ def serving(folder: Path, name: str, address: str, port: int = 0) -> Iterator[Se
     (folder / "config").write_text(CONFIG.format(port=port, address=address, folder=folder))
     process = LocalHost().start([PROGRAM, "-D", "-e", "-f", str(folder / "config")])
     try:
-        wait_until(lambda: b"Server listening" in process.output()[1], 20, "sshd to listen")
+        wait_until(lambda: b"Server listening" in process.output()[1], 120, "sshd to listen")
         yield Server(login, process)
     finally:
         process.kill(15)

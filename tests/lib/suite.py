@@ -103,7 +103,7 @@ class Suite:
         self._line.close()
         self._answers.close()
         try:
-            self._child.wait(30)
+            self._child.wait(120)
         except subprocess.TimeoutExpired:
             self._child.kill()
             self._child.wait()

@@ -21,7 +21,7 @@ RECORD = 16384  # bytes of payload in a full record
 RECOVERY = 8 * RECORD  # what a card may take to find the records once the weather is over
 CALM = 24 * RECORD
 IN_STEP = 95.0  # percent of the calm that the card has to decrypt: all but one record
-PATIENCE = 15.0  # seconds without a byte: a connection that is dead, not one that TCP is still mending
+PATIENCE = 30.0  # seconds without a byte: a connection that is dead, not one that TCP is still mending
 
 INSIDE = ("header", "inside", "tag")
 FINISHED = 3  # of the client: after ClientHello, ClientKeyExchange, ChangeCipherSpec; the card's first record

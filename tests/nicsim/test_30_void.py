@@ -21,7 +21,7 @@ def test_kernel_fault_voids_the_run(suite: Suite, labs: Labs, noisy: bool) -> No
         found = suite.run(SENDS)
     finally:
         speaker.kill(9)
-        speaker.wait(30)
+        speaker.wait(120)
         rig.log_read = rig.lab.console_mark()  # what was said here is no fault of the next test's rig
     assert found.verdict.word == ("void" if noisy else "incomplete"), found.output
     assert ("BUG: said by a test" in found.verdict.headline) == noisy, found.verdict.headline

@@ -22,7 +22,7 @@ from tests.lib.rig import Labs
 
 ONE = "test_sends_to_stunnel and tx-12_aes_gcm_128-v4"
 MANY = "test_sends_to_stunnel"
-LIMIT = 300  # seconds
+LIMIT = 900  # seconds
 SLOW = 900  # seconds: sshd and three log-ins in an emulated guest
 # a payload, and every record of one beyond the card: DUT, peer and wire are a host each
 RACK = "(sends_to_stunnel or records_it_sends) and tx-12_aes_gcm_128-v4"

@@ -78,5 +78,5 @@ def test_sockets_are_given_back(traffic: Traffic, counters: Callable[[], Snapsho
         reports = [end.report(120) for end in (*near, *far)]
     for seen in reports[3:]:
         proof.intact(seen, plan)
-    wait_until(lambda: (counters() - before)["TlsCurrTxSw"] == 0, 20, "every kernel-TLS socket to be freed")
+    wait_until(lambda: (counters() - before)["TlsCurrTxSw"] == 0, 120, "every kernel-TLS socket to be freed")
     assert (counters() - before)["TlsTxSw"] == 3

@@ -177,7 +177,7 @@ def test_what_is_said_of_nginx_is_so(dut: Side, rig: Rig, evidence: dict[str, An
                 gets[line] = dut.host.run([*client, "-tls1_3"], check=False).rc == 0
             finally:
                 server.kill(9)
-                server.wait(30)
+                server.wait(120)
     evidence.update(told=told, gets=gets)
     assert gets["ssl_protocols TLSv1.2 TLSv1.3;"] and not gets["ssl_protocols TLSv1.2;"], "the trial is none"
     assert told == gets

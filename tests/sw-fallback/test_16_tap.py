@@ -49,7 +49,7 @@ def burst(dut: Side) -> Iterator[Send]:
         nonlocal asked
         asked += 1
         process.stdin(f"{dut.dev} {count} {size} {head.hex()} {order.hex()}\n".encode())
-        wait_until(lambda: process.output()[0].count(b"sent") == asked, 60, "frames to be sent", every=0.01)
+        wait_until(lambda: process.output()[0].count(b"sent") == asked, 240, "frames to be sent", every=0.01)
 
     try:
         yield sent

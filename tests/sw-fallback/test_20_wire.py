@@ -110,7 +110,7 @@ def no_tls(rig: Rig) -> Iterator[None]:
     host.run(["tee", MODPROBE], input=b"/bin/false\n")
     try:
         if host.run(["test", "-d", "/sys/module/tls"], check=False).rc == 0:
-            wait_until(lambda: host.run(["rmmod", "tls"], check=False).rc == 0, 30, "module tls to be free")
+            wait_until(lambda: host.run(["rmmod", "tls"], check=False).rc == 0, 120, "module tls to be free")
         yield
     finally:
         host.run(["tee", MODPROBE], input=found)

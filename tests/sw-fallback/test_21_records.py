@@ -88,7 +88,7 @@ def test_inner(traffic, eyes, evidence, number):
             argv = traffic.argv(Cell("tx", "1.3", "aes-gcm-256"), port)
             near = traffic.dut.pump.handoff(argv, send(plan))
             near.at_gate()
-            wait_until(Path(__file__).with_name(f"seen-{number}").exists, 60, "somebody to look")
+            wait_until(Path(__file__).with_name(f"seen-{number}").exists, 600, "somebody to look")
             near.go()
             flow = traffic.ended(near, far, before)
         print(vars(watch), vars(eyes), vars(traffic), flow, watch.document(), vars(watch))
@@ -128,7 +128,7 @@ def follow(run: subprocess.Popen[bytes], rig: Rig, folder: Path) -> tuple[bytes,
     """Return the key log lines that a run wrote, and every place in the guest where they were meanwhile."""
     lines: set[bytes] = set()
     places: set[str] = set()
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 900
     while run.poll() is None:
         assert time.monotonic() < deadline, "the inner run does not end"
         now = rig.lab.root.run(["sh", "-c", "cat /run/ktls-offload-*/keys-*"], check=False).stdout

@@ -98,9 +98,9 @@ def test_includes_without_end(app: str, line: str) -> None:
     make = next(make for name, make in APP_CASES.values() if name == app)
     make(host)
     host.files[PATHS[app]] = line.encode() * 50 + host.files[PATHS[app]]
-    began = time.monotonic()
+    began = time.process_time()
     found = answer(host, app)
-    assert time.monotonic() - began < 30 and found.app.files and len(found.app.files.read) < 4
+    assert time.process_time() - began < 30 and found.app.files and len(found.app.files.read) < 4
     assert "D820" in codes(found) and any(f"{PATHS[app]}:1" in f.what for f in found.findings)
 
 

@@ -107,8 +107,8 @@ def test_fish_offers(scripts: dict[str, Path], line: str, wanted: set[str]) -> N
     assert offered == wanted or (wanted <= offered and "--" in line)
 
 
-def zsh(path: Path, lines: list[str]) -> str:
-    """Everything that an interactive zsh shows while a person types lines and presses TAB after each."""
+def zsh(path: Path, lines: dict[str, str]) -> str:
+    """All that an interactive zsh shows: a person types lines, and waits after TAB for what each wants."""
     pid, fd = pty.fork()
     if pid == 0:
         os.chdir(ROOT)
@@ -116,8 +116,8 @@ def zsh(path: Path, lines: list[str]) -> str:
     begin = f"autoload -Uz compinit; compinit -D -u; source {path}; echo RE''ADY\n"
     try:
         shown = ask(fd, begin, b"READY", 60)
-        for line in lines:
-            shown += ask(fd, f"{line}\t\t", b"", 1.5) + ask(fd, "\x15", b"", 0.2)
+        for line, wanted in lines.items():
+            shown += ask(fd, f"{line}\t\t", wanted.encode(), 60) + ask(fd, "\x15", b"", 0.2)
         return shown.decode("utf-8", "replace")
     finally:
         os.close(fd)
@@ -138,9 +138,13 @@ def ask(fd: int, text: str, until: bytes, seconds: float) -> bytes:
 def test_zsh_offers(scripts: dict[str, Path]) -> None:
     """Without a NIC an interactive zsh completes a word of an option, a profile and a verb's verbs."""
     installed("zsh")
-    lines = ["ktls-offload lab run --in p", "ktls-offload enable --profile conn", "ktls-offload wire comp"]
+    lines = {
+        "ktls-offload lab run --in p": "--in peer",
+        "ktls-offload enable --profile conn": "--profile connectx-6-dx",
+        "ktls-offload wire comp": "wire compare",
+    }
     shown = zsh(scripts["zsh"], lines)
-    for word in ("--in peer", "--profile connectx-6-dx", "wire compare"):
+    for word in lines.values():
         assert word in shown, shown
 
 

@@ -57,7 +57,7 @@ def policy(tmp_path: Path) -> Path:
 def told(path: Path) -> tuple[int, str]:
     """What ktls-handoff makes of a policy: exit code (1: refused) and message."""
     argv = [str(HANDOFF), "connect", "127.0.0.1", "1", "--policy", str(path)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
     return done.returncode, done.stderr
 
 

@@ -42,7 +42,7 @@ def test_stunnel_logs_and_nothing_is_left(folder: Path) -> None:
         service = stunnel.Service("x", f"127.0.0.1:{port}", "127.0.0.1:9", version="1.2")
         undo.enter_context(stunnel.running(host, [service], at, env=log.env))
         argv = ["openssl", "s_client", "-connect", f"127.0.0.1:{port}"]
-        subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
+        subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
         assert re.fullmatch(rb"CLIENT_RANDOM [0-9a-f]{64} [0-9a-f]{96}\n", log.read())
         assert stat.S_IMODE(Path(log.path).stat().st_mode) == 0o600
     assert not Path(log.path).exists()

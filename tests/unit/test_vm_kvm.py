@@ -46,8 +46,8 @@ def test_spinning_qemu_is_cut_by_processor_time(tmp_path: Path, monkeypatch: pyt
     """Without a NIC a QEMU that burns the processor ends by its limit, long before the wall."""
     monkeypatch.setattr(kvm, "CPU_LIMIT", 1)
     began = time.monotonic()
-    said = kvm.probe(tmp_path / "vmlinux", fake(tmp_path, "while :; do :; done"), wall=60)
-    assert "exit -" in said and time.monotonic() - began < 30
+    said = kvm.probe(tmp_path / "vmlinux", fake(tmp_path, "while :; do :; done"), wall=600)
+    assert "exit -" in said and time.monotonic() - began < 300
 
 
 def test_answer_is_kept_for_this_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,7 +85,7 @@ def test_end_kills_the_lab() -> None:
         ["sh", "-c", "sleep 60; :", str(made.path)], start_new_session=True, pass_fds=[made.lock]
     )
     command = Path(f"/proc/{qemu.pid}/cmdline")  # empty for a moment: exec sets it after Popen has returned
-    wait_until(lambda: os.fsencode(made.path) in command.read_bytes(), 5, "the command line")
+    wait_until(lambda: os.fsencode(made.path) in command.read_bytes(), 60, "the command line")
     write_json(made.path / "pid.json", {"pid": str(qemu.pid)})
     os.close(made.lock)
     assert rundir.end("mine")

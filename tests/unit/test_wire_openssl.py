@@ -22,7 +22,7 @@ from tests.unit.wire_make import Flow, certificate
 OPENSSL = shutil.which("openssl")
 pytestmark = pytest.mark.skipif(OPENSSL is None, reason="the openssl program is not installed")
 TEXT = b"text of one line that the client sends\n"
-PATIENCE = 30
+PATIENCE = 120
 
 
 class Relay:

@@ -66,7 +66,7 @@ class Check:
     def run(self, *argv: str, seed: str | None = "client") -> tuple[int, str, str]:
         """Exit code, standard output and standard error."""
         env = self.env | ({} if seed is None else {VARIABLE: seed})
-        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=300)
         return done.returncode, done.stdout, done.stderr
 
     def draw(self, seed: str, count: int = 1000) -> bytes:

@@ -30,7 +30,7 @@ def run(library: str, number: str | None, v6: bool = False) -> subprocess.Comple
     words = [f"{name}={env[name]}" for name in ("LD_PRELOAD", "KTLS_ISN") if name in env]
     client = ["env", *words, sys.executable, "-I", "-S", "-c", CLIENT.format(v6=v6)]
     argv = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", *client]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=300)
 
 
 def main() -> int:

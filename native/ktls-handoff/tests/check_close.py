@@ -17,13 +17,13 @@ def close(rig: Rig, talk: Callable[[socket.socket], None], *args: str) -> Answer
         near = noted(socket.create_connection(listener.getsockname()), WITH_TX)
         far = listener.accept()[0]
     with far:
-        far.settimeout(10)
+        far.settimeout(120)
         argv = [rig.program, "close", "--fd", str(near.fileno()), *args]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         child = subprocess.Popen(argv, pass_fds=[near.fileno()], env=rig.env({}), **pipes)
         near.close()
         talk(far)
-        out, err = child.communicate(timeout=20)
+        out, err = child.communicate(timeout=120)
     return Answer(child.returncode, json.loads(out), None, err.splitlines(), out)
 
 

@@ -17,7 +17,7 @@ def go(rig: Rig, port: str, *args: str, stunnel: str = STUNNEL):
 
 def echo(sock: socket.socket) -> bytes:
     """Send a line and read the answer of `openssl s_server -rev`."""
-    sock.settimeout(10)
+    sock.settimeout(120)
     sock.sendall(b"through stunnel\n")
     answer = b""
     while not answer.endswith(b"\n"):
@@ -121,7 +121,7 @@ def check_accept(rig: Rig) -> None:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         client = subprocess.Popen(argv, **pipes)
         line, sock = receive(ours)
-        assert child.wait(10) == 0 and '"via":"stunnel"' in line and sock, line
+        assert child.wait(120) == 0 and '"via":"stunnel"' in line and sock, line
         client.stdin.write(b"to the server\n")
         client.stdin.flush()
         assert sock.recv(100) == b"to the server\n"

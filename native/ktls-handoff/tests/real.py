@@ -28,7 +28,7 @@ GCM = {
 
 def echo(sock: socket.socket, line: bytes) -> bytes:
     """Send a line to `openssl s_server -rev` and read its answer."""
-    sock.settimeout(20)
+    sock.settimeout(120)
     sock.sendall(line + b"\n")
     answer = b""
     while not answer.endswith(b"\n"):
@@ -62,7 +62,7 @@ def sink(rig: Rig, tls: str) -> Iterator[tuple[str, list[bytes]]]:
 
 def wait_for(port: str) -> None:
     """Wait until something listens, without connecting to it."""
-    wanted, end = f":{int(port):04X} 00000000:0000 0A", time.monotonic() + 30
+    wanted, end = f":{int(port):04X} 00000000:0000 0A", time.monotonic() + 120
     while wanted not in Path("/proc/net/tcp").read_text():
         assert time.monotonic() < end, "stunnel does not listen"
         time.sleep(0.05)
@@ -83,7 +83,7 @@ def safe_close(rig: Rig, sock: socket.socket) -> Answer:
     argv = [rig.program, "close", "--timeout", "20", "--fd", str(sock.fileno())]
     child = subprocess.Popen(argv, pass_fds=[sock.fileno()], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     sock.close()
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=300)
     return Answer(child.returncode, json.loads(out), None, err.decode().splitlines())
 
 
@@ -209,10 +209,10 @@ def check_accept_both_versions(rig: Rig) -> None:
             sock.sendall(payload)
             out = subprocess.Popen(["sha256sum"], stdin=client.stdout, stdout=subprocess.PIPE)
             closed = safe_close(rig, sock)
-            client.wait(30)
+            client.wait(120)
             client.stdin.close()
             client.stdout.close()
-            arrived = out.communicate(timeout=30)[0].split()[0].decode()
+            arrived = out.communicate(timeout=120)[0].split()[0].decode()
         assert closed.rc == 0 and arrived == hashlib.sha256(payload).hexdigest(), (tls, closed)
 
 
@@ -234,7 +234,7 @@ def check_server_that_talks_first(rig: Rig) -> None:
             server.stdin.flush()
             got = rig.run("connect", "127.0.0.1", line.rsplit(b":", 1)[1].strip().decode(), "--no-verify")
         assert got.rc == 0 and got.json["pending"] == 0, got
-        got.sock.settimeout(20)
+        got.sock.settimeout(120)
         data = b""
         while len(data) < 9:
             data += got.sock.recv(4096)

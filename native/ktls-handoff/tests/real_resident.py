@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))  # for the Python client
 
 def say(sock: socket.socket, line: bytes) -> bytes:
     """Send a line to `openssl s_server -rev`; its answer."""
-    sock.settimeout(60)
+    sock.settimeout(120)
     sock.sendall(line + b"\n")
     answer = b""
     while not answer.endswith(b"\n"):
@@ -124,7 +124,7 @@ def by_stunnel(rig: Rig, port: str, policy: str, home: Resident | None = None) -
     got = connect(target, Policy(str(path), timeout=40), stunnel=STUNNEL, warn=lines.append, **how)
     with got.sock:
         assert got.line["via"] == "stunnel" and say(got.sock, b"abc") == b"cba", got
-    assert got.process.wait(10) == 0 and len(lines) == 1, lines
+    assert got.process.wait(120) == 0 and len(lines) == 1, lines
     assert lines[0].startswith(f"127.0.0.1 port {port}: no kTLS ("), lines
     return lines[0]
 

@@ -62,7 +62,7 @@ class Rig:
             )
             theirs.close()
             line, sock = receive(ours)
-            _, err = child.communicate(timeout=60)
+            _, err = child.communicate(timeout=300)
         return Answer(child.returncode, json.loads(line) if line else {}, sock, err.splitlines())
 
     def plain(self, *args: str, fake: dict[str, str] | None = None, fds: tuple[int, ...] = ()) -> Answer:
@@ -89,7 +89,7 @@ class Rig:
 
 def receive(sock: socket.socket) -> tuple[str, socket.socket | None]:
     """One line and one descriptor from a unix socket; ("", None) when the other end is closed."""
-    sock.settimeout(100)
+    sock.settimeout(120)
     data, given = b"", None
     while not data.endswith(b"\n"):
         part, control, _, _ = sock.recvmsg(8192, socket.CMSG_SPACE(4))
@@ -119,7 +119,7 @@ def mute(backlog: int = 5) -> Iterator[str]:
 def peer(talk: Callable[[socket.socket], None]) -> Iterator[str]:
     """A TCP server that lets `talk` have its first connection; its port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(20)
+        listener.settimeout(120)
 
         def serve() -> None:
             with listener.accept()[0] as conn:

@@ -72,10 +72,10 @@ def transfer(rig: Rig, *rules: str) -> tuple[str, dict, int]:
         with python(pids["b"], SINK) as sink:
             assert sink.stdout and sink.stdout.readline() == "listening\n"
             with python(pids["a"], SOURCE) as source:
-                assert source.wait(20) == 0
+                assert source.wait(120) == 0
             digest = sink.stdout.readline().strip()
         child.terminate()
-        out, err = child.communicate(timeout=20)
+        out, err = child.communicate(timeout=120)
         assert err == b""
     return digest, json.loads(out.splitlines()[-1])["summary"], child.returncode
 

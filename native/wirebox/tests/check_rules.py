@@ -229,7 +229,7 @@ def check_delay_without_followers(rig: Rig) -> None:
     """A frame whose followers do not come goes on after half a second, and that is said."""
     with rig.box("a>b last delay 5") as box:
         assert rig.through(ALL[:-1]) == ALL[:-2]
-        assert rig.b.one(5) == ALL[-2]
+        assert rig.b.one() == ALL[-2]
         assert box.read("late") == {"late": 1, "frame": len(ALL) - 1, "direction": "a>b"}
         assert box.end()["a>b"]["late"] == 1
 
@@ -239,7 +239,7 @@ def check_held_at_the_end(rig: Rig) -> None:
     with rig.box("a>b header 5 delay 900") as box:
         assert rig.through(ALL) == without(4)
         box.end()
-        assert rig.b.one(1) == ALL[4]
+        assert rig.b.one() == ALL[4]
 
 
 def check_flip(rig: Rig) -> None:

@@ -115,7 +115,7 @@ def check_rules_without_ports(rig: Rig) -> None:
 
     def check(text: str) -> tuple[int, list[str], str]:
         argv = [rig.program, "--check"]
-        done = subprocess.run(argv, input=text, capture_output=True, text=True, timeout=20)
+        done = subprocess.run(argv, input=text, capture_output=True, text=True, timeout=120)
         return done.returncode, done.stderr.splitlines(), done.stdout
 
     assert check("\n".join(RIGHT) + "\n") == (0, [], "")
@@ -182,7 +182,7 @@ def check_ends(rig: Rig) -> None:
 def check_last_line_without_end(rig: Rig) -> None:
     """A last line without its line break counts too."""
     child = rig.start()
-    out, _ = child.communicate(b"a>b first drop", timeout=20)
+    out, _ = child.communicate(b"a>b first drop", timeout=120)
     assert b'{"added":1,"text":"a>b first drop"}' in out and child.returncode == 0
 
 
@@ -203,4 +203,4 @@ def check_output_gone(rig: Rig) -> None:
             pass
     finally:
         child.terminate()
-        child.communicate(timeout=20)
+        child.communicate(timeout=120)

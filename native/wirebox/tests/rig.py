@@ -124,7 +124,7 @@ class Far:
         self.sock.send(frame)
         return frame
 
-    def until(self, last: bytes, timeout: float = 10) -> list[bytes]:
+    def until(self, last: bytes, timeout: float = 120) -> list[bytes]:
         """Return the frames that come before this one."""
         found: list[bytes] = []
         while (frame := self.one(timeout)) != last:
@@ -132,7 +132,7 @@ class Far:
             found.append(frame)
         return found
 
-    def one(self, timeout: float = 10) -> bytes | None:
+    def one(self, timeout: float = 120) -> bytes | None:
         """Return the next frame, or None."""
         if not select.select([self.sock], [], [], timeout)[0]:
             return None
@@ -152,7 +152,7 @@ class Box:
     said: list[dict] = field(default_factory=list)
     _part: bytes = b""
 
-    def read(self, want: str, timeout: float = 10) -> dict:
+    def read(self, want: str, timeout: float = 120) -> dict:
         """Wait for a line with this key; return it."""
         deadline = time.monotonic() + timeout
         seen = len(self.said)
@@ -192,7 +192,7 @@ class Box:
         """End it; the summary."""
         if how:
             self.child.send_signal(how)
-        rest, err = self.child.communicate(timeout=20)
+        rest, err = self.child.communicate(timeout=120)
         self._take(rest)
         assert (self.child.returncode, err) == (0, b""), (self.child.returncode, err)
         return self.said[-1]["summary"]
@@ -227,7 +227,7 @@ class Rig:
     def refused(self, *args: str, ports: tuple[str, str] = ("a0", "b0")) -> tuple[int, str]:
         """Exit code and standard error of a call that has to end by itself."""
         child = self.start(*args, ports=ports)
-        out, err = child.communicate(timeout=20)
+        out, err = child.communicate(timeout=120)
         assert b"ready" not in out
         return child.returncode, err.decode()
 

@@ -124,7 +124,7 @@ class Running:
         first = self.child.stdout.readline()
         assert first == '{"ready":true}\n', (first, self.child.stderr.read() if self.child.stderr else "")
 
-    def stop(self, signal: int = 0, timeout: float = 20) -> tuple[int, dict[str, int], str]:
+    def stop(self, signal: int = 0, timeout: float = 120) -> tuple[int, dict[str, int], str]:
         """End it by a signal, or by the end of its input: exit code, counts, standard error."""
         if signal:
             self.child.send_signal(signal)
@@ -151,7 +151,7 @@ class Rig:
     def run(self, *args: str | Path, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
         """Run to the end with empty input; `before` is a program that runs it."""
         argv = [*before, self.program, *map(str, args)]
-        return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20)
+        return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
 
     def start(self, dev: str, path: Path, *args: str, before: tuple[str, ...] = ()) -> Running:
         """Start, and return when it captures."""
