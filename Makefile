@@ -5,7 +5,8 @@
 #   JOBS=2                labs side by side in `make certify`, `test-hw` and `test-sw-fallback` (default: one a core)
 #   SECONDS=60            how long `make fuzz` looks for trouble
 #   SAMPLE=today          `make test-hw` without what says the same on every kernel, and half of the rest, by the date
-#   T=test_sends          what `make try` runs: a test's id, a file, or an expression as for pytest -k
+#   T=test_sends          what `make try` or `make soak` runs: a test's id, a file, or an expression as for pytest -k
+#   N=10 LOAD=8           `make soak`: how many runs, beside how many busy processes; STAGE=test-hw which stage
 #   RESULT=results/TIME   the run whose failures `make replay` repeats
 #   WRITE=1               `make certify-the-certifier` writes its table into docs/bad-nics.md
 #   GOOD=10               how many runs of a good card `make clean-runs` adds to the record
@@ -16,6 +17,9 @@ SECONDS ?= 60
 GOOD ?= 10
 # one lab a core; `make test` runs its stages side by side instead, so each has one
 JOBS ?= $(shell nproc)
+N ?= 10
+LOAD ?= 8
+STAGE ?= test-sw-fallback
 VENV := .venv
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest -q
@@ -23,7 +27,7 @@ LABS = $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist worksteal --max-worker-res
 LAB_PYTEST := ci/again $(PYTEST)
 
 .PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration bench-channels bench-video bench-ipsec \
-	iperf3 fuzz deb man clean-runs mutate test-driver example \
+	iperf3 fuzz deb man clean-runs mutate test-driver example soak \
 	setup setup-check venv build fetch clean try try-down \
 	test-unit test-native test-sw-fallback test-hw test-certify test-nicsim test-vm \
 	check-python check-text check-native check-module
@@ -77,6 +81,11 @@ test-driver: build  ## Debian's drivers with TLS offload, on three kernels: buil
 		for d in mlx5 ch_ktls; do $(VENV)/bin/ktls-offload driver build $$d --kernel $$k || exit 1; done; \
 		$(PYTEST) tests/nicsim/test_41_driver.py --kernel $$k || exit 1; \
 	done
+
+soak: build  ## STAGE N times beside LOAD busy processes, shuffled: how often does each test fail?
+	@ci/setup soak
+	ci/soak $(N) $(LOAD) build/soak/$$(date -u +%Y%m%dT%H%M%SZ) $(PYTEST) --kernel $(KERNEL) --profile $(NIC) \
+		$(if $(findstring /,$(T)),'$(T)',$(STAGE:test-%=tests/%) $(if $(T),-k '$(T)'))
 
 test-vm: test-hw test-sw-fallback  ## everything that boots the lab, on KERNEL=...
 

@@ -31,7 +31,7 @@ def call(
     where.write_text(policy)
     program = {"C": [Path(rig.fake).with_name("client")], "Python": [sys.executable, "-B", PYTHON]}[kind]
     argv = [*map(str, program), "127.0.0.1", port, str(where), path, *more]
-    return subprocess.run(argv, input=LINE, capture_output=True, timeout=60, env=rig.env({}))
+    return subprocess.run(argv, input=LINE, capture_output=True, timeout=120, env=rig.env({}))
 
 
 def chain(rig: Rig) -> str:
