@@ -160,6 +160,18 @@ def test_a_run_that_broke_gets_no_second_chance(stage: Stage, body: str, code: i
     assert not stage.flakes()
 
 
+def test_several_workers(stage: Stage) -> None:
+    """Without a NIC a parallel run's flake is repeated by one process; a crash of a worker is none."""
+    many = ("-n", "2", "--max-worker-restart", "0")
+    body = 'def test_b():\n assert ran("b") != 1\ndef test_c(pytestconfig):\n pass\n'
+    stage.tests(body)
+    rc, said = stage.run(*many)
+    assert rc == 0 and stage.runs("b") == 4 and " -n0 tests/lab/test_a.py::test_b " in stage.flakes()
+    stage.tests('def test_d():\n if ran("d") == 1: os.kill(os.getpid(), 9)\n' + body.replace("!=", ">="))
+    rc, said = stage.run(*many)
+    assert rc == 3 and stage.runs("d") == 1 and "no second chance: pytest ended with 3" in said
+
+
 def test_a_person_gets_no_second_chance(stage: Stage) -> None:
     """Without a NIC nothing is repeated unless AGAIN is set, and a good stage is run once in any case."""
     stage.tests('def test_b():\n assert ran("b") != 1\n')
