@@ -148,7 +148,7 @@ class Box:
                 raise RigError(f"wirebox ended before {what}: {said[-500:]}")
             return False
 
-        wait_until(there, 20, what)
+        wait_until(there, 120, what)
 
     def begin(self, rules: Sequence[str]) -> None:
         """Wait until it carries frames, and give it the rules that are there from the start."""
@@ -182,7 +182,7 @@ class Box:
         self._read()
         return tuple(_action(line) for line in self._lines("action"))
 
-    def acted(self, rule: int, timeout: float = 30) -> Action:
+    def acted(self, rule: int, timeout: float = 120) -> Action:
         """Wait until a rule has acted: the first action. RigError if it does not in `timeout` seconds."""
         wait_until(lambda: any(a.rule == rule for a in self.actions()), timeout, f"rule {rule} to act")
         return next(a for a in self.actions() if a.rule == rule)

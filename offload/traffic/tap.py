@@ -116,7 +116,7 @@ def capturing(host: Host, dev: str, path: str) -> Iterator[Tap]:
         raise RigError(f"cannot run {PROGRAM} on {host.name}: {exc.strerror}", "make build") from None
     tap = Tap(host, dev, path, process)
     try:
-        wait_until(tap.ready, 30, f"wiretap on {dev} ({host.name})")
+        wait_until(tap.ready, 120, f"wiretap on {dev} ({host.name})")
         yield tap
     except BaseException:
         tap.discard()
