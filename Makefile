@@ -29,7 +29,7 @@ LAB_PYTEST := ci/again $(PYTEST)
 .PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration bench-channels bench-video bench-ipsec \
 	iperf3 fuzz deb man clean-runs mutate test-driver example soak \
 	setup setup-check venv build fetch clean try try-down \
-	test-unit test-native test-sw-fallback test-hw test-certify test-nicsim test-vm \
+	test-unit test-daemons test-native test-sw-fallback test-hw test-certify test-nicsim test-vm \
 	check-python check-text check-native check-module
 all: build
 
@@ -48,15 +48,18 @@ clean-runs: build  ## GOOD=10 runs of a good card into docs/clean-runs.jsonl
 mutate: build  ## what if one of the suite's checks were not there? 15 minutes, resumes
 	$(PY) -m tests.nicsim.escape --mutate --write
 
-# Two stages at a time: a lab is one core; native tests mostly wait. Nothing follows a set-up (!) that fails, and tests
+# Two stages at a time: a lab is one core; native tests and daemons mostly wait. Nothing follows a set-up (!) that fails, and tests
 # download nothing: fetch does. One kernel runs with two virtual CPUs: one alone would hide races. The card that only
 # transmits is certified on 6.12; SAMPLE leaves out what test-hw on 6.1 says beside it, and half of the rest.
 test:  ## every test of the project, with its own set-up; prints the time of each stage
-	JOBS=1 ci/stages '!build' '!fetch' +test-native test-unit test-hw test-sw-fallback test-certify:KERNEL=6.12,NIC=chelsio-t6 test-nicsim \
+	JOBS=1 ci/stages '!setup-check' '!build' '!fetch' +test-native +test-daemons test-unit test-hw test-sw-fallback test-certify:KERNEL=6.12,NIC=chelsio-t6 test-nicsim \
 		test-hw:KERNEL=7.2,LAB_CPUS=2,SAMPLE=today
 
-test-unit: venv  ## the package itself: no root, no kernel, seconds
-	$(PYTEST) tests/unit
+test-unit: venv  ## the package itself, on all cores: no root, no kernel, no daemon
+	$(PYTEST) -n auto --dist worksteal --durations 10 tests/unit
+
+test-daemons: setup-check build  ## with sshd, labgrid, stunnel, nginx, QEMU and dpkg; most need root
+	$(PYTEST) --durations 10 tests/daemons
 
 test-native: setup-check build  ## compiled parts in user space, under sanitizers
 	$(MAKE) -C native check

@@ -1,4 +1,4 @@
-"""Options and fixtures of every test that needs a bench; tests/unit uses none of them."""
+"""Options and fixtures of every test that needs a bench; tests/unit and tests/daemons use none of them."""
 
 from __future__ import annotations
 

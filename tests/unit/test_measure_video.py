@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,15 +9,13 @@ import pytest
 
 from offload import measure_programs
 from offload.errors import RigError
-from offload.host.local import LocalHost
 from offload.measure_arms import impossible
 from offload.measure_plan import Setting
 from offload.measure_video import Video
 from offload.profile import find
-from offload.traffic import certs, nginx, video, wrk
+from offload.traffic import nginx, video
 from offload.traffic.nginx import Shop
-from offload.traffic.video import Seen, Want
-from tests.lib.sshd import free_port
+from offload.traffic.video import Want
 
 SIZE = 20_000
 
@@ -52,27 +48,6 @@ def test_clients_that_say_nothing_are_an_error() -> None:
         host: Any = SimpleNamespace(name="peer", start=lambda argv, process=process: process)
         with pytest.raises(RigError, match="clients on peer said"):
             video.fetched(host, Shop("192.0.2.1", 1, True), [[Want(1)]], "ca")
-
-
-@pytest.mark.skipif(not (shutil.which("nginx") and shutil.which("wrk")), reason="needs nginx and wrk")
-def test_a_film_on_loopback(tmp_path: Path) -> None:
-    """Without a NIC two clients at once get segment and ranges whole; every answer to wrk has one size."""
-    here, folder = LocalHost(), str(tmp_path)
-    clients = [[Want(SIZE), Want(SIZE, 8 * SIZE, SIZE * n + 1)] for n in (0, 3)]
-    with certs.placed(certs.make(["127.0.0.1"]), here, folder) as at:
-        shop = Shop("127.0.0.1", free_port("127.0.0.1"), True)
-        nginx.stock(here, folder, [SIZE, video.film(SIZE)])
-        with nginx.running(here, shop, at):
-            found = video.fetched(here, shop, clients, at.ca)
-            assert found == [[want.seen() for want in client] for client in clients]
-            assert video.fetched(here, shop, [[Want(SIZE + 1)]], at.ca)[0][0].status == 404
-            (tmp_path / "wrk.lua").write_text(wrk.SCRIPT + video.requests(SIZE))
-            argv = wrk.argv(f"{folder}/wrk.lua", shop.url(SIZE), 4, 1, 2, close=False)
-            asked = wrk.parse(here.run(argv))
-            assert asked.requests > 0 and SIZE < asked.bytes / asked.requests < SIZE + 600, asked
-        assert video.fetched(here, shop, [[Want(SIZE)]], at.ca)[0] == [
-            Seen(0, 0, "ConnectionRefusedError: [Errno 111] Connection refused")
-        ]
 
 
 def test_settings_of_a_film() -> None:

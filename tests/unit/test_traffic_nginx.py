@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,11 +10,9 @@ import pytest
 
 from offload.errors import RigError
 from offload.host.base import Completed
-from offload.host.local import LocalHost
-from offload.traffic import certs, nginx, wrk
+from offload.traffic import nginx, wrk
 from offload.traffic.certs import Placed
 from offload.traffic.nginx import Shop
-from tests.lib.sshd import free_port
 
 AT = Placed("/run/x", "/run/x/ca.pem", "/run/x/cert.pem", "/run/x/key.pem")
 
@@ -88,21 +84,3 @@ def test_failed_requests_are_no_figure(done: Completed, why: str) -> None:
     """Without a NIC requests that failed, or an answer that makes no sense, end the turn."""
     with pytest.raises(RigError, match=why):
         wrk.parse(done)
-
-
-@pytest.mark.skipif(not (shutil.which("nginx") and shutil.which("wrk")), reason="needs nginx and wrk")
-def test_serves_on_loopback(tmp_path: Path) -> None:
-    """Without a NIC nginx serves the files whole to wrk, over TLS in user space; a wrong file is noticed."""
-    here, folder = LocalHost(), str(tmp_path)
-    with certs.placed(certs.make(["127.0.0.1"]), here, folder) as at:
-        shop = Shop("127.0.0.1", free_port("127.0.0.1"), True)
-        nginx.stock(here, folder, [4096])
-        with nginx.running(here, shop, at):
-            nginx.check(here, shop, 4096, at.ca)
-            (tmp_path / "wrk.lua").write_text(wrk.SCRIPT)
-            argv = wrk.argv(f"{folder}/wrk.lua", shop.url(4096), 2, 1, 1, close=False)
-            found = wrk.parse(here.run(argv))
-            assert found.requests > 0 and found.bytes >= found.requests * 4096
-            (tmp_path / "files/4096").write_bytes(b"x" * 4096)
-            with pytest.raises(RigError, match="nginx served 4096"):
-                nginx.check(here, shop, 4096, at.ca)

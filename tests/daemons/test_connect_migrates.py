@@ -13,9 +13,9 @@ import pytest
 
 from offload.connect_client import Policy, connect
 from offload.traffic.certs import Certs, make
+from tests.daemons.connect_peer import Server, needs_stunnel
 from tests.lib.migration import AREA, GUEST, MAGIC, QEMU, STATUS, Guest
 from tests.lib.migration_end import End
-from tests.unit.connect_peer import Server, needs_stunnel
 
 MORE = ["-S", "-incoming"]
 pytestmark = [

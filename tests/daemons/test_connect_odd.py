@@ -13,7 +13,7 @@ import pytest
 
 from offload.connect_client import Policy, connect
 from offload.errors import RigError
-from tests.unit.connect_peer import PAYLOAD, Server, exchanged, needs_stunnel, serving
+from tests.daemons.connect_peer import PAYLOAD, Server, exchanged, needs_stunnel, serving
 
 ROOT = Path(__file__).parents[2]
 pytestmark = needs_stunnel

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from offload import __version__
-from tests.unit.connect_peer import PAYLOAD, exchanged, needs_stunnel, serving
-from tests.unit.test_deb import field
+from tests.daemons.connect_peer import PAYLOAD, exchanged, needs_stunnel, serving
+from tests.daemons.test_deb import field
 
 ROOT = Path(__file__).parents[2]
 NAME = "ktls-offload-handoff"

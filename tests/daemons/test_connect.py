@@ -19,7 +19,7 @@ from offload.cmd import wait_until
 from offload.connect import as_text
 from offload.connect_client import Policy, Target, connect
 from offload.errors import ConfigError, RigError
-from tests.unit.connect_peer import (
+from tests.daemons.connect_peer import (
     GOOD,
     PAYLOAD,
     Server,
