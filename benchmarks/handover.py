@@ -34,7 +34,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.handover_bed import REAL, Bed, attended, processor, until  # noqa: E402
+from benchmarks.handover_bed import REAL, Bed, attended, processor, under_stand_in, until  # noqa: E402
 from offload import connect_client  # noqa: E402
 from offload.connect_client import Policy, Target, connect  # noqa: E402
 
@@ -172,7 +172,9 @@ def crowd(bed: Bed, count: int) -> bool:
     before, files = bed.status("VmRSS"), bed.files()
     print(f"memory with one hand-over, KiB: {bed.memory()}")
     with socket.create_server(("127.0.0.1", 0), backlog=count) as mute, ExitStack() as undo:
-        request = f"connect\n127.0.0.1\n{mute.getsockname()[1]}\n--timeout\n5\n".encode()
+        words = ["connect", "127.0.0.1", mute.getsockname()[1], "--timeout", 5]
+        words += ["--digest", Policy(ca=bed.ca).digest()]
+        request = "".join(f"{word}\n" for word in words).encode()
         clients = [
             undo.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)) for _ in range(count)
         ]
@@ -269,6 +271,7 @@ def main() -> int:
     for name, default in (("pairs", 300), ("count", 10000), ("crowd", 64), ("failures", 1000)):
         parser.add_argument(f"--{name}", type=int, default=default)
     args = parser.parse_args()
+    under_stand_in()
     load = " ".join(f"{value:.1f}" for value in os.getloadavg())
     print(f"kernel {os.uname().release}: TLS {'of its own' if REAL else 'by a stand-in'}; load {load}")
     with ExitStack() as undo:

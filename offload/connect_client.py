@@ -31,6 +31,7 @@ BUILT = Path(__file__).resolve().parents[1] / "build/ktls-handoff"
 PACKAGE = "ktls-offload-handoff"  # Debian's, by packaging/build-deb-handoff
 ANSWER = 8192  # bytes
 STRAYS = 16  # descriptors that are noticed, and closed, if somebody sends them
+POLICY = "policy"  # cause of a resident that works by another one than ours
 USAGE = 1  # exit code of ktls-handoff: the caller's mistake
 STEPS = 3  # of a connection: name, connect, handshake
 SPARE = 5.0  # seconds more than that, for the helper itself
@@ -40,8 +41,8 @@ SPARE = 5.0  # seconds more than that, for the helper itself
 class Got:
     """A connected socket and what is known of it.
 
-    `line` is ktls-handoff's; `via` in it is ktls or stunnel. `warning`: why not kernel TLS, or ''. `process`:
-    the stunnel that carries the stream; it ends with the connection, and is the caller's to reap.
+    `line` is ktls-handoff's; `via` in it is ktls or stunnel. `warning`: the line that was said, or ''.
+    `process`: the stunnel that carries the stream; it ends with the connection, and is the caller's to reap.
     """
 
     sock: socket.socket
@@ -79,14 +80,16 @@ def connect(
 ) -> Got:
     """Return a socket to the target; plaintext goes in and comes out of it.
 
-    `via`: the socket of a resident, else ktls-handoff is started. `warn` gets the one line of a fallback,
-    else standard error does. ConfigError: the policy is wrong; RigError: stunnel did not connect either, or
-    `fallback` is off.
+    `via`: the socket of a resident; ktls-handoff is started without one, or if its policy is another one.
+    `warn` gets the one line of a fallback, else standard error does. ConfigError: the policy is wrong;
+    RigError: stunnel did not connect either, or `fallback` is off.
     """
     policy.values()  # what is wrong with it is the person's to correct, whatever else fails
     try:
-        line, sock = _resident(target, policy, via) if via else _started(target, policy, program)
-        return Got(sock, line)
+        got = _by_kernel(target, policy, via, program)
+        if got.warning:
+            (warn or _say)(got.warning)
+        return got
     except Failed as exc:
         why = str(exc)
     if not fallback:
@@ -100,6 +103,27 @@ def connect(
     return Got(carried.sock, carried.line, warning, carried.process)
 
 
+class _Refused(Failed):
+    """This resident does not work by our policy, or does not know our request: it may be an older one."""
+
+
+def _by_kernel(target: Target, policy: Policy, via: str, program: str) -> Got:
+    """By the resident, or by a helper of our own; Failed with the reason."""
+    if not via:
+        line, sock = _started(target, policy, program)
+        return Got(sock, line)
+    try:
+        line, sock = _resident(target, policy, via)
+        return Got(sock, line)
+    except _Refused as exc:
+        refused = str(exc)
+    try:
+        line, sock = _started(target, policy, program)
+    except Failed as exc:
+        raise Failed(f"{refused}; {exc}") from None
+    return Got(sock, line, f"{target}: {refused}; a ktls-handoff of our own was started")
+
+
 def _say(warning: str) -> None:
     """One line; that nobody can read it (a closed or full standard error) is no reason to lose the stream."""
     plain = "".join(c if " " <= c <= "~" else "?" for c in warning)
@@ -111,6 +135,7 @@ def _resident(target: Target, policy: Policy, path: str) -> tuple[dict[str, Any]
     """Ask a resident; Failed with the reason."""
     words = ["connect", target.host, str(target.port), *(["--name", target.name] if target.name else [])]
     words += [] if policy.timeout is None else ["--timeout", f"{policy.timeout:g}"]
+    words += ["--digest", policy.digest()]
     until = time.monotonic() + STEPS * policy.seconds() + SPARE
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sock:
@@ -123,7 +148,9 @@ def _resident(target: Target, policy: Policy, path: str) -> tuple[dict[str, Any]
         raise Failed(f"resident {path}: no answer in time") from None
     except OSError as exc:
         raise Failed(f"resident {path}: {exc.strerror or exc}") from None
-    except (_Lost, Unfit, ConfigError) as exc:
+    except (_Refused, ConfigError) as exc:
+        raise _Refused(f"resident {path}: {exc}") from None
+    except (_Lost, Unfit) as exc:
         raise Failed(f"resident {path}: {exc}") from None
 
 
@@ -184,7 +211,7 @@ def answer(sock: socket.socket, until: float) -> tuple[dict[str, Any], socket.so
             os.close(fd)
     if line.get("exit") == USAGE:
         raise ConfigError(str(line.get("message")))
-    raise Failed(str(line.get("message")))
+    raise (_Refused if line.get("cause") == POLICY else Failed)(str(line.get("message")))
 
 
 def _line(data: bytes, flags: int) -> dict[str, Any]:

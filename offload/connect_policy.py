@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,9 +78,39 @@ class Policy:
             given["verifyChain" if self.ca else "verifyPeer"] = "yes"
         return DEFAULTS | given
 
+    def digest(self) -> str:
+        """Return what a resident has to have for its own policy; ConfigError if CAfile cannot be read.
+
+        SHA-256 over lines of KEY=VALUE, as in docs/ktls-handoff.8: what is offered, and who is trusted.
+        """
+        values = self.values()
+        ways = {"peer": "verifyPeer", "chain": "verifyChain"}
+        verify = next((way for way, key in ways.items() if values.get(key) == "yes"), "no")
+        said = {
+            "sslVersion": values["sslVersion"],
+            "ciphers": values["ciphers" if values["sslVersion"] == "TLSv1.2" else "ciphersuites"],
+            "curves": values.get("curves"),
+            "verify": verify,
+            "name": values.get("checkHost") or values.get("checkIP"),
+            "sni": values.get("sni"),
+            "CAfile": None if verify == "no" else _sha256(values["CAfile"]),
+        }
+        text = "".join(f"{key}={value}\n" for key, value in said.items() if value is not None)
+        return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
     def seconds(self) -> float:
         """Return how long one step may take."""
         return self.timeout if self.timeout is not None else float(self.values()["TIMEOUTconnect"])
+
+
+def _sha256(path: str) -> str:
+    """The digest of a file of certificates."""
+    try:
+        if Path(path).stat() and Path(path).is_file():
+            return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError as exc:
+        raise ConfigError(f"CAfile {path}: {exc.strerror}") from None
+    raise ConfigError(f"CAfile {path}: no regular file")
 
 
 def _of_file(path: str) -> dict[str, str]:

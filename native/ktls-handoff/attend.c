@@ -49,9 +49,11 @@ static ssize_t receive(const struct client *c, char *data, struct failure *f)
 	struct iovec iov = { data, REQUEST_MAX + 1 };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1,
 			      .msg_control = control.buf, .msg_controllen = sizeof(control.buf) };
-	int most = c->o->timeout_ms < REQUEST_MS ? c->o->timeout_ms : REQUEST_MS;
+	int most = c->home->said->timeout_ms;
 	ssize_t n;
 
+	if (!most || most > REQUEST_MS)
+		most = REQUEST_MS;
 	if (wait_fd(c->conn, POLLIN, now_ms() + most) != 1)
 		return failed(f, RC_TIMEOUT, "timeout", "no request within %g s", most / 1e3) - 1;
 	n = recvmsg(c->conn, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -67,12 +69,12 @@ static ssize_t receive(const struct client *c, char *data, struct failure *f)
 }
 
 /* The whole way to a socket with kernel TLS; *sock has to be closed by the caller in any case. */
-static bool hand(const struct client *c, const struct options *o, int *sock, struct result *r, struct failure *f)
+static bool hand(const struct rules *rules, int *sock, struct result *r, struct failure *f)
 {
-	if (!ktls_possible(f))
+	if (!rules_agree(rules, rules->o.digest, f) || !ktls_possible(f))
 		return false;
-	*sock = net_connect(o, f);
-	return *sock >= 0 && establish(c->ctx, *sock, o, r, f);
+	*sock = net_connect(&rules->o, f);
+	return *sock >= 0 && establish(rules->ctx, *sock, &rules->o, r, f);
 }
 
 static void answer(const struct client *c, const struct options *o, const struct result *r, struct failure *f, bool ok)
@@ -104,19 +106,21 @@ void attend(const struct client *c)
 {
 	struct failure f = { .exit = RC_INTERNAL, .cause = "internal" };
 	struct result r = { .sock = -1 };
-	struct options o = *c->o;
+	struct rules rules = { .policy = NULL };
 	char data[REQUEST_MAX + 1];
 	int sock = -1;
 	ssize_t n = receive(c, data, &f);
-	bool asked = n > 0 && request_parse(data, (size_t)n, &o, &f), ok;
+	bool read = n > 0 && rules_now(c->home, &rules, &f), ok = false;
 
-	if (!asked) {
+	if (read && request_parse(data, (size_t)n, &rules.o, &f))
+		ok = hand(&rules, &sock, &r, &f);
+	if (!ok && (n < 0 || f.exit == RC_USAGE)) {
 		complain(c, f.message);
-		o.timeout_ms = 0; /* an answer that does not go out at once is lost */
+		rules.o.timeout_ms = 0; /* an answer that does not go out at once is lost */
 	}
-	ok = asked && hand(c, &o, &sock, &r, &f);
-	if (asked || f.exit == RC_USAGE)
-		answer(c, &o, &r, &f, ok);
+	if (n > 0 || f.exit == RC_USAGE)
+		answer(c, &rules.o, &r, &f, ok);
+	rules_free(&rules);
 	if (sock >= 0)
 		close(sock);
 }
@@ -124,6 +128,7 @@ void attend(const struct client *c)
 /* May this process ask? SO_PEERCRED, because the mode of the socket can be changed by others. */
 bool attend_welcome(struct client *c)
 {
+	const int user = c->home->said->user;
 	struct failure f = { 0 };
 	struct ucred who;
 	socklen_t len = sizeof(who);
@@ -132,7 +137,7 @@ bool attend_welcome(struct client *c)
 		return false;
 	c->pid = who.pid;
 	c->uid = who.uid;
-	if (who.uid == geteuid() || who.uid == 0 || (c->o->user >= 0 && who.uid == (uid_t)c->o->user))
+	if (who.uid == geteuid() || who.uid == 0 || (user >= 0 && who.uid == (uid_t)user))
 		return true;
 	failed(&f, RC_NOT_HERE, "internal", "user %u may not ask", c->uid);
 	complain(c, f.message);

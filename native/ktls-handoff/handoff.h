@@ -4,6 +4,7 @@
 #define KTLS_HANDOFF_H
 
 #include <limits.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,6 +41,9 @@ struct options {
 	int fd; /* -1: none given */
 	const char *policy; /* a file that says what the next ones say */
 	const char *ca, *pin, *name, *sni;
+	const char *pem; /* the text of ca or pin */
+	size_t pem_len;
+	const char *digest; /* of a request */
 	bool no_verify, staple;
 	const char *cert, *key;
 	int tls; /* 12 or 13 */
@@ -77,7 +81,27 @@ int options_find_fd(int argc, char *const argv[]);
 /* policy.c */
 #define POLICY_MAX 16384
 bool policy_parse(char *text, const char *file, struct options *o, struct failure *f);
-bool policy_read(struct options *o, struct failure *f);
+
+/* rules.c */
+enum { DIGEST = 65 };
+struct rules {
+	struct options o; /* its strings point into policy and trust */
+	char *policy, *trust;
+	char digest[DIGEST];
+	SSL_CTX *ctx; /* of a resident */
+};
+struct standing { /* of a resident */
+	const struct options *said; /* its command line */
+	pthread_mutex_t lock;
+	SSL_CTX *ctx; /* of the rules with this digest */
+	char digest[DIGEST];
+	bool broken; /* the files cannot be used, and this was said */
+};
+bool rules_read(struct rules *r, struct failure *f);
+bool rules_renew(struct standing *s, struct rules *fresh, struct failure *f);
+bool rules_now(struct standing *s, struct rules *fresh, struct failure *f);
+bool rules_agree(const struct rules *r, const char *theirs, struct failure *f);
+void rules_free(struct rules *r);
 
 /* request.c */
 #define REQUEST_MAX 1024
@@ -96,8 +120,7 @@ void place_leave(struct place *p);
 
 /* serve.c, attend.c */
 struct client {
-	const struct options *o; /* of the resident */
-	SSL_CTX *ctx;
+	struct standing *home;
 	int conn;
 	pid_t pid;
 	uid_t uid;
@@ -105,7 +128,7 @@ struct client {
 bool attend_welcome(struct client *c);
 void attend(const struct client *c);
 void attend_end(int conn);
-int serve_main(struct options *o);
+int serve_main(const struct options *said);
 
 /* who.c */
 bool who_driver(const char *proc_crypto, const char *kernel_cipher, char *out, size_t size);

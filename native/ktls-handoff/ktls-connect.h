@@ -10,8 +10,9 @@
  *	int fd = ktls_connect(&to, &answer);
  *
  * The resident is `ktls-offload connect --serve`, and ktls-handoff(8) has its protocol; docs/connect.md has the keys of
- * a policy. Whatever fails before its answer is whole is one warning line on standard error, and a stunnel of our own
- * carries the stream, verified by the same policy. fd is blocking and close-on-exec: a TCP socket by the kernel, or the
+ * a policy. A resident that works by another policy, or that is older than this header, refuses. Whatever fails before
+ * its answer is whole is one warning line on standard error, and a stunnel of our own carries the stream, verified by
+ * the same policy. fd is blocking and close-on-exec: a TCP socket on which the kernel encrypts, by its own word, or the
  * plain side of stunnel (a unix socket). answer.line is the JSON. answer.stunnel, if it is not 0, is a child to reap
  * after the stream; it ends with it. -1: neither way, or a wrong policy; answer.warning says why, nothing is printed.
  * Descriptors 0 to 2 have to be open.
@@ -166,6 +167,140 @@ static inline int ktls__policy(const struct ktls_target *to, char *text, char *w
 	return 0;
 }
 
+/* SHA-256 (FIPS 180-4): this header needs no library. */
+struct ktls__sha {
+	unsigned int h[8];
+	unsigned char block[64];
+	unsigned long long bytes;
+};
+
+static inline void ktls__sha_block(struct ktls__sha *s)
+{
+	static const unsigned int k[64] = {
+		0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+		0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+		0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+		0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+		0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+		0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+		0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+		0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2 };
+	unsigned int w[64], v[8];
+
+	for (int i = 0; i < 16; i++)
+		w[i] = (unsigned int)s->block[4 * i] << 24 | (unsigned int)s->block[4 * i + 1] << 16 |
+		       (unsigned int)s->block[4 * i + 2] << 8 | s->block[4 * i + 3];
+#define KTLS__ROR(x, n) ((x) >> (n) | (x) << (32 - (n)))
+	for (int i = 16; i < 64; i++)
+		w[i] = w[i - 16] + w[i - 7] + (KTLS__ROR(w[i - 15], 7) ^ KTLS__ROR(w[i - 15], 18) ^ w[i - 15] >> 3) +
+		       (KTLS__ROR(w[i - 2], 17) ^ KTLS__ROR(w[i - 2], 19) ^ w[i - 2] >> 10);
+	memcpy(v, s->h, sizeof(v));
+	for (int i = 0; i < 64; i++) {
+		unsigned int a = v[0], e = v[4], t = v[7] + k[i] + w[i] + ((e & v[5]) ^ (~e & v[6])) +
+			(KTLS__ROR(e, 6) ^ KTLS__ROR(e, 11) ^ KTLS__ROR(e, 25));
+
+		memmove(v + 1, v, 7 * sizeof(v[0]));
+		v[4] += t;
+		v[0] = t + ((a & v[2]) ^ (a & v[3]) ^ (v[2] & v[3])) + (KTLS__ROR(a, 2) ^ KTLS__ROR(a, 13) ^ KTLS__ROR(a, 22));
+	}
+#undef KTLS__ROR
+	for (int i = 0; i < 8; i++)
+		s->h[i] += v[i];
+}
+
+static inline void ktls__sha_begin(struct ktls__sha *s)
+{
+	static const unsigned int h[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+					   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
+
+	memcpy(s->h, h, sizeof(h));
+	s->bytes = 0;
+}
+
+static inline void ktls__sha_add(struct ktls__sha *s, const void *data, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		s->block[s->bytes++ % 64] = ((const unsigned char *)data)[i];
+		if (s->bytes % 64 == 0)
+			ktls__sha_block(s);
+	}
+}
+
+static inline void ktls__sha_hex(struct ktls__sha *s, char out[65])
+{
+	unsigned long long bits = s->bytes * 8;
+	unsigned char length[8];
+
+	ktls__sha_add(s, "\x80", 1);
+	while (s->bytes % 64 != 56)
+		ktls__sha_add(s, "", 1);
+	for (int i = 0; i < 8; i++)
+		length[i] = (unsigned char)(bits >> (56 - 8 * i));
+	ktls__sha_add(s, length, 8);
+	for (int i = 0; i < 8; i++)
+		snprintf(out + 8 * i, 9, "%08x", s->h[i]);
+}
+
+/* Add "KEY=VALUE" of a policy: its value, or else one by default, or no line. */
+static inline void ktls__sha_line(struct ktls__sha *s, const char *text, const char *key, const char *as, const char *otherwise)
+{
+	char value[KTLS_POLICY + 1];
+
+	if (!text || !ktls__value(text, key, value, sizeof(value))) {
+		if (!otherwise)
+			return;
+		snprintf(value, sizeof(value), "%s", otherwise);
+	}
+	ktls__sha_add(s, as, strlen(as));
+	ktls__sha_add(s, "=", 1);
+	ktls__sha_add(s, value, strlen(value));
+	ktls__sha_add(s, "\n", 1);
+}
+
+static inline int ktls__sha_file(const char *path, char out[65], char *why)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct ktls__sha s;
+	char part[4096];
+	ssize_t n = -1;
+
+	ktls__sha_begin(&s);
+	while (fd >= 0 && (n = read(fd, part, sizeof(part))) > 0)
+		ktls__sha_add(&s, part, (size_t)n);
+	if (n < 0)
+		snprintf(why, KTLS_WHY, "CAfile %.400s: %s", path, strerror(errno));
+	else
+		ktls__sha_hex(&s, out);
+	if (fd >= 0)
+		close(fd);
+	return n < 0 ? -1 : 0;
+}
+
+/* What a resident has to have for its own policy, as in ktls-handoff(8); 0, or -1 with why. */
+static inline int ktls__digest(const char *text, char out[65], char *why)
+{
+	int peer = ktls__is(text, "verifyPeer", "yes"), chain = ktls__is(text, "verifyChain", "yes");
+	int old = !ktls__is(text, "sslVersion", "TLSv1.3");
+	char trust[65] = "", path[4097] = "";
+	struct ktls__sha s;
+
+	ktls__value(text, "CAfile", path, sizeof(path));
+	if ((peer || chain) && ktls__sha_file(path, trust, why))
+		return -1;
+	ktls__sha_begin(&s);
+	ktls__sha_line(&s, text, "sslVersion", "sslVersion", "TLSv1.2");
+	ktls__sha_line(&s, text, old ? "ciphers" : "ciphersuites", "ciphers",
+		       old ? "ECDHE-RSA-AES256-GCM-SHA384" : "TLS_AES_256_GCM_SHA384");
+	ktls__sha_line(&s, text, "curves", "curves", NULL);
+	ktls__sha_line(&s, NULL, "", "verify", peer ? "peer" : chain ? "chain" : "no");
+	ktls__sha_line(&s, text, "checkHost", "name", NULL);
+	ktls__sha_line(&s, text, "checkIP", "name", NULL);
+	ktls__sha_line(&s, text, "sni", "sni", NULL);
+	ktls__sha_line(&s, NULL, "", "CAfile", *trust ? trust : NULL);
+	ktls__sha_hex(&s, out);
+	return 0;
+}
+
 /* A word that could add a line to a request or to a configuration is none. */
 static inline int ktls__word(const char *word)
 {
@@ -262,7 +397,7 @@ static inline int ktls__judge(int conn, char *line, char *why)
 	return fd;
 }
 
-static inline int ktls__ask(const struct ktls_target *to, int timeout, char *line, char *why)
+static inline int ktls__ask(const struct ktls_target *to, const char *digest, int timeout, char *line, char *why)
 {
 	struct sockaddr_un sa;
 	int conn = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), fd = -1;
@@ -274,8 +409,8 @@ static inline int ktls__ask(const struct ktls_target *to, int timeout, char *lin
 	/* connect() waits while the queue of the resident is full */
 	setsockopt(conn, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", to->resident);
-	snprintf(request, sizeof(request), "connect\n%s\n%s\n--timeout\n%d.%03d\n%s%s%s", to->host, to->port,
-		 timeout / 1000, timeout % 1000, to->name ? "--name\n" : "", to->name ? to->name : "", to->name ? "\n" : "");
+	snprintf(request, sizeof(request), "connect\n%s\n%s\n--digest\n%s\n--timeout\n%d.%03d\n%s%s%s", to->host,
+		 to->port, digest, timeout / 1000, timeout % 1000, to->name ? "--name\n" : "", to->name ? to->name : "", to->name ? "\n" : "");
 	if (strlen(to->resident) >= sizeof(sa.sun_path)) {
 		snprintf(why, KTLS_WHY, "%s", strerror(ENAMETOOLONG));
 	} else if (conn < 0 || connect(conn, (struct sockaddr *)&sa, sizeof(sa))) {
@@ -428,7 +563,7 @@ static inline int ktls__stunnel(const struct ktls_target *to, const char *text, 
 /* A connected socket on which plaintext goes in and comes out, or -1; see the head of this file. */
 static inline int ktls_connect(const struct ktls_target *to, struct ktls_answer *a)
 {
-	char text[KTLS_POLICY + 2], why[KTLS_WHY] = "", second[KTLS_WHY] = "";
+	char text[KTLS_POLICY + 2], digest[65], why[KTLS_WHY] = "", second[KTLS_WHY] = "";
 	int timeout = to->timeout_ms > 0 ? to->timeout_ms : 10000, fd;
 
 	memset(a, 0, sizeof(*a));
@@ -440,9 +575,9 @@ static inline int ktls_connect(const struct ktls_target *to, struct ktls_answer 
 		snprintf(a->warning, sizeof(a->warning), "policy and resident are wanted");
 		return -1;
 	}
-	if (ktls__policy(to, text, a->warning))
+	if (ktls__policy(to, text, a->warning) || ktls__digest(text, digest, a->warning))
 		return -1;
-	fd = ktls__ask(to, timeout, a->line, why);
+	fd = ktls__ask(to, digest, timeout, a->line, why);
 	if (fd >= 0)
 		return fd;
 	a->line[0] = '\0';

@@ -154,22 +154,27 @@ static int usage_error(int argc, char **argv, struct options *o, const struct fa
 
 int main(int argc, char **argv)
 {
+	static struct rules rules;
+	struct options *o = &rules.o, said;
 	struct failure f = { 0 };
-	struct options o;
 
 	prepare(options_find_fd(argc, argv));
-	if (!options_parse(argc, argv, &o, &f) || (o.policy && !(policy_read(&o, &f) && options_check(&o, &f))))
-		return usage_error(argc, argv, &o, &f);
-	switch (o.verb) {
+	if (!options_parse(argc, argv, o, &f))
+		return usage_error(argc, argv, o, &f);
+	said = *o;
+	if (o->verb != VERB_HELP && o->verb != VERB_VERSION && !rules_read(&rules, &f))
+		return usage_error(argc, argv, o, &f);
+	switch (o->verb) {
 	case VERB_HELP:
 		return fputs(help, stdout) < 0;
 	case VERB_VERSION:
 		return printf("ktls-handoff %s, %s\n", VERSION, OpenSSL_version(OPENSSL_VERSION)) < 0;
 	case VERB_CLOSE:
-		return close_main(&o);
+		return close_main(o);
 	case VERB_SERVE:
-		return serve_main(&o);
+		rules_free(&rules);
+		return serve_main(&said);
 	default:
-		return open_main(&o);
+		return open_main(o);
 	}
 }

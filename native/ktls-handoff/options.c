@@ -29,6 +29,7 @@ static const struct option_row table[] = {
 	{ "--no-verify", FLAG, ON_OUT, AT(no_verify) },
 	{ "--name", TEXT, ON_ASK, AT(name) },
 	{ "--sni", TEXT, ON_ASK, AT(sni) },
+	{ "--digest", TEXT, ON_REQUEST, AT(digest) },
 	{ "--staple", FLAG, ON_OUT, AT(staple) },
 	{ "--cert", TEXT, ON_ACCEPT, AT(cert) },
 	{ "--key", TEXT, ON_ACCEPT, AT(key) },
@@ -245,7 +246,7 @@ static bool parse_rest(int argc, char *const argv[], struct options *o, struct f
 }
 
 /* Fill *o from argv; false with a usage failure in *f. The strings of *o point into argv. With a policy, what
- * it says is still to be read: policy_read(), then options_check(). */
+ * it says is still to be read: rules_read(). */
 bool options_parse(int argc, char *const argv[], struct options *o, struct failure *f)
 {
 	*o = (struct options){ .fd = -1, .want = WANT_TX, .clients = 64, .user = -1 };

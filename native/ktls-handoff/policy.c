@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What does the policy file say? It is a piece of a stunnel configuration; what we do not do is refused by line. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "handoff.h"
 
@@ -150,23 +147,4 @@ bool policy_parse(char *text, const char *file, struct options *o, struct failur
 	}
 	o->ciphers = o->tls == 13 ? l.tls13 : l.tls12;
 	return judge(&at, o, f);
-}
-
-/* Read o->policy. Its text stays in memory as long as the process: the options point into it. */
-bool policy_read(struct options *o, struct failure *f)
-{
-	static char text[POLICY_MAX + 1];
-	int fd = open(o->policy, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
-
-	if (n < 0)
-		failed(f, RC_USAGE, "usage", "--policy %s: %s", o->policy, strerror(errno));
-	else if (n > POLICY_MAX || memchr(text, '\0', (size_t)n))
-		n = failed(f, RC_USAGE, "usage", "--policy %s: longer than %d bytes, or not text", o->policy, POLICY_MAX) - 1;
-	if (fd >= 0)
-		close(fd);
-	if (n < 0)
-		return false;
-	text[n] = '\0';
-	return policy_parse(text, o->policy, o, f);
 }

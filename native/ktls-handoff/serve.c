@@ -27,7 +27,7 @@ enum { STACK = 2 * 1024 * 1024, BURN = 64 * 1024, CROWD = 8 };
 
 struct resident {
 	const struct options *o;
-	SSL_CTX *ctx;
+	struct standing rules;
 	int listener;
 	sem_t free; /* places for clients */
 	atomic_bool crowded; /* the heap has grown by many at a time */
@@ -83,7 +83,7 @@ static void take(struct resident *home, int conn, const pthread_attr_t *attr)
 	pthread_t thread;
 
 	if (v)
-		*v = (struct visit){ { .o = home->o, .ctx = home->ctx, .conn = conn }, home };
+		*v = (struct visit){ { .home = &home->rules, .conn = conn }, home };
 	if (busy(home) >= CROWD)
 		atomic_store(&home->crowded, true);
 	if (v && attend_welcome(&v->client) && !pthread_create(&thread, attr, attend_thread, v))
@@ -132,6 +132,7 @@ static void settle(void)
 	struct rlimit files;
 
 	mallopt(M_ARENA_MAX, 1);
+	mallopt(M_MMAP_THRESHOLD, 128 * 1024); /* a bundle that was read is given back at once */
 	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur = files.rlim_max < 8192 ? files.rlim_max : 8192;
@@ -149,18 +150,21 @@ static void leave(struct resident *home)
 	for (int i = 0; i < home->o->clients; i++)
 		if (sem_timedwait(&home->free, &until))
 			_exit(RC_OK); /* no exit handlers: threads still use OpenSSL */
-	SSL_CTX_free(home->ctx);
+	SSL_CTX_free(home->rules.ctx);
 	sem_destroy(&home->free);
 }
 
 /* The verb: ktls-handoff serve SOCKET. Ends with 0 on SIGTERM or SIGINT; the socket is removed. */
-int serve_main(struct options *o)
+int serve_main(const struct options *said)
 {
-	struct resident home = { .o = o };
+	struct options o = *said;
+	struct resident home = { .o = &o, .rules = { .said = &o, .lock = PTHREAD_MUTEX_INITIALIZER } };
+	struct rules first;
 	struct place place = { .listener = -1 };
 	struct sigaction end = { .sa_handler = stop };
 	struct failure f = { 0 };
 	sigset_t ends;
+	bool ok;
 
 	settle();
 	sigemptyset(&ends);
@@ -169,15 +173,16 @@ int serve_main(struct options *o)
 	sigprocmask(SIG_BLOCK, &ends, NULL); /* only ppoll() lets them in */
 	sigaction(SIGTERM, &end, NULL);
 	sigaction(SIGINT, &end, NULL);
-	o->verb = VERB_CONNECT;
-	home.ctx = handshake_context(o, &f);
-	if (!home.ctx || !place_take(o, &place, &f)) {
+	o.verb = VERB_CONNECT;
+	ok = rules_renew(&home.rules, &first, &f) && place_take(&o, &place, &f);
+	rules_free(&first); /* OpenSSL is ready, and the files are right: each client brings them anew */
+	if (!ok) {
 		say("%s", f.message);
-		SSL_CTX_free(home.ctx);
+		SSL_CTX_free(home.rules.ctx);
 		return f.exit;
 	}
 	home.listener = place.listener;
-	sem_init(&home.free, 0, (unsigned int)o->clients);
+	sem_init(&home.free, 0, (unsigned int)o.clients);
 	loop(&home);
 	place_leave(&place);
 	leave(&home);

@@ -50,6 +50,34 @@ static int no_passphrase(char *buf, int size, int writing, void *arg)
 	return 0; /* never ask on a terminal */
 }
 
+/* Certificates, and lists of revoked ones, as SSL_CTX_load_verify_file() takes them from a file. */
+static int add_all(X509_STORE *store, const STACK_OF(X509_INFO) *all)
+{
+	int count = 0;
+
+	for (int i = 0; i < sk_X509_INFO_num(all); i++) {
+		const X509_INFO *one = sk_X509_INFO_value(all, i);
+
+		if ((one->x509 && !X509_STORE_add_cert(store, one->x509)) || (one->crl && !X509_STORE_add_crl(store, one->crl)))
+			return 0;
+		count += one->x509 || one->crl;
+	}
+	return count;
+}
+
+static bool load_bundle(SSL_CTX *ctx, const struct options *o, struct failure *f)
+{
+	BIO *in = BIO_new_mem_buf(o->pem, (int)o->pem_len);
+	STACK_OF(X509_INFO) *all = in ? PEM_X509_INFO_read_bio(in, NULL, no_passphrase, NULL) : NULL;
+	bool ok = all && add_all(SSL_CTX_get_cert_store(ctx), all) > 0;
+	char why[160];
+
+	BIO_free(in);
+	sk_X509_INFO_pop_free(all, X509_INFO_free);
+	return ok || failed(f, RC_USAGE, "usage", "--ca %s: no certificates in it: %s", o->ca,
+			    openssl_reason(why, sizeof(why)));
+}
+
 /* The context owns the pinned certificate: this frees it together with the context. */
 static void free_pin(void *ctx, void *pin, CRYPTO_EX_DATA *ad, int index, long l, void *p)
 {
@@ -57,39 +85,42 @@ static void free_pin(void *ctx, void *pin, CRYPTO_EX_DATA *ad, int index, long l
 	X509_free(pin);
 }
 
-static bool load_pin(SSL_CTX *ctx, const char *path, struct failure *f)
+static int pin_slot = -1;
+static pthread_once_t pin_slot_once = PTHREAD_ONCE_INIT;
+
+static void get_pin_slot(void)
 {
-	BIO *in = BIO_new_file(path, "re");
+	pin_slot = SSL_CTX_get_ex_new_index(0, NULL, NULL, NULL, free_pin);
+}
+
+static bool load_pin(SSL_CTX *ctx, const struct options *o, struct failure *f)
+{
+	BIO *in = BIO_new_mem_buf(o->pem, (int)o->pem_len);
 	X509 *pin = in ? PEM_read_bio_X509(in, NULL, no_passphrase, NULL) : NULL;
-	int slot = SSL_CTX_get_ex_new_index(0, NULL, NULL, NULL, free_pin);
 	char why[160];
 
 	BIO_free(in);
-	if (!pin || slot < 0 || !SSL_CTX_set_ex_data(ctx, slot, pin)) {
+	pthread_once(&pin_slot_once, get_pin_slot);
+	if (!pin || pin_slot < 0 || !SSL_CTX_set_ex_data(ctx, pin_slot, pin)) {
 		X509_free(pin);
-		return failed(f, RC_USAGE, "usage", "--pin %s: not a PEM certificate: %s", path,
+		return failed(f, RC_USAGE, "usage", "--pin %s: not a PEM certificate: %s", o->pin,
 			      openssl_reason(why, sizeof(why)));
 	}
 	SSL_CTX_set_cert_verify_callback(ctx, verify_pin, pin);
 	return true;
 }
 
-/* Set how the context judges the peer; a server asks its client for nothing. */
+/* Set how the context judges the peer, by the text that rules_read() has read; a server asks its client for nothing. */
 bool verify_setup(SSL_CTX *ctx, const struct options *o, struct failure *f)
 {
-	char why[160];
-
 	if (o->verb != VERB_CONNECT || o->no_verify) {
 		SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL);
 		return true;
 	}
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
 	if (o->pin)
-		return load_pin(ctx, o->pin, f);
-	if (SSL_CTX_load_verify_file(ctx, o->ca) != 1)
-		return failed(f, RC_USAGE, "usage", "--ca %s: no certificates in it: %s", o->ca,
-			      openssl_reason(why, sizeof(why)));
-	return true;
+		return load_pin(ctx, o, f);
+	return load_bundle(ctx, o, f);
 }
 
 /* Set the SNI and, with --ca, the name that the certificate must carry. */

@@ -92,10 +92,14 @@ def connect(
 
 # asks a resident, and passes its answer on to --fd as ktls-handoff itself would
 RELAY = """
-import socket, sys
+import hashlib, socket, sys
+path, ca, policy = sys.argv[1:4]
+with open(ca, "rb") as trust:
+    policy += "CAfile=" + hashlib.sha256(trust.read()).hexdigest() + chr(10)
+words = [*sys.argv[4:-2], "--digest", hashlib.sha256(policy.encode()).hexdigest()]
 asked = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-asked.connect(sys.argv[1])
-asked.send("".join(word + chr(10) for word in sys.argv[2:-2]).encode())
+asked.connect(path)
+asked.send("".join(word + chr(10) for word in words).encode())
 line, fds, _, _ = socket.recv_fds(asked, 8192, 1)
 socket.send_fds(socket.socket(fileno=int(sys.argv[-1])), [line], fds)
 """
@@ -106,9 +110,13 @@ def serve(path: str, at: Placed, *, version: str = "1.2", cipher: str = "aes-gcm
     return [PROGRAM, "serve", path, "--ca", at.ca, *_common(version, cipher, "tx", 40, "")]
 
 
-def ask(path: str, host: str, port: int) -> list[str]:
-    """Return the command that lets a resident connect, and hands over what it answers."""
-    return ["/usr/bin/python3", "-I", "-c", RELAY, path, "connect", host, str(port), "--name", NAME]
+def ask(
+    path: str, at: Placed, host: str, port: int, *, version: str = "1.2", cipher: str = "aes-gcm-256"
+) -> list[str]:
+    """Return the command that lets a resident of `serve` connect, and hands over what it answers."""
+    policy = f"sslVersion=TLSv{version}\nciphers={CIPHERS[version, cipher]}\nverify=chain\n"
+    words = [path, at.ca, policy, "connect", host, str(port), "--name", NAME]
+    return ["/usr/bin/python3", "-I", "-c", RELAY, *words]
 
 
 def begin_at(number: int) -> dict[str, str]:

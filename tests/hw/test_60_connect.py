@@ -31,7 +31,9 @@ def test_encrypts_on_a_socket_of_a_resident(
     try:
         wait_until(lambda: host.run(["test", "-S", path], check=False).rc == 0, 60, "the resident to listen")
         with traffic.behind_stunnel(take()) as (port, far):
-            near = dut.pump.handoff(handoff.ask(path, traffic.address(4), port), send(plan))
+            how = {"version": TX.version, "cipher": TX.cipher}
+            asks = handoff.ask(path, dut.at, traffic.address(4), port, **how)
+            near = dut.pump.handoff(asks, send(plan))
             flow = traffic.ended(near, far, before)
         proof.note(evidence, flow, plan, "hw")
         evidence["by"] = {"tx": flow.line.tx_by, "rx": flow.line.rx_by}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,31 @@ def test_stunnel_is_told_the_same(tmp_path: Path) -> None:
     said = lines(Target("::1", 1), Policy(str(path)))
     assert (said["checkHost"], said["sni"], said["connect"]) == ("b.test", "c.test", "::1:1")
     assert said["ciphersuites"] == "TLS_AES_256_GCM_SHA384" and "ciphers" not in said
+
+
+def test_digest_is_of_what_counts(tmp_path: Path) -> None:
+    """Without a NIC the digest of a policy is that of the man page, and each key that counts changes it."""
+    trust, path = tmp_path / "CA", tmp_path / "p.conf"
+    trust.write_bytes(b"certificates")
+    lines = "sslVersion=TLSv1.2\nciphers=ECDHE-RSA-AES256-GCM-SHA384\nverify=chain\nCAfile="
+    wanted = sha256(f"{lines}{sha256(b'certificates').hexdigest()}\n".encode()).hexdigest()
+    assert Policy(ca=str(trust), timeout=3).digest() == wanted
+    base = f"CAfile = {trust}\nverifyChain = yes\n"
+    same = ("", "TIMEOUTconnect = 3\n", "client = yes\n", "ciphersuites = X\n", "verifyPeer = no\n")
+    other = ("sslVersion = TLSv1.3", "ciphers = X", "curves = X", "checkHost = a", "sni =", "sni = a")
+    found = {wanted, Policy(pin=str(trust)).digest()}
+    for more in (*same, *other):
+        path.write_text(base + more)
+        found.add(Policy(str(path)).digest())
+        assert (Policy(str(path)).digest() == wanted) == (more in same), more
+    trust.write_bytes(b"others")
+    found.add(Policy(ca=str(trust)).digest())
+    path.write_text("verifyChain = no\nCAfile = /nowhere\n")
+    found.add(Policy(str(path)).digest())
+    assert len(found) == 4 + len(other)
+    for gone in (tmp_path / "gone", tmp_path):
+        with pytest.raises(ConfigError, match=f"CAfile {gone}: "):
+            Policy(ca=str(gone)).digest()
 
 
 def test_page_names_every_key() -> None:

@@ -18,6 +18,8 @@ from pathlib import Path
 
 from rig import Answer, Rig, listening, mute, peer, receive
 
+from offload.connect_policy import Policy  # rig.py makes it known
+
 
 @dataclass
 class Resident:
@@ -26,6 +28,7 @@ class Resident:
     path: Path
     child: subprocess.Popen
     log: Path
+    args: tuple[str, ...]
 
     def dial(self) -> socket.socket:
         """A connection to it."""
@@ -34,10 +37,17 @@ class Resident:
         sock.connect(str(self.path))
         return sock
 
+    def digest(self) -> str:
+        """That of its policy, as the files are now."""
+        way, value = self.args[:2]
+        given = {{"--policy": "file", "--ca": "ca", "--pin": "pin"}[way]: value}
+        return Policy(**given).digest()
+
     def ask(self, *words: str) -> Answer:
-        """One request and its answer."""
+        """One request, by the same policy, and its answer."""
+        digest = [] if "--digest" in words else ["--digest", self.digest()]
         with self.dial() as sock:
-            sock.send("".join(f"{word}\n" for word in words).encode())
+            sock.send("".join(f"{word}\n" for word in (*words, *digest)).encode())
             line, given = receive(sock)
         return Answer(0, json.loads(line) if line else {}, given, [])
 
@@ -65,9 +75,10 @@ def entries(folder: str) -> int:
 def resident(rig: Rig, *args: str, fake: dict[str, str] | None = None) -> Iterator[Resident]:
     """A resident by the fake kernel; it ends with 0 and removes its socket, or the check fails."""
     path, log = rig.folder / "resident", rig.folder / "resident.log"
-    argv = [rig.program, "serve", str(path), *(args or ("--ca", rig.file("ca")))]
+    args = args or ("--ca", rig.file("ca"))
+    argv = [rig.program, "serve", str(path), *args]
     with log.open("w") as err, subprocess.Popen(argv, env=rig.env(fake or {}), stderr=err) as child:
-        found = Resident(path, child, log)
+        found = Resident(path, child, log, args)
         try:
             for _ in range(6000):
                 if listening(path) or child.poll() is not None:
@@ -199,14 +210,14 @@ import contextlib, socket, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 s.connect(sys.argv[1])
 with contextlib.suppress(BrokenPipeError):
-    s.send(b'connect\\n127.0.0.1\\n1\\n')
+    s.send(f'connect\\n127.0.0.1\\n1\\n--digest\\n{sys.argv[2]}\\n'.encode())
 print(s.recv(8192).decode())
 """
 
 
 def asked_by_nobody(home: Resident) -> subprocess.CompletedProcess:
     """Ask as user nobody, with a Python that he can start."""
-    argv = ["/usr/bin/python3", "-c", ASKS, str(home.path)]
+    argv = ["/usr/bin/python3", "-c", ASKS, str(home.path), home.digest()]
     return subprocess.run(argv, user=65534, capture_output=True, text=True, timeout=120)
 
 
@@ -362,5 +373,5 @@ def check_client_that_left(rig: Rig) -> None:
     with rig.server() as port, resident(rig) as home:
         before = home.files()
         with home.dial() as sock:
-            sock.send(f"connect\n127.0.0.1\n{port}\n".encode())
+            sock.send(f"connect\n127.0.0.1\n{port}\n--digest\n{home.digest()}\n".encode())
         assert len(home.lines(1)) <= 1 and home.files(before) == before

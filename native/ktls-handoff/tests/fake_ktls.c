@@ -182,6 +182,8 @@ long BIO_ctrl(BIO *bio, int cmd, long number, void *parg)
 
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "BIO_ctrl");
+	if (!real) /* Python loads it late, and for itself: as a part of hashlib */
+		*(void **)&real = dlsym(dlopen("libcrypto.so.3", RTLD_LAZY | RTLD_NOLOAD), "BIO_ctrl");
 	/* Called with an SSL attached by the program only, after the handshake; libssl asks during it and must
 	 * hear the truth, or it would stop encrypting. */
 	if ((cmd == BIO_CTRL_GET_KTLS_SEND || cmd == BIO_CTRL_GET_KTLS_RECV) && of_program(__builtin_return_address(0)))

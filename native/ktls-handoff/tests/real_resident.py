@@ -6,7 +6,6 @@ import re
 import socket
 import struct
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,10 +14,8 @@ from pathlib import Path
 from check_serve import Resident, resident
 from rig import STUNNEL, Rig
 
-ROOT = Path(__file__).resolve().parents[3]
 SOL_TLS, TLS_TX, TLS_RX, GCM256 = 282, 1, 2, 56
 MIB = 8  # bar: resident memory
-sys.path.insert(0, str(ROOT))  # for the Python client
 
 
 def say(sock: socket.socket, line: bytes) -> bytes:

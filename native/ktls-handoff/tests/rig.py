@@ -8,12 +8,14 @@ import os
 import re
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # for the Python client
 WITH_ULP, WITH_TX = 3101, 3102  # of fake_ktls.c
 SEQPACKET = socket.SOCK_SEQPACKET
 STUNNEL = next((p for p in ("/usr/bin/stunnel4", "/usr/bin/stunnel") if os.access(p, os.X_OK)), "")

@@ -18,6 +18,7 @@ import check_handover
 import check_options
 import check_peer
 import check_place
+import check_policy
 import check_serve
 import check_steps
 import check_taken
@@ -32,6 +33,7 @@ MODULES = (
     check_fallback,
     check_serve,
     check_place,
+    check_policy,
     check_client,
     check_taken,
 )

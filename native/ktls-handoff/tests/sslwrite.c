@@ -53,12 +53,13 @@ static bool run(const struct options *o, struct failure *f)
 int main(int argc, char **argv)
 {
 	struct failure f = { .exit = RC_INTERNAL };
-	struct options o;
+	static struct rules rules;
+	struct options *o = &rules.o;
 
 	signal(SIGPIPE, SIG_IGN);
-	if (options_parse(argc, argv, &o, &f) && o.verb != VERB_CONNECT)
+	if (options_parse(argc, argv, o, &f) && o->verb != VERB_CONNECT)
 		failed(&f, RC_USAGE, "usage", "only connect, as of ktls-handoff");
-	else if (!*f.message && run(&o, &f))
+	else if (!*f.message && rules_read(&rules, &f) && run(o, &f))
 		return RC_OK;
 	say("%s", f.message);
 	return f.exit;

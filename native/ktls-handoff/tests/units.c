@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parsers on answers made by hand: netlink as net/tls/tls_main.c get_info() writes it, and stunnel's log. */
 #undef NDEBUG
+#define _GNU_SOURCE
+#include "../ktls-connect.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -9,6 +12,8 @@
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <linux/tls.h>
+
+#include <openssl/evp.h>
 
 #include "../handoff.h"
 
@@ -161,6 +166,27 @@ static void test_request(void)
 	assert(!strcmp(o.host, "::1") && !strcmp(o.name, "n") && o.timeout_ms == 500 && o.verb == VERB_CONNECT);
 }
 
+/* The header's own SHA-256, at each place of the end in a block, in pieces of each size. */
+static void test_sha(void)
+{
+	unsigned char data[200], sha[32];
+	char ours[65], theirs[65];
+	struct ktls__sha s;
+
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (unsigned char)(i * 37);
+	for (size_t len = 0; len <= sizeof(data); len++) {
+		ktls__sha_begin(&s);
+		for (size_t at = 0; at < len; at += len % 7 + 1)
+			ktls__sha_add(&s, data + at, len - at < len % 7 + 1 ? len - at : len % 7 + 1);
+		ktls__sha_hex(&s, ours);
+		assert(EVP_Digest(data, len, sha, NULL, EVP_sha256(), NULL));
+		for (int i = 0; i < 32; i++)
+			snprintf(theirs + 2 * i, 3, "%02x", sha[i]);
+		assert(!strcmp(ours, theirs));
+	}
+}
+
 static void test_text_is_cut(void)
 {
 	struct text t = { .len = 0 };
@@ -178,5 +204,6 @@ int main(void)
 	test_policy();
 	test_request();
 	test_text_is_cut();
+	test_sha();
 	return 0;
 }
