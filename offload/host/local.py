@@ -14,6 +14,7 @@ from offload.cmd import environment, kill_group, run
 from offload.errors import RigError
 from offload.host.base import Completed, Process
 
+HANGUP = 1  # SIGHUP; the module costs start-up time
 LOOK = 0.01  # seconds between looks at the outputs of a background command
 
 
@@ -88,7 +89,10 @@ class LocalProcess:
         return Completed(self._argv, rc, *self.output(), time.monotonic() - self._began, self._where)
 
     def kill(self, signal: int = 15) -> None:
-        """Signal its process group and reap it."""
+        """Signal its process group; reap it, unless it was only told to read its configuration again."""
+        if signal == HANGUP:
+            kill_group(self.pid, signal)
+            return
         with suppress(BrokenPipeError):
             if self._child.stdin:
                 self._child.stdin.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import uuid
 from collections.abc import Iterator
@@ -11,11 +12,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from offload.cmd import wait_until
 from offload.errors import OffloadError, RigError
 from offload.host.local import LocalHost
 from offload.traffic import certs, drive, handoff, openssl, stunnel
 from offload.traffic.drive import send, take
 from offload.traffic.pump_channel import Channel
+from offload.traffic.stunnel_resident import Resident
 
 CAN = os.geteuid() == 0 and LocalHost().run(["ip", "netns", "add", "ktls-probe"], check=False).rc == 0
 if CAN:
@@ -73,6 +76,61 @@ def test_s_client_to_s_server(bench: SimpleNamespace, version: str) -> None:
     bench.a.spawn(openssl.client(PEER, 4434, bench.at, version=version), send(plan), env=env).report()
     seen = sink.report()
     assert seen.took(plan) and seen.error == ""
+
+
+def sunk(bench: SimpleNamespace, resident: Resident, port: int, seed: str) -> tuple[int, str]:
+    """Send a payload to a sink behind the resident: its process id, and what it said."""
+    listener, plain = bench.b.listen()
+    plan = drive.sending(seed, 50_001)
+    with resident.serving([stunnel.Service(seed, f":::{port}", f"127.0.0.1:{plain}")]) as said:
+        sink = bench.b.accept(listener, take())
+        env = openssl.environment(bench.dut, bench.at, ktls=False)
+        bench.a.spawn(openssl.client(PEER, port, bench.at), send(plan), env=env).report()
+        assert sink.report().took(plan)
+        return resident.pid, said()
+
+
+def test_a_resident_stunnel_serves_one_configuration_after_another(bench: SimpleNamespace) -> None:
+    """Without a NIC one process serves what was asked for last, and shows each use its log."""
+    resident = Resident(bench.peer, bench.at)
+    try:
+        uses = [sunk(bench, resident, 4450 + number, f"use{number}") for number in range(3)]
+        assert len({pid for pid, _ in uses}) == 1
+        for number, (_, said) in enumerate(uses):
+            assert re.findall(r"Service \[(\w+)\] accepted", said) == [f"use{number}"], said
+        open_ports = bench.peer.run(["ss", "-Hltn"]).text
+        assert ":4452 " in open_ports and ":4450 " not in open_ports and ":4451 " not in open_ports
+    finally:
+        resident.stop()
+    assert ":4452 " not in bench.peer.run(["ss", "-Hltn"]).text
+
+
+def test_nothing_of_a_resident_stunnel_reaches_the_next_use(bench: SimpleNamespace) -> None:
+    """Without a NIC a failed block, an open connection and a wrong configuration each end the process."""
+    resident = Resident(bench.peer, bench.at)
+    listener, plain = bench.b.listen()
+    service = stunnel.Service("left", ":::4460", f"127.0.0.1:{plain}")
+    try:
+        pids = [sunk(bench, resident, 4461, "first")[0]]
+        with pytest.raises(ZeroDivisionError), resident.serving([service]):
+            assert resident.pid == pids[0]
+            raise ZeroDivisionError
+        assert resident.pid == 0
+        pids.append(sunk(bench, resident, 4462, "second")[0])
+        with resident.serving([service]) as said:
+            bench.b.accept(listener, take())
+            kept = bench.a.connect(PEER, 4460, take())
+            wait_until(lambda: "accepted connection" in said(), 30, "the connection")
+        assert resident.pid == 0
+        kept.give_up()
+        pids.append(sunk(bench, resident, 4463, "third")[0])
+        with pytest.raises(RigError, match="stunnel ended at once"):
+            with resident.serving([stunnel.Service("wrong", "no-such-address:x", "127.0.0.1:1")]):
+                pass
+        pids.append(sunk(bench, resident, 4464, "fourth")[0])
+        assert len(set(pids)) == 4
+    finally:
+        resident.stop()
 
 
 def test_stunnel_client_brings_a_source_to_us(bench: SimpleNamespace) -> None:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from offload.counters import Delta
@@ -86,13 +87,18 @@ class Traffic:
 
     @contextmanager
     def peer_stunnel(self, services: Sequence[stunnel.Service]) -> Iterator[None]:
-        """Run stunnel on the peer; `said` is its log, also after."""
-        name, env = f"stunnel-{self.rig.port}", self.keys.env if self.keys else None
-        with stunnel.running(self.peer.side.host, services, self.peer.at, name=name, env=env) as process:
+        """Have stunnel on the peer, the resident one unless it logs keys; `said` is its log, also after."""
+        with ExitStack() as undo:
+            if self.keys is None:
+                said = undo.enter_context(self.peer.stunnel.serving(services))
+            else:
+                at, name = self.peer.at, f"stunnel-{self.rig.port}"
+                own = stunnel.running(self.peer.side.host, services, at, name=name, env=self.keys.env)
+                said = partial(stunnel.log, undo.enter_context(own))
             try:
                 yield
             finally:
-                self.said = stunnel.log(process)
+                self.said = said()
 
     def again(self, *steps: Mapping[str, Any]) -> Transfer:
         """Return the plain end of one more connection to the stunnel that is up."""

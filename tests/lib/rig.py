@@ -18,6 +18,7 @@ from offload.report.plugin import set_rig
 from offload.report.testinfo import GUEST
 from offload.traffic import certs, drive
 from offload.traffic.certs import Placed
+from offload.traffic.stunnel_resident import Resident
 from offload.vm import knobs
 from tests.lib import rig_choice
 
@@ -29,6 +30,7 @@ class End:
     side: Side
     pump: drive.Pump
     at: Placed
+    stunnel: Resident
 
 
 @dataclass
@@ -68,7 +70,9 @@ class Rig:
         for which, (side, folder, pump) in pumps.items():
             at = self.undo.enter_context(certs.placed(keys, side.host, folder))
             pump.ready()
-            self._ends[which] = End(side, pump, at)
+            resident = Resident(side.host, at)
+            self.undo.callback(resident.stop)
+            self._ends[which] = End(side, pump, at, resident)
 
     def certs(self) -> certs.Certs:
         """One CA and one certificate for both ends."""
