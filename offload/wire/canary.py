@@ -1,4 +1,4 @@
-"""Is payload in the clear where it should not be? docs/wire.md, "Canaries"."""
+"""Is payload in the clear where it is not compared? docs/wire.md, "What is searched"."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from offload.wire.capture import Reader
-from offload.wire.files import mapped
+from offload.wire.files import Bytes, mapped
+from offload.wire.needles import WINDOW, Needles
 from offload.wire.packets import Segment, parse
 from offload.wire.streams import Capture
 
-WINDOW = 16
-DIFFERENT = 6
+BESIDE = WINDOW - 1  # bytes of a payload that a needle beside it may begin or end in
 
 
 @dataclass
@@ -21,58 +21,34 @@ class Leak:
     frame: int
     at: int
     payload_offset: int
-    frames: int = 1
+    frames: int
+    of: str
 
 
-def needles(payload: bytes) -> dict[bytes, int]:
-    """Windows of the payload, and where each is first; `telling` says which of them count."""
-    step = WINDOW * max(1, -(-len(payload) // (1 << 24)))
-    last = (len(payload) - WINDOW) // step * step
-    return {payload[at : at + WINDOW]: at for at in range(last, -1, -step)}
-
-
-def telling(window: bytes) -> bool:
-    """Whether a window has enough different bytes not to be there by chance."""
-    return len(set(window)) >= DIFFERENT
-
-
-def search(capture: Capture, payload: bytes) -> Leak | None:
-    """All that is not compared, frame by frame; headers before a TCP payload are not searched."""
-    wanted: dict[bytes, int] = {}
+def search(capture: Capture, needles: Needles) -> Leak | None:
+    """All that is not compared, frame by frame."""
     leak: Leak | None = None
-    listed = [c.listed for c in capture.connections]
     with mapped(capture.path) as data:
         for number, link, start, captured, original in Reader(data, str(capture.path)):
-            owner = capture.owners[number - 1] if number <= len(capture.owners) else -1
-            segment = parse(data, link, start, captured, original) if owner >= 0 else None
-            for low, high in regions(segment, owner >= 0 and listed[owner], start, start + captured):
-                if high - low < WINDOW:
+            segment = None
+            if capture.compares(number):
+                segment = parse(data, link, start, captured, original)
+            for low, high in regions(data, segment, start, start + captured):
+                if (found := needles.first(data[low:high])) is None:
                     continue
-                wanted = wanted or needles(payload)
-                if (found := first(data[low:high], wanted)) is None:
-                    continue
-                if leak is None:
-                    leak = Leak(number, low - start + found[0], found[1], 0)
+                leak = leak or Leak(number, low - start + found.at, found.offset, 0, found.of)
                 leak.frames += 1
                 break
     return leak
 
 
-def regions(segment: Segment | str | None, listed: bool, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The parts of a frame to search: all, or its payload if that is not compared and what is behind IP."""
+def regions(data: Bytes, segment: Segment | str | None, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The parts of a frame to search: all of it, or what is around a payload that is compared."""
     if not isinstance(segment, Segment):
         yield start, end
         return
     behind = segment.start + segment.captured
-    if not listed:
-        yield segment.start, behind
-    yield behind, end
-
-
-def first(data: bytes, wanted: dict[bytes, int]) -> tuple[int, int] | None:
-    """(offset, payload offset) of the first needle."""
-    windows = [data[at : at + WINDOW] for at in range(len(data) - WINDOW + 1)]
-    if wanted.keys().isdisjoint(windows):
-        return None
-    hits = ((at, wanted[w]) for at, w in enumerate(windows) if w in wanted and telling(w))
-    return next(hits, None)
+    if not segment.plain:
+        yield start, segment.start + min(BESIDE, segment.captured)
+    if any(data[behind:end]):
+        yield max(start, behind - BESIDE), end

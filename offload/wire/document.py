@@ -62,7 +62,9 @@ DOCUMENT = {
     "capture": dict.fromkeys(COUNTED, int) | {"format": ("pcap", "pcapng")},
     "keylog": {"keys": int, "bad": int},
     "problems": [PROBLEM],
-    "leak": Maybe({"frame": int, "at": int, "payload_offset": int, "frames": int}),
+    "leak": Maybe(
+        {"frame": int, "at": int, "payload_offset": int, "frames": int, "of": ("payload", "reply")}
+    ),
     "connections": [CONNECTION],
 }
 

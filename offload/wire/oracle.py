@@ -10,14 +10,17 @@ from offload.wire import canary, classify, classify_header, files, keylog, strea
 from offload.wire.ask import Ask
 from offload.wire.classify import Verdict
 from offload.wire.handshake import Session, negotiate
+from offload.wire.needles import WINDOW, Needles
 from offload.wire.records import Difference, Walk
 from offload.wire.streams import MAX_HELD, Capture, Connection, Problem, Retransmission
 
 ORDER = [
-    *("no-hello", "version", "cipher", "no-key", "no-syn", "too-much-reorder", "handshake-too-long"),
-    *("clear-alert", "renegotiation", "early-data", "gap", "reset", "no-close", "data-after-fin"),
-    "payload-not-covered",
+    *("no-hello", "version", "cipher", "no-key", "no-syn", "second-syn", "stray-data", "cut-segment"),
+    *("urgent", "second-fin", "too-much-reorder", "handshake-too-long", "clear-alert", "clear-record"),
+    *("change-cipher-spec", "renegotiation", "early-data", "gap", "reset", "no-close", "tail"),
+    *("data-after-fin", "payload-not-covered"),
 ]
+CAPTURE_ORDER = ["capture-damaged", "too-many-connections", "ambiguous-payload", "no-tls", "unread-tcp"]
 EQUAL, DIFFERENT, INCONCLUSIVE = "equal", "different", "inconclusive"
 
 
@@ -32,15 +35,18 @@ def verify(ask: Ask) -> dict[str, Any]:
     if len(listed) > 1 and (payload is not None or reply is not None):
         capture.problems.append(Problem("ambiguous-payload"))
         payload = reply = None
-    connections = [connection(c, log, payload, reply) for c in listed]
-    leak = canary.search(capture, payload) if payload else None
+    if unread := capture.unread_between(listed):
+        capture.problems.append(Problem("unread-tcp", at=min(unread)))
+    needles = Needles(payload, reply)
+    connections = [connection(c, log, payload, reply, needles) for c in listed]
+    leak = canary.search(capture, needles) if needles else None
     return {
         "schema": 1,
         "engine": "python",
         "outcome": overall(capture, connections, leak),
         "capture": capture.stats,
         "keylog": {"keys": log.keys, "bad": log.bad},
-        "problems": [asdict(p) for p in capture.problems],
+        "problems": [asdict(p) for p in sorted(capture.problems, key=lambda p: CAPTURE_ORDER.index(p.code))],
         "leak": leak and asdict(leak),
         "connections": connections,
     }
@@ -60,11 +66,14 @@ def overall(capture: Capture, connections: list[dict[str, Any]], leak: canary.Le
 
 
 def connection(
-    source: Connection, log: keylog.Keylog, payload: bytes | None, reply: bytes | None
+    source: Connection, log: keylog.Keylog, payload: bytes | None, reply: bytes | None, needles: Needles
 ) -> dict[str, Any]:
     """One connection of the document."""
     session = negotiate(source.from_client.data, source.from_server.data, log)
-    walks = (Walk(source.from_client, session, payload), Walk(source.from_server, session, reply))
+    walks = (
+        Walk(source.from_client, session, payload, needles),
+        Walk(source.from_server, session, reply, needles),
+    )
     problems = [Problem(session.problem)] if session.problem else []
     for walk in walks:
         walk.run()
@@ -146,11 +155,21 @@ def difference(walk: Walk, other: Walk) -> dict[str, Any] | None:
         verdict = classify_header.start(first.record, walk.session.version == "1.3")
     elif first.what == "header":
         verdict = classify_header.implausible(walk, first.record)
+    elif first.found is not None:
+        detail = f"{first.found.of} offset {first.found.offset}"
+        got = needle(walk, first)
+        verdict = Verdict("plaintext", detail, field="payload", at=max(0, first.found.at), got=got)
     elif first.what in ("missing", "excess"):
         verdict = uncovered(walk, first)
     else:
         verdict = Verdict("malformed" if first.what == "malformed" else "truncation", field="length")
     return verdict.document(first)
+
+
+def needle(walk: Walk, first: Difference) -> bytes:
+    """The bytes of the payload or the reply that were found in the clear."""
+    assert first.found is not None
+    return walk.needles.sources[first.found.of][first.found.offset :][:WINDOW]
 
 
 def uncovered(walk: Walk, first: Difference) -> Verdict:

@@ -8,29 +8,35 @@ from typing import NamedTuple
 from offload.wire.files import Bytes
 
 OTHER, FRAGMENT, BAD_CHECKSUM = "other", "fragments", "bad_checksum"
-FIN, SYN, RST, ACK = 1, 2, 4, 16
+FIN, SYN, RST, ACK, URG = 1, 2, 4, 16, 32
 TCP = 6
-VLAN = (0x8100, 0x88A8, 0x9100)
+VLAN = (0x8100, 0x88A8, 0x9100, 0x9200)
+EXTENSIONS = (0, 43, 44, 60)
+COOKED2 = 276
+STAMPS = b"\1\1\x08\x0a"  # how the options begin that hold time stamps and nothing else
 IP_KIND = {0x0800: 4, 0x86DD: 6}
 # link type: (where the EtherType is, length of the header)
 TYPED = {1: (12, 14), 113: (14, 16), 276: (0, 20)}
 u16 = struct.Struct(">H").unpack_from
-tcp_head = struct.Struct(">2s2sI4xBB").unpack_from
+tcp_head = struct.Struct(">2s2sIIBB").unpack_from
 
 
 class Segment(NamedTuple):
     """A TCP segment: endpoints are address + port as bytes, `start` is where its payload is in the file.
 
-    `size`: payload bytes by IP; `captured`: those of them that the file has.
+    `size`: payload bytes by IP; `captured`: those of them that the file has. `plain`: no room in its headers
+    for a needle.
     """
 
     source: bytes
     target: bytes
     sequence: int
+    acknowledged: int
     flags: int
     start: int
     size: int
     captured: int
+    plain: bool
 
 
 def parse(
@@ -48,7 +54,8 @@ def parse(
     if isinstance(found, str):
         return found
     tcp, end = found
-    segment = transport(data, at, version, tcp, end, limit)
+    simple = link != COOKED2 and tcp == at + (20 if version == 4 else 40)
+    segment = transport(data, at, version, tcp, end, limit, simple)
     if checksums and segment is not None and not intact(data, at, version, tcp, end, limit):
         return BAD_CHECKSUM
     return segment or OTHER
@@ -98,7 +105,7 @@ def ipv6(data: Bytes, at: int, limit: int, frame_end: int) -> tuple[int, int] | 
         return OTHER
     kind, at = data[at + 6], at + 40
     for _ in range(8):
-        if kind not in (0, 43, 60, 44):
+        if kind not in EXTENSIONS:
             break
         if at + 8 > min(limit, end):
             return OTHER
@@ -109,11 +116,13 @@ def ipv6(data: Bytes, at: int, limit: int, frame_end: int) -> tuple[int, int] | 
     return (at, end) if kind == TCP else OTHER
 
 
-def transport(data: Bytes, ip: int, version: int, tcp: int, end: int, limit: int) -> Segment | None:
+def transport(
+    data: Bytes, ip: int, version: int, tcp: int, end: int, limit: int, simple: bool
+) -> Segment | None:
     """The segment whose header begins at `tcp`; None if it is malformed or cut off."""
     if tcp + 20 > min(limit, end):
         return None
-    source_port, target_port, sequence, length, flags = tcp_head(data, tcp)
+    source_port, target_port, sequence, acknowledged, length, flags = tcp_head(data, tcp)
     start = tcp + (length >> 4) * 4
     if start < tcp + 20 or start > min(limit, end):
         return None
@@ -122,11 +131,31 @@ def transport(data: Bytes, ip: int, version: int, tcp: int, end: int, limit: int
         data[source:target] + source_port,
         data[target:stop] + target_port,
         sequence,
+        acknowledged,
         flags,
         start,
         end - start,
         min(limit, end) - start,
+        simple and bare(data[tcp + 20 : start]),
     )
+
+
+def bare(options: bytes) -> bool:
+    """Whether TCP options are none, or time stamps alone."""
+    return not options or (len(options) == 12 and options[:4] == STAMPS)
+
+
+def unread(data: Bytes, link: int, start: int, captured: int) -> tuple[bytes, bytes] | None:
+    """The two addresses, sorted, of an IP packet that may be TCP; None for any other frame."""
+    limit = start + captured
+    at, version = network(data, link, start, limit)
+    if version == 4 and at + 20 <= limit and data[at + 9] == TCP:
+        low, high = sorted((data[at + 12 : at + 16], data[at + 16 : at + 20]))
+        return low, high
+    if version == 6 and at + 40 <= limit and data[at + 6] in (TCP, *EXTENSIONS):
+        low, high = sorted((data[at + 8 : at + 24], data[at + 24 : at + 40]))
+        return low, high
+    return None
 
 
 def intact(data: Bytes, ip: int, version: int, tcp: int, end: int, limit: int) -> bool:

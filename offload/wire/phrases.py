@@ -29,6 +29,35 @@ PROBLEMS: dict[str, tuple[str, str, str]] = {
         "",
         "start the capture before the connection",
     ),
+    "unread-tcp": (
+        "TCP between these addresses cannot be read: a fragment, or a damaged or cut header",
+        "frame",
+        "look at that frame; capture whole frames (`wire capture` does)",
+    ),
+    "second-syn": ("a SYN with another number, in a connection that is not closed", "frame", ""),
+    "stray-data": (
+        "payload that has no place in the stream: its number is far away, or it is on a RST",
+        "frame",
+        "look at that frame: no sender does this, a card may",
+    ),
+    "cut-segment": (
+        "the capture cut a segment, whose other bytes nobody compared",
+        "stream offset",
+        "capture whole frames (`wire capture` does)",
+    ),
+    "urgent": ("a segment is marked urgent, which TLS never is", "stream offset", ""),
+    "second-fin": ("the stream ends at two places", "stream offset", ""),
+    "clear-record": ("a record in clear where none may be", "stream offset", ""),
+    "change-cipher-spec": (
+        "a ChangeCipherSpec that is not the one byte 1, or too late",
+        "stream offset",
+        "",
+    ),
+    "tail": (
+        "there are bytes behind the last whole record, and no end of the stream",
+        "stream offset",
+        "stop the capture after both ends have closed",
+    ),
     "no-key": (
         "no secret for this connection in the keylog",
         "",

@@ -19,9 +19,11 @@ from offload.wire.handshake import (
     plausible,
 )
 from offload.wire.keys import Epoch, Schedule
+from offload.wire.needles import WINDOW, Found, Needles
 from offload.wire.streams import Problem, Stream
 
 ALERT, APPLICATION = 21, 23
+MOST_HELLOS = 2  # in clear, of a direction in TLS 1.3: one more after a HelloRetryRequest
 CLOSE_NOTIFY = b"\x01\x00"
 
 
@@ -43,8 +45,8 @@ class Difference:
     """A difference before it is classified.
 
     `what`: header (no record can begin there), start (type or version), malformed, nonce, content, excess (of
-    the payload), length (an incomplete record), missing (payload). `plain`: what the inner plaintext should
-    be, if known; for excess what there is beyond.
+    the payload), length (an incomplete record), missing (payload), clear (payload `found` in it). `plain`:
+    what the inner plaintext should be, if known; for excess what there is beyond.
     `nonce`: what the explicit nonce should be; `reuse`: the one on the wire occurred before.
     """
 
@@ -53,6 +55,7 @@ class Difference:
     plain: bytes | None = None
     nonce: int = 0
     reuse: bool = False
+    found: Found | None = None
 
 
 class Content(NamedTuple):
@@ -86,8 +89,11 @@ class Tally:
 class Walk:
     """Goes through one direction once; then `tally`, `problems` and `first` tell."""
 
-    def __init__(self, stream: Stream, session: Session, payload: bytes | None) -> None:
+    def __init__(
+        self, stream: Stream, session: Session, payload: bytes | None, needles: Needles | None = None
+    ) -> None:
         self.stream, self.session, self.payload = stream, session, payload
+        self.needles = needles or Needles(None, None)
         self.client = stream.direction == "client"
         self.schedule: Schedule | None = None
         if session.schedules:
@@ -98,6 +104,8 @@ class Walk:
         self.guarded = self.ended = False
         self.sequence = self.epoch = 0
         self.clear, self.hidden = Messages(), Messages()
+        self.messages = 0
+        self.carried = b""
         self.nonces: set[int] = set()
         self.next_nonce = -1
 
@@ -144,14 +152,16 @@ class Walk:
             return
         if self.session.version == "1.3":
             if record.kind == CHANGE_CIPHER:
-                return
-            if self.tally.protected or (self.guarded and record.kind == APPLICATION):
+                self._change_cipher(record)
+            elif self.tally.protected or (self.guarded and record.kind == APPLICATION):
                 self._protected(self.schedule, record)
             else:
                 self._in_clear(record)
         elif record.kind == CHANGE_CIPHER:
             if self.guarded:
                 self._stop("renegotiation", record.offset)
+            else:
+                self._change_cipher(record)
             self.guarded = True
         elif self.guarded:
             self._protected(self.schedule, record)
@@ -162,14 +172,36 @@ class Walk:
         """A record before protection; in TLS 1.3 the hello ends that."""
         if record.kind == ALERT:
             self._problem("clear-alert", record.offset)
+        if record.kind == APPLICATION:
+            self._problem("clear-record", record.offset)
         if record.kind != HANDSHAKE:
+            self._search(record, b"")
             return
+        self._search(record, self.carried)
+        self.carried = (self.carried + record.body)[1 - WINDOW :]
+        known = not self.clear.too_long
         for kind, body in self.clear.feed(record.body):
             hello = CLIENT_HELLO if self.client else SERVER_HELLO
+            self.messages += 1
+            if known and self.session.version == "1.3" and (kind != hello or self.messages > MOST_HELLOS):
+                self._problem("clear-record", record.offset)
             if self.session.version == "1.3" and kind == hello and body[2:34] != RETRY:
                 self.guarded = True
         if self.clear.too_long:
             self._problem("handshake-too-long", record.offset)
+
+    def _change_cipher(self, record: Record) -> None:
+        """A ChangeCipherSpec is one byte; in TLS 1.3 it is for the handshake only."""
+        if record.body != b"\1" or (self.session.version == "1.3" and self.epoch):
+            self._problem("change-cipher-spec", record.offset)
+        self._search(record, b"")
+
+    def _search(self, record: Record, before: bytes) -> None:
+        """Look for payload in a record that is not protected; `before`: what its body goes on from."""
+        found = self.needles.first(before + record.body)
+        if found is not None:
+            found = found._replace(at=found.at - len(before))
+            self._differ(Difference("clear", record._replace(sequence=record.number), found=found))
 
     def _protected(self, schedule: Schedule, record: Record) -> None:
         """One protected record: header before length before nonce before content."""
@@ -304,12 +336,20 @@ class Walk:
         proven = proven and self.tally.payload_bytes == self.tally.app_bytes == len(self.payload or b"")
         if stream.fin is None and not proven:
             self._problem("reset" if stream.rst else "no-close")
+        if stream.fin is None and not stream.gap and not self.ended and at < size:
+            self._tail(at)
         if stream.fin is not None and stream.reach > stream.fin:
             self._problem("data-after-fin", stream.fin)
         whole = stream.fin is not None and not stream.gap and not self.ended
         if whole and at < min(size, stream.fin or 0):
             self._differ(Difference("length", self._record(at, b"")))
         self._covered(at, whole and self.schedule is not None)
+
+    def _tail(self, at: int) -> None:
+        """Bytes behind the last record, of a stream whose end nobody saw."""
+        self._problem("tail", at)
+        if self.schedule is not None:
+            self._search(self._record(at, self.stream.data[at:]), b"")
 
     def _covered(self, at: int, whole: bool) -> None:
         """Payload and application data have the same length; `whole`: the stream is complete and was read."""

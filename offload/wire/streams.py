@@ -10,7 +10,7 @@ from pathlib import Path
 from offload.errors import ConfigError
 from offload.wire.capture import Reader
 from offload.wire.files import Bytes, mapped
-from offload.wire.packets import ACK, FIN, RST, SYN, Segment, parse
+from offload.wire.packets import ACK, BAD_CHECKSUM, FIN, RST, SYN, URG, Segment, parse, unread
 from offload.wire.ranges import Overlap, Ranges
 
 MAX_CONNECTIONS = 65536
@@ -43,7 +43,8 @@ class Retransmission:
 class Stream:
     """What one side sent: `data` from offset 0 to the first hole, and the statistics of the contract.
 
-    `reach`: offset behind the last byte that a segment had, captured or not.
+    `reach`: offset behind the last byte that a segment had, captured or not. `acked`: how far the other side
+    has acknowledged, -1 for not at all.
     """
 
     direction: str
@@ -52,6 +53,7 @@ class Stream:
     fin: int | None = None
     rst: bool = False
     reach: int = 0
+    acked: int = -1
     retransmissions: int = 0
     retransmitted_bytes: int = 0
     out_of_order: int = 0
@@ -72,33 +74,75 @@ class Stream:
         """Whether there are bytes, or the end, beyond a hole."""
         return bool(self.held.count) or (self.fin is not None and self.fin > len(self.data))
 
-    def add(self, frame: int, segment: Segment, file: Bytes) -> None:
-        """Take a segment, in capture order."""
+    @property
+    def end(self) -> int:
+        """The number behind all that was sent: payload, and 1 for FIN."""
+        return max(self.reach, 0 if self.fin is None else self.fin + 1)
+
+    def place(self, sequence: int) -> int:
+        """The stream offset of a sequence number: the one nearest to the end of what is contiguous."""
+        ahead = len(self.buffer)
+        distance = (sequence - (self.base or 0) - ahead) & 0xFFFFFFFF
+        return ahead + (distance ^ 0x80000000) - 0x80000000
+
+    def acknowledge(self, number: int) -> None:
+        """The other side has so much; an acknowledgement of more than was sent counts for nothing."""
+        if self.base is not None and 0 <= (offset := self.place(number)) <= self.end:
+            self.acked = max(self.acked, offset)
+
+    def add(self, frame: int, segment: Segment, file: Bytes) -> bool:
+        """Take a segment, in capture order; False: it is left out, its payload is compared with nothing."""
         sequence = (segment.sequence + bool(segment.flags & SYN)) & 0xFFFFFFFF
         if self.base is None:
             self.base = sequence
             if not segment.flags & SYN:
                 self.problems.append(Problem("no-syn", self.direction))
-        ahead = len(self.buffer)
-        distance = (sequence - self.base - ahead) & 0xFFFFFFFF
-        offset = ahead + (distance ^ 0x80000000) - 0x80000000
-        if offset < 0 or offset > ahead + MAX_AHEAD:
-            self.strange += 1
-        elif offset > ahead and segment.captured and self.held.full_for(offset, segment.captured):
-            self._once(Problem("too-much-reorder", self.direction, offset))
-        else:
-            self._take(frame, offset, segment, file)
+        offset = self.place(sequence)
+        if self._left_out(frame, offset, segment):
+            return False
+        self._take(frame, offset, segment, file)
+        return True
 
-    def _once(self, problem: Problem) -> None:
-        if problem.code not in (p.code for p in self.problems):
-            self.problems.append(problem)
+    def _left_out(self, frame: int, offset: int, segment: Segment) -> bool:
+        """Whether a segment has no place in the stream; what is a problem of it."""
+        ahead = len(self.buffer)
+        if segment.flags & SYN and offset:
+            self.problem("second-syn", frame)
+        elif self._keeps_alive(offset, segment):
+            pass
+        elif offset < 0 or offset > ahead + MAX_AHEAD:
+            self.strange += 1
+            if segment.size:
+                self.problem("stray-data", frame)
+        elif segment.flags & RST and segment.size:
+            self.rst = True
+            self.problem("stray-data", frame)
+        elif offset > ahead and segment.captured and self.held.full_for(offset, segment.captured):
+            self.problem("too-much-reorder", offset)
+        else:
+            return False
+        return True
+
+    def _keeps_alive(self, offset: int, segment: Segment) -> bool:
+        """Whether it is the one byte before what is acknowledged (RFC 1122 §4.2.3.6), which may be any."""
+        one = segment.size == 1 and not segment.flags & (SYN | FIN | RST)
+        return one and offset + 1 == self.acked and offset < len(self.buffer)
+
+    def problem(self, code: str, at: int) -> None:
+        """Note a problem, each code once."""
+        if code not in (p.code for p in self.problems):
+            self.problems.append(Problem(code, self.direction, at))
 
     def _take(self, frame: int, offset: int, segment: Segment, file: Bytes) -> None:
         if segment.size:
             self.reach = max(self.reach, offset + segment.size)
-        self.cut_bytes += segment.size - segment.captured
-        if segment.flags & FIN and self.fin is None:
-            self.fin = offset + segment.size
+        if segment.captured < segment.size:
+            self.cut_bytes += segment.size - segment.captured
+            self.problem("cut-segment", offset + segment.captured)
+        if segment.flags & URG:
+            self.problem("urgent", offset)
+        if segment.flags & FIN:
+            self._ends(offset + segment.size)
         self.rst |= bool(segment.flags & RST)
         if not segment.captured:
             return
@@ -108,6 +152,12 @@ class Stream:
             return
         self.out_of_order += offset > len(self.buffer)
         self._compare(frame, self._merge(offset, data))
+
+    def _ends(self, offset: int) -> None:
+        """The first FIN sets the end, and every other has to be there too."""
+        self.fin = offset if self.fin is None else self.fin
+        if offset != self.fin:
+            self.problem("second-fin", offset)
 
     def _merge(self, offset: int, data: bytes) -> list[Overlap]:
         """Add the new bytes; the others come back beside what was there."""
@@ -192,6 +242,15 @@ class Connection:
         """Both directions, the client's first."""
         return self.from_client, self.from_server
 
+    @property
+    def closed(self) -> bool:
+        """Whether its ends may be used for another connection."""
+        return any(s.rst for s in self.streams) or all(s.fin is not None for s in self.streams)
+
+    def sides(self, source: bytes) -> tuple[Stream, Stream]:
+        """What this endpoint sends, and what it receives."""
+        return self.streams if source == self.ends[0] else (self.from_server, self.from_client)
+
 
 def endpoint(end: bytes) -> str:
     """Address and port, as 192.0.2.1:443 or [2001:db8::2]:443."""
@@ -205,7 +264,8 @@ def endpoint(end: bytes) -> str:
 class Capture:
     """What is in a capture: statistics, problems, all connections in the order of their first frame.
 
-    `owners`: per frame the index of its connection, -1 for none.
+    `owners`: per frame the index of its connection, -1 for none. `left_out`: frames whose payload has no
+    place in a stream. `unread`: pairs of addresses of what may be unreadable TCP, with the first frame.
     """
 
     path: Path
@@ -213,6 +273,32 @@ class Capture:
     problems: list[Problem] = field(default_factory=list)
     connections: list[Connection] = field(default_factory=list)
     owners: array[int] = field(default_factory=lambda: array("i"), repr=False)
+    left_out: set[int] = field(default_factory=set, repr=False)
+    unread: dict[tuple[bytes, bytes], int] = field(default_factory=dict, repr=False)
+
+    def compares(self, frame: int) -> bool:
+        """Whether the payload of a frame is compared with what it should be."""
+        owner = self.owners[frame - 1] if frame <= len(self.owners) else -1
+        return owner >= 0 and self.connections[owner].listed and frame not in self.left_out
+
+    def too_many(self, frame: int) -> None:
+        """Say that there are more connections than are followed."""
+        if not self.problems:
+            self.problems.append(Problem("too-many-connections", at=frame))
+
+    def note_unread(self, pair: tuple[bytes, bytes] | None, frame: int) -> None:
+        """Remember between whom there was a frame that may be TCP and cannot be read."""
+        if pair is None or pair in self.unread:
+            return
+        if len(self.unread) == MAX_CONNECTIONS:
+            self.too_many(frame)
+        else:
+            self.unread[pair] = frame
+
+    def unread_between(self, listed: list[Connection]) -> list[int]:
+        """The first frame that cannot be read between the addresses of each connection that has one."""
+        pairs = [sorted(end[:-2] for end in c.ends) for c in listed]
+        return [self.unread[a, b] for a, b in pairs if (a, b) in self.unread]
 
 
 class Table:
@@ -229,6 +315,8 @@ class Table:
         found = self.current.get(key)
         if segment.flags & (SYN | ACK) == SYN:
             if found is None or found.ends[1] == a or found.client_isn != segment.sequence:
+                if found is not None and not found.closed and any(s.reach for s in found.streams):
+                    found.sides(a)[0].problem("second-syn", frame)
                 return self._open(key, (a, b), frame, segment.sequence)
         elif found is None and segment.flags & (SYN | RST) != RST:
             return self._open(key, (b, a) if segment.flags & SYN else (a, b), frame, None)
@@ -239,8 +327,7 @@ class Table:
     ) -> Connection | None:
         connections = self.capture.connections
         if len(connections) == MAX_CONNECTIONS:
-            if not self.capture.problems:
-                self.capture.problems.append(Problem("too-many-connections", at=frame))
+            self.capture.too_many(frame)
             return None
         self.current[key] = Connection(ends, frame, len(connections), isn)
         connections.append(self.current[key])
@@ -278,6 +365,8 @@ def read(data: Bytes, reader: Reader, capture: Capture, port: int | None, checks
         if isinstance(segment, str):
             counts[segment] += 1
             capture.owners.append(-1)
+            if segment != BAD_CHECKSUM:
+                capture.note_unread(unread(data, link, start, captured), number)
             continue
         counts["tcp"] += 1
         left_out = wanted and wanted not in (segment.source[-2:], segment.target[-2:])
@@ -291,6 +380,9 @@ def read(data: Bytes, reader: Reader, capture: Capture, port: int | None, checks
                 f"{capture.path}: more than {MAX_HELD >> 30} GiB of TCP payload",
                 "the Python engine holds it in memory: use the native core, or --port",
             )
-        mine = connection.from_client if segment.source == connection.ends[0] else connection.from_server
-        mine.add(number, segment, data)
+        mine, other = connection.sides(segment.source)
+        if segment.flags & ACK:
+            other.acknowledge(segment.acknowledged)
+        if not mine.add(number, segment, data):
+            capture.left_out.add(number)
     return counts

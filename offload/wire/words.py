@@ -200,7 +200,8 @@ def _leak(leak: Found) -> str:
     """Return where payload was seen in clear."""
     more = f" ({leak['frames']:,} frames in all)" if leak["frames"] > 1 else ""
     where = f"frame {leak['frame']:,}, byte {leak['at']:,}{more}"
-    return f"payload in CLEAR, outside TLS: {where} has what is at payload offset {leak['payload_offset']:,}"
+    place = f"{leak['of']} offset {leak['payload_offset']:,}"
+    return f"payload in CLEAR, outside TLS: {where} has what is at {place}"
 
 
 def _sentence(problem: Found) -> str:

@@ -83,7 +83,7 @@ DIFFERENCE = {
     "detail": "bit 3",
 }
 AGAIN = {"offset": 5000, "frame": 44, "expected": "01" * 16, "got": "00" * 16, "class": "zero run"}
-LEAK = {"frame": 77, "at": 66, "payload_offset": 4096, "frames": 5}
+LEAK = {"frame": 77, "at": 66, "payload_offset": 4096, "frames": 5, "of": "payload"}
 
 
 def equal() -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from offload.wire.ask import Ask
-from offload.wire.canary import needles
+from offload.wire.needles import needles
 from offload.wire.oracle import verify
 from tests.unit.wire_hand import PAYLOAD, Hand
 from tests.unit.wire_make import Flow
@@ -38,7 +38,13 @@ def test_a_frame_that_is_no_tcp(tmp_path: Path) -> None:
     frame = b"\0" * 40 + PAYLOAD[155:200]
     found = asked(tmp_path, [b"arp" * 20, frame, frame])
     first = len(found["connections"]) and found["capture"]["frames"] - 1
-    assert found["leak"] == {"frame": first, "at": 45, "payload_offset": 160, "frames": 2}
+    assert found["leak"] == {
+        "frame": first,
+        "at": 45,
+        "payload_offset": 160,
+        "frames": 2,
+        "of": "payload",
+    }
     assert found["outcome"] == "different" and found["connections"][0]["outcome"] == "equal"
 
 

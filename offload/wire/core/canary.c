@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Did plaintext leave the host where nobody looks for it? What is not compared is searched for windows of the payload:
- * other frames, other streams, Ethernet trailers. The bytes are collected first: while they are few, only those windows
+ * other frames, other streams, headers, trailers, records in clear. The bytes are collected first: while they are few, only those windows
  * of the payload are worth keeping that may be among them. */
 #include <stdlib.h>
 
 #include "core.h"
 
-enum { FLUSH_AT = 1 << 20 };
+enum { FLUSH_AT = 1 << 20, BESIDE = NEEDLE - 1 /* bytes of a payload that a needle beside it may be in */ };
 
 static void note(struct leak *all, const struct leak *one, bool count)
 {
@@ -14,20 +14,29 @@ static void note(struct leak *all, const struct leak *one, bool count)
 		all->frame = one->frame;
 		all->at = one->at;
 		all->payload = one->payload;
+		all->of = one->of;
 	}
 	all->frames += count;
 }
 
+/* l->at is where in the part. */
 static bool search(const struct wire *w, const struct part *p, const uint8_t *at, struct leak *l)
 {
-	for (uint32_t i = 0; i + NEEDLE <= p->len; i++) {
-		if (!needles_find(&w->needles, at + i, &l->payload))
-			continue;
-		l->frame = p->frame;
-		l->at = p->at + i;
-		return true;
-	}
+	l->frame = p->frame;
+	for (l->at = 0; l->at + NEEDLE <= p->len; l->at++)
+		for (l->of = PAYLOAD; l->of < SOURCES; l->of++)
+			if (needles_find(&w->needles[l->of], at + l->at, &l->payload))
+				return true;
 	return false;
+}
+
+/* Payload in a record that is not protected is a difference of it. */
+static void note_clear(struct wire *w, const struct part *p, const struct leak *l)
+{
+	struct diff f = { .record = p->frame, .seq = p->frame, .off = p->off, .payload = l->payload, .kind = DIFF_CLEAR,
+			  .type = l->of, .len = l->at > p->at ? l->at - p->at : 0 };
+
+	differs(w, p->dir, &f);
 }
 
 /* Which windows are there to be looked for? */
@@ -46,51 +55,95 @@ static void prepare(struct wire *w, bool these_are_all)
 {
 	struct sieve s = { .bits = NULL };
 
-	if (w->needles.table)
+	if (w->canary.ready)
 		return;
+	w->canary.ready = true;
 	if (these_are_all)
 		collect(w, &s);
-	needles_build(w, these_are_all ? &s : NULL);
+	for (int of = PAYLOAD; of < SOURCES; of++)
+		needles_build(w, (enum source)of, these_are_all ? &s : NULL);
 	free(s.bits);
 }
 
-/* Search what was collected. A frame counts once, also if plaintext is in two parts of it. What is found in the payload
- * of a connection that may still turn out to be TLS is kept with it. */
+/* Is it known by now that this part does not count? */
+static bool moot(const struct part *p)
+{
+	return p->conn && (p->conn->listed ? !p->listed : p->listed && p->conn->hopeless);
+}
+
+/* Search what was collected. A frame counts once, also if plaintext is in two parts of it. What is found in a frame of a
+ * connection that may still turn out to be TLS is kept with it. */
 static void flush(struct wire *w, bool last)
 {
 	struct canary *c = &w->canary;
 	const uint8_t *at = c->bytes;
-	uint64_t counted = 0;
+	uint64_t counted[3] = { 0 };
 
 	prepare(w, last);
 	for (uint32_t i = 0; i < c->parts; at += c->part[i++].len) {
 		const struct part *p = &c->part[i];
+		int kind = !p->conn ? 2 : p->listed;
 		struct leak l;
 
-		if ((p->conn && p->conn->listed) || !search(w, p, at, &l))
+		if (moot(p) || !search(w, p, at, &l))
 			continue;
-		note(p->conn ? &p->conn->leak : &w->leak, &l, counted != p->frame);
-		counted = p->frame;
+		if (p->dir) {
+			note_clear(w, p, &l);
+			continue;
+		}
+		l.at += p->at;
+		note(p->conn ? &p->conn->leak[kind] : &w->leak, &l, counted[kind] != p->frame);
+		counted[kind] = p->frame;
 	}
 	c->parts = 0;
 	c->len = 0;
 }
 
-static void add(struct canary *c, const struct frame *f, uint32_t from, uint32_t to, struct conn *conn)
+/* Room for one more part and its bytes. */
+static uint8_t *enter(struct canary *c, const struct part *p)
 {
-	if (to - from < NEEDLE)
-		return;
 	if (c->parts == c->part_room) {
 		c->part_room = c->part_room ? c->part_room * 2 : 16;
 		c->part = regrab(c->part, c->part_room * sizeof(*c->part));
 	}
-	if (c->room - c->len < to - from) {
-		c->room = (c->room + to - from) * 2;
+	if (c->room - c->len < p->len) {
+		c->room = (c->room + p->len) * 2;
 		c->bytes = regrab(c->bytes, c->room);
 	}
-	c->part[c->parts++] = (struct part){ conn, f->number, from, to - from };
-	memcpy(c->bytes + c->len, f->at + from, to - from);
-	c->len += to - from;
+	c->part[c->parts++] = *p;
+	c->len += p->len;
+	return c->bytes + c->len - p->len;
+}
+
+/* Part of a frame; `conn`, if it counts only if that is (not) listed. */
+static void add(struct canary *c, const struct frame *f, uint32_t from, uint32_t to, struct conn *conn, bool listed)
+{
+	struct part p = { .conn = conn, .frame = f->number, .at = from, .len = to - from, .listed = listed };
+
+	if (p.len >= NEEDLE)
+		memcpy(enter(c, &p), f->at + from, p.len);
+}
+
+static bool all_zero(const uint8_t *at, const uint8_t *end)
+{
+	while (at < end && !*at)
+		at++;
+	return at == end;
+}
+
+/* A frame of a listed connection: what is around a payload that is compared, or all of it. */
+static void around(struct canary *c, const struct frame *f, const struct segment *s, struct conn *conn, bool laid)
+{
+	uint32_t behind = s->at + s->cap;
+
+	if (!laid) {
+		add(c, f, 0, f->cap, conn, true);
+		return;
+	}
+	if (!s->plain)
+		add(c, f, 0, s->at + (uint32_t)smaller(BESIDE, s->cap), conn, true);
+	if (!all_zero(f->at + behind, f->at + f->cap))
+		add(c, f, behind > BESIDE ? behind - BESIDE : 0, f->cap, conn, true);
 }
 
 /* A frame that is not compared with anything: all of it is searched. */
@@ -98,34 +151,61 @@ void canary_frame(struct wire *w, const struct frame *f)
 {
 	if (!w->canary.on)
 		return;
-	add(&w->canary, f, 0, f->cap, NULL);
+	add(&w->canary, f, 0, f->cap, NULL, false);
 	if (w->canary.len > FLUSH_AT)
 		flush(w, false);
 }
 
-/* A segment: what lies behind its packet is searched, and its payload unless the connection is listed. */
-void canary_segment(struct wire *w, const struct frame *f, const struct segment *s, struct conn *conn)
+/* A segment; `laid`: its payload has a place in the stream. */
+void canary_segment(struct wire *w, const struct frame *f, const struct segment *s, struct conn *conn, bool laid)
 {
 	struct canary *c = &w->canary;
 
 	if (!c->on)
 		return;
-	if (!conn || !conn->listed)
-		add(c, f, s->at, s->at + s->cap, conn);
-	add(c, f, s->at + s->cap, f->cap, NULL);
+	if (conn && conn->listed) {
+		around(c, f, s, NULL, laid);
+	} else if (!conn || conn->hopeless) {
+		add(c, f, 0, f->cap, NULL, false);
+	} else {
+		add(c, f, 0, f->cap, conn, false);
+		around(c, f, s, conn, laid);
+	}
 	if (c->len > FLUSH_AT)
 		flush(w, false);
 }
 
-/* Search the rest, and count what was found in the payload of connections that are not TLS after all. */
+/* The body of a record that is not protected, from stream offset `off` on. */
+void canary_record(struct wire *w, struct dir *d, const struct record *r, uint64_t off, bool handshake)
+{
+	struct part p = { .dir = d, .frame = r->number, .off = r->off, .at = handshake ? d->carry : 0 };
+	struct canary *c = &w->canary;
+	uint8_t *to;
+
+	if (!c->on || !r->len)
+		return;
+	p.len = p.at + r->len;
+	to = enter(c, &p);
+	memcpy(to, d->carried, p.at);
+	if (stream_copy(d, off, to + p.at, r->len) < r->len)
+		problem(&d->problems, OLD_RETRANSMISSION, off);
+	if (handshake) {
+		d->carry = (uint8_t)smaller(BESIDE, p.len);
+		memcpy(d->carried, to + p.len - d->carry, d->carry);
+	}
+	if (c->len > FLUSH_AT)
+		flush(w, false);
+}
+
+/* Search the rest, and count what was found in connections of which it is known only now whether they are TLS. */
 void canary_finish(struct wire *w)
 {
 	if (w->canary.parts)
 		flush(w, true);
 	for (uint32_t i = 0; i < w->conn_count; i++) {
-		const struct leak *l = &w->conns[i]->leak;
+		const struct leak *l = &w->conns[i]->leak[w->conns[i]->listed];
 
-		if (w->conns[i]->listed || !l->frame)
+		if (!l->frame)
 			continue;
 		note(&w->leak, l, false);
 		w->leak.frames += l->frames;

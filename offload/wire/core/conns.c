@@ -86,6 +86,15 @@ static bool opens(const struct conn *c, bool sender_is_a, uint32_t isn)
 	return !c || is_loop(&c->pair) || sender_is_a != c->client_is_a || !c->isn_known || c->isn != isn;
 }
 
+/* A SYN that opens another connection while this one is still used by its ends. */
+static void note_second(struct conn *c, bool sender_is_a, uint64_t frame)
+{
+	bool closed = c->dir[CLIENT].rst || c->dir[SERVER].rst || (c->dir[CLIENT].fin && c->dir[SERVER].fin);
+
+	if (c->has_payload && !closed)
+		problem(&c->dir[sender_is_a == c->client_is_a ? CLIENT : SERVER].problems, SECOND_SYN, frame);
+}
+
 static struct conn *conn_of(struct wire *w, const struct pair *p, bool sender_is_a, const struct segment *s,
 			    uint64_t frame)
 {
@@ -95,6 +104,8 @@ static struct conn *conn_of(struct wire *w, const struct pair *p, bool sender_is
 	if ((s->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN) {
 		if (!opens(c, sender_is_a, s->seq))
 			return c;
+		if (c)
+			note_second(c, sender_is_a, frame);
 		c = open_conn(w, p, sender_is_a, frame);
 		if (c) {
 			c->isn_known = true;

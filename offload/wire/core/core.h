@@ -30,9 +30,10 @@ struct question {
 };
 
 enum problem_code {
-	NO_HELLO, BAD_VERSION, BAD_CIPHER, NO_KEY, NO_SYN, TOO_MUCH_REORDER, OLD_RETRANSMISSION, HANDSHAKE_TOO_LONG,
-	CLEAR_ALERT, RENEGOTIATION, EARLY_DATA, GAP, RESET, NO_CLOSE, DATA_AFTER_FIN, PAYLOAD_NOT_COVERED,
-	CAPTURE_DAMAGED, TOO_MANY_CONNECTIONS, AMBIGUOUS_PAYLOAD, NO_TLS, PROBLEM_CODES,
+	NO_HELLO, BAD_VERSION, BAD_CIPHER, NO_KEY, NO_SYN, SECOND_SYN, STRAY_DATA, CUT_SEGMENT, URGENT, SECOND_FIN,
+	TOO_MUCH_REORDER, OLD_RETRANSMISSION, HANDSHAKE_TOO_LONG, CLEAR_ALERT, CLEAR_RECORD, CHANGE_CIPHER_SPEC,
+	RENEGOTIATION, EARLY_DATA, GAP, RESET, NO_CLOSE, TAIL, DATA_AFTER_FIN, PAYLOAD_NOT_COVERED,
+	CAPTURE_DAMAGED, TOO_MANY_CONNECTIONS, AMBIGUOUS_PAYLOAD, NO_TLS, UNREAD_TCP, PROBLEM_CODES,
 };
 
 /* Each code once, with the place where it was met first; in the order of the codes. */
@@ -93,9 +94,10 @@ struct retransmission {
 };
 
 enum diff_kind { DIFF_HEADER, DIFF_TYPE, DIFF_VERSION, DIFF_NONCE, DIFF_CONTENT, DIFF_MALFORMED, DIFF_EXCESS, DIFF_TRUNCATED,
-		 DIFF_SHORT };
+		 DIFF_SHORT, DIFF_CLEAR };
 
-/* A differing record, as far as it has to be known to explain it when everything else is known. */
+/* A differing record, as far as it has to be known to explain it when everything else is known. DIFF_CLEAR: `payload`,
+ * `len` and `type` say from where in which source the needle is, and where in the body. */
 struct diff {
 	uint64_t record, seq, off, payload;
 	struct epoch *epoch;
@@ -110,11 +112,12 @@ struct size_count {
 	uint64_t count;
 };
 
-/* Messages of a handshake in pieces: what is missing of the present one. */
+/* Messages of a handshake in pieces: what is missing of the present one. odd: one was not `hello`, or the third. */
 struct messages {
 	uint8_t head[4];
-	uint8_t have;
-	uint32_t left, longest;
+	uint8_t have, hello;
+	bool odd;
+	uint32_t left, longest, count;
 };
 
 enum hello_state { HELLO_OPEN, HELLO_DONE, HELLO_BAD, HELLO_LONG };
@@ -126,7 +129,7 @@ struct dir {
 	bool based, fin, rst, ended, lost, close_notify, long_hello, late_hello;
 	/* TCP */
 	uint32_t base;
-	uint64_t next, fin_at, data_end;
+	uint64_t next, fin_at, data_end, acked; /* acked: 1 more than the offset; 0: not at all */
 	struct ranges ranges;
 	struct ahead ahead;
 	uint64_t retransmissions, retransmitted, out_of_order, strange, cut;
@@ -138,6 +141,8 @@ struct dir {
 	uint8_t *message;
 	uint32_t message_len, message_room;
 	struct messages clear_messages, messages;
+	uint64_t odd_at; /* the first record that completes an odd message in clear */
+	uint8_t carried[15], carry; /* what a needle in the next handshake record may begin in */
 	struct epoch *epoch;
 	uint8_t *secret; /* TLS 1.3: of the present epoch */
 	uint32_t epochs;
@@ -164,6 +169,7 @@ struct pair {
 struct leak {
 	uint64_t frame, frames, payload;
 	uint32_t at;
+	uint8_t of; /* enum source */
 };
 
 struct conn {
@@ -176,12 +182,13 @@ struct conn {
 	const struct suite *keys;
 	uint8_t random[2][32];
 	struct dir dir[2];
-	struct leak leak; /* in its payload: counts if it is not TLS after all */
+	struct leak leak[2]; /* which of them counts is known when it is: not listed, listed */
 	struct problems problems;
 };
 
 /* needles.c */
 enum { NEEDLE = 16 };
+enum source { PAYLOAD, REPLY, SOURCES };
 
 struct sieve {
 	uint8_t *bits;
@@ -196,19 +203,31 @@ struct needles {
 	uint32_t *table, mask;
 };
 
-/* canary.c: parts of frames that wait to be searched, and their bytes. */
+/* canary.c: what waits to be searched. With a direction it is a clear record of it, else a part of a frame. */
 struct part {
-	struct conn *conn; /* NULL: no payload of a connection */
-	uint64_t frame;
-	uint32_t at, len;
+	struct conn *conn; /* NULL: counts in any case */
+	struct dir *dir;
+	uint64_t frame, off; /* of a record: its number, and where it is in the stream */
+	uint32_t at, len; /* at: of a record, how many bytes before it were carried along */
+	bool listed; /* counts if the connection is listed; or if it is not */
 };
 
 struct canary {
-	bool on;
+	bool on, ready;
 	struct part *part;
 	uint32_t parts, part_room;
 	uint8_t *bytes;
 	size_t len, room;
+};
+
+/* unread.c: between whom was something that may be TCP and cannot be read? */
+struct unread {
+	struct stranger {
+		uint8_t a[16], b[16];
+		uint64_t frame, alen;
+	} *who;
+	uint32_t count, room;
+	uint32_t *index, mask;
 };
 
 struct pool;
@@ -227,7 +246,8 @@ struct wire {
 	uint64_t hello_bytes;
 	struct pool *pool;
 	struct opener opener;
-	struct needles needles;
+	struct needles needles[SOURCES];
+	struct unread unread;
 	struct canary canary;
 	struct leak leak;
 	struct problems problems;
@@ -252,6 +272,7 @@ static inline bool compared(const struct wire *w, const struct dir *d)
 
 /* problems.c */
 void problem(struct problems *p, enum problem_code code, uint64_t at);
+void problem_lower(struct problems *p, enum problem_code code, uint64_t at);
 bool has_problem(const struct problems *p, enum problem_code code);
 void problem_drop(struct problems *p, enum problem_code code);
 void problems_free(struct problems *p);
@@ -277,7 +298,7 @@ bool ahead_pop(struct ahead *a, uint64_t off, struct held *h);
 void ahead_free(struct ahead *a);
 
 /* stream.c */
-void stream_add(struct wire *w, struct dir *d, const struct segment *s, const struct frame *f);
+bool stream_add(struct wire *w, struct dir *d, const struct segment *s, const struct frame *f);
 
 /* records.c, hello.c */
 struct record {
@@ -290,6 +311,7 @@ void record_skip(const struct dir *d, uint64_t *off, struct place *p, size_t n);
 void record_copy(const struct dir *d, uint64_t off, struct place p, uint8_t *out, size_t len);
 enum { FINISHED = 20, KEY_UPDATE = 24, SAW_FINISHED = 1, SAW_KEY_UPDATE = 2 };
 int messages_read(struct messages *m, const uint8_t *at, size_t len);
+void clear_so_far(struct wire *w, struct dir *d);
 void hello_feed(struct wire *w, struct dir *d, const struct record *r);
 void hello_decide(struct wire *w, struct conn *c, bool at_end);
 
@@ -345,15 +367,21 @@ void check_batch(struct pool *p, struct opener *o, struct batch *b);
 /* needles.c */
 void sieve_init(struct sieve *s, uint64_t windows, uint64_t seed);
 void sieve_add(struct sieve *s, const uint8_t *at);
-void needles_build(struct wire *w, const struct sieve *wanted);
+void needles_build(struct wire *w, enum source of, const struct sieve *wanted);
 bool needles_find(const struct needles *n, const uint8_t *at, uint64_t *offset);
 void needles_free(struct needles *n);
 
 /* canary.c */
 void canary_frame(struct wire *w, const struct frame *f);
-void canary_segment(struct wire *w, const struct frame *f, const struct segment *s, struct conn *conn);
+void canary_segment(struct wire *w, const struct frame *f, const struct segment *s, struct conn *conn, bool laid);
+void canary_record(struct wire *w, struct dir *d, const struct record *r, uint64_t off, bool handshake);
 void canary_finish(struct wire *w);
 void canary_free(struct canary *c);
+
+/* unread.c */
+void unread_frame(struct wire *w, const struct frame *f);
+void unread_finish(struct wire *w);
+void unread_free(struct unread *u);
 
 /* finish.c */
 enum outcome { OUT_EQUAL, OUT_DIFFERENT, OUT_INCONCLUSIVE };

@@ -66,6 +66,18 @@ static void explain_short(const struct scene *s, struct finding *f)
 	show(f, s->diff->payload, payload->at + s->diff->payload, payload->len - s->diff->payload, NULL, 0);
 }
 
+/* Payload in a record that is not protected. */
+static void explain_clear(const struct scene *s, struct finding *f)
+{
+	const struct bytes *source = s->diff->type == PAYLOAD ? &s->w->q->payload : &s->w->q->reply;
+
+	f->field = "payload";
+	f->class = "plaintext";
+	snprintf(f->detail, sizeof(f->detail), "%s offset %llu", s->diff->type == PAYLOAD ? "payload" : "reply",
+		 (unsigned long long)s->diff->payload);
+	show(f, s->diff->len, NULL, 0, source->at + s->diff->payload, NEEDLE);
+}
+
 static void explain_length(const char *class, struct finding *f)
 {
 	f->field = "length";
@@ -103,6 +115,9 @@ void explain(struct wire *w, const struct dir *d, struct finding *f)
 		break;
 	case DIFF_CONTENT:
 		explain_content(s, f);
+		break;
+	case DIFF_CLEAR:
+		explain_clear(s, f);
 		break;
 	default:
 		explain_length(d->first.kind == DIFF_MALFORMED ? "malformed" : "truncation", f);

@@ -58,11 +58,26 @@ static void finish_dir(struct wire *w, struct dir *d)
 	end_of_payload(w, d, complete);
 }
 
+/* Bytes behind the last record of a stream whose end nobody saw. */
+static void note_tail(struct wire *w, struct dir *d)
+{
+	struct record r = { .off = d->pos, .number = d->records };
+
+	if (d->fin || dir_gap(d) || d->ended || d->pos == d->next)
+		return;
+	problem(&d->problems, TAIL, d->pos);
+	r.len = (uint32_t)(d->next - d->pos);
+	if (d->conn->state == KEYED)
+		canary_record(w, d, &r, d->pos, false);
+}
+
 static void finish_conn(struct wire *w, struct conn *c)
 {
 	hello_decide(w, c, true);
 	records_run(w, &c->dir[CLIENT]);
 	records_run(w, &c->dir[SERVER]);
+	note_tail(w, &c->dir[CLIENT]);
+	note_tail(w, &c->dir[SERVER]);
 }
 
 /* Read what had to wait, let the checks end, and look at the ends of all streams. */
@@ -81,6 +96,7 @@ void finish_connections(struct wire *w)
 		finish_dir(w, &w->conns[i]->dir[CLIENT]);
 		finish_dir(w, &w->conns[i]->dir[SERVER]);
 	}
+	unread_finish(w);
 	if (!w->listed)
 		problem(&w->problems, NO_TLS, 0);
 }

@@ -18,6 +18,8 @@ static void blind(struct conn *c, enum problem_code why)
 	problem(&c->problems, why, 0);
 	for (int side = CLIENT; side <= SERVER; side++) {
 		problem_drop(&c->dir[side].problems, CLEAR_ALERT);
+		problem_drop(&c->dir[side].problems, CLEAR_RECORD);
+		problem_drop(&c->dir[side].problems, CHANGE_CIPHER_SPEC);
 		if (!c->dir[side].long_hello)
 			problem_drop(&c->dir[side].problems, HANDSHAKE_TOO_LONG);
 	}
@@ -119,6 +121,13 @@ static bool key_tls12(struct wire *w, struct conn *c)
 	return found;
 }
 
+/* In TLS 1.3 nothing but hellos is said in clear. */
+static void note_odd(struct dir *d)
+{
+	if (d->clear_messages.odd && d->conn->state == KEYED && d->conn->version == 13)
+		problem_lower(&d->problems, CLEAR_RECORD, d->odd_at);
+}
+
 /* Both hellos are there: can the records be read? */
 static void agree(struct wire *w, struct conn *c)
 {
@@ -136,6 +145,10 @@ static void agree(struct wire *w, struct conn *c)
 		c->state = KEYED;
 		if (c->version == 13)
 			protect13(w, c);
+		for (int side = CLIENT; side <= SERVER; side++) {
+			note_odd(&c->dir[side]);
+			clear_so_far(w, &c->dir[side]);
+		}
 	}
 }
 
@@ -190,13 +203,17 @@ void hello_feed(struct wire *w, struct dir *d, const struct record *r)
 {
 	struct place p = d->place;
 	uint64_t off = r->off;
-	bool too_long;
+	bool too_long, odd = d->clear_messages.odd;
 
 	if (!r->len || has_problem(&d->problems, HANDSHAKE_TOO_LONG))
 		return;
 	record_skip(d, &off, &p, HEAD);
 	record_copy(d, off, p, opener_scratch(&w->opener), r->len);
+	d->clear_messages.hello = d->side == CLIENT ? CLIENT_HELLO : SERVER_HELLO;
 	messages_read(&d->clear_messages, opener_scratch(&w->opener), r->len);
+	if (!odd)
+		d->odd_at = r->off;
+	note_odd(d);
 	too_long = d->clear_messages.longest > HANDSHAKE_MAX - MESSAGE_HEAD;
 	if (d->hello == HELLO_OPEN)
 		collect(w, d, r, off, p);

@@ -13,7 +13,7 @@ static int version_of(uint16_t ethertype)
 
 static bool is_tag(uint16_t ethertype)
 {
-	return ethertype == 0x8100 || ethertype == 0x88a8 || ethertype == 0x9100;
+	return ethertype == 0x8100 || ethertype == 0x88a8 || ethertype == 0x9100 || ethertype == 0x9200;
 }
 
 /* The ethertype is at `type`, what it announces at `next`; tags in between are passed over. */
@@ -40,6 +40,12 @@ static enum kind ip_at(const struct frame *f, uint32_t at, int only, uint32_t *l
 	*l3 = at;
 	*version = f->cap > at ? f->at[at] >> 4 : 0;
 	return (*version == 4 || *version == 6) && (!only || *version == only) ? KIND_TCP : KIND_OTHER;
+}
+
+/* Has the link's header fewer than 16 free bytes in a row? */
+bool link_is_tight(const struct frame *f)
+{
+	return f->link != LINK_SLL2;
 }
 
 /* KIND_TCP if it is IP of that version at l3, KIND_OTHER if not, KIND_LINK for a link type that nobody knows. */

@@ -101,9 +101,8 @@ static void make_room(struct needles *n, uint64_t count, uint64_t seed)
 }
 
 /* Memory is asked for in time: what is added now was looked at IN_FLIGHT needles ago. */
-static void add_all(struct wire *w, uint64_t count)
+static void add_all(struct wire *w, struct needles *n, uint64_t count)
 {
-	struct needles *n = &w->needles;
 
 	make_room(n, count, w->seed);
 	for (uint64_t i = 0; i < count + IN_FLIGHT; i++) {
@@ -121,9 +120,8 @@ static void add_all(struct wire *w, uint64_t count)
 }
 
 /* Only those that may be among the `wanted` windows. */
-static void add_wanted(struct wire *w, uint64_t count, const struct sieve *wanted)
+static void add_wanted(struct wire *w, struct needles *n, uint64_t count, const struct sieve *wanted)
 {
-	struct needles *n = &w->needles;
 	uint32_t *list = NULL, found = 0, room = 0;
 
 	for (uint64_t i = 0; i < count; i++) {
@@ -146,20 +144,23 @@ static void add_wanted(struct wire *w, uint64_t count, const struct sieve *wante
 	free(list);
 }
 
-/* Collect the needles of a payload of at least NEEDLE bytes; with `wanted` only what these windows could be. */
-void needles_build(struct wire *w, const struct sieve *wanted)
+/* Collect the needles of payload or reply, if it has any; with `wanted` only what these windows could be. */
+void needles_build(struct wire *w, enum source of, const struct sieve *wanted)
 {
-	struct needles *n = &w->needles;
-	const struct bytes *payload = &w->q->payload;
+	struct needles *n = &w->needles[of];
+	const struct bytes *payload = of == PAYLOAD ? &w->q->payload : &w->q->reply;
 	uint64_t count;
 
+	if (!payload->given || payload->len < NEEDLE)
+		return;
+	w->dropped[PAGES_CANARY] = NULL;
 	n->payload = payload->at;
 	n->step = NEEDLE * ((payload->len + STEP_UNIT - 1) / STEP_UNIT);
 	count = (payload->len - NEEDLE) / n->step + 1;
 	if (wanted)
-		add_wanted(w, count, wanted);
+		add_wanted(w, n, count, wanted);
 	else
-		add_all(w, count);
+		add_all(w, n, count);
 }
 
 static bool distinct(const uint8_t *at)
@@ -179,7 +180,7 @@ bool needles_find(const struct needles *n, const uint8_t *at, uint64_t *offset)
 {
 	uint32_t number;
 
-	if (!sieve_has(&n->sieve, at))
+	if (!n->table || !sieve_has(&n->sieve, at))
 		return false;
 	number = *slot_of(n, hash(at, n->sieve.seed), at) & ((1u << NUMBER_BITS) - 1);
 	if (!number || !distinct(at))

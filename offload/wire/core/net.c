@@ -2,6 +2,7 @@
 /* Which TCP segment is in this frame, if any? IPv4 and IPv6; every length is checked against the frame. */
 #include "capture.h"
 
+enum { STAMPS = 0x0101080a, STAMPS_LEN = 12 }; /* how options begin that are time stamps alone */
 enum { PROTO_HOP = 0, PROTO_TCP = 6, PROTO_ROUTING = 43, PROTO_FRAGMENT = 44, PROTO_OPTIONS = 60, EXTENSIONS_MAX = 8 };
 
 /* The IP packet: from l3 to end (offsets in the frame, as it was on the wire), TCP from l4 on. */
@@ -75,6 +76,14 @@ static enum kind parse_v6(const struct frame *f, struct packet *p, struct segmen
 	return extensions(f, p, ip[6]);
 }
 
+/* IP and TCP headers without anything but time stamps, whose fields leave no room for a needle. */
+static bool is_plain(const struct frame *f, const struct packet *p, uint32_t header)
+{
+	if (!link_is_tight(f) || p->l4 != p->l3 + (p->version == 4 ? 20u : 40u))
+		return false;
+	return header == 20 || (header == 20 + STAMPS_LEN && be32(f->at + p->l4 + 20) == STAMPS);
+}
+
 static enum kind parse_tcp(const struct frame *f, const struct packet *p, bool checksums, struct segment *s)
 {
 	const uint8_t *tcp = f->at + p->l4;
@@ -89,6 +98,8 @@ static enum kind parse_tcp(const struct frame *f, const struct packet *p, bool c
 	s->sport = be16(tcp);
 	s->dport = be16(tcp + 2);
 	s->seq = be32(tcp + 4);
+	s->ack = be32(tcp + 8);
+	s->plain = is_plain(f, p, header);
 	s->flags = tcp[13];
 	s->at = p->l4 + header;
 	s->plen = p->end - s->at;
@@ -98,6 +109,27 @@ static enum kind parse_tcp(const struct frame *f, const struct packet *p, bool c
 				     f->cap < p->end ? 0 : (size_t)(p->end - p->l4)))
 		return KIND_BAD_SUM;
 	return KIND_TCP;
+}
+
+/* May it be TCP, though it cannot be read as a segment? Then *s has its addresses. */
+bool net_may_be_tcp(const struct frame *f, struct segment *s)
+{
+	const uint8_t *ip;
+	uint32_t l3;
+	int version;
+
+	if (link_strip(f, &l3, &version) != KIND_TCP)
+		return false;
+	ip = f->at + l3;
+	if (f->cap < l3 + (version == 4 ? 20 : 40) || ip[0] >> 4 != version)
+		return false;
+	s->alen = version == 4 ? 4 : 16;
+	s->src = ip + (version == 4 ? 12 : 8);
+	s->dst = s->src + s->alen;
+	if (version == 4)
+		return ip[9] == PROTO_TCP;
+	return ip[6] == PROTO_TCP || ip[6] == PROTO_HOP || ip[6] == PROTO_ROUTING || ip[6] == PROTO_FRAGMENT ||
+	       ip[6] == PROTO_OPTIONS;
 }
 
 /* Take a frame apart; *s is filled for KIND_TCP only. */

@@ -6,6 +6,15 @@
 
 static const char *const names[PROBLEM_CODES] = {
 	[NO_SYN] = "no-syn",
+	[SECOND_SYN] = "second-syn",
+	[STRAY_DATA] = "stray-data",
+	[CUT_SEGMENT] = "cut-segment",
+	[URGENT] = "urgent",
+	[SECOND_FIN] = "second-fin",
+	[CLEAR_RECORD] = "clear-record",
+	[CHANGE_CIPHER_SPEC] = "change-cipher-spec",
+	[TAIL] = "tail",
+	[UNREAD_TCP] = "unread-tcp",
 	[NO_HELLO] = "no-hello",
 	[BAD_VERSION] = "version",
 	[BAD_CIPHER] = "cipher",
@@ -49,6 +58,15 @@ void problem(struct problems *p, enum problem_code code, uint64_t at)
 	*one = (struct problem){ .next = *end, .at = at, .code = (uint8_t)code };
 	*end = one;
 	p->mask |= 1u << code;
+}
+
+/* The lowest place counts, also if a higher one was met before. */
+void problem_lower(struct problems *p, enum problem_code code, uint64_t at)
+{
+	problem(p, code, at);
+	for (struct problem *i = p->list; i; i = i->next)
+		if (i->code == code && at < i->at)
+			i->at = at;
 }
 
 /* Take a problem back. */

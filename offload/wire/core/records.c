@@ -2,6 +2,8 @@
 /* Which records does the stream of a direction consist of? They are split as soon as they are complete. */
 #include "core.h"
 
+enum { HELLOS_MAX = 2 }; /* one more after a HelloRetryRequest */
+
 static bool plausible(const uint8_t head[HEAD])
 {
 	return head[0] >= CHANGE_CIPHER && head[0] <= APPLICATION && head[1] == 3 && head[2] <= 4 &&
@@ -62,6 +64,7 @@ int messages_read(struct messages *m, const uint8_t *at, size_t len)
 		if (m->left)
 			continue;
 		m->have = 0;
+		m->odd |= ++m->count > HELLOS_MAX || m->head[0] != m->hello;
 		saw |= m->head[0] == FINISHED ? SAW_FINISHED : m->head[0] == KEY_UPDATE ? SAW_KEY_UPDATE : 0;
 	}
 	return saw;
@@ -74,15 +77,51 @@ static bool has_to_wait(const struct dir *d, const struct record *r)
 	       (r->head[0] == CHANGE_CIPHER || r->head[0] == APPLICATION);
 }
 
+/* One byte of value 1; in TLS 1.3 during the handshake only. */
+static void change_cipher(struct dir *d, const struct record *r)
+{
+	struct place p = d->place;
+	uint64_t off = r->off;
+	uint8_t one = 0;
+
+	if (r->len == 1) {
+		record_skip(d, &off, &p, HEAD);
+		record_copy(d, off, p, &one, 1);
+	}
+	if (one != 1 || (d->conn->state == KEYED && d->conn->version == 13 && d->phase == PHASE_DATA))
+		problem(&d->problems, CHANGE_CIPHER_SPEC, r->off);
+}
+
+/* Search the records that were read before it was known that they may be. */
+void clear_so_far(struct wire *w, struct dir *d)
+{
+	struct record r = { .number = 0 };
+
+	for (; r.off < d->pos; r.off += HEAD + r.len, r.number++) {
+		if (stream_copy(d, r.off, r.head, HEAD) < HEAD) {
+			problem(&d->problems, OLD_RETRANSMISSION, r.off);
+			return;
+		}
+		r.len = be16(r.head + 3);
+		canary_record(w, d, &r, r.off + HEAD, r.head[0] == HANDSHAKE);
+	}
+}
+
 static void clear_record(struct wire *w, struct dir *d, const struct record *r)
 {
 	d->seq += d->phase == PHASE_CLEAR;
 	if (r->head[0] == CHANGE_CIPHER && d->hello == HELLO_OPEN)
 		d->late_hello = true; /* in TLS 1.2 protection has begun: what follows is no hello */
+	if (r->head[0] == CHANGE_CIPHER)
+		change_cipher(d, r);
 	if (r->head[0] == ALERT)
 		problem(&d->problems, CLEAR_ALERT, r->off);
+	if (r->head[0] == APPLICATION)
+		problem(&d->problems, CLEAR_RECORD, r->off);
 	if (r->head[0] == HANDSHAKE)
 		hello_feed(w, d, r);
+	if (d->conn->state == KEYED)
+		canary_record(w, d, r, r->off + HEAD, r->head[0] == HANDSHAKE);
 }
 
 /* Only counted; but a first message that is too long is named also beside a peer's that was none. */
@@ -99,6 +138,14 @@ static bool is_protected13(const struct dir *d, uint8_t type)
 	return type == APPLICATION || (d->protected && type != CHANGE_CIPHER);
 }
 
+/* TLS 1.2: the record that begins protection. */
+static void first_change(struct wire *w, struct dir *d, const struct record *r)
+{
+	change_cipher(d, r);
+	canary_record(w, d, r, r->off + HEAD, false);
+	protect12(w, d);
+}
+
 static void take(struct wire *w, struct dir *d, const struct record *r)
 {
 	const struct conn *c = d->conn;
@@ -107,7 +154,7 @@ static void take(struct wire *w, struct dir *d, const struct record *r)
 	if (c->state == KEYED && c->version == 12 && d->phase != PHASE_CLEAR)
 		record12(w, d, r);
 	else if (c->state == KEYED && c->version == 12 && r->head[0] == CHANGE_CIPHER)
-		protect12(w, d);
+		first_change(w, d, r);
 	else if (c->state == KEYED && c->version == 13 && is_protected13(d, r->head[0]))
 		record13(w, d, r);
 	else if (c->state == BLIND)

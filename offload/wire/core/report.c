@@ -176,6 +176,7 @@ void report(struct wire *w, struct text *t)
 		number(t, "at", w->leak.at);
 		number(t, "payload_offset", w->leak.payload);
 		number(t, "frames", w->leak.frames);
+		word(t, "of", w->leak.of == PAYLOAD ? "payload" : "reply");
 		close_with(t, '}');
 	} else {
 		text_add(t, "\"leak\":null,");

@@ -113,12 +113,16 @@ static uint64_t lay(struct wire *w, struct dir *d, uint64_t off, const uint8_t *
 	return again;
 }
 
-/* The offset in the stream, or -1 for a strange one. */
+/* The offset of a sequence number: the one nearest to the end of what is contiguous. */
+static int64_t place_of(const struct dir *d, uint32_t seq)
+{
+	return (int64_t)d->next + (int32_t)(seq - (uint32_t)(d->base + d->next));
+}
+
 static int64_t offset_of(struct dir *d, const struct segment *s)
 {
 	bool syn = s->flags & TCP_SYN;
 	uint32_t seq = s->seq + syn;
-	int64_t off;
 
 	if (!d->based) {
 		d->based = true;
@@ -126,46 +130,96 @@ static int64_t offset_of(struct dir *d, const struct segment *s)
 		if (!syn)
 			problem(&d->problems, NO_SYN, 0);
 	}
-	off = (int64_t)d->next + (int32_t)(seq - (uint32_t)(d->base + d->next));
-	return off < 0 || off > (int64_t)d->next + STRANGE ? -1 : off;
+	return place_of(d, seq);
+}
+
+/* The other side has so much of this direction; more than was sent counts for nothing. */
+static void acknowledge(struct dir *d, uint32_t ack)
+{
+	uint64_t end = d->fin && d->fin_at + 1 > d->data_end ? d->fin_at + 1 : d->data_end;
+	int64_t off = d->based ? place_of(d, ack) : -1;
+
+	if (off >= 0 && (uint64_t)off <= end && (uint64_t)off >= d->acked)
+		d->acked = (uint64_t)off + 1;
+}
+
+/* The one byte before what is acknowledged, which may be any (RFC 1122 section 4.2.3.6). */
+static bool keeps_alive(const struct dir *d, const struct segment *s, int64_t off)
+{
+	return s->plen == 1 && !(s->flags & (TCP_SYN | TCP_FIN | TCP_RST)) && d->acked && off + 2 == (int64_t)d->acked &&
+	       off < (int64_t)d->next;
+}
+
+static bool too_much(const struct wire *w, const struct dir *d, const struct segment *s, int64_t off)
+{
+	return s->cap && off > (int64_t)d->next && (d->ahead.ranges >= AHEAD_MAX || w->held >= REMEMBERED_MAX);
+}
+
+/* Has it no place in the stream? Then nothing compares its payload. */
+static bool left_out(struct wire *w, struct dir *d, const struct segment *s, int64_t off, uint64_t frame)
+{
+	if (s->flags & TCP_SYN && off) {
+		problem(&d->problems, SECOND_SYN, frame);
+	} else if (keeps_alive(d, s, off)) {
+		return true;
+	} else if (off < 0 || off > (int64_t)d->next + STRANGE) {
+		d->strange++;
+		if (s->plen)
+			problem(&d->problems, STRAY_DATA, frame);
+	} else if (s->flags & TCP_RST && s->plen) {
+		d->rst = true;
+		problem(&d->problems, STRAY_DATA, frame);
+	} else if (too_much(w, d, s, off)) {
+		problem(&d->problems, TOO_MUCH_REORDER, (uint64_t)off);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* The first FIN sets the end, and every other has to be there too. */
+static void note_fin(struct dir *d, uint64_t end)
+{
+	if (!d->fin)
+		d->fin_at = end;
+	d->fin = true;
+	if (d->fin_at != end)
+		problem(&d->problems, SECOND_FIN, end);
 }
 
 static void note_flags(struct dir *d, const struct segment *s, uint64_t off)
 {
 	if (s->flags & TCP_RST)
 		d->rst = true;
-	if (s->flags & TCP_FIN && !d->fin) {
-		d->fin = true;
-		d->fin_at = off + s->plen;
-	}
+	if (s->flags & TCP_URG)
+		problem(&d->problems, URGENT, off);
+	if (s->flags & TCP_FIN)
+		note_fin(d, off + s->plen);
 	if (s->plen) {
 		d->conn->has_payload = true;
 		d->data_end = d->data_end > off + s->plen ? d->data_end : off + s->plen;
 		d->cut += s->plen - s->cap;
+		if (s->cap < s->plen)
+			problem(&d->problems, CUT_SEGMENT, off + s->cap);
 	}
 }
 
-/* Add one segment to its direction. */
-void stream_add(struct wire *w, struct dir *d, const struct segment *s, const struct frame *f)
+/* Add one segment to its direction; false if it was left out. */
+bool stream_add(struct wire *w, struct dir *d, const struct segment *s, const struct frame *f)
 {
 	int64_t off = offset_of(d, s);
 	uint64_t again;
 
-	if (off < 0) {
-		d->strange++;
-		return;
-	}
-	if (s->cap && (uint64_t)off > d->next) {
-		if (d->ahead.ranges >= AHEAD_MAX || w->held >= REMEMBERED_MAX) {
-			problem(&d->problems, TOO_MUCH_REORDER, (uint64_t)off);
-			return;
-		}
-		d->out_of_order++;
-	}
+	if (s->flags & TCP_ACK)
+		acknowledge(peer_of(d), s->ack);
+	if (left_out(w, d, s, off, f->number))
+		return false;
+	d->out_of_order += s->cap && (uint64_t)off > d->next;
 	note_flags(d, s, (uint64_t)off);
 	if (!s->cap || d->conn->hopeless)
-		return;
+		return true;
 	again = lay(w, d, (uint64_t)off, f->at + s->at, s->cap, f->number);
 	d->retransmitted += again;
 	d->retransmissions += again > 0;
+	return true;
 }

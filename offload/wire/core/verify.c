@@ -19,7 +19,6 @@ static void judge(struct wire *w, struct conn *c, const struct dir *d)
 		return;
 	if (starts_like_tls(d)) {
 		c->listed = true;
-		c->leak = (struct leak){ 0 };
 		w->restart = ++w->listed > 1 && w->use_payload && (w->q->payload.given || w->q->reply.given);
 	} else {
 		c->hopeless = peer_of(d)->next >= 2 && !starts_like_tls(peer_of(d));
@@ -47,6 +46,7 @@ static void segment(struct wire *w, const struct frame *f, const struct segment 
 {
 	struct dir *d;
 	uint64_t before;
+	bool laid = false;
 
 	if (!conns_selects(w, s)) {
 		canary_frame(w, f);
@@ -56,10 +56,10 @@ static void segment(struct wire *w, const struct frame *f, const struct segment 
 	before = d ? d->next : 0;
 
 	if (d)
-		stream_add(w, d, s, f);
+		laid = stream_add(w, d, s, f);
 	if (d && d->next != before)
 		progress(w, d);
-	canary_segment(w, f, s, d ? d->conn : NULL);
+	canary_segment(w, f, s, d ? d->conn : NULL, laid);
 }
 
 static int one_frame(struct wire *w, const struct frame *f, struct failure *why)
@@ -77,9 +77,11 @@ static int one_frame(struct wire *w, const struct frame *f, struct failure *why)
 		return RC_OK;
 	case KIND_OTHER:
 		w->other++;
+		unread_frame(w, f);
 		break;
 	case KIND_FRAGMENT:
 		w->fragments++;
+		unread_frame(w, f);
 		break;
 	case KIND_BAD_SUM:
 		w->bad_sums++;
@@ -113,9 +115,16 @@ static void wire_free(struct wire *w)
 	problems_free(&w->problems);
 	reader_close(&w->reader);
 	canary_free(&w->canary);
-	needles_free(&w->needles);
+	for (int of = PAYLOAD; of < SOURCES; of++)
+		needles_free(&w->needles[of]);
+	unread_free(&w->unread);
 	opener_free(&w->opener);
 	keylog_free(&w->keylog);
+}
+
+static bool has_needles(const struct bytes *source)
+{
+	return source->given && source->len >= NEEDLE;
 }
 
 /* One pass over the capture; *again if a second TLS connection made the payload ambiguous. */
@@ -133,7 +142,7 @@ static int pass(const struct question *q, bool use_payload, bool *again, struct 
 	if (!use_payload)
 		problem(&w.problems, AMBIGUOUS_PAYLOAD, 0);
 	if (rc == RC_OK) {
-		w.canary.on = use_payload && q->payload.given && q->payload.len >= NEEDLE;
+		w.canary.on = use_payload && (has_needles(&q->payload) || has_needles(&q->reply));
 		rc = read_capture(&w, f);
 	}
 	*again = w.restart;

@@ -5,13 +5,21 @@ from __future__ import annotations
 from contextlib import suppress
 from random import Random
 
-from tests.lib.wiregen import damage_authentic, damage_content, damage_frames, damage_header, damage_tcp, odd
+from tests.lib.wiregen import (
+    damage_authentic,
+    damage_content,
+    damage_frames,
+    damage_header,
+    damage_strange,
+    damage_tcp,
+    odd,
+)
 from tests.lib.wiregen.damage import KINDS, done, steady_scene
 from tests.lib.wiregen.damage_bytes import wrecked
 from tests.lib.wiregen.good import good_scene, trouble
 from tests.lib.wiregen.scene import Case, Scene
 
-DAMAGES = (damage_content, damage_authentic, damage_header, damage_tcp, damage_frames)
+DAMAGES = (damage_content, damage_authentic, damage_header, damage_tcp, damage_frames, damage_strange)
 
 
 def any_scene(rng: Random) -> Scene:

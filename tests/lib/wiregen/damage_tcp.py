@@ -193,14 +193,14 @@ def data_beyond_fin(rng: Random, scene: Scene) -> Want:
 
 @kind("segments")
 def strange_numbers(rng: Random, scene: Scene) -> Want:
-    """Segments with sequence numbers from nowhere are left out, and counted."""
+    """Segments with sequence numbers from nowhere are left out, counted, and a problem."""
     segs = scene.main.segs
     last = rng.choice(data_segs(scene))
     off = segs[last].off
     for _ in range(3):
         far = rng.choice((2**30 + 2**20, 2**31 - 2**20, -(2**30)))
         segs.insert(last, Seg(CLIENT, off + far, ACK, rng.randbytes(20)))
-    return Want("equal", side={"strange": 3})
+    return Want("inconclusive", problem=("stray-data", "client"), side={"strange": 3})
 
 
 @kind("segments")

@@ -10,7 +10,7 @@ from tests.lib.wiregen.scene import Case, Conn, Scene
 from tests.lib.wiregen.session import CLIENT, SERVER
 from tests.lib.wiregen.suites import SUITES
 from tests.lib.wiregen.talk import Plan, any_plan, talk
-from tests.lib.wiregen.tcp import Seg, Style, any_style
+from tests.lib.wiregen.tcp import ACK, Seg, Style, any_style
 
 
 def any_links(rng: Random, families: set[bool], form: str) -> list[Link]:
@@ -102,15 +102,27 @@ def ask(rng: Random, scene: Scene) -> None:
 
 
 def trouble(rng: Random, scene: Scene) -> None:
-    """What a good capture may have as well: copies cut short, and copies that a receiver would drop."""
+    """What a good capture may have as well: copies that a receiver drops, and keep-alives of any byte."""
     for conn in scene.conns:
         told = [i for i, seg in enumerate(conn.segs) if seg.data and not seg.flags & 7]
         for i in sorted(rng.sample(told, min(len(told), rng.choice((0, 0, 1, 3)))), reverse=True):
             seg = conn.segs[i]
             if scene.checksums and rng.random() < 0.7:
                 conn.segs.insert(i, spoil(rng, seg))
-            elif not scene.checksums:
-                conn.segs.insert(i + 1, seg.copy(kept=rng.randint(0, len(seg.data) - 1)))
+            elif not scene.checksums and seg.off >= 0:
+                conn.segs[i + 1 : i + 1] = keep_alive(rng, conn, i)
+
+
+def keep_alive(rng: Random, conn: Conn, at: int) -> list[Seg]:
+    """The other side has all that this one sent so far, and is asked whether it is still there."""
+    way = conn.segs[at].way
+    sent = [seg for seg in conn.segs[: at + 1] if seg.way == way and seg.data and seg.off >= 0]
+    end = max(seg.off + len(seg.data) for seg in sent)
+    late = any(seg.data and seg.off < end for seg in conn.segs[at + 1 :] if seg.way == way)
+    more = any(seg.ack > end for seg in conn.segs[:at] if seg.way != way and seg.flags & ACK)
+    if late or more:
+        return []  # it cannot be acknowledged yet, or more than it is
+    return [Seg(1 - way, 0, ACK, ack=end), Seg(way, end - 1, ACK, rng.randbytes(1))]
 
 
 def spoil(rng: Random, seg: Seg) -> Seg:
