@@ -154,9 +154,10 @@ man: venv  ## docs/ktls-offload.1 from the parser's words
 bench-endurance: build  ## 64 MiB each way under 2 % loss; minutes
 	$(PY) benchmarks/endurance.py --kernel $(KERNEL)
 
-fuzz: setup-check  ## coverage-guided, under ASan and UBSan, for SECONDS in all
+fuzz: setup-check build  ## coverage-guided, under ASan and UBSan, for SECONDS in all
 	$(MAKE) -C offload/wire/core fuzz SECONDS=$(SECONDS)
 	$(MAKE) -C native/ktls-handoff fuzz
+	$(PY) -m tests.lib.wiregen.plants --count 10000
 
 check: check-python check-text check-native check-module  ## every linter and static check
 

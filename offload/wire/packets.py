@@ -141,8 +141,8 @@ def transport(
 
 
 def bare(options: bytes) -> bool:
-    """Whether TCP options are none, or time stamps alone."""
-    return not options or (len(options) == 12 and options[:4] == STAMPS)
+    """Whether TCP options are none, zeros, or time stamps alone."""
+    return not any(options) or (len(options) == 12 and options[:4] == STAMPS)
 
 
 def unread(data: Bytes, link: int, start: int, captured: int) -> tuple[bytes, bytes] | None:

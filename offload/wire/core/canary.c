@@ -6,6 +6,7 @@
 
 #include "core.h"
 
+enum { SPARSE = 1 << 18 /* windows: few of the payload's are in a sieve for so many by chance */ };
 enum { FLUSH_AT = 1 << 20, BESIDE = NEEDLE - 1 /* bytes of a payload that a needle beside it may be in */ };
 
 static void note(struct leak *all, const struct leak *one, bool count)
@@ -45,7 +46,7 @@ static void collect(const struct wire *w, struct sieve *s)
 	const struct canary *c = &w->canary;
 	const uint8_t *at = c->bytes;
 
-	sieve_init(s, c->len, w->seed);
+	sieve_init(s, c->len < SPARSE / 64 ? c->len * 64 : c->len < SPARSE ? SPARSE : c->len, w->seed);
 	for (uint32_t i = 0; i < c->parts; at += c->part[i++].len)
 		for (uint32_t k = 0; k + NEEDLE <= c->part[i].len; k++)
 			sieve_add(s, at + k);
@@ -53,16 +54,37 @@ static void collect(const struct wire *w, struct sieve *s)
 
 static void prepare(struct wire *w, bool these_are_all)
 {
-	struct sieve s = { .bits = NULL };
+	struct canary *c = &w->canary;
 
-	if (w->canary.ready)
+	if (c->ready)
 		return;
-	w->canary.ready = true;
-	if (these_are_all)
-		collect(w, &s);
+	c->ready = true;
+	if (these_are_all && c->len != c->frozen) {
+		w->needles[PAYLOAD].seen = w->needles[REPLY].seen = 0; /* what was seen was not held against all */
+		free(c->wanted.bits);
+		collect(w, &c->wanted);
+	}
 	for (int of = PAYLOAD; of < SOURCES; of++)
-		needles_build(w, (enum source)of, these_are_all ? &s : NULL);
-	free(s.bits);
+		needles_build(w, (enum source)of, these_are_all ? &c->wanted : NULL);
+}
+
+/* While this record's payload is in the cache, it is looked through for the windows that are known by now. If no more
+ * come, nobody has to go through the payload for them. */
+void canary_job(struct wire *w, struct job *j)
+{
+	struct needles *n = &w->needles[j->dir->side == CLIENT ? PAYLOAD : REPLY];
+	struct canary *c = &w->canary;
+
+	if (!c->on || c->ready || !n->count)
+		return;
+	if (!c->wanted.bits) {
+		collect(w, &c->wanted);
+		c->frozen = c->len;
+	}
+	if (c->len != c->frozen)
+		return;
+	j->needles = n;
+	j->wanted = &c->wanted;
 }
 
 /* Is it known by now that this part does not count? */
@@ -193,6 +215,10 @@ void canary_record(struct wire *w, struct dir *d, const struct record *r, uint64
 		d->carry = (uint8_t)smaller(BESIDE, p.len);
 		memcpy(d->carried, to + p.len - d->carry, d->carry);
 	}
+	if (p.len < NEEDLE) {
+		c->parts--;
+		c->len -= p.len;
+	}
 	if (c->len > FLUSH_AT)
 		flush(w, false);
 }
@@ -216,5 +242,6 @@ void canary_free(struct canary *c)
 {
 	free(c->part);
 	free(c->bytes);
+	free(c->wanted.bits);
 	*c = (struct canary){ 0 };
 }

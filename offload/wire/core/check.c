@@ -22,7 +22,7 @@ static void gather(const struct batch *b, const struct job *j, uint8_t *out)
 	}
 }
 
-static void check(struct opener *o, const struct batch *b, struct job *j)
+static void check(struct pool *p, struct opener *o, const struct batch *b, struct job *j)
 {
 	const struct epoch *e = j->diff.epoch;
 	const uint8_t *explicit = suite_nonce_len(e->suite) ? j->explicit : NULL;
@@ -35,6 +35,8 @@ static void check(struct opener *o, const struct batch *b, struct job *j)
 		j->right = seal(o, e, &l, j->payload, j->size, j->inner ? APPLICATION : -1, scratch,
 				b->piece[j->piece].at) &&
 			   same(b, j, scratch);
+		if (j->wanted)
+			needles_along(p, j);
 		return;
 	}
 	gather(b, j, scratch);
@@ -48,6 +50,8 @@ static void note(struct job *j)
 
 	if (j->close_notify)
 		d->close_notify = true;
+	if (j->wanted)
+		j->needles->seen += j->seen;
 	if (!j->right || j->flags & JOB_KNOWN_BAD) {
 		differs_locked(d, &j->diff);
 		return;
@@ -61,7 +65,7 @@ static void note(struct job *j)
 void check_batch(struct pool *p, struct opener *o, struct batch *b)
 {
 	for (uint32_t i = 0; i < b->jobs; i++)
-		check(o, b, &b->job[i]);
+		check(p, o, b, &b->job[i]);
 	pool_lock(p);
 	for (uint32_t i = 0; i < b->jobs; i++)
 		note(&b->job[i]);

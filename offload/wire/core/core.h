@@ -196,11 +196,13 @@ struct sieve {
 	unsigned int shift;
 };
 
+/* seen, list: of the needles that the reader came along, how many, and which of them may be wanted. */
 struct needles {
 	const uint8_t *payload;
-	uint64_t step;
+	uint64_t step, count, seen;
 	struct sieve sieve;
 	uint32_t *table, mask;
+	uint32_t *list, found, room;
 };
 
 /* canary.c: what waits to be searched. With a direction it is a clear record of it, else a part of a frame. */
@@ -212,8 +214,11 @@ struct part {
 	bool listed; /* counts if the connection is listed; or if it is not */
 };
 
+/* wanted: the windows of the first `frozen` bytes, which were there when the payload began. */
 struct canary {
 	bool on, ready;
+	struct sieve wanted;
+	size_t frozen;
 	struct part *part;
 	uint32_t parts, part_room;
 	uint8_t *bytes;
@@ -339,6 +344,9 @@ struct job {
 	bool inner; /* TLS 1.3: one byte of type follows the plaintext */
 	uint8_t explicit[8];
 	const uint8_t *payload;
+	struct needles *needles; /* look for those that are wanted, while the payload is in the cache */
+	const struct sieve *wanted;
+	uint32_t seen;
 	uint32_t piece, pieces;
 };
 
@@ -367,11 +375,14 @@ void check_batch(struct pool *p, struct opener *o, struct batch *b);
 /* needles.c */
 void sieve_init(struct sieve *s, uint64_t windows, uint64_t seed);
 void sieve_add(struct sieve *s, const uint8_t *at);
+void needles_measure(struct wire *w);
 void needles_build(struct wire *w, enum source of, const struct sieve *wanted);
+void needles_along(struct pool *p, struct job *j);
 bool needles_find(const struct needles *n, const uint8_t *at, uint64_t *offset);
 void needles_free(struct needles *n);
 
 /* canary.c */
+void canary_job(struct wire *w, struct job *j);
 void canary_frame(struct wire *w, const struct frame *f);
 void canary_segment(struct wire *w, const struct frame *f, const struct segment *s, struct conn *conn, bool laid);
 void canary_record(struct wire *w, struct dir *d, const struct record *r, uint64_t off, bool handshake);

@@ -88,8 +88,8 @@ void finish_connections(struct wire *w)
 			finish_conn(w, w->conns[i]);
 		w->not_tls += !w->conns[i]->listed && w->conns[i]->has_payload;
 	}
-	canary_finish(w);
 	pool_wait(w);
+	canary_finish(w);
 	for (uint32_t i = 0; i < w->conn_count; i++) {
 		if (!w->conns[i]->listed)
 			continue;

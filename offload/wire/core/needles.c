@@ -6,7 +6,7 @@
 
 #include "core.h"
 
-enum { DISTINCT = 6, STEP_UNIT = 1 << 24, NUMBER_BITS = 21, IN_FLIGHT = 32, HUGE = 2 << 20 };
+enum { DISTINCT = 6, STEP_UNIT = 1 << 24, NUMBER_BITS = 21, IN_FLIGHT = 32, GROUP = 8, HUGE = 2 << 20 };
 
 /* A slot of the table: number of the needle + 1, and above it what is left of the hash. */
 static uint32_t tag_of(uint64_t h)
@@ -119,48 +119,92 @@ static void add_all(struct wire *w, struct needles *n, uint64_t count)
 	}
 }
 
-/* Only those that may be among the `wanted` windows. */
-static void add_wanted(struct wire *w, struct needles *n, uint64_t count, const struct sieve *wanted)
+static void list_one(struct needles *n, uint64_t number)
 {
-	uint32_t *list = NULL, found = 0, room = 0;
-
-	for (uint64_t i = 0; i < count; i++) {
-		const uint8_t *at = n->payload + i * n->step;
-
-		__builtin_prefetch(at + IN_FLIGHT * n->step);
-		if (i % 4096 == 0)
-			pages_drop(w, PAGES_CANARY, n->payload, at);
-		if (!sieve_has(wanted, at))
-			continue;
-		if (found == room) {
-			room = room ? room * 2 : 64;
-			list = regrab(list, room * sizeof(*list));
-		}
-		list[found++] = (uint32_t)i;
+	if (n->found == n->room) {
+		n->room = n->room ? n->room * 2 : 64;
+		n->list = regrab(n->list, n->room * sizeof(*n->list));
 	}
-	make_room(n, found, w->seed);
-	for (uint32_t i = 0; i < found; i++)
-		add(n, list[i]);
-	free(list);
+	n->list[n->found++] = (uint32_t)number;
+}
+
+static void list_group(struct pool *p, struct needles *n, const struct sieve *wanted, uint64_t from, uint64_t to)
+{
+	pool_lock(p);
+	for (; from < to; from++)
+		if (sieve_has(wanted, n->payload + from * n->step))
+			list_one(n, from);
+	pool_unlock(p);
+}
+
+/* List those that begin in the payload of this record, and may be among the wanted windows. */
+void needles_along(struct pool *p, struct job *j)
+{
+	struct needles *n = j->needles;
+	const struct sieve wanted = *j->wanted;
+	uint64_t from = (uint64_t)(j->payload - n->payload), first = (from + n->step - 1) / n->step;
+	uint64_t last = (from + j->size + n->step - 1) / n->step;
+
+	last = last < n->count ? last : n->count;
+	for (uint64_t i = first; i < last; i += GROUP) {
+		uint64_t end = i + GROUP < last ? i + GROUP : last;
+		bool any = false;
+
+		for (uint64_t k = i; k < end; k++)
+			any |= sieve_has(&wanted, n->payload + k * n->step);
+		if (any)
+			list_group(p, n, &wanted, i, end);
+	}
+	j->seen = last > first ? (uint32_t)(last - first) : 0;
+}
+
+/* Only those that may be among the `wanted` windows. */
+static void add_wanted(struct wire *w, struct needles *n, const struct sieve *wanted)
+{
+	if (n->seen != n->count) {
+		n->found = 0;
+		for (uint64_t i = 0; i < n->count; i++) {
+			const uint8_t *at = n->payload + i * n->step;
+
+			__builtin_prefetch(at + IN_FLIGHT * n->step);
+			if (i % 4096 == 0)
+				pages_drop(w, PAGES_CANARY, n->payload, at);
+			if (sieve_has(wanted, at))
+				list_one(n, i);
+		}
+	}
+	make_room(n, n->found, w->seed);
+	for (uint32_t i = 0; i < n->found; i++)
+		add(n, n->list[i]);
+}
+
+/* How many needles have payload and reply? */
+void needles_measure(struct wire *w)
+{
+	for (int of = PAYLOAD; of < SOURCES; of++) {
+		const struct bytes *source = of == PAYLOAD ? &w->q->payload : &w->q->reply;
+		struct needles *n = &w->needles[of];
+
+		if (!source->given || source->len < NEEDLE)
+			continue;
+		n->payload = source->at;
+		n->step = NEEDLE * ((source->len + STEP_UNIT - 1) / STEP_UNIT);
+		n->count = (source->len - NEEDLE) / n->step + 1;
+	}
 }
 
 /* Collect the needles of payload or reply, if it has any; with `wanted` only what these windows could be. */
 void needles_build(struct wire *w, enum source of, const struct sieve *wanted)
 {
 	struct needles *n = &w->needles[of];
-	const struct bytes *payload = of == PAYLOAD ? &w->q->payload : &w->q->reply;
-	uint64_t count;
 
-	if (!payload->given || payload->len < NEEDLE)
+	if (!n->count)
 		return;
 	w->dropped[PAGES_CANARY] = NULL;
-	n->payload = payload->at;
-	n->step = NEEDLE * ((payload->len + STEP_UNIT - 1) / STEP_UNIT);
-	count = (payload->len - NEEDLE) / n->step + 1;
 	if (wanted)
-		add_wanted(w, n, count, wanted);
+		add_wanted(w, n, wanted);
 	else
-		add_all(w, n, count);
+		add_all(w, n, n->count);
 }
 
 static bool distinct(const uint8_t *at)
@@ -193,5 +237,6 @@ void needles_free(struct needles *n)
 {
 	free(n->sieve.bits);
 	free(n->table);
+	free(n->list);
 	*n = (struct needles){ 0 };
 }

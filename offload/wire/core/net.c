@@ -76,12 +76,19 @@ static enum kind parse_v6(const struct frame *f, struct packet *p, struct segmen
 	return extensions(f, p, ip[6]);
 }
 
-/* IP and TCP headers without anything but time stamps, whose fields leave no room for a needle. */
+/* IP and TCP headers without anything but time stamps or zeros, whose fields leave no room for a needle. */
 static bool is_plain(const struct frame *f, const struct packet *p, uint32_t header)
 {
+	const uint8_t *options = f->at + p->l4 + 20;
+
 	if (!link_is_tight(f) || p->l4 != p->l3 + (p->version == 4 ? 20u : 40u))
 		return false;
-	return header == 20 || (header == 20 + STAMPS_LEN && be32(f->at + p->l4 + 20) == STAMPS);
+	if (header == 20 + STAMPS_LEN && be32(options) == STAMPS)
+		return true;
+	for (; header > 20; header -= 4, options += 4)
+		if (be32(options))
+			return false;
+	return true;
 }
 
 static enum kind parse_tcp(const struct frame *f, const struct packet *p, bool checksums, struct segment *s)

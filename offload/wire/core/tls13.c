@@ -156,6 +156,7 @@ static void submit(struct wire *w, struct dir *d, const struct record *r, struct
 	if (f->compared) {
 		j->flags |= JOB_PAYLOAD;
 		j->payload = payload_of(w, d)->at + f->payload;
+		canary_job(w, j);
 		pages_drop(w, PAGES_CLIENT + d->side, payload_of(w, d)->at, j->payload);
 	}
 }

@@ -59,7 +59,8 @@ static void segment(struct wire *w, const struct frame *f, const struct segment 
 		laid = stream_add(w, d, s, f);
 	if (d && d->next != before)
 		progress(w, d);
-	canary_segment(w, f, s, d ? d->conn : NULL, laid);
+	if (!laid || !d->conn->listed || !s->plain || s->at + s->cap != f->cap)
+		canary_segment(w, f, s, d ? d->conn : NULL, laid);
 }
 
 static int one_frame(struct wire *w, const struct frame *f, struct failure *why)
@@ -122,11 +123,6 @@ static void wire_free(struct wire *w)
 	keylog_free(&w->keylog);
 }
 
-static bool has_needles(const struct bytes *source)
-{
-	return source->given && source->len >= NEEDLE;
-}
-
 /* One pass over the capture; *again if a second TLS connection made the payload ambiguous. */
 static int pass(const struct question *q, bool use_payload, bool *again, struct text *out, struct failure *f)
 {
@@ -142,7 +138,8 @@ static int pass(const struct question *q, bool use_payload, bool *again, struct 
 	if (!use_payload)
 		problem(&w.problems, AMBIGUOUS_PAYLOAD, 0);
 	if (rc == RC_OK) {
-		w.canary.on = use_payload && (has_needles(&q->payload) || has_needles(&q->reply));
+		needles_measure(&w);
+		w.canary.on = use_payload && (w.needles[PAYLOAD].count || w.needles[REPLY].count);
 		rc = read_capture(&w, f);
 	}
 	*again = w.restart;

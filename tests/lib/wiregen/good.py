@@ -102,7 +102,7 @@ def ask(rng: Random, scene: Scene) -> None:
 
 
 def trouble(rng: Random, scene: Scene) -> None:
-    """What a good capture may have as well: copies that a receiver drops, and keep-alives of any byte."""
+    """What a good capture may have as well: copies that a receiver drops, and a keep-alive of any byte."""
     for conn in scene.conns:
         told = [i for i, seg in enumerate(conn.segs) if seg.data and not seg.flags & 7]
         for i in sorted(rng.sample(told, min(len(told), rng.choice((0, 0, 1, 3)))), reverse=True):
