@@ -44,6 +44,11 @@ class Messages:
         self.skip = 0
         self.too_long = False
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether a message has begun that is not whole."""
+        return bool(self.buffer)
+
     def feed(self, data: bytes) -> list[tuple[int, bytes]]:
         """(type, body) of the messages that this part completes; an empty body for one that is too long."""
         done = []

@@ -154,6 +154,7 @@ class Walk:
             if record.kind == CHANGE_CIPHER:
                 self._change_cipher(record)
             elif self.tally.protected or (self.guarded and record.kind == APPLICATION):
+                self._whole(record)
                 self._protected(self.schedule, record)
             else:
                 self._in_clear(record)
@@ -161,6 +162,7 @@ class Walk:
             if self.guarded:
                 self._stop("renegotiation", record.offset)
             else:
+                self._whole(record)
                 self._change_cipher(record)
             self.guarded = True
         elif self.guarded:
@@ -189,6 +191,12 @@ class Walk:
                 self.guarded = True
         if self.clear.too_long:
             self._problem("handshake-too-long", record.offset)
+
+    def _whole(self, record: Record) -> None:
+        """Protection begins behind a whole message only (RFC 8446 section 5.1)."""
+        too_long = any(problem.code == "handshake-too-long" for problem in self.problems)
+        if not self.tally.protected and self.clear.unfinished and not too_long:
+            self._problem("clear-record", record.offset)
 
     def _change_cipher(self, record: Record) -> None:
         """A ChangeCipherSpec is one byte; in TLS 1.3 it is for the handshake only."""

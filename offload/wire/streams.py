@@ -126,7 +126,7 @@ class Stream:
     def _keeps_alive(self, offset: int, segment: Segment) -> bool:
         """Whether it is the one byte before what is acknowledged (RFC 1122 §4.2.3.6), which may be any."""
         one = segment.size == 1 and not segment.flags & (SYN | FIN | RST)
-        return one and offset + 1 == self.acked and offset < len(self.buffer)
+        return one and 0 <= self.acked == offset + 1 <= len(self.buffer)
 
     def problem(self, code: str, at: int) -> None:
         """Note a problem, each code once."""

@@ -138,12 +138,26 @@ static bool is_protected13(const struct dir *d, uint8_t type)
 	return type == APPLICATION || (d->protected && type != CHANGE_CIPHER);
 }
 
+/* Protection begins behind a whole message only (RFC 8446 section 5.1). */
+static void whole_message(struct dir *d, const struct record *r)
+{
+	if (!d->protected && d->clear_messages.have && !has_problem(&d->problems, HANDSHAKE_TOO_LONG))
+		problem(&d->problems, CLEAR_RECORD, r->off);
+}
+
 /* TLS 1.2: the record that begins protection. */
 static void first_change(struct wire *w, struct dir *d, const struct record *r)
 {
+	whole_message(d, r);
 	change_cipher(d, r);
 	canary_record(w, d, r, r->off + HEAD, false);
 	protect12(w, d);
+}
+
+static void first_or_next13(struct wire *w, struct dir *d, const struct record *r)
+{
+	whole_message(d, r);
+	record13(w, d, r);
 }
 
 static void take(struct wire *w, struct dir *d, const struct record *r)
@@ -156,7 +170,7 @@ static void take(struct wire *w, struct dir *d, const struct record *r)
 	else if (c->state == KEYED && c->version == 12 && r->head[0] == CHANGE_CIPHER)
 		first_change(w, d, r);
 	else if (c->state == KEYED && c->version == 13 && is_protected13(d, r->head[0]))
-		record13(w, d, r);
+		first_or_next13(w, d, r);
 	else if (c->state == BLIND)
 		blind_record(w, d, r);
 	else
