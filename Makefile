@@ -154,8 +154,9 @@ man: venv  ## docs/ktls-offload.1 from the parser's words
 bench-endurance: build  ## 64 MiB each way under 2 % loss; minutes
 	$(PY) benchmarks/endurance.py --kernel $(KERNEL)
 
-fuzz: setup-check build  ## coverage-guided, under ASan and UBSan, for SECONDS in all
-	$(MAKE) -C offload/wire/core fuzz SECONDS=$(SECONDS)
+fuzz: setup-check build  ## for SECONDS in all: parsers under ASan and UBSan, and a hostile card against the wire verifier
+	$(MAKE) -C offload/wire/core fuzz SECONDS=$$(($(SECONDS) / 2))
+	$(PY) -m tests.lib.adversary --seconds $$(($(SECONDS) / 2))
 	$(MAKE) -C native/ktls-handoff fuzz
 	$(PY) -m tests.lib.wiregen.plants --count 10000
 
@@ -208,5 +209,5 @@ try-down:  ## end the labs of `make try`
 	@$(PY) -m tests.lib.tryout ""
 
 clean:  ## what was built here; the download cache stays
-	rm -rf build results $(VENV) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf build results $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	$(MAKE) -s -C native clean

@@ -1,0 +1,104 @@
+"""One example: edits drawn by Hypothesis, both engines asked, the third party's word held against theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from tests.lib.adversary import edits, edits_header, edits_records
+from tests.lib.adversary.dice import Dice
+from tests.lib.adversary.oracle import opinion
+from tests.lib.adversary.table import TABLES, Hand, session_of, table
+from tests.lib.wiregen import engines
+
+MOST = 3  # edits of one capture
+assert edits_header.__name__  # its edits are in the register
+PLAIN = settings(
+    database=None,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.generate, Phase.shrink),
+    report_multiple_bugs=False,
+)
+
+
+def deal(dice: Dice) -> Hand:
+    """A good capture after some edits."""
+    number, session, told = dice.int(0, TABLES - 1), None, []
+    if dice.int(0, 3) == 3:
+        name = dice.pick(sorted(edits_records.RECORD_EDITS))
+        session = edits_records.copied(session_of(number))
+        told.append(edits_records.RECORD_EDITS[name](dice, session))
+    hand = table(number, session)
+    hand.told += [f"table {number}", *told]
+    for _ in range(dice.int(0, MOST)):
+        name = dice.pick(sorted(edits.EDITS))
+        hand.told.append(edits.EDITS[name](dice, hand))
+    return hand
+
+
+def deal_plant(dice: Dice) -> Hand:
+    """A good capture with application data in clear at any place of any frame."""
+    number = dice.int(0, TABLES - 1)
+    hand = table(number)
+    hand.reply = True
+    hand.told += [f"table {number}", edits.EDITS["plant"](dice, hand)]
+    return hand
+
+
+@st.composite
+def hands(draw: Callable[[st.SearchStrategy[Any]], Any], how: Callable[[Dice], Hand] = deal) -> Hand:
+    """Edited captures; what fails shrinks to fewer and simpler edits."""
+    return how(Dice(draw))
+
+
+def answers(hand: Hand, folder: Path) -> dict[str, dict[str, Any]]:
+    """The document of each engine."""
+    case = hand.case()
+    running = engines.start_core(case, folder / "core")
+    ours = engines.oracle(case, folder / "python")
+    return {"python": ours, "core": engines.end_core(running)}
+
+
+def complaint(hand: Hand, said: dict[str, dict[str, Any]]) -> str:
+    """What is wrong with the answers; empty if nothing is."""
+    think = opinion(hand)
+    for name, verdict in said.items():
+        outcome = verdict.get("outcome", "refused")
+        if outcome not in think.allowed:
+            return f"{name} says {outcome}; may be {' or '.join(sorted(think.allowed))}: {think.reason}"
+    parted = list(engines.parting(said["python"], said["core"]))
+    return "engines part: " + "; ".join(parted[:3]) if parted else ""
+
+
+def kept(hand: Hand, folder: Path, why: str) -> None:
+    """Leave a finding in files: capture, keylog, payload, and what was done."""
+    folder.mkdir(parents=True, exist_ok=True)
+    engines.write(hand.case(), folder)
+    text = "\n".join([*(line for line in hand.told if line), "", why, ""])
+    (folder / "why.txt").write_text(text)
+
+
+def hunt(first: int, count: int, folder: Path, keep: Path, plants: bool = False) -> str:
+    """So many examples from this seed on; the finding, if there is one, with its capture in `keep`."""
+    told = ""
+
+    @seed(first)
+    @settings(PLAIN, max_examples=count)
+    @given(hands(deal_plant if plants else deal))
+    def play(hand: Hand) -> None:
+        nonlocal told
+        if why := complaint(hand, answers(hand, folder)):
+            told = why
+            kept(hand, keep, why)
+            raise AssertionError(why)
+
+    try:
+        play()
+    except AssertionError as exc:
+        return told or str(exc)
+    return ""
