@@ -12,7 +12,7 @@ from functools import lru_cache
 from tests.lib.adversary.reader import Kind, Packet, read
 from tests.lib.adversary.receiver import Connection, Finding, Rule, connections
 from tests.lib.adversary.records import judge_end, read_records
-from tests.lib.adversary.table import Hand, Truth
+from tests.lib.adversary.table import Hand
 
 ROW = 31  # bytes of payload in a row that hold a whole needle of 16
 LEAST = 16
@@ -52,14 +52,8 @@ def all_findings(hand: Hand) -> Iterator[Finding]:
     for one in listed:
         yield from of_connection(one, hand)
         yield from unread(one, packets, dropped)
-    laid = {i for i, p in asked} - {i for one in found if not one.listed for i in frames_of(one, asked)}
-    laid -= {i for one in listed for i in one.left}
+    laid = {i for one in listed for i in one.frames - one.left}
     yield from in_clear(hand, packets, laid, len(listed) == 1)
-
-
-def frames_of(one: Connection, segments: list[tuple[int, Packet]]) -> Iterator[int]:
-    """The frames between the ends of a connection."""
-    return (i for i, packet in segments if {packet.source, packet.target} == set(one.ends))
 
 
 def of_connection(one: Connection, hand: Hand) -> Iterator[Finding]:
@@ -75,12 +69,18 @@ def of_connection(one: Connection, hand: Hand) -> Iterator[Finding]:
         if not way.greeted or way.base != (truth.net.isn[side] + 1) % 2**32:
             yield Rule.NOT_EQUAL, f"direction {side} has not its SYN"
             continue
-        yield from of_direction(one, side, truth, asked)
+        yield from of_direction(one, side, hand, asked)
 
 
-def of_direction(one: Connection, side: int, truth: Truth, asked: bool) -> Iterator[Finding]:
+def known_to(hand: Hand) -> list[bytes]:
+    """The application data that the verifier was told."""
+    asked = zip(hand.truth.app, (hand.payload, hand.reply), strict=True)
+    return [app for app, is_asked in asked if is_asked]
+
+
+def of_direction(one: Connection, side: int, hand: Hand, asked: bool) -> Iterator[Finding]:
     """A direction: its records and its end."""
-    way = one.ways[side]
+    way, truth = one.ways[side], hand.truth
     stream = way.stream()
     if way.fin is not None and way.next > way.fin:
         yield Rule.NOT_EQUAL, f"data behind FIN at {way.fin}"
@@ -95,7 +95,9 @@ def of_direction(one: Connection, side: int, truth: Truth, asked: bool) -> Itera
             yield Rule.NOT_EQUAL, "false bytes behind a hole"
     if not reading.sealed[: reading.done] and side == 1:
         yield Rule.UNSURE, "nothing protected by the server"
-    if any(longest_row(data, app) >= ROW for data in [*reading.clear, reading.rest] for app in truth.app):
+    if any(
+        longest_row(data, app) >= ROW for data in [*reading.clear, reading.rest] for app in known_to(hand)
+    ):
         yield Rule.NOT_EQUAL, "payload in a clear record"
 
 
@@ -118,8 +120,7 @@ def unread(one: Connection, packets: list[tuple[int, Packet]], dropped: set[int]
 
 def in_clear(hand: Hand, packets: list[tuple[int, Packet]], laid: set[int], alone: bool) -> Iterator[Finding]:
     """Payload in clear in any byte of any frame."""
-    asked = zip(hand.truth.app, (hand.payload, hand.reply), strict=True)
-    known = [app for app, is_asked in asked if is_asked]
+    known = known_to(hand)
     for i, packet in packets:
         most = max((longest_row(packet.data, app) for app in known), default=0)
         if most >= ROW:

@@ -89,11 +89,12 @@ class Way:
 
 @dataclass
 class Connection:
-    """One connection. `ends`: client, server; `left`: frames whose bytes are no part of a stream."""
+    """One connection. `ends`: client, server; `left`: those of its frames whose bytes are no part of a stream."""
 
     ends: tuple[End, End]
     ways: tuple[Way, Way] = field(default_factory=lambda: (Way(), Way()))
     findings: list[Finding] = field(default_factory=list)
+    frames: set[int] = field(default_factory=set)
     left: set[int] = field(default_factory=set)
 
     def find(self, rule: Rule, why: str) -> None:
@@ -121,6 +122,7 @@ class Connection:
     def take(self, frame: int, packet: Packet) -> None:
         """Judge a segment, in the order that the contract gives."""
         side = self.ends.index(packet.source)
+        self.frames.add(frame)
         way, flags = self.ways[side], packet.flags
         if way.base is None and flags & RST and not flags & SYN:
             self.find(Rule.MAYBE, f"frame {frame}: a direction begins with RST")
@@ -175,7 +177,8 @@ class Connection:
 
 def keeps_alive(way: Way, packet: Packet, off: int) -> bool:
     """Whether this is a keep-alive: one byte that the other side has."""
-    return not packet.flags & (SYN | FIN | RST) and packet.size == 1 and off + 1 == way.acked
+    plain = not packet.flags & (SYN | FIN | RST) and packet.size == 1
+    return plain and off + 1 == way.acked and off < way.next
 
 
 def connections(packets: list[tuple[int, Packet]]) -> list[Connection]:
@@ -188,7 +191,7 @@ def connections(packets: list[tuple[int, Packet]]) -> list[Connection]:
         if len(ends) < 2 or (one is None and packet.flags & RST):
             continue
         if one is not None and one.reopened(packet):
-            if any(way.seen for way in one.ways) and not one.closed:
+            if one.listed and not one.closed:
                 one.left.add(frame)
                 one.find(Rule.PROBLEM, f"frame {frame}: a SYN of another connection")
                 continue
