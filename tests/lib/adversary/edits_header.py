@@ -138,6 +138,28 @@ def ip_options(dice: Dice, hand: Hand) -> str:
 
 
 @edit
+def extensions(dice: Dice, hand: Hand) -> str:
+    """An IPv6 extension header of any content in a frame that goes out again."""
+    if (found := ours(dice, hand)) is None or not hand.truth.net.v6:
+        return ""
+    i, shot, seen = found
+    size = 8 * dice.int(1, 8) - 2
+    extra = dice.pick((bytes(size), secret(dice, hand, size), dice.noise(size)))
+    kind = dice.pick((60, 0, 43, 44, 51, 135))
+    old = shot.data[seen.ip + 6]
+    extra = bytes([old, size // 8]) + extra + bytes(size - len(extra))
+    if kind == 44:
+        extra = bytes([old, 0]) + dice.pick((b"\0\0", b"\0\1", b"\1\0")) + b"\0\0\0\7"
+    data = shot.data[: seen.ip + 40] + extra + shot.data[seen.ip + 40 : seen.end]
+    length = (len(data) - seen.ip - 40).to_bytes(2, "big")
+    at = place(dice, hand)
+    data = poked(poked(data, seen.ip + 6, bytes([kind])), seen.ip + 4, length)
+    hand.put(at, Shot(data, len(data)))
+    rewrite(hand, at, data, True)
+    return f"frame {i + 1} again behind header {kind} of {len(extra)} bytes, as frame {at + 1}"
+
+
+@edit
 def tagged(dice: Dice, hand: Hand) -> str:
     """A frame, or a copy of it, behind VLAN tags or an ethertype that nobody unpacks."""
     i = which(dice, hand)

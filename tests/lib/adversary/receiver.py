@@ -89,7 +89,7 @@ class Way:
 
 @dataclass
 class Connection:
-    """One connection. `ends`: client, server; `left`: those of its frames whose bytes are no part of a stream."""
+    """One connection. `ends`: client, server; `left`: its frames whose bytes are no part of a stream."""
 
     ends: tuple[End, End]
     ways: tuple[Way, Way] = field(default_factory=lambda: (Way(), Way()))
