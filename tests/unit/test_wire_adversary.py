@@ -12,9 +12,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
+from tests.lib.adversary.edits_records import clear, copied
 from tests.lib.adversary.oracle import opinion
 from tests.lib.adversary.play import PLAIN, answers, complaint, deal_plant, hands
-from tests.lib.adversary.table import TABLES, Hand, table
+from tests.lib.adversary.reader import read
+from tests.lib.adversary.table import TABLES, Hand, session_of, table
+from tests.lib.wiregen.session import CCS, HANDSHAKE
+from tests.lib.wiregen.tcp import ACK, SYN, Seg
+
+TLS12, TLS13 = (next(n for n in range(TABLES) if session_of(n).suite.tls13 == new) for new in (False, True))
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +34,40 @@ def test_an_honest_capture_may_only_be_equal() -> None:
     """Without a NIC the third party has nothing to say of captures that nobody edited."""
     for number in range(TABLES):
         assert opinion(table(number)).allowed == {"equal"}, number
+
+
+def before_the_begin() -> Hand:
+    """One byte two before the server's stream, which is no keep-alive."""
+    hand = table(0)
+    answer = next(
+        i for i, shot in enumerate(hand.shots) if read(shot.data, shot.orig).flags & (SYN | ACK) == SYN | ACK
+    )
+    hand.put(answer + 1, hand.shot(Seg(1, -2, ACK, b"\0")))
+    return hand
+
+
+def half_a_message(number: int) -> Hand:
+    """Two bytes of clear handshake in front of the record with which the client's protection begins."""
+    session = copied(session_of(number))
+    first = next(i for i, rec in enumerate(session.flow) if rec.way == 0 and (rec.sealed or rec.kind == CCS))
+    session.flow.insert(first, clear(0, HANDSHAKE, b"AB"))
+    return table(number, session)
+
+
+FOUND = {
+    "before the begin": before_the_begin,
+    "half a message in TLS 1.2": lambda: half_a_message(TLS12),
+    "half a message in TLS 1.3": lambda: half_a_message(TLS13),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_it_found_stays_found(folder: Path, name: str) -> None:
+    """Without a NIC a capture that was called equal, and should not be, is inconclusive."""
+    hand = FOUND[name]()
+    said = answers(hand, folder)
+    assert {verdict["outcome"] for verdict in said.values()} == {"inconclusive"}
+    assert not complaint(hand, said)
 
 
 @settings(PLAIN, derandomize=True, max_examples=120)

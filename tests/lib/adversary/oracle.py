@@ -50,13 +50,13 @@ def all_findings(hand: Hand) -> Iterator[Finding]:
     if len(listed) != 1:
         yield Rule.NOT_EQUAL, f"{len(listed)} connections"
     for one in listed:
-        yield from of_connection(one, hand)
+        yield from of_connection(one, hand, len(listed) == 1)
         yield from unread(one, packets, dropped)
     laid = {i for one in listed for i in one.frames - one.left}
     yield from in_clear(hand, packets, laid, len(listed) == 1)
 
 
-def of_connection(one: Connection, hand: Hand) -> Iterator[Finding]:
+def of_connection(one: Connection, hand: Hand, alone: bool) -> Iterator[Finding]:
     """A connection that is listed: it has to be the true one, with its own bytes and nothing else."""
     yield from one.findings
     truth = hand.truth
@@ -69,7 +69,7 @@ def of_connection(one: Connection, hand: Hand) -> Iterator[Finding]:
         if not way.greeted or way.base != (truth.net.isn[side] + 1) % 2**32:
             yield Rule.NOT_EQUAL, f"direction {side} has not its SYN"
             continue
-        yield from of_direction(one, side, hand, asked)
+        yield from of_direction(one, side, hand, asked and alone)
 
 
 def known_to(hand: Hand) -> list[bytes]:

@@ -191,10 +191,8 @@ def connections(packets: list[tuple[int, Packet]]) -> list[Connection]:
         if len(ends) < 2 or (one is None and packet.flags & RST):
             continue
         if one is not None and one.reopened(packet):
-            if one.listed and not one.closed:
-                one.left.add(frame)
+            if any(way.top for way in one.ways) and not one.closed:
                 one.find(Rule.PROBLEM, f"frame {frame}: a SYN of another connection")
-                continue
             one = None
         if one is None:
             answers = packet.flags & SYN and packet.flags & ACK
