@@ -1,4 +1,4 @@
-"""A long hunt: `python -m tests.lib.adversary --examples 50000` or `--seconds 600`; `--plants`: only plants.
+"""A long hunt: `python -m tests.lib.adversary --examples 50000` or `--seconds 600`.
 
 Prints what was tried, and leaves the smallest capture of a finding in `--keep DIR`. Exit 1 if there is one.
 """
@@ -22,14 +22,13 @@ def main() -> int:
     parser.add_argument("--examples", type=int, default=sys.maxsize)
     parser.add_argument("--seconds", type=float, default=sys.maxsize)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--plants", action="store_true", help="only plant application data in clear")
     parser.add_argument("--keep", type=Path, default=Path("build/adversary"))
     args = parser.parse_args()
     began, done = time.monotonic(), 0
     with tempfile.TemporaryDirectory() as folder:
         while done < args.examples and time.monotonic() - began < args.seconds:
             count = min(CHUNK, args.examples - done)
-            if why := hunt(args.seed + done, count, Path(folder), args.keep, args.plants):
+            if why := hunt(args.seed + done, count, Path(folder), args.keep):
                 sys.stdout.write(f"finding, in {args.keep}: {why}\n")
                 return 1
             done += count

@@ -123,11 +123,12 @@ def poked(data: bytes, at: int, new: bytes) -> bytes:
 
 @edit
 def keepalive(dice: Dice, hand: Hand) -> str:
-    """One byte of the stream again, garbage or not, or none, in front of the end of what was sent."""
+    """One byte, garbage or not, or none: in front of the end of what was sent, or anywhere in the stream."""
     way = dice.int(0, 1)
     end = len(hand.truth.streams[way])
-    data = dice.pick((b"", b"\0", b"\x55", hand.truth.streams[way][-1:]))
-    return add(dice, hand, Seg(way, end - 1, ACK, data), f"keepalive {way} {data!r}")
+    off = dice.pick((end, dice.int(1, end))) - 1
+    data = dice.pick((b"", b"\0", b"\x55", hand.truth.streams[way][off : off + 1]))
+    return add(dice, hand, Seg(way, off, ACK, data), f"keepalive {way} at {off} {data!r}")
 
 
 @edit

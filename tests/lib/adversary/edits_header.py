@@ -100,7 +100,7 @@ def options(dice: Dice, hand: Hand) -> str:
     way = dice.int(0, 1)
     low, high = span(dice, hand, way)
     plain = tcp_bytes(replace(hand.truth.net, stamps=False), Seg(way, low, ACK, b""))
-    size = 4 * dice.int(1, 10)
+    size = dice.pick((40, 32, 12, 4))
     extra = dice.pick((b"\1" * size, secret(dice, hand, size), dice.noise(size)))
     extra += bytes(-len(extra) % 4)
     data = b"" if dice.flip() else hand.truth.streams[way][low:high]
@@ -124,7 +124,7 @@ def ip_options(dice: Dice, hand: Hand) -> str:
     if (found := ours(dice, hand)) is None or hand.truth.net.v6:
         return ""
     i, shot, seen = found
-    size = 4 * dice.int(1, 10)
+    size = dice.pick((40, 32, 12, 4))
     extra = dice.pick((b"\1" * size, secret(dice, hand, size), dice.noise(size)))
     extra += b"\1" * (size - len(extra))
     head = bytearray(shot.data[seen.ip : seen.ip + 20])

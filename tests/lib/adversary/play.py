@@ -15,7 +15,7 @@ from tests.lib.adversary.oracle import opinion
 from tests.lib.adversary.table import TABLES, Hand, session_of, table
 from tests.lib.wiregen import engines
 
-MOST = 3  # edits of one capture
+ALONE, BESIDE = (1, 1, 1, 2, 3), (0, 0, 1)  # edits of frames in one capture; beside one of records
 assert edits_header.__name__  # its edits are in the register
 PLAIN = settings(
     database=None,
@@ -35,25 +35,16 @@ def deal(dice: Dice) -> Hand:
         told.append(edits_records.RECORD_EDITS[name](dice, session))
     hand = table(number, session)
     hand.told += [f"table {number}", *told]
-    for _ in range(dice.int(0, MOST)):
+    for _ in range(dice.pick(BESIDE if session else ALONE)):
         name = dice.pick(sorted(edits.EDITS))
         hand.told.append(edits.EDITS[name](dice, hand))
     return hand
 
 
-def deal_plant(dice: Dice) -> Hand:
-    """A good capture with application data in clear at any place of any frame."""
-    number = dice.int(0, TABLES - 1)
-    hand = table(number)
-    hand.reply = True
-    hand.told += [f"table {number}", edits.EDITS["plant"](dice, hand)]
-    return hand
-
-
 @st.composite
-def hands(draw: Callable[[st.SearchStrategy[Any]], Any], how: Callable[[Dice], Hand] = deal) -> Hand:
+def hands(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Hand:
     """Edited captures; what fails shrinks to fewer and simpler edits."""
-    return how(Dice(draw))
+    return deal(Dice(draw))
 
 
 def answers(hand: Hand, folder: Path) -> dict[str, dict[str, Any]]:
@@ -83,13 +74,13 @@ def kept(hand: Hand, folder: Path, why: str) -> None:
     (folder / "why.txt").write_text(text)
 
 
-def hunt(first: int, count: int, folder: Path, keep: Path, plants: bool = False) -> str:
+def hunt(first: int, count: int, folder: Path, keep: Path) -> str:
     """So many examples from this seed on; the finding, if there is one, with its capture in `keep`."""
     told = ""
 
     @seed(first)
     @settings(PLAIN, max_examples=count)
-    @given(hands(deal_plant if plants else deal))
+    @given(hands())
     def play(hand: Hand) -> None:
         nonlocal told
         if why := complaint(hand, answers(hand, folder)):
