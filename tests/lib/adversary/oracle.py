@@ -31,8 +31,8 @@ def opinion(hand: Hand) -> Opinion:
     """What may be said of this capture."""
     findings = list(all_findings(hand))
     rules = {rule for rule, _ in findings}
-    allowed = {"equal"} if rules <= {Rule.UNSURE, Rule.MAYBE} else set()
-    if rules & {Rule.PROBLEM, Rule.NOT_EQUAL, Rule.UNSURE, Rule.MAYBE} and Rule.DIFFERENT not in rules:
+    allowed = {"equal"} if rules <= {Rule.UNSURE} else set()
+    if rules & {Rule.PROBLEM, Rule.NOT_EQUAL, Rule.UNSURE} and Rule.DIFFERENT not in rules:
         allowed.add("inconclusive")
     if rules & {Rule.DIFFERENT, Rule.NOT_EQUAL, Rule.UNSURE}:
         allowed.add("different")
@@ -51,7 +51,7 @@ def all_findings(hand: Hand) -> Iterator[Finding]:
         yield Rule.NOT_EQUAL, f"{len(listed)} connections"
     for one in listed:
         yield from of_connection(one, hand, len(listed) == 1)
-        yield from unread(one, packets, dropped)
+        yield from unread(one, packets)
     laid = {i for one in listed for i in one.frames - one.left}
     yield from in_clear(hand, packets, laid, len(listed) == 1)
 
@@ -101,7 +101,7 @@ def of_direction(one: Connection, side: int, hand: Hand, asked: bool) -> Iterato
         yield Rule.NOT_EQUAL, "payload in a clear record"
 
 
-def unread(one: Connection, packets: list[tuple[int, Packet]], dropped: set[int]) -> Iterator[Finding]:
+def unread(one: Connection, packets: list[tuple[int, Packet]]) -> Iterator[Finding]:
     """Frames between the two hosts that hold TCP, but not as a segment."""
     hosts = {one.ends[0][0], one.ends[1][0]}
     for i, packet in packets:
@@ -110,12 +110,8 @@ def unread(one: Connection, packets: list[tuple[int, Packet]], dropped: set[int]
         data, at = packet.data, packet.ip
         if len(data) >= at + (20 if packet.version == 4 else 40):
             protocol = data[at + (9 if packet.version == 4 else 6)]
-            sure = data[at] >> 4 == packet.version and packet.checked
-            if protocol in BEFORE_TCP[packet.version]:
-                yield (
-                    (Rule.PROBLEM if sure else Rule.MAYBE),
-                    f"frame {i}: TCP of the hosts that is no segment",
-                )
+            if data[at] >> 4 == packet.version and protocol in BEFORE_TCP[packet.version]:
+                yield Rule.PROBLEM, f"frame {i}: TCP of the hosts that is no segment"
 
 
 def in_clear(hand: Hand, packets: list[tuple[int, Packet]], laid: set[int], alone: bool) -> Iterator[Finding]:

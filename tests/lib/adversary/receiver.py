@@ -21,7 +21,6 @@ class Rule(Enum):
     UNSURE = frozenset(
         {"equal", "inconclusive", "different"}
     )  # the contract leaves it open, or cannot see it
-    MAYBE = frozenset({"equal", "inconclusive"})  # open, but nothing in it differs
 
 
 Finding = tuple[Rule, str]
@@ -124,15 +123,10 @@ class Connection:
         side = self.ends.index(packet.source)
         self.frames.add(frame)
         way, flags = self.ways[side], packet.flags
-        if way.base is None and flags & RST and not flags & SYN:
-            self.find(Rule.MAYBE, f"frame {frame}: a direction begins with RST")
         way.begin(packet)
         off = way.offset(packet)
         if flags & ACK:
             self.ways[1 - side].acknowledged(packet.ack)
-        if flags & URG and (packet.size == 0 or self.left_out(way, packet, off)):
-            self.find(Rule.MAYBE, f"frame {frame}: URG on what is no part of a stream")
-        way.rst = way.rst or bool(flags & RST and not (flags & SYN and off))
         if self.left_out(way, packet, off):
             self.left.add(frame)
             self.blame(frame, packet, way, off)
@@ -156,6 +150,7 @@ class Connection:
         elif keeps_alive(way, packet, off):
             pass
         elif packet.size:
+            way.rst = way.rst or bool(packet.flags & RST and 0 <= off <= way.next + FAR)
             self.find(Rule.PROBLEM, f"frame {frame}: {packet.size} stray bytes at {off}")
 
     def accept(self, frame: int, packet: Packet, way: Way, off: int) -> None:
@@ -164,7 +159,8 @@ class Connection:
             self.find(Rule.DIFFERENT, f"frame {frame}: a copy differs")
         if len(packet.payload) < packet.size:
             self.find(Rule.PROBLEM, f"frame {frame}: cut short")
-        if packet.flags & URG and packet.size:
+        way.rst = way.rst or bool(packet.flags & RST)
+        if packet.flags & URG:
             self.find(Rule.PROBLEM, f"frame {frame}: urgent")
         if packet.size:
             way.top = max(way.top, off + packet.size)
