@@ -9,6 +9,7 @@ import argparse
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 from tests.lib.adversary.play import hunt
@@ -24,15 +25,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path, default=Path("build/adversary"))
     args = parser.parse_args()
-    began, done = time.monotonic(), 0
+    began, done, tally = time.monotonic(), 0, Counter[str]()
     with tempfile.TemporaryDirectory() as folder:
         while done < args.examples and time.monotonic() - began < args.seconds:
             count = min(CHUNK, args.examples - done)
-            if why := hunt(args.seed + done, count, Path(folder), args.keep):
+            if why := hunt(args.seed + done, count, Path(folder), args.keep, tally):
                 sys.stdout.write(f"finding, in {args.keep}: {why}\n")
                 return 1
             done += count
-    sys.stdout.write(f"{done} captures, nothing found, {time.monotonic() - began:.0f} s\n")
+    counts = ", ".join(f"{count} {name}" for name, count in tally.most_common())
+    sys.stdout.write(f"{counts}: nothing found, {time.monotonic() - began:.0f} s\n")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,11 @@ def kept(hand: Hand, folder: Path, why: str) -> None:
     (folder / "why.txt").write_text(text)
 
 
-def hunt(first: int, count: int, folder: Path, keep: Path) -> str:
-    """So many examples from this seed on; the finding, if there is one, with its capture in `keep`."""
+def hunt(first: int, count: int, folder: Path, keep: Path, tally: Counter[str]) -> str:
+    """So many examples from this seed on; the finding, if there is one, with its capture in `keep`.
+
+    `tally`: how many captures may only be equal, how many not, and how many are left open.
+    """
     told = ""
 
     @seed(first)
@@ -83,6 +87,8 @@ def hunt(first: int, count: int, folder: Path, keep: Path) -> str:
     @given(hands())
     def play(hand: Hand) -> None:
         nonlocal told
+        allowed = opinion(hand).allowed
+        tally["legal" if allowed == {"equal"} else "open" if "equal" in allowed else "not equal"] += 1
         if why := complaint(hand, answers(hand, folder)):
             told = why
             kept(hand, keep, why)

@@ -97,7 +97,8 @@ def session_of(seed: int) -> Session:
     turns = [(CLIENT, sizes[0]), (SERVER, sizes[1]), *((rng.choice((0, 0, 1)), size) for size in sizes[2:])]
     plan = Plan(rng.choice(SUITES), turns, style=("random", "random"))
     plan.notify = (rng.random() < 0.8, rng.random() < 0.8)
-    plan.resumed, plan.asides = rng.random() < 0.5, rng.choice((0.0, 0.0, 0.3))
+    plan.resumed, plan.retry = rng.random() < 0.5, rng.random() < 0.2
+    plan.asides, plan.padding = rng.choice((0.0, 0.0, 0.3)), rng.choice((0.0, 0.0, 0.5))
     session = talk(rng, plan)
     session.log = [line for line in session.log if not line.startswith("CLIENT_EARLY")]
     return session
