@@ -15,13 +15,15 @@ from pathlib import Path
 
 from offload.cmd import kill_group
 from offload.errors import RigError
+from offload.vm import snapshot
 from offload.vm.cache import cache_root, write_json
 from offload.vm.client import Client, connect
 from offload.vm.console import Console
-from offload.vm.initramfs import build, init_script, module_order
+from offload.vm.initramfs import SHARES, build, early_init, module_order, shares_script
 from offload.vm.kernels import Kernel
 from offload.vm.qemu import Qemu, command
 from offload.vm.rundir import RunDir
+from offload.vm.userland import agent
 
 BASIC = ("virtio_pci", "virtio_console", "overlay", "9pnet_virtio", "9p")
 PROJECT = Path(__file__).parents[2]
@@ -40,6 +42,15 @@ class Machine:
     devices: tuple[str, ...] = ()  # more of QEMU's options
 
 
+@dataclass(frozen=True)
+class Started:
+    """A VM that has been started: `kept` names the snapshot that it began at, or is to become (or is '')."""
+
+    child: subprocess.Popen[bytes]
+    kept: str
+    restored: bool
+
+
 def interpreter() -> str:
     """The distribution's Python, which the guest has at the same path."""
     base = Path(sys.base_prefix) / "bin/python3"
@@ -52,18 +63,39 @@ def visible() -> list[Path]:
 
 
 def start(
-    machine: Machine, run_dir: RunDir, modules: tuple[str, ...], files: Mapping[str, bytes], keep: bool
-) -> subprocess.Popen[bytes]:
-    """Start QEMU. Unless `keep`, it dies with the thread that called this, whatever kills that."""
+    machine: Machine,
+    run_dir: RunDir,
+    modules: tuple[str, ...],
+    files: Mapping[str, bytes],
+    keep: bool,
+    pair: str,
+) -> Started:
+    """Start QEMU. Unless `keep`, it dies with the thread that called this, whatever kills that.
+
+    `pair`: the cards that the bench will have; a VM that has been kept with just this one begins there.
+    """
     kernel, folder = machine.kernel, run_dir.path
     order = module_order(kernel.modules, [*BASIC, *modules])
-    init = init_script(kernel.modules, visible(), interpreter())
+    shares = shares_script(kernel.modules, visible()).encode()
+    more = {**agent(interpreter()), SHARES: shares}
+    initrd = build(order, files, early_init(interpreter()), more)
     (folder / "out").mkdir(exist_ok=True)
-    (folder / "initrd").write_bytes(build(order, files, init))
+    (folder / "initrd").write_bytes(initrd)
     argv = command(
         machine.qemu, accel=machine.accel, vmlinux=kernel.vmlinux, initrd=folder / "initrd",
         folder=folder, cpus=machine.cpus, memory=machine.memory,
     ) + list(machine.devices)  # fmt: skip
+    kept = ""
+    if snapshot.possible(machine.qemu, machine.accel) and not machine.devices:
+        kept = snapshot.key(machine.qemu, argv, folder, kernel.vmlinux, initrd, pair)
+    begin = snapshot.begin(kept, folder / "console.log") if kept else []
+    more_argv = begin or (["-qmp", f"unix:{folder}/monitor,server=on,wait=off"] if kept else [])
+    return Started(_started([*argv, *more_argv], machine, run_dir, keep), kept, bool(begin))
+
+
+def _started(argv: list[str], machine: Machine, run_dir: RunDir, keep: bool) -> subprocess.Popen[bytes]:
+    """Run QEMU, and note its process."""
+    folder = run_dir.path
     guard = [] if keep else ["setpriv", "--pdeathsig", "KILL"]
     try:
         with (folder / "qemu.log").open("wb") as log:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from offload.cmd import run
 from offload.errors import RigError
 from offload.vm.cost_plan import Plan, Row
 from offload.vm.initramfs import Cpio, busybox, module_name, module_order, unpacked
 from offload.vm.kernels import Kernel
 from offload.vm.knobs import FOLDER, check
 from offload.vm.topology import ENDS, MODULES, NAMESPACES, inside, links
+from offload.vm.userland import libraries, program
 
 LOAD = Path(__file__).parents[2] / "build/costload"
 # what the kernel would load by itself, if it found a modprobe: tls_device's fallback wants a gcm(aes) that
 # does not sleep; newer kernels have it built in
 EXTRA = ("ghash_generic",)
 TOOLS = ("ip", "tc", "ethtool")
-SYSTEM = ("/usr/sbin", "/sbin", "/usr/bin", "/bin")  # a user's PATH may lack the first two
 FOLDERS = ("proc", "sys", "run", "var", "tmp")
 DONE = "COST-DONE"
 IP = "/usr/sbin/ip"  # by its path: the shell has one of its own that knows less
@@ -41,23 +38,6 @@ for m in /modules/*; do $b insmod "$m"; done
 $b insmod /nicsim.ko personality=%(pair)s
 %(steps)s
 """
-
-
-def program(name: str) -> Path:
-    """Where a tool is; RigError with the package if it is not installed."""
-    found = shutil.which(name, path=":".join(SYSTEM))
-    if not found:
-        raise RigError(f"no {name}", "apt-get install iproute2 ethtool")
-    return Path(found)
-
-
-def libraries(binary: Path) -> list[Path]:
-    """The shared libraries of a program and its loader, as ldd finds them; RigError if one is missing."""
-    rc, out, err, _ = run(["ldd", str(binary)])
-    text = out.decode("utf-8", "replace")
-    if rc != 0 or "not found" in text:
-        raise RigError(f"{binary} does not run here: {(text + err.decode('utf-8', 'replace')).strip()[:300]}")
-    return [Path(path) for path in re.findall(r"(?:=> |^\s+)(/\S+) \(0x", text, re.M)]
 
 
 def switched(row: Row) -> list[str]:

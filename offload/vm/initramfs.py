@@ -112,13 +112,16 @@ def busybox() -> bytes:
     return data
 
 
-INIT = """\
+# what init does first, what makes the guest's root of the shares below /new, and how it ends there
+HEAD = """\
 #!/busybox sh
 b=/busybox
 $b mount -t proc proc /proc
 $b mount -t sysfs sysfs /sys
 $b mount -t devtmpfs dev /dev
 for m in /modules/*; do $b insmod "$m" || echo "lab: cannot load $m"; done
+"""
+ROOT = """\
 nine=trans=virtio,version=9p2000.L,access=any
 $b mount -t 9p -o ro,msize=512000,cache=loose,$nine root /lower || echo "lab: no root share"
 $b mount -t tmpfs -o mode=755 rw /rw
@@ -129,17 +132,32 @@ $b mount -t debugfs debugfs /new/sys/kernel/debug
 $b mount -t tracefs tracefs /new/sys/kernel/tracing
 $b mkdir -p /new/dev/pts /new/dev/shm
 $b mount -t devpts -o gid=5,mode=620,ptmxmode=666 devpts /new/dev/pts
+%(run)s
 for d in %(tmpfs)s; do $b mkdir -p /new$d; $b mount -t tmpfs -o mode=1777 tmpfs /new$d; done
-$b chmod 755 /new/run
 for d in %(binds)s; do $b mkdir -p "/new$d"; $b mount --bind "/lower$d" "/new$d" || echo "lab: no $d"; done
-$b mkdir -p /new/run/lab/out /new/usr/lib/modules
-$b cp -r /lab/. /new/run/lab/
+$b mkdir -p /new/usr/lib/modules
 $b ln -s %(modules)s /new/usr/lib/modules/
 $b mount -t 9p -o msize=131072,cache=none,$nine out /new/run/lab/out || echo "lab: no results share"
 $b hostname lab
-export PYTHONPATH=/run/lab/python TMPDIR=%(temp)s PYTHONDONTWRITEBYTECODE=1
-exec $b switch_root /new %(python)s -S -s -c 'import sys; from offload.vm.guest.agent import main; main([])'
 """
+NEW_RUN = """\
+$b mkdir -p /new/run
+$b mount -t tmpfs -o mode=755 tmpfs /new/run
+$b mkdir -p /new/run/lab/out
+$b cp -r /lab/. /new/run/lab/"""
+AGENT = """\
+export PYTHONPATH=/run/lab/python TMPDIR=%(temp)s PYTHONDONTWRITEBYTECODE=1
+exec %(switch)s%(python)s -S -s -c 'import sys; from offload.vm.guest.agent import main; main([])'
+"""
+# a lab's agent begins without any share, and mounts them (SHARES) when it is told to: until then the VM can
+# be kept as it is (snapshot.py), which QEMU refuses while a share is mounted
+EARLY = """\
+$b mount -t tmpfs -o mode=755 tmpfs /run
+$b mkdir -p /run/lab/out /sbin
+$b cp -r /lab/. /run/lab/
+$b ln -s /busybox /sbin/insmod
+"""
+SHARES = "/shares.sh"
 
 
 def below_tmpfs(paths: Iterable[Path]) -> list[str]:
@@ -155,22 +173,48 @@ def below_tmpfs(paths: Iterable[Path]) -> list[str]:
 
 
 def init_script(modules: Path, visible: Sequence[Path], python: str) -> str:
-    """The shell script that turns the shares into the guest's root and becomes the agent."""
+    """The shell script that turns the shares into the guest's root and becomes the agent there."""
+    return HEAD + _filled(ROOT + AGENT, modules, visible, python, NEW_RUN, "$b switch_root /new ")
+
+
+def early_init(python: str) -> str:
+    """The shell script that becomes the agent before there is any share."""
+    return HEAD + EARLY + _filled(AGENT, Path(), (), python)
+
+
+def shares_script(modules: Path, visible: Sequence[Path]) -> str:
+    """The shell script that makes the root of a lab whose agent runs."""
+    return "b=/busybox\n" + _filled(
+        ROOT, modules, visible, "", "$b mkdir -p /new/run; $b mount --move /run /new/run"
+    )
+
+
+def _filled(
+    text: str, modules: Path, visible: Sequence[Path], python: str, run: str = "", switch: str = ""
+) -> str:
+    """A script with its words in their places."""
     temp = tempfile.gettempdir()
     words = {
-        "tmpfs": shlex.join(sorted({*TMPFS, temp})),
+        "tmpfs": shlex.join(sorted({*TMPFS, temp} - {"/run"})),
         "binds": shlex.join(below_tmpfs(visible)),
         "modules": shlex.quote(str(modules)),
         "temp": shlex.quote(temp),
         "python": shlex.quote(python),
+        "run": run,
+        "switch": switch,
     }
-    return INIT % words
+    return text % words
 
 
-def build(modules: Sequence[Path], files: Mapping[str, bytes], init: str) -> bytes:
-    """The archive: busybox, modules in their order, files below /lab, the agent, and the init."""
+def build(
+    modules: Sequence[Path], files: Mapping[str, bytes], init: str, more: Mapping[str, bytes] | None = None
+) -> bytes:
+    """The archive: busybox, modules in their order, files below /lab, the agent, and the init.
+
+    `more`: programs, and what they need, by their paths.
+    """
     cpio = Cpio()
-    for folder in ("proc", "sys", "dev", "lower", "rw", "new", "modules"):
+    for folder in ("proc", "sys", "dev", "run", "lower", "rw", "new", "modules"):
         cpio.folder(folder)
     cpio.console()
     cpio.file("busybox", busybox(), 0o755)
@@ -182,5 +226,7 @@ def build(modules: Sequence[Path], files: Mapping[str, bytes], init: str) -> byt
         cpio.file(f"lab/python/{name}/__init__.py", b"")
     for name, data in files.items():
         cpio.file(f"lab/{name}", data)
+    for name, data in (more or {}).items():
+        cpio.file(name, data, 0o755)
     cpio.file("init", init.encode(), 0o755)
     return cpio.done()

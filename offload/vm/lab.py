@@ -15,7 +15,7 @@ from types import TracebackType
 from offload.errors import ConfigError, RigError
 from offload.host.base import Bench, Side
 from offload.host.vm import VmHost
-from offload.vm import boot, made, rundir
+from offload.vm import boot, made, rundir, snapshot
 from offload.vm import ssh as rack
 from offload.vm.cache import read_json, write_json
 from offload.vm.client import Client, connect
@@ -24,7 +24,7 @@ from offload.vm.kernels import Kernel
 from offload.vm.qemu import PORTS
 from offload.vm.recipe import MEMORY, choose
 from offload.vm.rig import versions
-from offload.vm.topology import ADDRESSES, ENDS, MODULES, build_bench
+from offload.vm.topology import ADDRESSES, ENDS, MODULES, build_bench, enter_root
 
 Say = Callable[[str], None]
 BOOT_LIMIT = 120.0  # seconds; a boot takes five on an idle machine
@@ -101,14 +101,14 @@ class Lab:
         run_dir = rundir.create(name)
         try:
             modules = MODULES[kind] + (rack.MODULES if ssh else ())
-            child = boot.start(machine, run_dir, modules, files, keep)
+            started = boot.start(machine, run_dir, modules, files, keep, plan.pair)
         except BaseException:
             run_dir.release()
             raise
         rig = versions(kernel, plan.qemu.version, f"{plan.accel} ({plan.why})", plan.cpus, MEMORY)
         state = {"name": run_dir.name, "kind": kind, "personality": personality, "kernel": kernel.release}
-        state |= {"pid": str(child.pid), **{f"rig:{key}": value for key, value in rig.items()}}
-        return Booting(state, plan.pair, parts, host_files, run_dir, child, doors, say)
+        state |= {"pid": str(started.child.pid), **{f"rig:{key}": value for key, value in rig.items()}}
+        return Booting(state, plan.pair, parts, host_files, run_dir, started, doors, say)
 
     @classmethod
     def attach(cls, name: str, timeout: float = 30.0, project: bool = False) -> Lab:
@@ -210,7 +210,7 @@ class Booting:
     parts: dict[str, str]  # what the lab is made of (made.py)
     host_files: dict[str, str]
     run_dir: rundir.RunDir
-    child: subprocess.Popen[bytes]
+    started: boot.Started
     doors: tuple[int, ...]
     say: Say
     began: float = field(default_factory=time.monotonic)
@@ -220,7 +220,10 @@ class Booting:
         try:
             lab = self._answers()
             began = time.monotonic()
-            build_bench(lab.client, lab.root, lab.kind, self.pair)
+            if not self.started.restored:
+                build_bench(lab.root, lab.kind, self.pair)
+                self._keep()
+            enter_root(lab.client, lab.root)
             self.say(f"lab {lab.name}: {lab.kind} bench is up after {time.monotonic() - began:.1f} s more")
             if self.doors:
                 card = lab.personality.split(",")[0]
@@ -234,20 +237,32 @@ class Booting:
             self.stop()
             raise
 
+    def _keep(self) -> None:
+        """Keep the VM as it is, with its bench and before it sees the host, for labs that are the same."""
+        if name := self.started.kept:
+            folder = self.run_dir.path
+            snapshot.save(name, folder / "monitor", folder / "console.log", self.say)
+
     def _answers(self) -> Lab:
         """Return the lab once its agent answers."""
         lock = _take_port(self.run_dir.path, 0)
-        client = boot.await_agent(self.child, self.run_dir, BOOT_LIMIT)
+        try:
+            client = boot.await_agent(self.started.child, self.run_dir, BOOT_LIMIT)
+        except RigError:
+            if self.started.restored:
+                snapshot.forget(self.started.kept)
+            raise
         took, kernel = time.monotonic() - self.began, self.state["kernel"]
         accel = self.state["rig:accelerator"].partition(" ")[0]
-        self.say(f"lab {self.run_dir.name}: {kernel} answers after {took:.1f} s ({accel})")
-        lab = Lab(self.state, self.run_dir.path, client, self.child)
+        how = ", from its snapshot" if self.started.restored else ""
+        self.say(f"lab {self.run_dir.name}: {kernel} answers after {took:.1f} s ({accel}{how})")
+        lab = Lab(self.state, self.run_dir.path, client, self.started.child)
         lab._run_dir, lab._port_lock = self.run_dir, lock if lock is not None else -1
         return lab
 
     def stop(self) -> None:
         """End the VM; harmless twice."""
-        boot.stop(self.child)
+        boot.stop(self.started.child)
         self.run_dir.release()
 
 

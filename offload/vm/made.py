@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 PROJECT = HERE.parents[1]
 MADE, SEEN = "made.json", "seen.json"
 # what decides how a lab boots and what its bench is, but for the programs in the guest
-CODE = ("boot", "initramfs", "lab", "made", "qemu", "topology")
+CODE = ("boot", "initramfs", "lab", "made", "qemu", "snapshot", "topology", "userland")
 SKIPPED = frozenset({".git", ".mypy_cache", ".pytest_cache", ".ruff_cache", "__pycache__", "results"})
 SYSTEM = (Path("/var/lib/dpkg/status"), Path("/etc"), Path("/usr/local/bin"), Path("/usr/local/lib"))
 

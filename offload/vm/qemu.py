@@ -127,12 +127,14 @@ def command(
     argv = [
         qemu.program, *qemu.options, "-name", folder.name, "-M", "q35", "-accel", accelerator, "-cpu", cpu,
         "-smp", str(cpus), "-m", f"{memory}M", "-nodefaults", "-no-user-config", "-display", "none",
-        "-no-reboot", "-serial", f"file:{folder}/console.log",
+        "-no-reboot", "-chardev", f"file,id=console,path={folder}/console.log,append=on",
+        "-serial", "chardev:console",
         "-kernel", str(vmlinux), "-initrd", str(initrd), "-append", kernel,
         "-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
         "-device", "virtio-9p-pci,fsdev=root,mount_tag=root",
         "-fsdev", f"local,id=out,path={folder}/out,security_model=none",
         "-device", "virtio-9p-pci,fsdev=out,mount_tag=out", "-device", "virtio-serial-pci",
+        "-device", "vmgenid,guid=auto",  # a guest that begins at a snapshot makes its random numbers anew
     ]  # fmt: skip
     for number in range(PORTS):
         argv += ["-chardev", f"socket,id=lab{number},path={folder}/port{number},server=on,wait=off"]

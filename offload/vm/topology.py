@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from offload.errors import CommandFailed, ConfigError, RigError
 from offload.host.base import Host
 from offload.host.vm import Agent, VmHost
+from offload.vm.initramfs import SHARES
 
 KINDS = ("nicsim", "veth")
 MODULE = "/run/lab/nicsim.ko"
@@ -81,14 +83,22 @@ def batch(lines: list[str]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def build_bench(agent: Agent, root: VmHost, kind: str, pair: str) -> None:
+def build_bench(root: VmHost, kind: str, pair: str) -> None:
     """Make namespaces, ports, cable and addresses; RigError or CommandFailed in plain words if one fails."""
     if kind == "nicsim":
         load_module(root, pair)
     root.run(["ip", "-batch", "-"], input=batch(links(kind)))
-    agent.call("namespaces", names=list(NAMESPACES))
     for name in NAMESPACES:
-        VmHost(agent, name, name).run(["ip", "-batch", "-"], input=batch(inside(kind, name)))
+        root.run(["ip", "-n", name, "-batch", "-"], input=batch(inside(kind, name)))
+
+
+def enter_root(agent: Agent, root: VmHost) -> None:
+    """Mount the shares, make them the guest's root, and let the agent take over the namespaces."""
+    said = root.run(["/busybox", "sh", SHARES], check=False)
+    if said.rc != 0 or said.text.strip():
+        raise RigError(f"the lab's shares cannot be mounted: {said.text.strip() or said.stderr.decode()}")
+    agent.call("root", path="/new", now=time.time())
+    agent.call("namespaces", names=list(NAMESPACES))
 
 
 def load_module(root: Host, personality: str) -> None:
