@@ -24,6 +24,16 @@ from offload.wire.words import first_sentence
 from tests.lib.flow import Traffic
 
 NEEDLE = 16  # bytes; shorter ones would be found by chance
+# what no sender puts on the wire, whatever else a test does to it (docs/wire.md)
+STRANGE = {
+    "stray-data",
+    "second-syn",
+    "second-fin",
+    "urgent",
+    "clear-record",
+    "change-cipher-spec",
+    "unread-tcp",
+}
 
 
 @dataclass(frozen=True)
@@ -176,6 +186,14 @@ class Watch:
         assert ways[0]["proof"] == "payload" and ways[0]["payload_bytes"] == total
         return dict(ways[0])
 
+    def unexplained(self) -> list[str]:
+        """Return what no sender puts on a wire: of every connection, whatever the test asks."""
+        if "wire" not in self.stop() or not self._secret.content.strip():
+            return []
+        document = self.document()
+        found = [*document["problems"], *(p for c in document["connections"] for p in c["problems"])]
+        return [f"{p['code']} {p['direction']} {p['at']}" for p in found if p["code"] in STRANGE]
+
     def sent_again(self, sender: str, port: int) -> int:
         """How many bytes `sender` (client or server) has put on the wire more than once."""
         ways = [c[f"from_{sender}"] for c in self.document(port=port)["connections"]]
@@ -223,6 +241,7 @@ class Eyes:
             watch = Watch(taps, log, folder)
             try:
                 yield watch
+                assert watch.unexplained() == [], "frames on the wire that no sender puts there"
             except RigError:
                 raise
             except BaseException as exc:
