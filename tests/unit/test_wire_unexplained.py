@@ -31,7 +31,7 @@ def test_one_frame_that_no_sender_sends_is_told(name: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["keepalive_with_garbage", "late_and_legal", "segment_lost", "no_fin"])
 def test_what_tests_do_to_a_wire_is_no_alarm(name: str, tmp_path: Path) -> None:
-    """Without a NIC keep-alives, resets, loss and an end that was not captured are none of that."""
+    """Without a NIC a keep-alive, resets, loss and an end that was not captured are none of that."""
     assert watched(damaged(name, 0)[0], tmp_path).unexplained() == []
 
 
