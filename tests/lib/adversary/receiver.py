@@ -184,7 +184,7 @@ def connections(packets: list[tuple[int, Packet]]) -> list[Connection]:
     for frame, packet in packets:
         ends = frozenset((packet.source, packet.target))
         one = current.get(ends)
-        if len(ends) < 2 or (one is None and packet.flags & RST):
+        if len(ends) < 2 or (one is None and packet.flags & (SYN | RST) == RST):
             continue
         if one is not None and one.reopened(packet):
             if any(way.top for way in one.ways) and not one.closed:
