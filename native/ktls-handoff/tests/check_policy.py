@@ -50,7 +50,7 @@ def check_same_policy_is_served(rig: Rig) -> None:
         pin(rig),
         "verifyChain = no\n",
         odd + "verifyChain = yes\ncheckHost = server.test\nsni =\n",
-        chain(rig) + "checkIP = 127.0.0.1\ncurves = P-256:P-384\nsni = caf\u00e9.test\nTIMEOUTconnect = 3",
+        chain(rig) + "checkIP = 127.0.0.1\ncurves = P-256:P-384\nsni = jos\u00e9.test\nTIMEOUTconnect = 3",
         chain(rig) + "verifyPeer = no\nciphers = ECDHE-RSA-AES256-GCM-SHA384:ECDHE-RSA-AES128-GCM-SHA256\n",
     ):
         with edited(rig, text) as (home, _), rig.server() as port:

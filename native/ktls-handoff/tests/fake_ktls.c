@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LD_PRELOAD for tests on a kernel without kTLS: the program under test believes that the kernel took TLS over.
  * Nothing is encrypted by it; it serves the paths around kTLS, the VM tests serve kTLS itself. What was installed is noted
- * on the socket itself, as the interval of keep-alives that nobody sends (rig.py has the numbers too): the note goes with
+ * on the socket itself, as the interval of a keep-alive that nobody sends (rig.py has the numbers too): the note goes with
  * the socket to another process, and a socket of which nobody asked for TLS has none.
  *   FAKE_KTLS_ABSENT  the tls module is not there        FAKE_KTLS_TX=0, FAKE_KTLS_RX=0  direction not installed
  *   FAKE_KTLS_CIPHER  number of the cipher read back     FAKE_KTLS_PENDING               OpenSSL holds data

@@ -11,10 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from check_serve import Resident, resident
+from check_client import liar
+from check_serve import resident
+from check_taken import GOOD, connection
 from rig import STUNNEL, Rig
 
 SOL_TLS, TLS_TX, TLS_RX, GCM256 = 282, 1, 2, 56
+TCP_ULP = 31
 MIB = 8  # bar: resident memory
 
 
@@ -110,13 +113,13 @@ def relay(a: socket.socket, b: socket.socket) -> None:
         return
 
 
-def by_stunnel(rig: Rig, port: str, policy: str, home: Resident | None = None) -> str:
+def by_stunnel(rig: Rig, port: str, policy: str, via: str = "") -> str:
     """The Python client: its one warning, after a line came back through stunnel."""
     from offload.connect_client import Policy, Target, connect
 
     path, lines = rig.folder / "real.conf", []
     path.write_text(policy)
-    how = {"via": str(home.path)} if home else {"program": rig.program}
+    how = {"via": via} if via else {"program": rig.program}
     target = Target("127.0.0.1", int(port))
     got = connect(target, Policy(str(path), timeout=40), stunnel=STUNNEL, warn=lines.append, **how)
     with got.sock:
@@ -147,7 +150,39 @@ def check_client_in_the_kernel(rig: Rig) -> None:
         resident(rig, "--policy", str(policy), "--timeout", "40") as home,
         rig.server("-cipher", suite) as port,
     ):
-        assert "no such cipher" in by_stunnel(rig, port, policy.read_text(), home)
+        assert "no such cipher" in by_stunnel(rig, port, policy.read_text(), str(home.path))
+
+
+def check_clients_of_a_resident_in_the_kernel(rig: Rig) -> None:
+    """Both clients take a resident's socket, whose kernel TLS they ask for; a plain one they refuse."""
+    from offload.connect_client import Policy, Target, connect
+
+    policy, header = rig.folder / "both.conf", Path(rig.program).parent / "ktls-handoff.d/client"
+    policy.write_text(f"CAfile = {rig.file('ca')}\nverifyChain = yes\n")
+    with resident(rig, "--ca", rig.file("ca"), "--timeout", "40") as home, rig.server() as port:
+        got = connect(Target("127.0.0.1", int(port)), Policy(str(policy), timeout=40), via=str(home.path))
+        with got.sock:
+            assert (got.line["via"], got.warning) == ("ktls", ""), got
+            assert say(got.sock, b"abc") == b"cba"
+        argv = [header, "127.0.0.1", port, policy, home.path]
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and '"via":"ktls"' in done.stdout and not done.stderr, done
+    for ulp in (b"", b"tls"):  # a plain connection, and one for which no key was given
+        with rig.server() as port:
+            with liar(rig, GOOD, lambda ulp=ulp: [keyless(ulp)]) as path:
+                argv[1:] = ["127.0.0.1", port, policy, path]
+                done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+                assert "the kernel does not encrypt" in done.stderr and '"stunnel"' in done.stdout, done
+            with liar(rig, GOOD, lambda ulp=ulp: [keyless(ulp)]) as path:
+                assert "the kernel does not encrypt" in by_stunnel(rig, port, policy.read_text(), path)
+
+
+def keyless(ulp: bytes) -> int:
+    """The descriptor of a connection on which the kernel does not encrypt."""
+    near, _ = connection()
+    if ulp:
+        near.setsockopt(socket.IPPROTO_TCP, TCP_ULP, ulp)
+    return near.detach()
 
 
 @contextmanager
