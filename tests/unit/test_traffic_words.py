@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from offload.cmd import wait_until
 from offload.profile_model import ALL_CELLS
-from offload.traffic import drive, handoff, openssl, stunnel
+from offload.traffic import certs, drive, handoff, openssl, stunnel
 from offload.traffic.certs import Placed
 
 AT = Placed("/run/x", "/run/x/ca.pem", "/run/x/cert.pem", "/run/x/key.pem")
@@ -55,6 +57,25 @@ def test_openssl_client_brackets_ipv6_and_verifies() -> None:
     """Without a NIC s_client reaches an IPv6 address and ends if the certificate is not ours."""
     argv = openssl.client("fd00:2::1", 4433, AT, version="1.3")
     assert "[fd00:2::1]:4433" in argv and "-verify_return_error" in argv and "-tls1_3" in argv
+
+
+def test_openssl_server_reads_no_certificates_of_the_system(tmp_path: Path) -> None:
+    """Without a NIC s_server is up without a look at the bundle of certificates that it knows of."""
+    pair = certs.make([])
+    for name, content in (("ca.pem", pair.ca), ("cert.pem", pair.cert), ("key.pem", pair.key)):
+        (tmp_path / name).write_bytes(content)
+    at = certs.Placed(str(tmp_path), *(str(tmp_path / name) for name in ("ca.pem", "cert.pem", "key.pem")))
+    bundle = tmp_path / "fifo"
+    os.mkfifo(bundle)  # who opens it waits for ever
+    argv = [word for word in openssl.server(0, at) if word != "-quiet"]
+    said = tmp_path / "said"
+    with said.open("wb") as out:
+        child = subprocess.Popen(argv, stdout=out, env={**os.environ, "SSL_CERT_FILE": str(bundle)})
+    try:
+        wait_until(lambda: b"ACCEPT" in said.read_bytes(), 20, "s_server to listen")
+    finally:
+        child.kill()
+        child.wait()
 
 
 def test_plan_splits_and_hashes() -> None:
