@@ -40,7 +40,7 @@ def key(qemu: Qemu, argv: Sequence[str], folder: Path, vmlinux: Path, initrd: by
     stats = [path.stat() for path in (vmlinux, program)]
     said = [CLOCK.sub("", word).replace(str(folder), "").replace(folder.name, "") for word in argv]
     state = hashlib.sha256(initrd)
-    known = [f"{one.st_ino} {one.st_size} {one.st_mtime_ns}" for one in stats]
+    known = [f"{one.st_ino} {one.st_size} {one.st_ctime_ns}" for one in stats]
     # of this boot of the host only: a guest that has measured its clock is for the same processor
     known += [qemu.version, pair, Path("/proc/sys/kernel/random/boot_id").read_text()]
     for word in (*said, *known, contents(HERE / name for name in BENCH)):
