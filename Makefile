@@ -62,7 +62,7 @@ test-daemons: setup-check build  ## with sshd, labgrid, stunnel, nginx, QEMU and
 	$(PYTEST) --durations 10 tests/daemons
 
 test-native: setup-check build  ## compiled parts in user space, under sanitizers
-	$(MAKE) -C native check
+	$(MAKE) -j 4 --output-sync=recurse -C native check
 
 test-sw-fallback: build  ## no offload NIC: the same promises kept by software
 	$(LAB_PYTEST) tests/sw-fallback --kernel $(KERNEL) $(LABS)
