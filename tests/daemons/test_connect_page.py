@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from offload.cmd import wait_until
-from tests.unit.connect_peer import PAYLOAD, Server, exchanged, needs_stunnel, serving
+from tests.daemons.connect_peer import PAYLOAD, Server, exchanged, needs_stunnel, serving
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs/connect.md").read_text()
