@@ -87,7 +87,7 @@ test-driver: build  ## Debian's drivers with TLS offload, on three kernels: buil
 
 soak: build  ## STAGE N times beside LOAD busy processes, shuffled: how often does each test fail?
 	@ci/setup soak
-	ci/soak $(N) $(LOAD) build/soak/$$(date -u +%Y%m%dT%H%M%SZ) $(PYTEST) --kernel $(KERNEL) --profile $(NIC) \
+	ci/soak $(N) $(LOAD) build/soak/$$(date -u +%Y%m%dT%H%M%SZ)-$$$$ $(PYTEST) --kernel $(KERNEL) --profile $(NIC) \
 		$(if $(findstring /,$(T)),'$(T)',$(STAGE:test-%=tests/%) $(if $(T),-k '$(T)'))
 
 test-vm: test-hw test-sw-fallback  ## everything that boots the lab, on KERNEL=...
