@@ -1,3 +1,3 @@
-"""For all tests of daemons: as for unit tests."""
+"""For all tests of daemons: a pytest that one of them starts is as small as in unit tests."""
 
-from tests.unit.conftest import lean_children  # noqa: F401
+from tests.unit import conftest  # noqa: F401
