@@ -19,7 +19,6 @@ TIMES = ("started", "finished", "phases", "digests")
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A checkout whose tests pass, on a lab that is only a name."""
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:labgrid")  # the tests of a run with two labs go to two workers
     yield from checkout(tmp_path, monkeypatch)
 
 
