@@ -111,7 +111,10 @@ static const struct nicsim_stat nicsim_plain_stats[] = {
 
 static const struct nicsim_personality nicsim_personalities[] = {
 	{
-		/* mlx5e_ktls_build_netdev(): TX on, RX only switchable. Off: mlx5e_accel_fs_tcp_destroy(). */
+		/*
+		 * mlx5e_ktls_build_netdev(): TX on, RX only switchable.
+		 * Off: mlx5e_accel_fs_tcp_destroy().
+		 */
 		.name = "connectx-6-dx",
 		.offered = NICSIM_TLS_FEATURES,
 		.initial = NETIF_F_HW_TLS_TX,
