@@ -63,12 +63,18 @@ def run_tests(plan: Plan, lab: str, grace: float = 15.0) -> int:
     On Ctrl-C pytest is told, and has `grace` seconds to run its undos and write the end of the run.
     """
     libc = ctypes.CDLL(None, use_errno=True)
+
+    def tied() -> None:
+        """Let it be interrupted, by us and by our end, also where we ignore that."""
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGINT)
+
     child = subprocess.Popen(
         command(plan, lab),
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGINT),
+        preexec_fn=tied,
     )
     try:
         return child.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Generator, Iterator
 from contextlib import nullcontext
 from typing import Any
@@ -24,6 +25,8 @@ from tests.lib.rig import Labs, Rig, begin_log, check_log
 from tests.lib.switch import Switch
 from tests.lib.wire import Eyes, Watch
 
+# a job of a script's background ignores Ctrl-C, and so would all that tests start and interrupt
+signal.signal(signal.SIGINT, signal.default_int_handler)
 MOVERS = (Traffic, Transfer, Pump, Life, Pair, Crowd)
 TIMED = {"switch": (Switch,), "traffic": MOVERS, "wire proof": (Eyes, Watch)}  # what `certify --timing` shows
 for kind, classes in TIMED.items():
