@@ -174,8 +174,11 @@ static void add_wanted(struct wire *w, struct needles *n, const struct sieve *wa
 		}
 	}
 	make_room(n, n->found, w->seed);
-	for (uint32_t i = 0; i < n->found; i++)
+	w->dropped[PAGES_CANARY] = NULL; /* to add one reads its page again */
+	for (uint32_t i = 0; i < n->found; i++) {
 		add(n, n->list[i]);
+		pages_drop(w, PAGES_CANARY, n->payload, n->payload + n->list[i] * n->step);
+	}
 }
 
 /* How many needles have payload and reply? */
