@@ -15,6 +15,7 @@ import pytest
 
 from offload.cmd import wait_until
 from offload.fleet_grid import Grid
+from offload.report import events
 from offload.vm.kernels import fetch
 from offload.vm.lab import Lab
 from tests.lib import benches, sshd
@@ -57,10 +58,9 @@ def certify(grid: Grid, out: Path, only: str) -> subprocess.Popen[str]:
     return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def outcomes(events: Path) -> dict[str, str]:
-    """Each test's outcome in a run's events."""
-    lines = [json.loads(line) for line in events.read_text().splitlines()]
-    return {line["id"]: line["outcome"] for line in lines if line.get("event") == "test"}
+def outcomes(path: Path) -> dict[str, str]:
+    """Each test's outcome in a run's events; of a run that goes on, a line that is half written is none yet."""
+    return {event["id"]: event["outcome"] for event in events.read(path).results()}
 
 
 def test_two_benches_say_the_same(grid: Grid, tmp_path: Path) -> None:
@@ -77,16 +77,14 @@ def test_two_benches_say_the_same(grid: Grid, tmp_path: Path) -> None:
 
 def suite(folder: Path, *how: str) -> dict[str, str]:
     """Run some hardware tests on a bench that is reached in this way: each one's outcome."""
-    events, env = (
-        folder / f"events{how[0]}.jsonl",
-        {**os.environ, "KTLS_OFFLOAD_STATE": str(folder / "state")},
-    )
-    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--events", str(events), *how]
+    log = folder / f"events{how[0]}.jsonl"
+    env = {**os.environ, "KTLS_OFFLOAD_STATE": str(folder / "state")}
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--events", str(log), *how]
     done = subprocess.run(
         [*argv, "-k", RACK, "tests/hw"], env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=SLOW
     )
-    assert done.returncode == 0 and events.exists(), done.stdout[-3000:].decode()
-    return outcomes(events)
+    assert done.returncode == 0 and log.exists(), done.stdout[-3000:].decode()
+    return outcomes(log)
 
 
 @pytest.mark.skipif(bool(sshd.missing()), reason=sshd.missing())
@@ -101,11 +99,11 @@ def test_hosts_over_ssh_say_the_same(pair: tuple[Lab, Lab], tmp_path: Path) -> N
 def test_bench_that_dies_is_void(grid: Grid, pair: tuple[Lab, Lab], tmp_path: Path) -> None:
     """Without this one dead machine could cost a lab its night, or be taken for a bad card."""
     child, out = certify(grid, tmp_path / "out", MANY), tmp_path / "out"
-    events = [out / name / "events.jsonl" for name in ("bench1", "bench2")]
-    wait_until(lambda: all(path.exists() and outcomes(path) for path in events), LIMIT, "tests of both")
+    logs = [out / name / "events.jsonl" for name in ("bench1", "bench2")]
+    wait_until(lambda: all(path.exists() and outcomes(path) for path in logs), LIMIT, "tests of both")
     os.kill(pair[1].pid, signal.SIGKILL)
     said = child.communicate(timeout=LIMIT)[0]
     found = {b["place"]: b["word"] for b in json.loads((out / "benches.json").read_text())["benches"]}
     assert child.returncode == 22 and found == {"bench1": "incomplete", "bench2": "void"}, said
-    assert set(outcomes(events[0]).values()) <= {"pass", "skip"}, outcomes(events[0])
+    assert set(outcomes(logs[0]).values()) <= {"pass", "skip"}, outcomes(logs[0])
     assert not [place for place in grid.places() if place.taken]
