@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -51,22 +51,28 @@ def grid(pair: tuple[Lab, Lab], tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield Grid(address)
 
 
-def certify(grid: Grid, out: Path, only: str) -> subprocess.Popen[str]:
-    """What a person types."""
+@contextmanager
+def certify(grid: Grid, out: Path, only: str) -> Iterator[subprocess.Popen[str]]:
+    """What a person types; Ctrl-C ends it if the test has failed meanwhile."""
     argv = [sys.executable, "-m", "offload", "certify", "--all-benches", "nic=sim", "--out", str(out)]
     argv += ["--coordinator", grid.coordinator, "--only", only]
-    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
+        try:
+            yield child
+        except BaseException:
+            child.send_signal(signal.SIGINT)
+            raise
 
 
 def outcomes(path: Path) -> dict[str, str]:
-    """Each test's outcome in a run's events; of a run that goes on, a line that is half written is none yet."""
+    """Each test's outcome in a run's events; a line that is half written is none yet."""
     return {event["id"]: event["outcome"] for event in events.read(path).results()}
 
 
 def test_two_benches_say_the_same(grid: Grid, tmp_path: Path) -> None:
     """Without this benches side by side could disturb each other, or share a verdict."""
-    child = certify(grid, tmp_path / "out", ONE)
-    said = child.communicate(timeout=LIMIT)[0]
+    with certify(grid, tmp_path / "out", ONE) as child:
+        said = child.communicate(timeout=LIMIT)[0]
     document = json.loads((tmp_path / "out" / "benches.json").read_text())
     assert child.returncode == 21, said  # a part of the tests never certifies
     assert [b["word"] for b in document["benches"]] == ["incomplete"] * 2, said
@@ -98,11 +104,12 @@ def test_hosts_over_ssh_say_the_same(pair: tuple[Lab, Lab], tmp_path: Path) -> N
 
 def test_bench_that_dies_is_void(grid: Grid, pair: tuple[Lab, Lab], tmp_path: Path) -> None:
     """Without this one dead machine could cost a lab its night, or be taken for a bad card."""
-    child, out = certify(grid, tmp_path / "out", MANY), tmp_path / "out"
+    out = tmp_path / "out"
     logs = [out / name / "events.jsonl" for name in ("bench1", "bench2")]
-    wait_until(lambda: all(path.exists() and outcomes(path) for path in logs), LIMIT, "tests of both")
-    os.kill(pair[1].pid, signal.SIGKILL)
-    said = child.communicate(timeout=LIMIT)[0]
+    with certify(grid, out, MANY) as child:
+        wait_until(lambda: all(path.exists() and outcomes(path) for path in logs), LIMIT, "tests of both")
+        os.kill(pair[1].pid, signal.SIGKILL)
+        said = child.communicate(timeout=LIMIT)[0]
     found = {b["place"]: b["word"] for b in json.loads((out / "benches.json").read_text())["benches"]}
     assert child.returncode == 22 and found == {"bench1": "incomplete", "bench2": "void"}, said
     assert set(outcomes(logs[0]).values()) <= {"pass", "skip"}, outcomes(logs[0])
