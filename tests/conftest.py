@@ -58,7 +58,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "cells(which): `tx` or `rx`: promised cells; `unpromised` others; `all`"
     )
-    config.addinivalue_line("markers", "direction: not asked of a card that promises nothing in `direction`")
+    config.addinivalue_line(
+        "markers", "direction(which): not asked of a card that promises nothing in it; else its parameter's"
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -83,8 +85,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     def asked(item: pytest.Item) -> bool:
         wanted = criteria[promise].applies if (promise := promise_of(item)) in criteria else "always"
-        if wanted == "always" and item.get_closest_marker("direction"):
-            wanted = item.callspec.params["direction"]  # type: ignore[attr-defined]
+        if wanted == "always" and (of := item.get_closest_marker("direction")):
+            wanted = of.args[0] if of.args else item.callspec.params["direction"]  # type: ignore[attr-defined]
         return wanted not in ("tx", "rx") or wanted in profile.directions()
 
     def left_out(item: pytest.Item) -> bool:

@@ -17,10 +17,11 @@ IDS = [
     "cpu.write",
     "enable.switch", "enable.four-corners", "enable.restore", "enable.refuse", "enable.honest",
     "counters.zero-when-off", "counters.move-when-on", "contexts.balance",
-    "fallback.expected", "payload.many", "interop.tx", "interop.rx", "sizes.tx", "sizes.rx",
-    "resync.tx", "resync.rx", "resync.loss", "shapes.tx", "shapes.odd", "shapes.rx", "lifecycle.link-down",
-    "lifecycle.toggle", "lifecycle.close", "lifecycle.route", "lifecycle.stack", "lifecycle.many",
-    "lifecycle.bond", "lifecycle.unload", "cpu.saving", "cpu.cost", "tools.honest", "rig.clean-log",
+    "fallback.expected", "payload.many", "interop.tx", "interop.rx", "interop.card",
+    "sizes.tx", "sizes.rx", "resync.tx", "resync.rx", "resync.loss", "shapes.tx", "shapes.odd", "shapes.rx",
+    "lifecycle.link-down", "lifecycle.toggle", "lifecycle.close", "lifecycle.route", "lifecycle.stack",
+    "lifecycle.many", "lifecycle.bond", "lifecycle.unload", "cpu.saving", "cpu.cost", "tools.honest",
+    "rig.clean-log",
 ]  # fmt: skip
 
 
