@@ -31,9 +31,14 @@ class Hosts:
     retry: bool
 
     @property
+    def bench(self) -> list[str]:
+        """What pytest is told of the bench."""
+        return ["--lab", self.given]
+
+    @property
     def options(self) -> list[str]:
-        """What pytest is told."""
-        return ["--lab", self.given, "--attempts", str(self.attempts), *(["--retry"] if self.retry else [])]
+        """What pytest is told for a run."""
+        return [*self.bench, "--attempts", str(self.attempts), *(["--retry"] if self.retry else [])]
 
 
 def hosts(args: argparse.Namespace) -> Hosts:

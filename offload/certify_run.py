@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from offload.certify_forecast import lines as forecast
 from offload.certify_judged import booted, judged, on_host
 from offload.certify_lab import Hosts, Seen, watched
 from offload.certify_labs import MOST, all_ready, start_all
@@ -124,9 +125,11 @@ class Run:
             if self.plan.hosts:
                 with self.phase("reach the hosts", 4):
                     name = self._reach(stack, self.plan.hosts)
+                    self._foresee(self.plan.hosts.bench)
             else:
                 with self.phase("boot the lab", 4):
                     name = self._stand(self._boot(stack))
+                    self._foresee(["--attach", name.partition(",")[0], "--kernel", self.plan.kernel])
             with self.phase("tests", 5):
                 self.tested = True
                 self._events.close()
@@ -134,6 +137,17 @@ class Run:
                     run_tests(self.plan, name)
                 finally:
                     self._events = resume(self.plan.out / files.EVENTS)
+
+    def _foresee(self, bench: Sequence[str]) -> None:
+        """Say what will stay unproved here, before the tests; a part of them never certifies anyway."""
+        if self.plan.only or self.plan.replay:
+            return
+        try:
+            found = forecast(bench, self.plan.profile, self.plan.given)
+        except RigError as exc:
+            found = [f"what this bench can prove could not be asked: {exc.args[0].partition(chr(10))[0]}"]
+        for line in found:
+            self._note(line)
 
     def _stand(self, labs: Sequence[Lab]) -> str:
         """Write what the labs are among the events: all alike; their names."""

@@ -32,7 +32,7 @@ TIMED = {"switch": (Switch,), "traffic": MOVERS, "wire proof": (Eyes, Watch)}  #
 for kind, classes in TIMED.items():
     for timed in classes:
         watch(timed, kind)
-pytest_plugins = ["offload.report.plugin", "tests.lib.attempts", "tests.lib.limits"]
+pytest_plugins = ["offload.report.plugin", "tests.lib.attempts", "tests.lib.limits", "tests.lib.forecast"]
 KINDS = {"hw": "nicsim", "sw-fallback": "veth", "nicsim": "nicsim"}  # folder of a test -> kind of lab
 
 
@@ -128,7 +128,7 @@ def requires(request: pytest.FixtureRequest) -> None:
     if wanted:
         unmet = needs.unmet(request.getfixturevalue("rig"), wanted)
         if unmet:
-            pytest.skip("the rig lacks " + "; ".join(unmet))
+            pytest.skip("; ".join(unmet))
 
 
 @pytest.fixture

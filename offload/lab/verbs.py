@@ -13,6 +13,7 @@ from offload.lab.device_info import device_info
 from offload.lab.model import LabFile, Target
 from offload.lab.render import KINDS, as_lab, export
 from offload.lab.source import ENVIRONMENT, load_any
+from offload.profile import find
 from offload.vm import verbs as embedded
 
 OUT = "lab.yaml"
@@ -33,7 +34,8 @@ def add_parser(verbs: embedded.Parsers) -> None:
     init.add_argument("--dut", required=True, metavar="HOST", help=PLACE)
     init.add_argument("--peer", required=True, metavar="HOST", help="the same")
     check = inner.add_parser(
-        "check", help="open the bench of a lab file, say what it is, put back what a run left"
+        "check",
+        help="open the bench of a lab file, say what it is and can prove, put back what a run left",
     )
     check.add_argument("file", metavar="FILE", help="lab file, net.config, or env")
     check.add_argument(
@@ -102,6 +104,7 @@ def check(args: argparse.Namespace) -> int:
     from offload.lab.bench import RealLab
 
     silent: Callable[[str], None] = lambda line: None  # noqa: E731
+    file = load_any(Path(args.file))
     with RealLab.open(Path(args.file), silent if args.device_info else embedded.say) as lab:
         dut = lab.bench.dut
         if args.device_info:
@@ -109,7 +112,21 @@ def check(args: argparse.Namespace) -> int:
             return 0
         for name, value in lab.rig.items():
             embedded.say(f"  {name}: {value}")
+    for line in provable(file, args.file):
+        embedded.say(line)
     return 0
+
+
+def provable(file: LabFile, given: str) -> list[str]:
+    """Which promises this bench can prove, and what it lacks for the others; or why nobody can say."""
+    from offload.certify_forecast import lines, suite
+
+    card = file.dut.port.profile if file.dut.port else ""
+    if not suite() or not card:
+        lack = "the DUT has no profile" if suite() else "the tests are not here: use a checkout"
+        return [f"which promises this bench can prove is not known: {lack}"]
+    path = given if given == ENVIRONMENT else str(Path(given).absolute())
+    return lines(["--lab", path], find(card), card if card.endswith(".yaml") else "")
 
 
 def import_(args: argparse.Namespace) -> int:

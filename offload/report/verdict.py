@@ -46,10 +46,14 @@ class Gap(StrEnum):
 
 
 class Lack(NamedTuple):
-    """Why a promise is not proved: what kind of gap it is, and the sentence for a person."""
+    """Why a promise is not proved: what kind of gap it is, and the sentence for a person.
+
+    `why`: what a skipped test said, alone.
+    """
 
     gap: Gap
     words: str
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ class PromiseState:
     reason: str
     tests: tuple[str, ...]
     gap: Gap | None = None
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -125,14 +130,26 @@ def _line(promise: PromiseState) -> str:
 
 def _headline(word: str, reasons: Sequence[str], promises: Sequence[PromiseState], facts: Facts) -> str:
     """Return one line for a person; a failed or void run names its first reason."""
-    kept = sum(promise.state in (State.KEPT, State.LIMITED) for promise in promises)
-    asked = sum(promise.state is not State.UNPROMISED for promise in promises)
     if word in (CERTIFIED, LIMITED):
-        return f"{facts.name} keeps {kept} of {asked} promises" + (
-            ", with limitations" if word == LIMITED else ""
-        )
+        return f"{facts.name} {_kept(promises)}" + (", with limitations" if word == LIMITED else "")
     first = {FAILED: "breaks", INCOMPLETE: "not proved:", VOID: "says nothing about the NIC:"}[word]
     return f"{first} {reasons[0]}" + (f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else "")
+
+
+def _kept(promises: Sequence[PromiseState]) -> str:
+    """Return what a certified card keeps: what the certificate requires, then what it does not."""
+    asked = [promise for promise in promises if promise.state is not State.UNPROMISED]
+    required = sum(promise.criterion.blocker for promise in asked)
+    optional = [promise for promise in asked if not promise.criterion.blocker]
+    untested = [promise for promise in optional if promise.state is State.UNPROVED]
+    broken = [promise.criterion.id for promise in optional if promise.state is State.BROKEN]
+    said = f"keeps all {required} required promises"
+    if optional and not untested and not broken:
+        return f"keeps all {required} required and all {len(optional)} optional promises"
+    whys = list(dict.fromkeys(promise.why or str(promise.gap) for promise in untested))
+    parts = [f"{len(untested)} optional not tested: {', '.join(whys)}"] if untested else []
+    parts += [f"{len(broken)} optional broken: {', '.join(broken)}"] if broken else []
+    return "; ".join([said, *parts])
 
 
 def _promise(
@@ -152,7 +169,7 @@ def _promise(
         return PromiseState(criterion, State.UNPROMISED, "the profile does not promise it", names)
     lack = _why_unproved(criterion, log, mine, cells)
     if lack:
-        return PromiseState(criterion, State.UNPROVED, lack.words, names, lack.gap)
+        return PromiseState(criterion, State.UNPROVED, lack.words, names, lack.gap, lack.why)
     limits = [str(test["reason"]) for test in mine if test["outcome"] == "xfail"]
     state = State.LIMITED if limits else State.KEPT
     return PromiseState(criterion, state, "; ".join(dict.fromkeys(limits)), names)
@@ -194,7 +211,8 @@ def _why_unproved(
     good = [test for test in passed if test["outcome"] == "xfail" or wire.proves(test, criterion.proof)]
     if skipped:
         gap = Gap.SKIPPED if skipped[0]["outcome"] == "skip" else Gap.RIG
-        return Lack(gap, f"{gap}: {skipped[0]['reason'] or 'no reason given'} [{skipped[0]['id']}]")
+        why = str(skipped[0]["reason"] or "no reason given")
+        return Lack(gap, f"{gap}: {why} [{skipped[0]['id']}]", why)
     absent = _left_out(criterion.id, log, mine)
     if absent:
         return absent

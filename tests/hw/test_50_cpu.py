@@ -9,7 +9,6 @@ import pytest
 from offload.measure_plan import FILES, Setting
 from offload.measure_table import grouped, ratios
 from tests.lib.cores import measured, sound
-from tests.lib.needs import unmet
 from tests.lib.rig import Rig
 
 pytestmark = [pytest.mark.promise("cpu.saving"), pytest.mark.requires("tls", "ktls-handoff", "stunnel")]
@@ -58,12 +57,9 @@ def test_without_segmentation_offloads(rig: Rig, evidence: dict[str, Any]) -> No
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("program", ["iperf3", "nginx"])
+@pytest.mark.parametrize("program", [pytest.param(name, marks=pytest.mark.requires(name)) for name in SWEEPS])
 def test_programs(rig: Rig, evidence: dict[str, Any], program: str) -> None:
     """This NIC encrypts for programs that people know: iperf3-tls, and nginx asked by wrk."""
-    # a need of one program only, so not above the test
-    if lacking := unmet(rig, [program]):
-        pytest.skip("the rig lacks " + "; ".join(lacking))
     found = measured(rig, pair(rig), *dict.fromkeys(SWEEPS[program]))
     evidence["cpu"] = found
     sound(found, pair(rig))

@@ -15,7 +15,6 @@ from tests.lib.channels import at_once
 from tests.lib.cores import measured, sound
 from tests.lib.cost import counted, part
 from tests.lib.flow import Several, Traffic
-from tests.lib.needs import unmet
 from tests.lib.rig import Rig
 from tests.lib.switch import Switch
 from tests.lib.ways import in_lab
@@ -28,7 +27,9 @@ SWEEP = [Setting("video", "tx", CLIENTS, size) for size in FILMS]
 @pytest.mark.once
 @pytest.mark.promise("cpu.saving")  # not payload.many: a bench without nginx is no less certified
 @pytest.mark.requires("tls", "openssl", "nginx-server")
-@pytest.mark.parametrize("how", ["copied", "zero-copy"])
+@pytest.mark.parametrize(
+    "how", ["copied", pytest.param("zero-copy", marks=pytest.mark.requires("nginx-without-copy"))]
+)
 def test_serves_a_film(rig: Rig, offload: Switch, evidence: dict[str, Any], how: str) -> None:
     """This NIC encrypts segments and ranges of a film that nginx sends to several clients at once."""
     with film.served(rig, zerocopy=how == "zero-copy") as (shop, size):
@@ -64,15 +65,13 @@ def test_sends_files_without_a_copy(traffic: Traffic, offload: Switch, evidence:
 
 @pytest.mark.once
 @pytest.mark.promise("cpu.saving")
-@pytest.mark.requires("tls", "ktls-handoff", "stunnel")
+@pytest.mark.requires("tls", "ktls-handoff", "stunnel", "films")
 def test_files_cost(rig: Rig, evidence: dict[str, Any]) -> None:
     """This NIC makes files cheaper to send than software does, and no dearer where nothing is copied.
 
     A copy is few instructions (8 bytes each) and much memory traffic, so that only some kernels show it here.
     """
     if not in_lab(rig.bench):
-        if lacking := unmet(rig, ["nginx"]):
-            pytest.skip("the rig lacks " + "; ".join(lacking))
         evidence["cpu"] = found = measured(rig, ARMS, *SWEEP)
         sound(found, ARMS)
         return

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pytest
-
 from offload.errors import RigError
 from offload.traffic import nginx, video
 from offload.traffic.nginx import Shop
@@ -20,28 +18,24 @@ CLIENTS = 3
 SEGMENT = {True: 96 << 10, False: 4 << 20}  # bytes, in a lab and on a bench: an emulated card is slow
 
 
-def without_copy(rig: Rig) -> str:
-    """An nginx of the DUT that can send without a copy; in a lab one that is fetched. Skips without one."""
+def without_copy(rig: Rig) -> tuple[str, str]:
+    """An nginx of the DUT that can send without a copy (in a lab one that is fetched), or what is lacking."""
     host = rig.bench.dut.host
     lacking = nginx.missing(host, zerocopy=True)
-    if not lacking:
-        return nginx.PROGRAM
-    if in_lab(rig.bench):
-        try:
-            program = newer.find(say=lambda _: None)
-            lacking = nginx.missing(host, zerocopy=True, program=program)
-        except RigError as exc:
-            lacking = str(exc).partition("\n")[0]
-    if lacking:
-        pytest.skip(f"the rig lacks {lacking}")
-    return program
+    if not lacking or not in_lab(rig.bench):
+        return nginx.PROGRAM, lacking
+    try:
+        program = newer.find(say=lambda _: None)
+    except RigError as exc:
+        return "", str(exc).partition("\n")[0]
+    return program, nginx.missing(host, zerocopy=True, program=program)
 
 
 @contextmanager
 def served(rig: Rig, *, zerocopy: bool = False) -> Iterator[tuple[Shop, int]]:
     """Run nginx on the DUT with kernel TLS until the block ends; and the size of the film's segments."""
     end, size = rig.end("dut"), SEGMENT[in_lab(rig.bench)]
-    program = without_copy(rig) if zerocopy else nginx.PROGRAM
+    program = without_copy(rig)[0] if zerocopy else nginx.PROGRAM
     nginx.stock(end.side.host, end.at.folder, [size, video.film(size)])
     shop = Shop(end.side.v4, rig.next_port(), True, ktls=True, zerocopy=zerocopy, program=program)
     with nginx.running(end.side.host, shop, end.at):

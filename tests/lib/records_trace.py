@@ -67,7 +67,7 @@ def shares(records: Iterable[Met]) -> dict[str, int]:
 def missing(host: Host) -> str:
     """Say what a host lacks for `tracing`; nothing if it has it."""
     there = host.run(["test", "-e", f"{TRACING}/{EVENT}/enable"], check=False).rc == 0
-    return "" if there else f"tracefs with {EVENT} at {TRACING} on {host.name}"
+    return "" if there else f"{host.name} has no tracefs with {EVENT} at {TRACING}"
 
 
 @contextmanager

@@ -112,6 +112,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.setattr(module, "ROOT", tmp_path / "tree")
     real = certify_tests.command
     monkeypatch.setattr(certify_tests, "command", lambda plan, lab: without_attach(real(plan, lab)))
+    monkeypatch.setattr(certify_run, "forecast", lambda bench, profile, given: [f"{' '.join(bench)}: all"])
     FakeLab.up = 0
     yield tmp_path
     assert not FakeLab.up

@@ -113,6 +113,29 @@ def test_word_of_a_run(tests: list[dict[str, Any]], word: str, reason: str) -> N
     assert (reason in verdict.reasons[0]) if reason else not verdict.reasons
 
 
+@pytest.mark.parametrize(
+    ("tests", "said"),
+    [
+        (GOOD, "A Card keeps all 3 required and all 1 optional promises"),
+        (
+            swap(3, outcome="skip", reason="nginx is not installed"),
+            "A Card keeps all 3 required promises; 1 optional not tested: nginx is not installed",
+        ),
+        (
+            swap(3, outcome="fail", reason="slow"),
+            "A Card keeps all 3 required promises; 1 optional broken: nice, with limitations",
+        ),
+        (
+            GOOD[:3],
+            "A Card keeps all 3 required promises; 1 optional not tested: too few tests, with limitations",
+        ),
+    ],
+)
+def test_headline_counts_what_counts(tests: list[dict[str, Any]], said: str) -> None:
+    """Without a NIC, a certificate says that all it requires is kept, and why the rest was not tested."""
+    assert judge(run(tests), CRITERIA, FACTS).headline == said
+
+
 @pytest.mark.parametrize("gone", range(len(run(GOOD).events)))
 def test_no_single_event_can_be_missing(gone: int) -> None:
     """Without a NIC, a run that lost any one event is not certified."""
