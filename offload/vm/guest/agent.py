@@ -32,6 +32,8 @@ BASE_ENV = {
 
 
 MS_MOVE = 0x2000
+PIECES = 16  # of at most 4 KiB that a terminal shows before others have their turn
+REST = 64  # the same at a program's end: more than a terminal can hold back
 LOOK = 0.01  # seconds between looks at outputs that are waited for: a memory file cannot be polled
 
 
@@ -61,7 +63,6 @@ class Agent:
         gone: set[int] = set()
         while not until_eof or len(gone) < len(self.ports):
             by_fd = {port.fd: port for port in self.ports}
-            terminals = {j.terminal: j for j in self.jobs.values() if j.terminal >= 0}
             again = {port.fd for port in self.ports if port.doubtful}
             ready = self._ready()
             if self._wake in ready:
@@ -69,13 +70,14 @@ class Agent:
             for fd in (ready | again) & by_fd.keys():
                 if not self._talk(by_fd[fd]):
                     gone.add(fd)
-            for fd in ready & terminals.keys():
-                self._terminal(terminals[fd])
+            for job in [j for j in self.jobs.values() if j.terminal in ready or j.hung_up]:
+                job.show(PIECES)
             self._reap()
             self._overdue()
             self._tire()
             for job in list(self.jobs.values()):
                 self._feed(job)
+                self._watch(job)
                 job.look()
 
     def _ready(self) -> set[int]:
@@ -154,7 +156,7 @@ class Agent:
         job.look()
         self._learn(job)
         if job.terminal >= 0:
-            self._terminal(job)
+            job.show(REST)
             job.owner.send({"event": "end", "job": job.number, "rc": job.rc})
         for number, since in job.waiters:
             job.owner.send({"id": number, **job.report(since)})
@@ -187,14 +189,14 @@ class Agent:
                 job.timed_out, job.deadline = True, None
                 job.kill(signal.SIGKILL)
 
-    def _terminal(self, job: Job) -> None:
-        """Pass on what the terminal shows."""
-        try:
-            while data := os.read(job.terminal, 65536):
-                job.owner.send({"event": "data", "job": job.number, "data": b64(data)})
-        except OSError:  # nothing more now, or the last program on it has ended
-            if job.rc is None and select.select([job.terminal], [], [], 0)[0]:
-                self.poll.unregister(job.terminal)
+    def _watch(self, job: Job) -> None:
+        """Be woken by what a terminal shows, while a program has it open and the client keeps up."""
+        want = job.terminal >= 0 and not job.hung_up and not job.owner.behind
+        if want and not job.watched:
+            self.poll.register(job.terminal, select.EPOLLIN)
+        elif job.watched and not want:
+            self.poll.unregister(job.terminal)
+        job.watched = want
 
     def _feed(self, job: Job) -> None:
         """Write a job's input; ask to be woken for the rest."""
@@ -284,7 +286,6 @@ class Agent:
         os.set_blocking(job.terminal, False)
         self._resize(theirs, message)
         self._spawn(job, message, theirs)
-        self.poll.register(job.terminal, select.EPOLLIN)
         return {"job": job.number}
 
     def op_resize(self, port: Port, message: Message) -> Message:

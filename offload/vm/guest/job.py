@@ -35,6 +35,7 @@ class Job:
         self.to_stdin, self.stdin, self.stdin_eof = bytearray(), -1, False
         self.polled = False
         self.terminal = -1
+        self.watched = self.hung_up = False  # a terminal: in the poll; no program has it open
         self.space = ""  # the namespace that it runs in
         self.known_by: Key | None = None  # what its output depends on (known.py)
 
@@ -71,6 +72,18 @@ class Job:
         if self.stdin >= 0 and self.stdin_eof and not self.to_stdin:
             os.close(self.stdin)
             self.stdin, self.polled = -1, False
+
+    def show(self, most: int) -> None:
+        """Pass on what its terminal shows, at most so many pieces: keys are to be heard in between."""
+        try:
+            for _ in range(most):
+                data = os.read(self.terminal, 65536)
+                self.owner.send({"event": "data", "job": self.number, "data": b64(data)})
+                self.hung_up = False
+        except BlockingIOError:  # nothing more now
+            self.hung_up = False
+        except OSError:  # EIO: the last program on it has closed it, and one may open it again
+            self.hung_up = True
 
     def grown(self, since: tuple[int, int]) -> bool:
         """Say whether there is output beyond these offsets."""

@@ -55,6 +55,11 @@ class Port:
         self._in = bytearray() if len(rest) > LONGEST else rest
         return [bytes(line) for line in lines if line.strip()], True
 
+    @property
+    def behind(self) -> bool:
+        """Whether so much is queued that more should wait."""
+        return len(self._out) > CHUNK
+
     def forget(self) -> None:
         """Drop what a client that went away had begun to say, or had not yet read."""
         self._in.clear()
