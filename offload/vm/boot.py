@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ from offload.vm.userland import agent
 BASIC = ("virtio_pci", "virtio_console", "overlay", "9pnet_virtio", "9p")
 PROJECT = Path(__file__).parents[2]
 LOGS_KEPT = 10
+_PARKED = ThreadPoolExecutor(1, "lab-starter")
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,11 @@ def start(
     begin = snapshot.begin(kept, folder / "console.log") if kept else []
     more_argv = begin or (["-qmp", f"unix:{folder}/monitor,server=on,wait=off"] if kept else [])
     return Started(_started([*argv, *more_argv], machine, run_dir, keep), kept, bool(begin))
+
+
+def from_any_thread(start: Callable[[], Started]) -> Started:
+    """Start a VM from a thread that lives as long as this process: QEMU dies with the one that started it."""
+    return _PARKED.submit(start).result()
 
 
 def _started(argv: list[str], machine: Machine, run_dir: RunDir, keep: bool) -> subprocess.Popen[bytes]:

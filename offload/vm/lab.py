@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -101,14 +102,15 @@ class Lab:
         run_dir = rundir.create(name)
         try:
             modules = MODULES[kind] + (rack.MODULES if ssh else ())
-            started = boot.start(machine, run_dir, modules, files, keep, plan.pair)
+            start = partial(boot.start, machine, run_dir, modules, files, keep, plan.pair)
+            started = start()
         except BaseException:
             run_dir.release()
             raise
         rig = versions(kernel, plan.qemu.version, f"{plan.accel} ({plan.why})", plan.cpus, MEMORY)
         state = {"name": run_dir.name, "kind": kind, "personality": personality, "kernel": kernel.release}
         state |= {"pid": str(started.child.pid), **{f"rig:{key}": value for key, value in rig.items()}}
-        return Booting(state, plan.pair, parts, host_files, run_dir, started, doors, say)
+        return Booting(state, plan.pair, parts, host_files, run_dir, started, start, doors, say)
 
     @classmethod
     def attach(cls, name: str, timeout: float = 30.0, project: bool = False) -> Lab:
@@ -211,19 +213,16 @@ class Booting:
     host_files: dict[str, str]
     run_dir: rundir.RunDir
     started: boot.Started
+    start: Callable[[], boot.Started]  # once more, if the snapshot does not work
     doors: tuple[int, ...]
     say: Say
     began: float = field(default_factory=time.monotonic)
+    stopped: bool = False
 
     def ready(self) -> Lab:
         """Return the lab with its bench. RigError if the VM does not come up; nothing is left of it then."""
         try:
-            lab = self._answers()
-            began = time.monotonic()
-            if not self.started.restored:
-                build_bench(lab.root, lab.kind, self.pair)
-                self._keep()
-            enter_root(lab.client, lab.root)
+            lab, began = self._restored() or self._bench()
             self.say(f"lab {lab.name}: {lab.kind} bench is up after {time.monotonic() - began:.1f} s more")
             if self.doors:
                 card = lab.personality.split(",")[0]
@@ -237,6 +236,45 @@ class Booting:
             self.stop()
             raise
 
+    def _restored(self) -> tuple[Lab, float] | None:
+        """The lab from its snapshot; None, with the VM booting instead, if there is none that works."""
+        if not self.started.restored:
+            return None
+        try:
+            return self._bench()
+        except RigError as exc:
+            snapshot.forget(self.started.kept)
+            why = str(exc).splitlines()[0]
+            self.say(f"lab {self.run_dir.name}: its snapshot does not work, and is removed; it boots ({why})")
+            self._boot_again()
+            return None
+
+    def _boot_again(self) -> None:
+        """Start the VM once more, in the same folder. RigError if the lab was given up meanwhile."""
+        boot.stop(self.started.child)
+        (self.run_dir.path / "console.log").unlink(missing_ok=True)
+        if not self.stopped:
+            self.began, self.started = time.monotonic(), boot.from_any_thread(self.start)
+            self.state["pid"] = str(self.started.child.pid)
+        if self.stopped:
+            boot.stop(self.started.child)
+            raise RigError(f"lab {self.run_dir.name} was given up")
+
+    def _bench(self) -> tuple[Lab, float]:
+        """The lab with its bench, once its agent answers, and when that was."""
+        lab = self._answers()
+        began = time.monotonic()
+        try:
+            if not self.started.restored:
+                build_bench(lab.root, lab.kind, self.pair)
+                self._keep()
+            enter_root(lab.client, lab.root)
+        except BaseException:
+            lab.detach()
+            raise
+        lab._run_dir = self.run_dir
+        return lab, began
+
     def _keep(self) -> None:
         """Keep the VM as it is, with its bench and before it sees the host, for labs that are the same."""
         if name := self.started.kept:
@@ -245,23 +283,19 @@ class Booting:
 
     def _answers(self) -> Lab:
         """Return the lab once its agent answers."""
-        lock = _take_port(self.run_dir.path, 0)
-        try:
-            client = boot.await_agent(self.started.child, self.run_dir, BOOT_LIMIT)
-        except RigError:
-            if self.started.restored:
-                snapshot.forget(self.started.kept)
-            raise
+        client = boot.await_agent(self.started.child, self.run_dir, BOOT_LIMIT)
         took, kernel = time.monotonic() - self.began, self.state["kernel"]
         accel = self.state["rig:accelerator"].partition(" ")[0]
         how = ", from its snapshot" if self.started.restored else ""
         self.say(f"lab {self.run_dir.name}: {kernel} answers after {took:.1f} s ({accel}{how})")
         lab = Lab(self.state, self.run_dir.path, client, self.started.child)
-        lab._run_dir, lab._port_lock = self.run_dir, lock if lock is not None else -1
+        lock = _take_port(self.run_dir.path, 0)
+        lab._port_lock = lock if lock is not None else -1
         return lab
 
     def stop(self) -> None:
         """End the VM; harmless twice."""
+        self.stopped = True
         boot.stop(self.started.child)
         self.run_dir.release()
 
