@@ -26,6 +26,9 @@ PYTEST := $(PY) -m pytest -q
 LABS = $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist worksteal --max-worker-restart 0)
 LAB_PYTEST := ci/again $(PYTEST)
 
+# containers set it, and then each of the thousand Pythons that tests start compiles what it imports
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration bench-channels bench-video bench-ipsec \
 	iperf3 fuzz deb man clean-runs mutate test-driver example soak \
 	setup setup-check venv build fetch clean try try-down \

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from offload.cmd import wait_until
+from tests.unit.conftest import LEFT_OUT
 
 ROOT = Path(__file__).parents[2]
 AGAIN = ROOT / "ci/again"
@@ -40,7 +41,7 @@ class Stage:
 
     def argv(self, *options: str) -> list[str]:
         """The command of the stage."""
-        return [str(AGAIN), sys.executable, "-m", "pytest", "-q", *options, "tests/lab", "-p", "no:labgrid"]
+        return [str(AGAIN), sys.executable, "-m", "pytest", "-q", *options, "tests/lab", *LEFT_OUT.split()]
 
     def env(self, again: bool = True) -> dict[str, str]:
         """The environment, with a second chance or without."""
@@ -85,7 +86,7 @@ def test_a_flake_passes_the_stage_and_keeps_its_evidence(
     assert line in said and line.startswith("FLAKE tests/lab/test_a.py::test_b   repeat it: LAB_CPUS=2 ")
     assert said.index("1 failed, 1 passed") < said.index("FLAKE")
     again = line.partition("repeat it: ")[2].partition("   evidence: ")[0]
-    assert again.endswith("-q --color=no -p no:labgrid tests/lab/test_a.py::test_b")
+    assert again.endswith(f"-q --color=no {LEFT_OUT} tests/lab/test_a.py::test_b")
     folder = Path(line.partition("evidence: ")[2])
     assert "AssertionError: the clock" in (folder / "first.txt").read_text()
     assert len(list(folder.glob("test-0/again-*.txt"))) == 3

@@ -12,6 +12,7 @@ import pytest
 
 from offload.cmd import wait_until
 from offload.errors import RigError
+from tests.unit.conftest import LEFT_OUT
 
 pytest_plugins = "pytester"
 
@@ -40,7 +41,7 @@ def play(
 ) -> tuple[int, list[dict[str, Any]]]:
     """Run a test file with the plug-in: (exit code, its events)."""
     (pytester.path / place).write_text(HEAD + body)
-    pytester.makeini("[pytest]\nxfail_strict = true\naddopts = -p no:labgrid")
+    pytester.makeini(f"[pytest]\nxfail_strict = true\naddopts = {LEFT_OUT}")
     done = pytester.runpytest_inprocess("-p", "offload.report.plugin", "--events", "e.jsonl", "-q", *options)
     path = pytester.path / "e.jsonl"
     return done.ret, [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
@@ -205,7 +206,7 @@ def test(n):
 def test_full_disk_loses_nothing(pytester: pytest.Pytester) -> None:
     """Without a NIC a disk that fills up under the tests is one sentence; undos run, no line is torn."""
     pytester.makepyfile(HEAD + FULL)
-    pytester.makeini("[pytest]\naddopts = -p no:labgrid")
+    pytester.makeini(f"[pytest]\naddopts = {LEFT_OUT}")
     done = pytester.runpytest_subprocess("-p", "offload.report.plugin", "--events", "e.jsonl", "-q")
     said = [line for line in done.outlines + done.errlines if "cannot write" in line]
     events = [json.loads(line) for line in (pytester.path / "e.jsonl").read_text().splitlines()]

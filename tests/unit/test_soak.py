@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from offload.cmd import wait_until
+from tests.unit.conftest import LEFT_OUT
 
 pytest_plugins = "pytester"
 ROOT = Path(__file__).parents[2]
@@ -59,7 +60,7 @@ def start(home: Path, runs: int, number: int = 8) -> subprocess.Popen[str]:
     """Start a soak."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     env |= {"PATH": f"{home}:{os.environ['PATH']}", "HERE": str(home), "PYTHONPATH": str(ROOT)}
-    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:labgrid", "test_a.py"]
+    argv = [sys.executable, "-m", "pytest", "-q", *LEFT_OUT.split(), "test_a.py"]
     return subprocess.Popen(
         [ROOT / "ci/soak", str(runs), str(number), "out", *argv],
         cwd=home, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -131,7 +132,7 @@ def test_shuffle_mixes_and_keeps_files_together(pytester: pytest.Pytester) -> No
     pytester.makepyfile(**{f"test_{letter}": body for letter in "abc"})
 
     def order(seed: int) -> list[str]:
-        found = pytester.runpytest("-p", "tests.lib.shuffle", f"--shuffle={seed}", "-v", "-p", "no:labgrid")
+        found = pytester.runpytest("-p", "tests.lib.shuffle", f"--shuffle={seed}", "-v", *LEFT_OUT.split())
         found.assert_outcomes(passed=18)
         return [line.split()[0] for line in found.outlines if "PASSED" in line]
 
