@@ -10,11 +10,12 @@ import termios
 import textwrap
 import time
 import tty
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from offload.counters import Delta, Snapshot
 from offload.errors import ConfigError
 from offload.ls_look import Eyes, Listing, devices_with_offload, notes
 from offload.ls_stale import Card
@@ -67,6 +68,15 @@ class Look:
         """The connections by cookie."""
         return {line.socket.cookie: line.socket for line in self.listing.lines}
 
+    def times(self) -> dict[int, float]:
+        """When the sockets of each namespace were read."""
+        return {space.inode: space.at for space in self.listing.found.spaces}
+
+    def counted(self) -> dict[tuple[int, str], Snapshot]:
+        """The counters of each device, ports of bonds included."""
+        cards = self.listing.cards.values()
+        return {(one.space, one.nic.dev): one.after for card in cards for one in (card, *card.ports)}
+
 
 def watch(eyes: Eyes, out: Any, pace: Pace, said: Callable[..., str] | None = None) -> int:
     """Look until `count` looks are made, somebody presses q or Ctrl-C: 0. `said` makes JSON of a look.
@@ -83,6 +93,10 @@ def watch(eyes: Eyes, out: Any, pace: Pace, said: Callable[..., str] | None = No
 def _loop(eyes: Eyes, out: Any, pace: Pace, moving: bool, said: Callable[..., str] | None) -> None:
     """Look, show, wait."""
     before, number = None, 0
+    if said is None and out.isatty():
+        first = [title(bool(moving)), "", "looking ..."]
+        out.write(_drawn(first) if moving else f"{first[0]}   {first[2]}\n")
+        out.flush()
     while True:
         due = time.monotonic() + pace.interval
         now = Look(eyes.look())
@@ -150,8 +164,7 @@ def _drawn(lines: list[str]) -> str:
 def frame(before: Look | None, now: Look, columns: int, height: int) -> list[str]:
     """The lines of one look; on a screen of `height` lines only as many connections as fit (0: all)."""
     listing = now.listing
-    keys = "   q ends it" if height else ""
-    head = [f"ktls-offload ls --watch   {time.strftime('%H:%M:%S')}{_span(before, now)}{keys}"]
+    head = [title(height > 0, _span(before, now))]
     said = [*summary(listing), *(f"note: {note}" for note in notes(listing))]
     said = [part for line in said for part in _wrapped(line, columns)]
     head = [head[0][: columns or None], "", *cards_table(before, now, columns), *said]
@@ -163,6 +176,11 @@ def frame(before: Look | None, now: Look, columns: int, height: int) -> list[str
         lines = [*lines[: room - 1], f"... and {left + 1} more"] if left > 0 else lines
         head = head[: height - min(len(lines), room) - 1]
     return [*head, "", *lines][: height or None] if lines else head
+
+
+def title(keys: bool, span: str = "") -> str:
+    """The first line; `keys`: somebody can press one."""
+    return f"ktls-offload ls --watch   {time.strftime('%H:%M:%S')}{span}{'   q ends it' * keys}"
 
 
 def _wrapped(line: str, columns: int) -> list[str]:
@@ -184,14 +202,21 @@ def heads(before: Look | None) -> tuple[str, ...]:
 
 def busiest(before: Look | None, now: Look) -> list[tuple[Any, dict[str, str]]]:
     """Every connection with what it moved per second, the busiest first."""
-    old, seconds = (before.sockets(), now.at - before.at) if before else ({}, 1.0)
+    old = before.sockets() if before else {}
+    over = _seconds(before, now)
     rows = []
     for line in now.listing.lines:
-        last = old.get(line.socket.cookie)
+        last, seconds = old.get(line.socket.cookie), over.get(line.space.inode, 1.0)
         out, back = (_gone(last, line.socket, d, again=False) for d in DIRECTIONS)
         shown = {"SENT/s": _per_second(out, seconds), "RECEIVED/s": _per_second(back, seconds)}
         rows.append(((out or 0) + (back or 0), line, shown if before else {}))
     return [(line, shown) for _, line, shown in sorted(rows, key=lambda row: -row[0])]
+
+
+def _seconds(before: Look | None, now: Look) -> dict[int, float]:
+    """The time between two looks at each namespace: the sockets of one are read after those of another."""
+    then = before.times() if before else {}
+    return {inode: max(at - then[inode], 1e-3) for inode, at in now.times().items() if inode in then}
 
 
 def _gone(last: Socket | None, one: Socket, direction: str, *, again: bool) -> int | None:
@@ -220,28 +245,33 @@ def rates(before: Look | None, now: Look) -> list[dict[str, Any]]:
 
 
 def _rate(card: Card, direction: str, before: Look, now: Look) -> dict[str, Any]:
-    """One card, one direction; None for a counter that it has not or that went backwards."""
-    seconds, delta = max(card.after.at - card.before.at, 1e-3), card.after - card.before
+    """One card, one direction; None for a counter that it has not or that went backwards or was seen once."""
+    last = before.counted().get((card.space, card.nic.dev))
+    delta = card.after - last if last else None
     names = {key: tx if direction == "tx" else rx for _, key, tx, rx in RATES}
-    moved = {key: [delta.get(n) for n in wanted] for key, wanted in names.items()}
-    per = {key: [n / seconds for n in found if n is not None] for key, found in moved.items()}
-    done = delta.get(BYTES[direction])
     return {
         "dev": card.nic.dev,
         "direction": direction,
         "on_card": card.most(direction),
-        **{key: sum(found) if found else None for key, found in per.items()},
-        "bytes_per_s": None if done is None else done / seconds,
-        "software_share": _software(card, direction, done, before, now),
+        **{key: _per(delta, wanted) for key, wanted in names.items()},
+        "bytes_per_s": _per(delta, (BYTES[direction],)),
+        "software_share": _software(card, direction, delta, before, now) if delta else None,
     }
 
 
-def _software(card: Card, direction: str, done: int | None, before: Look, now: Look) -> float | None:
+def _per(delta: Delta | None, names: Sequence[str]) -> float | None:
+    """Counters added up, per second of the time between their own two readings."""
+    found = [delta.get(name) for name in names] if delta else []
+    moved = [count for count in found if count is not None]
+    return sum(moved) / max(delta.seconds, 1e-3) if delta and moved else None
+
+
+def _software(card: Card, direction: str, delta: Delta, before: Look, now: Look) -> float | None:
     """The share of the bytes of its hw connections that the card did not do, 0 to 1; None: too few to tell.
 
     Above the truth by what TCP carried before the keys, below it by packet headers that a driver counts.
     """
-    old = before.sockets()
+    old, done = before.sockets(), delta.get(BYTES[direction])
     mine = [
         line.socket
         for line in now.listing.lines
@@ -252,7 +282,7 @@ def _software(card: Card, direction: str, done: int | None, before: Look, now: L
     if done is None or total < TELLING:
         return None
     # sockets and counters are read one after the other: each has its own time
-    seconds = (now.at - before.at) / max(card.after.at - card.before.at, 1e-3)
+    seconds = _seconds(before, now).get(card.space, 1.0) / max(delta.seconds, 1e-3)
     return min(1.0, max(0.0, 1 - done * seconds / total))
 
 

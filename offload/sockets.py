@@ -74,7 +74,8 @@ class Socket(NamedTuple):
 class Space:
     """A network namespace: its number, names of `ip netns`, the way in; `error`: why it was not looked at.
 
-    `tls_stat` is None where kernel TLS is not loaded.
+    `tls_stat` is None where kernel TLS is not loaded; `at`: when its sockets were read, in seconds of the
+    host's monotonic clock.
     """
 
     inode: int
@@ -85,6 +86,7 @@ class Space:
     sockets: tuple[Socket, ...]
     tls_stat: Mapping[str, int] | None
     notes: tuple[str, ...]
+    at: float
 
     def title(self) -> str:
         """What a person may call it."""
@@ -168,11 +170,10 @@ def gather(host: Host, *, everywhere: bool = True) -> Found:
 
 def understood(said: Mapping[str, Any]) -> Found:
     """The reader's answer as values; an exception of the list in `gather` if it is none."""
+    at = float(said["at"])
     owners = {int(inode): _owner(*row) for inode, row in said["owners"].items()}
-    spaces = tuple(_space(row, owners) for row in said["spaces"])
-    return Found(
-        float(said["at"]), spaces, tuple(plain(note) for note in said["notes"]), said["root"] is True
-    )
+    spaces = tuple(_space({"at": at, **row}, owners) for row in said["spaces"])
+    return Found(at, spaces, tuple(plain(note) for note in said["notes"]), said["root"] is True)
 
 
 def _owner(pid: int, name: str, age: float, count: int) -> Owner:
@@ -191,7 +192,7 @@ def _space(row: Mapping[str, Any], owners: Mapping[int, Owner]) -> Space:
         int(row["inode"]), tuple(plain(name) for name in row["names"]), row["path"], row["here"] is True,
         plain(row["error"]), tuple(_socket(one, owners) for one in row["sockets"]),
         None if stat is None else {plain(name): abs(int(count)) for name, count in stat.items()},
-        tuple(plain(note) for note in row["notes"]),
+        tuple(plain(note) for note in row["notes"]), float(row["at"]),
     )  # fmt: skip
 
 

@@ -260,7 +260,7 @@ def statistics() -> dict[str, int] | None:
 
 def look() -> dict[str, Any]:
     """The kernel-TLS sockets of this thread's namespace, and what was not seen."""
-    notes: list[str] = []
+    at, notes = time.monotonic(), list[str]()
     rows: list[Row] = []
     why: list[str] = []
     for family in (socket.AF_INET, socket.AF_INET6):
@@ -274,7 +274,7 @@ def look() -> dict[str, Any]:
     if why:
         notes.append(f"the kernel did not list its TCP sockets: {why[0]}")
     routed(rows, notes)
-    return {"sockets": rows, "tls_stat": statistics(), "notes": notes[:20]}
+    return {"at": at, "sockets": rows, "tls_stat": statistics(), "notes": notes[:20]}
 
 
 def enter(path: str) -> None:

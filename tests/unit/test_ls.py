@@ -10,6 +10,7 @@ import pty
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from offload.ls import add_parser, as_json
 from offload.ls_look import Eyes, Line, Listing, notes
 from offload.ls_stale import Card, doubt
 from offload.ls_text import HEADS, age, as_text, size, table
-from offload.ls_watch import Look, Pace, frame, rates, watch
+from offload.ls_watch import Look, Pace, busiest, frame, rates, watch
 from offload.nic import Feature, Match, Nic
 from offload.profile import FEATURES
 from offload.sockets import Found, Owner, Socket, Space
@@ -118,7 +119,7 @@ def test_churn_is_never_called_stale() -> None:
 def listing(*sockets: Socket, at: float = 0.0, behind: Card | None = None, **space: Any) -> Listing:
     """A listing of this namespace."""
     fields: dict[str, Any] = {"names": (), "path": "/proc/1/ns/net", "here": True, "error": "", "notes": ()}
-    fields |= {"tls_stat": {}, **space}
+    fields |= {"tls_stat": {}, "at": at, **space}
     one = Space(inode=1, sockets=sockets, **fields)
     cards = {(1, "eth0"): behind or card(hw=len(sockets), taken=len(sockets))}
     lines = [Line(one, s, {d: doubt(s, d, cards.get((1, s.device))) for d in ("tx", "rx")}) for s in sockets]
@@ -207,6 +208,32 @@ def test_share_of_software(card_bytes: int, share: float) -> None:
     assert row["bytes_per_s"] == card_bytes
 
 
+def test_rates_are_over_the_time_between_two_looks() -> None:
+    """Without a NIC a card that one look reads twice, as it does for a stale connection, tells the same."""
+    first, second = looked(1, 0, 0), looked(3, 1_000_000, 600_000)
+    card = second.listing.cards[1, "eth0"]
+    just_now = replace(card.after, at=2.95, driver={**card.after.driver, "tx_tls_encrypted_bytes": 590_000})
+    twice = replace(second.listing, cards={(1, "eth0"): replace(card, before=just_now)})
+    row = rates(first, Look(twice))[0]
+    assert (row["bytes_per_s"], row["software_share"]) == (300_000, pytest.approx(0.4))
+
+
+def test_card_seen_once_has_no_rate() -> None:
+    """Without a NIC a device that got its first connection since the last look shows no rate, and not 0."""
+    row = rates(Look(replace(looked(1, 0, 0).listing, cards={})), looked(2, 200_000, 100_000))[0]
+    assert (row["bytes_per_s"], row["packets_per_s"], row["software_share"]) == (None, None, None)
+
+
+def test_namespaces_have_times_of_their_own() -> None:
+    """Without a NIC a connection's rate is over the time between two readings of its own namespace."""
+    first, second = (Look(listing(connection(sent=n << 20), at=t)) for n, t in ((0, 1.0), (6, 3.0)))
+    late = replace(second.listing.found.spaces[0], at=4.0)  # three seconds after its first reading
+    found = replace(second.listing.found, spaces=(late,))
+    lines = tuple(line._replace(space=late) for line in second.listing.lines)
+    then = Look(replace(second.listing, found=found, lines=lines))
+    assert [moved["SENT/s"] for _, moved in busiest(first, then)] == ["2.0 MiB"]
+
+
 def test_few_bytes_tell_no_share() -> None:
     """Without a NIC a nearly idle connection says nothing of the share."""
     assert rates(looked(1, 0, 0), looked(2, 1000, 0))[0]["software_share"] is None
@@ -283,6 +310,32 @@ def test_watch_on_a_terminal(
     assert (said.startswith("\x1b[?1049h"), said.endswith("\x1b[?25h\x1b[?1049l")) == (screen, screen)
     assert ("\x1b[7m" in said) == heads
     assert "nginx[1234]" in said
+
+
+class Blind(Eyes):
+    """Looks that take for ever: nothing comes."""
+
+    def __init__(self) -> None:
+        pass
+
+    def look(self) -> Listing:
+        """Be ended by Ctrl-C."""
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("term", ["xterm", "dumb"])
+def test_watch_says_at_once_that_it_looks(term: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC a person sees title and "looking" before the first look is done; a file does not."""
+    monkeypatch.setenv("TERM", term)
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "w") as out:
+        watch(Blind(), out, Pace(0.2, 1))
+    said = "".join(parts_of(ours))
+    assert "ktls-offload ls --watch   " in said and "looking ..." in said
+    assert ("q ends it" in said) == (term == "xterm")
+    file = io.StringIO()
+    watch(Blind(), file, Pace(0.2, 1))
+    assert file.getvalue() == ""
 
 
 @pytest.mark.parametrize("pace", [Pace(0.1, 0), Pace(4000, 0), Pace(float("nan"), 1), Pace(1, -1)])
