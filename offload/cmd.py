@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-from offload.errors import RigError
+from offload.errors import TimedOut
 
 # Descriptors that every command run here keeps open: the journal's lock. A child that outlives a killed
 # parent then still holds it, and `restore` waits until that child has ended.
@@ -59,7 +59,7 @@ def run(
     except subprocess.TimeoutExpired:
         kill_group(child.pid)
         child.communicate()
-        raise RigError(f"no end after {timeout:g} s: {' '.join(argv)}") from None
+        raise TimedOut(f"no end after {timeout:g} s: {' '.join(argv)}") from None
     except BaseException:
         kill_group(child.pid)
         child.communicate()
@@ -84,6 +84,6 @@ def settles(condition: Callable[[], bool], timeout: float, every: float = 0.05) 
 
 
 def wait_until(condition: Callable[[], bool], timeout: float, what: str, every: float = 0.05) -> None:
-    """Return as soon as `condition()` holds; RigError naming `what` after `timeout` seconds."""
+    """Return as soon as `condition()` holds; TimedOut naming `what` after `timeout` seconds."""
     if not settles(condition, timeout, every):
-        raise RigError(f"gave up after {timeout:g} s waiting for {what}")
+        raise TimedOut(f"gave up after {timeout:g} s waiting for {what}")

@@ -7,7 +7,8 @@ OffloadError                 1  something went wrong that has no better name
 ├── Refused                  5  the card, its profile or the kernel cannot do what was asked
 ├── SwitchFailed             6  a switch failed half-way; what was changed has been put back
 └── RigError                 7  the rig broke: a host, the lab VM, a download, the disk
-    └── CommandFailed        7  a command that had to succeed did not
+    ├── CommandFailed        7  a command that had to succeed did not
+    └── TimedOut             7  something did not come, or did not end, in the time that it was given
 
 Every error is one line for a person, with an optional hint that says what to do next.
 """
@@ -75,3 +76,7 @@ class CommandFailed(RigError):
             f"command failed ({where}), exit {rc}: {' '.join(argv)}\n  stdout: {out}\n  stderr: {err}"
         )
         self.argv, self.rc, self.stdout, self.stderr = argv, rc, stdout, stderr
+
+
+class TimedOut(RigError):
+    """Something did not come, or did not end, in the time that it was given."""

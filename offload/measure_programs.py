@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from offload.errors import RigError
+from offload.errors import RigError, TimedOut
 from offload.host.base import Completed, Host
 from offload.measure_arms import Moved, NoFigure
 from offload.measure_bed import Bed
@@ -27,7 +27,7 @@ def ended(host: Host, argv: list[str], seconds: float, window: Window) -> Comple
         over = window.wait(seconds + GRACE, lambda: not process.running())
         window.end()
         if not over:
-            raise RigError(f"no end after {seconds + GRACE:g} s ({host.name}): {' '.join(argv)}")
+            raise TimedOut(f"no end after {seconds + GRACE:g} s ({host.name}): {' '.join(argv)}")
         return process.wait(10)
     finally:
         process.kill()
@@ -116,7 +116,7 @@ class Nginx:
             found = wrk.parse(ended(host, [*MANY, *argv], time, window))
             if found.requests:
                 return found
-        raise RigError(f"wrk: not one answer in {time:g} s from {url}", "--seconds gives it longer")
+        raise TimedOut(f"wrk: not one answer in {time:g} s from {url}", "--seconds gives it longer")
 
     def _shop(self, arm: str) -> Shop:
         """The nginx of an arm; software and card have the same one."""

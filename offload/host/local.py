@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from offload.cmd import environment, kill_group, run
-from offload.errors import RigError
+from offload.errors import TimedOut
 from offload.host.base import Completed, Process
 
 HANGUP = 1  # SIGHUP; the module costs start-up time
@@ -85,7 +85,7 @@ class LocalProcess:
             rc = self._child.wait(timeout)
         except subprocess.TimeoutExpired:
             self.kill(9)
-            raise RigError(f"no end after {timeout:g} s: {' '.join(self._argv)}") from None
+            raise TimedOut(f"no end after {timeout:g} s: {' '.join(self._argv)}") from None
         return Completed(self._argv, rc, *self.output(), time.monotonic() - self._began, self._where)
 
     def kill(self, signal: int = 15) -> None:

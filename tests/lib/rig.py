@@ -44,6 +44,7 @@ class Rig:
     port: int = 4433
     log_read: Any = None  # the mark up to which the kernel's console has been looked through
     probed: dict[str, str] = field(default_factory=dict)
+    pace: float = 0.0  # bytes per second in a first look; 0: nobody has looked (cores.py)
     _ends: dict[str, End] = field(default_factory=dict)
 
     @property
