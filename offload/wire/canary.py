@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from offload.wire.capture import Reader
 from offload.wire.files import Bytes, mapped
 from offload.wire.needles import WINDOW, Needles
-from offload.wire.packets import Segment, parse
+from offload.wire.packets import SYN, Segment, parse
 from offload.wire.streams import Capture
 
 BESIDE = WINDOW - 1  # bytes of a payload that a needle beside it may begin or end in
+EARLY = 1 << 18  # bytes of a direction: all that is in clear begins before them
 
 
 @dataclass
@@ -30,10 +31,11 @@ def search(capture: Capture, needles: Needles) -> Leak | None:
     leak: Leak | None = None
     with mapped(capture.path) as data:
         for number, link, start, captured, original in Reader(data, str(capture.path)):
-            segment = None
+            segment, clear = None, False
             if capture.compares(number):
                 segment = parse(data, link, start, captured, original)
-            for low, high in regions(data, segment, start, start + captured):
+                clear = isinstance(segment, Segment) and early(capture, number, segment)
+            for low, high in regions(data, segment, start, start + captured, clear):
                 if (found := needles.first(data[low:high])) is None:
                     continue
                 leak = leak or Leak(number, low - start + found.at, found.offset, 0, found.of)
@@ -42,13 +44,26 @@ def search(capture: Capture, needles: Needles) -> Leak | None:
     return leak
 
 
-def regions(data: Bytes, segment: Segment | str | None, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The parts of a frame to search: all of it, or what is around a payload that is compared."""
+def early(capture: Capture, frame: int, segment: Segment) -> bool:
+    """Whether its payload may begin in a record that is not protected."""
+    stream, _ = capture.connections[capture.owners[frame - 1]].sides(segment.source)
+    place = segment.sequence + bool(segment.flags & SYN) - (stream.base or 0)
+    return segment.captured > 0 and place & 0xFFFFFFFF < EARLY
+
+
+def regions(
+    data: Bytes, segment: Segment | str | None, start: int, end: int, clear: bool
+) -> Iterator[tuple[int, int]]:
+    """The parts of a frame to search: all of it, or what is around a payload that is compared.
+
+    `clear`: the payload may begin in clear, and a needle in it may begin in any header.
+    """
     if not isinstance(segment, Segment):
         yield start, end
         return
     behind = segment.start + segment.captured
-    if not segment.plain:
-        yield start, segment.start + min(BESIDE, segment.captured)
+    if clear or not segment.plain:
+        low = segment.start - BESIDE if segment.plain else start
+        yield low, segment.start + min(BESIDE, segment.captured)
     if any(data[behind:end]):
         yield max(start, behind - BESIDE), end

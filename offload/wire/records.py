@@ -23,6 +23,7 @@ from offload.wire.needles import WINDOW, Found, Needles
 from offload.wire.streams import Problem, Stream
 
 ALERT, APPLICATION = 21, 23
+CLEAR_MAX = 1 << 17  # where a clear handshake record of a direction begins at the latest
 MOST_HELLOS = 2  # in clear, of a direction in TLS 1.3: one more after a HelloRetryRequest
 CLOSE_NOTIFY = b"\x01\x00"
 
@@ -174,7 +175,8 @@ class Walk:
         """A record before protection; in TLS 1.3 the hello ends that."""
         if record.kind == ALERT:
             self._problem("clear-alert", record.offset)
-        if record.kind == APPLICATION:
+        late = record.kind == HANDSHAKE and record.offset >= CLEAR_MAX
+        if late or record.kind == APPLICATION:
             self._problem("clear-record", record.offset)
         if record.kind != HANDSHAKE:
             self._search(record, b"")

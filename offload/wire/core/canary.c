@@ -153,17 +153,24 @@ static bool all_zero(const uint8_t *at, const uint8_t *end)
 	return at == end;
 }
 
-/* A frame of a listed connection: what is around a payload that is compared, or all of it. */
-static void around(struct canary *c, const struct frame *f, const struct segment *s, struct conn *conn, bool laid)
+/* May its payload begin in a record that is not protected? A needle may then begin in any header before it. */
+bool canary_early(const struct segment *s, const struct dir *d)
 {
+	return s->cap && (uint32_t)(s->seq + !!(s->flags & TCP_SYN) - d->base) < EARLY;
+}
+
+/* A frame of a listed connection: what is around a payload that is compared, or all of it. */
+static void around(struct canary *c, const struct frame *f, const struct segment *s, const struct dir *d, bool laid)
+{
+	struct conn *conn = d->conn->listed ? NULL : d->conn;
 	uint32_t behind = s->at + s->cap;
 
 	if (!laid) {
 		add(c, f, 0, f->cap, conn, true);
 		return;
 	}
-	if (!s->plain)
-		add(c, f, 0, s->at + (uint32_t)smaller(BESIDE, s->cap), conn, true);
+	if (!s->plain || canary_early(s, d))
+		add(c, f, s->plain ? s->at - BESIDE : 0, s->at + (uint32_t)smaller(BESIDE, s->cap), conn, true);
 	if (!all_zero(f->at + behind, f->at + f->cap))
 		add(c, f, behind > BESIDE ? behind - BESIDE : 0, f->cap, conn, true);
 }
@@ -179,19 +186,20 @@ void canary_frame(struct wire *w, const struct frame *f)
 }
 
 /* A segment; `laid`: its payload has a place in the stream. */
-void canary_segment(struct wire *w, const struct frame *f, const struct segment *s, struct conn *conn, bool laid)
+void canary_segment(struct wire *w, const struct frame *f, const struct segment *s, const struct dir *d, bool laid)
 {
+	struct conn *conn = d ? d->conn : NULL;
 	struct canary *c = &w->canary;
 
 	if (!c->on)
 		return;
 	if (conn && conn->listed) {
-		around(c, f, s, NULL, laid);
+		around(c, f, s, d, laid);
 	} else if (!conn || conn->hopeless) {
 		add(c, f, 0, f->cap, NULL, false);
 	} else {
 		add(c, f, 0, f->cap, conn, false);
-		around(c, f, s, conn, laid);
+		around(c, f, s, d, laid);
 	}
 	if (c->len > FLUSH_AT)
 		flush(w, false);

@@ -15,6 +15,7 @@
 enum {
 	CONNECTIONS_MAX = 65536, AHEAD_MAX = 65536, HANDSHAKE_MAX = 131072, RECORD_MAX = 16640, HEAD = 5,
 	WINDOW = 131072, STRANGE = 1 << 30,
+	CLEAR_MAX = 131072, EARLY = 1 << 18, /* of a direction: where clear records and segments of them end to begin */
 	REMEMBERED_MAX = 1 << 22, /* segments, and ranges beyond a hole, in all */
 	HELLO_BYTES_MAX = 64 << 20, /* of incomplete first messages, in all */
 };
@@ -384,7 +385,8 @@ void needles_free(struct needles *n);
 /* canary.c */
 void canary_job(struct wire *w, struct job *j);
 void canary_frame(struct wire *w, const struct frame *f);
-void canary_segment(struct wire *w, const struct frame *f, const struct segment *s, struct conn *conn, bool laid);
+void canary_segment(struct wire *w, const struct frame *f, const struct segment *s, const struct dir *d, bool laid);
+bool canary_early(const struct segment *s, const struct dir *d);
 void canary_record(struct wire *w, struct dir *d, const struct record *r, uint64_t off, bool handshake);
 void canary_finish(struct wire *w);
 void canary_free(struct canary *c);

@@ -116,7 +116,7 @@ static void clear_record(struct wire *w, struct dir *d, const struct record *r)
 		change_cipher(d, r);
 	if (r->head[0] == ALERT)
 		problem(&d->problems, CLEAR_ALERT, r->off);
-	if (r->head[0] == APPLICATION)
+	if (r->head[0] == APPLICATION || (r->head[0] == HANDSHAKE && r->off >= CLEAR_MAX))
 		problem(&d->problems, CLEAR_RECORD, r->off);
 	if (r->head[0] == HANDSHAKE)
 		hello_feed(w, d, r);

@@ -59,8 +59,8 @@ static void segment(struct wire *w, const struct frame *f, const struct segment 
 		laid = stream_add(w, d, s, f);
 	if (d && d->next != before)
 		progress(w, d);
-	if (!laid || !d->conn->listed || !s->plain || s->at + s->cap != f->cap)
-		canary_segment(w, f, s, d ? d->conn : NULL, laid);
+	if (!laid || !d->conn->listed || !s->plain || s->at + s->cap != f->cap || canary_early(s, d))
+		canary_segment(w, f, s, d, laid);
 }
 
 static int one_frame(struct wire *w, const struct frame *f, struct failure *why)
