@@ -24,6 +24,7 @@ from offload.report.events import Writer, resume
 from offload.report.former import FAILED, command
 from offload.report.summary import files as paths
 from offload.report.summary import text
+from offload.usage import Peak
 from offload.vm.digests import of_file
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Run:
     def __init__(self, plan: Plan, say: Say) -> None:
         self.plan, self._say = plan, say
         self.tested = False
-        self._began = time.monotonic()
+        self._began, self._peak = time.monotonic(), Peak()
         self._kernel: Kernel | None = None
         self._events = Writer(plan.out / files.EVENTS)
         self._events.write("profile", **facts.to_event(facts.of(plan.profile)))
@@ -219,6 +220,8 @@ class Run:
         """Write the report; a second Ctrl-C does not leave half of it."""
         with uninterrupted():
             self._say(f"[{PHASES}/{PHASES}] report\n")  # not an event: the report follows from them
+            with suppress(RigError):  # on a full disk the report says so
+                self._events.write("memory", peak=self._peak.end())
             self._events.close()
             document = files.write(self.plan.out)
             self._list_files()

@@ -66,6 +66,7 @@ def _more(log: Log, results: Sequence[Mapping[str, Any]], found: Mapping[str, An
         "judged": judged.section(log, found["card"]["name"]),
         "weather": met if met["cases"] or met["loss"] else None,
         "replay": again,
+        "memory": _memory(log),
         **measured,
     }
     return {name: part for name, part in more.items() if part}
@@ -141,6 +142,12 @@ def _phases(log: Log) -> list[dict[str, Any]]:
     ]
     ends = [event for event in log.events if event["event"] == "run-end"]
     return found or [{"name": "tests", "seconds": _seconds(event)} for event in ends]
+
+
+def _memory(log: Log) -> dict[str, int] | None:
+    """Return the most memory that the run took at once, if it was counted."""
+    seen = [event["peak"] for event in log.events if event["event"] == "memory" and event["peak"]]
+    return {"peak": max(seen)} if seen else None
 
 
 def _seconds(event: Mapping[str, Any]) -> float:

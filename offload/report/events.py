@@ -202,8 +202,10 @@ FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "replay": {"of": str, "sha256": str, "kernel": str, "rig": dict, "tests": list},
     "test": {"id": str, "outcome": str, "seconds": (int, float), "reason": str, "evidence": dict},
     "phase": {"name": str, "seconds": (int, float)},
+    "memory": {"peak": int},
     "run-end": {"exit": int, "seconds": (int, float)},
 }
+MOST = {"seconds": 1e9, "peak": 1 << 60}
 
 
 def _checked(event: dict[str, Any]) -> dict[str, Any] | str:
@@ -211,8 +213,8 @@ def _checked(event: dict[str, Any]) -> dict[str, Any] | str:
         value = event.get(name)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             return f"{event['event']}: {name} is {value!r:.60}"
-        if name == "seconds" and not 0 <= event[name] < 1e9:
-            return f"{event['event']}: seconds is {event[name]!r:.60}"
+        if name in MOST and not 0 <= event[name] < MOST[name]:
+            return f"{event['event']}: {name} is {event[name]!r:.60}"
     return _checked_test(event) if event["event"] == "test" else event
 
 

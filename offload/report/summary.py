@@ -186,4 +186,6 @@ def _judged(document: Mapping[str, Any], width: int) -> list[str]:
 def _times(document: Mapping[str, Any]) -> list[str]:
     total = sum(phase["seconds"] for phase in document["phases"])
     lines = [f"  {clean(phase['name']):<24} {phase['seconds']:8.1f} s" for phase in document["phases"]]
-    return ["time:", *lines, f"  {'in all':<24} {total:8.1f} s"] if lines else []
+    found = ["time:", *lines, f"  {'in all':<24} {total:8.1f} s"] if lines else []
+    peak = document.get("memory", {}).get("peak", 0)
+    return found + ([f"memory at most: {peak >> 20} MiB (runner, VMs, tools)"] if peak else [])

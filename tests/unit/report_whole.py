@@ -67,6 +67,7 @@ def events(tests: int = 60, worst: str = "pass", simulated: bool = True) -> list
         *results,
         {"event": "run-end", "exit": int(worst in ("fail", "error")), "seconds": 500.25},
         {"event": "phase", "name": "tests", "seconds": 501.0},
+        {"event": "memory", "peak": 1700 << 20},
     ]
 
 

@@ -13,7 +13,7 @@ from offload.certify_labs import all_ready, how_many, start_all
 from offload.errors import ConfigError, RigError
 from tests.unit.fake_certify import FakeLab, add, call, checkout
 
-TIMES = ("started", "finished", "phases", "digests")
+TIMES = ("started", "finished", "phases", "memory", "digests")
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ DOORS: dict[str, tuple[str, str]] = {
     "__main__": ("cli", ""),
     "errors": ("", ""),
     "cmd": ("errors", ""),
+    "usage": ("", ""),
     "host": ("cmd errors", ""),
     "profile": ("errors", "yaml"),
     "errata": ("errors", "yaml"),
@@ -42,7 +43,7 @@ DOORS: dict[str, tuple[str, str]] = {
     "lab": ("enable vm host nic journal profile cmd errors", "yaml"),
     "fleet": ("cmd errors", "yaml"),
     "labgrid": ("", "labgrid attr"),
-    "certify": ("fleet lab vm host report profile cmd errors", ""),
+    "certify": ("fleet lab vm host report profile usage cmd errors", ""),
     "cli": ("persist enable status nic counters journal profile host errors", ""),
 }
 # doors of single files, beyond those of their room
