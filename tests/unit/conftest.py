@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+
+import pytest
 
 # pyproject.toml says so for this project alone; these plug-ins take most of the time of a small child
 LEFT_OUT = "-p no:labgrid -p no:hypothesispytest"
-MEMORY, ROOM = "/dev/shm", 1 << 30  # a run writes 80 MiB; pytest keeps the last three
+MEMORY, ROOM = "/dev/shm", 1 << 30  # a run writes 80 MiB
+
+os.environ["PYTEST_ADDOPTS"] = LEFT_OUT
 
 
 def fit(place: str) -> bool:
@@ -19,6 +25,15 @@ def fit(place: str) -> bool:
     return free >= ROOM and not found.f_flag & os.ST_NOEXEC and os.access(place, os.W_OK)
 
 
-os.environ["PYTEST_ADDOPTS"] = LEFT_OUT
-if fit(MEMORY):  # no fsync waits for a disk
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
+def pytest_configure(config: pytest.Config) -> None:
+    """Let no fsync wait for a disk. The folder goes unless a test failed; its workers are told of it."""
+    if hasattr(config, "workerinput") or config.option.basetemp or not fit(MEMORY):
+        return
+    folder = config.option.basetemp = tempfile.mkdtemp(prefix="unit-", dir=MEMORY)
+    config.add_cleanup(lambda: shutil.rmtree(folder) if not failed(config) else None)
+
+
+def failed(config: pytest.Config) -> int:
+    """How many tests failed, or broke; 1 if nobody counted."""
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    return sum(len(reporter.stats.get(word, ())) for word in ("failed", "error")) if reporter else 1
