@@ -32,7 +32,13 @@ TIMED = {"switch": (Switch,), "traffic": MOVERS, "wire proof": (Eyes, Watch)}  #
 for kind, classes in TIMED.items():
     for timed in classes:
         watch(timed, kind)
-pytest_plugins = ["offload.report.plugin", "tests.lib.attempts", "tests.lib.limits", "tests.lib.forecast"]
+pytest_plugins = [
+    "offload.report.plugin",
+    "tests.lib.attempts",
+    "tests.lib.captures",
+    "tests.lib.forecast",
+    "tests.lib.limits",
+]
 KINDS = {"hw": "nicsim", "sw-fallback": "veth", "nicsim": "nicsim"}  # folder of a test -> kind of lab
 
 

@@ -18,9 +18,10 @@ DEFAULT = Path(__file__).with_name("criteria.yaml")
 APPLIES = ("always", "tx", "rx", "unpromised")
 CELLS = ("promised", "unpromised", None)
 PROOFS = ("A", "B", "C", "where", None)
+FRAMES = ("explained", None)
 # libyaml's, where PyYAML has it: 2 ms for what Python takes 24
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-KEYS = {"title", "why", "source", "blocker", "applies", "tests", "cells", "levels", "proof"}
+KEYS = {"title", "why", "source", "blocker", "applies", "tests", "cells", "levels", "proof", "frames"}
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Criterion:
     proof: str | None = None
     why: str = ""
     source: str = ""
+    frames: str | None = None
 
     @property
     def direction(self) -> str | None:
@@ -120,6 +122,7 @@ def _criterion(name: str, promise: str, raw: Any) -> Criterion:
         raw.get("proof"),
         raw.get("why", ""),
         raw.get("source", ""),
+        raw.get("frames"),
     )
     _check(where, "title", found.title, isinstance(found.title, str) and bool(found.title), "a sentence")
     for key, value in (("why", found.why), ("source", found.source)):
@@ -129,6 +132,7 @@ def _criterion(name: str, promise: str, raw: Any) -> Criterion:
     _check(where, "tests", found.tests, type(found.tests) is int and found.tests >= 1, "a number from 1")
     _check(where, "cells", found.cells, found.cells in CELLS, "promised or unpromised")
     _check(where, "proof", found.proof, found.proof in PROOFS, "A, B, C or where")
+    _check(where, "frames", found.frames, found.frames in FRAMES, "explained")
     return found
 
 

@@ -15,6 +15,8 @@ For conftest and tests:
   `bytes` and `sha256` of the payload (proof A); `wire` {"proof": "B" | "C" | "where", "outcome": "equal" |
   "different" | "inconclusive", "engine": "core" | "python" (B only), "records": n, "bytes": n (those proven),
   "difference": a sentence or ""}. A test that passes with another outcome than "equal" counts as failed.
+  `captured` {"frames": n, "unexplained": n, "first": [{"code", "at", "between"}]}, which captures write
+  themselves (tests/lib/captures.py): one frame left over breaks wire.where, whichever test met it.
   Numbers are bare, with the unit in the name. What JSON cannot hold becomes text.
 * `set_rig(config, rig, profile=ID, kernel=RELEASE, simulated=True)`: call once, when the bench is up
   (a session fixture will do), before the first test ends.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from offload.report import judged, wire
+from offload.report import captured, judged, wire
 from offload.report.cells import CellState, contradiction, truth_table
 from offload.report.criteria import Criteria, Criterion
 from offload.report.events import Log
@@ -161,8 +161,9 @@ def _promise(
 ) -> PromiseState:
     """Return the state of one promise; the worst thing that is true of it is its reason."""
     mine = [test for test in tests if test.get("promise") == criterion.id]
-    broken = _why_broken(criterion, mine, facts)
-    names = tuple(str(test["id"]) for test in mine)
+    strays = [test for test in tests if captured.denial(test)] if criterion.frames else []
+    broken = _why_broken(criterion, mine, facts) or _why_unexplained(strays)
+    names = tuple(dict.fromkeys(str(test["id"]) for test in [*mine, *strays]))
     if broken:
         return PromiseState(criterion, State.BROKEN, broken, names)
     if not facts.applies(criterion.applies):
@@ -191,6 +192,14 @@ def _why_broken(criterion: Criterion, mine: Sequence[Mapping[str, Any]], facts: 
             if test["outcome"] == "pass" and _is_number(value) and not level.holds(value):
                 return f"{name} is {value:g}, wanted {level} [{test['id']}]"
     return ""
+
+
+def _why_unexplained(strays: Sequence[Mapping[str, Any]]) -> str:
+    """Return the first frame that nothing explains, and how many tests met one; empty if none did."""
+    if not strays:
+        return ""
+    more = f" (and in {len(strays) - 1} more tests)" if len(strays) > 1 else ""
+    return f"{captured.denial(strays[0])} [{strays[0]['id']}]{more}"
 
 
 def _by_another(criterion: Criterion, test: Mapping[str, Any], facts: Facts) -> str:

@@ -30,12 +30,12 @@ AROUND = 1.25
 @pytest.mark.promise("wire.frames")
 @pytest.mark.requires("tls", "wire", "eyes")
 def test_sends_each_frame_once(
-    life: Life, bench: Bench, offload: Switch, evidence: dict[str, Any], tmp_path: Path
+    life: Life, bench: Bench, rig: Rig, offload: Switch, evidence: dict[str, Any], tmp_path: Path
 ) -> None:
     """This NIC puts on the wire what TCP sends, each byte of it, once, with right checksums."""
     assert bench.wire is not None
     before = frames.checksum_errors(bench.peer.host)
-    with watched({"wire": (bench.wire, bench.wire_ports[0])}, tmp_path), opened(life) as (pair,):
+    with watched(rig, {"wire": (bench.wire, bench.wire_ports[0])}, tmp_path), opened(life) as (pair,):
         pair.sends("frames", 2 * SOME)
         told = frames.told(bench.dut.host, pair.port)
     refused = frames.checksum_errors(bench.peer.host) - before

@@ -143,7 +143,7 @@ def test_route_moves_to_a_device_without_offload(
         room = 2 * parts[1].total  # where the way leads nowhere, nobody makes some
         pair.near.call("option", level=SOL_SOCKET, name=SO_SNDBUF, value=room)
         places = {"other": (bench.dut.host, way.dev), "wire": (bench.wire, bench.wire_ports[0])}
-        with watched(places, tmp_path) as seen:
+        with watched(rig, places, tmp_path) as seen:
             pair.sends(parts[0].seed, parts[0].total)
             way.take()
             before = rig.counters()
@@ -173,13 +173,13 @@ def test_route_moves_to_a_device_without_offload(
 
 @pytest.mark.promise("lifecycle.route")
 @pytest.mark.requires("tls", "wire", "eyes")
-def test_plaintext_would_be_seen(life: Life, bench: Bench, tmp_path: Path) -> None:
+def test_plaintext_would_be_seen(life: Life, bench: Bench, rig: Rig, tmp_path: Path) -> None:
     """This NIC's other way is looked at closely enough: plain TCP on it is seen, byte for byte."""
     assert bench.wire is not None
     with second_way(bench) as way:
         pair, plan = life.plain()[0], sending("route plain", 128 * KIB)
         pair.near.call("option", level=SOL_SOCKET, name=SO_SNDBUF, value=2 * plan.total)  # nobody may answer
-        with watched({"other": (bench.dut.host, way.dev)}, tmp_path) as seen:
+        with watched(rig, {"other": (bench.dut.host, way.dev)}, tmp_path) as seen:
             way.take()
             sent = pair.near.begin("send", seed=plan.seed, size=plan.total)
             if way.carries:
@@ -204,7 +204,7 @@ def test_active_backup_bond_is_left_to_software(
     with bonded(bench, "active-backup") as bond:
         pair = life.open(host=THEIRS)[0]
         places = {"card": (bench.wire, bench.wire_ports[0]), "other": (bench.peer.host, bond.other)}
-        with watched(places, tmp_path) as seen:
+        with watched(rig, places, tmp_path) as seen:
             for part in parts:
                 pair.sends(part.seed, part.total)
                 bond.fail_over()
@@ -229,7 +229,7 @@ def test_moves_to_another_namespace_and_back(
     assert bench.wire is not None
     pair = life.open()[0]
     parts = [sending(f"namespace {number}", 128 * KIB) for number in range(2)]
-    with watched({"wire": (bench.wire, bench.wire_ports[0])}, tmp_path) as seen:
+    with watched(rig, {"wire": (bench.wire, bench.wire_ports[0])}, tmp_path) as seen:
         pair.sends(parts[0].seed, parts[0].total)
         moved, words = move_away_and_back(bench.dut, life.near.pid)
         before = rig.counters()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import struct
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +14,8 @@ from offload import ipsec
 from offload.cmd import settles
 from offload.host.base import Bench, Host, Side
 from offload.traffic.drive import PYTHON
-from offload.traffic.tap import capturing
+from tests.lib.captures import HOST
+from tests.lib.explain import Made
 from tests.lib.frames import folded
 from tests.lib.life import Pair
 from tests.lib.rig import Rig
@@ -91,19 +91,17 @@ class Seen:
 
 
 @contextmanager
-def watching(bench: Bench) -> Iterator[Seen]:
+def watching(rig: Rig) -> Iterator[Seen]:
     """Capture while the block runs; what was seen is there after it."""
+    bench, seen = rig.bench, Seen()
     assert bench.wire is not None
-    seen, number = Seen(), uuid.uuid4().hex[:8]
-    places = ((bench.wire, bench.wire_ports[0]), (bench.dut.host, bench.dut.dev))
-    paths = [f"/run/ktls-offload-{number}-{n}.pcapng" for n in range(2)]
+    places = {"wire": (bench.wire, bench.wire_ports[0]), HOST: (bench.dut.host, bench.dut.dev)}
     with TemporaryDirectory(prefix="ktls-offload-") as name:
-        with capturing(*places[0], paths[0]) as wire, capturing(*places[1], paths[1]) as host:
+        with rig.captures.taking(places, Path(name), made=Made(protocols={ESP})) as taken:
             yield seen
-        for tap, into in ((wire, seen.wire), (host, seen.host)):
-            file = Path(name) / tap.dev
-            tap.fetch(file)
-            into += packets(file.read_bytes())
+        files = taken.files()
+        seen.wire += packets(files["wire"].read_bytes())
+        seen.host += packets(files[HOST].read_bytes())
 
 
 def between(bench: Bench, protocol: int, seen: Sequence[Packet]) -> list[Packet]:

@@ -74,7 +74,7 @@ def carries(rig: Rig, life: Life, cipher: str, evidence: dict[str, Any]) -> None
     """Move payload both ways: the card makes every ESP packet, and the keys open each one."""
     name, bench = f"card {cipher}", rig.bench
     counted = rig.counters()
-    with ipsec.watching(bench) as seen, ipsec.esp_between(rig, cipher, card=True) as made:
+    with ipsec.watching(rig) as seen, ipsec.esp_between(rig, cipher, card=True) as made:
         (pair,) = life.plain()
         pair.moves(name, SIZE)
         life.close([pair])
@@ -114,7 +114,7 @@ def hides(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
     (pair,) = life.plain()
     ipsec.quiet(rig, pair.port)
     counted = rig.counters()
-    with ipsec.watching(rig.bench) as seen:
+    with ipsec.watching(rig) as seen:
         with esp.protected(rig.bench.dut, rig.bench.peer, "gcm-128", card=True) as made:
             pair.near.call("send", seed="hidden", size=LITTLE)
             there = settles(lambda: (rig.counters() - counted)["ipsec_tx_bytes"] > LITTLE, 60)
@@ -143,7 +143,7 @@ def refuses(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
     """Put a packet of the peer's with another number on the wire: its ICV does not fit, the card says so."""
     dut = rig.bench.dut
     with esp.protected(dut, rig.bench.peer, "gcm-256", card=True) as made:
-        with ipsec.watching(rig.bench) as seen:
+        with ipsec.watching(rig) as seen:
             (pair,) = life.plain()
             pair.moves("before", LITTLE)
             ipsec.quiet(rig, pair.port)

@@ -27,7 +27,7 @@ CELL = Cell("tx", "1.2", "aes-gcm-128")
 def carries(rig: Rig, life: Life, cipher: str, evidence: dict[str, Any]) -> None:
     """Move payload both ways in ESP: whole, in ESP alone, in clear only where there is no cipher."""
     name, dut = f"esp {cipher}", rig.bench.dut
-    with ipsec.watching(rig.bench) as seen, ipsec.esp_between(rig, cipher) as made:
+    with ipsec.watching(rig) as seen, ipsec.esp_between(rig, cipher) as made:
         (pair,) = life.plain()
         pair.moves(name, SIZE)
         counted = [made.counted(dut, one) for one in (made.out, made.into)]
@@ -71,7 +71,7 @@ def every_part(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
 def resets(rig: Rig, life: Life, by: str, evidence: dict[str, Any]) -> None:
     """Forge the same reset on the wire against a kernel TLS connection, and against one in ESP."""
     counted, dut = rig.counters(), rig.bench.dut
-    with ipsec.watching(rig.bench) as seen:
+    with ipsec.watching(rig) as seen:
         (pair,) = life.plain()
         life.secure([pair])
         pair.moves("tls before", 4 * KIB)
@@ -83,7 +83,7 @@ def resets(rig: Rig, life: Life, by: str, evidence: dict[str, Any]) -> None:
         end.close()
     assert ended == "ECONNRESET", f"a forged reset did not end the TLS connection: {ended or 'no error'}"
 
-    with ipsec.watching(rig.bench) as seen:
+    with ipsec.watching(rig) as seen:
         (pair,) = life.plain()
         pair.moves("in clear", 4 * KIB)
     with esp.protected(dut, rig.bench.peer, "gcm-128"):
@@ -127,7 +127,7 @@ def whoever_listens(traffic: Traffic, evidence: dict[str, Any]) -> None:
 
 def without_its_policy(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
     """Take the policies away under a connection: it goes on, in clear, and neither end is told."""
-    with ipsec.watching(rig.bench) as seen:
+    with ipsec.watching(rig) as seen:
         with ipsec.esp_between(rig, "gcm-256"):
             (pair,) = life.plain()
             pair.moves("in esp", 32 * KIB)

@@ -24,7 +24,7 @@ UNREAD = ("tx_tls_drop_no_sync_data", "tx_tls_skip_no_sync_data")
 
 def whole(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
     """Move payload both ways by software TLS in ESP without a cipher: whole, and none of it in clear."""
-    with ipsec.watching(rig.bench) as seen, ipsec.esp_between(rig, "null"):
+    with ipsec.watching(rig) as seen, ipsec.esp_between(rig, "null"):
         (pair,) = life.open()
         pair.moves("tls in esp", SIZE)
         life.close([pair])
@@ -39,7 +39,7 @@ def dead(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
     before, pairs = rig.counters(), life.open(EACH)
     for pair in pairs:
         ipsec.quiet(rig, pair.port)  # an acknowledgement in clear would be refused once ESP is there
-    with ipsec.watching(rig.bench) as seen:
+    with ipsec.watching(rig) as seen:
         with ipsec.esp_between(rig, "null"):
             pairs += life.open(EACH)
             by_card = (rig.counters() - before)["TlsTxDevice"] == len(pairs)

@@ -21,6 +21,7 @@ from offload.traffic.certs import Placed
 from offload.traffic.stunnel_resident import Resident
 from offload.vm import knobs
 from tests.lib import rig_choice
+from tests.lib.captures import Captures
 
 
 @dataclass
@@ -45,6 +46,7 @@ class Rig:
     log_read: Any = None  # the mark up to which the kernel's console has been looked through
     probed: dict[str, str] = field(default_factory=dict)
     pace: float = 0.0  # bytes per second in a first look; 0: nobody has looked (cores.py)
+    captures: Captures = field(default_factory=Captures)
     _ends: dict[str, End] = field(default_factory=dict)
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from offload.profile import Cell
 from offload.traffic import handoff, lockstep, stunnel
 from offload.traffic.certs import NAME
 from offload.traffic.drive import Sending, Transfer, send, take
-from offload.traffic.tap import capturing
 from offload.wire.compare import compare, record, verdict
 from offload.wire.streams import load
 from tests.lib import proof
@@ -87,13 +85,11 @@ class Streams:
     def _captured(self) -> Iterator[Path]:
         """Capture between the card and everything else; the file is here when the block ends."""
         self._runs += 1
-        bench, here = self.rig.bench, self._folder / f"{self._runs}.pcapng"
-        there = f"/run/ktls-offload-{uuid.uuid4().hex[:8]}.pcapng"
+        bench, folder = self.rig.bench, self._folder / str(self._runs)
+        folder.mkdir()
         assert bench.wire is not None
-        with capturing(bench.wire, bench.wire_ports[0], there) as tap:
-            yield here
-            tap.stop()
-            tap.fetch(here)
+        with self.rig.captures.taking({"wire": (bench.wire, bench.wire_ports[0])}, folder):
+            yield folder / "wire.pcapng"
 
     def _begin(self, cell: Cell, arm: str, client: str, port: int, step: Mapping[str, Any]) -> Transfer:
         """Begin to send on the DUT."""

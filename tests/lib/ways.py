@@ -11,7 +11,7 @@ from pathlib import Path
 
 from offload.host.base import Bench, Host, Side
 from offload.host.vm import VmHost
-from offload.traffic.tap import capturing
+from tests.lib.rig import Rig
 from tests.lib.wire import Segment, segments
 
 OURS, THEIRS = "198.51.100.1", "198.51.100.2"  # RFC 5737: of no bench
@@ -185,19 +185,15 @@ def move_away_and_back(side: Side, pid: int) -> tuple[bool, str]:
 
 
 @contextmanager
-def watched(places: dict[str, tuple[Host, str]], folder: Path) -> Iterator[dict[str, list[Segment]]]:
+def watched(
+    rig: Rig, places: dict[str, tuple[Host, str]], folder: Path
+) -> Iterator[dict[str, list[Segment]]]:
     """Capture at some places while the block runs; what was seen is in the answer once it has ended."""
     seen: dict[str, list[Segment]] = {}
-    number = uuid.uuid4().hex[:8]
-    with ExitStack() as undo:
-        taps = {
-            name: undo.enter_context(capturing(host, dev, f"/run/ktls-offload-{number}-{name}.pcapng"))
-            for name, (host, dev) in places.items()
-        }
+    with rig.captures.taking(places, folder) as taken:
         yield seen
-        for name, tap in taps.items():
-            tap.fetch(folder / f"{name}.pcapng")
-            seen[name] = list(segments((folder / f"{name}.pcapng").read_bytes()))
+        for name, file in taken.files().items():
+            seen[name] = list(segments(file.read_bytes()))
 
 
 def _link(host: Host, dev: str) -> dict[str, str]:

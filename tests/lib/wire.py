@@ -7,7 +7,7 @@ import shutil
 import struct
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,23 +17,14 @@ import pytest
 
 from offload.errors import RigError
 from offload.traffic.keylog import KeyLog, keylog
-from offload.traffic.tap import Tap, capturing
 from offload.wire.ask import Ask
 from offload.wire.verify import verify
 from offload.wire.words import first_sentence
+from tests.lib.captures import HOST, Taken
+from tests.lib.explain import NOTHING, Made
 from tests.lib.flow import Traffic
 
 NEEDLE = 16  # bytes; shorter ones would be found by chance
-# what no sender puts on the wire, whatever else a test does to it (docs/wire.md)
-STRANGE = {
-    "stray-data",
-    "second-syn",
-    "second-fin",
-    "urgent",
-    "clear-record",
-    "change-cipher-spec",
-    "unread-tcp",
-}
 
 
 @dataclass(frozen=True)
@@ -145,24 +136,24 @@ class Secret:
 class Watch:
     """A wire that is being watched. Whatever is asked of it ends the captures first."""
 
-    def __init__(self, taps: Mapping[str, Tap], keys: KeyLog, folder: Path) -> None:
-        self._taps, self._keys, self._folder = taps, keys, folder
-        self._files: dict[str, Path] = {}
-        self._secret = Secret(b"")
+    def __init__(self, taken: Taken, keys: KeyLog) -> None:
+        self._taken, self._keys = taken, keys
+        self._secret: Secret | None = None
 
     def stop(self) -> dict[str, Path]:
         """End the captures, with nothing lost, and fetch them and the keys: files by place."""
-        if not self._files:
-            for place, tap in self._taps.items():
-                tap.stop()
-                self._files[place] = self._folder / f"{place}.pcapng"
-                tap.fetch(self._files[place])
-            self._secret = Secret(self._keys.read())
-        return self._files
+        files = self._taken.files()
+        self.secret()
+        return files
+
+    def secret(self) -> bytes:
+        """Return the keys of the peer's stunnel so far; read once, when the captures have ended."""
+        self._secret = self._secret or Secret(self._keys.read())
+        return self._secret.content
 
     def document(self, **ask: Any) -> dict[str, Any]:
         """Return what the capture beyond the card proves (docs/wire.md); `ask`: fields of Ask."""
-        return verify(Ask(capture=self.stop()["wire"], keylog=self._secret.content, **ask))
+        return verify(Ask(capture=self.stop()["wire"], keylog=self.secret(), **ask))
 
     def proves(self, evidence: dict[str, Any], sender: str, total: int, **ask: Any) -> dict[str, Any]:
         """Assert that every record is what it should be; `sender` (client or server) sent `total` bytes.
@@ -185,14 +176,6 @@ class Watch:
         assert len(ways) == 1, f"{len(ways)} connections on the wire, there was one"
         assert ways[0]["proof"] == "payload" and ways[0]["payload_bytes"] == total
         return dict(ways[0])
-
-    def unexplained(self) -> list[str]:
-        """Return what no sender puts on a wire: of every connection, whatever the test asks."""
-        if "wire" not in self.stop() or not self._secret.content.strip():
-            return []
-        document = self.document()
-        found = [*document["problems"], *(p for c in document["connections"] for p in c["problems"])]
-        return [f"{p['code']} {p['direction']} {p['at']}" for p in found if p["code"] in STRANGE]
 
     def sent_again(self, sender: str, port: int) -> int:
         """How many bytes `sender` (client or server) has put on the wire more than once."""
@@ -223,31 +206,31 @@ class Eyes:
         self._name = re.sub(r"\W+", "-", request.node.name).strip("-")
 
     @contextmanager
-    def open(self, *, host: bool = False) -> Iterator[Watch]:
-        """Capture beyond the DUT's card, with the keys of the peer's stunnel; `host`: at its host port."""
+    def open(self, *, host: bool = False, made: Made = NOTHING) -> Iterator[Watch]:
+        """Capture beyond the DUT's card, with the keys of the peer's stunnel; `host`: at its host port too.
+
+        `made`: what the test puts on the wire that nothing else would explain.
+        """
         assert self._bench.wire is not None
-        dut, peer, number = self._bench.dut, self._traffic.peer, uuid.uuid4().hex[:8]
+        dut, peer = self._bench.dut, self._traffic.peer
         places = {"wire": (self._bench.wire, self._bench.wire_ports[0])}  # the port on the DUT's side
-        places |= {"host": (dut.host, dut.dev)} if host else {}
+        places |= {HOST: (dut.host, dut.dev)} if host else {}
         with ExitStack() as undo:
             folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="ktls-offload-")))
-            log = undo.enter_context(keylog(peer.side.host, peer.at.folder, f"keys-{number}"))
-            taps = {
-                place: undo.enter_context(capturing(on, dev, f"/run/ktls-offload-{number}-{place}.pcapng"))
-                for place, (on, dev) in places.items()
-            }
+            log = undo.enter_context(keylog(peer.side.host, peer.at.folder, f"keys-{uuid.uuid4().hex[:8]}"))
             self._traffic.keys = log
             undo.callback(setattr, self._traffic, "keys", None)
-            watch = Watch(taps, log, folder)
+            seen: list[Watch] = []
             try:
-                yield watch
-                assert watch.unexplained() == [], "frames on the wire that no sender puts there"
+                taking = self._traffic.rig.captures.taking(places, folder, lambda: seen[0].secret(), made)
+                with taking as taken:
+                    seen.append(Watch(taken, log))
+                    yield seen[0]
             except RigError:
                 raise
             except BaseException as exc:
-                exc.add_note(f"what was on the wire: {watch.keep(self._folder(), self._name)}")
+                exc.add_note(f"what was on the wire: {seen[0].keep(self._folder(), self._name)}")
                 raise
-            watch.stop()
 
     def _folder(self) -> Path:
         return self._kept or Path(tempfile.mkdtemp(prefix="ktls-offload-captures-"))

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.requires("tls", "wire", "eyes")
 
 
 def test_vlan_on_the_card_undoes_the_encryption(
-    life: Life, bench: Bench, offload: Switch, tmp_path: Path
+    life: Life, bench: Bench, rig: Rig, offload: Switch, tmp_path: Path
 ) -> None:
     """Without this nobody would know that a stock kernel puts plaintext on the wire here, or no longer does.
 
@@ -30,7 +30,7 @@ def test_vlan_on_the_card_undoes_the_encryption(
     parts = [sending(f"on top {number}", 64 * KIB) for number in range(2)]
     with way_on_top(bench) as way:
         pair = life.open()[0]
-        with watched({"wire": (bench.wire, bench.wire_ports[0])}, tmp_path) as seen:
+        with watched(rig, {"wire": (bench.wire, bench.wire_ports[0])}, tmp_path) as seen:
             pair.sends(parts[0].seed, parts[0].total)
             way.take()
             sent = pair.near.begin("send", seed=parts[1].seed, size=parts[1].total)
@@ -56,7 +56,7 @@ def test_bond_that_fails_over_undoes_the_encryption(
     with bonded(bench, "balance-xor") as bond:
         pair = offloaded(life, rig)
         places = {"card": (bench.wire, bench.wire_ports[0]), "other": (bench.peer.host, bond.other)}
-        with watched(places, tmp_path) as seen:
+        with watched(rig, places, tmp_path) as seen:
             pair.sends(parts[0].seed, parts[0].total)
             bond.fail_over()
             sent = pair.near.begin("send", seed=parts[1].seed, size=parts[1].total)

@@ -12,6 +12,7 @@ from offload.profile import Profile
 from offload.traffic.drive import sending
 from tests.lib.cards import two_cards
 from tests.lib.life import KIB, Life
+from tests.lib.rig import Rig
 from tests.lib.switch import Switch
 from tests.lib.ways import THEIRS, watched
 from tests.lib.wire import share
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.requires("tls", "wire", "eyes")
 
 
 def test_bond_of_two_cards_waits_for_its_cable(
-    life: Life, bench: Bench, profile: Profile, offload: Switch, tmp_path: Path
+    life: Life, bench: Bench, rig: Rig, profile: Profile, offload: Switch, tmp_path: Path
 ) -> None:
     """Without this nobody would know that an offloaded connection does not fail over, and leaks nothing.
 
@@ -30,7 +31,7 @@ def test_bond_of_two_cards_waits_for_its_cable(
     assert bench.wire is not None
     parts = [sending(f"two cards {number}", 64 * KIB) for number in range(3)]
     places = {port: (bench.wire, port) for port in bench.wire_ports}
-    with two_cards(bench, "balance-xor") as cards, watched(places, tmp_path) as seen:
+    with two_cards(bench, "balance-xor") as cards, watched(rig, places, tmp_path) as seen:
         before = cards.encrypted(profile)
         pair = life.open(host=THEIRS)[0]
         pair.sends(parts[0].seed, parts[0].total)

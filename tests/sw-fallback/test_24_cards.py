@@ -19,10 +19,12 @@ MANY, EACH = 40, 16 * KIB
 
 
 @pytest.mark.promise("wire.frames")
-def test_sends_each_byte_once(life: Life, bench: Bench, evidence: dict[str, Any], tmp_path: Path) -> None:
+def test_sends_each_byte_once(
+    life: Life, bench: Bench, rig: Rig, evidence: dict[str, Any], tmp_path: Path
+) -> None:
     """Without a NIC each byte that TCP sends is on the wire once, and no checksum is wrong."""
     assert bench.wire is not None
-    with watched({"wire": (bench.wire, bench.wire_ports[0])}, tmp_path), opened(life) as (pair,):
+    with watched(rig, {"wire": (bench.wire, bench.wire_ports[0])}, tmp_path), opened(life) as (pair,):
         pair.sends("sw frames", 512 * KIB)
         told = frames.told(bench.dut.host, pair.port)
     capture = (tmp_path / "wire.pcapng").read_bytes()

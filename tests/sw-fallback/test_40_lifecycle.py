@@ -53,14 +53,14 @@ def test_peer_vanishes(life: Life, rig: Rig, evidence: dict[str, Any]) -> None:
 
 @pytest.mark.promise("lifecycle.route")
 @pytest.mark.requires("wire", "eyes")
-def test_route_moves(life: Life, bench: Bench, evidence: dict[str, Any], tmp_path: Path) -> None:
+def test_route_moves(life: Life, bench: Bench, rig: Rig, evidence: dict[str, Any], tmp_path: Path) -> None:
     """Without a NIC that offloads a connection goes on elsewhere, with no plaintext on either wire."""
     assert bench.wire is not None
     parts = [sending(f"sw route {number}", 128 * KIB) for number in range(3)]
     with second_way(bench) as way:
         pair = life.open()[0]
         places = {"other": (bench.dut.host, way.dev), "wire": (bench.wire, bench.wire_ports[0])}
-        with watched(places, tmp_path) as seen:
+        with watched(rig, places, tmp_path) as seen:
             for part, turn in zip(parts, (lambda: None, way.take, way.leave), strict=True):
                 turn()
                 pair.sends(part.seed, part.total)

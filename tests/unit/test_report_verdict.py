@@ -273,3 +273,70 @@ def test_every_profile_can_be_judged() -> None:
 def test_wrong_facts_are_refused(change: dict[str, Any]) -> None:
     """Without a NIC, a profile event that says nonsense is refused."""
     assert isinstance(from_event(to_event(FACTS) | change), str)
+
+
+WHERE = promise("wire.where", tests=2, proof=None, frames="explained")
+STRAY = {"code": "stray-data", "at": 1036, "between": "192.0.2.1:4433 > 192.0.2.2:50000"}
+
+
+def captured(*first: dict[str, Any], **changed: Any) -> dict[str, Any]:
+    """Evidence of captures with these frames left over."""
+    return {"captured": {"frames": 2048, "unexplained": len(first), "first": list(first)} | changed}
+
+
+def where(*tests: dict[str, Any]) -> tuple[str, str, tuple[str, ...]]:
+    """State, reason and tests of the promise that every frame counts for; two good tests are its own."""
+    good = [case("w1", "wire.where", evidence=captured()), case("w2", "wire.where")]
+    bar = Criteria(CRITERIA.promises | {"wire.where": WHERE}, "0" * 64)
+    found = judge(run([*GOOD, *good, *tests]), bar, FACTS)
+    state = found.promises[-1]
+    assert (found.word == "failed") is (state.state == "broken")
+    return state.state, state.reason, state.tests
+
+
+@pytest.mark.parametrize("about", ["nice", "payload.tx", None])
+@pytest.mark.parametrize("outcome", ["pass", "fail", "skip", "xfail"])
+def test_a_leaked_frame_counts_wherever_it_is_met(about: str | None, outcome: str) -> None:
+    """One frame that nothing explains breaks wire.where, whatever the test is of and however it ended."""
+    state, reason, tests = where(
+        case("met", about, outcome, reason="L1: x", cell=cell(TX), evidence=captured(STRAY))
+    )
+    assert state == "broken" and tests == ("w1", "w2", "met")
+    assert reason == (
+        "1 of 2048 captured frames are unexplained: stray-data at 1036 "
+        "(192.0.2.1:4433 > 192.0.2.2:50000) [met]"
+    )
+
+
+def test_leaked_frames_of_many_tests_are_counted() -> None:
+    """The first test is named, and how many more met such frames."""
+    met = [case(f"met{number}", "nice", "fail", evidence=captured(STRAY, STRAY)) for number in range(3)]
+    assert where(*met)[1].endswith("[met0] (and in 2 more tests)")
+
+
+def test_explained_frames_break_nothing() -> None:
+    """A capture without a stray frame, and a test that captures nothing, deny nothing."""
+    assert where(case("clean", "nice", evidence=captured()), case("none", "nice"))[0] == "kept"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"captured": 3},
+        {"captured": {}},
+        captured(unexplained=-1),
+        captured(frames=True),
+        captured({"code": "a new one", "at": 1, "between": ""}),
+        captured({"code": "stray-data", "at": "1", "between": ""}),
+        captured(first=["x"]),
+    ],
+)
+def test_evidence_of_captures_has_a_form(changed: dict[str, Any]) -> None:
+    """What is said of captures in another form breaks the promise instead of being skipped."""
+    state, reason, _ = where(case("odd", "nice", evidence=changed))
+    assert state == "broken" and "not of the form" in reason
+
+
+def test_shipped_criteria_count_frames_for_one_promise() -> None:
+    """It is wire.where that each captured frame of the run counts for."""
+    assert [name for name, one in load().promises.items() if one.frames] == ["wire.where"]
