@@ -57,6 +57,7 @@ static const struct nicsim_file nicsim_knob_files[] = {
 	KNOB(tx_bad_csum),
 	KNOB(tx_dup),
 	KNOB(tx_drop),
+	KNOB(tx_stray),
 	KNOB(burn),
 	KNOB(oops_unload),
 	KNOB(wire_flip),

@@ -23,7 +23,7 @@ struct nicsim_stat;
 struct nicsim_knobs {
 	u32 tx_leak, tx_bad_tag, tx_nonce_reuse, tx_ooo_ks, tx_ooo_leak, tx_soft, tx_fail, tx_count;
 	u32 tx_first_leak, tx_toggle_leak, tx_down_leak, tx_route_leak, tx_wrong_nonce, tx_replay;
-	u32 tx_bad_csum, tx_dup, tx_drop, burn, oops_unload;
+	u32 tx_bad_csum, tx_dup, tx_drop, tx_stray, burn, oops_unload;
 	u32 tx_edge_ks, tx_full_ks, tx_pow_ks, tx_ooo_other, tx_rare, tso_bad;
 	u32 rx_noauth, rx_noresync, rx_bad_sn, rx_late_resync, rx_stay_sw, rx_garble, rx_count;
 	u32 rx_short_tag, rx_stale, rx_resync_ks;
@@ -61,7 +61,7 @@ struct nicsim_fault_ctx {
 struct nicsim_fault {
 	struct sk_buff *last;	/* transmit: a copy of the last offloaded packet */
 	u64 rare;		/* transmit, silicon: bytes since the last wrong bit */
-	u32 csums, dups, drops;	/* transmit, silicon: what the every-Nth faults count */
+	u32 csums, dups, drops, strays;	/* transmit, silicon: what the every-Nth faults count */
 	struct net_device *none;	/* NULL */
 	u32 switches;		/* under rtnl, as the next three */
 	bool relapsing;
@@ -84,6 +84,7 @@ void nicsim_fault_tx_replay(struct nicsim_ktls *ctx, u32 seq);
 void nicsim_fault_tx_before(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 seq, u32 index);
 void nicsim_fault_tx_after(struct nicsim_ktls *ctx, u8 *p, u32 n);
 bool nicsim_fault_tx_drops(struct nicsim *ns);
+bool nicsim_fault_tx_strays(struct nicsim *ns);
 struct sk_buff *nicsim_fault_tx_frame(struct nicsim *ns, struct sk_buff *frame, u32 trans);
 
 /* fault_rx.c: silicon */

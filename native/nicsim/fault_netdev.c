@@ -113,6 +113,7 @@ void nicsim_fault_reset(struct nicsim *ns)
 	ns->fault.rare = 0;
 	ns->fault.csums = 0;
 	ns->fault.dups = 0;
+	ns->fault.strays = 0;
 	ns->fault.drops = 0;
 	ns->fault.switches = 0;
 	ns->host->hw_features |= ns->pers->offered;

@@ -213,6 +213,12 @@ bool nicsim_fault_tx_drops(struct nicsim *ns)
 	return nicsim_every(&ns->fault.drops, READ_ONCE(ns->knobs.tx_drop));
 }
 
+/* Does this frame leave once more in clear, where no receiver takes it? */
+bool nicsim_fault_tx_strays(struct nicsim *ns)
+{
+	return nicsim_every(&ns->fault.strays, READ_ONCE(ns->knobs.tx_stray));
+}
+
 /* A frame on its way out. Returns what leaves after it, or NULL. */
 struct sk_buff *nicsim_fault_tx_frame(struct nicsim *ns, struct sk_buff *frame, u32 trans)
 {

@@ -134,6 +134,19 @@ static void nicsim_attack(const struct nicsim_cut *cut, struct sk_buff *frame)
 	nicsim_count(ns, CTR_SIM_WIRE_FLIPPED, 1);
 }
 
+/* The same in clear, 2^31 away. */
+static void nicsim_stray(const struct nicsim_cut *cut, u32 off, u32 len, u32 index)
+{
+	struct sk_buff *frame = nicsim_frame(cut->ns, cut->skb, cut->hlen, off, len);
+
+	if (!frame)
+		return;
+	nicsim_fix_headers(cut, frame, off, len, index);
+	((struct tcphdr *)(frame->data + cut->trans))->seq ^= htonl(0x80000000);
+	nicsim_tcp_checksum(cut, frame);
+	nicsim_to_wire(cut->ns, frame);
+}
+
 /* False: the frame could not be made. */
 static bool nicsim_send_frame(const struct nicsim_cut *cut, u32 off, u32 index)
 {
@@ -160,6 +173,8 @@ static bool nicsim_send_frame(const struct nicsim_cut *cut, u32 off, u32 index)
 	nicsim_to_wire(cut->ns, frame);
 	if (again)
 		nicsim_to_wire(cut->ns, again);
+	if (cut->ctx && nicsim_fault_tx_strays(cut->ns))
+		nicsim_stray(cut, off, len, index);
 	return true;
 }
 
