@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from offload.certify_forecast import lines as forecast
-from offload.certify_judged import booted, judged, on_host
+from offload.certify_judged import judged, on_host
 from offload.certify_lab import Hosts, Seen, watched
 from offload.certify_labs import MOST, all_ready, start_all
 from offload.certify_patch import PATCH, RIG, build_patched
@@ -25,7 +25,6 @@ from offload.report.former import FAILED, command
 from offload.report.summary import files as paths
 from offload.report.summary import text
 from offload.usage import Peak
-from offload.vm.digests import of_file
 
 if TYPE_CHECKING:
     from offload.vm.kernels import Kernel
@@ -94,6 +93,7 @@ class Run:
         """Get the kernel, build the module for it and the helper. RigError or CommandFailed."""
         from offload.vm.kernels import fetch
         from offload.vm.module import build_nicsim
+        from offload.vm.record import check
 
         if self.plan.attach or self.plan.hosts:
             where = f"lab {self.plan.attach}" if self.plan.attach else "the bench"
@@ -103,14 +103,14 @@ class Run:
         with self.phase("kernel", 1):
             self._kernel = fetch(self.plan.kernel, self._note)
             self._note(f"{self._kernel.release} ({self._kernel.version})")
-            about = booted(self._kernel)
-            self._note(f"image and modules {about['checked']}")
+            about = check(self._kernel)
+            self._note(f"image and modules {about.checked}")
         with self.phase("simulated NIC", 2):
             if self.plan.patch and self.plan.source:
                 module = build_patched(self.plan.patch, self._kernel, self.plan.source, self._note)
             else:
                 module = build_nicsim(self._kernel, self._note)
-            self._events.write("booted", **about, driver=of_file(module))
+            self._events.write("booted", **about.told(self._kernel, module))
         self._build_helper()
 
     def _build_helper(self) -> None:
@@ -137,7 +137,8 @@ class Run:
                 try:
                     run_tests(self.plan, name)
                 finally:
-                    self._events = resume(self.plan.out / files.EVENTS)
+                    with uninterrupted():  # what ends the run has to be written, too
+                        self._events = resume(self.plan.out / files.EVENTS)
 
     def _foresee(self, bench: Sequence[str]) -> None:
         """Say what will stay unproved here, before the tests; a part of them never certifies anyway."""
@@ -175,6 +176,8 @@ class Run:
         if self.plan.attach:
             lab = Lab.attach(self.plan.attach)
             stack.callback(lab.detach)
+            if lab.booted:
+                self._events.write("booted", **lab.booted)
             stack.callback(self._keep_console, lab)
             return [lab]
         labs, keep = all_ready(start_all(self.plan.jobs, self._start)), self.plan.keep_lab

@@ -10,6 +10,12 @@ from typing import Any
 from offload.report.events import Log
 
 NOT_KNOWN = "not known"
+DISK = {"image": "kernel image", "modules": "kernel modules", "driver": "kernel driver"}
+RUNNING = {
+    "running": "running kernel (build id)",
+    "running_driver": "running driver (build id)",
+    "version": "running kernel (SHA-256 of /proc/version)",
+}
 HEX = re.compile(r"[0-9a-f]{64}\Z")
 
 
@@ -33,11 +39,7 @@ def section(log: Log, name: str) -> dict[str, Any] | None:
     told, booted = _last(log, "judged"), _last(log, "booted")
     if told is None:
         return None
-    kernel = (
-        {key: _text(booted.get(key)) for key in ("kernel", "image", "modules", "driver", "checked")}
-        if booted
-        else None
-    )
+    kernel = {key: _text(booted.get(key)) for key in _keys(booted)} if booted else None
     return {
         "profile": {
             "sha256": _digest(told["profile"].get("sha256")),
@@ -65,11 +67,17 @@ def rows(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("commit", f"{told['commit'] or NOT_KNOWN}{changed}"),
         ("kernel", f"{kernel.get('kernel', '')} ({kernel['checked']})".strip()),
         *(
-            (f"kernel {name}", kernel[name] or NOT_KNOWN)
-            for name in ("image", "modules", "driver")
+            (words, kernel[name] or NOT_KNOWN)
+            for name, words in {**DISK, **RUNNING}.items()
             if name in kernel
         ),
     ]
+
+
+def _keys(booted: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what is told of a kernel: of a lab what it booted, of a real host what runs there too."""
+    running = tuple(RUNNING) if any(name in booted for name in RUNNING) else ()
+    return ("kernel", "checked", *DISK, *running)
 
 
 def _last(log: Log, kind: str) -> Mapping[str, Any] | None:

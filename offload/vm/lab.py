@@ -24,6 +24,7 @@ from offload.vm.console import Console
 from offload.vm.kernels import Kernel
 from offload.vm.qemu import PORTS
 from offload.vm.recipe import MEMORY, choose
+from offload.vm.record import check
 from offload.vm.rig import versions
 from offload.vm.topology import ADDRESSES, ENDS, MODULES, build_bench, enter_root
 
@@ -39,7 +40,8 @@ class Lab:
         self, state: dict[str, str], folder: Path, client: Client, child: subprocess.Popen[bytes] | None
     ) -> None:
         self.name, self.kind, self.personality = state["name"], state["kind"], state["personality"]
-        self.kernel, self.rig = state["kernel"], {k[4:]: v for k, v in state.items() if k.startswith("rig:")}
+        self.kernel, self.rig = state["kernel"], _part(state, "rig:")
+        self.booted = _part(state, "booted:")  # of a lab that is kept: digests of what it booted (record.py)
         self.folder, self.out, self.vm_pid = folder, folder / "out", int(state.get("pid", "0"))
         self.client, self._child = client, child
         self._console = Console(folder / "console.log")
@@ -91,9 +93,11 @@ class Lab:
         `cpus`: vCPUs, by default LAB_CPUS of the environment, or 1. `source`: of the simulated NIC.
         `ssh`: with an sshd in each namespace, as a rack of hosts (ssh.py); the lab file is ssh/lab.yaml.
         Call it from the main thread: unless `keep`, QEMU dies with the thread that called.
+        A lab that outlives us (`keep`) notes what it boots, compared with the cache's record, for reports.
         ConfigError for a bench that does not exist; RigError if the VM does not come up.
         """
         rundir.check_name(name)
+        about = check(kernel) if keep else None
         plan = choose(kernel, kind, personality, cpus, source, say)
         parts, host_files = plan.made(), made.host_files()  # before anything of them is read
         files = {"nicsim.ko": plan.module.read_bytes()} if plan.module else {}
@@ -110,6 +114,8 @@ class Lab:
         rig = versions(kernel, plan.qemu.version, f"{plan.accel} ({plan.why})", plan.cpus, MEMORY)
         state = {"name": run_dir.name, "kind": kind, "personality": personality, "kernel": kernel.release}
         state |= {"pid": str(started.child.pid), **{f"rig:{key}": value for key, value in rig.items()}}
+        if about:
+            state |= {f"booted:{key}": value for key, value in about.told(kernel, plan.module).items()}
         return Booting(state, plan.pair, parts, host_files, run_dir, started, start, doors, say)
 
     @classmethod
@@ -308,6 +314,10 @@ def described(name: str) -> dict[str, str]:
         running = ", ".join(rundir.names()) or "none"
         raise ConfigError(f"no lab named {name!r} is up (running: {running})", "ktls-offload lab up")
     return state
+
+
+def _part(state: dict[str, str], prefix: str) -> dict[str, str]:
+    return {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
 
 
 def _take_port(folder: Path, number: int) -> int | None:

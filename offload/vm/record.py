@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import NamedTuple
 
 from offload.errors import RigError
 from offload.vm.cache import cache_root, locked, read_json, write_json
+from offload.vm.digests import of_file
 from offload.vm.kernels import Kernel, measured
 
 
@@ -23,6 +25,12 @@ class Booted(NamedTuple):
     image: str
     modules: str
     checked: Checked
+
+    def told(self, kernel: Kernel, module: Path | None) -> dict[str, str]:
+        """Return it in words, with the module of the simulated card: what a report says of a lab."""
+        driver = {"driver": of_file(module)} if module else {}
+        about = {"image": self.image, "modules": self.modules, "checked": self.checked.value}
+        return {"kernel": kernel.release, **about, **driver}
 
 
 FIRST = {"recorded": Checked.FIRST.value}

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from offload import certify, certify_plan, certify_run, certify_tests
-from offload.vm.record import Checked
+from offload.vm.record import Booted, Checked
 
 HEAD = """
 import pytest
@@ -96,11 +96,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     fakes = {
         "kernels": {"SERIES": ("6.1", "6.12"), "fetch": lambda series, say: kernel},
         "module": {"build_nicsim": lambda kernel, say: Path(__file__)},
-        "record": {
-            "check": lambda kernel: types.SimpleNamespace(
-                image="a" * 64, modules="b" * 64, checked=Checked.FETCHED
-            )
-        },
+        "record": {"check": lambda kernel: Booted("a" * 64, "b" * 64, Checked.FETCHED)},
         "lab": {"Lab": FakeLab},
         "recipe": {"cpus_wanted": lambda cpus: cpus or 1},
     }

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from offload import certify, certify_attach, certify_plan, certify_run, certify_tests
-from offload.errors import ConfigError
+from offload.errors import ConfigError, RigError
+from offload.vm import lab as labs
+from offload.vm.lab import Lab
+from offload.vm.record import Booted, Checked
 
 ROOT = Path(__file__).parents[2]
 STATE = {
@@ -93,3 +99,62 @@ def test_a_profile_from_elsewhere_is_the_one_that_judges(tmp_path: Path) -> None
         plan = certify_plan.plan(typed("--nic", str(file), "--out", str(tmp_path / f"run-{ident}")))
         assert (plan.profile.id, plan.played) == (ident, played)
         assert f"--profile {file}" in " ".join(certify_tests.command(plan, "it"))
+
+
+BOOTED = Booted("a" * 64, "b" * 64, Checked.FETCHED)
+
+
+@pytest.mark.parametrize(
+    "booted", [{}, {"kernel": "6.12", "checked": "as it was fetched", "image": "a" * 64}]
+)
+def test_a_report_names_what_a_running_lab_booted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, booted: dict[str, str]
+) -> None:
+    """Without a NIC the lab says what it booted; one of an earlier version does not, and is not known."""
+    lab = SimpleNamespace(booted=booted, detach=lambda: None, console_text=lambda: "")
+    monkeypatch.setattr(Lab, "attach", lambda name: lab)
+    run = certify_run.Run(certify_plan.plan(typed("--attach", "it", "--out", str(tmp_path / "r"))), print)
+    with ExitStack() as stack:
+        run._boot(stack)
+    found = run.report()["judged"]["kernel"]
+    assert (found or {}).get("image") == booted.get("image")
+    shown = (tmp_path / "r/report.html").read_text()
+    assert ("as it was fetched" in shown) is bool(booted)
+    assert ("not known: booted before this run" in shown) is not bool(booted)
+
+
+def started(monkeypatch: pytest.MonkeyPatch, checks: Any, keep: bool) -> dict[str, str]:
+    """What a lab notes of itself whose VM is only a name."""
+    plan = SimpleNamespace(made=dict, module=Path(__file__), cpus=1, accel="tcg", why="", pair="")
+    plan.qemu = SimpleNamespace(version="")
+    run_dir = SimpleNamespace(name="it", path=Path("it"), release=lambda: None)
+    monkeypatch.setattr(labs, "check", checks)
+    monkeypatch.setattr(labs, "choose", lambda *words: plan)
+    monkeypatch.setattr(labs, "versions", lambda *words: {"qemu": "10"})
+    monkeypatch.setattr(labs.made, "host_files", dict)
+    monkeypatch.setattr(labs.rundir, "create", lambda name: run_dir)
+    child = SimpleNamespace(child=SimpleNamespace(pid=7))
+    monkeypatch.setattr(labs.boot, "start", lambda *words: child)
+    kernel: Any = SimpleNamespace(release="6.12.95")
+    return Lab.start(kernel, name="it", keep=keep).state
+
+
+def test_a_lab_that_is_kept_notes_what_it_boots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC its kernel is compared with the record, and its module's digest is noted beside it."""
+    state = started(monkeypatch, lambda kernel: BOOTED, keep=True)
+    lab = Lab(state | {"kind": "nicsim"}, Path("it"), None, None)  # type: ignore[arg-type]
+    assert lab.booted == BOOTED.told(SimpleNamespace(release="6.12.95"), Path(__file__))  # type: ignore[arg-type]
+    assert len(lab.booted["driver"]) == 64 and lab.rig == {"qemu": "10"}
+
+
+def test_a_kept_lab_does_not_boot_a_changed_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC random bytes in the cached kernel are met when a lab is to start, before its VM does."""
+
+    def changed(kernel: object) -> Booted:
+        raise RigError("not as it was fetched")
+
+    with pytest.raises(RigError, match="not as it was fetched"):
+        started(monkeypatch, changed, keep=True)
+    assert "pid" in started(
+        monkeypatch, changed, keep=False
+    )  # it ends with its tests, and nobody reports on it

@@ -1,6 +1,8 @@
 """What was judged by what: the report names profile, tests, commit and kernel, and says what is not ours."""
 
 import dataclasses
+import hashlib
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,11 +14,12 @@ from offload import certify_judged
 from offload.certify_judged import judged, on_host
 from offload.errors import RigError
 from offload.host.local import LocalHost
+from offload.lab.rig import versions
 from offload.profile import find, load
 from offload.report.diff import compare
 from offload.report.document import build
 from offload.report.events import Log
-from offload.report.judged import Shipped
+from offload.report.judged import Shipped, rows
 from offload.report.junit import junit
 from offload.report.ktap import ktap
 from offload.report.render import html
@@ -24,6 +27,7 @@ from offload.report.summary import text
 from offload.vm import cache, record
 from offload.vm.digests import of_folder
 from offload.vm.kernels import Kernel
+from tests.unit.fake_doctor import FakeHost
 from tests.unit.report_whole import JUDGED
 from tests.unit.test_report_verdict import CRITERIA, FACTS, GOOD, run
 
@@ -132,8 +136,29 @@ def test_tests_are_known_by_their_digest(shipped: Path) -> None:
 def test_a_host_says_what_lies_on_its_disk() -> None:
     """Without a NIC, a real host is asked for the digests of what it booted; what is not there is empty."""
     found = on_host(LocalHost(None), "no_such_driver")
-    assert set(found) == {"kernel", "checked", "image", "modules", "driver"} and found["driver"] == ""
+    disk, running = ("image", "modules", "driver"), ("running", "running_driver", "version")
+    assert set(found) == {"kernel", "checked", *disk, *running}
+    assert (found["driver"], found["running_driver"]) == ("", "")
     assert all(len(found[name]) in (0, 64) for name in ("image", "modules"))
+
+
+def test_a_running_kernel_is_asked_what_it_is() -> None:
+    """Without a NIC, what runs is known by its build id, which the kernel itself says, not by a file."""
+    found, notes = on_host(LocalHost(None), "no_such_driver"), Path("/sys/kernel/notes").read_bytes()
+    assert found["version"] == hashlib.sha256(Path("/proc/version").read_bytes()).hexdigest()
+    head = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0"
+    assert found["running"] == notes.partition(head)[2][:20].hex() and len(found["running"]) == 40
+
+
+def test_a_report_of_a_real_host_says_what_is_not_known() -> None:
+    """Without a NIC, a real host's kernel is named: what runs, what lies on disk, what is not known."""
+    about = on_host(LocalHost(None), "no_such_driver")
+    events = [{"event": "judged", "time": "", **JUDGED}, {"event": "booted", "time": "", **about}]
+    log = Log([event | {"seq": seq} for seq, event in enumerate([*events, *run(GOOD).events])])
+    told = dict(rows(build(log, CRITERIA, FACTS)))
+    assert told["running kernel (build id)"] == about["running"]
+    assert told["kernel driver"] == told["running driver (build id)"] == "not known"
+    assert "need not be what runs" in told["kernel"]
 
 
 @pytest.fixture
@@ -169,3 +194,17 @@ def test_a_kernel_is_recorded_when_it_is_fetched(kernel: Kernel) -> None:
     known = cache.read_json(place / "kernel.json") or {}
     cache.write_json(place / "kernel.json", known | record.measured(kernel.vmlinux, kernel.modules))
     assert record.check(kernel).checked is record.Checked.FETCHED
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"), [({"serial_number": "MT2131X01234"}, "MT2131X01234"), ({}, "not known")]
+)
+def test_a_real_card_is_known_by_its_serial_number(said: dict[str, str], shown: str) -> None:
+    """Without a NIC, the rig of real hosts names the card's serial number where its driver tells it."""
+    host, address = FakeHost(), "pci/0000:04:00.0"
+    host.answers["devlink", "-j", "dev"] = (
+        0,
+        json.dumps({"info": {address: {"driver": "mlx5_core"} | said}}),
+        "",
+    )
+    assert versions(host, host, "eth0")["serial"] == shown  # type: ignore[arg-type]
