@@ -6,7 +6,6 @@ import binascii
 import os
 import queue
 import select
-import shutil
 import signal
 import sys
 import termios
@@ -62,7 +61,7 @@ def interact(lab: Lab, place: str) -> int:
         undo.callback(wake.close)
         lab.client.on_event = wake.note
         undo.callback(setattr, lab.client, "on_event", lambda event: None)
-        size = shutil.get_terminal_size()
+        size = _size()
         env = {"TERM": os.environ.get("TERM", "dumb"), "PS1": f"{lab.name}/{place}# "}
         answer = lab.client.call(
             "terminal", argv=["bash", "--norc", "-i"], ns="" if place == "root" else place, env=env,
@@ -102,8 +101,16 @@ def _connect(lab: Lab, job: int, wake: Wake) -> int:
                 lab.client.call("stdin", job=job, data=binascii.b2a_base64(keys).decode())
             if wake.resized:
                 wake.resized = False
-                size = shutil.get_terminal_size()
+                size = _size()
                 lab.client.call("resize", job=job, rows=size.lines, columns=size.columns)
+
+
+def _size() -> os.terminal_size:
+    """The size of this terminal; LINES and COLUMNS, which a parent may have exported, do not follow its window."""
+    try:
+        return os.get_terminal_size(0)
+    except OSError:  # it has just gone
+        return os.terminal_size((80, 24))
 
 
 def _keys() -> bytes:
