@@ -1,4 +1,4 @@
-"""Does what a verb prints for programs fit its published schema?"""
+"""Does what a verb prints for programs fit its published schema? A report, too."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ FOLDERS = {
     "doctor": OFFLOAD / "doctor/schema", "ls": HERE, "status": HERE,
     "lab-status": HERE, "driver-status": HERE,
 }  # fmt: skip
+OTHERS = {"switch": HERE, "report": OFFLOAD / "report/schema"}  # their own tests look at each key
 
 
 def schema(verb: str) -> dict[str, Any]:
     """The schema of `ktls-offload VERB --json`."""
-    loaded: dict[str, Any] = json.loads((FOLDERS[verb] / f"{verb}-1.schema.json").read_text())
+    loaded: dict[str, Any] = json.loads(((FOLDERS | OTHERS)[verb] / f"{verb}-1.schema.json").read_text())
     return loaded
 
 
 @cache
-def judge(verb: str) -> jsonschema.Draft202012Validator:
+def checker(verb: str) -> jsonschema.Draft202012Validator:
     """The schema, made ready once."""
     return jsonschema.Draft202012Validator(schema(verb))
 
@@ -32,5 +33,5 @@ def judge(verb: str) -> jsonschema.Draft202012Validator:
 def fits(verb: str, text: str) -> dict[str, Any]:
     """The document; jsonschema.ValidationError with the place if it does not fit."""
     document: dict[str, Any] = json.loads(text)
-    judge(verb).validate(document)
+    checker(verb).validate(document)
     return document

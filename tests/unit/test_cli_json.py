@@ -6,12 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
+from tests.lib.schemas import checker
 from tests.unit.fake_bench import FakeMachine
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "offload/schema/switch-1.schema.json").read_text())
 TX, RX = "tls-hw-tx-offload", "tls-hw-rx-offload"
 
 
@@ -25,7 +24,7 @@ def told(machine: FakeMachine, code: int, *argv: str) -> dict[str, Any]:
     """The document of a call; an error follows it on standard error, as without --json."""
     assert machine.call(*argv, "--json") == code, machine.said
     found, end = json.JSONDecoder().raw_decode(machine.said)
-    jsonschema.validate(found, SCHEMA)
+    checker("switch").validate(found)
     rest = machine.said[end:].strip()
     assert rest.startswith("ktls-offload: error: ") if code else not rest
     assert found["exit"] == code and machine.said.isascii()

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from offload.cpu_published import published
 from offload.report import cpu, cpu_rows, render
 from offload.report.cpu_words import MARK, label, summary
 from offload.report.summary import text
+from tests.lib.schemas import checker
 from tests.unit import cpu_documents as made
 from tests.unit.test_report_render import EVIL
 from tests.unit.test_report_weather import document as report
 from tests.unit.test_report_weather import met
-
-SCHEMA = json.loads((Path(render.__file__).parent / "schema/report-1.schema.json").read_text())
 
 
 def section(*documents: Any, outcome: str = "pass", simulated: bool = False) -> dict[str, Any]:
@@ -102,7 +99,7 @@ def test_rounds_that_do_not_pair_give_no_ratio() -> None:
     rows = made.streams()[:5]
     rows[2]["samples"] = rows[2]["samples"][:-1]
     tree = report(met("a", cpu=made.document(rows)))
-    jsonschema.validate(tree, SCHEMA)
+    checker("report").validate(tree)
     said = {(one["base"], one["arm"]): one for one in tree["cpu"]["settings"][0]["compared"]}
     assert said["sw", "hw"]["ratio"] is None and "no pairs" in said["sw", "hw"]["words"]
     assert said["sw", "hw-zc"]["state"] == "less" and "no pairs" in render.html(tree)
@@ -202,7 +199,7 @@ def test_what_says_most_is_told_first(simulated: bool, first: str) -> None:
 def test_hostile_document_gives_no_figure(hurt: str) -> None:
     """Without a NIC, evidence of another shape gives no figure and breaks nothing; the report says so."""
     tree = report(met("a", cpu=made.document(made.streams(count=1)[:5]) | HURT[hurt]))
-    jsonschema.validate(tree, SCHEMA)
+    checker("report").validate(tree)
     (source,) = tree["cpu"]["sources"]
     assert hurt == "about" or (source["problem"] and not tree["cpu"]["settings"])
     assert "Active cores" in render.html(tree) and text(tree)
@@ -212,7 +209,7 @@ def test_hostile_document_gives_no_figure(hurt: str) -> None:
 def test_evidence_of_any_type_is_met(found: Any) -> None:
     """Without a NIC, evidence that is no document at all is told as such."""
     tree = report(met("a", cpu=found))
-    jsonschema.validate(tree, SCHEMA)
+    checker("report").validate(tree)
     assert "not of the form" in tree["cpu"]["sources"][0]["problem"] and "not of the form" in render.html(
         tree
     )
@@ -273,7 +270,7 @@ def test_section_is_a_pure_function() -> None:
     first = render.canonical(report(*tests))
     turned = [dict(reversed(test.items())) for test in json.loads(json.dumps(tests))]
     assert render.canonical(report(*turned)) == first
-    jsonschema.validate(json.loads(first), SCHEMA)
+    checker("report").validate(json.loads(first))
     assert summary(json.loads(first)["cpu"])
 
 
@@ -296,7 +293,7 @@ def test_esp_stands_beside_every_cipher() -> None:
         row |= {} if row["arm"] in ("sw", "hw") else {"version": "", "cipher": ""}
     part = [{**row, "segmentation": False, "only": "gso"} for row in rows]
     tree = report(met("a", cpu=made.document([*rows, *part])))
-    jsonschema.validate(tree, SCHEMA)
+    checker("report").validate(tree)
     settings = tree["cpu"]["settings"]
     assert [[arm["arm"] for arm in one["arms"]] for one in settings] == [
         ["sw", "hw", "plain", "esp-null", "esp-128", "esp-256-hw"]

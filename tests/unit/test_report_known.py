@@ -1,10 +1,8 @@
 """Known kernel bugs in the report: a note beside a failure, and never another outcome."""
 
 import json
-from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from offload.errata import explain, kernel
@@ -14,10 +12,10 @@ from offload.report.criteria import load
 from offload.report.document import build
 from offload.report.events import Log
 from offload.report.summary import text
+from tests.lib.schemas import checker
 
 pytest_plugins = "pytester"
 
-SCHEMA = json.loads((Path(render.__file__).parent / "schema/report-1.schema.json").read_text())
 RIG: dict[str, Any] = {
     "rig": {"kernel-package": "6.12.95-1~bpo12+1", "driver": "nicsim"},
     "profile": "nicsim",
@@ -82,7 +80,7 @@ def test_a_note_changes_nothing_but_itself(outcome: str) -> None:
     """Without a NIC the report with a note is the report without it, but for the note in the test's row."""
     notes = known.notes(NODE, outcome, REASON, RIG)
     with_it, without = document(outcome, notes), document(outcome, [])
-    jsonschema.validate(with_it, SCHEMA)
+    checker("report").validate(with_it)
     assert with_it["tests"][0].pop("known_bugs") == notes
     assert with_it == without and "known_bugs" not in without["tests"][0]
 
@@ -108,7 +106,7 @@ def test_page_and_summary_name_the_bug() -> None:
 def test_notes_of_a_hostile_file_do_no_harm(notes: Any) -> None:
     """Without a NIC notes that somebody wrote into the events are bounded, escaped, or left out."""
     tree = document("fail", notes)
-    jsonschema.validate(tree, SCHEMA)
+    checker("report").validate(tree)
     page, lines = render.html(tree), text(tree)
     assert "<script" not in page and "\x1b" not in lines and len(page) < 100_000
     assert len(tree["tests"][0].get("known_bugs", [])) <= known.MOST
@@ -126,6 +124,7 @@ def test_the_plug_in_notes_it_in_event_and_terminal(pytester: pytest.Pytester) -
         f"""
 import pytest
 from offload.report.plugin import set_rig
+from tests.lib.schemas import checker
 
 @pytest.fixture(autouse=True, scope="session")
 def bench(pytestconfig):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import jsonschema
 import pytest
 
 from offload.cpu_memory import Memory
 from offload.measure_run import EMULATED
 from offload.report import cpu_page, render
 from offload.report.cpu_page import ABSENT, MEMORY
+from tests.lib.schemas import checker
 from tests.unit import cpu_documents as made
 from tests.unit.page_check import problems
-from tests.unit.test_report_render import SCHEMA
 from tests.unit.test_report_weather import document as report
 from tests.unit.test_report_weather import met
 
@@ -29,7 +28,7 @@ def tree(found: list[dict[str, Any]], said: str = "") -> dict[str, Any]:
     """A report on a test that measured these rows; `said`: of memory traffic."""
     about = made.ABOUT | ({MEMORY: said} if said else {})
     document = report(met("a", cpu=made.document(found, about=about)))
-    jsonschema.validate(document, SCHEMA)
+    checker("report").validate(document)
     return document
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import jsonschema
 import pytest
 
 from offload.report import migration, render
 from offload.report.cpu_words import MARK
 from offload.report.migration_page import EMULATED
 from offload.report.summary import text
+from tests.lib.schemas import checker
 from tests.unit import migration_documents as made
 from tests.unit.page_check import problems
-from tests.unit.test_report_render import EVIL, SCHEMA, Page
+from tests.unit.test_report_render import EVIL, Page
 from tests.unit.test_report_weather import document as report
 from tests.unit.test_report_weather import met
 
@@ -25,7 +25,7 @@ def tree(*documents: Any, outcome: str = "pass", simulated: bool = True) -> dict
     """A report on tests with this evidence, which fits its schema."""
     tests = [met(f"test_{n}", outcome, migrations=found) for n, found in enumerate(documents)]
     found = report(*tests, simulated=simulated)
-    jsonschema.validate(found, SCHEMA)
+    checker("report").validate(found)
     return found
 
 

@@ -14,6 +14,7 @@ from offload.report.criteria import load
 from offload.report.document import build
 from offload.report.events import Log
 from offload.report.summary import text
+from tests.lib.schemas import checker
 
 SCHEMA = json.loads((Path(render.__file__).parent / "schema/report-1.schema.json").read_text())
 EVIL = "<script>alert(1)</script><img src=//evil.example/x onerror=alert(1)>\"'\x1b[2J"
@@ -69,15 +70,15 @@ class Page(HTMLParser):
 def test_document_fits_its_schema(outcome: str) -> None:
     """Without a NIC, report.json is what its schema says, whatever happened."""
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    jsonschema.validate(document(outcome), SCHEMA)
-    jsonschema.validate(document(outcome, EVIL), SCHEMA)
+    checker("report").validate(document(outcome))
+    checker("report").validate(document(outcome, EVIL))
     assert {"verdict", "simulated", "profile", "rig", "kernel"} <= document().keys()
 
 
 def test_empty_run_fits_too() -> None:
     """Without a NIC, a run that wrote nothing at all has a report: void."""
     empty = build(Log([], sha256="a" * 64), load(), facts.of(find("nicsim")))
-    jsonschema.validate(empty, SCHEMA)
+    checker("report").validate(empty)
     assert empty["verdict"] == "void" and "void" in Page(render.html(empty)).text
 
 

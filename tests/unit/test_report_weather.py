@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from offload.profile import find
@@ -18,9 +15,9 @@ from offload.report.events import Log
 from offload.report.summary import text
 from offload.report.weather import SHARES, section, words
 from offload.traffic.impair import Chosen, Weather
+from tests.lib.schemas import checker
 from tests.unit.test_report_render import EVIL, Page
 
-SCHEMA = json.loads((Path(render.__file__).parent / "schema/report-1.schema.json").read_text())
 WORDS = {
     "header of data record 10, to the DUT: lost": Chosen("header", 10, "drop", "to-dut", data=True),
     "tag of record 3, to the peer: late by 7 frames": Chosen("tag", 3, "delay", behind=7),
@@ -127,7 +124,7 @@ STORMY = (
 def test_section_fits_schema_and_page(simulated: bool) -> None:
     """Without a NIC weather and plot are in report and page, labelled, with the numbers as tables."""
     tree = document(*STORMY, simulated=simulated)
-    jsonschema.validate(tree, SCHEMA)
+    checker("report").validate(tree)
     page = Page(render.html(tree))
     assert not {tag for tag, _ in page.tags} & {"script", "img", "foreignobject"} and not page.depth
     plots = [attrs for tag, attrs in page.tags if tag == "svg" and attrs.get("class") == "plot"]

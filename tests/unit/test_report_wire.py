@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from offload.profile import find
@@ -18,8 +16,8 @@ from offload.report.events import Log, Writer
 from offload.report.files import compute, write
 from offload.report.summary import text
 from offload.report.verdict import PromiseState, judge
+from tests.lib.schemas import checker
 
-SCHEMA = json.loads((Path(render.__file__).parent / "schema/report-1.schema.json").read_text())
 FACTS = facts.of(find("nicsim"))
 TX, TX256 = ("tx", "1.2", "aes-gcm-128"), ("tx", "1.2", "aes-gcm-256")
 SW, RX = ("tx", "1.3", "aes-gcm-128"), ("rx", "1.2", "aes-gcm-128")
@@ -77,7 +75,7 @@ def swap(name: str, **keys: Any) -> list[dict[str, Any]]:
 def document(tests: list[dict[str, Any]]) -> dict[str, Any]:
     """The report on a run of these tests; it fits its schema."""
     found = build(run(tests), load(), FACTS)
-    jsonschema.validate(found, SCHEMA)
+    checker("report").validate(found)
     return found
 
 
@@ -242,7 +240,7 @@ def test_page_has_the_section() -> None:
 def test_reports_without_the_section_still_show() -> None:
     """Without a NIC, a report made before there were proofs of the wire can be shown and fits the schema."""
     old = {key: value for key, value in document(GOOD).items() if key != "wire"}
-    jsonschema.validate(old, SCHEMA)
+    checker("report").validate(old)
     assert "\nwire " not in text(old) and 'id="wire"' not in render.html(old)
 
 

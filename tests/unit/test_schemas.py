@@ -24,7 +24,7 @@ from offload.status import as_json as status_json
 from offload.status import gather
 from offload.vm.rundir import create
 from offload.vm.verbs import for_programs
-from tests.lib.schemas import FOLDERS, fits, judge, schema
+from tests.lib.schemas import FOLDERS, checker, fits, schema
 from tests.unit.fake_doctor import FakeHost, card
 from tests.unit.test_doctor import PROFILES
 from tests.unit.test_ls import connection, listing, looked
@@ -120,7 +120,7 @@ def test_a_key_that_is_missing_is_noticed(verb: str) -> None:
     keys = [p for p in places(document) if p[0] not in ("at", "rates") or len(p) > 1]
     wanted = [p for p in keys if not any(step in free for step in p[:-1])]
     assert len(wanted) > (20 if verb in ("ls", "status", "doctor") else 8), "what is looked at?"
-    assert not [path for path in wanted if judge(verb).is_valid(without(document, path))]
+    assert not [path for path in wanted if checker(verb).is_valid(without(document, path))]
 
 
 @pytest.mark.parametrize(
