@@ -4,7 +4,8 @@
 #   LAB_CPUS=1..4         virtual CPUs of the lab (default 1)
 #   JOBS=2                labs side by side in `make certify`, `test-hw` and `test-sw-fallback` (default: one a core)
 #   SECONDS=60            how long `make fuzz` looks for trouble
-#   SAMPLE=today          `make test-hw` without what says the same on every kernel, and half of the rest, by the date
+#   SAMPLE=today          `make test-hw` without what says the same on every kernel, and half of the rest, by the date;
+#                         SAMPLE=each: one test of each promise and cell, another one each day
 #   T=test_sends          what `make try` or `make soak` runs: a test's id, a file, or an expression as for pytest -k
 #   N=10 LOAD=8           `make soak`: how many runs, beside how many busy processes; STAGE=test-hw which stage
 #   RESULT=results/TIME   the run whose failures `make replay` repeats
@@ -52,11 +53,17 @@ mutate: build  ## what if one of the suite's checks were not there? 15 minutes, 
 	$(PY) -m tests.nicsim.escape --mutate --write
 
 # Two stages at a time: a lab is one core; native tests and daemons mostly wait. Nothing follows a set-up (!) that fails, and tests
-# download nothing: fetch does. One kernel runs with two virtual CPUs: one alone would hide races. The card that only
-# transmits is certified on 6.12; SAMPLE leaves out what test-hw on 6.1 says beside it, and half of the rest.
+# download nothing: fetch does, and native tests need nothing of it. What each stage is for:
+#   test-unit             the package itself, first: most mistakes show here
+#   test-certify          all promises of a card that offloads both ways, on 6.1: what a person runs, every test and its verdict
+#   test-sw-fallback      the same promises without a card
+#   test-nicsim           bad cards are caught, by name
+#   test-hw 6.12          the card that only transmits, on the kernel between: each promise and cell by one test, another each day
+#   test-hw 7.2           the newest kernel with two virtual CPUs, as one alone would hide races: half of what kernels differ in,
+#                         the other half tomorrow. Last, since it can use both cores when nothing else is left
 test:  ## every test of the project, with its own set-up; prints the time of each stage
-	JOBS=1 ci/stages '!setup-check' '!build' '!fetch' +test-native +test-daemons test-unit test-hw test-sw-fallback test-certify:KERNEL=6.12,NIC=chelsio-t6 test-nicsim \
-		test-hw:KERNEL=7.2,LAB_CPUS=2,SAMPLE=today
+	JOBS=1 ci/stages '!setup-check' '!build' +test-native '!fetch' +test-daemons test-unit test-certify test-nicsim test-sw-fallback \
+		test-hw:KERNEL=6.12,NIC=chelsio-t6,SAMPLE=each test-hw:KERNEL=7.2,LAB_CPUS=2,SAMPLE=today
 
 test-unit: venv  ## the package itself, on all cores: no root, no kernel, no daemon
 	$(PYTEST) -n auto --dist worksteal --durations 10 tests/unit

@@ -51,7 +51,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--warm", action="store_true", help="use a lab that stays up for the next run (make try)")
     group.addoption("--lab", metavar="FILE", default="", help="use the real hosts of this lab file")
     group.addoption(
-        "--sample", metavar="DAY", default="", help="without `once`, half of the others: by DAY (or today)"
+        "--sample",
+        metavar="DAY",
+        default="",
+        help="without `once`, half: by DAY (or today); `each`: tests/README.md",
     )
 
 
@@ -60,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--lab"):
         rig_choice.choose(config)
     config.option.profile = config.option.profile or "connectx-6-dx"
-    config.addinivalue_line("markers", "once: says the same on every kernel; --sample leaves it out")
+    config.addinivalue_line("markers", "once: says the same on every kernel; --sample DAY leaves it out")
     config.addinivalue_line(
         "markers", "cells(which): `tx` or `rx`: promised cells; `unpromised` others; `all`"
     )
@@ -87,7 +90,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what the profile does not promise: no skip, it is not asked; and what a sample can miss."""
     profile = find(config.getoption("--profile"))
-    criteria, day = load_criteria().promises, config.getoption("--sample")
+    criteria, sample = load_criteria().promises, config.getoption("--sample")
 
     def asked(item: pytest.Item) -> bool:
         wanted = criteria[promise].applies if (promise := promise_of(item)) in criteria else "always"
@@ -95,11 +98,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             wanted = of.args[0] if of.args else item.callspec.params["direction"]  # type: ignore[attr-defined]
         return wanted not in ("tx", "rx") or wanted in profile.directions()
 
-    def left_out(item: pytest.Item) -> bool:
-        once = item.get_closest_marker("once") is not None
-        return bool(day) and (once or sampling.half_of(item.nodeid) != sampling.half_of_day(day))
-
-    items[:] = [i for i in items if "unit" in i.path.parts or (asked(i) and not left_out(i))]
+    items[:] = [i for i in items if "unit" in i.path.parts or asked(i)]
+    if sample:
+        items[:] = sampling.sampled(items, sample)
 
 
 @pytest.fixture(scope="session")

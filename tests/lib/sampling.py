@@ -1,11 +1,41 @@
-"""Which half of the tests does a sample run today? The other half has its turn tomorrow."""
+"""Which tests does a sample run today? The others have their turn on another day."""
 
 from __future__ import annotations
 
 import datetime
 import zlib
+from collections.abc import Iterable
 
 import pytest
+
+from offload.report.testinfo import cell_of, promise_of
+
+EACH = "each"  # one test of each promise and cell, instead of a day's half
+
+
+def sampled(items: Iterable[pytest.Item], word: str) -> list[pytest.Item]:
+    """What a sample runs: `each`, or the half of a day without what says the same on every kernel."""
+    if word == EACH:
+        return one_of_each(items, day_of("today"))
+    half = day_of(word) % 2
+    return [i for i in items if i.get_closest_marker("once") is None and half_of(i.nodeid) == half]
+
+
+def one_of_each(items: Iterable[pytest.Item], day: int) -> list[pytest.Item]:
+    """One test, by the day, of each promise, cell and direction, and of a file's tests without a promise."""
+    kinds: dict[str, list[pytest.Item]] = {}
+    found = list(items)
+    for item in found:
+        kinds.setdefault(kind_of(item), []).append(item)
+    wanted = {id(same[day % len(same)]) for same in kinds.values()}
+    return [item for item in found if id(item) in wanted]
+
+
+def kind_of(item: pytest.Item) -> str:
+    """What a test says something of, as text."""
+    cell = cell_of(item)
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    return f"{promise_of(item) or item.path} {cell} {'' if cell else params.get('direction', '')}"
 
 
 def half_of(nodeid: str) -> int:
@@ -13,10 +43,10 @@ def half_of(nodeid: str) -> int:
     return zlib.crc32(nodeid.partition("tests/")[2].encode()) % 2
 
 
-def half_of_day(word: str) -> int:
-    """The half of a day: `today`, in UTC, or a date as 2026-01-31. UsageError for anything else."""
+def day_of(word: str) -> int:
+    """The number of a day: `today`, in UTC, or a date as 2026-01-31. UsageError for anything else."""
     try:
         today = datetime.datetime.now(datetime.UTC).date()
-        return (today if word == "today" else datetime.date.fromisoformat(word)).toordinal() % 2
+        return (today if word == "today" else datetime.date.fromisoformat(word)).toordinal()
     except ValueError:
-        raise pytest.UsageError(f'--sample "{word}": wanted today, or a date as 2026-01-31') from None
+        raise pytest.UsageError(f'--sample "{word}": wanted each, today, or a date as 2026-01-31') from None

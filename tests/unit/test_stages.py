@@ -21,6 +21,8 @@ good other:
 	@echo $@ $(HOW) >>said; echo words of $@
 bad:
 	@echo $@ >>said; false
+meet:
+	@touch met.$(HOW); while [ ! -e met.a ] || [ ! -e met.b ]; do sleep 0.1; done
 busy big:
 	@{sys.executable} $@.py
 """
@@ -73,6 +75,14 @@ def test_nothing_follows_a_set_up_that_fails(home: Path) -> None:
     """Without a NIC a stage that dies of set-up stops all at once, wherever it stands in the line."""
     rc, said, ran = stages(home, "!good", "other", "!bad", "+good")
     assert rc == 1 and ran == "good\nbad\n" and list(table(said)) == ["good", "bad", "in all"]
+
+
+def test_what_stands_before_a_set_up_runs_beside_it(home: Path) -> None:
+    """Without a NIC a light stage named before a set-up begins with it; what follows waits for both."""
+    rc, said, ran = stages(home, "!good", "+meet:HOW=a", "!meet:HOW=b", "other")
+    assert rc == 0 and ran.splitlines()[0] == "good" and ran.splitlines()[-1].startswith("other"), said
+    rc, said, ran = stages(home, "+good", "!bad", "other")
+    assert rc == 1 and "other" not in ran.splitlines()[2:] and list(table(said)) == ["good", "bad", "in all"]
 
 
 def test_processor_time_is_that_of_the_children(home: Path) -> None:

@@ -1,0 +1,60 @@
+"""--sample: what a stage leaves out today has its turn, and no promise of a card is left out whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.lib import sampling
+
+CELLS = [("tx", "1.2", "aes-gcm-128"), ("tx", "1.3", "aes-gcm-128")]
+
+
+def item(name: str, promise: str | None, **params: Any) -> Any:
+    """A collected test, as far as sampling looks at it."""
+    mark = SimpleNamespace(args=(promise,), kwargs={}) if promise else None
+    return SimpleNamespace(
+        nodeid=f"tests/hw/test_x.py::{name}",
+        path=Path("tests/hw/test_x.py"),
+        callspec=SimpleNamespace(params=params),
+        get_closest_marker=lambda word: mark if word == "promise" else None,
+    )
+
+
+ITEMS = [item(f"payload-{n}-{cell}", "payload.tx", cell=cell) for cell in CELLS for n in range(3)]
+ITEMS += [item(f"life-{n}-{way}", "lifecycle.many", direction=way) for way in ("tx", "rx") for n in range(2)]
+ITEMS += [item(f"none-{n}", None) for n in range(4)]
+
+
+def kinds(items: list[Any]) -> set[str]:
+    """What these tests say something of."""
+    return {sampling.kind_of(one) for one in items}
+
+
+def test_each_is_one_test_of_each_promise_cell_and_direction() -> None:
+    """Without a NIC no day leaves out a promise, a cell of it or a direction, and each day takes one test."""
+    for day in range(12):
+        found = sampling.one_of_each(ITEMS, day)
+        assert len(found) == len(kinds(ITEMS)) == len(kinds(found)) == 5
+        assert found == [one for one in ITEMS if one in found], "in the order in which they were collected"
+
+
+def test_each_test_has_its_day() -> None:
+    """Without a NIC as many days as a promise has tests run them all."""
+    ran = {one.nodeid for day in range(4) for one in sampling.one_of_each(ITEMS, 739_000 + day)}
+    assert ran == {one.nodeid for one in ITEMS}
+
+
+def test_the_halves_of_two_days_are_the_whole() -> None:
+    """Without a NIC what is not run today is run tomorrow."""
+    today, tomorrow = (sampling.sampled(ITEMS, f"2026-11-{day}") for day in (23, 24))
+    assert today and tomorrow and [one for one in ITEMS if (one in today) == (one in tomorrow)] == []
+
+
+def test_no_day_is_a_usage_error() -> None:
+    """Without a NIC a word that is no day is said to be none."""
+    with pytest.raises(pytest.UsageError, match='"eech": wanted each, today, or a date'):
+        sampling.sampled(ITEMS, "eech")
