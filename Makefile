@@ -117,7 +117,7 @@ bench-meter: venv  ## the CPU meter: known loads, its own cost
 bench-cost: build  ## cost mode: three boots, beside their bars
 	$(PY) benchmarks/cost.py --kernel $(KERNEL)
 
-iperf3: setup-check  ## build/iperf3-tls: iperf3 with TLS on its data streams
+iperf3: setup  ## build/iperf3-tls: iperf3 with TLS on its data streams
 	$(MAKE) -C native/iperf3
 
 bench-iperf: iperf3 venv  ## plain iperf3-tls beside the stock iperf3: counted in a VM, then by time; minutes
@@ -194,7 +194,7 @@ build: setup venv
 	$(MAKE) -s -C native
 	@$(PY) -m compileall -q offload  # the guest cannot write here, and compiling under emulation is slow
 
-fetch: setup-check build  ## what the tests need of the network, into the cache: kernels, QEMU, modules, nginx, network managers
+fetch: setup-check build  ## what the tests need of the network, into the cache: kernels, QEMU, modules, nginx and wrk, network managers
 	$(VENV)/bin/ktls-offload lab fetch
 	$(PY) -m tests.lib.fetch
 

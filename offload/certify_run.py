@@ -98,7 +98,7 @@ class Run:
         if self.plan.attach or self.plan.hosts:
             where = f"lab {self.plan.attach}" if self.plan.attach else "the bench"
             self._note(f"the kernel and the card are those of {where}")
-            self._build_helper()
+            self._programs()
             return
         with self.phase("kernel", 1):
             self._kernel = fetch(self.plan.kernel, self._note)
@@ -111,14 +111,27 @@ class Run:
             else:
                 module = build_nicsim(self._kernel, self._note)
             self._events.write("booted", **about.told(self._kernel, module))
-        self._build_helper()
+        self._programs()
 
-    def _build_helper(self) -> None:
-        with self.phase("handoff helper", 3):
-            argv = ["make", "-C", str(ROOT / "native/ktls-handoff")]
-            rc, out, err, _ = run_command(argv, timeout=600)
-            if rc != 0:
-                raise CommandFailed(argv, rc, out, err)
+    def _programs(self) -> None:
+        """Build the hand-off helper; what only measurements need may fail, and its need says so."""
+        with self.phase("programs", 3):
+            for folder, needed in (("native/ktls-handoff", True), ("native/iperf3", False)):
+                argv = ["make", "-C", str(ROOT / folder)]
+                rc, out, err, _ = run_command(argv, timeout=600)
+                if rc != 0 and needed:
+                    raise CommandFailed(argv, rc, out, err)
+            if not self.plan.hosts:
+                self._fetch_programs()
+
+    def _fetch_programs(self) -> None:
+        """Get nginx and wrk into the cache, for a machine that has none of its own."""
+        from offload.vm.programs import find
+
+        try:
+            find(say=self._note)
+        except RigError as exc:
+            self._note(f"no nginx and wrk but this machine's own: {exc.args[0]}")
 
     def test(self) -> None:
         """Boot the lab or reach the hosts, run tests/hw against them, and leave them."""

@@ -12,7 +12,7 @@ from offload.measure_plan import CIPHER, VERSION, Setting
 from offload.measure_window import Window
 from offload.traffic import iperf3, nginx, wrk
 from offload.traffic.nginx import Shop
-from offload.vm import nginx as newer
+from offload.vm import programs
 
 GRACE = 60.0  # seconds that a program may take longer than it was told to
 # 1,024 connections are more than the usual limit of open files
@@ -90,7 +90,7 @@ class Nginx:
         lab = arm == "hw-zc" and self.bed.emulated
         if lab and nginx.missing(self.bed.dut.host, zerocopy=True):
             with suppress(RigError):
-                return newer.find(lambda _: None)
+                return programs.find(say=lambda _: None)
         return nginx.PROGRAM
 
     def run(self, arm: str, setting: Setting, seconds: float, window: Window) -> Moved:

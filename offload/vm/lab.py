@@ -16,7 +16,7 @@ from types import TracebackType
 from offload.errors import ConfigError, RigError
 from offload.host.base import Bench, Side
 from offload.host.vm import VmHost
-from offload.vm import boot, made, rundir, snapshot
+from offload.vm import boot, made, programs, rundir, snapshot
 from offload.vm import ssh as rack
 from offload.vm.cache import read_json, write_json
 from offload.vm.client import Client, connect
@@ -229,6 +229,7 @@ class Booting:
         """Return the lab with its bench. RigError if the VM does not come up; nothing is left of it then."""
         try:
             lab, began = self._restored() or self._bench()
+            programs.lend(lab.root)
             self.say(f"lab {lab.name}: {lab.kind} bench is up after {time.monotonic() - began:.1f} s more")
             if self.doors:
                 card = lab.personality.split(",")[0]

@@ -106,7 +106,7 @@ def _connect(lab: Lab, job: int, wake: Wake) -> int:
 
 
 def _size() -> os.terminal_size:
-    """The size of this terminal; LINES and COLUMNS, which a parent may have exported, do not follow its window."""
+    """The size of this terminal; LINES and COLUMNS, if a parent exported them, do not follow its window."""
     try:
         return os.get_terminal_size(0)
     except OSError:  # it has just gone

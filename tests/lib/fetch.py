@@ -1,4 +1,4 @@
-"""Fetches what the tests unpack from the archive, before any test runs: network managers, a newer nginx.
+"""Fetches what the tests unpack from the archive, before any test runs: network managers, nginx, wrk.
 
 usage: python -m tests.lib.fetch      (`ktls-offload lab fetch` gets the kernels, QEMU and the module)
 """
@@ -8,20 +8,20 @@ from __future__ import annotations
 import sys
 
 from offload.errors import OffloadError, RigError
-from offload.vm import managers, nginx
+from offload.vm import managers, programs
 
 
 def main() -> int:
-    """Fetch; the exit code of what could not be had. Without the nginx one test is skipped, no more."""
+    """Fetch; the exit code of what could not be had. Without nginx and wrk some tests are skipped."""
     try:
         managers.fetch()
     except OffloadError as exc:
         sys.stderr.write(f"ktls-offload: {exc}\n")
         return exc.exit_code
     try:
-        nginx.find()
+        programs.find()
     except RigError as exc:
-        sys.stderr.write(f"ktls-offload: {exc}; the test that wants it will be skipped\n")
+        sys.stderr.write(f"ktls-offload: {exc}; the tests that want it will be skipped\n")
     return 0
 
 

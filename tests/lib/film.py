@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from offload.errors import RigError
 from offload.traffic import nginx, video
 from offload.traffic.nginx import Shop
 from offload.traffic.video import Seen, Want
-from offload.vm import nginx as newer
+from offload.vm import programs
 from tests.lib.channels import serving
 from tests.lib.rig import Rig
 from tests.lib.ways import in_lab
@@ -19,16 +18,13 @@ SEGMENT = {True: 96 << 10, False: 4 << 20}  # bytes, in a lab and on a bench: an
 
 
 def without_copy(rig: Rig) -> tuple[str, str]:
-    """An nginx of the DUT that can send without a copy (in a lab one that is fetched), or what is lacking."""
+    """An nginx of the DUT that can send without a copy, its own or the unpacked one, or what is lacking."""
     host = rig.bench.dut.host
     lacking = nginx.missing(host, zerocopy=True)
-    if not lacking or not in_lab(rig.bench):
-        return nginx.PROGRAM, lacking
-    try:
-        program = newer.find(say=lambda _: None)
-    except RigError as exc:
-        return "", str(exc).partition("\n")[0]
-    return program, nginx.missing(host, zerocopy=True, program=program)
+    program = programs.had("nginx") if lacking else ""  # a host of yours does not have that path
+    if program and not nginx.missing(host, zerocopy=True, program=program):
+        return program, ""
+    return nginx.PROGRAM, lacking
 
 
 @contextmanager

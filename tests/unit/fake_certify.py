@@ -97,6 +97,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         "kernels": {"SERIES": ("6.1", "6.12"), "fetch": lambda series, say: kernel},
         "module": {"build_nicsim": lambda kernel, say: Path(__file__)},
         "record": {"check": lambda kernel: Booted("a" * 64, "b" * 64, Checked.FETCHED)},
+        "programs": {"find": lambda say: "nginx"},
         "lab": {"Lab": FakeLab},
         "recipe": {"cpus_wanted": lambda cpus: cpus or 1},
     }

@@ -40,7 +40,7 @@ def test_all_promises_kept_is_certified(root: Path, capfd: pytest.CaptureFixture
         and len(known["kernel"]["driver"]) == 64
     )
     names = [phase["name"] for phase in report["phases"]]
-    assert names == ["kernel", "simulated NIC", "handoff helper", "boot the lab", "tests"]
+    assert names == ["kernel", "simulated NIC", "programs", "boot the lab", "tests"]
     assert all(phase["seconds"] >= 0 for phase in report["phases"])
     left = {path.name for path in (root / "run").iterdir()}
     assert left == {

@@ -52,7 +52,7 @@ class Terminal:
     def __init__(self) -> None:
         self.fd, theirs = os.openpty()
         self.size(24, 80)
-        env = {**os.environ, "TERM": "dumb", "LINES": "24", "COLUMNS": "80"}  # as bash and readline export them
+        env = {**os.environ, "TERM": "dumb", "LINES": "24", "COLUMNS": "80"}  # as readline does
         self.before = termios.tcgetattr(self.fd)
         self.process = subprocess.Popen(
             [sys.executable, "-c", CODE], cwd=ROOT, env=env, stdin=theirs, stdout=theirs, stderr=theirs
