@@ -12,10 +12,10 @@ import pytest
 from offload.counters import Delta
 from offload.host.base import Bench, Side
 from offload.profile import Cell, Profile
-from offload.traffic.drive import Sending, send, sending, take
+from offload.traffic.drive import send, sending, take
 from tests.lib import proof
 from tests.lib.flow import Traffic
-from tests.lib.life import KIB, Life, Pair, arrived
+from tests.lib.life import KIB, Life, Pair
 from tests.lib.link import bounce
 from tests.lib.rig import Rig
 from tests.lib.switch import Switch
@@ -26,11 +26,6 @@ TX = Cell("tx", "1.2", "aes-gcm-128")
 SIZE = 320 * KIB  # more than proof.RX_START: some of it is the card's
 SOME = SIZE // 8  # bytes: more than another connection sends again, less than what is left of this one
 BYTES = {"tx": "tx_tls_encrypted_bytes", "rx": "rx_tls_decrypted_bytes"}
-
-
-def taken(pair: Pair, plan: Sending) -> None:
-    """Take at the peer what was sent, and assert that it is whole."""
-    arrived(pair.far.take(plan.total), plan.seed, plan.total)
 
 
 def opened(moved: Delta) -> dict[str, str]:
@@ -149,12 +144,12 @@ def test_route_moves_to_a_device_without_offload(
             before = rig.counters()
             sent = pair.near.begin("send", seed=parts[1].seed, size=parts[1].total)
             if way.carries:
-                taken(pair, parts[1])
+                pair.far.takes(parts[1].seed, parts[1].total)
             pair.near.crowd.end(sent)
             away = rig.counters() - before
             way.leave()
             if not way.carries:
-                taken(pair, parts[1])
+                pair.far.takes(parts[1].seed, parts[1].total)
             before = rig.counters()
             pair.sends(parts[2].seed, parts[2].total)
             back = rig.counters() - before
@@ -183,11 +178,11 @@ def test_plaintext_would_be_seen(life: Life, bench: Bench, rig: Rig, tmp_path: P
             way.take()
             sent = pair.near.begin("send", seed=plan.seed, size=plan.total)
             if way.carries:
-                taken(pair, plan)
+                pair.far.takes(plan.seed, plan.total)
             pair.near.crowd.end(sent)
         way.leave()
         if not way.carries:
-            taken(pair, plan)
+            pair.far.takes(plan.seed, plan.total)
         life.close([pair])
     found = share(plan.content(), seen["other"])
     assert found > (0.9 if way.carries else 0), f"only {found:.1%} of what went there was seen"

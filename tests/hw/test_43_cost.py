@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from offload.counters import Delta
-from tests.lib.life import KIB, Life, arrived
+from tests.lib.life import KIB, Life
 from tests.lib.many import opened
 from tests.lib.rig import Rig
 from tests.lib.switch import Switch
@@ -24,7 +24,7 @@ def cost(life: Life, rig: Rig, name: str) -> tuple[list[int], Delta]:
     before, size = rig.counters(), WRITE * WRITES
     with opened(life) as (pair,):
         sent = pair.near.begin("pace", seed=name, size=size, write=WRITE)
-        arrived(pair.far.take(size), name, size)
+        pair.far.takes(name, size)
         nanos = pair.near.crowd.end(sent)["nanos"]
     return nanos, rig.counters() - before
 

@@ -12,6 +12,7 @@ take seconds. JSON commands on stdin, one answer each on stdout, in order:
   {"do": "pace", "at", "seed", "size", "write"}  -> {"sent", "nanos": [CPU time per write]}; each write begins
       when all before it was acknowledged, so that it goes down to the card inside the call
   {"do": "take", "at", "size": bytes, or -1 for all}   -> {"bytes", "sha256", "closed": how it ended, or ""}
+      "seed", "wanted": SHA-256 of what was sent; where it is another one, "unlike" says where it differs
   {"do": "record", "at", "type": 21, "content": hex}         a record that is not data: an alert
   {"do": "option", "at", "level", "name", "value"}           setsockopt
   {"do": "shut", "at"}   no more sending        {"do": "close", "at": [numbers], "reset": bool}
@@ -131,6 +132,7 @@ class Crowd:
     def do_take(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Receive so many bytes, or all until the peer ends the stream."""
         seen, count, closed, error = hashlib.sha256(), 0, "", ""
+        kept: list[bytes] = []
         while not closed and (ask["size"] < 0 or count < ask["size"]):
             try:
                 most = 65536 if ask["size"] < 0 else min(65536, ask["size"] - count)
@@ -142,7 +144,12 @@ class Crowd:
             if not closed:
                 seen.update(data)
                 count += len(data)
-        return {"bytes": count, "sha256": seen.hexdigest(), "closed": closed, "error": error}
+                if "wanted" in ask:
+                    kept.append(data)
+        found = {"bytes": count, "sha256": seen.hexdigest(), "closed": closed, "error": error}
+        if ask.get("wanted", found["sha256"]) != found["sha256"]:
+            found["unlike"] = unlike(b"".join(kept), ask["seed"])
+        return found
 
     def do_record(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Send a record that is not data."""
@@ -198,6 +205,18 @@ def ending(data: bytes, control: list[tuple[int, int, bytes]]) -> str:
     if kind != DATA:
         return f"record {kind}"
     return "" if data else "eof"
+
+
+def unlike(got: bytes, seed: str) -> str:
+    """Where what came is not what was sent."""
+    sent = hashlib.shake_128(seed.encode()).digest(len(got))
+    wrong = [at for at in range(len(got)) if got[at] != sent[at]]
+    if not wrong:
+        return "each byte is right when looked at again"
+    first, last = wrong[0], wrong[-1]
+    piece = slice(first, first + 16)
+    told = f"{len(wrong)} bytes are wrong, from {first} to {last}"
+    return f"{told}; at {first} came {got[piece].hex()}, sent was {sent[piece].hex()}"
 
 
 def word(exc: OSError) -> str:

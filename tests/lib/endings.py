@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from offload.cmd import settles
-from tests.lib.life import CLOSE_NOTIFY, KIB, Pair, arrived
+from tests.lib.life import CLOSE_NOTIFY, KIB, Pair
 from tests.lib.rig import Rig
 
 INTERNAL_ERROR = "0250"  # fatal, 80: RFC 5246 section 7.2
@@ -89,7 +89,7 @@ def stall(pair: Pair) -> None:
         sent = source.begin("send", seed="stall", size=1024 * KIB)
         time.sleep(2)
         assert not source.crowd.answered(sent), "nothing stalled: all of it fitted in"
-        arrived(sink.take(1024 * KIB), "stall", 1024 * KIB)
+        sink.takes("stall", 1024 * KIB)
         source.crowd.end(sent)
     pair.close()
 

@@ -106,6 +106,12 @@ class End:
         """Receive so many bytes, or all to the end: `bytes`, `sha256`, `closed`, `error`."""
         return self.crowd.answer(self.begin("take", size=size))
 
+    def takes(self, name: str, size: int) -> None:
+        """Receive, and assert that it is exactly this payload."""
+        wanted = sending(name, size).sha256()
+        number = self.begin("take", size=size, seed=name, wanted=wanted)
+        arrived(self.crowd.answer(number), name, size)
+
     def alert(self, content: str = CLOSE_NOTIFY) -> None:
         """Send an alert."""
         self.call("record", type=21, content=content)
@@ -132,7 +138,7 @@ class Pair:
         """Assert that a payload arrives whole at the peer, or (`back`) at the DUT."""
         source, sink = (self.far, self.near) if back else (self.near, self.far)
         sent = source.begin("send", seed=name, size=size)
-        arrived(sink.take(size), name, size)
+        sink.takes(name, size)
         source.crowd.end(sent)
 
     def close(self) -> None:
@@ -150,7 +156,8 @@ def arrived(seen: Mapping[str, Any], name: str, size: int) -> None:
     """Assert that exactly this payload was taken."""
     assert not seen["error"], f"{name}: {seen['error']} after {seen['bytes']} of {size} bytes"
     assert seen["bytes"] == size, f"{name}: {seen['bytes']} of {size} bytes arrived ({seen['closed']})"
-    assert seen["sha256"] == sending(name, size).sha256(), f"{name}: {size} bytes, and their SHA-256 differs"
+    differs = f"{name}: {size} bytes, and their SHA-256 differs: {seen.get('unlike', 'nothing was kept')}"
+    assert seen["sha256"] == sending(name, size).sha256(), differs
 
 
 class Life:

@@ -1,0 +1,55 @@
+"""Without a NIC a payload that came wrong is told byte by byte, where its SHA-256 alone says nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+from typing import Any
+
+import pytest
+
+from tests.lib.crowd import Crowd
+from tests.lib.life import arrived
+
+SIZE = 4096
+SENT = hashlib.shake_128(b"part").digest(SIZE)
+WANTED = hashlib.sha256(SENT).hexdigest()
+
+
+def taken(data: bytes, **ask: Any) -> dict[str, Any]:
+    """What a program says of these bytes, which come by a socket."""
+    one, other = socket.socketpair()
+    with one, other:
+        one.sendall(data)
+        crowd = Crowd()
+        crowd.sockets[0] = other
+        crowd.listener.close()
+        return crowd.do_take({"at": 0, "size": len(data), **ask})
+
+
+def test_wrong_bytes_are_told() -> None:
+    """Without a NIC the failure says how many bytes are wrong, from where to where, and what came."""
+    bad = bytearray(SENT)
+    for at in range(100, 300):
+        bad[at] ^= 0x55
+    seen = taken(bytes(bad), seed="part", wanted=WANTED)
+    assert seen["unlike"].startswith(
+        "200 bytes are wrong, from 100 to 299; at 100 came " + bad[100:116].hex()
+    )
+    with pytest.raises(
+        AssertionError, match="part: 4096 bytes, and their SHA-256 differs: 200 bytes are wrong"
+    ):
+        arrived(seen, "part", SIZE)
+
+
+def test_a_sum_that_was_wrong_is_told() -> None:
+    """Without a NIC right bytes under another SHA-256 are told apart from wrong ones."""
+    seen = taken(SENT, seed="part", wanted="0" * 64)
+    assert seen["unlike"] == "each byte is right when looked at again"
+
+
+def test_right_bytes_cost_no_words() -> None:
+    """Without a NIC a payload that is right, or is held against nothing, has no such word."""
+    assert "unlike" not in taken(SENT, seed="part", wanted=WANTED)
+    assert "unlike" not in taken(SENT)
+    arrived(taken(SENT, seed="part", wanted=WANTED), "part", SIZE)
