@@ -82,6 +82,10 @@ def open_store(path: Path | None, change: bool = False) -> sqlite3.Connection:
     """
     if path is None:
         return _made(sqlite3.connect(":memory:"))
+    if path.exists() and not path.is_file():  # SQLite would wait for a pipe
+        raise ConfigError(
+            f"cannot read {path}: not a plain file", "name a folder of results, or what --db made"
+        )
     new, mode = change and not os.path.lexists(path), "rwc" if change else "ro"
     store: sqlite3.Connection | None = None
     try:

@@ -22,6 +22,7 @@ from offload.lab.netconfig import from_file
 from offload.lab.source import load_any
 from offload.profile import find
 from offload.report.checkbox import submission
+from offload.report.history_store import open_store
 from offload.report.in_toto import statement
 from offload.report.junit import junit
 from offload.report.ktap import ktap
@@ -87,6 +88,7 @@ def pipe(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
         ("lab.yaml", load_any),
         ("net.config", from_file),
         ("a.patch", read_patch),
+        ("history.db", open_store),
     ],
 )
 def test_a_pipe_is_no_file(pipe: Callable[[str], Path], name: str, read: Callable[[Path], object]) -> None:

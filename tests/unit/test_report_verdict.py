@@ -9,7 +9,7 @@ from offload.report.criteria import Criteria, Criterion, Level, load
 from offload.report.document import build
 from offload.report.events import Log
 from offload.report.facts import Facts, from_event, of, to_event
-from offload.report.verdict import judge
+from offload.report.verdict import Gap, PromiseState, State, _counts, judge
 
 TX, SW = ("tx", "1.2", "aes-gcm-128"), ("tx", "1.3", "aes-gcm-128")
 FACTS = Facts("card", "A Card", "V", "drv", (TX, SW), frozenset({TX}), {"L1": "known"}, {SW: "kernel"})
@@ -273,6 +273,20 @@ def test_every_profile_can_be_judged() -> None:
 def test_wrong_facts_are_refused(change: dict[str, Any]) -> None:
     """Without a NIC, a profile event that says nonsense is refused."""
     assert isinstance(from_event(to_event(FACTS) | change), str)
+
+
+@pytest.mark.parametrize(
+    ("gap", "reason", "limits"),
+    [
+        (Gap.SKIPPED, "no peer", False),
+        (Gap.TOO_FEW, "skipped: so it reads", True),
+        (None, "skipped: it", True),
+    ],
+)
+def test_a_gap_decides_and_not_its_words(gap: Gap | None, reason: str, limits: bool) -> None:
+    """Without a NIC, only what the rig lacked limits no certificate, whatever its reason begins with."""
+    state = State.UNPROVED if gap else State.BROKEN
+    assert _counts(PromiseState(promise("nice", blocker=False), state, reason, (), gap)) is limits
 
 
 WHERE = promise("wire.where", tests=2, proof=None, frames="explained")
