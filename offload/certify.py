@@ -122,6 +122,7 @@ def main(args: argparse.Namespace) -> int:
     """Run the whole thing. OffloadError before the tests; afterwards the verdict's exit code."""
     from offload.certify_plan import plan
     from offload.certify_run import Run
+    from offload.certify_tests import uninterrupted
 
     need_extras()
     if args.retry and not (args.lab or args.all_benches):
@@ -136,8 +137,9 @@ def main(args: argparse.Namespace) -> int:
         run.prepare()
         run.test()
     except BaseException as exc:
-        run.aborted(exc)
-        word = finish(run)
+        with uninterrupted():
+            run.aborted(exc)
+            word = finish(run)
         if isinstance(exc, Exception) and run.tested:
             say(f"\n{exc}\n")
             return EXIT[word]
