@@ -167,6 +167,7 @@ bench-endurance: build  ## 64 MiB each way under 2 % loss; minutes
 fuzz: setup-check build  ## for SECONDS in all: parsers under ASan and UBSan, and a hostile card against the wire verifier
 	$(MAKE) -C offload/wire/core fuzz SECONDS=$$(($(SECONDS) / 2))
 	$(PY) -m tests.lib.adversary --seconds $$(($(SECONDS) / 2))
+	WIRE_CASES=4000 $(PYTEST) -n auto --dist worksteal tests/unit/test_wire_good.py tests/unit/test_wire_differential.py
 	$(MAKE) -C native/ktls-handoff fuzz
 	$(PY) -m tests.lib.wiregen.plants --count 10000
 

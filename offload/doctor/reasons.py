@@ -93,7 +93,9 @@ class Notes:
 
 def printable(text: str) -> str:
     """Text as one line that cannot steer a terminal."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else " " for c in text)
+    return " ".join(text.split())
 
 
 def plain(text: str) -> str:
