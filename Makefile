@@ -68,7 +68,7 @@ test:  ## every test of the project, with its own set-up; prints the time of eac
 test-unit: venv  ## the package itself, on all cores: no root, no kernel, no daemon
 	$(PYTEST) -n auto --dist worksteal --durations 10 tests/unit
 
-test-daemons: setup-check build  ## with sshd, labgrid, stunnel, nginx, QEMU and dpkg; most need root
+test-daemons: setup-check build  ## with sshd, labgrid, stunnel, nginx, QEMU, kbuild and dpkg; most need root
 	$(PYTEST) --durations 10 tests/daemons
 
 test-native: setup-check build  ## compiled parts in user space, under sanitizers
