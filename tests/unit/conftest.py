@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
+from pathlib import Path
 
 import pytest
 
 # pyproject.toml says so for this project alone; these plug-ins take most of the time of a small child
 LEFT_OUT = "-p no:labgrid -p no:hypothesispytest"
 MEMORY, ROOM = "/dev/shm", 1 << 30  # a run writes 80 MiB
+PREFIX, OLD = "ktls-unit-", 86400  # seconds: what a failed or killed run left goes after a day
 
 os.environ["PYTEST_ADDOPTS"] = LEFT_OUT
 
@@ -29,7 +32,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Let no fsync wait for a disk. The folder goes unless a test failed; its workers are told of it."""
     if hasattr(config, "workerinput") or config.option.basetemp or not fit(MEMORY):
         return
-    folder = config.option.basetemp = tempfile.mkdtemp(prefix="unit-", dir=MEMORY)
+    for old in Path(MEMORY).glob(f"{PREFIX}*"):
+        if time.time() - old.stat().st_mtime > OLD:
+            shutil.rmtree(old, ignore_errors=True)
+    folder = config.option.basetemp = tempfile.mkdtemp(prefix=PREFIX, dir=MEMORY)
     config.add_cleanup(lambda: shutil.rmtree(folder) if not failed(config) else None)
 
 
