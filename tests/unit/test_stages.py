@@ -28,7 +28,20 @@ busy big:
 """
 BUSY = "import time\nwhile time.process_time() < 1: pass\n"
 BIG = "import time\nheld = bytearray(b'x') * (200 << 20)\nopen('said', 'w').write('big')\ntime.sleep(600)\n"
-BRIEF = "import time; held = bytearray(b'x') * (100 << 20); time.sleep(5)"  # longer than between two looks
+
+HOLDS = "import sys; held = bytearray(b'x') * (100 << 20); sys.stdin.read()"
+PEAK = """
+import subprocess, sys
+from offload.cmd import wait_until
+from offload.usage import Peak, memory, parents
+import os
+peak = Peak()
+child = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE)
+wait_until(lambda: peak.bytes > 100 << 20, 120, "100 MiB seen")
+child.communicate()
+assert memory(os.getpid(), parents()) < 100 << 20 < peak.end() == peak.bytes < 300 << 20
+print("ended")
+"""
 
 
 @pytest.fixture
@@ -125,8 +138,6 @@ def test_a_shared_page_counts_once(module: Any) -> None:
 
 def test_peak_is_seen_though_it_has_passed() -> None:
     """Without a NIC the most that a process took with its children is known after they ended."""
-    code = "from offload.usage import Peak; import subprocess, sys; peak = Peak()\n"
-    code += f"subprocess.run([sys.executable, '-c', {BRIEF!r}])\n"
-    code += "assert 100 << 20 < peak.end() < 300 << 20, peak.bytes; print(peak.end() == peak.bytes)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout == "True\n", done.stderr
+    argv = [sys.executable, "-c", HOLDS]
+    done = subprocess.run([sys.executable, "-c", PEAK, *argv], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "ended\n" and done.returncode == 0, done.stderr
