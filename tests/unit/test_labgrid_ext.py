@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,7 @@ def test_no_such_state(target: Any) -> None:
 
 def test_knows_every_resource_of_the_example() -> None:
     """Without a NIC labgrid can read the lab file that we ship, once it has imported ours."""
+    import_module("offload.labgrid_ext")
     text = yaml.safe_load((ROOT / "ci" / "lab.yaml").read_text())
     kinds = {kind for role in text["targets"].values() for kind in role["resources"]}
     environment = Environment(str(ROOT / "ci" / "lab.yaml"))
