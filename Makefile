@@ -9,7 +9,7 @@
 #   T=test_sends          what `make try` or `make soak` runs: a test's id, a file, or an expression as for pytest -k
 #   N=10 LOAD=8           `make soak`: how many runs, beside how many busy processes; STAGE=test-hw which stage
 #   RESULT=results/TIME   the run whose failures `make replay` repeats
-#   WRITE=1               `make certify-the-certifier` writes its table into docs/bad-nics.md
+#   WRITE=1               `make certify-the-certifier` writes its table into docs/bad-nics.md; changed code is recorded, too
 #   GOOD=10               how many runs of a good card `make clean-runs` adds to the record
 PYTHON ?= /usr/bin/python3
 KERNEL ?= 6.1
@@ -47,7 +47,7 @@ certify-the-certifier: build  ## every bad card of the catalogue, two labs at on
 	$(PY) -m benchmarks.certifier --kernel $(KERNEL) $(if $(WRITE),--write)
 
 clean-runs: build  ## GOOD=10 runs of a good card into docs/clean-runs.jsonl
-	$(PY) -m benchmarks.certifier --kernel $(KERNEL) --card $(NIC) --good $(GOOD)
+	$(PY) -m benchmarks.certifier --kernel $(KERNEL) --card $(NIC) --good $(GOOD) $(if $(WRITE),--write)
 
 mutate: build  ## what if one of the suite's checks were not there? 15 minutes, resumes
 	$(PY) -m tests.nicsim.escape --mutate --write

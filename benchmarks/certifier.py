@@ -7,7 +7,7 @@ Each card is judged by its triage tests, the cheapest that see its defect (docs/
 of tests/hw against it, hours in all. Events: results/certifier-KERNEL/ID.jsonl; what was found: found.json.
 --good runs no bad card: N times the triage tests of all rows against a good one, on one lab. Whatever comes
 of a good card is added to docs/clean-runs.jsonl, and what of a run of all cards to docs/catalogue-runs.jsonl;
-docs/bad-nics.md counts them.
+docs/bad-nics.md counts them. Code with changes that are not committed is recorded only with --write.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ Json = dict[str, Any]
 class Work:
     """The steps that are left, shared by the labs: each goes on with the card that it plays."""
 
-    def __init__(self, steps: Sequence[Step], kernel: str, folder: Path) -> None:
+    def __init__(self, steps: Sequence[Step], kernel: str, folder: Path, recorded: bool = True) -> None:
         self._left, self._lock, self._folder = list(steps), threading.Lock(), folder
-        self._kernel, self._code = kernel, catalogue_clean.commit()
+        self._kernel, self._code, self._recorded = kernel, catalogue_clean.commit(), recorded
         self._good = {step.id: step for step in steps if step.row is None}
         self._titles = {step.id: step.row.title if step.row else "a good card" for step in steps}
         self.found: dict[str, Json] = {}
@@ -60,7 +60,7 @@ class Work:
             (self._folder / "found.json").write_text(json.dumps(self.found, indent=1) + "\n")
             width = max(80, shutil.get_terminal_size((200, 24)).columns)
             print(catalogue_page.line(found, self._titles[found["id"]], width), flush=True)
-            if found["id"] in self._good:
+            if found["id"] in self._good and self._recorded:
                 self._record(self._good[found["id"]], found)
 
     def _record(self, step: Step, found: Json) -> None:
@@ -94,9 +94,14 @@ def lab(work: Work, kernel: str, folder: Path) -> None:
                 work.done(empty | {"id": step.id, "word": "void", "seconds": 0.0, "tests": 0, "problem": why})
 
 
-def run(steps: Sequence[Step], kernel: str, labs: int, folder: Path) -> dict[str, Json]:
+def is_recorded(args: argparse.Namespace, code: str) -> bool:
+    """Say whether what comes of this run goes into docs/: not unasked from code that nobody can check out."""
+    return bool(args.write) or not code.endswith("+")
+
+
+def run(steps: Sequence[Step], kernel: str, labs: int, folder: Path, recorded: bool) -> dict[str, Json]:
     """Do all the steps on so many labs at once; what was found, by id."""
-    work = Work(steps, kernel, folder)
+    work = Work(steps, kernel, folder, recorded)
     with ThreadPoolExecutor(labs) as pool:
         going = [pool.submit(lab, work, kernel, folder) for _ in range(labs)]
         try:
@@ -162,12 +167,13 @@ def keep(line: Json) -> None:
 def main() -> int:
     """Run it; exit 1 if a card was not caught as the catalogue wants, or a good one was."""
     args, began, code = arguments(), time.monotonic(), catalogue_clean.commit()
+    to_docs = is_recorded(args, code)
     try:
         steps = plan(args)
         folder = ROOT / "results" / f"certifier-{'good-' if args.good else ''}{args.kernel}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        found = run(steps, args.kernel, args.labs or (1 if args.good else LABS), folder)
+        found = run(steps, args.kernel, args.labs or (1 if args.good else LABS), folder, to_docs)
     except OffloadError as exc:
         print(f"certifier: error: {exc}", file=sys.stderr)
         return exc.exit_code
@@ -179,12 +185,14 @@ def main() -> int:
     )
     print(f"{len(wrong)} not as they should be {wrong or ''}; {time.monotonic() - began:.0f} s in all")
     rows = catalogue.load()
-    if args.slice == "all" and not (args.only or args.whole or args.good):
+    if not to_docs:
+        print("not recorded in docs/: the code has changes that are not committed; --write records it")
+    elif args.slice == "all" and not (args.only or args.whole or args.good):
         said = {"kernel": args.kernel, "labs": args.labs or LABS, "code": code}
         keep(catalogue_past.entry(steps, found, seconds=time.monotonic() - began, **said))
     if args.write and not wrong and all(row.id in found for row in rows):
         write(rows, found)
-    elif args.write:
+    elif args.write and not args.good:
         print("nothing was written: not every card was caught, or not every one was run")
     return 1 if wrong or len(found) < len(steps) else 0
 

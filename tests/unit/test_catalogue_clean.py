@@ -84,6 +84,33 @@ def test_whatever_comes_of_a_good_card_is_recorded(
     assert "the rig broke" in capsys.readouterr().out
 
 
+def test_nothing_tracked_changes_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a NIC a run from changed code leaves docs/ as it is, and says so, unless --write is given."""
+    told: list[tuple[str, bool]] = []
+
+    def run(steps: object, kernel: str, labs: int, folder: Path, recorded: bool) -> dict[str, object]:
+        told.append(("run", recorded))
+        return {}
+
+    monkeypatch.setattr(certifier, "ROOT", tmp_path)
+    monkeypatch.setattr(certifier, "run", run)
+    monkeypatch.setattr(certifier, "plan", lambda args: [])
+    monkeypatch.setattr(certifier, "keep", lambda line: told.append(("kept", True)))
+    for code, words in (("0123456789+", []), ("0123456789+", ["--write"]), ("0123456789", [])):
+        monkeypatch.setattr(catalogue_clean, "commit", lambda code=code: code)
+        monkeypatch.setattr("sys.argv", ["certifier", *words])
+        certifier.main()
+    assert told == [("run", False), ("run", True), ("kept", True), ("run", True), ("kept", True)]
+    assert capsys.readouterr().out.count("not recorded in docs/") == 1
+    work = certifier.Work([*catalogue.whole([], "nicsim", 1)], "7.2", tmp_path, recorded=False)
+    monkeypatch.setattr(work, "_record", lambda step, found: told.append(("recorded", True)))
+    quiet = {"promise": "", "line": "", "problem": "", "word": "failed"} | MEASURED
+    work.done(quiet | {"id": next(iter(work._good))})
+    assert ("recorded", True) not in told
+
+
 def test_a_whole_run_has_every_test() -> None:
     """Without a NIC each of N runs of a good card asks all that the catalogue asks of bad ones."""
     rows = catalogue.load()
