@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration bench-channels bench-video bench-ipsec \
 	iperf3 fuzz deb man clean-runs mutate test-driver example soak \
 	setup setup-check venv build fetch clean try try-down \
-	test-unit test-daemons test-native test-sw-fallback test-hw test-certify test-nicsim test-vm \
+	test-unit test-daemons test-native test-sw-fallback test-hw test-certify test-nicsim test-vm test-bench \
 	check-python check-text check-native check-module
 all: build
 
@@ -87,6 +87,10 @@ test-certify: build  ## make certify, and no test of this good card fails: its v
 
 test-nicsim: build  ## deliberately bad NICs: the suite has to catch each one
 	$(LAB_PYTEST) tests/nicsim --kernel $(KERNEL)
+
+test-bench: build  ## a rack of hosts over ssh, with an ordinary peer: certified whole, for two cards; half an hour
+	$(PY) -m tests.lib.bench_run --kernel $(KERNEL) --cards connectx-6-dx,plain
+	$(PY) -m tests.lib.bench_run --kernel $(KERNEL) --cards chelsio-t6,plain
 
 test-driver: build  ## Debian's drivers with TLS offload, on three kernels: built, loaded in the VM; half an hour
 	$(VENV)/bin/ktls-offload lab fetch 6.1 6.12 7.2

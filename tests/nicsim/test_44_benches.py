@@ -24,6 +24,7 @@ from tests.lib.rig import Labs
 ONE = "test_sends_to_stunnel and tx-12_aes_gcm_128-v4"
 MANY = "test_sends_to_stunnel"
 LIMIT = 900  # seconds
+PLAIN = "connectx-6-dx,plain"
 SLOW = 900  # seconds: sshd and three log-ins in an emulated guest
 # a payload, and every record of one beyond the card: DUT, peer and wire are a host each
 RACK = "(sends_to_stunnel or records_it_sends) and tx-12_aes_gcm_128-v4"
@@ -31,13 +32,16 @@ RACK = "(sends_to_stunnel or records_it_sends) and tx-12_aes_gcm_128-v4"
 
 @pytest.fixture(scope="module")
 def pair(pytestconfig: pytest.Config, labs: Labs) -> Iterator[tuple[Lab, Lab]]:
-    """Two labs of this kernel, booted one after the other."""
+    """Two labs of this kernel, booted in turn; the peer of the first, a rack, has a plain card."""
     labs.close()
     kernel = fetch(pytestconfig.getoption("--kernel"))
+    kinds = ((PLAIN, not sshd.missing()), ("connectx-6-dx", False))
     with ExitStack() as stack:
         first, second = (
-            stack.enter_context(Lab.boot(kernel, kind="nicsim", say=lambda _: None, ssh=ssh))
-            for ssh in (not sshd.missing(), False)
+            stack.enter_context(
+                Lab.boot(kernel, kind="nicsim", personality=cards, say=lambda _: None, ssh=ssh)
+            )
+            for cards, ssh in kinds
         )
         yield first, second
 
@@ -100,6 +104,28 @@ def test_hosts_over_ssh_say_the_same(pair: tuple[Lab, Lab], tmp_path: Path) -> N
     over_ssh = suite(tmp_path, "--lab", str(file))
     assert len(over_ssh) == 2 and set(over_ssh.values()) == {"pass"}, over_ssh
     assert suite(tmp_path, "--attach", pair[0].name) == over_ssh
+
+
+@pytest.mark.skipif(bool(sshd.missing()), reason=sshd.missing())
+def test_a_plain_peer_proves_interop(pair: tuple[Lab, Lab], tmp_path: Path) -> None:
+    """Without this a bench whose peer has an ordinary card could not be certified, and not be told before."""
+    file, out = str(pair[0].folder / "ssh" / "lab.yaml"), tmp_path / "run"
+    env = {**os.environ, "KTLS_OFFLOAD_STATE": str(tmp_path / "state")}
+
+    def typed(*words: str) -> tuple[int, str]:
+        argv = [sys.executable, "-m", "offload", *words]
+        done = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=SLOW)
+        return done.returncode, (done.stdout + done.stderr).decode()
+
+    code, said = typed("lab", "check", file)
+    assert code == 0 and "can prove all 35 required promises" in said, said
+    assert "the peer's card does not offer tls-hw-rx-offload: interop.card" in said, said
+    code, said = typed("certify", "--lab", file, "--only", "each_kind", "--out", str(out))
+    assert code == 21, said  # a part of the tests never certifies
+    found = {name.partition("::")[2]: word for name, word in outcomes(out / "events.jsonl").items()}
+    kinds = [f"test_{way}_each_kind" for way in ("sends_to", "receives_from")]
+    wanted = {"hw": "skip", "sw": "pass", "user": "pass"}
+    assert found == {f"{test}[{far}]": word for test in kinds for far, word in wanted.items()}, said
 
 
 def test_bench_that_dies_is_void(grid: Grid, pair: tuple[Lab, Lab], tmp_path: Path) -> None:
