@@ -66,6 +66,10 @@ ktls-offload lab up --kernel 6.12 --personality chelsio-t6 --name second
 ktls-offload lab run --in dut -- ip -br address
 ktls-offload lab run -n second --timeout 30 -- dmesg
 """,
+    "lab traffic": """\
+ktls-offload lab traffic                            # two connections each way, until Ctrl-C
+ktls-offload lab traffic --direction tx --streams 50
+""",
     "lab fetch": """\
 ktls-offload lab fetch 6.12 7.2       # so that `lab up` needs no network
 """,

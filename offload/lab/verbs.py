@@ -1,4 +1,4 @@
-"""`ktls-offload lab`: the verbs of the embedded lab, and for real hosts init, check, import and export."""
+"""`ktls-offload lab`: the embedded lab's verbs and `traffic`; of real hosts init, check, import, export."""
 
 from __future__ import annotations
 
@@ -23,11 +23,26 @@ Logs in to both hosts, sends a numbered frame from each port of the DUT that has
 peer's, and writes the pair that is alone on its cable to a lab file: with the host keys that were shown
 (compare the fingerprints), addresses, PCI address and the profile that fits. Nothing on the hosts is changed.
 """
+TRAFFIC = """\
+Connects the DUT to an unmodified stunnel on the peer, hands the sockets to kernel TLS and loads them until
+Ctrl-C or the time given. No switch is touched: the card does what was switched on before the connections were
+made. `ktls-offload lab shell --in dut`, and there `ktls-offload ls --watch`, shows it.
+"""
+DIRECTIONS = ("both", "tx", "rx")
 
 
 def add_parser(verbs: embedded.Parsers) -> None:
     """Add `lab` with the embedded lab's verbs and ours."""
     inner = embedded.add_parser(verbs)
+    load = inner.add_parser(
+        "traffic", help="make kernel TLS traffic in a lab, to look at", description=TRAFFIC
+    )
+    load.add_argument("-n", "--name", default="", help="which lab, if several are up")
+    load.add_argument(
+        "--direction", default="both", choices=DIRECTIONS, help="as the DUT sees it (default: both)"
+    )
+    load.add_argument("--streams", type=int, default=2, metavar="N", help="connections each way (default: 2)")
+    load.add_argument("--seconds", type=float, default=0, metavar="S", help="end it after so long")
     init = inner.add_parser(
         "init", help="find the cable between two real hosts, write lab.yaml", description=INIT
     )
@@ -60,7 +75,7 @@ def add_parser(verbs: embedded.Parsers) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run one of the verbs; its exit code."""
     ours: dict[str, Callable[[argparse.Namespace], int]] = {
-        "init": init, "check": check, "import": import_, "export": export_,
+        "traffic": traffic, "init": init, "check": check, "import": import_, "export": export_,
     }  # fmt: skip
     return ours.get(args.lab_verb, embedded.main)(args)
 
@@ -82,6 +97,20 @@ def fresh(path: Path) -> Path:
     if path.exists():
         raise ConfigError(f"{path} is there already", "--out FILE writes another one")
     return path
+
+
+def traffic(args: argparse.Namespace) -> int:
+    """Make traffic in a lab that is up."""
+    from offload.lab.traffic import Wish, make
+    from offload.vm.lab import Lab
+
+    wish = Wish(args.direction, args.streams, args.seconds).checked()
+    lab = Lab.attach(embedded.chosen(args.name))
+    try:
+        make(lab, wish, embedded.say)
+    finally:
+        lab.detach()
+    return 0
 
 
 def init(args: argparse.Namespace) -> int:

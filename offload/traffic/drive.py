@@ -169,6 +169,10 @@ class Transfer:
             parse(event["handoff"]),
         )
 
+    def over(self) -> bool:
+        """Say whether it has ended, by what the pump has said so far."""
+        return bool(self._pump.said(self.number, ("done",)))
+
     def give_up(self) -> None:
         """End it, whatever it is doing."""
         self._pump.tell("close", id=self.number)
@@ -259,14 +263,15 @@ class Pump:
 
         def arrived() -> bool:
             news = self._read(look)
-            return bool(self._found(number, names)) or (not news and self._broken(number))
+            return bool(self.said(number, names)) or (not news and self._broken(number))
 
-        if not self._found(number, names):
+        if not self.said(number, names):
             what = f"{' or '.join(names)} of transfer {number} on {self.host.name}"
             wait_until(arrived, timeout, what, every=0.02)
-        return self._found(number, names)[0]
+        return self.said(number, names)[0]
 
-    def _found(self, number: int, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    def said(self, number: int, names: tuple[str, ...]) -> list[dict[str, Any]]:
+        """The events of a transfer that have been read."""
         return [e for e in self._events if e["id"] == number and e["event"] in names]
 
     def _broken(self, number: int) -> bool:

@@ -6,6 +6,7 @@ import binascii
 import os
 import queue
 import select
+import shlex
 import signal
 import sys
 import termios
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from offload.vm.lab import Lab
 
+# as `lab run` has it: in bash a function that comes by the environment
+OURS = {"BASH_FUNC_ktls-offload%%": f'() {{ {shlex.quote(sys.executable)} -m offload "$@"; }}'}
 HUNG_UP = 129  # the exit code of a shell whose terminal went away: 128 + SIGHUP
 
 
@@ -62,7 +65,7 @@ def interact(lab: Lab, place: str) -> int:
         lab.client.on_event = wake.note
         undo.callback(setattr, lab.client, "on_event", lambda event: None)
         size = _size()
-        env = {"TERM": os.environ.get("TERM", "dumb"), "PS1": f"{lab.name}/{place}# "}
+        env = {"TERM": os.environ.get("TERM", "dumb"), "PS1": f"{lab.name}/{place}# ", **OURS}
         answer = lab.client.call(
             "terminal", argv=["bash", "--norc", "-i"], ns="" if place == "root" else place, env=env,
             rows=size.lines, columns=size.columns,

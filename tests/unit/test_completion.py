@@ -27,7 +27,7 @@ CASES = [
     ("ktls-offload enable eth0 --profile conn", {"connectx-6-dx"}),
     (
         "ktls-offload lab ",
-        {"up", "run", "shell", "status", "down", "fetch", "init", "check", "import", "export"},
+        {"up", "run", "shell", "status", "traffic", "down", "fetch", "init", "check", "import", "export"},
     ),
     ("ktls-offload lab run -n lab --in ", {"root", "dut", "wire", "peer"}),
     ("ktls-offload certify --nic chel", {"chelsio-t6"}),

@@ -40,7 +40,7 @@ DOORS: dict[str, tuple[str, str]] = {
     "vm": ("ipsec host cmd errors", ""),
     "measure": ("vm ipsec host nic counters enable journal cpu traffic profile cmd errors", ""),
     "report": ("profile errata cpu cmd errors", "yaml"),
-    "lab": ("enable vm host nic journal profile cmd errors", "yaml"),
+    "lab": ("enable vm traffic host nic journal profile cmd errors", "yaml"),
     "fleet": ("cmd errors", "yaml"),
     "labgrid": ("", "labgrid attr"),
     "certify": ("fleet lab vm host report profile usage cmd errors", ""),

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from offload import __version__
+
 ROOT = Path(__file__).parents[2]
 # `lab shell` with an agent of its own; each request is met by a signal that the window has changed
 CODE = """
@@ -107,6 +109,12 @@ def test_shell_goes_on_though_its_window_changes(terminal: Terminal) -> None:
     terminal.type(b"exit 3\nwhat nobody reads")
     assert terminal.process.wait(120) == 3
     assert termios.tcgetattr(terminal.fd) == terminal.before
+
+
+def test_shell_has_our_own_command(terminal: Terminal) -> None:
+    """Without a NIC `ktls-offload` in a shell of the lab is this installation's, as with `lab run`."""
+    terminal.type(b"ktls-offload --version\n")
+    terminal.see(f"\r\nktls-offload {__version__}\r\n".encode())
 
 
 def test_shell_ends_with_its_terminal(terminal: Terminal) -> None:
