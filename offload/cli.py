@@ -90,6 +90,7 @@ VERBS = (
     Verb("completion", "offload.cli_completion", "the script that lets a shell complete this command"),
 )
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # of a disk that is full, or only read
+HINTS = {"persist": "ktls-offload enable DEV --persist keeps the offload on over reboots"}
 OPERATOR = ("status", "enable", "disable", "restore")
 
 
@@ -147,12 +148,14 @@ def _run(argv: list[str]) -> int:
     verb = next((v for v in VERBS if v.name == name), None)
     try:
         if name and verb is None:
-            raise ConfigError(f"no verb {name!r}{_near(name)}", "ktls-offload --help lists them")
+            raise ConfigError(
+                f"no verb {name!r}{_near(name)}", HINTS.get(name, "ktls-offload --help lists them")
+            )
         shown = [verb] if verb and argv[0] == verb.name else VERBS  # no help of this call lists the others
         args = parser([verb] if verb else [], shown).parse_args(argv)
         if verb is None:
             raise ConfigError("which verb?", "ktls-offload --help lists them")
-        return int(args.func(args))
+        return _called(args)
     except SystemExit as exc:
         return exc.code if isinstance(exc.code, int) else 2
     except ModuleNotFoundError as exc:
@@ -161,11 +164,23 @@ def _run(argv: list[str]) -> int:
         raise _without(verb, exc.name or "?") from None
 
 
+def _called(args: argparse.Namespace) -> int:
+    """Call the verb. With --json its error is a document too; enable and its like have theirs already."""
+    try:
+        return int(args.func(args))
+    except OffloadError as exc:
+        if getattr(args, "json", False) and args.verb not in OPERATOR[1:]:
+            from offload.cli_document import failed
+
+            print(failed(args.verb, exc))
+        raise
+
+
 def _near(name: str) -> str:
     """The verb that was probably meant."""
     import difflib
 
-    close = difflib.get_close_matches(name, [v.name for v in VERBS], n=1)
+    close = [] if name in HINTS else difflib.get_close_matches(name, [v.name for v in VERBS], n=1)
     return f" (did you mean {close[0]}?)" if close else ""
 
 

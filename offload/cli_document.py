@@ -1,4 +1,4 @@
-"""What enable, disable and restore did, for programs (offload/schema/switch-1.schema.json)."""
+"""For programs: what enable, disable and restore did (offload/schema/switch-1.schema.json), and errors."""
 
 from __future__ import annotations
 
@@ -28,6 +28,12 @@ def document(verb: str, dry_run: bool, devs: list[str], said: list[str], error: 
         "said": said,
     }
     return json.dumps(found, indent=2)
+
+
+def failed(verb: str, error: OffloadError) -> str:
+    """What any other verb with --json prints instead of its document (offload/schema/error-1.schema.json)."""
+    said = {"message": error.args[0], "hint": error.hint or None}
+    return json.dumps({"schema": SCHEMA, "verb": verb, "exit": error.exit_code, "error": said})
 
 
 def _device(dev: str) -> dict[str, Any]:

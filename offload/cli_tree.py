@@ -104,8 +104,22 @@ def _value(action: argparse.Action) -> Value | None:
         return None
     choices = tuple(str(c) for c in action.choices or ())
     name = str(action.metavar or ("|".join(choices) if choices else action.dest.upper()))
+    choices = choices or _few(name)
     many = action.nargs in ("*", "+", argparse.REMAINDER)
     return Value(name, _kind(action, name, choices), choices, action.nargs in ("*", "?", "..."), many)
+
+
+def _few(name: str) -> tuple[str, ...]:
+    """The words that a metavar stands for, where they are few and not the parser's to refuse."""
+    if name == "CODE":
+        from offload.doctor.reasons import load
+
+        return tuple(load())
+    if name == "SERIES":
+        from offload.vm.kernels import SERIES
+
+        return SERIES
+    return ()
 
 
 def _kind(action: Any, name: str, choices: tuple[str, ...]) -> str:

@@ -13,6 +13,7 @@ from offload.errors import OffloadError
 from offload.host.base import Host
 from offload.ls_stale import Card, doubt
 from offload.nic import links, match, seen
+from offload.nic_why import without_ktls
 from offload.profile import DIRECTIONS, Profile, load_all
 from offload.sockets import Found, Socket, Space, gather
 
@@ -40,6 +41,7 @@ class Listing:
     cards: Mapping[Key, Card]
     lines: tuple[Line, ...]
     warnings: tuple[str, ...] = ()
+    without: str = ""  # why no module can bring kernel TLS to this kernel
 
     def count(self, direction: str) -> Counter[str]:
         """How many connections there are of each word."""
@@ -80,7 +82,9 @@ class Eyes:
         for space in found.spaces:
             cards |= {(space.inode, card.nic.dev): card for card in self._cards(space)}
         lines = [line for space in found.spaces for line in _lines(space, cards)]
-        return Listing(found, cards, tuple(lines), tuple(dict.fromkeys(self.warnings)))
+        loaded = any(space.tls_stat is not None for space in found.spaces)
+        without = "" if loaded else without_ktls(self.host)
+        return Listing(found, cards, tuple(lines), tuple(dict.fromkeys(self.warnings)), without)
 
     def _cards(self, space: Space) -> Iterator[Card]:
         """The devices to which the kernel's word gives connections; a warning for one that cannot be read."""

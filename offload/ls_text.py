@@ -126,7 +126,7 @@ def summary(listing: Listing) -> list[str]:
     """How many there are of each kind, and each reason for a doubt once."""
     if not listing.lines:
         loaded = any(space.tls_stat is not None for space in listing.found.spaces)
-        why = "" if loaded else ": kernel TLS is not loaded (modprobe tls)"
+        why = "" if loaded else f": kernel TLS is {listing.without or 'not loaded (modprobe tls)'}"
         return [f"no connection under kernel TLS{why}"]
     many = len(listing.lines)
     counts = [f"{WORDS[d]} {_counted(listing.count(d))}" for d in DIRECTIONS]

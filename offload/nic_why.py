@@ -33,6 +33,13 @@ def kernel_config(host: Host, release: str = "") -> tuple[str, dict[str, str]]:
     return "", {}
 
 
+def without_ktls(host: Host) -> str:
+    """Why no module can bring kernel TLS here, by the kernel's configuration; '' if one may."""
+    path, config = kernel_config(host)
+    lacking = path and not Kconfig("CONFIG_TLS", "m", "").met_by(config.get("CONFIG_TLS", ""))
+    return f"not in this kernel ({path}: CONFIG_TLS is not set)" if lacking else ""
+
+
 def missing_options(host: Host, wanted: tuple[Kconfig, ...]) -> tuple[str, list[Kconfig]]:
     """Where the configuration was read, and the wanted options that it lacks; ('', []) if it is unknown."""
     path, config = kernel_config(host)

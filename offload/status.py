@@ -10,7 +10,7 @@ from offload.counters import driver_stats, tls_stat
 from offload.errors import OffloadError
 from offload.host.base import Host
 from offload.nic import Match, Nic, links, match, seen
-from offload.nic_why import why_fixed
+from offload.nic_why import why_fixed, without_ktls
 from offload.profile import DIRECTIONS, FEATURES, WORDS, Profile, load_all
 
 SCHEMA = 1
@@ -40,6 +40,7 @@ class Status(NamedTuple):
     devices: tuple[Device, ...]
     asked: bool
     warnings: tuple[str, ...]
+    without: str = ""  # why no module can bring kernel TLS to this kernel
 
 
 def gather(host: Host, wanted: Sequence[str], changed: Sequence[Mapping[str, Any]] = ()) -> Status:
@@ -55,7 +56,9 @@ def gather(host: Host, wanted: Sequence[str], changed: Sequence[Mapping[str, Any
     stat, odd = tls_stat(host)
     devices = tuple(_device(host, nic, profiles, changed) for nic in nics)
     warnings += odd + [line for d in devices for line in d.odd]
-    return Status(host.run(["uname", "-r"]).text.strip(), stat, devices, bool(wanted), tuple(warnings))
+    without = without_ktls(host) if stat is None else ""
+    release = host.run(["uname", "-r"]).text.strip()
+    return Status(release, stat, devices, bool(wanted), tuple(warnings), without)
 
 
 def _device(
@@ -199,7 +202,8 @@ def _facts(nic: Nic) -> str:
 def _text_tls(status: Status) -> list[str]:
     """Kernel TLS of this namespace in two lines."""
     if status.tls is None:
-        return [f"kernel TLS ({status.kernel}): not loaded (no /proc/net/tls_stat; modprobe tls loads it)"]
+        why = status.without or "not loaded (no /proc/net/tls_stat; modprobe tls loads it)"
+        return [f"kernel TLS ({status.kernel}): {why}"]
     lines = [f"kernel TLS in this namespace ({status.kernel}):"]
     for direction in DIRECTIONS:
         word = direction.capitalize()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable
 
@@ -156,6 +157,14 @@ def _fine(page: Page, diagnosis: Diagnosis) -> None:
         page.lines.append(f"more    ktls-offload doctor --explain {found[0].code}; --verbose: notes in full")
 
 
+def general(text: str) -> str:
+    """A reason's sentence without what one finding fills in: {release} is RELEASE, as in a synopsis."""
+    if re.fullmatch(r"\W*(\{\w+\}\W*)+", text):
+        return "depends on what is found; `ktls-offload doctor` says it where it applies"
+    shown = re.sub(r"\{(\w+)\}", lambda found: found[1].upper().replace("_", "-"), text)
+    return shown.replace("{{", "{").replace("}}", "}")
+
+
 def explain(code: str, width: int = WIDTH) -> str:
     """The page of one code. ConfigError with the nearest code for one that is none."""
     reasons = load()
@@ -170,8 +179,8 @@ def explain(code: str, width: int = WIDTH) -> str:
     reason, page = reasons[wanted], Page(False, width)
     page.lines += [f"{wanted} {reason.name} ({reason.level})", ""]
     for head, text in (("what", reason.what), ("so", reason.so), ("do", reason.do)):
-        page.wrapped(f"  {head:<6}", text)
+        page.wrapped(f"  {head:<6}", general(text))
     page.lines.append("")
-    page.wrapped("  ", reason.about)
+    page.wrapped("  ", general(reason.about))
     page.wrapped("  source: ", reason.source)
     return "\n".join(page.lines) + "\n"

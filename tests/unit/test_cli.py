@@ -43,6 +43,7 @@ def test_every_operator_verb_explains_itself(verb: str, capsys: pytest.CaptureFi
     [
         ([], "which verb?"),
         (["stauts"], "no verb 'stauts' (did you mean status?)"),
+        (["persist"], "no verb 'persist'\n  hint: ktls-offload enable DEV --persist"),
         (["enable"], "required: DEV"),
         (["enable", "eth0", "--both"], "unrecognized arguments: --both"),
         (["restore", "eth0", "--all"], "not allowed with argument"),

@@ -71,3 +71,13 @@ def test_restore_of_everything_names_no_device(machine: FakeMachine) -> None:
     machine.call("enable", "eth0")
     found = told(machine, 0, "restore")
     assert found["devices"] == [] and any(RX in line for line in found["said"])
+
+
+@pytest.mark.parametrize("verb", ["status", "doctor"])
+def test_error_of_a_look_is_a_document(machine: FakeMachine, verb: str) -> None:
+    """Without a NIC a program that asks about a device that is not there gets the error as JSON, once."""
+    assert machine.call(verb, "nope0", "--json") == 3
+    found, end = json.JSONDecoder().raw_decode(machine.said)
+    checker("error").validate(found)
+    assert (found["verb"], found["exit"]) == (verb, 3) and "nope0" in found["error"]["message"]
+    assert machine.said[end:].strip().startswith("ktls-offload: error: ")

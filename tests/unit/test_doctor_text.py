@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import jsonschema
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from offload.cli import main
 from offload.doctor.document import as_json
 from offload.doctor.examine import DIRECTIONS, Diagnosis, Doctor
-from offload.doctor.reasons import FILE
+from offload.doctor.reasons import FILE, load
 from offload.doctor.text import as_text, explain
 from offload.errors import ConfigError
 from tests.unit.fake_doctor import FakeHost, feature
@@ -127,3 +128,11 @@ def test_exit_codes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
         capsys.readouterr()
     assert main(["doctor", "eth7"]) == 3 and main(["doctor", "--explain", "D999"]) == 2
     assert main(["doctor", "--json", "--explain", "D301"]) == 2
+
+
+@pytest.mark.parametrize("code", load())
+def test_explanation_has_no_raw_names(code: str) -> None:
+    """Without a NIC `--explain` shows RELEASE where a finding puts one, and no {words} of the file."""
+    shown = explain(code)
+    assert not re.search(r"\{\w+\}", shown) and shown.startswith(code)
+    assert "Linux RELEASE is older" in explain("kernel-too-old")

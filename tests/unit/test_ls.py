@@ -188,6 +188,14 @@ def test_what_may_not_be_seen_is_said() -> None:
     assert any("not looked at: Operation not permitted: run it as root" in note for note in notes(shut))
 
 
+def test_module_is_not_advised_where_there_is_none() -> None:
+    """Without a NIC `modprobe tls` is advised only where the kernel may have the module."""
+    unloaded = replace(listing(tls_stat=None), without="")
+    assert "not loaded (modprobe tls)" in as_text(unloaded)
+    bare = as_text(replace(unloaded, without="not in this kernel (/boot/config: CONFIG_TLS is not set)"))
+    assert "kernel TLS is not in this kernel" in bare and "modprobe" not in bare
+
+
 def looked(at: float, sent: int, bytes_: int) -> Look:
     """A look at one connection, and a card that has encrypted so much since the last look, a second ago."""
     old, new = (

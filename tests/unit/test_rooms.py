@@ -54,6 +54,7 @@ FILE_DOORS: dict[str, tuple[str, str]] = {
     "report/testinfo.py": ("", "pytest"),
     "report/render.py": ("", "jinja2"),
     "lab/verbs.py": ("certify", ""),  # `lab check` says what `certify --lab` would end with
+    "cli_tree.py": ("doctor vm", ""),  # words that completion offers
     "cli.py": ("vm report certify wire measure", ""),  # only inside a function: the ground floor stays light
 }
 GROUND_FLOOR = (

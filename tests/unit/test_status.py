@@ -149,3 +149,17 @@ def test_matching_is_what_enable_uses(machine: FakeMachine) -> None:
     assert match(look(LocalHost(), "cx0"), load_all()).profile == next(
         p for p in load_all() if p.id == "chelsio-t6"
     )
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [("CONFIG_NET=y\n", "CONFIG_TLS is not set"), ("CONFIG_TLS=m\n", "modprobe tls loads it")],
+)
+def test_module_is_not_advised_where_there_is_none(
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, config: str, says: str
+) -> None:
+    """Without a NIC `modprobe tls` is advised only on a kernel that may have the module."""
+    monkeypatch.setattr("offload.status.tls_stat", lambda host: (None, []))
+    machine.kernel_config(config)
+    shown = text("eth0")
+    assert says in shown and ("modprobe tls" in shown) == ("CONFIG_TLS=m" in config)
