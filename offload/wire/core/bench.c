@@ -40,7 +40,7 @@ static struct spent seal_cost(const uint8_t *buffer, uint64_t bytes)
 	for (; done < bytes; done += RECORD) {
 		put_be64(explicit, done);
 		record_label(e, done / RECORD, APPLICATION, RECORD, explicit, &l);
-		if (!seal(&o, e, &l, buffer + done % BUFFER, RECORD, -1, opener_scratch(&o), NULL))
+		if (!seal(&o, e, &l, buffer + done % BUFFER, RECORD, opener_scratch(&o)))
 			break;
 	}
 	begin = since(begin);

@@ -40,16 +40,23 @@ static void note_clear(struct wire *w, const struct part *p, const struct leak *
 	differs(w, p->dir, &f);
 }
 
+static void add_window(struct wanted *s, const uint8_t *at)
+{
+	sieve_add(&s->sieve, at);
+	gate_add(&s->gate, at);
+}
+
 /* Which windows are there to be looked for? */
-static void collect(const struct wire *w, struct sieve *s)
+static void collect(const struct wire *w, struct wanted *s)
 {
 	const struct canary *c = &w->canary;
 	const uint8_t *at = c->bytes;
 
-	sieve_init(s, c->len < SPARSE / 64 ? c->len * 64 : c->len < SPARSE ? SPARSE : c->len, w->seed);
+	s->gate = (struct gate){ 0 };
+	sieve_init(&s->sieve, c->len < SPARSE / 64 ? c->len * 64 : c->len < SPARSE ? SPARSE : c->len, w->seed);
 	for (uint32_t i = 0; i < c->parts; at += c->part[i++].len)
 		for (uint32_t k = 0; k + NEEDLE <= c->part[i].len; k++)
-			sieve_add(s, at + k);
+			add_window(s, at + k);
 }
 
 static void prepare(struct wire *w, bool these_are_all)
@@ -61,11 +68,11 @@ static void prepare(struct wire *w, bool these_are_all)
 	c->ready = true;
 	if (these_are_all && c->len != c->frozen) {
 		w->needles[PAYLOAD].seen = w->needles[REPLY].seen = 0; /* what was seen was not held against all */
-		free(c->wanted.bits);
+		free(c->wanted.sieve.bits);
 		collect(w, &c->wanted);
 	}
 	for (int of = PAYLOAD; of < SOURCES; of++)
-		needles_build(w, (enum source)of, these_are_all ? &c->wanted : NULL);
+		needles_build(w, (enum source)of, these_are_all ? &c->wanted.sieve : NULL);
 }
 
 /* While this record's payload is in the cache, it is looked through for the windows that are known by now. If no more
@@ -77,7 +84,7 @@ void canary_job(struct wire *w, struct job *j)
 
 	if (!c->on || c->ready || !n->count)
 		return;
-	if (!c->wanted.bits) {
+	if (!c->wanted.sieve.bits) {
 		collect(w, &c->wanted);
 		c->frozen = c->len;
 	}
@@ -250,6 +257,6 @@ void canary_free(struct canary *c)
 {
 	free(c->part);
 	free(c->bytes);
-	free(c->wanted.bits);
+	free(c->wanted.sieve.bits);
 	*c = (struct canary){ 0 };
 }

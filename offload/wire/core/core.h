@@ -197,6 +197,18 @@ struct sieve {
 	unsigned int shift;
 };
 
+/* A smaller set, without hashing, that stays in the nearest cache beside what is sealed: half of a window answers for most. */
+enum { GATE_WORDS = 1024 };
+struct gate {
+	uint64_t word[GATE_WORDS];
+};
+
+/* The windows that are looked for. */
+struct wanted {
+	struct sieve sieve;
+	struct gate gate;
+};
+
 /* seen, list: of the needles that the reader came along, how many, and which of them may be wanted. */
 struct needles {
 	const uint8_t *payload;
@@ -218,7 +230,7 @@ struct part {
 /* wanted: the windows of the first `frozen` bytes, which were there when the payload began. */
 struct canary {
 	bool on, ready;
-	struct sieve wanted;
+	struct wanted wanted;
 	size_t frozen;
 	struct part *part;
 	uint32_t parts, part_room;
@@ -346,7 +358,7 @@ struct job {
 	uint8_t explicit[8];
 	const uint8_t *payload;
 	struct needles *needles; /* look for those that are wanted, while the payload is in the cache */
-	const struct sieve *wanted;
+	const struct wanted *wanted;
 	uint32_t seen;
 	uint32_t piece, pieces;
 };
@@ -376,9 +388,10 @@ void check_batch(struct pool *p, struct opener *o, struct batch *b);
 /* needles.c */
 void sieve_init(struct sieve *s, uint64_t windows, uint64_t seed);
 void sieve_add(struct sieve *s, const uint8_t *at);
+void gate_add(struct gate *g, const uint8_t *at);
 void needles_measure(struct wire *w);
 void needles_build(struct wire *w, enum source of, const struct sieve *wanted);
-void needles_along(struct pool *p, struct job *j);
+void needles_along(struct pool *p, struct job *j, size_t skip, size_t len);
 bool needles_find(const struct needles *n, const uint8_t *at, uint64_t *offset);
 void needles_free(struct needles *n);
 
@@ -420,6 +433,7 @@ void report(struct wire *w, struct text *t);
 /* verify.c, pages.c */
 int wire_verify(const struct question *q, struct text *out, struct failure *f);
 enum pages { PAGES_CAPTURE, PAGES_CLIENT, PAGES_SERVER, PAGES_CANARY, PAGES };
+bool pages_stay(const struct wire *w, uint64_t len);
 void pages_drop(struct wire *w, enum pages which, const uint8_t *start, const uint8_t *pos);
 
 #endif

@@ -88,38 +88,39 @@ void record_label(const struct epoch *e, uint64_t seq, uint8_t type, size_t plai
 	put_be16(l->aad + l->aad_len - 2, (uint16_t)(e->suite->tls == 12 ? plain : plain + TAG));
 }
 
-/* With `soon`, encrypt in steps (22 times the 96 bytes that libcrypto does at once) and fetch from memory meanwhile
- * what the outcome will be compared with: a comparison that waits for memory costs an eighth of the whole. */
-static bool seal_text(EVP_CIPHER_CTX *ctx, const uint8_t *plain, size_t len, uint8_t *out, const uint8_t *soon)
-{
-	enum { STEP = 22 * 96, LINE = 64 };
-	size_t step = soon ? STEP : len;
-	int n;
-
-	for (size_t done = 0; done < len; done += step) {
-		for (size_t i = 0; soon && i < step; i += LINE)
-			__builtin_prefetch((const void *)((uintptr_t)soon + done + i)); /* a hint: it may point anywhere */
-		if (!EVP_EncryptUpdate(ctx, out + done, &n, plain + done, (int)smaller(step, len - done)))
-			return false;
-	}
-	return true;
-}
-
-/* Encrypt `len` bytes, and one more if inner is not negative; out gets them and the tag. `soon`: the first bytes of
- * what it will be compared with, or NULL. */
-bool seal(struct opener *o, const struct epoch *e, const struct label_of_record *l, const uint8_t *plain, size_t len,
-	  int inner, uint8_t *out, const uint8_t *soon)
+/* Begin to seal a record; NULL if libcrypto refuses. */
+EVP_CIPHER_CTX *seal_begin(struct opener *o, const struct epoch *e, const struct label_of_record *l)
 {
 	EVP_CIPHER_CTX *ctx = context(o, e, USE_SEAL);
-	uint8_t type = (uint8_t)inner;
-	int n, more = 0;
+	int n;
 
-	if (!ctx || !EVP_EncryptInit_ex2(ctx, NULL, NULL, l->nonce, NULL) ||
-	    !EVP_EncryptUpdate(ctx, NULL, &n, l->aad, l->aad_len) || !seal_text(ctx, plain, len, out, soon) ||
-	    (inner >= 0 && !EVP_EncryptUpdate(ctx, out + len, &more, &type, 1)))
-		return false;
-	out += len + (inner >= 0);
-	return EVP_EncryptFinal_ex(ctx, out, &n) && EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_GET_TAG, TAG, out);
+	return ctx && EVP_EncryptInit_ex2(ctx, NULL, NULL, l->nonce, NULL) &&
+		       EVP_EncryptUpdate(ctx, NULL, &n, l->aad, l->aad_len) ? ctx : NULL;
+}
+
+/* The ciphertext of its next bytes. */
+bool seal_text(EVP_CIPHER_CTX *ctx, const uint8_t *plain, size_t len, uint8_t *out)
+{
+	int n;
+
+	return !len || EVP_EncryptUpdate(ctx, out, &n, plain, (int)len);
+}
+
+/* The tag of what was sealed. */
+bool seal_end(EVP_CIPHER_CTX *ctx, uint8_t tag[TAG])
+{
+	int n;
+
+	return EVP_EncryptFinal_ex(ctx, tag, &n) && EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_GET_TAG, TAG, tag);
+}
+
+/* Encrypt `len` bytes; out gets them and the tag. */
+bool seal(struct opener *o, const struct epoch *e, const struct label_of_record *l, const uint8_t *plain, size_t len,
+	  uint8_t *out)
+{
+	EVP_CIPHER_CTX *ctx = seal_begin(o, e, l);
+
+	return ctx && seal_text(ctx, plain, len, out) && seal_end(ctx, out + len);
 }
 
 /* Decrypt len bytes that the tag follows; out is valid also if it is false (not authentic). */

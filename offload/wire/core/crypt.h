@@ -64,8 +64,11 @@ uint8_t *opener_scratch(struct opener *o);
 void opener_free(struct opener *o);
 void record_label(const struct epoch *e, uint64_t seq, uint8_t type, size_t plain, const uint8_t *explicit,
 		  struct label_of_record *l);
+EVP_CIPHER_CTX *seal_begin(struct opener *o, const struct epoch *e, const struct label_of_record *l);
+bool seal_text(EVP_CIPHER_CTX *ctx, const uint8_t *plain, size_t len, uint8_t *out);
+bool seal_end(EVP_CIPHER_CTX *ctx, uint8_t tag[TAG]);
 bool seal(struct opener *o, const struct epoch *e, const struct label_of_record *l, const uint8_t *plain, size_t len,
-	  int inner, uint8_t *out, const uint8_t *soon);
+	  uint8_t *out);
 bool open_record(struct opener *o, const struct epoch *e, const struct label_of_record *l, const uint8_t *in,
 		 size_t len, uint8_t *out);
 bool keystream(struct opener *o, const struct epoch *e, const uint8_t nonce[12], size_t at, uint8_t *out, size_t len);

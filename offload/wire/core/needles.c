@@ -67,6 +67,21 @@ static bool sieve_has(const struct sieve *s, const uint8_t *at)
 	return s->bits[bit >> 3] >> (bit & 7) & 1;
 }
 
+void gate_add(struct gate *g, const uint8_t *at)
+{
+	uint64_t v = raw64(at);
+
+	g->word[v % GATE_WORDS] |= 1ull << (v >> 32 & 63);
+}
+
+/* Its lowest bit: may the window be among those that were added? */
+static inline uint64_t gate_word(const struct gate *g, const uint8_t *at)
+{
+	uint64_t v = raw64(at);
+
+	return g->word[v % GATE_WORDS] >> (v >> 32 & 63);
+}
+
 /* The slot that holds this window, or the empty one where it would be. */
 static uint32_t *slot_of(const struct needles *n, uint64_t h, const uint8_t *at)
 {
@@ -100,6 +115,13 @@ static void make_room(struct needles *n, uint64_t count, uint64_t seed)
 	n->table = big((n->mask + 1) * sizeof(*n->table));
 }
 
+/* Pages that were read for needles alone. Those of a short payload are read anyway, and stay. */
+static void drop(struct wire *w, const struct needles *n, const uint8_t *at)
+{
+	if (!pages_stay(w, n->count * n->step))
+		pages_drop(w, PAGES_CANARY, n->payload, at);
+}
+
 /* Memory is asked for in time: what is added now was looked at IN_FLIGHT needles ago. */
 static void add_all(struct wire *w, struct needles *n, uint64_t count)
 {
@@ -115,7 +137,7 @@ static void add_all(struct wire *w, struct needles *n, uint64_t count)
 		if (i >= IN_FLIGHT)
 			add(n, i - IN_FLIGHT);
 		if (i % 4096 == 0)
-			pages_drop(w, PAGES_CANARY, n->payload, at);
+			drop(w, n, at);
 	}
 }
 
@@ -128,34 +150,39 @@ static void list_one(struct needles *n, uint64_t number)
 	n->list[n->found++] = (uint32_t)number;
 }
 
-static void list_group(struct pool *p, struct needles *n, const struct sieve *wanted, uint64_t from, uint64_t to)
+static void list_group(struct pool *p, struct needles *n, const struct wanted *wanted, uint64_t from, uint64_t to)
 {
-	pool_lock(p);
-	for (; from < to; from++)
-		if (sieve_has(wanted, n->payload + from * n->step))
-			list_one(n, from);
-	pool_unlock(p);
+	for (; from < to; from++) {
+		const uint8_t *at = n->payload + from * n->step;
+
+		if (!(gate_word(&wanted->gate, at) & 1) || !sieve_has(&wanted->sieve, at))
+			continue;
+		pool_lock(p);
+		list_one(n, from);
+		pool_unlock(p);
+	}
 }
 
-/* List those that begin in the payload of this record, and may be among the wanted windows. */
-void needles_along(struct pool *p, struct job *j)
+/* List those that begin in these bytes of the record's payload, and may be among the wanted windows. */
+void needles_along(struct pool *p, struct job *j, size_t skip, size_t len)
 {
 	struct needles *n = j->needles;
-	const struct sieve wanted = *j->wanted;
-	uint64_t from = (uint64_t)(j->payload - n->payload), first = (from + n->step - 1) / n->step;
-	uint64_t last = (from + j->size + n->step - 1) / n->step;
+	const struct gate *gate = &j->wanted->gate;
+	uint64_t from = (uint64_t)(j->payload - n->payload) + skip, i = (from + n->step - 1) / n->step;
+	uint64_t last = (from + len + n->step - 1) / n->step;
 
 	last = last < n->count ? last : n->count;
-	for (uint64_t i = first; i < last; i += GROUP) {
-		uint64_t end = i + GROUP < last ? i + GROUP : last;
-		bool any = false;
+	j->seen += last > i ? (uint32_t)(last - i) : 0;
+	for (uint64_t end; i < last; i = end) {
+		const uint8_t *at = n->payload + i * n->step;
+		uint64_t any = 0;
 
-		for (uint64_t k = i; k < end; k++)
-			any |= sieve_has(&wanted, n->payload + k * n->step);
-		if (any)
-			list_group(p, n, &wanted, i, end);
+		end = i + GROUP < last ? i + GROUP : last;
+		for (uint64_t k = i; k < end; k++, at += n->step)
+			any |= gate_word(gate, at);
+		if (any & 1)
+			list_group(p, n, j->wanted, i, end);
 	}
-	j->seen = last > first ? (uint32_t)(last - first) : 0;
 }
 
 /* Only those that may be among the `wanted` windows. */
@@ -168,7 +195,7 @@ static void add_wanted(struct wire *w, struct needles *n, const struct sieve *wa
 
 			__builtin_prefetch(at + IN_FLIGHT * n->step);
 			if (i % 4096 == 0)
-				pages_drop(w, PAGES_CANARY, n->payload, at);
+				drop(w, n, at);
 			if (sieve_has(wanted, at))
 				list_one(n, i);
 		}
@@ -177,7 +204,7 @@ static void add_wanted(struct wire *w, struct needles *n, const struct sieve *wa
 	w->dropped[PAGES_CANARY] = NULL; /* to add one reads its page again */
 	for (uint32_t i = 0; i < n->found; i++) {
 		add(n, n->list[i]);
-		pages_drop(w, PAGES_CANARY, n->payload, n->payload + n->list[i] * n->step);
+		drop(w, n, n->payload + n->list[i] * n->step);
 	}
 }
 

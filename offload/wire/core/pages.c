@@ -15,6 +15,12 @@ static intptr_t kept(const struct wire *w, enum pages which)
 	return which != PAGES_CAPTURE && w->q->payload.given && w->q->reply.given ? KEEP / 2 : KEEP;
 }
 
+/* Does a file of this length stay in memory, as far as it was read? */
+bool pages_stay(const struct wire *w, uint64_t len)
+{
+	return len <= (uint64_t)kept(w, PAGES_CLIENT);
+}
+
 /* Give back what lies more than kept() bytes before pos, STEP bytes at a time. */
 void pages_drop(struct wire *w, enum pages which, const uint8_t *start, const uint8_t *pos)
 {

@@ -50,7 +50,7 @@ static bool wanted(struct scene *s)
 	struct label_of_record l;
 
 	record_label(e, s->diff->seq, s->diff->type, s->n, s->explicit, &l);
-	return seal(s->o, e, &l, s->has_payload ? s->p : s->d, s->n, -1, s->want, NULL);
+	return seal(s->o, e, &l, s->has_payload ? s->p : s->d, s->n, s->want);
 }
 
 static void differing(struct scene *s)
