@@ -63,7 +63,7 @@ static struct conn *open_conn(struct wire *w, const struct pair *p, bool client_
 	}
 	if (w->conn_count == w->conn_room)
 		grow(w);
-	c = grab(sizeof(*c));
+	c = w->latest = grab(sizeof(*c));
 	c->pair = *p;
 	c->client_is_a = client_is_a;
 	c->first_frame = frame;
@@ -95,11 +95,23 @@ static void note_second(struct conn *c, bool sender_is_a, uint64_t frame)
 		problem(&c->dir[sender_is_a == c->client_is_a ? CLIENT : SERVER].problems, SECOND_SYN, frame);
 }
 
+/* The newest connection of a pair: most segments are of that of the one before. */
+static struct conn *newest(struct wire *w, const struct pair *p)
+{
+	uint32_t slot;
+
+	if (w->latest && memcmp(&w->latest->pair, p, sizeof(*p)) == 0)
+		return w->latest;
+	slot = w->index ? *slot_of(w, p) : 0;
+	if (slot)
+		w->latest = w->conns[slot - 1];
+	return slot ? w->latest : NULL;
+}
+
 static struct conn *conn_of(struct wire *w, const struct pair *p, bool sender_is_a, const struct segment *s,
 			    uint64_t frame)
 {
-	uint32_t slot = w->index ? *slot_of(w, p) : 0;
-	struct conn *c = slot ? w->conns[slot - 1] : NULL;
+	struct conn *c = newest(w, p);
 
 	if ((s->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN) {
 		if (!opens(c, sender_is_a, s->seq))

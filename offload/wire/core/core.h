@@ -136,7 +136,7 @@ struct dir {
 	uint64_t retransmissions, retransmitted, out_of_order, strange, cut;
 	struct retransmission *resent;
 	/* records */
-	uint64_t pos;
+	uint64_t pos, whole; /* the record at pos is not complete before `next` is there */
 	struct place place;
 	uint8_t hello, phase;
 	uint8_t *message;
@@ -259,6 +259,7 @@ struct wire {
 	struct conn **conns; /* in the order of their first frames */
 	uint32_t conn_count, conn_room, listed;
 	uint32_t *index, index_mask; /* pair -> newest connection, + 1 */
+	struct conn *latest; /* that of the segment before; the newest of its pair */
 	uint64_t remembered, held;
 	struct chunk *oldest, *youngest;
 	uint64_t hello_bytes;

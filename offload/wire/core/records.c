@@ -193,7 +193,8 @@ static bool next_record(struct wire *w, struct dir *d, struct record *r)
 		differs(w, d, &diff);
 		return false;
 	}
-	return d->next - d->pos >= HEAD + r->len && !has_to_wait(d, r);
+	d->whole = d->pos + HEAD + r->len;
+	return d->next >= d->whole && !has_to_wait(d, r);
 }
 
 /* Take all complete records of a direction. */
@@ -201,7 +202,7 @@ void records_run(struct wire *w, struct dir *d)
 {
 	struct record r;
 
-	while (!d->ended && next_record(w, d, &r)) {
+	while (!d->ended && d->next >= d->whole && next_record(w, d, &r)) {
 		take(w, d, &r);
 		record_skip(d, &d->pos, &d->place, HEAD + r.len);
 	}
