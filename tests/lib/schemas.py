@@ -15,7 +15,8 @@ FOLDERS = {
     "doctor": OFFLOAD / "doctor/schema", "ls": HERE, "status": HERE,
     "lab-status": HERE, "driver-status": HERE,
 }  # fmt: skip
-OTHERS = {"switch": HERE, "error": HERE, "report": OFFLOAD / "report/schema"}  # their own tests look at each key
+# their own tests look at each key
+OTHERS = {"switch": HERE, "error": HERE, "report": OFFLOAD / "report/schema"}
 
 
 def schema(verb: str) -> dict[str, Any]:
