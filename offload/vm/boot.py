@@ -143,7 +143,7 @@ def _obituary(child: subprocess.Popen[bytes], run_dir: RunDir, cause: RigError) 
     rc, console = child.poll(), Console(run_dir.path / "console.log")
     how = "does not answer" if rc is None else f"QEMU ended with {rc}"
     said = (run_dir.path / "qemu.log").read_text(errors="replace").strip()[-600:]
-    fault = next(iter(console.faults()), str(cause).splitlines()[0])
+    fault = next(iter(console.faults()), str(cause).splitlines()[0].removesuffix("; the console says:"))
     return "\n".join(w for w in (f"the lab VM did not boot ({how}): {fault}", said, console.tail()) if w)
 
 
