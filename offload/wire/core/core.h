@@ -197,10 +197,11 @@ struct sieve {
 	unsigned int shift;
 };
 
-/* A smaller set, without hashing, that stays in the nearest cache beside what is sealed: half of a window answers for most. */
+/* A smaller set, without hashing, that stays in the nearest cache beside what is sealed: the first half of a window
+ * answers for most, the second for nearly all of the others. */
 enum { GATE_WORDS = 1024 };
 struct gate {
-	uint64_t word[GATE_WORDS];
+	uint64_t first[GATE_WORDS], second[GATE_WORDS];
 };
 
 /* The windows that are looked for. */

@@ -67,19 +67,21 @@ static bool sieve_has(const struct sieve *s, const uint8_t *at)
 	return s->bits[bit >> 3] >> (bit & 7) & 1;
 }
 
-void gate_add(struct gate *g, const uint8_t *at)
+static void add_half(uint64_t word[GATE_WORDS], uint64_t half)
 {
-	uint64_t v = raw64(at);
-
-	g->word[v % GATE_WORDS] |= 1ull << (v >> 32 & 63);
+	word[half % GATE_WORDS] |= 1ull << (half >> 32 & 63);
 }
 
-/* Its lowest bit: may the window be among those that were added? */
-static inline uint64_t gate_word(const struct gate *g, const uint8_t *at)
+void gate_add(struct gate *g, const uint8_t *at)
 {
-	uint64_t v = raw64(at);
+	add_half(g->first, raw64(at));
+	add_half(g->second, raw64(at + 8));
+}
 
-	return g->word[v % GATE_WORDS] >> (v >> 32 & 63);
+/* Its lowest bit: may this half of a window be among those that were added? */
+static inline uint64_t half_bit(const uint64_t word[GATE_WORDS], uint64_t half)
+{
+	return word[half % GATE_WORDS] >> (half >> 32 & 63);
 }
 
 /* The slot that holds this window, or the empty one where it would be. */
@@ -155,7 +157,8 @@ static void list_group(struct pool *p, struct needles *n, const struct wanted *w
 	for (; from < to; from++) {
 		const uint8_t *at = n->payload + from * n->step;
 
-		if (!(gate_word(&wanted->gate, at) & 1) || !sieve_has(&wanted->sieve, at))
+		if (!(half_bit(wanted->gate.first, raw64(at)) & half_bit(wanted->gate.second, raw64(at + 8)) & 1) ||
+		    !sieve_has(&wanted->sieve, at))
 			continue;
 		pool_lock(p);
 		list_one(n, from);
@@ -179,7 +182,7 @@ void needles_along(struct pool *p, struct job *j, size_t skip, size_t len)
 
 		end = i + GROUP < last ? i + GROUP : last;
 		for (uint64_t k = i; k < end; k++, at += n->step)
-			any |= gate_word(gate, at);
+			any |= half_bit(gate->first, raw64(at));
 		if (any & 1)
 			list_group(p, n, j->wanted, i, end);
 	}
