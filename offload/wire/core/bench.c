@@ -82,9 +82,9 @@ static long peak_kib(void)
 	return kib;
 }
 
-/* What one turn cost: sealing, verifying by one thread, and by all threads. */
+/* What one turn cost: sealing, verifying by one thread, by all threads, and reading without the keys. */
 struct turn {
-	struct spent seal, one, all;
+	struct spent seal, one, all, read;
 };
 
 struct result {
@@ -111,6 +111,19 @@ static int verify_cost(const struct question *q, unsigned int threads, struct sp
 	return rc;
 }
 
+/* Frames, streams and records alone: without a payload, and with the key of another connection. */
+static int read_cost(const struct question *q, struct spent *cost, struct failure *f)
+{
+	struct question mine = *q;
+	struct result none;
+	char line[256];
+
+	mine.payload = mine.reply = (struct bytes){ .given = false };
+	mine.keylog.len = (size_t)snprintf(line, sizeof(line), "CLIENT_RANDOM %064d %096d\n", 0, 0);
+	mine.keylog.at = (const uint8_t *)line;
+	return verify_cost(&mine, 1, cost, &none, f);
+}
+
 static int compare(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -128,23 +141,26 @@ static double median(double *v, int n)
 /* Every figure is the median of its turns, the ratios too: each compares what ran within a fraction of a second. */
 static void tell(struct turn *t, int n, const struct result *r, struct text *out)
 {
-	static const char *const names[] = { "seal_cpu_seconds", "verify_cpu_seconds", "verify_to_seal", "threads_to_one" };
-	double *v[4], first = t[0].one.wall;
+	static const char *const names[] = { "seal_cpu_seconds", "verify_cpu_seconds", "verify_to_seal", "threads_to_one",
+					     "read_to_verify" };
+	enum { FIGURES = sizeof(names) / sizeof(*names) };
+	double *v[FIGURES], first = t[0].one.wall;
 
-	for (int k = 0; k < 4; k++)
+	for (int k = 0; k < FIGURES; k++)
 		v[k] = grab((size_t)n * sizeof(double));
 	for (int i = 0; i < n; i++) {
 		v[0][i] = t[i].seal.cpu;
 		v[1][i] = t[i].one.cpu;
 		v[2][i] = t[i].seal.cpu / t[i].one.cpu;
 		v[3][i] = t[i].one.wall / t[i].all.wall;
+		v[4][i] = t[i].read.cpu / t[i].one.cpu;
 	}
 	text_add(out, "{");
-	for (int k = 0; k < 4; k++)
+	for (int k = 0; k < FIGURES; k++)
 		text_add(out, "\"%s\":%.6f,", names[k], median(v[k], n));
 	text_add(out, "\"first_verify_seconds\":%.6f,\"app_bytes\":%" PRIu64 ",\"max_rss_kib\":%ld,\"outcome\":\"%s\"}\n", first,
 		 r->app, peak_kib(), r->outcome);
-	for (int k = 0; k < 4; k++)
+	for (int k = 0; k < FIGURES; k++)
 		free(v[k]);
 }
 
@@ -161,6 +177,8 @@ int bench(const struct question *q, int repeat, struct text *out, struct failure
 		turn[i].all = turn[i].one;
 		if (rc == RC_OK && q->threads > 1)
 			rc = verify_cost(q, q->threads, &turn[i].all, &r, f);
+		if (rc == RC_OK)
+			rc = read_cost(q, &turn[i].read, f);
 		if (rc == RC_OK)
 			turn[i].seal = seal_cost(buffer, r.app);
 	}
