@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from offload.errors import RigError
+from offload.errors import ConfigError, RigError
 
 SCHEMA = 1
 OUTCOMES = ("pass", "fail", "xfail", "skip", "error")
@@ -53,6 +53,9 @@ class Writer:
     """Append events to a file; each is on disk when `write` returns, and numbered (`seq`) without gaps."""
 
     def __init__(self, path: Path) -> None:
+        """Begin or continue the file. ConfigError if it is none (a device, a folder): that is not removed."""
+        if path.exists() and not path.is_file():
+            raise ConfigError(f"events cannot go to {path}: it is not a plain file")
         path.parent.mkdir(parents=True, exist_ok=True)
         self._seq = _preamble(path)
         if not self._seq:

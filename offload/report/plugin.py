@@ -73,7 +73,14 @@ def pytest_configure(config: pytest.Config) -> None:
         settler = Settler(config)
         config.pluginmanager.register(settler, "ktls-offload-settler")
         if not hasattr(config, "workerinput"):
-            config.pluginmanager.register(Recorder(config, Path(path), settler), NAME)
+            config.pluginmanager.register(_recorder(config, Path(path), settler), NAME)
+
+
+def _recorder(config: pytest.Config, path: Path, settler: Settler) -> Recorder:
+    try:
+        return Recorder(config, path, settler)
+    except ConfigError as exc:
+        raise pytest.UsageError(str(exc)) from None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

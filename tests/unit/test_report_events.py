@@ -1,10 +1,12 @@
 """The events file: nothing lost, nothing believed blindly."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
+from offload.errors import ConfigError
 from offload.report.events import MAX_LINE, Writer, parse, plain, read, resume
 
 
@@ -26,6 +28,16 @@ def test_preamble_is_continued_and_an_old_run_replaced(tmp_path: Path) -> None:
             writer.write(event, name="boot", seconds=1.0, rig={}, profile="", simulated=True, kernel="")
         writer.close()
     assert [(e["seq"], e["event"]) for e in read(path).events] == [(0, "phase")]
+
+
+def test_what_is_no_file_stays(tmp_path: Path) -> None:
+    """As root `--events /dev/null` took the device away from every program of the machine."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for place in (pipe, tmp_path):
+        with pytest.raises(ConfigError, match="not a plain file"):
+            Writer(place)
+    assert pipe.is_fifo()
 
 
 def test_resume_cuts_a_torn_line_and_numbers_on(tmp_path: Path) -> None:
