@@ -13,7 +13,7 @@ import pytest
 # pyproject.toml says so for this project alone; these plug-ins take most of the time of a small child
 LEFT_OUT = "-p no:labgrid -p no:hypothesispytest"
 MEMORY, ROOM = "/dev/shm", 1 << 30  # a run writes 80 MiB
-PREFIX, OLD = "ktls-unit-", 86400  # seconds: what a failed or killed run left goes after a day
+PREFIX, OLD = "ktls-unit-", 3600  # seconds: what a failed or killed run left goes after an hour
 
 os.environ["PYTEST_ADDOPTS"] = LEFT_OUT
 
