@@ -145,8 +145,6 @@ class _Explainer:
         for problem in mine.problems:
             if problem.code in OF_STREAMS:
                 yield Stray(Code(problem.code), problem.at, way)
-        if mine.retransmission is not None:
-            yield Stray(Code.OTHER_COPY, mine.retransmission.frame, way)
         if mine.reach and not _opened(mine) and not self.spoke[connection.index, other.direction]:
             yield Stray(Code.LONE_DATA, connection.first_frame, way)
 
