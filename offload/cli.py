@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
@@ -167,6 +168,7 @@ def _run(argv: list[str]) -> int:
 def _called(args: argparse.Namespace) -> int:
     """Call the verb. With --json its error is a document too; enable and its like have theirs already."""
     try:
+        _checkout(args)
         return int(args.func(args))
     except OffloadError as exc:
         if getattr(args, "json", False) and args.verb not in OPERATOR[1:]:
@@ -174,6 +176,21 @@ def _called(args: argparse.Namespace) -> int:
 
             print(failed(args.verb, exc))
         raise
+
+
+def _checkout(args: argparse.Namespace) -> None:
+    """ConfigError, before anything is downloaded, for what needs more of the project than is installed."""
+    words = [args.verb, *([args.lab_verb] if args.verb == "lab" else [])]
+    in_a_vm = args.verb == "measure" and (not args.dev or args.cost)
+    needs = " ".join(words) in ("certify", "lab up", "lab traffic", "lab fetch") or in_a_vm
+    if needs and not (Path(__file__).parents[1] / "native" / "nicsim").is_dir():
+        line = f".venv/bin/ktls-offload {' '.join(words)}"
+        message = (
+            f"`ktls-offload {' '.join(words)}` needs a checkout of the project, not only what is installed"
+        )
+        raise ConfigError(
+            message, f"in a checkout: {'make certify' if words == ['certify'] else f'make build && {line}'}"
+        )
 
 
 def _near(name: str) -> str:

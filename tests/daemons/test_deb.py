@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -25,8 +26,13 @@ cp "$2" "$1/tree/package.deb" && cd /
 exec chroot "$1/tree" /bin/sh -ec '
   dpkg --force-unsafe-io --force-depends --no-triggers -i /package.deb
   ktls-offload --version
+  mkdir -p /var/lib/ktls-offload /etc/network/if-up.d && echo x >/var/lib/ktls-offload/journal.json
+  echo "# written by ktls-offload: x" >/etc/network/if-up.d/ktls-offload-eth9
+  echo "# by hand" >/etc/network/if-up.d/ktls-offload-mine
   ls /usr/share/ktls-offload/offload/__pycache__ | grep -c cli.cpython
   dpkg --force-unsafe-io --no-triggers --purge ktls-offload
+  test ! -e /var/lib/ktls-offload && test ! -e /etc/network/if-up.d/ktls-offload-eth9
+  test -e /etc/network/if-up.d/ktls-offload-mine
   test ! -e /usr/bin/ktls-offload && test ! -e /usr/share/ktls-offload && echo gone'
 """
 
@@ -81,9 +87,10 @@ def field(package: Path, name: str) -> str:
     return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def call(root: Path, only: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+def call(root: Path, only: Path, *argv: str, cache: Path | None = None) -> subprocess.CompletedProcess[str]:
     """The unpacked command: no site packages, no user's ones, only Python's own library and PyYAML."""
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(only), "PYTHONDONTWRITEBYTECODE": "1"}
+    env |= {"XDG_CACHE_HOME": str(cache), "XDG_RUNTIME_DIR": str(cache)} if cache else {}
     command = ["/usr/bin/python3", "-S", root / "usr/bin/ktls-offload", *argv]
     return subprocess.run(command, capture_output=True, text=True, env=env, cwd="/")
 
@@ -105,9 +112,9 @@ def test_everything_is_in_it(unpacked: Path) -> None:
     ):  # fmt: skip
         assert (share / place).stat().st_size > 100, place
     ours = {p.name for p in (ROOT / "nic-profiles").glob("*.yaml")}
-    assert {p.name for p in (share / "ktls-offload/nic-profiles").iterdir()} == ours
+    assert {p.name for p in (share / "ktls-offload/nic-profiles").iterdir()} == {*ours, "README.md"}
     kinds = {p.suffix for p in (share / "ktls-offload").rglob("*") if p.is_file()}
-    assert kinds <= {".py", ".yaml", ".toml", ".json", ".html", ".css", ".sh"}, "only what runs"
+    assert kinds <= {".py", ".yaml", ".toml", ".json", ".html", ".css", ".sh", ".md"}, "only what runs"
 
 
 @pytest.mark.parametrize("verb", GROUND)
@@ -130,6 +137,31 @@ def test_the_rest_says_what_it_needs(unpacked: Path, only: Path, verb: str) -> N
     """Without a NIC a verb that needs more opens too, or names it; never a traceback."""
     done = call(unpacked, only, verb, "--help")
     assert done.returncode in (0, 2) and "Traceback" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["certify", "certify --lab x.yaml", "lab up", "lab fetch", "lab traffic", "measure", "measure --cost"],
+)
+def test_what_needs_a_checkout_says_so(unpacked: Path, only: Path, words: str, tmp_path: Path) -> None:
+    """Without a NIC a verb that the package cannot do names the line to type, and downloads nothing."""
+    done = call(unpacked, only, *words.split(), cache=tmp_path)
+    assert (
+        done.returncode == 2
+        and "needs a checkout" in done.stderr
+        and "hint: in a checkout: make" in done.stderr
+    )
+    assert not list(tmp_path.iterdir()) and not done.stdout
+
+
+def test_pages_are_named_where_they_lie(unpacked: Path, only: Path) -> None:
+    """Without a NIC each page that a message names is there, by the path of the package."""
+    pages = unpacked / "usr/share/doc/ktls-offload/docs"
+    files = [p for p in (unpacked / "usr/share/ktls-offload").rglob("*") if p.suffix in (".py", ".yaml")]
+    text = "\n".join(p.read_text() for p in files) + call(unpacked, only, "ls", "--help").stdout
+    assert not re.findall(r"(?:^|[^/\w.-])docs/[a-z0-9-]+\.md", text, re.M)
+    named = set(re.findall(r"/usr/share/doc/ktls-offload/docs/([a-z0-9-]+\.md)", text))
+    assert {"reasons.md", "ls.md"} <= named and not [name for name in named if not (pages / name).is_file()]
 
 
 def test_the_same_files_give_the_same_package(tree: Path, package: Path, tmp_path: Path) -> None:
