@@ -1,0 +1,241 @@
+"""The space of conditions on one card: its scenarios, one drawn by a seed, one read from a line."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
+
+from offload.errors import ConfigError
+from offload.profile import Profile
+from offload.profile_model import Cell
+from offload.profile_yaml import near
+from tests.lib.scenario.model import Condition, Dimension
+from tests.lib.scenario.read import conditions
+
+DEFAULT = Path(__file__).with_name("conditions.yaml")
+SEEDS = 1 << 32
+Pair = tuple[Condition, Condition]  # in the order of the dimensions
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One value of every dimension, and the seed of whatever else is random in it."""
+
+    seed: int
+    values: tuple[Condition, ...]
+
+    def __getitem__(self, dimension: str) -> str:
+        return dict(self.values)[dimension]
+
+    def line(self) -> str:
+        """One shell word that `Space.parse` makes the same scenario of; plain values are left out."""
+        plain = load().plain
+        odd = [f"{name}={value}" for name, value in self.values if value != plain[name]]
+        return ",".join([f"seed={self.seed}", *odd])
+
+    def words(self) -> str:
+        """What is not plain in it, for a headline."""
+        plain = load().plain
+        odd = [f"{name} {value}" for name, value in self.values if value != plain[name]]
+        return ", ".join(odd) or "plain conditions"
+
+    def having(self, dimension: str, value: str) -> Scenario:
+        """The same with another value in a dimension."""
+        return replace(self, values=tuple((n, value if n == dimension else v) for n, v in self.values))
+
+    def plainer(self, dimension: str) -> Scenario:
+        """The same with the plain value in a dimension."""
+        return self.having(dimension, load().plain[dimension])
+
+
+@dataclass(frozen=True)
+class Space:
+    """The dimensions as far as a profile promises them, and what excludes what."""
+
+    parts: tuple[Dimension, ...]
+    triples: tuple[tuple[str, ...], ...]
+    barred: Mapping[Pair, str]  # the pairs that nobody can make, and why
+    later: Mapping[Pair, str]  # those that the suite does not make yet
+
+    @cached_property
+    def dimensions(self) -> dict[str, tuple[str, ...]]:
+        """Every value by dimension, in order, the plain one first."""
+        return {part.name: part.names() for part in self.parts}
+
+    @cached_property
+    def plain(self) -> dict[str, str]:
+        """The plain value of every dimension."""
+        return {part.name: part.plain for part in self.parts}
+
+    @cached_property
+    def no_lab(self) -> dict[Condition, str]:
+        """The values that no lab makes, and why."""
+        return {
+            (part.name, value.name): value.no_lab
+            for part in self.parts
+            for value in part.values
+            if value.no_lab
+        }
+
+    @cached_property
+    def not_yet(self) -> dict[Condition, str]:
+        """The values that the suite does not make yet, and why."""
+        return {
+            (part.name, value.name): value.not_yet
+            for part in self.parts
+            for value in part.values
+            if value.not_yet
+        }
+
+    @cached_property
+    def made(self) -> dict[str, tuple[str, ...]]:
+        """The values by dimension that the suite makes."""
+        out = self.no_lab | self.not_yet
+        return {
+            name: tuple(v for v in values if (name, v) not in out) for name, values in self.dimensions.items()
+        }
+
+    def pair(self, one: Condition, other: Condition) -> Pair:
+        """Two conditions in the order of their dimensions."""
+        names = list(self.dimensions)
+        return (one, other) if names.index(one[0]) < names.index(other[0]) else (other, one)
+
+    def conflicts(self, scenario: Scenario, *, possible: bool = False) -> Iterator[tuple[Pair, str]]:
+        """Every pair of a scenario that is not made, and why; `possible`: only those that nobody can make."""
+        rules = self.barred if possible else {**self.later, **self.barred}
+        there = set(scenario.values)
+        yield from ((pair, why) for pair, why in rules.items() if there.issuperset(pair))
+
+    def allows(self, scenario: Scenario) -> bool:
+        """Say whether the suite makes this scenario."""
+        fits = all(value in self.made.get(name, ()) for name, value in scenario.values)
+        return fits and not any(self.conflicts(scenario))
+
+    def draw(self, seed: int) -> Scenario:
+        """One scenario that the suite makes, by chance; the same for the same seed and profile."""
+        dice = random.Random(seed)
+        names = list(self.dimensions)
+        dice.shuffle(names)
+        found = self._fill({}, names, dice)
+        if found is None:
+            raise ConfigError("no scenario is left", "what the profile promises excludes all of them")
+        return Scenario(seed, tuple((name, found[name]) for name in self.dimensions))
+
+    def _fill(self, chosen: dict[str, str], names: list[str], dice: random.Random) -> dict[str, str] | None:
+        """Choose a value for each of these dimensions, going back where none is left."""
+        if not names:
+            return chosen
+        values = list(self.made[names[0]])
+        dice.shuffle(values)
+        for value in values:
+            one = (names[0], value)
+            pairs = [self.pair(one, other) for other in chosen.items()]
+            if not any(pair in self.barred or pair in self.later for pair in pairs):
+                found = self._fill({**chosen, names[0]: value}, names[1:], dice)
+                if found is not None:
+                    return found
+        return None
+
+    def parse(self, text: str) -> Scenario:
+        """The scenario of a line, or drawn by a bare number as seed. ConfigError naming the mistake."""
+        text = text.strip()
+        if text.isdecimal():
+            return self.draw(int(text[:20]) % SEEDS)
+        given: dict[str, str] = {}
+        for word in (word.strip() for word in text.split(",")):
+            name, equals, value = word.partition("=")
+            if not equals or name in given or not value:
+                raise ConfigError(
+                    f"scenario: {word[:60]!r} is not a condition"
+                    if name not in given
+                    else f"scenario: {name} is given twice",
+                    "a scenario is a seed, or a line such as seed=7,direction=rx,trouble=lost-tag",
+                )
+            given[name] = self._checked(name, value)
+        seed = int(given.pop("seed", "1"))
+        scenario = Scenario(seed, tuple((name, given.get(name, plain)) for name, plain in self.plain.items()))
+        for ((one, value), (other, second)), why in self.conflicts(scenario):
+            raise ConfigError(f"scenario: {one} {value} and {other} {second} are not made together: {why}")
+        return scenario
+
+    def _checked(self, name: str, value: str) -> str:
+        """A value that the suite makes. ConfigError."""
+        if name == "seed":
+            if not (value.isdecimal() and len(value) < 12 and int(value) < SEEDS):
+                raise ConfigError(f"scenario: seed {value[:60]!r}, wanted a number below {SEEDS}")
+            return value
+        if name not in self.dimensions:
+            raise ConfigError(
+                f"scenario: no dimension {name[:60]!r}{near(name, self.dimensions)}", _listed(self.dimensions)
+            )
+        if value not in self.dimensions[name]:
+            choices = self.dimensions[name]
+            raise ConfigError(
+                f"scenario: {name} has no value {value[:60]!r}{near(value, choices)}", _listed(choices)
+            )
+        if why := self.no_lab.get((name, value)) or self.not_yet.get((name, value)):
+            raise ConfigError(f"scenario: {name} {value} is not made: {why}")
+        return value
+
+
+def _listed(names: Mapping[str, object] | tuple[str, ...]) -> str:
+    return f"one of {', '.join(names)}"
+
+
+@cache
+def load(profile: Profile | None = None, path: Path = DEFAULT) -> Space:
+    """The space of a file, as far as a profile promises its cells. ConfigError for a wrong file."""
+    parts, triples = conditions(path)
+    cut = tuple(_on(part, profile) for part in parts) if profile else parts
+    order = {part.name: number for number, part in enumerate(cut)}
+    there = {(part.name, name) for part in cut for name in part.names()}
+    barred: dict[Pair, str] = {}
+    later: dict[Pair, str] = {}
+    for part in cut:
+        for value in part.values:
+            for bars, into in ((value.bars, barred), (value.later, later)):
+                for bar in bars:
+                    for name in bar.values:
+                        ends = ((part.name, value.name), (bar.dimension, name))
+                        if there.issuperset(ends):
+                            one, other = sorted(ends, key=lambda end: order[end[0]])
+                            into[one, other] = bar.because
+    if profile:
+        barred |= _unpromised(cut, profile)
+    return Space(cut, triples, barred, later)
+
+
+def cell_of(value: str, direction: str) -> Cell:
+    """The cell of the truth table that a value of the dimension `cell` is, in tx or rx."""
+    version, _, cipher = value.partition("-")
+    return Cell(direction, version, cipher)
+
+
+def _on(part: Dimension, profile: Profile) -> Dimension:
+    """A dimension without the values that this profile promises in no direction."""
+    if part.from_profile:
+        kept = [v for v in part.values if any(cell_of(v.name, d) in profile.promises for d in ("tx", "rx"))]
+    elif part.name == "direction":
+        kept = [v for v in part.values if set(_ways(v.name)) <= set(profile.directions())]
+    else:
+        return part
+    return replace(part, values=tuple(kept))
+
+
+def _ways(direction: str) -> tuple[str, ...]:
+    return ("tx", "rx") if direction == "both" else (direction,)
+
+
+def _unpromised(parts: tuple[Dimension, ...], profile: Profile) -> dict[Pair, str]:
+    """Pairs of a direction and a cell that the profile does not promise."""
+    names = {part.name: part.names() for part in parts}
+    cells = next((part.name for part in parts if part.from_profile), "")
+    return {
+        (("direction", way), (cells, value)): f"the profile does not promise {lacking[0]}"
+        for way in names.get("direction", ())
+        for value in names.get(cells, ())
+        if (lacking := [c for c in (cell_of(value, one) for one in _ways(way)) if c not in profile.promises])
+    }
