@@ -38,6 +38,7 @@ pytest_plugins = [
     "tests.lib.captures",
     "tests.lib.forecast",
     "tests.lib.limits",
+    "tests.lib.scenario.plugin",
 ]
 KINDS = {"hw": "nicsim", "sw-fallback": "veth", "nicsim": "nicsim"}  # folder of a test -> kind of lab
 

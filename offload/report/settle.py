@@ -20,7 +20,7 @@ from offload.report import replay
 from offload.report.events import plain
 from offload.report.known import notes
 from offload.report.spent import Spending
-from offload.report.testinfo import EVIDENCE, GUEST, NO_RIG, RIG, cell_of, former_of, promise_of
+from offload.report.testinfo import CONDITIONS, EVIDENCE, GUEST, NO_RIG, RIG, cell_of, former_of, promise_of
 
 DETAILS = 8000  # characters of a traceback kept per test
 
@@ -57,9 +57,11 @@ class Settler:
             Path(path).write_text(json.dumps(self.plan(session)))
 
     def plan(self, session: pytest.Session) -> dict[str, Any]:
-        """Return every test that has to give a result, and those that were left out."""
+        """Return every test that has to give a result, those left out, and what its scenarios cross."""
         tests = [{"id": item.nodeid, "promise": promise_of(item)} for item in session.items]
-        return {"tests": tests, "deselected": self._deselected}
+        crossed = self._config.stash.get(CONDITIONS, None)
+        told = {} if crossed is None else {"conditions": crossed}
+        return {"tests": tests, "deselected": self._deselected, **told}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:

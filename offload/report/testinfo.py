@@ -13,6 +13,7 @@ from offload.report import former
 EVIDENCE = pytest.StashKey[dict[str, Any]]()
 RIG = pytest.StashKey[dict[str, Any]]()
 REPLAY = pytest.StashKey[tuple[former.Former, tuple[str, ...]]]()
+CONDITIONS = pytest.StashKey[dict[str, Any]]()  # what the scenarios of this run are drawn from (crossed.py)
 GUEST = pytest.StashKey[int]()  # process id of the VM that this process tests
 NO_RIG: dict[str, Any] = {"rig": {}, "profile": "", "kernel": "", "simulated": False}
 

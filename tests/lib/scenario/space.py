@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import combinations
 from pathlib import Path
 
 from offload.errors import ConfigError
@@ -119,25 +120,53 @@ class Space:
         dice = random.Random(seed)
         names = list(self.dimensions)
         dice.shuffle(names)
-        found = self._fill({}, names, dice)
+        found = self.complete(
+            {}, {name: dice.sample(self.made[name], len(self.made[name])) for name in names}
+        )
         if found is None:
             raise ConfigError("no scenario is left", "what the profile promises excludes all of them")
         return Scenario(seed, tuple((name, found[name]) for name in self.dimensions))
 
-    def _fill(self, chosen: dict[str, str], names: list[str], dice: random.Random) -> dict[str, str] | None:
-        """Choose a value for each of these dimensions, going back where none is left."""
-        if not names:
+    def complete(
+        self, chosen: dict[str, str], values: Mapping[str, Sequence[str]] | None = None
+    ) -> dict[str, str] | None:
+        """A whole scenario with what is chosen, the first that these values allow; None if there is none."""
+        here, bars = list(chosen.items()), self._bars
+        if any(other in bars.get(one, ()) for one, other in combinations(here, 2)):
+            return None
+        rest = {name: row for name, row in (values or self.made).items() if name not in chosen}
+        return self._filled(chosen, list(rest.items()))
+
+    def _filled(
+        self, chosen: dict[str, str], rest: Sequence[tuple[str, Sequence[str]]]
+    ) -> dict[str, str] | None:
+        """What is chosen and a value of each of the other dimensions, going back where none is left."""
+        if not rest:
             return chosen
-        values = list(self.made[names[0]])
-        dice.shuffle(values)
+        (name, values), *more = rest
         for value in values:
-            one = (names[0], value)
-            pairs = [self.pair(one, other) for other in chosen.items()]
-            if not any(pair in self.barred or pair in self.later for pair in pairs):
-                found = self._fill({**chosen, names[0]: value}, names[1:], dice)
+            barred = self._bars.get((name, value), ())
+            if not any(other in barred for other in chosen.items()):
+                found = self._filled({**chosen, name: value}, more)
                 if found is not None:
                     return found
         return None
+
+    def some_day(self) -> Space:
+        """The space as if the suite made all that a lab can make."""
+        values = {
+            part.name: tuple(replace(value, not_yet="") for value in part.values) for part in self.parts
+        }
+        return replace(self, parts=tuple(replace(p, values=values[p.name]) for p in self.parts), later={})
+
+    @cached_property
+    def _bars(self) -> dict[Condition, set[Condition]]:
+        """What each condition is not made together with."""
+        found: dict[Condition, set[Condition]] = {}
+        for one, other in (*self.barred, *self.later):
+            found.setdefault(one, set()).add(other)
+            found.setdefault(other, set()).add(one)
+        return found
 
     def parse(self, text: str) -> Scenario:
         """The scenario of a line, or drawn by a bare number as seed. ConfigError naming the mistake."""

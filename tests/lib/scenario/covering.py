@@ -1,0 +1,122 @@
+"""Which scenarios a depth runs: as few as cross all pairs of conditions, and all triples where they matter.
+
+Each row is the best of some that are filled greedily from a target that is still open, so the rows of a depth
+are the first ones of the next. (A library for covering arrays makes as many rows, and in no such order.)
+"""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from functools import cache
+from itertools import combinations, product
+
+from offload.profile import Profile
+from tests.lib.scenario.model import Condition
+from tests.lib.scenario.space import Scenario, Space, load
+
+TRIES = 24  # rows that are filled for one that is taken: 12 need a few more rows, 48 as many
+FIRST = 24  # scenarios of the quick depth: about a minute of a lab
+Target = tuple[Condition, ...]  # two or three conditions, in the order of the dimensions
+
+
+class Depth(StrEnum):
+    """How much is crossed: some pairs, all pairs, all pairs and the triples that conditions.yaml names."""
+
+    QUICK = "quick"
+    STANDARD = "standard"
+    DEEP = "deep"
+
+
+@cache
+def array(depth: str, profile: Profile | None = None) -> tuple[Scenario, ...]:
+    """The scenarios of a depth on a card, the same in every run; those of a lesser depth come first."""
+    space, wanted = load(profile), Depth(depth)
+    rows = Rows(space)
+    rows.cross(pairs(space), most=FIRST if wanted is Depth.QUICK else None)
+    if wanted is Depth.DEEP:
+        rows.cross(triples(space))
+    return tuple(Scenario(_seed(row), tuple(row.items())) for row in rows.found)
+
+
+def pairs(space: Space) -> dict[Target, None]:
+    """Every pair of conditions that the suite makes."""
+    return _makeable(space, combinations(space.made, 2))
+
+
+def triples(space: Space) -> dict[Target, None]:
+    """Every triple that it makes, of the dimensions that conditions.yaml names."""
+    return _makeable(space, space.triples)
+
+
+def _makeable(space: Space, groups: Iterable[Iterable[str]]) -> dict[Target, None]:
+    """Every combination of values of these dimensions that some scenario has; a dict keeps the order."""
+    order = list(space.made)
+    found: dict[Target, None] = {}
+    for group in groups:
+        names = sorted(group, key=order.index)
+        for values in product(*(space.made[name] for name in names)):
+            target = tuple(zip(names, values, strict=True))
+            if space.complete(dict(target)) is not None:
+                found[target] = None
+    return found
+
+
+class Rows:
+    """The rows so far, and the targets that none of them has yet."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.found: list[dict[str, str]] = []
+        self.open: dict[Target, None] = {}
+
+    def cross(self, targets: Mapping[Target, None], most: int | None = None) -> None:
+        """Add rows until every one of these targets is in some row, or there are `most` rows."""
+        self.open = dict(targets)
+        for row in self.found:
+            self._close(row)
+        while self.open and (most is None or len(self.found) < most):
+            dice = random.Random(len(self.found))
+            row = max((self._filled(dice) for _ in range(TRIES)), key=self._gain)
+            self.found.append(row)
+            self._close(row)
+
+    def _filled(self, dice: random.Random) -> dict[str, str]:
+        """A row with an open target, each other value the one that closes most."""
+        row = dict(dice.choice(list(self.open)))
+        rest = [name for name in self.space.made if name not in row]
+        dice.shuffle(rest)
+        for name in rest:
+            row[name] = self._best(name, row, dice)
+        return {name: row[name] for name in self.space.made}
+
+    def _best(self, name: str, row: dict[str, str], dice: random.Random) -> str:
+        """The value that closes most open pairs with a row, of those that leave a whole scenario."""
+        values = dice.sample(self.space.made[name], len(self.space.made[name]))
+        values.sort(key=lambda value: self._closes((name, value), row), reverse=True)
+        return next(value for value in values if self.space.complete({**row, name: value}) is not None)
+
+    def _closes(self, one: Condition, row: Mapping[str, str]) -> int:
+        """How many open pairs a condition makes with those of a row."""
+        return sum(self.space.pair(one, other) in self.open for other in row.items())
+
+    def _gain(self, row: Mapping[str, str]) -> int:
+        return sum(target in self.open for target in self._targets(row))
+
+    def _close(self, row: Mapping[str, str]) -> None:
+        for target in self._targets(row):
+            self.open.pop(target, None)
+
+    def _targets(self, row: Mapping[str, str]) -> Iterator[Target]:
+        """The pairs and the named triples of a row."""
+        yield from combinations(row.items(), 2)
+        order = list(row)
+        for group in self.space.triples:
+            yield tuple((name, row[name]) for name in sorted(group, key=order.index))
+
+
+def _seed(row: Mapping[str, str]) -> int:
+    """A seed that hangs on the conditions alone, so that a scenario is the same in every depth."""
+    return zlib.crc32(",".join(f"{name}={value}" for name, value in row.items()).encode())

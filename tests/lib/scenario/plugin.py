@@ -1,0 +1,57 @@
+"""The options --depth and --scenario: which scenarios a test with the marker `scenarios` runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from offload.errors import ConfigError
+from offload.profile import find
+from offload.report.crossed import scenario_of
+from offload.report.testinfo import CONDITIONS, REPLAY
+from tests.lib.scenario.covering import Depth, array
+from tests.lib.scenario.space import Scenario, load
+from tests.lib.scenario.told import told
+
+DEPTHS = tuple(str(depth) for depth in Depth)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --depth and --scenario."""
+    group = parser.getgroup("ktls-offload rig")
+    group.addoption("--depth", choices=DEPTHS, default="quick", help="how much is crossed (default quick)")
+    group.addoption(
+        "--scenario", action="append", metavar="LINE|SEED", default=[], help="only this one; may be repeated"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker."""
+    config.addinivalue_line("markers", "scenarios: one test per scenario of --depth, as argument `scenario`")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make a test per scenario."""
+    if metafunc.definition.get_closest_marker("scenarios") is None:
+        return
+    found = chosen(metafunc.config)
+    metafunc.parametrize("scenario", found, ids=[one.line() for one in found])
+
+
+def chosen(config: pytest.Config) -> tuple[Scenario, ...]:
+    """The scenarios of this run; what they are drawn from is kept for the report. UsageError."""
+    profile = find(config.getoption("--profile"))
+    try:
+        space = load(profile)
+        found = tuple(dict.fromkeys(space.parse(line) for line in asked(config)))
+        whole = not found
+        found = found or array(config.getoption("--depth"), profile)
+    except ConfigError as exc:
+        raise pytest.UsageError(str(exc)) from None
+    config.stash[CONDITIONS] = told(space, config.getoption("--depth") if whole else "", len(found))
+    return found
+
+
+def asked(config: pytest.Config) -> list[str]:
+    """The lines that were asked for: by --scenario, or as the tests of a former run."""
+    _, again = config.stash.get(REPLAY, (None, ()))
+    return [*config.getoption("--scenario"), *filter(None, map(scenario_of, again))]
