@@ -54,7 +54,8 @@ def promises(document: Mapping[str, Any]) -> list[Case]:
 
 def _promise(promise: Mapping[str, Any]) -> Case:
     state = promise["state"]
-    outcome = STATES.get(state) or ("fail" if promise["blocker"] else "skip")
+    blocks = promise["blocker"] and (state != "not proved" or promise.get("unproved", "blocks") == "blocks")
+    outcome = STATES.get(state) or ("fail" if blocks else "skip")
     reason = "" if state == "kept" else f"{state}: {promise['reason']}"
     return Case("promise", promise["id"], outcome, clean(reason), "", 0.0, promise["blocker"])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -17,11 +17,16 @@ from offload.errors import ConfigError
 DEFAULT = Path(__file__).with_name("criteria.yaml")
 APPLIES = ("always", "tx", "rx", "unpromised")
 CELLS = ("promised", "unpromised", None)
+UNPROVED = ("blocks", "limits")
+DEPTHS, GROUPS = ("quick", "standard", "deep"), ("pairs", "triples")
 PROOFS = ("A", "B", "C", "where", None)
 FRAMES = ("explained", None)
 # libyaml's, where PyYAML has it: 2 ms for what Python takes 24
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-KEYS = {"title", "why", "source", "blocker", "applies", "tests", "cells", "levels", "proof", "frames"}
+KEYS = {
+    "title", "why", "source", "blocker", "unproved", "applies", "tests", "cells", "levels", "proof", "frames",
+    "crossed",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,8 @@ class Criterion:
     why: str = ""
     source: str = ""
     frames: str | None = None
+    unproved: str = "blocks"
+    crossed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # depth -> what -> percent
 
     @property
     def direction(self) -> str | None:
@@ -123,11 +130,14 @@ def _criterion(name: str, promise: str, raw: Any) -> Criterion:
         raw.get("why", ""),
         raw.get("source", ""),
         raw.get("frames"),
+        raw.get("unproved", "blocks"),
+        _crossed(where, raw.get("crossed", {})),
     )
     _check(where, "title", found.title, isinstance(found.title, str) and bool(found.title), "a sentence")
     for key, value in (("why", found.why), ("source", found.source)):
         _check(where, key, value, isinstance(value, str), "a sentence")
     _check(where, "blocker", found.blocker, isinstance(found.blocker, bool), "true or false")
+    _check(where, "unproved", found.unproved, found.unproved in UNPROVED, " or ".join(UNPROVED))
     _check(where, "applies", found.applies, found.applies in APPLIES, " | ".join(APPLIES))
     _check(where, "tests", found.tests, type(found.tests) is int and found.tests >= 1, "a number from 1")
     _check(where, "cells", found.cells, found.cells in CELLS, "promised or unpromised")
@@ -143,6 +153,16 @@ def _levels(where: str, raw: Any) -> dict[str, Level]:
         good = good and all(type(value) in (int, float) for value in bar.values())
         _check(where, f"levels.{key}", bar, good, "{min: N} or {max: N}")
     return {str(key): Level(**bar) for key, bar in raw.items()}
+
+
+def _crossed(where: str, raw: Any) -> dict[str, dict[str, float]]:
+    wanted = "a mapping of quick, standard and deep to {pairs: PERCENT, triples: PERCENT}"
+    _check(where, "crossed", raw, isinstance(raw, dict) and set(raw) <= set(DEPTHS), wanted)
+    for depth, bars in raw.items():
+        good = isinstance(bars, dict) and set(bars) <= set(GROUPS)
+        good = good and all(type(value) in (int, float) and 0 <= value <= 100 for value in bars.values())
+        _check(where, f"crossed.{depth}", bars, good, "{pairs: PERCENT, triples: PERCENT}")
+    return dict(raw)
 
 
 def _check(where: str, key: str, value: Any, good: bool, wanted: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from offload import __version__
-from offload.report import cpu, judged, migration, replay, weather, wire
+from offload.report import cpu, crossed, judged, migration, replay, weather, wire
 from offload.report.cells import CellState
 from offload.report.criteria import Criteria
 from offload.report.events import OUTCOMES, SCHEMA, Log
@@ -64,6 +64,7 @@ def _more(log: Log, results: Sequence[Mapping[str, Any]], found: Mapping[str, An
     }
     more = {
         "judged": judged.section(log, found["card"]["name"]),
+        "crossed": crossed.section(log),
         "weather": met if met["cases"] or met["loss"] else None,
         "replay": again,
         "memory": _memory(log),
@@ -97,6 +98,8 @@ def _promise(state: PromiseState, tests: Mapping[str, Mapping[str, Any]]) -> dic
         worst = min if level.min is not None else max
         if values:
             measured[name] = {"value": round(float(worst(values)), 3), "wanted": str(level)}
+    if state.criterion.unproved != "blocks":
+        found["unproved"] = state.criterion.unproved
     found["passed"] = sum(test["outcome"] == "pass" for test in mine)
     return found | {
         "state": state.state.value,

@@ -11,7 +11,18 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from offload.report import cpu_page, cpu_words, judged, known, lossplot, migration_page, timing, weather, wire
+from offload.report import (
+    cpu_page,
+    cpu_words,
+    crossed_page,
+    judged,
+    known,
+    lossplot,
+    migration_page,
+    timing,
+    weather,
+    wire,
+)  # fmt: skip
 from offload.report.events import OUTCOMES
 from offload.report.former import command
 from offload.report.kept import Kept
@@ -64,6 +75,7 @@ def html(document: Mapping[str, Any], kept: Sequence[Kept] = ()) -> str:
         panels=lossplot.panels(document.get("weather", {}).get("loss", [])),
         mark=cpu_words.MARK,
         cpu=cpu_page.page(document.get("cpu", {})),
+        crossed=crossed_page.page(document.get("crossed", {})),
         moved=migration_page.page(document.get("migration", {})),
         judged=judged.rows(document),
         again=lambda test: command(HERE, test) if document["simulated"] else "",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from offload.report import cpu_words, judged, known, migration_page, wire
+from offload.report import cpu_words, crossed_page, judged, known, migration_page, wire
 
 MARKS = {"kept": "+", "limited": "~", "broken": "X", "not proved": "?", "not promised": "-"}
 COLOURS = {
@@ -31,6 +31,7 @@ def text(document: Mapping[str, Any], *, width: int = 100, colour: bool = False)
         _replay(document, width),
         _promises(document, width),
         _wire(document, width),
+        _crossed(document, width),
         _cpu(document, width),
         _migration(document, width),
         _weaknesses(document, "limitations", "known limitations met:", width),
@@ -151,6 +152,13 @@ def _proof(name: str, total: Mapping[str, Any]) -> str:
 
 def _wrapped(head: str, line: str, width: int) -> list[str]:
     return textwrap.wrap(clean(line), width, initial_indent=head, subsequent_indent=" " * 10)
+
+
+def _crossed(document: Mapping[str, Any], width: int) -> list[str]:
+    """Return which conditions were crossed, and what this depth cannot see."""
+    said = crossed_page.lines(document["crossed"]) if "crossed" in document else []
+    lines = [line for words in said for line in _wrapped("  ", words, width)]
+    return ["conditions crossed:", *lines] if lines else []
 
 
 def _cpu(document: Mapping[str, Any], width: int) -> list[str]:

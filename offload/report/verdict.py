@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from offload.report import captured, judged, wire
+from offload.report import captured, crossed, judged, wire
 from offload.report.cells import CellState, contradiction, truth_table
 from offload.report.criteria import Criteria, Criterion
 from offload.report.events import Log
@@ -43,6 +43,7 @@ class Gap(StrEnum):
     TOO_FEW = "too few tests"
     UNCOVERED = "cells not tested"
     UNMEASURED = "not measured"
+    UNCROSSED = "conditions not crossed"
 
 
 class Lack(NamedTuple):
@@ -107,14 +108,19 @@ def _word(
     """Return the first word that has a reason, in order of severity, and its reasons."""
     blockers = [promise for promise in promises if promise.criterion.blocker]
     failed = [_line(promise) for promise in blockers if promise.state is State.BROKEN] + stray
-    missing = empty + [_line(promise) for promise in blockers if promise.state is State.UNPROVED]
-    others = [p for p in promises if not p.criterion.blocker and _counts(p)]
+    missing = empty + [_line(p) for p in blockers if p.state is State.UNPROVED and _prevents(p)]
+    others = [p for p in promises if not (p.criterion.blocker and _prevents(p)) and _counts(p)]
     limited = [_line(p) for p in promises if p.state is State.LIMITED] + [_line(p) for p in others]
     for word, reasons in ((VOID, void), (FAILED, failed), (INCOMPLETE, missing)):
         if reasons:
             return word, reasons
     limited = limited or [f"known limitation {name}" for name in limits]
     return (LIMITED, limited) if limited else (CERTIFIED, [])
+
+
+def _prevents(promise: PromiseState) -> bool:
+    """Say whether there is no certificate without it; one that is broken says that by `blocker` alone."""
+    return promise.state is State.BROKEN or promise.criterion.unproved == "blocks"
 
 
 def _counts(promise: PromiseState) -> bool:
@@ -218,6 +224,8 @@ def _why_unproved(
     skipped = [test for test in mine if test["outcome"] in ("skip", "error")]
     passed = [test for test in mine if test["outcome"] in ("pass", "xfail")]
     good = [test for test in passed if test["outcome"] == "xfail" or wire.proves(test, criterion.proof)]
+    if criterion.crossed and good:  # what was not made is not crossed, and the bar is about that
+        skipped = [test for test in skipped if test["outcome"] == "error"]
     if skipped:
         gap = Gap.SKIPPED if skipped[0]["outcome"] == "skip" else Gap.RIG
         why = str(skipped[0]["reason"] or "no reason given")
@@ -235,7 +243,8 @@ def _why_unproved(
     for name, level in criterion.levels.items():
         if not any(_is_number(test["evidence"].get(name)) for test in good):
             return Lack(Gap.UNMEASURED, f"no test measured {name} (wanted {level})")
-    return None
+    open_ = crossed.short(log, criterion.crossed) if criterion.crossed else ""
+    return Lack(Gap.UNCROSSED, open_) if open_ else None
 
 
 def _too_few(criterion: Criterion, good: Sequence[Mapping[str, Any]]) -> Lack | None:

@@ -15,7 +15,7 @@ from offload.report.criteria import Criterion, load
 from offload.report.document import build
 from offload.report.events import Log, Writer
 from tests.unit import cpu_documents as made
-from tests.unit import migration_documents
+from tests.unit import crossed_documents, migration_documents
 
 LISTED = {"made-up": "sends nothing on some days"}
 EXCUSE = {"made-up": ("tests/hw/test_payload.tx", "as listed")}
@@ -63,7 +63,7 @@ def events(tests: int = 60, worst: str = "pass", simulated: bool = True) -> list
         {"event": "phase", "name": "boot the lab", "seconds": 9.5},
         {"event": "run-start", **head},
         {"event": "replay", **former, "kernel": "6.1.0", "rig": {}},
-        {"event": "plan", "tests": plan, "deselected": []},
+        {"event": "plan", "tests": plan, "deselected": [], "conditions": crossed_documents.TOLD},
         *results,
         {"event": "run-end", "exit": int(worst in ("fail", "error")), "seconds": 500.25},
         {"event": "phase", "name": "tests", "seconds": 501.0},
@@ -79,6 +79,10 @@ def _of(promise: Criterion) -> list[dict[str, Any]]:
     """The tests that keep one promise."""
     if not FACTS.applies(promise.applies):
         return []
+    if promise.crossed:
+        rows = enumerate((crossed_documents.SENT, crossed_documents.FORGED))
+        name = f"test_{promise.id}"
+        return [_test(f"{name}[seed={n}]", promise.id, **crossed_documents.scenario(met)) for n, met in rows]
     wanted = [c for c in FACTS.cells if (c in FACTS.promised) == (promise.cells == "promised")]
     cells = [c for c in wanted if promise.direction in (None, c[0])] if promise.cells else []
     bars = {name: bar.min if bar.min is not None else bar.max for name, bar in promise.levels.items()}

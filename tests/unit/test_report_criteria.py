@@ -20,7 +20,8 @@ IDS = [
     "fallback.expected", "payload.many", "interop.tx", "interop.rx", "interop.card",
     "sizes.tx", "sizes.rx", "resync.tx", "resync.rx", "resync.loss", "shapes.tx", "shapes.odd", "shapes.rx",
     "lifecycle.link-down", "lifecycle.toggle", "lifecycle.close", "lifecycle.route", "lifecycle.stack",
-    "lifecycle.many", "lifecycle.bond", "lifecycle.unload", "cpu.saving", "cpu.cost", "tools.honest",
+    "lifecycle.many", "lifecycle.bond", "lifecycle.unload", "conditions.crossed", "cpu.saving",
+    "cpu.cost", "tools.honest",
     "rig.clean-log",
 ]  # fmt: skip
 
@@ -69,6 +70,10 @@ def test_unknown_promise_names_the_nearest() -> None:
         ("schema: 1\npromises: {a: {title: t, tests: 0}}", "from 1"),
         ("schema: 1\npromises: {a: {title: t, cells: all}}", "unpromised"),
         ("schema: 1\npromises: {a: {title: t, proof: D}}", "A, B, C or where"),
+        ("schema: 1\npromises: {a: {title: t, unproved: is fine}}", "blocks or limits"),
+        ("schema: 1\npromises: {a: {title: t, crossed: {slow: {pairs: 3}}}}", "quick, standard and deep"),
+        ("schema: 1\npromises: {a: {title: t, crossed: {quick: {pears: 3}}}}", r"crossed\.quick"),
+        ("schema: 1\npromises: {a: {title: t, crossed: {quick: {pairs: 101}}}}", r"crossed\.quick"),
         ("schema: 1\npromises: {a: {title: t, levels: {x: 3}}}", r"levels\.x"),
         ("schema: 1\npromises: {a: {title: t, levels: {x: {min: b}}}}", r"levels\.x"),
     ],

@@ -29,11 +29,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "scenarios: one test per scenario of --depth, as argument `scenario`")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Refuse a scenario that cannot be before anything is collected."""
+    if session.config.getoption("--scenario"):
+        chosen(session.config)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make a test per scenario."""
     if metafunc.definition.get_closest_marker("scenarios") is None:
         return
-    found = chosen(metafunc.config)
+    promises = find(metafunc.config.getoption("--profile")).promises
+    found = chosen(metafunc.config) if promises else ()
     metafunc.parametrize("scenario", found, ids=[one.line() for one in found])
 
 
