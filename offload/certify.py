@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from offload.certify_run import Run
 
 KERNEL, NIC = "6.1", "connectx-6-dx"  # by default
+DEPTHS = ("quick", "standard", "deep")  # what pytest's --depth takes, the default first
 WAIT, HANG = 86400.0, 900.0  # seconds, likewise
 EXIT = {"certified": 0, "certified with limitations": 0, "failed": 20, "incomplete": 21, "void": 22}
 EPILOG = """\
@@ -38,6 +39,10 @@ part of the tests never certifies).
 file. Hosts that cannot be reached, or are not as the file says, end it before the tests (exit codes 2, 4, 5,
 7). The TLS features of both ports are put back at the end, or first thing in the next run if a host was lost.
 A test under which a host or the run itself died is not run again (the result is void) until --retry is given.
+
+--depth says how many conditions the scenarios cross (docs/conditions.md): quick is the default; standard
+crosses all pairs of conditions, deep also the triples that matter. --scenario runs one: the line that a
+failed test printed, or a seed, which draws one. The report names what was crossed, and what never.
 
 --nicsim-patch FILE tries to fool the suite: a defect of your own in a private copy of native/nicsim
 (docs/try-to-fool-us.md). A patch that does not apply or build is refused; the report names its SHA-256.
@@ -75,6 +80,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         metavar="RESULT",
         help="repeat the failed tests of a former run: its folder, events.jsonl or report.json",
     )
+    _scenarios(parser)
     parser.add_argument(
         "--nicsim-patch",
         type=Path,
@@ -100,6 +106,19 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("--timing", action="store_true", help="show where the time of the slowest tests went")
     parser.add_argument("--keep-lab", action="store_true", help="leave the lab running after the tests")
     parser.set_defaults(func=main)
+
+
+def _scenarios(parser: argparse.ArgumentParser) -> None:
+    """Add what chooses the scenarios."""
+    parser.add_argument(
+        "--depth", choices=DEPTHS, help="how many conditions the scenarios cross (default quick)"
+    )
+    parser.add_argument(
+        "--scenario",
+        action="append",
+        metavar="LINE|SEED",
+        help="run only this scenario; may be repeated; never certifies",
+    )
 
 
 def _benches(parser: argparse.ArgumentParser) -> None:
@@ -154,7 +173,8 @@ def all_benches(args: argparse.Namespace) -> int:
     from offload.fleet_grid import Grid, tags
     from offload.report import manifest
 
-    for option in ("replay", "nicsim_patch", "keep_lab", "attach", "lab", "kernel", "nic", "jobs"):
+    alone = ("replay", "nicsim_patch", "keep_lab", "attach", "lab", "kernel", "nic", "jobs", "scenario")
+    for option in alone:
         if getattr(args, option):
             word = option.replace("_", "-")
             raise ConfigError(
@@ -165,6 +185,7 @@ def all_benches(args: argparse.Namespace) -> int:
         raise ConfigError("--wait and --hang are seconds, more than 0")
     wanted, grid = tags(args.all_benches), Grid(args.coordinator or "")
     options = [*(["--only", args.only] if args.only else []), *(["--retry"] if args.retry else [])]
+    options += ["--depth", args.depth] if args.depth else []
     there = bool(args.out and args.out.exists())
     out = folder(args.out)
     try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from offload.certify import KERNEL, NIC
+from offload.certify import DEPTHS, KERNEL, NIC
 from offload.certify_attach import attached
 from offload.certify_lab import Hosts, card, hosts
 from offload.certify_labs import how_many
@@ -37,6 +37,8 @@ class Plan:
     given: str = ""  # the file of the profile, if it is not one of those that are shipped
     hosts: Hosts | None = None  # real hosts instead of a lab in a VM
     jobs: int = 1  # labs side by side
+    depth: str = DEPTHS[0]
+    scenarios: tuple[str, ...] = ()  # only these, by line or seed
 
     @property
     def played(self) -> str:
@@ -56,8 +58,9 @@ def plan(args: argparse.Namespace) -> Plan:
     ]
     if missing:
         raise ConfigError(f"certify needs a checkout of the project: {', '.join(missing)} is not there")
+    depth, scenarios = crossed(args)
     if args.lab:
-        return real(args)
+        return real(args, depth, scenarios)
     replay = plan_replay(args) if args.replay else None
     lab = attached(args) if args.attach else None
     from offload.vm.recipe import cpus_wanted
@@ -71,7 +74,7 @@ def plan(args: argparse.Namespace) -> Plan:
     if replay:
         from offload.certify_tests import collect
 
-        replay = check_suite(replay, collect(kernel, profile.id))
+        replay = check_suite(replay, collect(kernel, profile.id, replay.tests))
     only, out = "" if replay else args.only or "", folder(args.out)
     found = Plan(
         kernel,
@@ -83,7 +86,9 @@ def plan(args: argparse.Namespace) -> Plan:
         patch,
         args.attach or "",
         given(args.nic),
-        jobs=jobs if args.jobs or not only else 1,
+        jobs=jobs if args.jobs or not (only or scenarios) else 1,
+        depth=depth,
+        scenarios=scenarios,
     )
     if patch and found.source:
         apply_patch(patch, found.source)
@@ -91,12 +96,39 @@ def plan(args: argparse.Namespace) -> Plan:
     return found
 
 
-def real(args: argparse.Namespace) -> Plan:
+def crossed(args: argparse.Namespace) -> tuple[str, tuple[str, ...]]:
+    """Return the depth and the scenarios that were asked for. ConfigError for one that cannot be."""
+    from offload.certify_tests import check_scenarios
+
+    depth, scenarios = args.depth or DEPTHS[0], tuple(args.scenario or ())
+    for name, asked in (("depth", args.depth), ("scenario", scenarios)):
+        if asked and args.replay:
+            raise ConfigError(
+                f"--replay and --{name} exclude each other", "a replay has the scenarios of the former run"
+            )
+    if scenarios and args.depth:
+        raise ConfigError("--scenario and --depth exclude each other", "a scenario runs alone")
+    if scenarios:
+        check_scenarios(args.nic or NIC, scenarios)
+    return depth, scenarios
+
+
+def real(args: argparse.Namespace, depth: str, scenarios: tuple[str, ...]) -> Plan:
     """Return the plan for a bench of real hosts, which nobody has asked anything yet. ConfigError."""
     how_many(args.jobs, "lab", 1)
     bench = hosts(args)
     name = card(bench, args.nic)
-    return Plan("", find(name), folder(args.out), args.only or "", False, given=given(name), hosts=bench)
+    return Plan(
+        "",
+        find(name),
+        folder(args.out),
+        args.only or "",
+        False,
+        given=given(name),
+        hosts=bench,
+        depth=depth,
+        scenarios=scenarios,
+    )
 
 
 def known(kernel: str) -> str:

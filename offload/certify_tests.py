@@ -7,17 +7,20 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
+from offload.certify import DEPTHS
 from offload.certify_plan import ROOT, Plan
 from offload.cmd import run
-from offload.errors import CommandFailed
+from offload.errors import CommandFailed, ConfigError
+from offload.report.crossed import scenario_of
 from offload.report.files import EVENTS
 
 PR_SET_PDEATHSIG = 1  # prctl(2): the child gets the signal when we are gone, kill -9 included
 
 
+SUITE, SCENARIOS = "tests/hw", "tests/hw/test_70_scenarios.py"
 PARALLEL = ["--dist", "worksteal", "--max-worker-restart", "0"]  # a file's tests stay together, mostly
 
 
@@ -44,13 +47,34 @@ def command(plan: Plan, lab: str) -> list[str]:
     argv += ["-n", str(plan.jobs), *PARALLEL] if plan.jobs > 1 else []
     if plan.replay:
         argv += ["--replay", str(plan.replay.result), "--replay-only", plan.replay.pattern]
-    return [*argv, *(["-k", plan.only] if plan.only else []), "tests/hw"]
+    argv += ["--depth", plan.depth] if plan.depth != DEPTHS[0] else []
+    argv += each("--scenario", plan.scenarios)
+    argv += ["-k", plan.only] if plan.only else []
+    return [*argv, SCENARIOS if plan.scenarios else SUITE]
 
 
-def collect(kernel: str, profile: str) -> tuple[str, ...]:
-    """Return the ids of the tests that a run with this profile has. CommandFailed if they cannot be read."""
+def each(option: str, values: Iterable[str]) -> list[str]:
+    """Return an option once for each of its values."""
+    return [word for value in values for word in (option, value)]
+
+
+def check_scenarios(profile: str, scenarios: Sequence[str]) -> None:
+    """ConfigError, in the words of the suite, for a scenario that this card cannot be asked."""
+    options = ["-q", "--collect-only", "--no-header", "--profile", profile, *each("--scenario", scenarios)]
+    rc, _, err, _ = run([sys.executable, "-m", "pytest", *options, SCENARIOS], timeout=120, cwd=str(ROOT))
+    if rc != 0:
+        said = err.decode("utf-8", "replace").partition("ERROR: ")[2].strip()
+        raise ConfigError(said or "the scenarios cannot be collected")
+
+
+def collect(kernel: str, profile: str, tests: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the ids of the tests that a run with this profile has. CommandFailed if they cannot be read.
+
+    Of the scenarios those of these tests, if there are any.
+    """
     options = ["-q", "--collect-only", "--no-header", "--profile", profile, "--kernel", kernel]
-    argv = [sys.executable, "-m", "pytest", *options, "tests/hw"]
+    options += each("--scenario", filter(None, map(scenario_of, tests)))
+    argv = [sys.executable, "-m", "pytest", *options, SUITE]
     rc, out, err, _ = run(argv, timeout=120, cwd=str(ROOT))
     if rc != 0:
         raise CommandFailed(argv, rc, out, err)
