@@ -70,7 +70,7 @@ def told(log: Log) -> Told | None:
         return None
     try:
         return _read(raw)
-    except (KeyError, TypeError, ValueError, IndexError):
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError):
         return None
 
 
