@@ -173,7 +173,7 @@ def all_benches(args: argparse.Namespace) -> int:
     from offload.fleet_grid import Grid, tags
     from offload.report import manifest
 
-    alone = ("replay", "nicsim_patch", "keep_lab", "attach", "lab", "kernel", "nic", "jobs", "scenario")
+    alone = ("scenario", "replay", "nicsim_patch", "keep_lab", "attach", "lab", "kernel", "nic", "jobs")
     for option in alone:
         if getattr(args, option):
             word = option.replace("_", "-")
