@@ -70,12 +70,15 @@ def test_quick_is_the_default_and_its_failures_are_repeated(suite: Path) -> None
 
 
 def test_a_chosen_scenario_runs_alone(suite: Path) -> None:
-    """Without a NIC --scenario runs what its lines and seeds say, once each, and the plan names no depth."""
+    """Without a NIC --scenario runs what its lines say, once each, of no depth; a replay knows them."""
     line = "seed=7,direction=rx,trouble=lost-tag"
     rc, said, events = ran(suite, "--scenario", line, "--scenario", line, "--scenario", "seed=3,record=mixed")
     assert rc == 1 and results(events) == {line: "pass", "seed=3,record=mixed": "fail"}, said
     (plan,) = [event["conditions"] for event in events if event["event"] == "plan"]
     assert (plan["depth"], plan["scenarios"]) == ("", 2)
+    (suite / "events.jsonl").rename(suite / "former.jsonl")
+    _, said, events = ran(suite, "--replay", str(suite / "former.jsonl"))
+    assert results(events) == {"seed=3,record=mixed": "fail"}, said
 
 
 @pytest.mark.parametrize(
