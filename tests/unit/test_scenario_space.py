@@ -110,7 +110,7 @@ def test_a_wrong_line_names_its_mistake(line: str, why: str) -> None:
     ("value", "why"),
     [
         (", needs: [{size: [c], because: x}]", r"'c', wanted one of a, b"),
-        (", needs: [{sise: [a], because: x}]", r"unknown key 'sise' \(did you mean size\?\)"),
+        (", needs: [{sizes: [a], because: x}]", r"unknown key 'sizes' \(did you mean size\?\)"),
         (", needs: [{size: [a]}]", "because is missing"), (", needs: [{because: x}]", "one other dimension"),
         (", excludes: [{size: [], because: x}]", "no value is listed"),
         (", excludes: [{kind: [off], because: x}]", "unknown key 'kind'"),
