@@ -63,6 +63,11 @@ class Criterion:
     crossed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # depth -> what -> percent
 
     @property
+    def required(self) -> bool:
+        """Whether there is no certificate unless it is proved; a blocker may only forbid a failure."""
+        return self.blocker and self.unproved == "blocks"
+
+    @property
     def direction(self) -> str | None:
         """Tx or rx, where the promise belongs to one direction."""
         return self.applies if self.applies in ("tx", "rx") else None

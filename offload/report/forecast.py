@@ -38,8 +38,8 @@ def foresee(document: Mapping[str, Any], criteria: Criteria, facts: Facts) -> Fo
         known = gaps.get(test["promise"], ())
         if missing:
             gaps[test["promise"]] = (*known, *(words for words in missing if words not in known))
-    required = tuple(one.id for one in asked if one.blocker)
-    optional = tuple(one.id for one in asked if not one.blocker)
+    required = tuple(one.id for one in asked if one.required)
+    optional = tuple(one.id for one in asked if not one.required)
     return Forecast(required, optional, gaps)
 
 

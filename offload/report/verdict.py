@@ -108,19 +108,14 @@ def _word(
     """Return the first word that has a reason, in order of severity, and its reasons."""
     blockers = [promise for promise in promises if promise.criterion.blocker]
     failed = [_line(promise) for promise in blockers if promise.state is State.BROKEN] + stray
-    missing = empty + [_line(p) for p in blockers if p.state is State.UNPROVED and _prevents(p)]
-    others = [p for p in promises if not (p.criterion.blocker and _prevents(p)) and _counts(p)]
+    missing = empty + [_line(p) for p in blockers if p.state is State.UNPROVED and p.criterion.required]
+    others = [p for p in promises if not p.criterion.required and _counts(p)]
     limited = [_line(p) for p in promises if p.state is State.LIMITED] + [_line(p) for p in others]
     for word, reasons in ((VOID, void), (FAILED, failed), (INCOMPLETE, missing)):
         if reasons:
             return word, reasons
     limited = limited or [f"known limitation {name}" for name in limits]
     return (LIMITED, limited) if limited else (CERTIFIED, [])
-
-
-def _prevents(promise: PromiseState) -> bool:
-    """Say whether there is no certificate without it; one that is broken says that by `blocker` alone."""
-    return promise.state is State.BROKEN or promise.criterion.unproved == "blocks"
 
 
 def _counts(promise: PromiseState) -> bool:
@@ -145,8 +140,8 @@ def _headline(word: str, reasons: Sequence[str], promises: Sequence[PromiseState
 def _kept(promises: Sequence[PromiseState]) -> str:
     """Return what a certified card keeps: what the certificate requires, then what it does not."""
     asked = [promise for promise in promises if promise.state is not State.UNPROMISED]
-    required = sum(promise.criterion.blocker for promise in asked)
-    optional = [promise for promise in asked if not promise.criterion.blocker]
+    required = sum(promise.criterion.required for promise in asked)
+    optional = [promise for promise in asked if not promise.criterion.required]
     untested = [promise for promise in optional if promise.state is State.UNPROVED]
     broken = [promise.criterion.id for promise in optional if promise.state is State.BROKEN]
     said = f"keeps all {required} required promises"

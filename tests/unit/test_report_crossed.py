@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from offload.profile import find
@@ -136,6 +136,8 @@ JSON = st.recursive(
 )
 
 
+# a busy machine makes any example slow
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
 @given(st.sampled_from([*made.TOLD, "met", "scenario"]), JSON)
 def test_hostile_events_end_nothing(key: str, value: Any) -> None:
     """Without a NIC events of a stranger give a section or none, never a traceback."""
