@@ -18,7 +18,7 @@ from tests.lib.scenario.model import Condition
 from tests.lib.scenario.space import Scenario, Space, load
 
 TRIES = 24  # rows that are filled for one that is taken; with fewer the arrays are a few rows longer
-FIRST = 24  # scenarios of the quick depth: about a minute of a lab
+FIRST = 8  # scenarios of the quick depth: about a minute of a lab
 Target = tuple[Condition, ...]  # two or three conditions, in the order of the dimensions
 
 
