@@ -7,14 +7,17 @@ take seconds. JSON commands on stdin, one answer each on stdout, in order:
   {"do": "connect", "host": H, "port": P, "count": N}        -> {"from": first number, "ports": [our ports]}
   {"do": "accept", "count": N}                               -> the same; "ports" are those of the clients
   {"do": "secure", "at": [numbers], "client": bool, "secret": text, "tls": "1.2" | "1.3", "turn": 0}
-      -> {"micros": {"ulp" | "tx" | "rx": [per connection]}}; turn: number of the key; "only": "tx" | "rx"
+      -> {"micros": {"ulp" | "tx" | "rx": [per connection]}}; turn: number of the key; "only": "tx" | "rx";
+      "cipher": a name of CIPHERS; "number": of the first record
   {"do": "send", "at", "seed": text, "size": bytes, "write": bytes}  -> {"sent": bytes}
+      "writes": [bytes of each write] in place of size and write; "cork": true: TCP_CORK until all is written
   {"do": "pace", "at", "seed", "size", "write"}  -> {"sent", "nanos": [CPU time per write]}; each write begins
       when all before it was acknowledged, so that it goes down to the card inside the call
   {"do": "take", "at", "size": bytes, or -1 for all}   -> {"bytes", "sha256", "closed": how it ended, or ""}
       "seed", "wanted": SHA-256 of what was sent; where it is another one, "unlike" says where it differs
   {"do": "record", "at", "type": 21, "content": hex}         a record that is not data: an alert
-  {"do": "option", "at", "level", "name", "value"}           setsockopt
+  {"do": "option", "at": [numbers], "level", "name", "value"}   setsockopt; value: a number, or bytes in hex
+  {"do": "mss", "at"}                                           -> {"mss": bytes of payload in a segment}
   {"do": "shut", "at"}   no more sending        {"do": "close", "at": [numbers], "reset": bool}
 A command that fails answers {"error": "ECONNRESET"}, or words. "at" is a number where no list is named.
 """
@@ -34,17 +37,28 @@ from typing import Any
 
 SOL_TLS, SET_TYPE, GET_TYPE, NAMES = 282, 1, 2, {"tx": 1, "rx": 2}  # include/uapi/linux/tls.h
 VERSIONS = {"1.2": 0x0303, "1.3": 0x0304}
-AES_GCM_128, ALERT, DATA = 51, 21, 23
+CIPHERS = {"aes-gcm-128": (51, 16), "aes-gcm-256": (52, 32)}  # number, bytes of the key
+ALERT, DATA = 21, 23
 TCP_ULP = 31
 SIOCOUTQ = 0x5411  # include/uapi/linux/sockios.h: bytes that are not acknowledged
 PATIENCE = 60  # seconds for anything that waits
 
 
-def key(secret: str, port: int, way: str, version: str, turn: int) -> bytes:
-    """Return struct tls12_crypto_info_aes_gcm_128 of one way of a connection, named by its client's port."""
-    made = hashlib.shake_128(f"{secret} {port} {way} {turn}".encode()).digest(28)
-    parts = (made[:8], made[8:24], made[24:], bytes(8))  # nonce, key, salt, number of the first record
-    return struct.pack("=HH8s16s4s8s", VERSIONS[version], AES_GCM_128, *parts)
+def key(
+    secret: str,
+    port: int,
+    way: str,
+    version: str,
+    turn: int,
+    cipher: str = "aes-gcm-128",
+    number: int = 0,
+) -> bytes:
+    """Return struct tls12_crypto_info_aes_gcm_* of one way of a connection, named by its client's port."""
+    kind, size = CIPHERS[cipher]
+    made = hashlib.shake_128(f"{secret} {port} {way} {turn}".encode()).digest(12 + size)
+    # nonce, key, salt, number of the first record
+    parts = (made[:8], made[8 : 8 + size], made[8 + size :], number.to_bytes(8, "big"))
+    return struct.pack(f"=HH8s{size}s4s8s", VERSIONS[version], kind, *parts)
 
 
 class Crowd:
@@ -104,15 +118,22 @@ class Crowd:
             if turn == 0:
                 took["ulp"].append(timed(sock, socket.IPPROTO_TCP, TCP_ULP, b"tls"))
             for name in [ask["only"]] if ask.get("only") else ["tx", "rx"]:
-                info = key(ask["secret"], self.clients[number], ways[name], version, turn)
+                more = (ask.get("cipher", "aes-gcm-128"), ask.get("number", 0))
+                info = key(ask["secret"], self.clients[number], ways[name], version, turn, *more)
                 took[name].append(timed(sock, SOL_TLS, NAMES[name], info))
         return {"micros": took}
 
     def do_send(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Send a payload."""
-        data, size = hashlib.shake_128(ask["seed"].encode()).digest(ask["size"]), ask.get("write", 16384)
-        for at in range(0, len(data), size):
-            self.sockets[ask["at"]].sendall(data[at : at + size])
+        sock, sizes, at = self.sockets[ask["at"]], writes(ask), 0
+        data = hashlib.shake_128(ask["seed"].encode()).digest(sum(sizes))
+        if ask.get("cork"):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+        for size in sizes:
+            sock.sendall(data[at : at + size])
+            at += size
+        if ask.get("cork"):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
         return {"sent": len(data)}
 
     def do_pace(self, ask: dict[str, Any]) -> dict[str, Any]:
@@ -157,9 +178,15 @@ class Crowd:
         return {"sent": self.sockets[ask["at"]].sendmsg([bytes.fromhex(ask["content"])], control)}
 
     def do_option(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """Set an option."""
-        self.sockets[ask["at"]].setsockopt(ask["level"], ask["name"], ask["value"])
+        """Set an option of one connection or of some."""
+        value = ask["value"] if isinstance(ask["value"], int) else bytes.fromhex(ask["value"])
+        for number in ask["at"] if isinstance(ask["at"], list) else [ask["at"]]:
+            self.sockets[number].setsockopt(ask["level"], ask["name"], value)
         return {}
+
+    def do_mss(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """How much payload a segment holds."""
+        return {"mss": self.sockets[ask["at"]].getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)}
 
     def do_shut(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Say that we send no more."""
@@ -174,6 +201,14 @@ class Crowd:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             sock.close()
         return {}
+
+
+def writes(ask: dict[str, Any]) -> list[int]:
+    """The bytes of each write of a payload."""
+    if "writes" in ask:
+        return list(ask["writes"])
+    total, size = ask["size"], ask.get("write", 16384)
+    return [min(size, total - at) for at in range(0, total, size)]
 
 
 def family(host: str) -> int:

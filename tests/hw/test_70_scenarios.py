@@ -1,0 +1,42 @@
+"""This NIC keeps its promises where conditions cross: scenarios of --depth, held to every invariant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.lib.life import Contexts
+from tests.lib.rig import Rig
+from tests.lib.scenario.check import check
+from tests.lib.scenario.space import Scenario, load
+from tests.lib.scenario.stand import ended, stand_of
+
+pytestmark = pytest.mark.requires("tls", "wire", "eyes")
+
+
+@pytest.fixture(scope="module")
+def used() -> Iterator[list[Rig]]:
+    """The labs on which scenarios ran: what was opened there at the start is closed at the end."""
+    rigs: list[Rig] = []
+    yield rigs
+    for rig in rigs:
+        ended(rig)
+        Contexts(rig).forget()
+
+
+@pytest.mark.promise("conditions.crossed")
+@pytest.mark.scenarios
+def test_holds_where_conditions_cross(
+    rig: Rig, used: list[Rig], contexts: Contexts, evidence: dict[str, Any], scenario: Scenario
+) -> None:
+    """This NIC moves every byte whole, encrypted and counted under these conditions together."""
+    stand, new = stand_of(rig)
+    if new:  # its old connections are there from now on, and no test's leak
+        used.append(rig)
+        contexts.forget()
+        contexts.begin()
+    missing = check(stand, load(rig.profile), scenario, evidence)
+    if missing:
+        pytest.skip(f"not made: {'; '.join(missing)}")

@@ -1,0 +1,77 @@
+"""Holds a card to one scenario: once more if a condition was not met, and what fails is shrunk and named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from offload.errors import OffloadError
+from tests.lib.scenario.run import Made, run
+from tests.lib.scenario.shrink import shrink
+from tests.lib.scenario.space import Scenario, Space
+from tests.lib.scenario.stand import Stand
+
+
+def check(stand: Stand, space: Space, scenario: Scenario, evidence: dict[str, Any]) -> tuple[str, ...]:
+    """Run a scenario, twice if need be: the conditions that were not met, in words.
+
+    AssertionError if an invariant does not hold: with the fewest conditions under which it fails, what
+    software makes of them, and the line that repeats it.
+    """
+    evidence["scenario"] = {"line": scenario.line(), "seed": scenario.seed}
+    try:
+        made = run(stand, scenario)
+        if made.missing:
+            evidence["scenario"]["first_not_met"] = list(made.missing)
+            made = run(stand, scenario)
+    except AssertionError as exc:
+        raise AssertionError(_named(stand, space, scenario, str(exc), evidence)) from exc
+    _keep(evidence, made)
+    return made.missing
+
+
+def _keep(evidence: dict[str, Any], made: Made) -> None:
+    """Put what was made where the report finds it."""
+    evidence.update(made.evidence)
+    evidence["scenario"] |= {"met": dict(made.met), "not_met": list(made.missing)}
+
+
+def _named(stand: Stand, space: Space, scenario: Scenario, words: str, evidence: dict[str, Any]) -> str:
+    """The headline of a failure: place and condition in words, then how to repeat it."""
+    stand.renew()
+    found = shrink(scenario, words, lambda plainer: fails(stand, plainer), space)
+    twin = software(stand, found.scenario)
+    stand.renew()
+    evidence["scenario"] |= {"shrunk": found.scenario.line(), "runs": found.runs, "software": twin}
+    line = found.scenario.line()
+    return (
+        f"{found.scenario.words()}: {found.words}; software under the same conditions: {twin}; "
+        f"repeat it: certify --scenario {line}"
+        + (f" (found as {scenario.line()})" if line != scenario.line() else "")
+    )
+
+
+def fails(stand: Stand, scenario: Scenario) -> str:
+    """What is wrong in a scenario; nothing if it holds."""
+    try:
+        run(stand, scenario)
+    except AssertionError as exc:
+        stand.renew()
+        return str(exc) or "an assertion"
+    return ""
+
+
+def software(stand: Stand, scenario: Scenario) -> str:
+    """What becomes of a scenario without the card."""
+    card, ways = stand.card, stand.rig.profile.directions()
+    try:
+        stand.card = ()
+        if card:
+            stand.offload.set(**dict.fromkeys(ways, False))
+        stand.renew()
+        return fails(stand, scenario) or "intact"
+    except (AssertionError, OffloadError) as exc:
+        return f"not to be had: {exc}"
+    finally:
+        stand.card = card
+        if card:
+            stand.offload.set(**{way: way in card for way in ways})

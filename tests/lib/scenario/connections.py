@@ -1,0 +1,161 @@
+"""The connections of a scenario: kernel keys without a handshake, and what each end has sent so far."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from offload.profile import Cell
+from offload.traffic.drive import Sending
+from tests.lib import crowd
+from tests.lib.life import CLOSE_NOTIFY, End, Life, Pair
+from tests.lib.raw import Key, keys_of
+
+FULL = 16384  # bytes of payload in a full record
+BUFFER = 32 * 1024  # bytes that an end can send with nobody taking, and that the other one can take
+OVERHEAD = 29  # header, nonce and tag of a record (RFC 5288 section 3)
+CLIENT = {"tx": True, "rx": False}  # who sends: the DUT is the client
+
+
+@dataclass(frozen=True)
+class Burst:
+    """One payload, write by write: each write is a record. `cork`: only whole segments until the last."""
+
+    seed: str
+    writes: tuple[int, ...]
+    cork: bool = False
+
+    @property
+    def total(self) -> int:
+        """Bytes in all."""
+        return sum(self.writes)
+
+    def content(self) -> bytes:
+        """What the receiver has to see."""
+        return Sending(self.seed, self.writes).content()
+
+
+@dataclass
+class Track:
+    """One direction of a connection: its key, and what was sent before this scenario and in it."""
+
+    key: Key
+    number: int  # of the first record of this scenario
+    offset: int = 0  # in the stream, where this scenario began
+    bursts: list[Burst] = field(default_factory=list)
+
+    @property
+    def records(self) -> int:
+        """Records of this scenario."""
+        return sum(len(burst.writes) for burst in self.bursts)
+
+    @property
+    def wire(self) -> int:
+        """Bytes that this scenario put into the stream."""
+        return sum(burst.total for burst in self.bursts) + OVERHEAD * self.records
+
+    def content(self) -> bytes:
+        """The payload of this scenario."""
+        return b"".join(burst.content() for burst in self.bursts)
+
+    def begin(self) -> None:
+        """What comes now is the next scenario's."""
+        self.number, self.offset = self.number + self.records, self.offset + self.wire
+        self.bursts = []
+
+
+@dataclass
+class Line:
+    """A connection: both ends, and its two directions by what they are to the DUT (tx, rx)."""
+
+    pair: Pair
+    tracks: dict[str, Track]
+    cell: Cell
+
+    @property
+    def port(self) -> int:
+        """The DUT's port."""
+        return self.pair.port
+
+    def source(self, way: str) -> End:
+        """Who sends in this direction."""
+        return self.pair.near if way == "tx" else self.pair.far
+
+    def sink(self, way: str) -> End:
+        """Who receives in this direction."""
+        return self.pair.far if way == "tx" else self.pair.near
+
+    def send(self, way: str, burst: Burst) -> int:
+        """Begin to send; the number to wait for."""
+        self.tracks[way].bursts.append(burst)
+        return self.source(way).begin("send", seed=burst.seed, writes=list(burst.writes), cork=burst.cork)
+
+    def whole(self, way: str, burst: Burst, asked: int, taken: int) -> None:
+        """Assert that a burst came, of which these are the commands."""
+        seen = self.sink(way).crowd.answer(taken, 300)
+        said = self.source(way).crowd.answer(asked, 300).get("error", "")
+        name = f"{way} {burst.seed}" + (f" (the sender: {said})" if said else "")
+        arrived(seen, burst.content(), name)
+
+
+def arrived(seen: Mapping[str, Any], content: bytes, name: str) -> None:
+    """Assert that exactly this content was taken."""
+    size = len(content)
+    assert not seen["error"], f"{name}: {seen['error']} after {seen['bytes']} of {size} bytes"
+    assert seen["bytes"] == size, f"{name}: {seen['bytes']} of {size} bytes arrived ({seen['closed']})"
+    same = seen["sha256"] == hashlib.sha256(content).hexdigest()
+    assert same, f"{name}: {size} bytes arrived, and their SHA-256 differs"
+
+
+def opened(life: Life, count: int, cell: Cell, *, family: int = 4, number: int = 0) -> list[Line]:
+    """Open connections; `number`: of the first record, both ways."""
+    peer, secret = life.rig.bench.peer, secrets.token_hex(16)
+    pairs = life.plain(count, host=peer.v4 if family == 4 else peer.v6)
+    for crowd_, client in ((life.far, False), (life.near, True)):
+        at = [(pair.near if client else pair.far).at for pair in pairs]
+        ask = {"client": client, "secret": secret, "tls": cell.version, "cipher": cell.cipher}
+        crowd_.call("secure", at=at, number=number, **ask)
+    return [Line(pair, tracks(secret, pair.port, cell, number), cell) for pair in pairs]
+
+
+def tracks(secret: str, port: int, cell: Cell, number: int) -> dict[str, Track]:
+    """Both directions of a connection that was just opened."""
+    infos = (crowd.key(secret, port, way, cell.version, 0, cell.cipher) for way in ("up", "down"))
+    return dict(zip(("tx", "rx"), (Track(key, number) for key in keys_of(b"".join(infos))), strict=True))
+
+
+def option(lines: Sequence[Line], level: int, name: int, value: int | str, *, far: bool = False) -> None:
+    """Set an option at the DUT's end of each, or at the peer's."""
+    ends = [line.pair.far if far else line.pair.near for line in lines]
+    ends[0].crowd.call("option", at=[end.at for end in ends], level=level, name=name, value=value)
+
+
+def move(lines: Sequence[Line], ways: Sequence[str], bursts: Sequence[Burst]) -> None:
+    """Send one burst on each connection, in each direction, and assert that it came.
+
+    Both ends send at the same time if that fits into their buffers: each end sends all before it takes.
+    """
+    together = sum(burst.total for burst in bursts) // len(bursts) <= BUFFER
+    for turn in [ways] if together else [[way] for way in ways]:
+        asked = [(line, way, burst, line.send(way, burst))
+                 for way in turn for line, burst in zip(lines, bursts, strict=True)]  # fmt: skip
+        taken = [line.sink(way).begin("take", size=burst.total) for line, way, burst, _ in asked]
+        for (line, way, burst, sent), took in zip(asked, taken, strict=True):
+            line.whole(way, burst, sent, took)
+
+
+def close(life: Life, lines: Sequence[Line]) -> None:
+    """End them in the ordinary way: close_notify from both ends, seen by both, then closed."""
+    ends = [end for line in lines for end in (line.pair.far, line.pair.near)]
+    said = [(end, end.begin("record", type=21, content=CLOSE_NOTIFY)) for end in ends]
+    said += [(end, end.begin("shut")) for end in ends]
+    took = [(end, end.begin("take", size=-1)) for end in ends]
+    for end, number in said:
+        end.crowd.end(number)
+    for end, number in took:
+        seen = end.crowd.answer(number)
+        assert seen["closed"] == "close_notify", f"the stream ended with {seen}"
+    life.close([line.pair for line in lines])

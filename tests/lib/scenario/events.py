@@ -1,0 +1,130 @@
+"""What happens to the DUT's port while bytes move: each event comes between two bytes of a payload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from offload.cmd import wait_until
+from offload.host.tools import tool
+from tests.lib import shapes_path as path
+from tests.lib.life import Life
+from tests.lib.link import bounce
+from tests.lib.rig import Rig
+from tests.lib.scenario.connections import FULL, Burst, Line, arrived, close, move, opened
+from tests.lib.scenario.layout import KIB
+from tests.lib.switch import Switch
+
+LONG = 384 * KIB  # with a third of it taken, the rest is more than both ends' buffers hold
+THIRD = LONG // 3
+SMALLER = 60  # bytes that the MTU loses for a moment
+SOFTWARE = {"link-down"}  # what is open then is software's from there on (tls_device_down)
+
+
+@dataclass
+class Stage:
+    """What an event may touch, and the connections that it makes."""
+
+    rig: Rig
+    life: Life
+    offload: Switch
+    card: tuple[str, ...]
+    undo: ExitStack
+    line: Line
+    made: list[Line]
+
+
+def toggle(stage: Stage) -> None:
+    """Switch the offload off, and on again; without a card there is nothing to switch."""
+    if stage.card:
+        stage.offload.set(**dict.fromkeys(stage.card, False))
+        stage.offload.set(**dict.fromkeys(stage.card, True))
+
+
+def mtu(stage: Stage) -> None:
+    """Give the port a smaller MTU, and the one that it had."""
+    dut = stage.rig.bench.dut
+    port = path.port_of(dut.host, dut.dev)
+    stage.undo.callback(path.put_back, port)
+    path.give(port, port.mtu - SMALLER)
+    path.put_back(port)
+
+
+def coalesce(stage: Stage) -> None:
+    """Have interrupts come later; as found after the scenario."""
+    dut = stage.rig.bench.dut
+    found = tool(dut.host, ["ethtool", "-c", dut.dev]).checked().text
+    was = {line.split(":")[0]: line.split(":")[1].strip() for line in found.splitlines() if ":" in line}
+    stage.undo.callback(dut.host.run, ["ethtool", "-C", dut.dev, "rx-usecs", was["rx-usecs"]])
+    dut.host.run(["ethtool", "-C", dut.dev, "rx-usecs", str(int(was["rx-usecs"]) + 50)])
+
+
+def carrier(stage: Stage) -> None:
+    """Pull the cable until the port knows it, and put it back."""
+    bench = stage.rig.bench
+    assert bench.wire is not None
+    for state, shown in (("down", "0\n"), ("up", "1\n")):
+        bench.wire.run(["ip", "link", "set", bench.wire_ports[0], state])
+        wait_until(lambda want=shown: _carrier(stage) == want, 60, f"the port to see the cable {state}")  # type: ignore[misc]
+
+
+def _carrier(stage: Stage) -> str:
+    dut = stage.rig.bench.dut
+    return dut.host.run(["cat", f"/sys/class/net/{dut.dev}/carrier"]).text
+
+
+def link_down(stage: Stage) -> None:
+    """Take the port down and up."""
+    bounce(stage.rig.bench.dut)
+
+
+def other(stage: Stage) -> None:
+    """Open another connection, use it both ways, close it."""
+    life = another_life(stage.rig)
+    line = opened(life, 1, stage.line.cell)[0]
+    stage.made.append(line)
+    burst = Burst("another connection", (FULL, 100, FULL))
+    move([line], ["tx", "rx"], [burst])
+    close(life, [line])
+
+
+def another_life(rig: Rig) -> Life:
+    """Who opens connections while the ends of a scenario are busy; made once."""
+    kept = vars(rig)
+    if "another_life" not in kept:
+        kept["another_life"] = Life(rig)
+        rig.undo.callback(kept["another_life"].stop)
+    life: Life = kept["another_life"]
+    return life
+
+
+EVENTS: dict[str, Callable[[Stage], None]] = {
+    "toggle": toggle,
+    "mtu": mtu,
+    "coalesce": coalesce,
+    "carrier": carrier,
+    "link-down": link_down,
+    "other": other,
+}
+
+
+def between(stage: Stage, event: str, ways: Sequence[str], seed: int) -> bool:
+    """Make an event when a part of a long payload has come; whether the sender was still at it after.
+
+    With both directions the other end sends, too, what fits into its buffer. Every byte has to be right.
+    """
+    line, way = stage.line, ways[0]
+    long = Burst(f"{seed} while {event} {way}", (FULL,) * (LONG // FULL))
+    short = Burst(f"{seed} while {event} back", (4000, 4001, 8000))
+    source, sink, content = line.source(way).crowd, line.sink(way), long.content()
+    back = [(w, line.send(w, short)) for w in ways[1:]]
+    sent = line.send(way, long)
+    arrived(sink.take(THIRD), content[:THIRD], f"{way} before {event}")
+    EVENTS[event](stage)
+    waits = not source.answered(sent)
+    arrived(sink.take(LONG - THIRD), content[THIRD:], f"{way} after {event}")
+    source.end(sent)
+    for w, asked in back:
+        line.whole(w, short, asked, line.sink(w).begin("take", size=short.total))
+    return waits

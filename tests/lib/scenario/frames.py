@@ -1,0 +1,139 @@
+"""The frames of a capture beyond the card: is each header as software sends it, where do records lie?"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from offload.wire.capture import Reader
+from offload.wire.files import mapped
+from offload.wire.packets import ones
+
+TURN = 1 << 32
+FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << bit for bit in range(8))
+SACK, STAMPS = 5, 8  # kinds of options (RFC 2018, RFC 7323)
+TTL = 64  # net.ipv4.ip_default_ttl and hop_limit, as Linux has them
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One TCP segment over IP as it was on the wire."""
+
+    number: int
+    source: int
+    target: int
+    tos: int
+    ttl: int
+    options: bytes  # of IP: options of version 4, extension headers of version 6
+    intact: bool  # both checksums
+    seq: int
+    flags: int
+    kinds: tuple[int, ...]  # of TCP's options
+    payload: bytes = field(repr=False)
+
+    @property
+    def data(self) -> bool:
+        """Whether it carries payload."""
+        return bool(self.payload)
+
+
+def read(path: Path, ports: frozenset[int]) -> list[Frame]:
+    """Every TCP frame of these ports (the DUT's), in order."""
+    with mapped(path) as data:
+        found = (
+            frame_of(number, bytes(data[at : at + size]))
+            for number, _, at, size, _ in Reader(data, str(path))
+        )
+        return [frame for frame in found if frame and ports & {frame.source, frame.target}]
+
+
+def frame_of(number: int, frame: bytes) -> Frame | None:
+    """The segment in an Ethernet frame, if it is one."""
+    kind, ip = int.from_bytes(frame[12:14], "big"), frame[14:]
+    if kind == 0x0800 and len(ip) >= 20 and ip[9] == 6:
+        head, end = (ip[0] & 15) * 4, int.from_bytes(ip[2:4], "big")
+        tos, ttl, right, addresses = ip[1], ip[8], not ones(ip[:head]), ip[12:20]
+        options = ip[20:head]
+    elif kind == 0x86DD and len(ip) >= 40 and ip[6] in (6, 60):
+        head, end = 40 + (0 if ip[6] == 6 else (ip[41] + 1) * 8), 40 + int.from_bytes(ip[4:6], "big")
+        tos, ttl, right, addresses = (ip[0] & 15) << 4 | ip[1] >> 4, ip[7], True, ip[8:40]
+        options = ip[40:head]
+    else:
+        return None
+    tcp = ip[head:end]
+    pseudo = addresses + struct.pack(">II", len(tcp), 6)
+    intact = right and not (ones(pseudo) + ones(tcp)) % 0xFFFF
+    source, target, seq, _, length, flags = struct.unpack("!HHIIBB", tcp[:14])
+    size = (length >> 4) * 4
+    kinds = tuple(_kinds(tcp[20:size]))
+    return Frame(number, source, target, tos, ttl, options, intact, seq, flags, kinds, tcp[size:])
+
+
+def _kinds(options: bytes) -> Iterator[int]:
+    """The kinds of TCP options but for padding (RFC 9293 section 3.1)."""
+    while options and options[0]:
+        if options[0] != 1:
+            yield options[0]
+        options = options[1 if options[0] == 1 or len(options) < 2 else max(options[1], 2) :]
+
+
+@dataclass(frozen=True)
+class Headers:
+    """What the headers of the DUT's frames have to be."""
+
+    tos: int = 0
+    options: bytes = b""
+    stamps: bool = True
+    ordered: bool = True  # no rule and no event has TCP send new data behind old
+
+
+def wrong(frames: Sequence[Frame], port: int, want: Headers) -> str:
+    """What is wrong with a header of what the DUT sent on a connection; nothing if all is as it should be."""
+    ours = [frame for frame in frames if frame.source == port]
+    for frame in ours:
+        if said := _wrong(frame, want):
+            return f"frame {frame.number} of the DUT: {said}"
+    return _order(ours) if want.ordered else ""
+
+
+def _wrong(frame: Frame, want: Headers) -> str:
+    if not frame.intact:
+        return "a wrong checksum"
+    if frame.ttl != TTL:
+        return f"TTL or hop limit {frame.ttl}, software sends {TTL}"
+    if frame.data and (frame.tos, frame.options) != (want.tos, want.options):
+        return (
+            f"traffic class {frame.tos:#04x} and options {frame.options.hex() or 'none'}, "
+            f"software sends {want.tos:#04x} and {want.options.hex() or 'none'}"
+        )
+    if frame.flags & (URG | ECE | CWR) or (frame.data and not frame.flags & ACK):
+        return f"flags {frame.flags:#04x}"
+    if not frame.flags & RST and (STAMPS in frame.kinds) != want.stamps:
+        return "timestamps" if STAMPS in frame.kinds else "no timestamps"
+    return ""
+
+
+def _order(ours: Sequence[Frame]) -> str:
+    """New data begins where the data before it ended: TCP sends in order, whatever it then sends again."""
+    sent = [frame for frame in ours if frame.data]
+    if not sent:
+        return ""
+    base = next_ = sent[0].seq
+    for frame in sent:
+        ahead = (frame.seq - next_ + (TURN >> 1)) % TURN - (TURN >> 1)
+        if ahead > 0:
+            return f"frame {frame.number} is {ahead} bytes ahead of offset {(next_ - base) % TURN}"
+        if ahead + len(frame.payload) > 0:
+            next_ = (frame.seq + len(frame.payload)) % TURN
+    return ""
+
+
+def cuts(frames: Sequence[Frame], source: int | None, target: int | None, base: int) -> set[int]:
+    """Where segments begin, as offsets from the sequence number `base`; what is sent again counts, too."""
+    return {
+        (frame.seq - base) % TURN
+        for frame in frames
+        if frame.data and source in (None, frame.source) and target in (None, frame.target)
+    }

@@ -1,0 +1,187 @@
+"""Does what was seen of a scenario keep every invariant, and were its conditions met?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tests.lib.scenario import frames, invariants, layout, setting
+from tests.lib.scenario.connections import Line
+from tests.lib.scenario.frames import Frame
+from tests.lib.scenario.invariants import Bounds, Facts
+from tests.lib.scenario.play import CALM, WAYS, Told
+from tests.lib.scenario.space import Scenario
+from tests.lib.scenario.wire import Shown, proven, talked
+
+MANY = {"many-in-frame": 3, "hundreds-in-tso": 200}  # records that begin in one frame, or packet
+SOFTWARE = {"link-down": ("tx", "rx"), "toggle": ("rx",)}  # whose open connections are software's after it
+
+
+@dataclass
+class Seen:
+    """What a scenario left."""
+
+    scenario: Scenario
+    lines: Sequence[Line]
+    told: Told
+    before: Facts
+    after: Facts
+    files: dict[str, Path]
+    hardware: tuple[str, ...]  # directions in which the card does it
+    software: frozenset[str] = frozenset()  # directions in which what is old is software's by now
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """The directions in which payload moved."""
+        return WAYS[self.scenario["direction"]]
+
+    @property
+    def old(self) -> bool:
+        """Whether the connections are older than the scenario."""
+        return self.scenario["age"] == "old"
+
+    @property
+    def everyone(self) -> list[Line]:
+        """The connections of the scenario and those that its event opened."""
+        return [*self.lines, *self.told.opened]
+
+    @cached_property
+    def frames(self) -> list[Frame]:
+        """What was on the wire beyond the card."""
+        return frames.read(self.files["wire"], frozenset(line.port for line in self.everyone))
+
+    @cached_property
+    def shown(self) -> dict[int, Shown]:
+        """What the wire proves of each connection, by port."""
+        found: dict[int, Shown] = {}
+        there = talked(self.files["wire"], {line.port for line in self.everyone})
+        for line in self.everyone:
+            forged = self.told.forged and line is self.told.victim
+            ways = ("tx",) if forged else ("tx", "rx")
+            old = self.old and line in self.lines
+            found[line.port] = proven(there, line, ways, old=old)
+        return found
+
+
+def rest(seen: Seen) -> None:
+    """Headers, counters, contexts, checksums."""
+    want = setting.headers(seen.scenario)
+    for line in seen.everyone:
+        here = want if line in seen.lines else replace(want, tos=0, options=b"")
+        assert not (said := frames.wrong(seen.frames, line.port, here)), said
+    noise = {way: int(seen.scenario["trouble"] == "noise") for way in seen.ways}
+    invariants.checksums(seen.before, seen.after, noise)
+    moved = seen.after.counters - seen.before.counters
+    count = len(seen.told.opened) + (0 if seen.old else len(seen.lines))
+    invariants.taken_over(moved, count, seen.hardware)
+    invariants.errors(moved, seen.told.forged)
+    if seen.scenario["event"] not in ("carrier", "link-down"):
+        invariants.placed(moved)
+    if not seen.hardware:
+        invariants.untouched(moved)
+    for way in set(seen.ways) & set(seen.hardware):
+        invariants.counted(moved, way, bounds(seen, way), "in all")
+    calm(seen)
+
+
+def bounds(seen: Seen, way: str) -> Bounds:
+    """What the card has to have done of a direction at least, and at most."""
+    ports = {line.port for line in seen.everyone}
+    most = sum(len(f.payload) for f in seen.frames if (f.source if way == "tx" else f.target) in ports)
+    if way in seen.software and seen.old:
+        return Bounds(0, most)
+    if way == "rx":
+        return Bounds(round(invariants.MOST * seen.told.fair), most)
+    if way in SOFTWARE.get(seen.scenario["event"], ()):
+        return Bounds(seen.told.before_event, most)
+    return Bounds(sum(len(line.tracks["tx"].content()) for line in seen.everyone), most)
+
+
+def calm(seen: Seen) -> None:
+    """Once trouble and event are over, the card does it all again; but what is software's stays so."""
+    if seen.told.calm is None:
+        return
+    for way in set(seen.ways) & set(seen.hardware):
+        gone = way in SOFTWARE.get(seen.scenario["event"], ()) or (seen.old and way in seen.software)
+        if gone:
+            continue
+        share = invariants.MOST if way == "rx" else 1
+        done = seen.told.calm.get(invariants.BYTES[way], 0) or 0
+        wanted = round(share * CALM.total)
+        assert done >= wanted, f"not back in step: {way} did {done} of {CALM.total} bytes of the calm"
+
+
+def not_met(seen: Seen) -> dict[str, str]:
+    """The dimensions whose value was not really met, and what was seen instead."""
+    found = dict(seen.told.missed)
+    if (place := seen.scenario["place"]) != "plain" and (words := _place(seen, place)):
+        found["place"] = words
+    if seen.scenario["number"] != "0" and (words := _number(seen)):
+        found["number"] = words
+    if seen.scenario["tcp"] == "sack-live" and not any(
+        f.data and f.source == seen.told.victim.port and frames.SACK in f.kinds for f in seen.frames
+    ):
+        found["tcp"] = "no data packet of the DUT carried a SACK block"
+    return found
+
+
+def _number(seen: Seen) -> str:
+    """Why the number of a record was not carried over."""
+    carry = 1 << int(seen.scenario["number"].removeprefix("2^"))
+    for way in seen.ways:
+        track = seen.told.victim.tracks[way]
+        if not track.number < carry < track.number + track.records:
+            return f"{way}: records {track.number} to {track.number + track.records}"
+    return ""
+
+
+def _place(seen: Seen, place: str) -> str:
+    """Why the records did not lie as they should have."""
+    ways = ["tx"] if place == "hundreds-in-tso" else seen.ways
+    for way in ways:
+        first, last = seen.told.placed[way]
+        starts = layout.begins(seen.told.victim.tracks[way])[first : last + 1]
+        cut = _cuts(seen, way, "host" if place == "hundreds-in-tso" else "wire")
+        if place in layout.CUTS:
+            found = layout.where(cut, starts, place)
+            if lacking := sorted(set(layout.CUTS[place]) - found):
+                return f"{way}: no segment ended after byte {', '.join(map(str, lacking))}"
+        elif (most := _together(cut, starts)) < MANY[place]:
+            return f"{way}: at most {most} records began in one packet, {MANY[place]} were wanted"
+    return ""
+
+
+def _cuts(seen: Seen, way: str, tap: str) -> set[int]:
+    """Where segments of the victim begin in its stream, at a tap."""
+    port = seen.told.victim.port
+    here = seen.frames if tap == "wire" else frames.read(seen.files[tap], frozenset({port}))
+    source, target = (port, None) if way == "tx" else (None, port)
+    return frames.cuts(here, source, target, seen.shown[port].base[way])
+
+
+def _together(cut: set[int], starts: list[int]) -> int:
+    """The most records that begin in one segment."""
+    edges, most = sorted(cut), 0
+    for begin, end in zip(edges, [*edges[1:], starts[-1]], strict=True):
+        most = max(most, sum(begin <= at < end for at in starts[:-1]))
+    return most
+
+
+def evidence(seen: Seen) -> dict[str, Any]:
+    """What the report keeps of it."""
+    moved = seen.after.counters - seen.before.counters
+    return {
+        "counters": {name: n for name, n in moved.nonzero().items() if "tls" in name.lower()},
+        "bytes": sum(len(line.tracks[way].content()) for line in seen.everyone for way in ("tx", "rx")),
+        "wire": {
+            "proof": "B",
+            "outcome": "equal",
+            "engine": "python",
+            "records": sum(s.way(way)["app_records"] for s in seen.shown.values() for way in ("tx", "rx")),
+            "bytes": sum(s.way(way)["payload_bytes"] for s in seen.shown.values() for way in ("tx", "rx")),
+            "difference": "",
+        },
+    }

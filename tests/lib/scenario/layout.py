@@ -1,0 +1,102 @@
+"""How a scenario's payload is written: the records of each burst, and where they begin in the stream."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.lib.scenario.connections import FULL, OVERHEAD, Burst, Track
+from tests.lib.scenario.space import Scenario
+
+KIB = 1024
+SHARE = 32 * KIB  # bytes of payload of a burst, or at least ...
+LEAST, MOST = 4, 48  # ... so many records, and at most so many
+PACKED = {"many-in-frame": 120, "hundreds-in-tso": 600}  # records in a row that are held back to lie together
+CUTS = {"header-cut": range(1, 5), "tag-cut": range(1, 16)}  # bytes before the cut
+TAG = 16
+
+
+def sizes(scenario: Scenario, count: int) -> list[int]:
+    """The payload of so many records in a row."""
+    dice = random.Random(f"{scenario.seed} sizes")
+    if scenario["record"] == "mixed":
+        return [dice.randint(1, FULL) >> dice.randint(0, 10) or 1 for _ in range(count)]
+    return [int(scenario["record"])] * count
+
+
+def records(scenario: Scenario, share: int = SHARE) -> list[int]:
+    """The records of a burst of about this share."""
+    one = sizes(scenario, MOST)
+    count = max(1, sum(sum(one[: n + 1]) <= share for n in range(MOST)))
+    return one[: max(count, LEAST if share == SHARE else 1)]
+
+
+def ordinary(scenario: Scenario, name: str, share: int = SHARE) -> Burst:
+    """A burst whose records lie as the writes make it."""
+    return Burst(f"{scenario.seed} {name}", tuple(records(scenario, share)))
+
+
+def placed(scenario: Scenario, name: str, mss: int) -> list[Burst]:
+    """Bursts whose records lie as the scenario says; `mss`: bytes of payload in a segment."""
+    place, name = scenario["place"], f"{scenario.seed} {name}"
+    if place in CUTS:
+        return [Burst(f"{name} {n}", writes, cork=True) for n, writes in enumerate(cut(scenario, mss))]
+    if place in PACKED:
+        return [Burst(name, tuple(sizes(scenario, PACKED[place])), cork=True)]
+    return [Burst(name, tuple(records(scenario)))]
+
+
+def cut(scenario: Scenario, mss: int) -> list[tuple[int, ...]]:
+    """Three records of which the second is cut after byte 1, 2, ... of its header or tag, for each byte.
+
+    The first is as long as it takes: a burst is held back, so its segments begin at multiples of `mss`.
+    """
+    turns = CUTS[scenario["place"]]
+    found = []
+    for size, turn in zip(sizes(scenario, len(turns)), turns, strict=True):
+        before = turn if scenario["place"] == "header-cut" else OVERHEAD - TAG + size + turn
+        room = (-(OVERHEAD + before)) % mss
+        found.append((room if 0 < room <= FULL else room + mss, size, 100))
+    return found
+
+
+def begins(track: Track) -> list[int]:
+    """Where each record of a direction begins, from the start of this scenario; and where the last ends."""
+    found = [0]
+    for burst in track.bursts:
+        for size in burst.writes:
+            found.append(found[-1] + size + OVERHEAD)
+    return found
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A record in the stream of a connection: where it begins and ends, header and tag included."""
+
+    begin: int
+    end: int
+    before: int  # bytes of the burst's payload before it
+
+
+def spot(scenario: Scenario, track: Track, bursts: Sequence[Burst]) -> Spot:
+    """A record in the middle of what comes next, by the seed: where trouble strikes."""
+    dice = random.Random(f"{scenario.seed} spot")
+    writes = [size for burst in bursts for size in burst.writes]
+    if scenario["place"] in CUTS:
+        number = 3 * dice.randrange(len(bursts)) + 1  # one that is cut
+    else:
+        inner = [n for n, size in enumerate(writes) if size == max(writes) and 0 < n < len(writes) - 1]
+        number = dice.choice(inner or [len(writes) // 2])
+    begin = track.offset + track.wire + sum(writes[:number]) + OVERHEAD * number
+    return Spot(begin, begin + writes[number] + OVERHEAD, sum(writes[:number]))
+
+
+def where(seen: set[int], starts: list[int], place: str) -> set[int]:
+    """After which bytes of a header (or of a tag) a segment ended, of the segments that begin at `seen`."""
+    found: set[int] = set()
+    for begin, end in zip(starts, starts[1:], strict=False):
+        for turn in CUTS[place]:
+            if (begin if place == "header-cut" else end - TAG) + turn in seen:
+                found.add(turn)
+    return found

@@ -1,0 +1,193 @@
+"""What moves in a scenario, in order: a start on all connections, trouble and event on one, a calm."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from socket import SOL_SOCKET
+from typing import Any
+
+from offload.counters import Delta
+from tests.lib.scenario import events, layout, troubles
+from tests.lib.scenario.connections import BUFFER, FULL, Burst, Line, move, option
+from tests.lib.scenario.space import Scenario
+from tests.lib.scenario.troubles import FORGED, Troubled
+
+CALM = Burst("calm", (FULL,) * 6)
+SO_MAX_PACING_RATE, SLOW, FAST = (
+    47,
+    20_000,
+    (1 << 31) - 1,
+)  # include/uapi/asm-generic/socket.h; bytes a second
+HOLE = Burst("behind a hole", (1000,) * 4)
+WAYS = {"tx": ("tx",), "rx": ("rx",), "both": ("tx", "rx")}
+
+
+@dataclass
+class Told:
+    """What a play leaves for the judge."""
+
+    victim: Line  # the connection that trouble and event are for
+    opened: list[Line]  # by the event
+    fair: int = 0  # payload of the start to the DUT
+    before_event: int = 0  # payload of the DUT until the event
+    calm: Delta | None = None  # the counters' way in the calm
+    forged: bool = False
+    placed: dict[str, tuple[int, int]] = field(default_factory=dict)  # first and last record of the burst
+    missed: dict[str, str] = field(default_factory=dict)  # dimension: what was not met
+
+
+class Play:
+    """Plays a scenario on connections that are open. AssertionError as soon as something arrives wrong."""
+
+    def __init__(
+        self,
+        stage: events.Stage,
+        scenario: Scenario,
+        lines: Sequence[Line],
+        wire: Troubled | None,
+    ) -> None:
+        self.stage, self.scenario, self.lines, self.wire = stage, scenario, lines, wire
+        self.victim = stage.line
+        self.ways = WAYS[scenario["direction"]]
+        self.told = Told(self.victim, stage.made)
+
+    def run(self) -> None:
+        """Play it to the end."""
+        self._all("start")
+        self.told.fair = sum(len(line.tracks["rx"].content()) for line in self.lines)
+        first, second = self._event, self._trouble
+        if not self.scenario["trouble"].startswith(FORGED) and self.scenario.seed % 2:
+            first, second = second, first
+        first()
+        second()
+        if self.wire is not None:
+            for words in self.wire.missed():
+                self.told.missed["trouble"] = words
+            self.wire.box.clear()
+        self._calm()
+
+    def _all(self, name: str) -> None:
+        """One burst on every connection, in turns."""
+        lines = [line for line in self.lines if not (self.told.forged and line is self.victim)]
+        share = BUFFER // max(len(self.lines), 2)
+        bursts = [layout.ordinary(self.scenario, f"{name} {n}", share) for n, _ in enumerate(lines)]
+        if lines:
+            move(lines, self.ways, bursts)
+
+    def _event(self) -> None:
+        """The event of the scenario while bytes move."""
+        self.told.before_event = sum(len(line.tracks["tx"].content()) for line in self.lines)
+        event = self.scenario["event"]
+        if event != "none" and not events.between(self.stage, event, self.ways, self.scenario.seed):
+            self.told.missed["event"] = f"the sender was done when {event} was"
+
+    def _trouble(self) -> None:
+        """The bursts that lie as the scenario says, and the trouble in them."""
+        if self.scenario["place"] == "hundreds-in-tso":
+            move([self.victim], ["tx"], [CALM])  # TCP may have more in flight then
+        bursts = {way: self._placed(way) for way in self.ways}
+        for way in self.ways:
+            first = self.victim.tracks[way].records
+            self.told.placed[way] = (first, first + sum(len(burst.writes) for burst in bursts[way]))
+        if self.scenario["trouble"].startswith(FORGED):
+            self._forged(bursts["rx"])
+        elif self.scenario["tcp"] == "sack-live":
+            self._behind_a_hole(bursts)
+        else:
+            for way in self.ways:
+                self._rules(way, bursts[way])
+            for several in itertools.zip_longest(*bursts.values()):
+                self._moved({way: one for way, one in zip(self.ways, several, strict=True) if one})
+
+    def _placed(self, way: str) -> list[Burst]:
+        mss = self.victim.source(way).call("mss")["mss"]
+        if self.scenario["tcp"] == "sack-live" and way == "tx":
+            mss -= 12  # one SACK block and two bytes before it (RFC 2018 section 3)
+        return layout.placed(self.scenario, f"placed {way}", mss)
+
+    def _rules(self, way: str, bursts: Sequence[Burst]) -> None:
+        if self.wire is not None and bursts and self.scenario["trouble"] != "none":
+            for rule, times in troubles.rules(self.scenario, self.victim, way, bursts):
+                self.wire.add(rule, times)
+
+    def _moved(self, bursts: Mapping[str, Burst]) -> None:
+        """Send them, both ends at the same time if they fit into the buffers."""
+        together = max(burst.total for burst in bursts.values()) <= BUFFER
+        for ways in [list(bursts)] if together else [[way] for way in bursts]:
+            with self._held_back(ways):
+                asked = {way: self.victim.send(way, bursts[way]) for way in ways}
+                if "tx" in ways:
+                    self.victim.pair.near.crowd.answer(asked["tx"])
+            took = {way: self.victim.sink(way).begin("take", size=bursts[way].total) for way in ways}
+            for way in ways:
+                self.victim.whole(way, bursts[way], asked[way], took[way])
+
+    @contextmanager
+    def _held_back(self, ways: Sequence[str]) -> Iterator[None]:
+        """Hold the DUT's packets back while it writes, where hundreds of records have to lie in one."""
+        paced = self.scenario["place"] == "hundreds-in-tso" and "tx" in ways
+        if paced:
+            option([self.victim], SOL_SOCKET, SO_MAX_PACING_RATE, SLOW)
+        yield
+        if paced:
+            option([self.victim], SOL_SOCKET, SO_MAX_PACING_RATE, FAST)
+
+    def _behind_a_hole(self, bursts: Mapping[str, Sequence[Burst]]) -> None:
+        """Send while a segment to the DUT is missing: each data packet says by SACK what came behind it."""
+        assert self.wire is not None
+        number = self.wire.add(troubles.hole(self.victim), 1)
+        asked = self.victim.send("rx", HOLE)
+        self.wire.box.acted(number)
+        self._rules("tx", bursts["tx"])
+        for burst in bursts["tx"]:
+            self._moved({"tx": burst})
+        self._later()
+        took = self.victim.sink("rx").begin("take", size=HOLE.total)
+        self.victim.whole("rx", HOLE, asked, took)
+        self._rules("rx", bursts.get("rx", []))
+        for burst in bursts.get("rx", []):
+            self._moved({"rx": burst})
+
+    def _later(self) -> None:
+        """What the wire had to meet has been sent: let the hole be filled."""
+        assert self.wire is not None
+        for words in self.wire.missed():
+            self.told.missed["trouble"] = words
+        self.wire.box.clear()
+
+    def _forged(self, bursts: Sequence[Burst]) -> None:
+        """Assert that the DUT takes what comes before the altered record, nothing of it, and says why."""
+        rest = layout.spot(self.scenario, self.victim.tracks["rx"], bursts).before
+        self._rules("rx", bursts)
+        self.told.forged = True
+        for burst in bursts:
+            asked = self.victim.send("rx", burst)
+            took = self.victim.sink("rx").begin("take", size=burst.total)
+            if burst.total > rest:
+                refused(self.victim.sink("rx").crowd.answer(took, 300), burst, rest)
+                return
+            self.victim.whole("rx", burst, asked, took)
+            rest -= burst.total
+
+    def _calm(self) -> None:
+        """Recovery, then a calm whose bytes are counted; then every connection once more."""
+        if not self.told.forged:
+            move([self.victim], self.ways, [CALM])
+            before = self.stage.rig.counters()
+            move([self.victim], self.ways, [CALM])
+            self.told.calm = self.stage.rig.counters() - before
+        if len(self.lines) > 1:
+            self._all("end")
+
+
+def refused(seen: Mapping[str, Any], burst: Burst, whole: int) -> None:
+    """The receiver took so many bytes of a burst, right ones, and said that what follows is not authentic."""
+    more = seen["bytes"] - whole
+    assert more <= 0, f"{more} bytes of an altered record, or behind it, were delivered"
+    assert seen["error"] == "EBADMSG", f"the receiver ended with {seen['error'] or 'no error'}"
+    right = hashlib.sha256(burst.content()[: seen["bytes"]]).hexdigest()
+    assert not more and seen["sha256"] == right, f"{-more} of {whole} bytes before the altered record lack"

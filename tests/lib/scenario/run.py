@@ -1,0 +1,115 @@
+"""Runs one scenario against a lab, and holds it to every invariant: `run` is what the tests call."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from offload.cmd import settles
+from tests.lib.life import held
+from tests.lib.rig import Rig
+from tests.lib.scenario import judge, setting, troubles
+from tests.lib.scenario.connections import Line, close, opened
+from tests.lib.scenario.events import Stage
+from tests.lib.scenario.invariants import Facts, facts
+from tests.lib.scenario.play import Play
+from tests.lib.scenario.space import Scenario, cell_of
+from tests.lib.scenario.stand import Stand
+from tests.lib.scenario.taps import Taps
+
+NUMBERS = {"0": 0, "2^8": 1 << 8, "2^16": 1 << 16, "2^32": 1 << 32}
+BEFORE = 2  # records before the carry
+
+
+@dataclass(frozen=True)
+class Made:
+    """A scenario that held: the conditions that were really met, and in words those that were not."""
+
+    scenario: Scenario
+    met: Mapping[str, str]
+    missing: tuple[str, ...]
+    evidence: Mapping[str, Any]
+
+
+def run(stand: Stand, scenario: Scenario) -> Made:
+    """Make a scenario. AssertionError if an invariant does not hold."""
+    rig = stand.rig
+    with ExitStack() as undo:
+        folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="ktls-offload-scenario-")))
+        setting.prepare(undo, rig, scenario)
+        before, taps = facts(rig), Taps(undo, rig.bench, folder, scenario)
+        wire = troubles.on(undo, rig.bench) if troubles.needed(scenario) else None
+        lines = connected(stand, scenario)
+        stage = Stage(rig, stand.life, stand.offload, stand.card, undo, lines[scenario.seed % len(lines)], [])
+        play = Play(stage, scenario, lines, wire)
+        said = _played(stand, play)
+        kept = contexts_kept(before, rig, scenario)
+        after, files = facts(rig), taps.fetched()
+        old = frozenset(stand.software)
+        stand.software |= set(judge.SOFTWARE.get(scenario["event"], ()))
+        seen = judge.Seen(scenario, lines, play.told, before, after, files, stand.card, old)
+        return _judged(seen, said, kept)
+
+
+def contexts_kept(before: Facts, rig: Rig, scenario: Scenario) -> dict[str, int]:
+    """The contexts that are there beyond those of the start, less what a link that went down took back."""
+    found: dict[str, int] = {}
+
+    def given_back() -> bool:
+        taken = {name for name in before.contexts if " - " in name and scenario["event"] == "link-down"}
+        found.clear()
+        found.update({n: v for n, v in held(rig).items() if v > (0 if n in taken else before.contexts[n])})
+        return not found
+
+    settles(given_back, 15)
+    return found
+
+
+def connected(stand: Stand, scenario: Scenario) -> list[Line]:
+    """The connections of a scenario: opened for it, or from the start."""
+    count = int(scenario["connections"])
+    if scenario["age"] == "old":
+        for line in stand.old:
+            for track in line.tracks.values():
+                track.begin()
+        return stand.old[:count]
+    number = max(0, NUMBERS[scenario["number"]] - BEFORE)
+    family = 6 if scenario["ip"].startswith("v6") else 4
+    lines = opened(stand.life, count, cell_of(scenario["cell"], "tx"), family=family, number=number)
+    setting.sockets(scenario, lines)
+    return lines
+
+
+def _played(stand: Stand, play: Play) -> str:
+    """Play, and end what was opened for it: what was wrong with what arrived, in words."""
+    left = [] if play.scenario["age"] == "old" else list(play.lines)
+    try:
+        play.run()
+        whole = [line for line in left if not (play.told.forged and line is play.victim)]
+        if whole:
+            close(stand.life, whole)
+        left = [line for line in left if line not in whole]
+    except AssertionError as exc:
+        return str(exc) or "an assertion"
+    finally:
+        stand.life.close([line.pair for line in left], reset=True)
+    return ""
+
+
+def _judged(seen: judge.Seen, said: str, kept: Mapping[str, int]) -> Made:
+    """Judge what was seen: the wire first, for it says more than the ends do."""
+    try:
+        shown = seen.shown
+    except AssertionError as exc:
+        if not said or "different" in str(exc) or "plaintext" in str(exc):
+            raise AssertionError(f"{exc}; {said}" if said else str(exc)) from None
+    assert not said, said
+    assert shown and not kept, f"contexts were not given back: {dict(kept)} are left"
+    judge.rest(seen)
+    not_met = judge.not_met(seen)
+    met = {name: value for name, value in seen.scenario.values if name not in not_met}
+    return Made(seen.scenario, met, tuple(not_met.values()), judge.evidence(seen))

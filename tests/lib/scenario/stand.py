@@ -1,0 +1,71 @@
+"""What scenarios run on: two ends, switches, and connections that are opened before the first and stay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from offload.profile import Cell
+from tests.lib.life import Life, life_of
+from tests.lib.rig import Rig
+from tests.lib.scenario.connections import Line, opened
+from tests.lib.scenario.setting import buffers
+from tests.lib.switch import Switch
+
+OLD, CELL = 2, Cell("tx", "1.2", "aes-gcm-128")
+KEPT = "scenario_stand"  # where a rig has its stand
+
+
+@dataclass
+class Stand:
+    """One lab's, for all scenarios that run there, one after the other.
+
+    `card`: the directions that the card has to do. `old`: connections that were opened before the first
+    scenario; `software`: the directions in which an event has made them software's since.
+    """
+
+    rig: Rig
+    life: Life
+    offload: Switch
+    peer: Switch
+    card: tuple[str, ...]
+    old: list[Line] = field(default_factory=list)
+    software: set[str] = field(default_factory=set)
+
+    def begin(self) -> None:
+        """Switch the card on and the peer's off, and open what is to become old."""
+        self.offload.begin()
+        self.peer.begin()
+        self.renew()
+
+    def renew(self) -> None:
+        """Open the old connections anew: what a failed scenario left of them says nothing of the next one."""
+        self.life.close([line.pair for line in self.old], reset=True)
+        self.old = opened(self.life, OLD, CELL)
+        self.software = set()
+        buffers(self.old)
+
+    def end(self) -> None:
+        """Close them, and put the switches back."""
+        self.life.close([line.pair for line in self.old], reset=True)
+        self.peer.restore()
+        self.offload.restore()
+
+
+def stand_of(rig: Rig) -> tuple[Stand, bool]:
+    """The stand of a lab, and whether it was made now: in a test's body, as switches may fail."""
+    kept = vars(rig)
+    if KEPT in kept:
+        return kept[KEPT], False
+    card = rig.profile.directions() if rig.kind != "veth" else ()
+    on = {"tx": "tx" in card, "rx": "rx" in card} if card else {}
+    off = dict.fromkeys(card, False)
+    stand = Stand(rig, life_of(rig), Switch(rig.bench.dut, **on), Switch(rig.bench.peer, **off), card)
+    stand.begin()
+    kept[KEPT] = stand
+    return stand, True
+
+
+def ended(rig: Rig) -> None:
+    """End the stand of a lab, if it has one."""
+    if stand := vars(rig).pop(KEPT, None):
+        stand.end()

@@ -1,0 +1,105 @@
+"""The trouble of a scenario: which frame of a connection the wire loses, delays, doubles or alters."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from offload.cmd import settles
+from offload.host.base import Bench
+from offload.traffic.impair import Box, Chosen, wirebox
+from tests.lib.scenario.connections import OVERHEAD, Burst, Line
+from tests.lib.scenario.layout import Spot, spot
+from tests.lib.scenario.space import Scenario
+
+TOWARDS = {"tx": "to-peer", "rx": "to-dut"}
+FORGED = "forged-"
+NONCE, TAG = 13, 16  # where the ciphertext of a record begins, and bytes of its tag
+
+
+@dataclass
+class Troubled:
+    """The wire of a scenario: rules that were added, and how often each acted."""
+
+    box: Box
+    wanted: dict[int, tuple[str, int]] = field(default_factory=dict)  # by number: text, times it has to act
+
+    def add(self, rule: Chosen, times: int) -> int:
+        """Add a rule that has to act so often."""
+        number = self.box.add(rule)
+        self.wanted[number] = (rule.text, times)
+        return number
+
+    def acted(self, number: int) -> int:
+        """How often a rule has done something."""
+        return sum(a.rule == number and a.action != "none" for a in self.box.actions())
+
+    def missed(self) -> list[str]:
+        """The rules that did not act as often as they have to, in words; what they wait for has been sent."""
+        settles(lambda: all(self.acted(n) >= times for n, (_, times) in self.wanted.items()), 5)
+        return [
+            f"the wire met {self.acted(number)} of {times} frames: {text}"
+            for number, (text, times) in self.wanted.items()
+            if self.acted(number) < times
+        ]
+
+
+def needed(scenario: Scenario) -> bool:
+    """Whether the wire has to do something in it."""
+    return scenario["trouble"] != "none" or scenario["tcp"] == "sack-live"
+
+
+def on(undo: ExitStack, bench: Bench) -> Troubled:
+    """A wire that makes trouble when it is told."""
+    return Troubled(undo.enter_context(wirebox(bench)))
+
+
+def rules(scenario: Scenario, line: Line, way: str, bursts: Sequence[Burst]) -> list[tuple[Chosen, int]]:
+    """The rules for the bursts that come next on a connection, and how often each has to act."""
+    trouble, found = scenario["trouble"], spot(scenario, line.tracks[way], bursts)
+    first = line.tracks[way].offset + line.tracks[way].wire
+    last = first + sum(burst.total + OVERHEAD * len(burst.writes) for burst in bursts) - 1
+    place, action = _what(trouble, found, first, last)
+    more = {"action": action, "direction": TOWARDS[way], "port": line.port}
+    if trouble == "lost-twice":
+        return [(Chosen("offset", place, times=2, **more), 2)]
+    if trouble == "noise":
+        return [(Chosen("offset", place, repaired=False, **more), 1)]
+    if trouble.startswith(FORGED):
+        at = forged_at(scenario, found)
+        return [(Chosen("offset", at, bit=at % 3, **more), 1)]
+    return [(Chosen("offset", place, **more), 1)]
+
+
+def _what(trouble: str, found: Spot, first: int, last: int) -> tuple[int, str]:
+    """The byte whose frame is met, and what is done to it."""
+    inside = (found.begin + found.end) // 2
+    return {
+        "lost-first": (first, "drop"),
+        "lost-header": (found.begin, "drop"),
+        "lost-inside": (inside, "drop"),
+        "lost-tag": (found.end - 1, "drop"),
+        "lost-last": (last, "drop"),
+        "lost-twice": (found.begin, "drop"),
+        "reorder": (found.begin, "delay"),
+        "duplicate": (inside, "duplicate"),
+        "noise": (inside, "flip"),
+    }.get(trouble, (found.begin, "flip"))
+
+
+def forged_at(scenario: Scenario, found: Spot) -> int:
+    """The byte that is altered: the record's type; a byte of the ciphertext; one of the tag."""
+    dice = random.Random(f"{scenario.seed} forged")
+    return {
+        "forged-header": found.begin,
+        "forged-body": found.begin + NONCE + dice.randrange(found.end - found.begin - NONCE - TAG),
+        "forged-tag": found.end - TAG + dice.randrange(TAG),
+    }[scenario["trouble"]]
+
+
+def hole(line: Line) -> Chosen:
+    """The rule for the next byte to the DUT: lost again and again, until the rules are cleared."""
+    track = line.tracks["rx"]
+    return Chosen("offset", track.offset + track.wire, direction="to-dut", port=line.port, times=100)

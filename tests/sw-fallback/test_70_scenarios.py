@@ -1,0 +1,38 @@
+"""Without a NIC the same scenarios hold: what fails in tests/hw and not here is the card's doing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.lib.rig import Rig
+from tests.lib.scenario.check import check
+from tests.lib.scenario.space import Scenario, load
+from tests.lib.scenario.stand import ended, stand_of
+
+pytestmark = pytest.mark.requires("tls", "wire", "eyes")
+
+
+@pytest.fixture(scope="module")
+def used() -> Iterator[list[Rig]]:
+    """The labs on which scenarios ran: what was opened there at the start is closed at the end."""
+    rigs: list[Rig] = []
+    yield rigs
+    for rig in rigs:
+        ended(rig)
+
+
+@pytest.mark.promise("conditions.crossed")
+@pytest.mark.scenarios
+def test_holds_where_conditions_cross(
+    rig: Rig, used: list[Rig], evidence: dict[str, Any], scenario: Scenario
+) -> None:
+    """Without a NIC software moves every byte whole and encrypted under these conditions together."""
+    stand, new = stand_of(rig)
+    if new:
+        used.append(rig)
+    missing = check(stand, load(rig.profile), scenario, evidence)
+    if missing:
+        pytest.skip(f"not made: {'; '.join(missing)}")
