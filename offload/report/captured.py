@@ -11,7 +11,7 @@ MOST = 8  # findings that a test names; `unexplained` counts them all
 
 
 class Code(StrEnum):
-    """Why no sender puts a frame on the wire: the codes of docs/wire.md, and three of whole captures."""
+    """Why no sender puts a frame on the wire: the codes of docs/wire.md, and two of whole captures."""
 
     STRAY_DATA = "stray-data"
     SECOND_SYN = "second-syn"
@@ -21,7 +21,6 @@ class Code(StrEnum):
     CHANGE_CIPHER_SPEC = "change-cipher-spec"
     UNREAD_TCP = "unread-tcp"
     LONE_DATA = "lone-data"  # payload of a connection that nobody opened and nobody answers
-    OTHER_COPY = "other-copy"  # sent again with other bytes
     PROTOCOL = "protocol"  # between the two ends, and neither TCP, ICMP nor what the test makes
 
 

@@ -77,7 +77,7 @@ def test_what_is_altered_above_it_arrives_authentic(
     # What TCP cuts otherwise and sends again, the mangler does not know and lets pass: then the test has made
     # the difference, not the card. The last turn counts, whatever was sent again.
     for left in (2, 1, 0):
-        with eyes.open(made=tamper.ALTERED) as watch:
+        with eyes.open() as watch:
             altered, flow, port = tamper.sent_altered(traffic, cell, family=family)
             if left and watch.sent_again("client", port):
                 continue
@@ -92,7 +92,7 @@ def test_refuses_a_record_that_was_altered_on_the_wire(
 ) -> None:
     """This NIC refuses a record that was altered on the wire, and counts it as no decrypted one."""
     peer_offload.set(tx=False, rx=False)  # only the DUT's card is asked
-    with eyes.open(host=True, made=tamper.ALTERED) as watch:
+    with eyes.open(host=True) as watch:
         flow, port = tamper.received_forged(traffic, RX, size, family=4 if size == tamper.ONE_FRAME else 6)
         proof.note(evidence, flow, tamper.PRIMER, "hw")
         assert flow.line.rx == "hw", f"inet_diag shows receive as {flow.line.rx}"

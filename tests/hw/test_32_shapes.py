@@ -9,12 +9,10 @@ import pytest
 
 from offload.host.base import Bench
 from offload.profile import Cell
-from offload.report.captured import Code
 from offload.traffic.drive import sending
 from offload.traffic.impair import Chosen
 from tests.lib import proof, shapes
 from tests.lib import shapes_path as path
-from tests.lib.explain import Made
 from tests.lib.flow import Flow, Several, Traffic
 from tests.lib.shapes import TURN, WHOLE, Received, Syn
 from tests.lib.switch import Switch
@@ -167,7 +165,7 @@ def test_a_file_that_changes(traffic: Traffic, offload: Switch, eyes: Eyes, evid
     with every card, and no failure of this one. The receiver has to refuse the record.
     """
     plan = shapes.file_again("hazard", "zerocopy", True)
-    with eyes.open(made=Made(codes={Code.OTHER_COPY})) as watch:
+    with eyes.open() as watch:
         flow = shapes.changed_file(traffic, TX, evidence, plan)
         proof.note(evidence, flow, plan, "hw")
         way = watch.document(payload=plan.content())["connections"][0]["from_client"]

@@ -6,7 +6,7 @@ PYTEST_DONT_REWRITE: there is no assert here, and rig.py imports this before con
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from offload.host.base import Host
 from offload.report.captured import Captured
 from offload.report.testinfo import EVIDENCE
 from offload.traffic.tap import Tap, capturing
-from tests.lib.explain import NOTHING, Made, demand, explain, together
+from tests.lib.explain import demand, explain, together
 
 HOST, OTHER = "host", "other"  # above the card, and on another device: a card leaks on its own wire
 
@@ -60,11 +60,11 @@ class Captures:
         places: Mapping[str, tuple[Host, str]],
         folder: Path,
         keys: Callable[[], bytes] = bytes,
-        made: Made = NOTHING,
+        also: Collection[int] = (),
     ) -> Iterator[Taken]:
         """Capture at some places while the block runs, into `folder`, and explain each frame beyond the card.
 
-        `made`: what the test puts there itself. AssertionError if a frame is left over; a block
+        `also`: protocols of IP that the test has there. AssertionError if a frame is left over; a block
         that fails is judged as well. RigError for a rig that broke, whose captures say nothing.
         """
         number = uuid.uuid4().hex[:8]
@@ -80,14 +80,14 @@ class Captures:
                 raise
             except BaseException:
                 with suppress(OffloadError, OSError, KeyError):
-                    self._judge(taken, keys, made)
+                    self._judge(taken, keys, also)
                 raise
-            found = self._judge(taken, keys, made)
+            found = self._judge(taken, keys, also)
             demand(found)
 
-    def _judge(self, taken: Taken, keys: Callable[[], bytes], made: Made) -> Captured:
+    def _judge(self, taken: Taken, keys: Callable[[], bytes], also: Collection[int]) -> Captured:
         wires = [file for place, file in taken.files().items() if place not in (HOST, OTHER)]
-        found = together([explain(file, keys(), made) for file in wires])
+        found = together([explain(file, keys(), also) for file in wires])
         self._parts.append(found)
         return found
 

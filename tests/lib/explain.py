@@ -25,24 +25,12 @@ OF_RECORDS = (Code.CLEAR_RECORD, Code.CHANGE_CIPHER_SPEC)
 Pair = tuple[bytes, bytes]
 
 
-@dataclass(frozen=True)
-class Made:
-    """What a test puts on its wire itself: protocols of IP beside TCP, and what else would be unexplained."""
-
-    protocols: Collection[int] = ()
-    codes: Collection[Code] = ()
-
-
-NOTHING = Made()
-
-
-def explain(file: Path, keys: bytes = b"", made: Made = NOTHING) -> Captured:
-    """Explain every frame of a capture, but for what the test has made."""
+def explain(file: Path, keys: bytes = b"", also: Collection[int] = ()) -> Captured:
+    """Explain every frame of a capture; `also`: protocols of IP that the test has on its wire beside TCP."""
     with mapped(file) as data:
-        found = _Explainer(data, file, ICMPS | set(made.protocols))
+        found = _Explainer(data, file, ICMPS | set(also))
         found.read()
-    left = [*found.strays, *found.left(), *_records(file, keys)]
-    strays = [stray for stray in left if stray.code not in made.codes]
+    strays = [*found.strays, *found.left(), *_records(file, keys)]
     return Captured(found.frames, len(strays), tuple(strays))
 
 

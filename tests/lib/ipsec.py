@@ -15,7 +15,6 @@ from offload.cmd import settles
 from offload.host.base import Bench, Host, Side
 from offload.traffic.drive import PYTHON
 from tests.lib.captures import HOST
-from tests.lib.explain import Made
 from tests.lib.frames import folded
 from tests.lib.life import Pair
 from tests.lib.rig import Rig
@@ -97,7 +96,7 @@ def watching(rig: Rig) -> Iterator[Seen]:
     assert bench.wire is not None
     places = {"wire": (bench.wire, bench.wire_ports[0]), HOST: (bench.dut.host, bench.dut.dev)}
     with TemporaryDirectory(prefix="ktls-offload-") as name:
-        with rig.captures.taking(places, Path(name), made=Made(protocols={ESP})) as taken:
+        with rig.captures.taking(places, Path(name), also={ESP}) as taken:
             yield seen
         files = taken.files()
         seen.wire += packets(files["wire"].read_bytes())

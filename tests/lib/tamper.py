@@ -8,12 +8,10 @@ from dataclasses import dataclass
 
 from offload.errors import RigError
 from offload.profile import Cell
-from offload.report.captured import Code
 from offload.traffic import handoff
 from offload.traffic.drive import Sending, send, sending, take
 from offload.traffic.mangle import Mangler, Target, mangling
 from tests.lib import proof
-from tests.lib.explain import Made
 from tests.lib.flow import Flow, Traffic
 
 # What is sent below a mangler. The first two writes are altered: nothing is in flight before the first, which
@@ -24,8 +22,6 @@ FLIPS = ({0: 1, 500: 0xFF, 1023: 0x80}, {7: 0x10, 1000: 1})
 # What is sent through an attacker: first enough that a card is in step, then one record that is altered.
 PRIMER, ASK = sending("primer", 1 << 18, 16384), sending("ask", 100)
 ONE_FRAME, MANY_FRAMES = 1000, 12_000  # bytes of that record
-# A mangler lets pass what it does not know: so what is sent again can differ, and nobody but the test did it.
-ALTERED = Made(codes={Code.OTHER_COPY})
 CONTENT, IN_TAG = {77: 1}, {ONE_FRAME + 11: 1}  # the bit that is altered, by offset from its content
 
 

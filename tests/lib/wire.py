@@ -21,7 +21,6 @@ from offload.wire.ask import Ask
 from offload.wire.verify import verify
 from offload.wire.words import first_sentence
 from tests.lib.captures import HOST, Taken
-from tests.lib.explain import NOTHING, Made
 from tests.lib.flow import Traffic
 
 NEEDLE = 16  # bytes; shorter ones would be found by chance
@@ -206,11 +205,8 @@ class Eyes:
         self._name = re.sub(r"\W+", "-", request.node.name).strip("-")
 
     @contextmanager
-    def open(self, *, host: bool = False, made: Made = NOTHING) -> Iterator[Watch]:
-        """Capture beyond the DUT's card, with the keys of the peer's stunnel; `host`: at its host port too.
-
-        `made`: what the test puts on the wire that nothing else would explain.
-        """
+    def open(self, *, host: bool = False) -> Iterator[Watch]:
+        """Capture beyond the DUT's card, with the keys of the peer's stunnel; `host`: at its host port."""
         assert self._bench.wire is not None
         dut, peer = self._bench.dut, self._traffic.peer
         places = {"wire": (self._bench.wire, self._bench.wire_ports[0])}  # the port on the DUT's side
@@ -222,7 +218,7 @@ class Eyes:
             undo.callback(setattr, self._traffic, "keys", None)
             seen: list[Watch] = []
             try:
-                taking = self._traffic.rig.captures.taking(places, folder, lambda: seen[0].secret(), made)
+                taking = self._traffic.rig.captures.taking(places, folder, lambda: seen[0].secret())
                 with taking as taken:
                     seen.append(Watch(taken, log))
                     yield seen[0]

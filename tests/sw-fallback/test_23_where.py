@@ -45,7 +45,7 @@ def test_what_is_altered_below_ktls_is_refused(
     traffic: Traffic, eyes: Eyes, evidence: dict[str, Any], cell: Cell, family: int
 ) -> None:
     """Without a NIC that offloads bytes altered below kernel TLS are ciphertext: stunnel refuses them."""
-    with eyes.open(made=tamper.ALTERED) as watch:
+    with eyes.open() as watch:
         altered, flow, port = tamper.sent_altered(traffic, cell, family=family)
         proof.handed_over(flow, cell)
         taken, size = flow.far.taken.bytes, altered.targets[0].size

@@ -16,7 +16,7 @@ from offload.report import captured
 from offload.report.captured import Captured, Code, Stray
 from tests.lib import captures
 from tests.lib.captures import Captures
-from tests.lib.explain import NOTHING, Made, explain
+from tests.lib.explain import explain
 from tests.lib.wiregen import any_case  # noqa: F401  (enters every kind)
 from tests.lib.wiregen.damage import damaged
 
@@ -119,12 +119,12 @@ def tcp(seq: int, data: bytes = b"", flags: int = 16, *, back: bool = False, ack
     return ip(6, struct.pack("!HHIIBBHHH", *ports, seq, ack, 0x50, flags, 9, 0, 0) + data, back=back)
 
 
-def left(folder: Path, *frames: bytes, made: Made = NOTHING) -> set[tuple[str, int]]:
+def left(folder: Path, *frames: bytes, also: tuple[int, ...] = ()) -> set[tuple[str, int]]:
     """What is left over of a capture of these frames."""
     head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 16, 1)
     blocks = [struct.pack("<IIII", 0, 0, len(frame), len(frame)) + frame for frame in frames]
     (folder / "wire.pcap").write_bytes(head + b"".join(blocks))
-    return {(str(stray.code), stray.at) for stray in explain(folder / "wire.pcap", made=made).first}
+    return {(str(stray.code), stray.at) for stray in explain(folder / "wire.pcap", also=also).first}
 
 
 OPEN = (tcp(99, flags=2), tcp(499, flags=18, back=True, ack=100), tcp(100, ack=500))
@@ -159,5 +159,5 @@ def test_what_explains_a_frame(
 def test_a_test_says_what_else_is_on_its_wire(tmp_path: Path) -> None:
     """ESP between the ends is explained by a test that makes it, and by no other."""
     frames = (*OPEN, *SENT, ip(50, b"sealed"))
-    assert left(tmp_path, *frames, made=Made(protocols={50})) == set()
+    assert left(tmp_path, *frames, also=(50,)) == set()
     assert left(tmp_path, *frames) == {("protocol", 6)}
