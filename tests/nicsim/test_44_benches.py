@@ -119,7 +119,7 @@ def test_a_plain_peer_proves_interop(pair: tuple[Lab, Lab], tmp_path: Path) -> N
 
     code, said = typed("lab", "check", file)
     assert code == 0 and "can prove all 35 required promises" in said, said
-    assert "the peer's card does not offer tls-hw-rx-offload: interop.card" in said, said
+    assert "the peer's card does not offer tls-hw-tx-offload: interop.card" in said, said
     code, said = typed("certify", "--lab", file, "--only", "each_kind", "--out", str(out))
     assert code == 21, said  # a part of the tests never certifies
     found = {name.partition("::")[2]: word for name, word in outcomes(out / "events.jsonl").items()}
