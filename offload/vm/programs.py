@@ -48,11 +48,14 @@ def had(name: str) -> str:
 
 
 def lend(root: Host) -> None:
-    """Let the guest of a lab run what this machine does not have installed; its root is thrown away later."""
+    """Let the guest of a lab run what this machine does not have installed; its root is thrown away later.
+
+    In /usr/bin: the guest's agent, its first process, does not look for programs in /usr/local.
+    """
     for name in PROGRAMS:
         if not shutil.which(name, path=":".join(SYSTEM)) and (path := had(name)):
             with suppress(RigError):
-                root.run(["ln", "-sf", path, f"/usr/local/bin/{name}"])
+                root.run(["ln", "-sf", path, f"/usr/bin/{name}"])
 
 
 def choose(packages: tuple[Package, ...]) -> list[Package]:

@@ -86,4 +86,4 @@ def test_a_lab_borrows_what_is_not_installed(
         programs.find(say=lambda line: None)
     programs.lend(guest)
     folder = archive / "programs/1.26.3-3"
-    assert ran == [["ln", "-sf", str(folder / name), f"/usr/local/bin/{name}"] for name in wanted]
+    assert ran == [["ln", "-sf", str(folder / name), f"/usr/bin/{name}"] for name in wanted]
