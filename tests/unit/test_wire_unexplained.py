@@ -42,6 +42,6 @@ def test_records_that_no_sender_makes_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["keepalive_with_garbage", "late_and_legal", "segment_lost", "no_fin"])
 def test_what_tests_do_to_a_wire_is_no_alarm(name: str, tmp_path: Path) -> None:
-    """Without a NIC keep-alives, resets, loss and an end that was not captured are none of that."""
+    """Without a NIC keep-alive bytes, resets, loss and an end that was not captured are none of that."""
     case, _ = damaged(name, 0)
     assert codes(case, tmp_path, case.keylog) == set()
