@@ -51,13 +51,17 @@ def mtu(stage: Stage) -> None:
     path.put_back(port)
 
 
-def coalesce(stage: Stage) -> None:
+def coalesce(stage: Stage) -> str:
     """Have interrupts come later; as found after the scenario."""
     dut = stage.rig.bench.dut
-    found = tool(dut.host, ["ethtool", "-c", dut.dev]).checked().text
-    was = {line.split(":")[0]: line.split(":")[1].strip() for line in found.splitlines() if ":" in line}
+    found = tool(dut.host, ["ethtool", "-c", dut.dev]).text
+    was = {name: value.strip() for name, _, value in (line.partition(":") for line in found.splitlines())}
+    if not was.get("rx-usecs", "").isdigit():
+        return f"{dut.dev} has no interrupts that could come later"
     stage.undo.callback(dut.host.run, ["ethtool", "-C", dut.dev, "rx-usecs", was["rx-usecs"]])
-    dut.host.run(["ethtool", "-C", dut.dev, "rx-usecs", str(int(was["rx-usecs"]) + 50)])
+    later = ["ethtool", "-C", dut.dev, "rx-usecs", str(int(was["rx-usecs"]) + 50)]
+    done = tool(dut.host, later)
+    return "" if done.rc == 0 else f"{' '.join(later)} ended with {done.rc}"
 
 
 def carrier(stage: Stage) -> None:
@@ -99,7 +103,8 @@ def another_life(rig: Rig) -> Life:
     return life
 
 
-EVENTS: dict[str, Callable[[Stage], None]] = {
+# each says what it could not do on this port, if anything
+EVENTS: dict[str, Callable[[Stage], str | None]] = {
     "toggle": toggle,
     "mtu": mtu,
     "coalesce": coalesce,
@@ -109,8 +114,8 @@ EVENTS: dict[str, Callable[[Stage], None]] = {
 }
 
 
-def between(stage: Stage, event: str, ways: Sequence[str], seed: int) -> bool:
-    """Make an event when a part of a long payload has come; whether the sender was still at it after.
+def between(stage: Stage, event: str, ways: Sequence[str], seed: int) -> str:
+    """Make an event when a part of a long payload has come: why it fell between no bytes, if so.
 
     With both directions the other end sends, too, what fits into its buffer. Every byte has to be right.
     """
@@ -121,10 +126,11 @@ def between(stage: Stage, event: str, ways: Sequence[str], seed: int) -> bool:
     back = [(w, line.send(w, short)) for w in ways[1:]]
     sent = line.send(way, long)
     arrived(sink.take(THIRD), content[:THIRD], f"{way} before {event}")
-    EVENTS[event](stage)
-    waits = not source.answered(sent)
+    missed = EVENTS[event](stage) or ""
+    if not missed and source.answered(sent):
+        missed = f"the sender was done when {event} was"
     arrived(sink.take(LONG - THIRD), content[THIRD:], f"{way} after {event}")
     source.end(sent)
     for w, asked in back:
         line.whole(w, short, asked, line.sink(w).begin("take", size=short.total))
-    return waits
+    return missed

@@ -17,11 +17,8 @@ from tests.lib.scenario.space import Scenario
 from tests.lib.scenario.troubles import FORGED, Troubled
 
 CALM = Burst("calm", (FULL,) * 6)
-SO_MAX_PACING_RATE, SLOW, FAST = (
-    47,
-    20_000,
-    (1 << 31) - 1,
-)  # include/uapi/asm-generic/socket.h; bytes a second
+SO_MAX_PACING_RATE = 47  # include/uapi/asm-generic/socket.h
+SLOW, FAST = 20_000, (1 << 31) - 1  # bytes a second
 HOLE = Burst("behind a hole", (1000,) * 4)
 WAYS = {"tx": ("tx",), "rx": ("rx",), "both": ("tx", "rx")}
 
@@ -82,8 +79,8 @@ class Play:
         """The event of the scenario while bytes move."""
         self.told.before_event = sum(len(line.tracks["tx"].content()) for line in self.lines)
         event = self.scenario["event"]
-        if event != "none" and not events.between(self.stage, event, self.ways, self.scenario.seed):
-            self.told.missed["event"] = f"the sender was done when {event} was"
+        if event != "none" and (words := events.between(self.stage, event, self.ways, self.scenario.seed)):
+            self.told.missed["event"] = words
 
     def _trouble(self) -> None:
         """The bursts that lie as the scenario says, and the trouble in them."""
