@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-# pyproject.toml says so for this project alone; these plug-ins take most of the time of a small child
+# labgrid's: pyproject.toml leaves it out for this project alone; both take most of the time of a small child
 LEFT_OUT = "-p no:labgrid -p no:hypothesispytest"
 MEMORY, ROOM = "/dev/shm", 1 << 30  # a run writes 80 MiB
 PREFIX, OLD = "ktls-unit-", 3600  # seconds: what a failed or killed run left goes after an hour
