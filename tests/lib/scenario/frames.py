@@ -86,7 +86,7 @@ class Headers:
     tos: int = 0
     options: bytes = b""
     stamps: bool = True
-    ordered: bool = True  # no rule and no event has TCP send new data behind old
+    ordered: bool = True  # each first transmission is there: none was lost before the wire
 
 
 def wrong(frames: Sequence[Frame], port: int, want: Headers) -> str:

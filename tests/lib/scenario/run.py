@@ -41,7 +41,7 @@ def run(stand: Stand, scenario: Scenario) -> Made:
     with ExitStack() as undo:
         folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="ktls-offload-scenario-")))
         setting.prepare(undo, rig, scenario)
-        before, taps = facts(rig), Taps(undo, rig.bench, folder, scenario)
+        before, taps = facts(rig), Taps(undo, rig, folder, scenario)
         wire = troubles.on(undo, rig.bench) if troubles.needed(scenario) else None
         lines = connected(stand, scenario)
         stage = Stage(rig, stand.life, stand.offload, stand.card, undo, lines[scenario.seed % len(lines)], [])
