@@ -18,6 +18,13 @@ PREFIX, OLD = "ktls-unit-", 3600  # seconds: what a failed or killed run left go
 os.environ["PYTEST_ADDOPTS"] = LEFT_OUT
 
 
+@pytest.fixture
+def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """Loads no more than we do: a worker has no plug-in of Hypothesis, and one that begins breaks it."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", LEFT_OUT)
+    return pytester
+
+
 def fit(place: str) -> bool:
     """Whether tests may write there, and start what they wrote: in many containers it is small and noexec."""
     try:
