@@ -52,8 +52,8 @@ clean-runs: build  ## GOOD=10 runs of a good card into docs/clean-runs.jsonl
 mutate: build  ## what if one of the suite's checks were not there? 15 minutes, resumes
 	$(PY) -m tests.nicsim.escape --mutate --write
 
-# Two stages at a time: a lab is one core; native tests and daemons mostly wait. Nothing follows a set-up (!) that fails, and tests
-# download nothing: fetch does, and native tests need nothing of it. What each stage is for:
+# One stage more than there are cores, as a lab waits for a sixth of its time; native tests and daemons mostly wait. Nothing
+# follows a set-up (!) that fails. Tests download nothing: fetch does, and native tests need nothing of it. The stages:
 #   test-unit             the package itself, first: most mistakes show here
 #   test-certify          all promises of a card that offloads both ways, on 6.1: what a person runs, every test and its verdict
 #   test-sw-fallback      the same promises without a card

@@ -18,7 +18,7 @@ from offload.report import criteria, facts
 from offload.report.events import Log
 from offload.report.verdict import judge
 from tests.lib import catalogue, catalogue_page
-from tests.lib.catalogue import KERNELS, PARTS, Row, chosen, load, steps, today
+from tests.lib.catalogue import KERNELS, PARTS, Row, Step, chosen, load, steps, today
 from tests.lib.catalogue_page import BEGIN, END
 from tests.lib.catalogue_run import judged
 from tests.lib.suite import Outcome
@@ -179,8 +179,21 @@ def wrong(row: Row, **tests: str) -> str:
 @pytest.mark.parametrize("day", [f"2026-11-{number}" for number in range(10, 17)])
 def test_a_good_card_is_asked_something(day: str) -> None:
     """Without a NIC no slice has a step without tests: that would be the whole suite."""
-    asked = [s for s in steps(chosen(ROWS, day, "6.1")) if s.row is None]
+    whole = [s for s in steps(chosen(ROWS, day, "6.1")) if s.row is None]
+    asked = [catalogue.spared(s, day) for s in whole]
     assert asked and all(s.tests for s in asked)
+    assert 3 * sum(len(s.tests) for s in asked) <= sum(len(s.tests) for s in whole) + 3 * len(asked)
+
+
+def test_only_good_cards_of_a_day_are_spared() -> None:
+    """Without a NIC three days have each test of a good step, and a bad card always has all of its own."""
+    good = Step("good", "nicsim", None, tuple("abcdefg"))
+    bad = Step("bad", "nicsim", ROWS[0], ROWS[0].tests)
+    days = [(date(2026, 1, 1) + timedelta(n)).isoformat() for n in range(3)]
+    parts = [catalogue.spared(good, day).tests for day in days]
+    assert sorted(test for part in parts for test in part) == sorted(good.tests)
+    assert {catalogue.spared(bad, day) for day in days} == {bad} and catalogue.spared(good, "all") == good
+    assert catalogue.spared(replace(good, tests=("a",)), days[2]).tests == ("a",)
 
 
 def test_a_row_is_held_to_word_promise_and_evidence(tmp_path: Path) -> None:
