@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from offload.errors import RigError
+from offload.vm.console import faults
 
 Answer = dict[str, Any]
 GRACE = 30.0  # seconds beyond a command's own time-out: the guest may share a busy core
@@ -96,8 +97,10 @@ class Client:
             self._reader.join(5)
 
     def _console(self) -> str:
+        """What the console said last; a fault of the kernel comes first, since a headline is one line."""
         words = self._last_words()
-        return f"; the console says:\n{words}" if words else ""
+        fault = next((f": {line}" for line in faults(words.replace("  | ", ""))), "")
+        return f"{fault}; the console says:\n{words}" if words else ""
 
     def _write(self, data: bytes) -> None:
         try:

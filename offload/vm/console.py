@@ -18,6 +18,7 @@ FAULT = re.compile(
 HARMLESS = re.compile(
     r"(?:Spectre|Speculative|Retbleed|RETBleed|MDS|MMIO|TAA|SRSO|GDS|ITS|VMSCAPE|TSA)\b.*WARNING:"
 )
+TRACE = 100  # lines: more than a panic prints
 STAMP = re.compile(r"^\[ *\d+\.\d+\] ?")
 
 
@@ -48,8 +49,10 @@ class Console:
         return faults(self.text(since))
 
     def tail(self, lines: int = 12) -> str:
-        """The last lines, indented, for an error message."""
-        return "\n".join(f"  | {line}" for line in self.text().splitlines()[-lines:])
+        """The last lines, indented, for an error message; before them a panic, whose trace is longer."""
+        said = self.text().splitlines()
+        panic = [line for line in said[-TRACE:-lines] if "Kernel panic" in line][-1:]
+        return "\n".join(f"  | {line}" for line in (*panic, *said[-lines:]))
 
 
 def faults(text: str) -> list[str]:

@@ -275,3 +275,11 @@ def test_lost_vm_says_its_last_words(guest: Guest) -> None:
     guest.process.kill()
     with pytest.raises(RigError, match=r"VM is gone(.|\n)*last words"):
         guest.host.run(["true"])
+
+
+def test_lost_vm_names_its_kernels_fault_first(guest: Guest) -> None:
+    """A headline is the first line of an error: the panic that ended the VM stands in it."""
+    guest.client._last_words = lambda: "  | [ 5.0] Kernel panic - not syncing: x\n  | [ 5.1] R8"
+    guest.process.kill()
+    with pytest.raises(RigError, match=r"VM is gone: Kernel panic - not syncing: x; the console says:\n  \|"):
+        guest.host.run(["true"])

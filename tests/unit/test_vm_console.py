@@ -61,3 +61,16 @@ def test_faults_since_a_mark(tmp_path: Path) -> None:
         file.write("[ 2.0] BUG: late\n")
     assert console.faults(mark) == ["BUG: late"]
     assert console.faults() == ["WARNING: early", "BUG: late"]
+
+
+def test_a_panic_stands_before_the_last_lines(tmp_path: Path) -> None:
+    """A trace longer than the tail does not hide the line that says why the kernel died."""
+    console = Console(tmp_path / "console.log")
+    panic, trace = (
+        "[ 5.0] Kernel panic - not syncing: sysrq triggered crash",
+        [f"[ 5.1] R{n}" for n in range(40)],
+    )
+    console.path.write_text("\n".join(["[ 1.0] up", panic, *trace]))
+    assert console.tail(2) == f"  | {panic}\n  | {trace[-2]}\n  | {trace[-1]}"
+    console.path.write_text("\n".join([*trace, panic]))
+    assert console.tail(2) == f"  | {trace[-1]}\n  | {panic}"
