@@ -35,9 +35,11 @@ def array(depth: str, profile: Profile | None = None) -> tuple[Scenario, ...]:
     """The scenarios of a depth on a card, the same in every run; those of a lesser depth come first."""
     space, wanted = load(profile), Depth(depth)
     rows = Rows(space)
-    rows.cross(pairs(space), most=FIRST if wanted is Depth.QUICK else None)
     if wanted is Depth.DEEP:
+        rows.found = [dict(row.values) for row in array(Depth.STANDARD, profile)]
         rows.cross(triples(space))
+    else:
+        rows.cross(pairs(space), most=FIRST if wanted is Depth.QUICK else None)
     return tuple(Scenario(_seed(row), tuple(row.items())) for row in rows.found)
 
 
@@ -69,6 +71,7 @@ class Rows:
 
     def __init__(self, space: Space) -> None:
         self.space = space
+        self.place = {name: number for number, name in enumerate(space.dimensions)}
         self.found: list[dict[str, str]] = []
         self.open: dict[Target, None] = {}
 
@@ -100,7 +103,9 @@ class Rows:
 
     def _closes(self, one: Condition, row: Mapping[str, str]) -> int:
         """How many open pairs a condition makes with those of a row."""
-        return sum(self.space.pair(one, other) in self.open for other in row.items())
+        place, at = self.place, self.place[one[0]]
+        pairs = ((one, other) if at < place[other[0]] else (other, one) for other in row.items())
+        return sum(map(self.open.__contains__, pairs))
 
     def _gain(self, row: Mapping[str, str]) -> int:
         return sum(target in self.open for target in self._targets(row))

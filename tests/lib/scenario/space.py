@@ -6,7 +6,6 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from itertools import combinations
 from pathlib import Path
 
 from offload.errors import ConfigError
@@ -18,6 +17,7 @@ from tests.lib.scenario.read import conditions
 
 DEFAULT = Path(__file__).with_name("conditions.yaml")
 SEEDS = 1 << 32
+NONE: frozenset[Condition] = frozenset()
 Pair = tuple[Condition, Condition]  # in the order of the dimensions
 
 
@@ -131,8 +131,8 @@ class Space:
         self, chosen: dict[str, str], values: Mapping[str, Sequence[str]] | None = None
     ) -> dict[str, str] | None:
         """A whole scenario with what is chosen, the first that these values allow; None if there is none."""
-        here, bars = list(chosen.items()), self._bars
-        if any(other in bars.get(one, ()) for one, other in combinations(here, 2)):
+        here = chosen.items()
+        if not all(self._bars.get(one, NONE).isdisjoint(here) for one in here):
             return None
         rest = {name: row for name, row in (values or self.made).items() if name not in chosen}
         return self._filled(chosen, list(rest.items()))
@@ -145,8 +145,7 @@ class Space:
             return chosen
         (name, values), *more = rest
         for value in values:
-            barred = self._bars.get((name, value), ())
-            if not any(other in barred for other in chosen.items()):
+            if self._bars.get((name, value), NONE).isdisjoint(chosen.items()):
                 found = self._filled({**chosen, name: value}, more)
                 if found is not None:
                     return found
@@ -160,7 +159,7 @@ class Space:
         return replace(self, parts=tuple(replace(p, values=values[p.name]) for p in self.parts), later={})
 
     @cached_property
-    def _bars(self) -> dict[Condition, set[Condition]]:
+    def _bars(self) -> dict[Condition, set[Condition] | frozenset[Condition]]:
         """What each condition is not made together with."""
         found: dict[Condition, set[Condition]] = {}
         for one, other in (*self.barred, *self.later):
