@@ -93,6 +93,8 @@ VERBS = (
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # of a disk that is full, or only read
 HINTS = {"persist": "ktls-offload enable DEV --persist keeps the offload on over reboots"}
 OPERATOR = ("status", "enable", "disable", "restore")
+NEWER = (3, 11)  # of Python, for the suite; the operator's verbs run on 3.9, which RHEL 9 has
+SUITE = ("driver", "lab", "certify", "measure", "report", "wire")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -152,6 +154,7 @@ def _run(argv: list[str]) -> int:
             raise ConfigError(
                 f"no verb {name!r}{_near(name)}", HINTS.get(name, "ktls-offload --help lists them")
             )
+        _new_enough(name)
         shown = [verb] if verb and argv[0] == verb.name else VERBS  # no help of this call lists the others
         args = parser([verb] if verb else [], shown).parse_args(argv)
         if verb is None:
@@ -163,6 +166,14 @@ def _run(argv: list[str]) -> int:
         if verb is None or (not verb.extra and not (exc.name or "").startswith("yaml")):
             raise
         raise _without(verb, exc.name or "?") from None
+
+
+def _new_enough(name: str) -> None:
+    """ConfigError for a verb of the suite on an older Python than it needs."""
+    if name in SUITE and sys.version_info < NEWER:
+        here = ".".join(map(str, sys.version_info[:2]))
+        others = ", ".join(verb.name for verb in VERBS if verb.name not in SUITE)
+        raise ConfigError(f"`ktls-offload {name}` needs Python 3.11; this is {here}", f"here run: {others}")
 
 
 def _called(args: argparse.Namespace) -> int:
@@ -204,7 +215,9 @@ def _near(name: str) -> str:
 def _without(verb: Verb, module: str) -> ConfigError:
     """What to install for a verb whose module is not there."""
     if not verb.extra:
-        return ConfigError("PyYAML is not installed", "apt install python3-yaml")
+        return ConfigError(
+            "PyYAML is not installed", "apt install python3-yaml, or: dnf install python3-pyyaml"
+        )
     message = f"`ktls-offload {verb.name}` needs more than this installation has (no module {module})"
     return ConfigError(message, f"pip install 'ktls-offload[{verb.extra}]'")
 
@@ -256,7 +269,8 @@ def whole() -> Command:
 
     opened = []
     for verb in VERBS:
-        with suppress(ModuleNotFoundError):
+        with suppress(ModuleNotFoundError, ConfigError):
+            _new_enough(verb.name)
             importlib.import_module(verb.module)
             opened.append(verb)
     return tree(parser(opened))

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +136,7 @@ class Journal:
     def add(self, entry: Entry) -> None:
         """Write an entry, on disk when this returns; if the thing has one already, that first value stays."""
         if self.lacks(entry):
-            stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            stamp = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
             self._write((*self.entries(), replace(entry, time=stamp)))
 
     def remove(self, entry: Entry) -> None:

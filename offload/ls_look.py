@@ -55,7 +55,7 @@ class Listing:
         """Why each connection that the kernel calls hw, and no card has for certain, is stale or unsure."""
         words = [[line.doubts[d][1] for d in DIRECTIONS if line.doubts[d][0]] for line in self.lines]
         sure = [any(line.word(d) == "hw" for d in DIRECTIONS) for line in self.lines]
-        return [why[0] for why, on in zip(words, sure, strict=True) if why and not on]
+        return [why[0] for why, on in zip(words, sure) if why and not on]
 
 
 @dataclass

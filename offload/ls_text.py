@@ -92,7 +92,7 @@ def table(rows: Sequence[dict[str, str]], heads: Sequence[str], columns: int) ->
         if columns and sum(wide[head] + 2 for head in heads) - 2 > columns and spare in heads:
             heads.remove(spare)
     filled = [_column(texts[head], wide[head], head) for head in heads]
-    shown = ["  ".join(cells).rstrip() for cells in zip(*filled, strict=True)]
+    shown = ["  ".join(cells).rstrip() for cells in zip(*filled)]
     return [text[:columns] if columns else text for text in shown]
 
 

@@ -67,7 +67,7 @@ def policies(text: str) -> Iterator[Policy]:
     for block in re.split(r"\n(?=src )", text):
         head, _, body = block.partition("\n")
         words = head.split()
-        named = dict(zip(words[::2], words[1::2], strict=False))
+        named = dict(zip(words[::2], words[1::2]))
         template = TEMPLATE.search(body)
         if template is None or not _takes_tcp(named.get("proto", "tcp"), body):
             continue

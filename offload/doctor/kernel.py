@@ -51,7 +51,7 @@ def look(host: Host) -> Machine:
     words = plain(host.run(["uname", "-r", "-v", "-m"], check=False).text).split()
     release = words[0] if words else ""
     # Debian's kernels say their package's version: `#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)`
-    package = next((b for a, b in zip(words, words[1:], strict=False) if a == "Debian"), "")
+    package = next((b for a, b in zip(words, words[1:]) if a == "Debian"), "")
     stat, _ = tls_stat(host)
     module, rule = (LOADED, "/proc/net/tls_stat is there") if stat is not None else _module(host)
     path, config = kernel_config(host, release)

@@ -97,7 +97,7 @@ def call(root: Path, only: Path, *argv: str, cache: Path | None = None) -> subpr
 
 def test_it_needs_python_and_yaml_only(package: Path) -> None:
     """Without a NIC the package depends on python3 and python3-yaml; the programs it asks are recommended."""
-    assert field(package, "Depends") == "python3 (>= 3.11), python3-yaml"
+    assert field(package, "Depends") == "python3 (>= 3.9), python3-yaml"
     assert field(package, "Recommends") == "ethtool, iproute2, kmod"
     assert (field(package, "Version"), field(package, "Architecture")) == (__version__, "all")
 

@@ -58,7 +58,7 @@ class FakeMachine:
     def _files(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Files that a host reads: a fake sysfs and kernel configuration; the rest is this machine's."""
         for bus, ids in {"0000:04:00.0": ("15b3", "101d"), "0000:05:00.4": ("1425", "6407")}.items():
-            for name, value in zip(("vendor", "device"), ids, strict=True):
+            for name, value in (("vendor", ids[0]), ("device", ids[1])):
                 self.files[f"/sys/bus/pci/devices/{bus}/{name}"] = f"0x{value}\n".encode()
         real = LocalHost.read
 

@@ -133,7 +133,7 @@ def test_damaged_messages_do_no_harm() -> None:
             for _, at, end in reader.messages(wrapped):
                 found = reader.row(wrapped, at, end)
                 kinds.add(type(found))
-                assert found is None or (len(found) == 19 and all(isinstance(v, int | str) for v in found))
+                assert found is None or (len(found) == 19 and all(isinstance(v, (int, str)) for v in found))
         except reader.Odd:
             kinds.add(reader.Odd)
     assert kinds == {list, type(None), reader.Odd}

@@ -7,6 +7,10 @@ from dataclasses import dataclass, replace
 
 from offload.doctor.apps.model import Said
 
+WORDS = {
+    "minprotocol": "lowest", "maxprotocol": "highest", "cipherstring": "ciphers", "ciphersuites": "suites",
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -20,21 +24,12 @@ class Settings:
 
     def after(self, command: str, value: str, where: str) -> Settings:
         """What one more command makes of it (case does not matter, SSL_CONF_cmd(3))."""
-        said = Said(value, where)
-        match command.lower():
-            case "options":
-                return self._options(value, where)
-            case "minprotocol":
-                return replace(self, lowest=said)
-            case "maxprotocol":
-                return replace(self, highest=said)
-            case "protocol":
-                return self._protocol(value, where)
-            case "cipherstring":
-                return replace(self, ciphers=said)
-            case "ciphersuites":
-                return replace(self, suites=said)
-        return self
+        name = command.lower()
+        if name == "options":
+            return self._options(value, where)
+        if name == "protocol":
+            return self._protocol(value, where)
+        return replace(self, **{WORDS[name]: Said(value, where)}) if name in WORDS else self
 
     def _options(self, value: str, where: str) -> Settings:
         """`KTLS`, `+KTLS`, `-KTLS` in a list with commas."""

@@ -93,7 +93,7 @@ class Files:
         if text is None or not marks:
             self.read = []
             return path
-        for mark, after in zip(marks, [*marks[1:], None], strict=True):
+        for mark, after in zip(marks, [*marks[1:], None]):
             body = text[mark.end() + 1 : after.start() if after else None]
             self.dump.setdefault(mark[1], body)
         self.read = []

@@ -156,7 +156,7 @@ def _services(section: Section, defaults: Section | None, whole: Section) -> Ite
 
 
 def _rows(words: Sequence[str], at: Place) -> tuple[tuple[str, str, str], ...]:
-    return tuple((word, after, str(at)) for word, after in zip(words, [*words[1:], ""], strict=False))
+    return tuple((word, after, str(at)) for word, after in zip(words, [*words[1:], ""]))
 
 
 def _of_global(whole: Section, kind: str) -> tuple[tuple[str, str, str], ...]:

@@ -81,7 +81,7 @@ def installed(host: Host) -> tuple[tuple[int, ...], str, bool | None]:
 def _polls(host: Host) -> str:
     """The kernel's release, if its poll() reports records that are not complete; ''."""
     words = host.run(["uname", "-r", "-v"], check=False, timeout=20).text.split()
-    package = next((b for a, b in zip(words, words[1:], strict=False) if a == "Debian"), "")
+    package = next((b for a, b in zip(words, words[1:]) if a == "Debian"), "")
     release = words[0] if words else ""
     rows = [e for e in load() if e.id == POLL]
     return release if rows and standing(rows[0], kernel(release, package)).word == AFFECTED else ""
