@@ -11,6 +11,7 @@ from offload.doctor.kernel import Machine, facts, missing_for
 from offload.doctor.reasons import Notes
 from offload.host.base import Host
 from offload.nic import PCI_ADDRESS, UPPERS, Match, Nic
+from offload.nic_tools import answer, below
 from offload.profile import FEATURES, WORDS, Profile
 
 
@@ -105,7 +106,7 @@ def _about_the_card(
         notes.add("D210", f"{seen}; devlink: eswitch mode {mode}", [direction], mode=mode, bus=nic.bus)
         return
     part, why = vpd.of(host, nic.bus)
-    board = firmware.board(host, nic.bus)
+    board = firmware.board(host, nic)
     part = part or board.part
     parts = profile.sku.parts if profile else ()
     fits = [p for p in parts if part and fnmatch.fnmatchcase(part, p.pattern)]
@@ -135,9 +136,8 @@ def eswitch_mode(host: Host, nic: Nic) -> str:
     if not PCI_ADDRESS.fullmatch(nic.bus):
         return ""
     done = host.run(["devlink", "-j", "dev", "eswitch", "show", f"pci/{nic.bus}"], check=False)
-    rows = firmware.answer(done.text).get("dev") if done.rc == 0 else None
-    row = rows.get(f"pci/{nic.bus}") if isinstance(rows, dict) else None
-    return str(row.get("mode", "")) if isinstance(row, dict) else ""
+    row = below(answer(done.text), "dev", f"pci/{nic.bus}") if done.rc == 0 else {}
+    return str(row.get("mode", ""))
 
 
 def helpers(host: Host, nic: Nic, found: Match, directions: Sequence[str], notes: Notes) -> None:

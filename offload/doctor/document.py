@@ -52,6 +52,7 @@ def _device(device: Device) -> dict[str, Any]:
         "findings": [_finding(finding) for finding in device.findings],
         "fine": list(device.fine),
         "table": [_cell(cell) for cell in device.cells],
+        "tools": [{"tool": t.tool, "said": dict(t.said), "why_not": t.why or None} for t in device.tools],
     }
 
 

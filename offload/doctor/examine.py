@@ -14,6 +14,8 @@ from offload.doctor.table import Verdict, table
 from offload.errors import OffloadError, RigError
 from offload.host.base import Host
 from offload.nic import Match, Nic, links, match, seen
+from offload.nic_tools import Answer as Said
+from offload.nic_tools import ask
 from offload.profile import DIRECTIONS, Profile, load_all
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ class Device(NamedTuple):
     findings: tuple[Finding, ...]
     fine: tuple[str, ...]
     cells: tuple[Verdict, ...]
+    tools: tuple[Said, ...] = ()  # what they say of the card, if they were asked
 
     def state(self) -> str:
         """The device in one word: ready if every direction that it promises is, else the worst of them."""
@@ -66,6 +69,7 @@ class Doctor:
     host: Host
     directions: Sequence[str] = DIRECTIONS
     profiles: tuple[Profile, ...] = ()
+    tools: bool = False  # whether to ask devlink and the maker's tools about each card, which takes seconds
     trial: Trial | None = None  # what was tried before; None: try now
     listed: Listing | None = None  # the connections, once they were looked at
     warnings: list[str] = field(default_factory=list)
@@ -123,7 +127,8 @@ class Doctor:
         if any(word == READY for word, _ in states.values()):
             self._used(notes)
         cells = self._table(found.profile, states, host_notes)
-        return Device(nic, found, states, _sorted(notes), tuple(notes.fine), cells)
+        said = ask(self.host, nic) if self.tools and not found.simulated else ()
+        return Device(nic, found, states, _sorted(notes), tuple(notes.fine), cells, said)
 
     def _table(
         self, profile: Profile | None, states: dict[str, tuple[str, str]], host_notes: Notes

@@ -83,6 +83,6 @@ def main(args: argparse.Namespace) -> int:
             document.as_json(said) if args.json else text.as_text(said, colour, width, args.verbose)
         )
         return EXITS[said.state()]
-    found = Doctor(LocalHost(), directions).diagnose(args.dev)
+    found = Doctor(LocalHost(), directions, tools=args.verbose or args.json).diagnose(args.dev)
     sys.stdout.write(as_json(found) if args.json else as_text(found, colour, width, args.verbose))
     return EXITS[found.state()]

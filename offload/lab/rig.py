@@ -7,6 +7,7 @@ import re
 from offload.host.base import Host
 from offload.lab.device_info import device_info
 from offload.nic import look
+from offload.nic_tools import ask
 
 TOOLS = {
     "openssl": (["openssl", "version"], r"OpenSSL (\S+)"),
@@ -35,5 +36,6 @@ def versions(dut: Host, peer: Host, dev: str) -> dict[str, str]:
     }
     found["serial"] = str(device_info(dut, dev).get("serial_number") or "not known")
     found |= {name: _tool(dut, name) for name in TOOLS}
+    found |= {f"card, by {answer.tool}": str(answer) for answer in ask(dut, nic)}
     found["peer-kernel"] = peer.run(["uname", "-r"]).text.strip()
     return found | {f"peer-{name}": _tool(peer, name) for name in ("openssl", "stunnel")}

@@ -54,7 +54,7 @@ def standing() -> str:
 
 def diagnosed() -> str:
     """What `doctor --json` prints of a card."""
-    return doctor_json(Doctor(FakeHost(), DIRECTIONS, PROFILES).diagnose(["eth0"]))
+    return doctor_json(Doctor(FakeHost(), DIRECTIONS, PROFILES, tools=True).diagnose(["eth0"]))
 
 
 def labs() -> str:
