@@ -3,7 +3,7 @@
 #include "core.h"
 
 /* So much is sealed, compared and searched at a time that all of it stays in the nearest cache: 22 times the 96 bytes that
- * libcrypto does at once. */
+ * libcrypto does at once. Of 2112 to 8192 bytes, 2112 was best for intel-ipsec-mb, too. */
 enum { STEP = 22 * 96, LINE = 64 };
 
 /* Where in the pieces of a record? */
@@ -59,21 +59,21 @@ static bool is_sealed(struct pool *p, struct opener *o, const struct batch *b, s
 		      const struct label_of_record *l)
 {
 	static const uint8_t inner = APPLICATION;
-	EVP_CIPHER_CTX *ctx = seal_begin(o, j->diff.epoch, l);
+	struct sealing s;
 	struct cursor c = { .piece = b->piece + j->piece };
 	uint8_t *out = opener_scratch(o);
-	bool right = ctx;
+	bool right = seal_begin(o, j->diff.epoch, l, &s);
 	size_t n;
 
 	for (size_t done = 0; done < j->size; done += n) {
 		n = smaller(STEP, j->size - done);
 		if (right)
 			fetch(c, n);
-		right = right && seal_text(ctx, j->payload + done, n, out) && same(&c, out, n);
+		right = right && seal_text(&s, j->payload + done, n, out) && same(&c, out, n);
 		if (j->wanted)
 			needles_along(p, j, done, n);
 	}
-	return right && seal_text(ctx, &inner, j->inner, out) && seal_end(ctx, out + j->inner) &&
+	return right && seal_text(&s, &inner, j->inner, out) && seal_end(&s, out + j->inner) &&
 	       same(&c, out, j->inner + TAG);
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records under a key: seal, open, and bare keystream, by libcrypto. */
+/* Records under a key: seal, open, and bare keystream, by libcrypto; sealing step by step by a faster library, if it is there. */
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "crypt.h"
+#include "gcm.h"
 #include "text.h"
 
-enum use { USE_SEAL, USE_OPEN, USE_BLOCK };
+enum use { USE_SEAL, USE_OPEN, USE_BLOCK, USE_GCM };
 
 static EVP_CIPHER *aead[CIPHERS], *block_of[CIPHERS];
 static pthread_once_t fetched = PTHREAD_ONCE_INIT;
@@ -42,6 +42,7 @@ void opener_free(struct opener *o)
 		EVP_CIPHER_CTX_free(o->slot[i].seal);
 		EVP_CIPHER_CTX_free(o->slot[i].open);
 		EVP_CIPHER_CTX_free(o->slot[i].block);
+		gcm_free(o->slot[i].gcm);
 	}
 	free(o->scratch);
 	*o = (struct opener){ 0 };
@@ -88,39 +89,65 @@ void record_label(const struct epoch *e, uint64_t seq, uint8_t type, size_t plai
 	put_be16(l->aad + l->aad_len - 2, (uint16_t)(e->suite->tls == 12 ? plain : plain + TAG));
 }
 
-/* Begin to seal a record; NULL if libcrypto refuses. */
-EVP_CIPHER_CTX *seal_begin(struct opener *o, const struct epoch *e, const struct label_of_record *l)
+/* The faster library with the keys of this epoch; NULL if libcrypto has to do it. */
+static struct gcm *fast(struct opener *o, const struct epoch *e)
 {
-	EVP_CIPHER_CTX *ctx = context(o, e, USE_SEAL);
+	struct opener_slot *s = &o->slot[e->id % OPENERS];
+
+	if (s->id[USE_GCM] != e->id)
+		s->id[USE_GCM] = gcm_key(&s->gcm, e) ? e->id : 0;
+	return s->id[USE_GCM] ? s->gcm : NULL;
+}
+
+static bool begin(struct opener *o, const struct epoch *e, const struct label_of_record *l, struct sealing *s)
+{
 	int n;
 
-	return ctx && EVP_EncryptInit_ex2(ctx, NULL, NULL, l->nonce, NULL) &&
-		       EVP_EncryptUpdate(ctx, NULL, &n, l->aad, l->aad_len) ? ctx : NULL;
+	*s = (struct sealing){ .ctx = context(o, e, USE_SEAL) };
+	return s->ctx && EVP_EncryptInit_ex2(s->ctx, NULL, NULL, l->nonce, NULL) &&
+	       EVP_EncryptUpdate(s->ctx, NULL, &n, l->aad, l->aad_len);
+}
+
+/* Begin to seal a record; false if libcrypto refuses. */
+bool seal_begin(struct opener *o, const struct epoch *e, const struct label_of_record *l, struct sealing *s)
+{
+	*s = (struct sealing){ .gcm = fast(o, e) };
+	if (!s->gcm)
+		return begin(o, e, l, s);
+	gcm_begin(s->gcm, l);
+	return true;
 }
 
 /* The ciphertext of its next bytes. */
-bool seal_text(EVP_CIPHER_CTX *ctx, const uint8_t *plain, size_t len, uint8_t *out)
+bool seal_text(struct sealing *s, const uint8_t *plain, size_t len, uint8_t *out)
 {
 	int n;
 
-	return !len || EVP_EncryptUpdate(ctx, out, &n, plain, (int)len);
+	if (!s->gcm)
+		return !len || EVP_EncryptUpdate(s->ctx, out, &n, plain, (int)len);
+	gcm_text(s->gcm, plain, len, out);
+	return true;
 }
 
 /* The tag of what was sealed. */
-bool seal_end(EVP_CIPHER_CTX *ctx, uint8_t tag[TAG])
+bool seal_end(struct sealing *s, uint8_t tag[TAG])
 {
 	int n;
 
-	return EVP_EncryptFinal_ex(ctx, tag, &n) && EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_GET_TAG, TAG, tag);
+	if (!s->gcm)
+		return EVP_EncryptFinal_ex(s->ctx, tag, &n) &&
+		       EVP_CIPHER_CTX_ctrl(s->ctx, EVP_CTRL_AEAD_GET_TAG, TAG, tag);
+	gcm_end(s->gcm, tag);
+	return true;
 }
 
-/* Encrypt `len` bytes; out gets them and the tag. */
+/* Encrypt `len` bytes by libcrypto; out gets them and the tag. */
 bool seal(struct opener *o, const struct epoch *e, const struct label_of_record *l, const uint8_t *plain, size_t len,
 	  uint8_t *out)
 {
-	EVP_CIPHER_CTX *ctx = seal_begin(o, e, l);
+	struct sealing s;
 
-	return ctx && seal_text(ctx, plain, len, out) && seal_end(ctx, out + len);
+	return begin(o, e, l, &s) && seal_text(&s, plain, len, out) && seal_end(&s, out + len);
 }
 
 /* Decrypt len bytes that the tag follows; out is valid also if it is false (not authentic). */

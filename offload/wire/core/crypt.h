@@ -30,10 +30,17 @@ struct epoch {
 /* What libcrypto keeps for an epoch, one set per thread: a key schedule is set up once, not per record. */
 struct opener {
 	struct opener_slot {
-		uint64_t id[3];
+		uint64_t id[4];
 		EVP_CIPHER_CTX *seal, *open, *block;
+		struct gcm *gcm;
 	} slot[OPENERS];
 	uint8_t *scratch; /* made when it is first wanted */
+};
+
+/* A record that is being sealed: by intel-ipsec-mb, or else by libcrypto. */
+struct sealing {
+	struct gcm *gcm;
+	EVP_CIPHER_CTX *ctx;
 };
 
 /* One record's nonce and additional data. */
@@ -64,9 +71,9 @@ uint8_t *opener_scratch(struct opener *o);
 void opener_free(struct opener *o);
 void record_label(const struct epoch *e, uint64_t seq, uint8_t type, size_t plain, const uint8_t *explicit,
 		  struct label_of_record *l);
-EVP_CIPHER_CTX *seal_begin(struct opener *o, const struct epoch *e, const struct label_of_record *l);
-bool seal_text(EVP_CIPHER_CTX *ctx, const uint8_t *plain, size_t len, uint8_t *out);
-bool seal_end(EVP_CIPHER_CTX *ctx, uint8_t tag[TAG]);
+bool seal_begin(struct opener *o, const struct epoch *e, const struct label_of_record *l, struct sealing *s);
+bool seal_text(struct sealing *s, const uint8_t *plain, size_t len, uint8_t *out);
+bool seal_end(struct sealing *s, uint8_t tag[TAG]);
 bool seal(struct opener *o, const struct epoch *e, const struct label_of_record *l, const uint8_t *plain, size_t len,
 	  uint8_t *out);
 bool open_record(struct opener *o, const struct epoch *e, const struct label_of_record *l, const uint8_t *in,

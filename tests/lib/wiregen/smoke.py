@@ -1,7 +1,7 @@
-"""The native core under sanitizers, against the oracle: `python -m tests.lib.wiregen.smoke ASAN TSAN`.
+"""The native core under sanitizers, against the oracle: `python -m tests.lib.wiregen.smoke ASAN... TSAN`.
 
-ASAN and TSAN are builds of it. Random captures, good and damaged: the first build answers all of them, the
-second a few with four threads.
+ASAN and TSAN are builds of it. Random captures, good and damaged: each build under ASan answers all of them,
+that under TSan a few with four threads.
 """
 
 from __future__ import annotations
@@ -55,13 +55,18 @@ def main() -> int:
     if find_spec("cryptography") is None:
         sys.stderr.write("these checks need the Python module cryptography: run `make setup`\n")
         return 7
-    asan, tsan = sys.argv[1:]
+    *asan, tsan = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
-        wrong = list(partings(asan, 0, CASES, 0, Path(folder)))
+        wrong = [
+            f"{Path(build).name}: {line}"
+            for build in asan
+            for line in partings(build, 0, CASES, 0, Path(folder))
+        ]
         wrong += partings(tsan, CASES, THREADED, 4, Path(folder))
     sys.stdout.write("".join(f"{line}\n" for line in wrong))
     sys.stdout.write(
-        f"{CASES} captures under ASan and UBSan, {THREADED} with threads under TSan: {len(wrong)} wrong\n"
+        f"{CASES} captures under ASan and UBSan by {len(asan)} builds, {THREADED} with threads under TSan: "
+        f"{len(wrong)} wrong\n"
     )
     return 1 if wrong else 0
 
