@@ -121,9 +121,12 @@ static void note(struct job *j)
 	d->payload_bytes += j->flags & JOB_PAYLOAD ? j->size : 0;
 }
 
-/* Check all records of a batch and empty it. */
+/* Check all records of a batch, look through its span of needles, and empty it. */
 void check_batch(struct pool *p, struct opener *o, struct batch *b)
 {
+	if (b->span.needles)
+		needles_span(p, &b->span);
+	b->span.needles = NULL;
 	for (uint32_t i = 0; i < b->jobs; i++)
 		check(p, o, b, &b->job[i]);
 	pool_lock(p);

@@ -370,9 +370,17 @@ struct piece {
 	uint32_t len;
 };
 
+/* Needles [from, to), to be held against the wanted windows. */
+struct span {
+	struct needles *needles; /* NULL: none */
+	const struct sieve *wanted;
+	uint64_t from, to;
+};
+
 enum { BATCH_JOBS = 16, BATCH_PIECES = 2048 };
 struct batch {
 	struct batch *next;
+	struct span span;
 	uint32_t jobs, pieces, piece_room;
 	struct piece *piece;
 	struct job job[BATCH_JOBS];
@@ -381,6 +389,7 @@ struct batch {
 struct pool *pool_new(unsigned int threads);
 void pool_free(struct pool *p);
 struct job *pool_job(struct wire *w, const struct dir *d, size_t skip, size_t len);
+void pool_span(struct wire *w, const struct span *s);
 void pool_flush(struct wire *w);
 void pool_wait(struct wire *w);
 void pool_lock(struct pool *p);
@@ -394,6 +403,7 @@ void gate_add(struct gate *g, const uint8_t *at);
 void needles_measure(struct wire *w);
 void needles_build(struct wire *w, enum source of, const struct sieve *wanted);
 void needles_along(struct pool *p, struct job *j, size_t skip, size_t len);
+void needles_span(struct pool *p, const struct span *s);
 bool needles_find(const struct needles *n, const uint8_t *at, uint64_t *offset);
 void needles_free(struct needles *n);
 

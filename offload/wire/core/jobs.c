@@ -116,7 +116,7 @@ void pool_flush(struct wire *w)
 	struct pool *p = w->pool;
 	struct batch *b = p->filling;
 
-	if (!b || !b->jobs)
+	if (!b || (!b->jobs && !b->span.needles))
 		return;
 	pool_lock(p);
 	if (p->queued >= 4 * p->threads) {
@@ -138,6 +138,18 @@ void pool_flush(struct wire *w)
 	}
 	pthread_cond_signal(&p->work);
 	pool_unlock(p);
+}
+
+/* Needles that somebody has to look through. */
+void pool_span(struct wire *w, const struct span *s)
+{
+	struct pool *p = w->pool;
+
+	pool_flush(w);
+	if (!p->filling)
+		p->filling = grab(sizeof(*p->filling));
+	p->filling->span = *s;
+	pool_flush(w);
 }
 
 /* Check what is left, together with the workers. */

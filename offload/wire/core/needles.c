@@ -6,7 +6,7 @@
 
 #include "core.h"
 
-enum { DISTINCT = 6, STEP_UNIT = 1 << 24, NUMBER_BITS = 21, IN_FLIGHT = 32, GROUP = 8, HUGE = 2 << 20 };
+enum { DISTINCT = 6, STEP_UNIT = 1 << 24, NUMBER_BITS = 21, IN_FLIGHT = 32, GROUP = 8, SPAN = 16384, HUGE = 2 << 20 };
 
 /* A slot of the table: number of the needle + 1, and above it what is left of the hash. */
 static uint32_t tag_of(uint64_t h)
@@ -127,7 +127,6 @@ static void drop(struct wire *w, const struct needles *n, const uint8_t *at)
 /* Memory is asked for in time: what is added now was looked at IN_FLIGHT needles ago. */
 static void add_all(struct wire *w, struct needles *n, uint64_t count)
 {
-
 	make_room(n, count, w->seed);
 	for (uint64_t i = 0; i < count + IN_FLIGHT; i++) {
 		const uint8_t *at = n->payload + i * n->step;
@@ -188,21 +187,46 @@ void needles_along(struct pool *p, struct job *j, size_t skip, size_t len)
 	}
 }
 
-/* Only those that may be among the `wanted` windows. */
+/* List those of a span that may be among the wanted windows. */
+void needles_span(struct pool *p, const struct span *s)
+{
+	const uint8_t *at = s->needles->payload + s->from * s->needles->step;
+
+	for (uint64_t i = s->from; i < s->to; i++, at += s->needles->step) {
+		__builtin_prefetch(at + IN_FLIGHT * s->needles->step);
+		if (!sieve_has(s->wanted, at))
+			continue;
+		pool_lock(p);
+		list_one(s->needles, i);
+		pool_unlock(p);
+	}
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Look through all of them, together with the workers. */
+static void list_all(struct wire *w, struct needles *n, const struct sieve *wanted)
+{
+	n->found = 0;
+	for (uint64_t i = 0; i < n->count; i += SPAN) {
+		pool_span(w, &(struct span){ n, wanted, i, i + SPAN < n->count ? i + SPAN : n->count });
+		drop(w, n, n->payload + i * n->step);
+	}
+	pool_wait(w);
+}
+
+/* Only those that may be among the `wanted` windows; the workers listed them in any order. */
 static void add_wanted(struct wire *w, struct needles *n, const struct sieve *wanted)
 {
-	if (n->seen != n->count) {
-		n->found = 0;
-		for (uint64_t i = 0; i < n->count; i++) {
-			const uint8_t *at = n->payload + i * n->step;
-
-			__builtin_prefetch(at + IN_FLIGHT * n->step);
-			if (i % 4096 == 0)
-				drop(w, n, at);
-			if (sieve_has(wanted, at))
-				list_one(n, i);
-		}
-	}
+	if (n->seen != n->count)
+		list_all(w, n, wanted);
+	if (n->found)
+		qsort(n->list, n->found, sizeof(*n->list), by_number);
 	make_room(n, n->found, w->seed);
 	w->dropped[PAGES_CANARY] = NULL; /* to add one reads its page again */
 	for (uint32_t i = 0; i < n->found; i++) {
