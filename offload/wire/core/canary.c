@@ -7,7 +7,7 @@
 #include "core.h"
 
 enum { SPARSE = 1 << 18 /* windows: few of the payload's are in a sieve for so many by chance */ };
-enum { FLUSH_AT = 1 << 20, BESIDE = NEEDLE - 1 /* bytes of a payload that a needle beside it may be in */ };
+enum { BESIDE = NEEDLE - 1 /* bytes of a payload that a needle beside it may be in */ };
 
 static void note(struct leak *all, const struct leak *one, bool count)
 {

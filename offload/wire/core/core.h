@@ -16,9 +16,16 @@ enum {
 	CONNECTIONS_MAX = 65536, AHEAD_MAX = 65536, HANDSHAKE_MAX = 131072, RECORD_MAX = 16640, HEAD = 5,
 	WINDOW = 131072, STRANGE = 1 << 30,
 	CLEAR_MAX = 131072, EARLY = 1 << 18, /* of a direction: where clear records and segments of them end to begin */
-	REMEMBERED_MAX = 1 << 22, /* segments, and ranges beyond a hole, in all */
 	HELLO_BYTES_MAX = 64 << 20, /* of incomplete first messages, in all */
 };
+#ifdef WIRE_SMALL /* for a fuzzer, whose captures are too short for the others */
+enum { REMEMBERED_MAX = 6, FLUSH_AT = 600 };
+#else
+enum {
+	REMEMBERED_MAX = 1 << 22, /* segments, and ranges beyond a hole, in all */
+	FLUSH_AT = 1 << 20, /* bytes to search */
+};
+#endif
 enum { ALERT = 21, HANDSHAKE = 22, CHANGE_CIPHER = 20, APPLICATION = 23 };
 enum side { CLIENT, SERVER };
 

@@ -6,7 +6,7 @@
 
 #include "../core.h"
 
-enum { WITH_PAYLOAD = 1, WITH_REPLY = 2, WITH_PORT = 4, WITH_CHECKSUMS = 8, BELIEVE = 16, SIZE_SHIFT = 5 };
+enum { WITH_PAYLOAD = 1, WITH_REPLY = 2, WITH_PORT = 4, WITH_CHECKSUMS = 8, BELIEVE = 16, SIZE_SHIFT = 5, WITH_THREADS = 128 };
 enum { PAYLOAD_MAX = 300, PORT = 443, KEYS_MAX = 8192 };
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -91,7 +91,7 @@ static void look(int rc, const struct text *t, const struct failure *f)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint8_t options = size ? data[0] : 0;
-	struct question q = { .threads = 1, .port = options & WITH_PORT ? PORT : 0,
+	struct question q = { .threads = options & WITH_THREADS ? 2 : 1, .port = options & WITH_PORT ? PORT : 0,
 			      .checksums = options & WITH_CHECKSUMS };
 	struct failure f = { .message = "" };
 	struct text t = { .to = NULL };
