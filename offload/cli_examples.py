@@ -70,6 +70,13 @@ ktls-offload lab run -n second --timeout 30 -- dmesg
 ktls-offload lab traffic                            # two connections each way, until Ctrl-C
 ktls-offload lab traffic --direction tx --streams 50
 """,
+    "lab init": """\
+ktls-offload lab init --dut root@dut1 --peer root@peer1 -i lab_key
+ktls-offload lab init --one-host ens1f0np0 ens1f1np1     # two ports of this host and a cable between them
+""",
+    "lab restore": """\
+ktls-offload lab restore
+""",
     "lab fetch": """\
 ktls-offload lab fetch 6.12 7.2       # so that `lab up` needs no network
 """,

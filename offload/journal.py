@@ -147,29 +147,33 @@ class Journal:
             self._write(kept)
 
     def _write(self, entries: tuple[Entry, ...]) -> None:
-        """Replace the file as a whole: new file, fsync, rename, fsync of the folder."""
+        """Replace the file as a whole."""
         text = json.dumps({"schema": 1, "entries": [asdict(e) for e in entries]}, indent=1) + "\n"
-        fresh = self.place / "journal.json.new"
-        try:
-            fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-            with os.fdopen(fd, "w") as out:
-                out.write(text)
-                out.flush()
-                os.fsync(out.fileno())
-            fresh.replace(self.file)
-            self._sync_folder()
-        except OSError as exc:
-            raise RigError(
-                f"cannot write {self.file}: {exc.strerror}", "nothing was switched without it"
-            ) from None
+        durable(self.file, text)
 
-    def _sync_folder(self) -> None:
-        """A rename is on disk when its folder is (fsync(2))."""
-        fd = os.open(self.place, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+
+def durable(file: Path, text: str) -> None:
+    """Replace a file as a whole, on disk when this returns: new file, fsync, rename, fsync of the folder."""
+    fresh = file.with_name(f"{file.name}.new")
+    try:
+        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(fd, "w") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        fresh.replace(file)
+        _sync(file.parent)
+    except OSError as exc:
+        raise RigError(f"cannot write {file}: {exc.strerror}", "nothing was switched without it") from None
+
+
+def _sync(folder: Path) -> None:
+    """A rename is on disk when its folder is (fsync(2))."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def _entry(row: dict[str, Any]) -> Entry:

@@ -104,7 +104,10 @@ class Side:
 
 @dataclass(frozen=True)
 class Bench:
-    """DUT and peer, the wire between them (None where nobody can stand on it), and what they are."""
+    """DUT and peer, the wire between them (None where nobody can stand on it), and what they are.
+
+    `shared`: both ends are one machine, whose processors do the work of both.
+    """
 
     dut: Side
     peer: Side
@@ -112,3 +115,4 @@ class Bench:
     wire_ports: tuple[str, ...] = ()
     simulated: bool = False
     rig: Mapping[str, str] = field(default_factory=dict)
+    shared: bool = False

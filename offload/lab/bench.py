@@ -16,8 +16,9 @@ from offload.host.local import LocalHost
 from offload.host.ssh import Login
 from offload.lab import programs, settings
 from offload.lab.log import BOOT, Logs
-from offload.lab.model import LabFile, Target
+from offload.lab.model import ONE_HOST, LabFile, Target
 from offload.lab.reach import Machine
+from offload.lab.render import same_machine
 from offload.lab.rig import versions
 from offload.lab.source import load_any
 from offload.nic import look
@@ -25,6 +26,7 @@ from offload.nic import look
 Say = Callable[[str], None]
 T = TypeVar("T")
 NETNS = Path("/run/netns")  # of iproute2
+ONE_HOST_HINT = "`ktls-offload lab init --one-host NEAR FAR` makes it again, from the ports of the lab file"
 RETURN = 60.0  # seconds that a lost host is given to come back, so that its settings can be put back
 
 
@@ -38,7 +40,8 @@ class Machines:
         """The host of a role."""
         if target.login is None:
             if target.netns and not (NETNS / target.netns).exists():
-                raise ConfigError(f"no network namespace {target.netns!r} here", "ip netns list")
+                hint = ONE_HOST_HINT if target.netns == ONE_HOST else "ip netns list"
+                raise ConfigError(f"no network namespace {target.netns!r} here", hint)
             host = LocalHost(target.netns or None)
             host.name = target.role
             return host
@@ -72,7 +75,8 @@ class RealLab:
             self.rig = versions(dut.host, peer.host, dut.dev) | {"transport": _transport(file)}
             simulated = look(dut.host, dut.dev).driver == "nicsim"
             ports = file.wire.wire if file.wire else ()
-            self.bench = Bench(dut, peer, hosts.get("wire"), ports, simulated, self.rig)
+            shared = same_machine(file.dut, file.peer)
+            self.bench = Bench(dut, peer, hosts.get("wire"), ports, simulated, self.rig, shared)
             if not watch:
                 undo.enter_context(_kept(file, ends, say))
                 for host in hosts.values():

@@ -30,13 +30,13 @@ class Ports:
 def ports(host: Host) -> Ports:
     """Look at a host. A port that carries our own way to the host is never asked: its LAN would answer."""
     usable, left_out = [], {}
-    ways = _ways(host)
+    reached = ways(host)
     for dev, row in links(host).items():
         if dev == "lo" or row.get("link_type") != "ether":
             continue
         flags, kind = row.get("flags", []), row.get("linkinfo", {}).get("info_kind", "")
         if why := (
-            "it is how this host is reached" if dev in ways
+            "it is how this host is reached" if dev in reached
             else f"{kind}, no port" if kind not in ("", "veth")
             else "it is down" if "UP" not in flags
             else "no carrier" if "LOWER_UP" not in flags else ""
@@ -47,17 +47,17 @@ def ports(host: Host) -> Ports:
     return Ports(tuple(usable), left_out)
 
 
-def _ways(host: Host) -> set[str]:
-    """Interfaces with a default route, or with an address at which sshd serves us now."""
-    found = set()
-    for family in ("-4", "-6"):
-        text = host.run(["ip", family, "-j", "route", "show", "default"], check=False).text
-        found |= {str(row.get("dev")) for row in _rows(text)}
+def ways(host: Host) -> dict[str, str]:
+    """Interfaces with a default route, or with an address at which sshd serves us now: which of the two."""
+    found = {}
     ssh = host.run(["sh", "-c", 'echo "$SSH_CONNECTION"'], check=False).text.split()
     for row in _rows(host.run(["ip", "-j", "address", "show"], check=False).text):
         have = {address.get("local") for address in row.get("addr_info", [])}
         if have & set(ssh[2:3]):
-            found.add(str(row.get("ifname")))
+            found[str(row.get("ifname"))] = "your ssh session comes in there"
+    for family in ("-4", "-6"):
+        text = host.run(["ip", family, "-j", "route", "show", "default"], check=False).text
+        found |= {str(row.get("dev")): "the default route leads there" for row in _rows(text)}
     return found
 
 
@@ -88,6 +88,27 @@ def heard(dut: Host, peer: Host, sends: Sequence[str], listens: Sequence[str]) -
         event = json.loads(line)
         found.setdefault(str(event["from"]), set()).add(str(event["dev"]))
     return found
+
+
+def cabled(host: Host, near: str, far: str) -> bool:
+    """Say whether one port of a host hears the other, as soon as it does."""
+    source, nonce = PROGRAM.read_text(), uuid.uuid4().hex
+    running = [host.start([*PYTHON, source, "listen", f"{HEAR:g}", nonce, far])]
+
+    def lines() -> int:
+        return running[0].output()[0].count(b"\n")
+
+    try:
+        wait_until(lambda: lines() > 0 or not running[0].running(), 60, f"{far} to listen")
+        if lines() == 0:
+            said = running[0].output()[1].decode("utf-8", "replace").strip().splitlines()[-1:]
+            raise RigError(f"{far} cannot listen for frames: {' '.join(said)}")
+        running.append(host.start([*PYTHON, source, "send", nonce, near]))
+        wait_until(lambda: lines() > 1 or not running[0].running(), HEAR + 60, f"{far} to have listened")
+        return lines() > 1
+    finally:
+        for process in running:
+            process.kill()
 
 
 def pairs(found: dict[str, set[str]]) -> list[tuple[str, str]]:

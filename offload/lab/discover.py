@@ -88,7 +88,7 @@ def _profile(host: Host, dev: str) -> str:
 
 def _end(host: Host, target: Target, dev: str) -> tuple[Target, list[str]]:
     """One end with its port, and what is still to be done there."""
-    nic, notes = look(host, dev), []
+    notes = []
     rows = json.loads(host.run(["ip", "-j", "address", "show", "dev", dev]).text)
     have = [
         a.get("local", "") for row in rows for a in row.get("addr_info", []) if a.get("scope") == "global"
@@ -98,10 +98,16 @@ def _end(host: Host, target: Target, dev: str) -> tuple[Target, list[str]]:
     for addresses, own, length in ((v4, proposed[0], 24), (v6, proposed[1], 64)):
         if not addresses:
             notes.append(f"to do on the {target.role}: ip address add {own}/{length} dev {dev}")
-    profile = _profile(host, dev) if target.role == "dut" else ""
-    if target.role == "dut" and not profile:
+    port, more = described(host, target.role, dev, (v4 or [proposed[0]])[0], (v6 or [proposed[1]])[0])
+    return replace(target, port=port), notes + more
+
+
+def described(host: Host, role: str, dev: str, v4: str, v6: str) -> tuple[Port, list[str]]:
+    """A port with these addresses, and a note if it is the DUT's and no profile fits it."""
+    nic, notes = look(host, dev), []
+    profile = _profile(host, dev) if role == "dut" else ""
+    if role == "dut" and not profile:
         drafts = "`ktls-offload probe` drafts one, and `profile:` may name its file (docs/add-a-nic.md)"
         notes.append(f"no profile fits {dev} (driver {nic.driver or 'none'}): {drafts}")
     pci = nic.bus if re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", nic.bus) else ""
-    port = Port(dev, (v4 or [proposed[0]])[0], (v6 or [proposed[1]])[0], profile, pci)
-    return replace(target, port=port), notes
+    return Port(dev, v4, v6, profile, pci), notes

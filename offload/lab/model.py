@@ -8,6 +8,8 @@ from pathlib import Path
 
 from offload.host.ssh import Login
 
+ONE_HOST = "ktls-peer"  # the namespace of the far port, where one host is DUT and peer
+
 
 @dataclass(frozen=True)
 class Port:

@@ -10,6 +10,8 @@ from offload.lab.model import LabFile, Target
 
 HEAD = """\
 # A bench of ktls-offload, in labgrid's environment format; docs/the-lab.md says what each key means.
+"""
+KEYS = """\
 # Compare the host keys below with the hosts' own (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub):
 # a host that shows another key is refused.
 """
@@ -23,7 +25,8 @@ def quote(text: str) -> str:
 
 def as_lab(lab: LabFile, notes: tuple[str, ...] = ()) -> str:
     """The lab file; `notes` are comments for the person, at its head."""
-    lines = [*HEAD.splitlines(), *(f"# {note}" for note in notes), "targets:"]
+    head = HEAD + (KEYS if any(target.login for target in lab.targets) else "")
+    lines = [*head.splitlines(), *(f"# {note}" for note in notes), "targets:"]
     for target in lab.targets:
         lines += [f"  {target.role}:", "    resources:", *_resources(target)]
         if target.login and target.login.keyfile:

@@ -11,7 +11,7 @@ from pathlib import Path
 from offload.errors import ConfigError, RigError
 from offload.lab.device_info import device_info
 from offload.lab.model import LabFile, Target
-from offload.lab.render import KINDS, as_lab, export
+from offload.lab.render import KINDS, as_lab, export, same_machine
 from offload.lab.source import ENVIRONMENT, load_any
 from offload.profile import find
 from offload.vm import verbs as embedded
@@ -22,6 +22,9 @@ INIT = """\
 Logs in to both hosts, sends a numbered frame from each port of the DUT that has a link, listens on the
 peer's, and writes the pair that is alone on its cable to a lab file: with the host keys that were shown
 (compare the fingerprints), addresses, PCI address and the profile that fits. Nothing on the hosts is changed.
+
+With --one-host DEV DEV, two ports of this host that are cabled to each other become a bench: the first is the
+DUT, the second goes into a network namespace. `ktls-offload lab restore` ends that, also after a kill.
 """
 TRAFFIC = """\
 Connects the DUT to an unmodified stunnel on the peer, hands the sockets to kernel TLS and loads them until
@@ -46,8 +49,12 @@ def add_parser(verbs: embedded.Parsers) -> None:
     init = inner.add_parser(
         "init", help="find the cable between two real hosts, write lab.yaml", description=INIT
     )
-    init.add_argument("--dut", required=True, metavar="HOST", help=PLACE)
-    init.add_argument("--peer", required=True, metavar="HOST", help="the same")
+    init.add_argument("--dut", metavar="HOST", help=PLACE)
+    init.add_argument("--peer", metavar="HOST", help="the same")
+    init.add_argument(
+        "--one-host", nargs=2, metavar="DEV", help="instead: two ports of this host, the DUT's and the peer's"
+    )
+    inner.add_parser("restore", help="end the bench that `init --one-host` made: ports as found")
     check = inner.add_parser(
         "check",
         help="open the bench of a lab file, say what it is and can prove, put back what a run left",
@@ -76,6 +83,7 @@ def main(args: argparse.Namespace) -> int:
     """Run one of the verbs; its exit code."""
     ours: dict[str, Callable[[argparse.Namespace], int]] = {
         "traffic": traffic, "init": init, "check": check, "import": import_, "export": export_,
+        "restore": restore,
     }  # fmt: skip
     return ours.get(args.lab_verb, embedded.main)(args)
 
@@ -117,6 +125,10 @@ def init(args: argparse.Namespace) -> int:
     """Find the cable and write the lab file."""
     from offload.lab.discover import place, survey, with_keys
 
+    if args.one_host:
+        return one_host(args)
+    if not (args.dut and args.peer):
+        raise ConfigError("lab init wants --dut HOST and --peer HOST", "or --one-host DEV DEV")
     out = fresh(Path(args.out))
     dut, peer = place("dut", args.dut, args.keyfile), place("peer", args.peer, args.keyfile)
     lab, notes = survey(with_keys(dut, embedded.say), with_keys(peer, embedded.say), embedded.say)
@@ -125,6 +137,33 @@ def init(args: argparse.Namespace) -> int:
     for note in notes:
         embedded.say(note)
     write(out, as_lab(lab, notes))
+    return 0
+
+
+def one_host(args: argparse.Namespace) -> int:
+    """Make a bench of two ports of this host, and write its lab file unless there is one of these ports."""
+    from offload.lab import onehost, onehost_file
+
+    if args.dut or args.peer or args.keyfile:
+        raise ConfigError("--one-host goes without --dut, --peer and -i", "this host is both")
+    out, (near, far) = Path(args.out), args.one_host
+    known = onehost_file.known(out, near, far)
+    with onehost.bench(near, far, embedded.say) as names:
+        lab, notes = onehost_file.described_here(out, *names)
+        for note in notes:
+            embedded.say(note)
+        if known:
+            embedded.say(f"{out} is of these ports: it stays as it is")
+        else:
+            write(out, as_lab(lab, notes))
+    return 0
+
+
+def restore(args: argparse.Namespace) -> int:
+    """End the bench of one host."""
+    from offload.lab import onehost
+
+    onehost.restore(embedded.say)
     return 0
 
 
@@ -141,9 +180,19 @@ def check(args: argparse.Namespace) -> int:
             return 0
         for name, value in lab.rig.items():
             embedded.say(f"  {name}: {value}")
-    for line in provable(file, args.file):
+    for line in [*limits(file), *provable(file, args.file)]:
         embedded.say(line)
     return 0
+
+
+def limits(file: LabFile) -> list[str]:
+    """What a bench of one host, or one without a wire box, cannot show whatever its card is."""
+    found = []
+    if same_machine(file.dut, file.peer):
+        found.append("one host: DUT and peer share its processors, so CPU figures count both")
+    if file.wire is None:
+        found.append("no wire box: no captures between the ports, and no loss, reordering or damage there")
+    return found
 
 
 def provable(file: LabFile, given: str) -> list[str]:

@@ -37,7 +37,8 @@ def bed_of(rig: Rig) -> Iterator[Bed]:
     with ExitStack() as undo:
         switches = undo.enter_context(keeping(dut.host, dut.dev))
         lab = played(rig.bench)  # its figures are labelled
-        bed = Bed(dut, peer, peer.v4, rig.profile, lab, switches, undo, shared=lab, emulated=lab)
+        shared = lab or rig.bench.shared
+        bed = Bed(dut, peer, peer.v4, rig.profile, lab, switches, undo, shared, emulated=lab)
         bed.port = rig.port + 1000
         bed.ends = {"dut": rig.end("dut"), "peer": rig.end("peer")}
         bed.about = about(dut.host, look(dut.host, dut.dev), {})

@@ -1,0 +1,327 @@
+"""Without a NIC two ports of one host become a bench, and are put back with all they had, whatever ends it.
+
+Real ports of a kernel: a cable of veth, in a network namespace and below a /run of the test's own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from offload.cmd import settles, wait_until
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+ROOT = Path(__file__).parents[2]
+SLOW = 300  # seconds
+PORTS = """\
+mkdir /run/netns
+ip link set lo up
+ip link add near0 type veth peer name far0
+ip link set near0 up
+ip link set far0 mtu 1400 up
+ip address add 10.9.0.1/24 brd + dev far0
+ip address add 10.9.0.5 peer 10.9.1.5/32 dev far0 label far0:p
+ip address add fd00:9::1/64 dev far0 nodad
+ip route add 10.10.0.0/16 via 10.9.0.2 dev far0 metric 5 mtu 1300
+ip route add 10.11.0.0/16 dev far0 table 77 proto static
+ip route add fd00:10::/64 via fd00:9::2 dev far0
+sysctl -qw net.ipv4.conf.far0.rp_filter=2 net.ipv6.conf.far0.accept_ra=0
+"""
+SEEN = """\
+ip -d address show
+ip -d route show table all | sort
+ip -d -6 route show table all | sort
+sysctl -a 2>/dev/null | grep -E '[.](near0|far0)[.]'
+ip netns
+"""
+# counts the commands that change something, and sends the caller a signal at the one that is asked for
+WRAPPER = """\
+#!{sh}
+case "$*" in
+*"link set"*|*"netns add"*|*"netns del"*|*" replace "*|*" del "*)
+    echo >>"$STEPS"
+    [ "$(wc -l <"$STEPS")" = "$AT" ] && kill "-$WITH" "$PPID" ;;
+esac
+exec {ip} "$@"
+"""
+
+
+@dataclass
+class Machine:
+    """A network namespace and a /run, held by a process."""
+
+    pid: int
+    folder: Path
+
+    def run(self, argv: Sequence[str], **env: str) -> subprocess.CompletedProcess[str]:
+        """Run there."""
+        words = ["nsenter", f"--net=/proc/{self.pid}/ns/net", f"--mount=/proc/{self.pid}/ns/mnt"]
+        words += ["sh", "-c", 'cd "$0" && exec "$@"', str(self.folder), *argv]
+        known = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "KTLS_OFFLOAD_STATE": str(self.folder / "state"),
+            **env,
+        }
+        known.pop("SSH_CONNECTION", None)
+        return subprocess.run(
+            words,
+            env=known,
+            capture_output=True,
+            text=True,
+            timeout=SLOW,
+            stdin=subprocess.DEVNULL,
+        )
+
+    def sh(self, script: str) -> str:
+        """Run a script; its output."""
+        done = self.run(["sh", "-ec", script])
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def lab(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """`ktls-offload lab WORDS`."""
+        return self.run([sys.executable, "-m", "offload", "lab", *words], **env)
+
+    def seen(self) -> str:
+        """What `ip` and `sysctl` say, once no address is tentative and no lifetime runs."""
+        wait_until(lambda: "tentative" not in self.sh(SEEN), SLOW, "addresses to be usable", every=0.2)
+        return re.sub(r" parentbus \S+ parentdev \S+", "", self.sh(SEEN))
+
+    def is_as(self, before: str) -> bool:
+        """Say whether all is as it was; the kernel notices a carrier with a delay."""
+        return settles(lambda: self.seen() == before, 60, every=0.2)
+
+    @property
+    def noted(self) -> bool:
+        """Whether the journal says that there is a bench."""
+        return (self.folder / "state" / "one-host.json").exists()
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    """A host with two ports and a cable."""
+    hold = "mount -t tmpfs none /run && echo ready && exec cat"
+    with subprocess.Popen(
+        ["unshare", "--net", "--mount", "sh", "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout and child.stdout.readline() == b"ready\n"
+        made = Machine(child.pid, tmp_path)
+        made.sh(PORTS)
+        up = "ip -6 address show up scope link"
+        wait_until(lambda: made.sh(up).count("inet6") == 2 == made.sh(up).count(" state UP "), SLOW, "links")
+        yield made
+
+
+def wrapped(machine: Machine, at: int, signal: str) -> dict[str, str]:
+    """The environment in which the command that makes change number `at` sends its caller a signal."""
+    (machine.folder / "bin").mkdir(exist_ok=True)
+    tool, steps = machine.folder / "bin" / "ip", machine.folder / "steps"
+    tool.write_text(WRAPPER.format(ip=shutil.which("ip"), sh=shutil.which("sh")))
+    tool.chmod(0o755)
+    steps.write_text("")
+    path = f"{tool.parent}:{os.environ['PATH']}"
+    return {"PATH": path, "STEPS": str(steps), "AT": str(at), "WITH": signal}
+
+
+def test_there_and_back(machine: Machine) -> None:
+    """Without a NIC init, check and restore work one after the other; afterwards the ports are as before."""
+    before = machine.seen()
+    done = machine.lab("init", "--one-host", "near0", "far0")
+    assert done.returncode == 0 and "far0 is in network namespace ktls-peer now" in done.stdout, done.stderr
+    assert "192.0.2.2/24" in machine.sh("ip -n ktls-peer address show dev far0")
+    file = machine.folder / "lab.yaml"
+    assert 'netns: "ktls-peer"' in file.read_text() and "hostkeys" not in file.read_text()
+    file.write_text(file.read_text().replace('"near0"', '"near0"\n        profile: connectx-6-dx'))
+    done = machine.lab("check", "lab.yaml", "--device-info")
+    assert done.returncode == 0 and '"driver": "veth"' in done.stdout, done.stderr
+    done = machine.lab("init", "--one-host", "near0", "far0")
+    assert done.returncode == 5 and "near0 and far0 are a bench already" in done.stderr, done.stderr
+    assert machine.lab("restore").stdout == "far0, near0: as found\n"
+    assert machine.is_as(before) and not machine.noted
+    assert "nothing to put back" in machine.lab("restore").stdout
+    done = machine.lab("check", "lab.yaml")
+    assert done.returncode == 2 and "lab init --one-host" in done.stderr, done.stderr
+    done = machine.lab("init", "--one-host", "near0", "far0")
+    assert done.returncode == 0 and "lab.yaml is of these ports: it stays as it is" in done.stdout, (
+        done.stderr
+    )
+    assert machine.lab("restore").returncode == 0 and machine.is_as(before)
+
+
+def test_files_of_the_namespace(machine: Machine) -> None:
+    """Without a NIC counters that are read of the far end are its own, not the host's."""
+    assert machine.lab("init", "--one-host", "near0", "far0").returncode == 0
+    script = """
+from offload.host.local import LocalHost
+far = LocalHost("ktls-peer")
+print(far.read("/proc/net/dev").decode())
+try:
+    far.read("/proc/net/none")
+except FileNotFoundError as exc:
+    print(exc.filename)
+"""
+    said = machine.run([sys.executable, "-c", script]).stdout
+    assert "far0:" in said and "near0:" not in said and said.endswith("/proc/net/none\n"), said
+    assert machine.lab("restore").returncode == 0
+
+
+def test_ports_that_were_down(machine: Machine) -> None:
+    """Without a NIC a port that was down is down again, and has no address of ours."""
+    machine.sh("ip link set near0 down; ip link set far0 down; ip address flush dev far0")
+    assert machine.lab("init", "--one-host", "near0", "far0").returncode == 0
+    assert machine.lab("restore").returncode == 0
+    shown = machine.sh("ip -br address show")
+    assert not re.search(r"(near0|far0)\S* +UP|192\.0\.2|fd00", shown), shown
+
+
+@pytest.mark.parametrize("signal", ["KILL", "INT"])
+def test_ended_at_any_step(machine: Machine, signal: str) -> None:
+    """Without a NIC Ctrl-C at any step leaves all as it was, and `lab restore` does after kill -9."""
+    before, at, ended = machine.seen(), 0, True
+    while ended:
+        at += 1
+        (machine.folder / "lab.yaml").unlink(missing_ok=True)
+        env = wrapped(machine, at, signal)
+        ended = machine.lab("init", "--one-host", "near0", "far0", **env).returncode != 0
+        assert ended == (not (machine.folder / "lab.yaml").exists())
+        assert not (ended and signal == "INT" and machine.noted), f"at step {at}"
+        done = machine.lab("restore")
+        assert done.returncode == 0 and machine.is_as(before) and not machine.noted, f"at step {at}: {done}"
+    assert at > 8, "the commands that change something are counted wrongly"
+
+
+def test_put_back_killed_at_any_step(machine: Machine) -> None:
+    """Without a NIC a `lab restore` that is killed is taken up by the next."""
+    before, at, ended = machine.seen(), 0, True
+    while ended:
+        at += 1
+        (machine.folder / "lab.yaml").unlink(missing_ok=True)
+        assert machine.lab("init", "--one-host", "near0", "far0").returncode == 0
+        ended = machine.lab("restore", **wrapped(machine, at, "KILL")).returncode != 0
+        done = machine.lab("restore")
+        assert done.returncode == 0 and machine.is_as(before) and not machine.noted, f"at step {at}: {done}"
+    assert at > 8
+
+
+REFUSED = {
+    "same": ("", ("near0", "near0"), 2, "near0 and near0 are the same port"),
+    "none": ("", ("near0", "far1"), 3, "far1"),
+    "loopback": ("", ("near0", "lo"), 5, "lo is no port of a card: it is of kind loopback"),
+    "default route": (
+        "ip route add default via 10.9.0.2",
+        ("near0", "far0"),
+        5,
+        "far0 is needed to reach this host: the default route leads there",
+    ),
+    "a bridge's": (
+        "ip link add br0 type bridge; ip link set far0 master br0",
+        ("near0", "far0"),
+        5,
+        "far0 is a part of br0",
+    ),
+    "queueing": (
+        "tc qdisc add dev far0 root handle 1: pfifo",
+        ("near0", "far0"),
+        5,
+        "far0 has a queueing discipline of its own (pfifo)",
+    ),
+    "neighbour": (
+        "ip neigh add 10.9.0.7 lladdr 02:00:00:00:00:07 dev far0 nud permanent",
+        ("near0", "far0"),
+        5,
+        "far0 has 1 permanent neighbours",
+    ),
+    "odd route": (
+        "ip link add other0 type veth peer name other1; ip link set other0 up;"
+        " ip address add 10.8.0.1/24 dev other0;"
+        " ip route add 10.12.0.0/16 nexthop via 10.9.0.2 dev far0 nexthop via 10.8.0.2 dev other0",
+        ("near0", "far0"),
+        5,
+        "far0 has a route over several ports",
+    ),
+    "addresses": ("ip address add 192.0.2.7/32 dev lo", ("near0", "far0"), 5, "lo has 192.0.2.7"),
+    "IPv6": ("sysctl -qw net.ipv6.conf.near0.disable_ipv6=1", ("near0", "far0"), 5, "IPv6 is off on near0"),
+    "namespace": (
+        "ip netns add ktls-peer",
+        ("near0", "far0"),
+        5,
+        "there is a network namespace ktls-peer already",
+    ),
+    "no cable": (
+        "ip link add o0 type veth peer name o1; ip link set o0 up; ip link set o1 up",
+        ("o0", "far0"),
+        7,
+        "far0 does not hear o0: they are not cabled to each other",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_is_refused(machine: Machine, name: str) -> None:
+    """Without a NIC ports that may not, or cannot, be a bench give one sentence, and nothing is changed."""
+    script, ports, code, words = REFUSED[name]
+    machine.sh(script or ":")
+    before = machine.seen()
+    done = machine.lab("init", "--one-host", *ports)
+    assert done.returncode == code and words in done.stderr, done
+    assert len(done.stderr.splitlines()) <= 2 and "Traceback" not in done.stderr
+    assert machine.is_as(before) and not machine.noted and not (machine.folder / "lab.yaml").exists()
+
+
+def test_without_a_link(machine: Machine) -> None:
+    """Without a NIC ports without a carrier are named, and nothing is changed."""
+    machine.sh("ip link add o0 type veth peer name o1; ip link set o0 up")
+    before = machine.seen()
+    done = machine.lab("init", "--one-host", "near0", "o0")
+    assert done.returncode == 7 and "no link on o0" in done.stderr, done
+    assert machine.is_as(before) and not machine.noted
+
+
+def test_a_connection_of_the_person(machine: Machine) -> None:
+    """Without a NIC a port that carries a TCP connection, as an ssh session is, stays where it is."""
+    both = "import socket,sys; at=('10.9.0.1',7001);"
+    both += "a=socket.create_server(at); b=socket.create_connection(at);"
+    words = [sys.executable, "-c", f"{both} print('ready',flush=True); sys.stdin.read()"]
+    spaces = [f"--net=/proc/{machine.pid}/ns/net"]
+    with subprocess.Popen(
+        ["nsenter", *spaces, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout and child.stdout.readline() == b"ready\n"
+        done = machine.lab("init", "--one-host", "near0", "far0")
+        assert done.returncode == 5 and "far0 carries a TCP connection, 10.9.0.1:" in done.stderr, done
+    assert not machine.noted
+
+
+def test_a_bench_in_use(machine: Machine) -> None:
+    """Without a NIC the far port is not taken from under a program that runs beside it."""
+    assert machine.lab("init", "--one-host", "near0", "far0").returncode == 0
+    into = ["nsenter", f"--net=/proc/{machine.pid}/ns/net", f"--mount=/proc/{machine.pid}/ns/mnt"]
+    with subprocess.Popen([*into, "ip", "netns", "exec", "ktls-peer", "cat"], stdin=subprocess.PIPE) as child:
+        assert settles(lambda: bool(machine.sh("ip netns pids ktls-peer").strip()), SLOW)
+        done = machine.lab("restore")
+        assert done.returncode == 5 and f"the bench is in use: process {child.pid}" in done.stderr, done
+    assert machine.noted and machine.lab("restore").returncode == 0
+
+
+def test_words_that_do_not_go_together(machine: Machine) -> None:
+    """Without a NIC half of a request, and a file of another bench, are named."""
+    done = machine.lab("init", "--dut", "a")
+    assert done.returncode == 2 and "lab init wants --dut HOST and --peer HOST" in done.stderr
+    done = machine.lab("init", "--one-host", "near0", "far0", "--dut", "a")
+    assert done.returncode == 2 and "--one-host goes without --dut" in done.stderr
+    (machine.folder / "lab.yaml").write_text((ROOT / "ci/lab.yaml").read_text())
+    done = machine.lab("init", "--one-host", "near0", "far0")
+    assert done.returncode == 2 and "lab.yaml is there already, of another bench" in done.stderr
+    (machine.folder / "state").mkdir(mode=0o700, exist_ok=True)
+    (machine.folder / "state" / "one-host.json").write_text('{"schema": 1}')
+    done = machine.lab("restore")
+    assert done.returncode == 2 and "one-host.json: damaged" in done.stderr and "Traceback" not in done.stderr
