@@ -73,6 +73,7 @@ ktls-offload lab traffic --direction tx --streams 50
     "lab init": """\
 ktls-offload lab init --dut root@dut1 --peer root@peer1 -i lab_key
 ktls-offload lab init --one-host ens1f0np0 ens1f1np1     # two ports of this host and a cable between them
+ktls-offload lab init --one-host ens1f0np0 ens1f1np1 --wire ens2f0 ens2f1
 """,
     "lab restore": """\
 ktls-offload lab restore

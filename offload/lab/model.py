@@ -9,6 +9,7 @@ from pathlib import Path
 from offload.host.ssh import Login
 
 ONE_HOST = "ktls-peer"  # the namespace of the far port, where one host is DUT and peer
+ONE_WIRE = "ktls-wire"  # that of two more ports of such a host, which are the wire between them
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from offload.errors import ConfigError, NoPermission, Refused
 from offload.host.base import Host
 from offload.host.tools import tool
 from offload.lab.cables import ways
-from offload.lab.model import ONE_HOST
+from offload.lab.model import ONE_HOST, ONE_WIRE
 from offload.nic import links, seen
 
 SPACES = Path("/run/netns")  # of iproute2
@@ -27,19 +27,22 @@ def root() -> None:
         raise NoPermission("only root may move a port into a network namespace", "run it as root")
 
 
-def ports(host: Host, near: str, far: str) -> tuple[str, str]:
-    """The two by their own names. ConfigError, NoDevice or Refused if they cannot be a bench."""
+def ports(host: Host, wanted: Sequence[str]) -> tuple[str, ...]:
+    """The ports by their own names, the DUT's first. ConfigError, NoDevice or Refused if it cannot be."""
     rows = links(host)
-    names = (seen(host, near, rows).dev, seen(host, far, rows).dev)
-    if names[0] == names[1]:
-        raise ConfigError(f"{near} and {far} are the same port", "a bench has two: `ip -br link` lists them")
+    names = tuple(seen(host, name, rows).dev for name in wanted)
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise ConfigError(
+            f"{twice} is named twice", "every port of a bench is another: `ip -br link` lists them"
+        )
     used = ways(host)
     for dev in names:
         _port(dev, rows)
         if dev in used:
             raise Refused(f"{dev} is needed to reach this host: {used[dev]}", "take another port")
-    _spare(host, names, rows)
-    _movable(host, names[1])
+    _spare(host, names)
+    for dev in names[1:]:
+        _movable(host, dev)
     _room(host, names)
     return names
 
@@ -62,7 +65,7 @@ def _stacked(row: Mapping[str, Any]) -> bool:
     return bool(row.get("linkinfo", {}).get("info_kind", "") != "veth")
 
 
-def _spare(host: Host, names: tuple[str, str], rows: Mapping[str, dict[str, Any]]) -> None:
+def _spare(host: Host, names: Sequence[str]) -> None:
     """Refused if a TCP connection of this host uses one of the ports, as an ssh session does."""
     found = json.loads(host.run(["ip", "-j", "address", "show"]).text or "[]")
     have = {a["local"]: row["ifname"] for row in found for a in row.get("addr_info", []) if "local" in a}
@@ -92,16 +95,17 @@ def _movable(host: Host, far: str) -> None:
         raise Refused(f"{far} has {len(near)} permanent neighbours, which a move loses", hint)
 
 
-def _room(host: Host, names: tuple[str, str]) -> None:
-    """Refused if the namespace or the addresses of the bench are taken, or IPv6 is off."""
-    if (SPACES / ONE_HOST).exists():
-        raise Refused(f"there is a network namespace {ONE_HOST} already", f"ip netns del {ONE_HOST}")
+def _room(host: Host, names: Sequence[str]) -> None:
+    """Refused if a namespace or the addresses of the bench are taken, or IPv6 is off at an end."""
+    for space in (ONE_HOST, ONE_WIRE):
+        if (SPACES / space).exists():
+            raise Refused(f"there is a network namespace {space} already", f"ip netns del {space}")
     for row in json.loads(host.run(["ip", "-j", "address", "show"]).text or "[]"):
         for address in (a.get("local", "") for a in row.get("addr_info", [])):
             if row["ifname"] not in names and any(_within(address, net) for net in NETWORKS):
                 hint = "the bench uses 192.0.2.0/24 and fd00:2::/64: take that address away"
                 raise Refused(f"{row['ifname']} has {address}", hint)
-    for dev in names:
+    for dev in names[:2]:
         if _without_ipv6(dev):
             raise Refused(f"IPv6 is off on {dev}", f"sysctl -w net.ipv6.conf.{dev}.disable_ipv6=0")
 

@@ -24,7 +24,8 @@ peer's, and writes the pair that is alone on its cable to a lab file: with the h
 (compare the fingerprints), addresses, PCI address and the profile that fits. Nothing on the hosts is changed.
 
 With --one-host DEV DEV, two ports of this host that are cabled to each other become a bench: the first is the
-DUT, the second goes into a network namespace. `ktls-offload lab restore` ends that, also after a kill.
+DUT, the second goes into a network namespace. `ktls-offload lab restore` ends that, also after a kill. With
+--wire DEV DEV two more ports are the wire: the first is cabled to the DUT's, the second to the peer's.
 """
 TRAFFIC = """\
 Connects the DUT to an unmodified stunnel on the peer, hands the sockets to kernel TLS and loads them until
@@ -53,6 +54,12 @@ def add_parser(verbs: embedded.Parsers) -> None:
     init.add_argument("--peer", metavar="HOST", help="the same")
     init.add_argument(
         "--one-host", nargs=2, metavar="DEV", help="instead: two ports of this host, the DUT's and the peer's"
+    )
+    init.add_argument(
+        "--wire",
+        nargs=2,
+        metavar="DEV",
+        help="with --one-host: two ports between, the first cabled to the DUT's",
     )
     inner.add_parser("restore", help="end the bench that `init --one-host` made: ports as found")
     check = inner.add_parser(
@@ -127,6 +134,10 @@ def init(args: argparse.Namespace) -> int:
 
     if args.one_host:
         return one_host(args)
+    if args.wire:
+        raise ConfigError(
+            "--wire goes with --one-host", "another host's ports: write OffloadWire in lab.yaml"
+        )
     if not (args.dut and args.peer):
         raise ConfigError("lab init wants --dut HOST and --peer HOST", "or --one-host DEV DEV")
     out = fresh(Path(args.out))
@@ -146,10 +157,10 @@ def one_host(args: argparse.Namespace) -> int:
 
     if args.dut or args.peer or args.keyfile:
         raise ConfigError("--one-host goes without --dut, --peer and -i", "this host is both")
-    out, (near, far) = Path(args.out), args.one_host
-    known = onehost_file.known(out, near, far)
-    with onehost.bench(near, far, embedded.say) as names:
-        lab, notes = onehost_file.described_here(out, *names)
+    out, ports = Path(args.out), [*args.one_host, *(args.wire or ())]
+    known = onehost_file.known(out, ports)
+    with onehost.bench(ports, embedded.say) as names:
+        lab, notes = onehost_file.described_here(out, names)
         for note in notes:
             embedded.say(note)
         if known:

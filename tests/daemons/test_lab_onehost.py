@@ -39,14 +39,14 @@ SEEN = """\
 ip -d address show
 ip -d route show table all | sort
 ip -d -6 route show table all | sort
-sysctl -a 2>/dev/null | grep -E '[.](near0|far0)[.]'
+sysctl -a 2>/dev/null | grep -E '^net[.]ipv[46][.](conf|neigh)[.]'
 ip netns
 """
 # counts the commands that change something, and sends the caller a signal at the one that is asked for
 WRAPPER = """\
 #!{sh}
 case "$*" in
-*"link set"*|*"netns add"*|*"netns del"*|*" replace "*|*" del "*)
+*"link set"*|*"link add"*|*"netns add"*|*"netns del"*|*" replace "*|*" del "*)
     echo >>"$STEPS"
     [ "$(wc -l <"$STEPS")" = "$AT" ] && kill "-$WITH" "$PPID" ;;
 esac
@@ -145,7 +145,7 @@ def test_there_and_back(machine: Machine) -> None:
     assert done.returncode == 0 and '"driver": "veth"' in done.stdout, done.stderr
     done = machine.lab("init", "--one-host", "near0", "far0")
     assert done.returncode == 5 and "near0 and far0 are a bench already" in done.stderr, done.stderr
-    assert machine.lab("restore").stdout == "far0, near0: as found\n"
+    assert machine.lab("restore").stdout == "near0, far0: as found\n"
     assert machine.is_as(before) and not machine.noted
     assert "nothing to put back" in machine.lab("restore").stdout
     done = machine.lab("check", "lab.yaml")
@@ -183,20 +183,62 @@ def test_ports_that_were_down(machine: Machine) -> None:
     assert not re.search(r"(near0|far0)\S* +UP|192\.0\.2|fd00", shown), shown
 
 
-@pytest.mark.parametrize("signal", ["KILL", "INT"])
-def test_ended_at_any_step(machine: Machine, signal: str) -> None:
+def cabled_over_a_wire(machine: Machine) -> list[str]:
+    """Two more cables: what to type to have a port of each as the wire."""
+    for end in ("dut", "peer"):
+        machine.sh(f"ip link add {end}0 type veth peer name {end}w")
+        machine.sh(f"ip link set {end}0 up; ip link set {end}w up")
+    up = "ip -6 address show up scope link"
+    wait_until(
+        lambda: machine.sh(up).count("inet6") == 6 == machine.sh(up).count(" state UP "), SLOW, "links"
+    )
+    return ["dut0", "peer0", "--wire", "dutw", "peerw"]
+
+
+def test_four_ports(machine: Machine) -> None:
+    """Without a NIC two more ports of the host are the wire: a connection crosses them, and all come back."""
+    ports = cabled_over_a_wire(machine)
+    before = machine.seen()
+    done = machine.lab("init", "--one-host", *ports)
+    assert done.returncode == 0 and "cable: peer0 to peerw" in done.stdout, done.stderr
+    assert machine.sh("ip -n ktls-wire -br link show master br0").count("\n") == 2
+    script = """
+import socket, subprocess, sys
+server = socket.create_server(("192.0.2.1", 7002))
+words = "import socket; socket.create_connection(('192.0.2.1', 7002)).sendall(b'over the wire')"
+subprocess.run(["ip", "netns", "exec", "ktls-peer", sys.executable, "-c", words], check=True)
+print(server.accept()[0].recv(100).decode())
+"""
+    assert machine.run([sys.executable, "-c", script]).stdout == "over the wire\n"
+    file = machine.folder / "lab.yaml"
+    assert 'OffloadWire: {ports: ["dutw", "peerw"]}' in file.read_text()
+    file.write_text(file.read_text().replace('"dut0"', '"dut0"\n        profile: connectx-6-dx'))
+    assert machine.lab("check", "lab.yaml", "--device-info").returncode == 0
+    assert machine.lab("restore").returncode == 0 and machine.is_as(before) and not machine.noted
+    done = machine.lab("init", "--one-host", "dut0", "peer0", "--wire", "peerw", "dutw")
+    assert done.returncode == 2 and "lab.yaml is there already, of another bench" in done.stderr
+    done = machine.lab(
+        "init", "--one-host", "dut0", "peer0", "--wire", "peerw", "dutw", "--out", "other.yaml"
+    )
+    assert done.returncode == 7 and "peerw does not hear dut0" in done.stderr, done.stderr
+    assert machine.is_as(before) and not machine.noted
+
+
+@pytest.mark.parametrize(("signal", "steps"), [("INT", 8), ("KILL", 16)])
+def test_ended_at_any_step(machine: Machine, signal: str, steps: int) -> None:
     """Without a NIC Ctrl-C at any step leaves all as it was, and `lab restore` does after kill -9."""
+    ports = ["near0", "far0"] if signal == "INT" else cabled_over_a_wire(machine)
     before, at, ended = machine.seen(), 0, True
     while ended:
         at += 1
         (machine.folder / "lab.yaml").unlink(missing_ok=True)
         env = wrapped(machine, at, signal)
-        ended = machine.lab("init", "--one-host", "near0", "far0", **env).returncode != 0
+        ended = machine.lab("init", "--one-host", *ports, **env).returncode != 0
         assert ended == (not (machine.folder / "lab.yaml").exists())
         assert not (ended and signal == "INT" and machine.noted), f"at step {at}"
         done = machine.lab("restore")
         assert done.returncode == 0 and machine.is_as(before) and not machine.noted, f"at step {at}: {done}"
-    assert at > 8, "the commands that change something are counted wrongly"
+    assert at > steps, "the commands that change something are counted wrongly"
 
 
 def test_put_back_killed_at_any_step(machine: Machine) -> None:
@@ -213,7 +255,7 @@ def test_put_back_killed_at_any_step(machine: Machine) -> None:
 
 
 REFUSED = {
-    "same": ("", ("near0", "near0"), 2, "near0 and near0 are the same port"),
+    "same": ("", ("near0", "near0"), 2, "near0 is named twice"),
     "none": ("", ("near0", "far1"), 3, "far1"),
     "loopback": ("", ("near0", "lo"), 5, "lo is no port of a card: it is of kind loopback"),
     "default route": (
@@ -316,6 +358,8 @@ def test_words_that_do_not_go_together(machine: Machine) -> None:
     """Without a NIC half of a request, and a file of another bench, are named."""
     done = machine.lab("init", "--dut", "a")
     assert done.returncode == 2 and "lab init wants --dut HOST and --peer HOST" in done.stderr
+    done = machine.lab("init", "--dut", "a", "--peer", "b", "--wire", "c", "d")
+    assert done.returncode == 2 and "--wire goes with --one-host" in done.stderr
     done = machine.lab("init", "--one-host", "near0", "far0", "--dut", "a")
     assert done.returncode == 2 and "--one-host goes without --dut" in done.stderr
     (machine.folder / "lab.yaml").write_text((ROOT / "ci/lab.yaml").read_text())
