@@ -16,7 +16,7 @@ from offload.host.local import LocalHost
 from offload.host.ssh import Login
 from offload.lab import programs, settings
 from offload.lab.log import BOOT, Logs
-from offload.lab.model import ONE_HOST, LabFile, Target
+from offload.lab.model import ONE_HOST, ONE_WIRE, LabFile, Target
 from offload.lab.reach import Machine
 from offload.lab.render import same_machine
 from offload.lab.rig import versions
@@ -40,7 +40,7 @@ class Machines:
         """The host of a role."""
         if target.login is None:
             if target.netns and not (NETNS / target.netns).exists():
-                hint = ONE_HOST_HINT if target.netns == ONE_HOST else "ip netns list"
+                hint = ONE_HOST_HINT if target.netns in (ONE_HOST, ONE_WIRE) else "ip netns list"
                 raise ConfigError(f"no network namespace {target.netns!r} here", hint)
             host = LocalHost(target.netns or None)
             host.name = target.role

@@ -12,10 +12,10 @@ from offload.errors import Refused, RigError, SwitchFailed
 from offload.host.base import Host
 from offload.host.local import LocalHost
 from offload.journal import Journal
-from offload.lab import onehost_check, onehost_note
+from offload.lab import onehost_check, onehost_note, settings
 from offload.lab.cables import cabled
 from offload.lab.discover import PROPOSED
-from offload.lab.model import ONE_HOST, ONE_WIRE
+from offload.lab.model import ONE_HOST, ONE_WIRE, Target
 from offload.lab.onehost_note import Before
 from offload.lab.onehost_port import Words, failed, find, ip, put_back
 from offload.nic import links
@@ -64,6 +64,7 @@ def restore(say: Say, journal: Journal | None = None) -> None:
         if before.netns != identity(host)[1]:
             raise Refused("the bench was made in another network namespace", "call it there")
         _idle(host, before)
+        _settings(say)
         with shielded():
             stuck = _undo(host, before, journal)
     if stuck:
@@ -156,6 +157,23 @@ def _idle(host: Host, before: Before) -> None:
             raise Refused(f"the bench is in use: process {', '.join(pids[:5])} runs in {space}", hint)
 
 
+def _settings(say: Say) -> None:
+    """Put back the features that a killed run left changed: nobody finds the far port's namespace later."""
+    for target in (Target("dut", None), Target("peer", None, ONE_HOST)):
+        if target.netns and not _mounted(target.netns):
+            continue
+        try:
+            settings.put_back(LocalHost(target.netns or None), target, say)
+        except SwitchFailed as exc:  # the port comes home all the same
+            say(f"{target.place}: {exc.args[0]}")
+
+
+def _mounted(space: str) -> bool:
+    """Say whether a namespace is there; `ip netns add` that was killed leaves an empty file."""
+    path = onehost_check.SPACES / space
+    return path.exists() and path.stat().st_dev != path.parent.stat().st_dev
+
+
 def _undo(host: Host, before: Before, journal: Journal) -> list[str]:
     """Put all ports back from wherever they are, and forget them; what is stuck, which keeps the journal."""
     stuck = [problem for dev, space in before.moved.items() for problem in _home(host, dev, space)]
@@ -174,10 +192,7 @@ def _undo(host: Host, before: Before, journal: Journal) -> list[str]:
 
 def _home(host: Host, dev: str, space: str) -> list[str]:
     """Move a port here, if it is in the namespace; what is stuck."""
-    path = onehost_check.SPACES / space
-    if not path.exists() or path.stat().st_dev == path.parent.stat().st_dev:
-        return []  # none, or `ip netns add` was killed before it mounted one
-    if dev not in links(LocalHost(space)):
+    if not _mounted(space) or dev not in links(LocalHost(space)):
         return []
     return _tried(host, "-n", space, "link", "set", "dev", dev, "netns", str(os.getpid()))
 

@@ -174,6 +174,28 @@ except FileNotFoundError as exc:
     assert machine.lab("restore").returncode == 0
 
 
+def test_features_of_a_killed_run(machine: Machine) -> None:
+    """Without a NIC a feature that a run had changed on the far port before it was killed is as before it."""
+    assert machine.lab("init", "--one-host", "near0", "far0").returncode == 0
+    script = """
+from offload.host.base import Side
+from offload.host.local import LocalHost
+from offload.lab import settings
+from offload.lab.model import Target
+settings.FEATURES = {"rx": "generic-receive-offload"}  # a switch that a veth has, too
+side = Side(LocalHost("ktls-peer"), "far0", "", "")
+settings.note(side, Target("peer", None, "ktls-peer"))
+was = settings.look(side.host, side.dev).features["generic-receive-offload"].active
+side.host.run(["ethtool", "-K", "far0", "gro", "off" if was else "on"])
+"""
+    was = "ethtool -k far0 | grep generic-receive"
+    before = machine.sh(f"ip netns exec ktls-peer {was}")
+    assert machine.run([sys.executable, "-c", script]).returncode == 0
+    assert machine.sh(f"ip netns exec ktls-peer {was}") != before
+    done = machine.lab("restore")
+    assert done.returncode == 0 and machine.sh(was) == before, done
+
+
 def test_ports_that_were_down(machine: Machine) -> None:
     """Without a NIC a port that was down is down again, and has no address of ours."""
     machine.sh("ip link set near0 down; ip link set far0 down; ip address flush dev far0")
