@@ -65,13 +65,8 @@ class Machine:
         """Run there."""
         words = ["nsenter", f"--net=/proc/{self.pid}/ns/net", f"--mount=/proc/{self.pid}/ns/mnt"]
         words += ["sh", "-c", 'cd "$0" && exec "$@"', str(self.folder), *argv]
-        known = {
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "KTLS_OFFLOAD_STATE": str(self.folder / "state"),
-            **env,
-        }
-        known.pop("SSH_CONNECTION", None)
+        known = {name: value for name, value in os.environ.items() if name != "SSH_CONNECTION"}
+        known |= {"PYTHONPATH": str(ROOT), "KTLS_OFFLOAD_STATE": str(self.folder / "state"), **env}
         return subprocess.run(
             words,
             env=known,
@@ -348,6 +343,14 @@ def test_without_a_link(machine: Machine) -> None:
     done = machine.lab("init", "--one-host", "near0", "o0")
     assert done.returncode == 7 and "no link on o0" in done.stderr, done
     assert machine.is_as(before) and not machine.noted
+
+
+def test_the_way_in(machine: Machine) -> None:
+    """Without a NIC the port at which sshd serves the person stays where it is."""
+    way = "203.0.113.5 50000 10.9.0.1 22"
+    done = machine.lab("init", "--one-host", "near0", "far0", SSH_CONNECTION=way)
+    assert done.returncode == 5 and "far0 is needed to reach this host: your ssh session" in done.stderr, done
+    assert not machine.noted
 
 
 def test_a_connection_of_the_person(machine: Machine) -> None:
