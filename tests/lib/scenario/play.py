@@ -87,9 +87,6 @@ class Play:
         if self.scenario["place"] == "hundreds-in-tso":
             move([self.victim], ["tx"], [CALM])  # TCP may have more in flight then
         bursts = {way: self._placed(way) for way in self.ways}
-        for way in self.ways:
-            first = self.victim.tracks[way].records
-            self.told.placed[way] = (first, first + sum(len(burst.writes) for burst in bursts[way]))
         if self.scenario["trouble"].startswith(FORGED):
             self._forged(bursts["rx"])
         elif self.scenario["tcp"] == "sack-live":
@@ -107,6 +104,9 @@ class Play:
         return layout.placed(self.scenario, f"placed {way}", mss)
 
     def _rules(self, way: str, bursts: Sequence[Burst]) -> None:
+        """What the wire has to meet in the bursts that come next in a direction, and which records they are."""
+        first = self.victim.tracks[way].records
+        self.told.placed[way] = (first, first + sum(len(burst.writes) for burst in bursts))
         if self.wire is not None and bursts and self.scenario["trouble"] != "none":
             for rule, times in troubles.rules(self.scenario, self.victim, way, bursts):
                 self.wire.add(rule, times)
