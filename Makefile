@@ -9,6 +9,7 @@
 #   T=test_sends          what `make try` or `make soak` runs: a test's id, a file, or an expression as for pytest -k
 #   N=10 LOAD=8           `make soak`: how many runs, beside how many busy processes; STAGE=test-hw which stage
 #   RESULT=results/TIME   the run whose failures `make replay` repeats
+#   HOURS=1  SEED=4711        how long `make hunt` looks for a scenario that fails; its first seed (default by chance)
 #   WRITE=1               `make certify-the-certifier` writes its table into docs/bad-nics.md; changed code is recorded, too
 #   GOOD=10               how many runs of a good card `make clean-runs` adds to the record
 PYTHON ?= /usr/bin/python3
@@ -16,6 +17,7 @@ KERNEL ?= 6.1
 NIC ?= connectx-6-dx
 SECONDS ?= 60
 GOOD ?= 10
+HOURS ?= 1
 # one lab a core; `make test` runs its stages side by side instead, so each has one
 JOBS ?= $(shell nproc)
 N ?= 10
@@ -31,7 +33,7 @@ LAB_PYTEST := ci/again $(PYTEST)
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration bench-channels bench-video bench-ipsec \
-	iperf3 fuzz deb man clean-runs mutate test-driver example soak \
+	iperf3 fuzz hunt deb man clean-runs mutate test-driver example soak \
 	setup setup-check venv build fetch clean try try-down \
 	test-unit test-daemons test-native test-sw-fallback test-hw test-certify test-nicsim test-vm test-bench \
 	check-python check-text check-native check-module
@@ -105,6 +107,9 @@ soak: build  ## STAGE N times beside LOAD busy processes, shuffled: how often do
 		$(if $(findstring /,$(T)),'$(T)',$(STAGE:test-%=tests/%) $(if $(T),-k '$(T)'))
 
 test-vm: test-hw test-sw-fallback  ## everything that boots the lab, on KERNEL=...
+
+hunt: build  ## scenarios by chance for HOURS, each failure kept with its seed in results/hunt-TIME; Ctrl-C ends it with a table
+	$(PY) -m tests.lib.scenario.hunt --hours $(HOURS) --kernel $(KERNEL) --nic $(NIC) $(if $(SEED),--seed $(SEED))
 
 bench: bench-lab bench-wire bench-meter bench-cost  ## every figure that the README quotes
 

@@ -24,6 +24,7 @@ def check(stand: Stand, space: Space, scenario: Scenario, evidence: dict[str, An
             evidence["scenario"]["first_not_met"] = list(made.missing)
             made = run(stand, scenario)
     except AssertionError as exc:
+        evidence["scenario"]["first_failure"] = str(exc) or "an assertion"
         raise AssertionError(_named(stand, space, scenario, str(exc), evidence)) from exc
     _keep(evidence, made)
     return made.missing
@@ -62,9 +63,9 @@ def fails(stand: Stand, scenario: Scenario) -> str:
 
 def software(stand: Stand, scenario: Scenario) -> str:
     """What becomes of a scenario without the card."""
-    card, ways = stand.card, stand.rig.profile.directions()
+    card, ways, keep = stand.card, stand.rig.profile.directions(), stand.keep
     try:
-        stand.card = ()
+        stand.card, stand.keep = (), None
         if card:
             stand.offload.set(**dict.fromkeys(ways, False))
         stand.renew()
@@ -72,6 +73,6 @@ def software(stand: Stand, scenario: Scenario) -> str:
     except (AssertionError, OffloadError) as exc:
         return f"not to be had: {exc}"
     finally:
-        stand.card = card
+        stand.card, stand.keep = card, keep
         if card:
             stand.offload.set(**{way: way in card for way in ways})

@@ -104,7 +104,7 @@ class Play:
         return layout.placed(self.scenario, f"placed {way}", mss)
 
     def _rules(self, way: str, bursts: Sequence[Burst]) -> None:
-        """What the wire has to meet in the bursts that come next in a direction, and which records they are."""
+        """What the wire has to meet in the bursts that come next, and which records they are."""
         first = self.victim.tracks[way].records
         self.told.placed[way] = (first, first + sum(len(burst.writes) for burst in bursts))
         if self.wire is not None and bursts and self.scenario["trouble"] != "none":

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ def run(stand: Stand, scenario: Scenario) -> Made:
     rig = stand.rig
     with ExitStack() as undo:
         folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="ktls-offload-scenario-")))
+        undo.enter_context(kept_if_it_fails(folder, stand.keep))
         setting.prepare(undo, rig, scenario)
         before, taps = facts(rig), Taps(undo, rig, folder, scenario)
         wire = troubles.on(undo, rig.bench) if troubles.needed(scenario) else None
@@ -53,6 +55,17 @@ def run(stand: Stand, scenario: Scenario) -> Made:
         stand.software |= set(judge.SOFTWARE.get(scenario["event"], ()))
         seen = judge.Seen(scenario, lines, play.told, before, after, files, stand.card, old)
         return _judged(seen, said, kept)
+
+
+@contextmanager
+def kept_if_it_fails(folder: Path, into: Path | None) -> Iterator[None]:
+    """Copy the captures of a scenario that fails, in place of those of the one before."""
+    try:
+        yield
+    except AssertionError:
+        if into is not None:
+            shutil.copytree(folder, into, dirs_exist_ok=True)
+        raise
 
 
 def contexts_kept(before: Facts, rig: Rig, scenario: Scenario) -> dict[str, int]:

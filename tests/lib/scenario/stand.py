@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from offload.profile import Cell
 from tests.lib.life import Life, life_of
@@ -20,7 +21,8 @@ class Stand:
     """One lab's, for all scenarios that run there, one after the other.
 
     `card`: the directions that the card has to do. `old`: connections that were opened before the first
-    scenario; `software`: the directions in which an event has made them software's since.
+    scenario; `software`: the directions in which an event has made them software's since. `keep`: where the
+    captures of the last scenario that failed go.
     """
 
     rig: Rig
@@ -30,6 +32,7 @@ class Stand:
     card: tuple[str, ...]
     old: list[Line] = field(default_factory=list)
     software: set[str] = field(default_factory=set)
+    keep: Path | None = None
 
     def begin(self) -> None:
         """Switch the card on and the peer's off, and open what is to become old."""
