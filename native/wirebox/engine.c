@@ -81,6 +81,9 @@ static void act(struct engine *e, struct deed *d, struct frame *f, const struct 
 		d->action = "duplicate";
 		c->duplicated++;
 		pass(e, d->direction, f);
+	} else if (rule->action == ACT_MARK) {
+		d->action = frame_mark(f) ? "mark" : "none";
+		c->marked += d->action[0] == 'm';
 	} else if (flip_place(rule, aim, d->place, f, &at)) {
 		d->action = "flip";
 		d->flip = true;

@@ -146,6 +146,22 @@ void frame_checksum(struct frame *f)
 	put16(tcp + 16, ~sum(acc, tcp, size));
 }
 
+/* A congested router marks what says by ECT that its sender listens (RFC 3168); false for a frame that does not. */
+bool frame_mark(const struct frame *f)
+{
+	uint8_t *ip = f->data + f->l3;
+	int shift = f->family == 6 ? 4 : 0;
+
+	if (!(ip[1] >> shift & 3))
+		return false;
+	ip[1] |= (uint8_t)(3 << shift);
+	if (f->family == 4) {
+		put16(ip + 10, 0);
+		put16(ip + 10, ~sum(0, ip, (ip[0] & 15u) * 4));
+	}
+	return true;
+}
+
 /* Complete a checksum that the sender left to its card: the field holds the sum of the pseudo header. */
 bool frame_finish(uint8_t *data, uint32_t len, uint32_t start, uint32_t offset)
 {

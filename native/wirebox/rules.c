@@ -6,7 +6,7 @@
 #include "wirebox.h"
 
 static const char *const places[] = { "header", "inside", "tag", "first", "last", "offset", "frame" };
-static const char *const actions[] = { "drop", "delay", "duplicate", "flip" };
+static const char *const actions[] = { "drop", "delay", "duplicate", "flip", "mark" };
 
 #define PERCENT "a share from 0% to 100%, such as 0.5%"
 
@@ -116,7 +116,7 @@ static bool parse_flip(struct words *w, struct rule *r)
 
 static bool parse_action(struct words *w, struct rule *r)
 {
-	static const char wanted[] = "an action: drop, delay, duplicate or flip";
+	static const char wanted[] = "an action: drop, delay, duplicate, flip or mark";
 	const char *word = words_take(w);
 	uint64_t n;
 	int action;

@@ -107,10 +107,10 @@ void say_late(struct engine *e, const struct held *h)
 static void print_counts(const struct counts *c)
 {
 	static const char *const names[] = { "frames",	"bytes",   "tcp",     "cut",  "dropped",
-					     "duplicated", "delayed", "flipped", "jittered", "late",
+					     "duplicated", "delayed", "flipped", "marked", "jittered", "late",
 					     "not_held", "sent",	   "too_big", "failed",   "missed" };
 	const uint64_t values[] = { c->frames,	   c->bytes,   c->tcp,	   c->cut,	c->dropped,
-				    c->duplicated, c->delayed, c->flipped, c->jittered, c->late,
+				    c->duplicated, c->delayed, c->flipped, c->marked, c->jittered, c->late,
 				    c->not_held,   c->sent,    c->too_big, c->failed,	c->missed };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

@@ -47,11 +47,12 @@ struct frame {
 /* frame.c */
 bool frame_parse(uint8_t *data, uint32_t len, struct frame *f);
 void frame_checksum(struct frame *f);
+bool frame_mark(const struct frame *f);
 bool frame_finish(uint8_t *data, uint32_t len, uint32_t start, uint32_t offset);
 uint32_t frame_cut(const struct frame *f, uint32_t size, uint32_t i, uint8_t *out);
 
 enum where { AT_HEADER, AT_INSIDE, AT_TAG, AT_FIRST, AT_LAST, AT_OFFSET, AT_FRAME };
-enum action { ACT_DROP, ACT_DELAY, ACT_DUPLICATE, ACT_FLIP };
+enum action { ACT_DROP, ACT_DELAY, ACT_DUPLICATE, ACT_FLIP, ACT_MARK };
 
 /* Acts on one exact frame of each flow, and on that frame's next retransmissions if `times` > 1. */
 struct rule {
@@ -174,7 +175,7 @@ void aim_frame(struct flow *f, struct rules *r, int direction, const struct plac
 
 struct counts {
 	uint64_t frames, bytes, tcp, cut; /* taken in; `cut`: frames that were larger than the cable takes */
-	uint64_t dropped, duplicated, delayed, flipped, jittered;
+	uint64_t dropped, duplicated, delayed, flipped, marked, jittered;
 	uint64_t late, not_held; /* delayed: sent by the clock; could not be held */
 	uint64_t sent, too_big, failed; /* given out */
 	uint64_t missed; /* that the kernel lost before we took them */

@@ -10,7 +10,7 @@ DIRECTIONS = {"to-peer": "a>b", "to-dut": "b>a", "both": "both"}  # wire port a 
 NUMBERED = ("header", "inside", "tag", "offset", "frame")
 PLACES = (*NUMBERED, "first", "last")
 RECORDS = ("header", "inside", "tag")
-ACTIONS = ("drop", "delay", "duplicate", "flip")
+ACTIONS = ("drop", "delay", "duplicate", "flip", "mark")
 
 
 def _one_of(what: str, value: str, known: tuple[str, ...]) -> None:
@@ -43,8 +43,9 @@ class Chosen:
     (native/wirebox/README.md says what each is). Records count from 0 in their direction; with `data` only
     those with application data. `action`: drop, delay (behind the next `behind` frames), duplicate, flip
     (`bit` of byte `at` of the frame's payload, by default the byte that the place is about; the checksum is
-    made right if `repaired`). `times`: also the next times - 1 frames that carry that byte again. `port`: a
-    TCP port of the flow, 0 for any. ConfigError, naming the value, if something makes no sense.
+    made right if `repaired`), mark (CE, where the sender listens). `times`: also the next times - 1 frames
+    that carry that byte again. `port`: a TCP port of the flow, 0 for any. ConfigError, naming the value, if
+    something makes no sense.
     """
 
     place: str

@@ -16,6 +16,7 @@ TEXTS = {
     "a>b tag +3 drop times 2": Chosen("tag", 3, data=True, times=2),
     "b>a port 443 inside 0 delay 7": Chosen("inside", 0, "delay", direction="to-dut", port=443, behind=7),
     "a>b first duplicate": Chosen("first", action="duplicate"),
+    "a>b offset 7 mark": Chosen("offset", 7, "mark"),
     "a>b last flip bit 0 repaired": Chosen("last", action="flip"),
     "a>b offset 9 flip at -1 bit 7 noise": Chosen("offset", 9, "flip", at=-1, bit=7, repaired=False),
     "a>b frame 0 drop": Chosen("frame"),

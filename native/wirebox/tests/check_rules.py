@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from rig import ACK, FIN, Rig, Tcp, record, session
+import struct
+
+from rig import ACK, FIN, Rig, Tcp, checksum, record, session
 
 # records 0 to 3: handshake; 4, 5 and 6 (application data 0, 1 and 2): 3005 bytes each; 7: alert
 DATA = session(3000, 3000, 3000, alert=True)
@@ -216,6 +218,24 @@ def check_both_directions(rig: Rig) -> None:
 def check_duplicate(rig: Rig) -> None:
     """A duplicate follows its original at once."""
     assert acted(rig, "a>b tag 5 duplicate")[0] == ALL[:8] + ALL[7:]
+
+
+def with_ecn(frame: bytes, ecn: int) -> bytes:
+    """The frame with these two bits behind its traffic class."""
+    if frame[12:14] == b"\x86\xdd":
+        return frame[:15] + bytes([frame[15] & 0xCF | ecn << 4]) + frame[16:]
+    head = frame[14:15] + bytes([frame[15] & 0xFC | ecn]) + frame[16:24] + b"\0\0" + frame[26:34]
+    return frame[:14] + head[:10] + struct.pack("!H", checksum(head)) + head[12:] + frame[34:]
+
+
+def check_mark(rig: Rig) -> None:
+    """CE under a right checksum of the IP header, where ECT says that the sender listens; else nothing."""
+    for flow in (FLOW, Tcp("fd00::1", "fd00::2")):
+        frames = [flow.syn(), *(with_ecn(frame, 2) for frame in flow.cut(DATA))]
+        got, (action,) = acted(rig, "a>b header 5 mark", frames)
+        assert got == [*frames[:4], with_ecn(frames[4], 3), *frames[5:]] and action["action"] == "mark"
+    got, (action,) = acted(rig, "a>b header 5 mark")
+    assert got == ALL and action["action"] == "none"
 
 
 def check_delay(rig: Rig) -> None:

@@ -19,7 +19,7 @@ WRONG = {
     "a>b offset 99999999999999999999999 drop": "is not an offset in the stream",
     "a>b port 0 first drop": "'0' is not a TCP port (a number from 1 to 65535)",
     "a>b port 65536 first drop": "'65536' is not a TCP port",
-    "a>b first": "the line ends where an action: drop, delay, duplicate or flip is wanted",
+    "a>b first": "the line ends where an action: drop, delay, duplicate, flip or mark is wanted",
     "a>b first eat": "'eat' is not an action",
     "a>b first delay": "the line ends where frames that go first",
     "a>b first delay 0": "'0' is not frames that go first (a number from 1 to 1000)",
