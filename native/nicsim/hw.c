@@ -50,7 +50,7 @@ static void nicsim_hw_turn(struct nicsim *ns)
 		consume_skb(skb);
 	}
 	if (netif_queue_stopped(ns->host) && netif_running(ns->host) &&
-	    skb_queue_len_lockless(&ns->txq) <= NICSIM_TX_RING / 2)
+	    skb_queue_len_lockless(&ns->txq) <= READ_ONCE(ns->tx_ring) / 2)
 		netif_wake_queue(ns->host);
 }
 

@@ -31,6 +31,8 @@ static struct nicsim *nicsim_create(unsigned int id)
 	ns->id = id;
 	INIT_LIST_HEAD(&ns->leaked);
 	INIT_LIST_HEAD(&ns->esp);
+	ns->tx_ring = NICSIM_TX_RING;
+	ns->rx_ring = NICSIM_RX_RING;
 	nicsim_fault_init(ns);
 	spin_lock_init(&ns->rx_lock);
 	hash_init(ns->rx_table);

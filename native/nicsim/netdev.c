@@ -32,11 +32,11 @@ static netdev_tx_t nicsim_host_xmit(struct sk_buff *skb, struct net_device *dev)
 	nicsim_count(ns, CTR_TX_BYTES, len);
 	skb_tx_timestamp(skb);
 	skb_queue_tail(&ns->txq, skb);
-	if (skb_queue_len_lockless(&ns->txq) >= NICSIM_TX_RING) {
+	if (skb_queue_len_lockless(&ns->txq) >= READ_ONCE(ns->tx_ring)) {
 		netif_stop_queue(dev);
 		/* The silicon wakes the queue at half; it may have passed that point just now. */
 		smp_mb();
-		if (skb_queue_len_lockless(&ns->txq) <= NICSIM_TX_RING / 2)
+		if (skb_queue_len_lockless(&ns->txq) <= READ_ONCE(ns->tx_ring) / 2)
 			netif_wake_queue(dev);
 	}
 	wake_up(&ns->wait);
@@ -54,6 +54,7 @@ static int nicsim_poll(struct napi_struct *napi, int budget)
 		nicsim_count(ns, CTR_RX_BYTES, skb->len);
 		nicsim_esp_rx_skb(ns, skb);
 		nicsim_ktls_rx_skb(ns, skb);
+		nicsim_steer(ns, skb);
 		skb->protocol = eth_type_trans(skb, ns->host);
 		napi_gro_receive(napi, skb);
 		done++;
@@ -119,7 +120,8 @@ static netdev_tx_t nicsim_wire_xmit(struct sk_buff *skb, struct net_device *dev)
 	struct nicsim *ns = nicsim_of(dev);
 
 	skb_tx_timestamp(skb);
-	if (skb_queue_len_lockless(&ns->rxq) >= NICSIM_RX_RING || !netif_running(ns->host)) {
+	if (skb_queue_len_lockless(&ns->rxq) >= READ_ONCE(ns->rx_ring) ||
+	    !netif_running(ns->host)) {
 		nicsim_count(ns, CTR_RX_DROPPED, 1);
 		dev_kfree_skb_any(skb);
 		return NETDEV_TX_OK;
@@ -179,10 +181,10 @@ static const struct net_device_ops nicsim_wire_ops = {
 };
 
 /* Fixed, locally administered addresses keep captures comparable from run to run. */
-static struct net_device *nicsim_alloc(struct nicsim *ns, const char *name, u8 port)
+static struct net_device *nicsim_alloc(struct nicsim *ns, const char *name, u8 port, u32 queues)
 {
 	u8 mac[ETH_ALEN] = { 0x02, 'n', 's', 'i', ns->id, port };
-	struct net_device *dev = alloc_etherdev(sizeof(struct nicsim *));
+	struct net_device *dev = alloc_etherdev_mqs(sizeof(struct nicsim *), 1, queues);
 
 	if (!dev)
 		return NULL;
@@ -190,6 +192,7 @@ static struct net_device *nicsim_alloc(struct nicsim *ns, const char *name, u8 p
 	snprintf(dev->name, sizeof(dev->name), "%s%u", name, ns->id);
 	eth_hw_addr_set(dev, mac);
 	dev->max_mtu = NICSIM_MAX_MTU;
+	netif_set_real_num_rx_queues(dev, 1);
 	return dev;
 }
 
@@ -213,8 +216,8 @@ int nicsim_netdev_create(struct nicsim *ns)
 {
 	int err = -ENOMEM;
 
-	ns->host = nicsim_alloc(ns, "nicsim", 0);
-	ns->wire = nicsim_alloc(ns, "nswire", 1);
+	ns->host = nicsim_alloc(ns, "nicsim", 0, NICSIM_RX_QUEUES);
+	ns->wire = nicsim_alloc(ns, "nswire", 1, 1);
 	if (!ns->host || !ns->wire)
 		goto err_free;
 	nicsim_setup_host(ns);

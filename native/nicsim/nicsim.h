@@ -23,6 +23,7 @@
 #define NICSIM_VERSION "1.0"
 #define NICSIM_TX_RING 256
 #define NICSIM_RX_RING 4096
+#define NICSIM_RX_QUEUES 4
 
 #define NICSIM_TLS_FEATURES (NETIF_F_HW_TLS_TX | NETIF_F_HW_TLS_RX)
 
@@ -174,6 +175,7 @@ struct nicsim {
 	struct hrtimer coalesce;	/* ends in the receive interrupt */
 	unsigned long coalescing;	/* bit 0: it runs */
 	u32 rx_usecs, rx_frames;	/* as set by ethtool -C */
+	u32 tx_ring, rx_ring;		/* as set by ethtool -G */
 	u8 *scratch;			/* replayed plaintext */
 	spinlock_t rx_lock;		/* protects rx_table, leaked and esp */
 	DECLARE_HASHTABLE(rx_table, 8);
@@ -265,6 +267,18 @@ int nicsim_get_coalesce(struct net_device *dev, struct ethtool_coalesce *coal,
 			struct kernel_ethtool_coalesce *kernel, struct netlink_ext_ack *extack);
 int nicsim_set_coalesce(struct net_device *dev, struct ethtool_coalesce *coal,
 			struct kernel_ethtool_coalesce *kernel, struct netlink_ext_ack *extack);
+
+/* rings.c */
+struct ethtool_channels;
+struct ethtool_ringparam;
+struct kernel_ethtool_ringparam;
+void nicsim_get_ringparam(struct net_device *dev, struct ethtool_ringparam *ring,
+			  struct kernel_ethtool_ringparam *kernel, struct netlink_ext_ack *extack);
+int nicsim_set_ringparam(struct net_device *dev, struct ethtool_ringparam *ring,
+			 struct kernel_ethtool_ringparam *kernel, struct netlink_ext_ack *extack);
+void nicsim_get_channels(struct net_device *dev, struct ethtool_channels *ch);
+int nicsim_set_channels(struct net_device *dev, struct ethtool_channels *ch);
+void nicsim_steer(struct nicsim *ns, struct sk_buff *skb);
 
 /* ktls.c */
 void nicsim_ktls_attach(struct nicsim *ns);
