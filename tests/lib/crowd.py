@@ -10,7 +10,8 @@ take seconds. JSON commands on stdin, one answer each on stdout, in order:
       -> {"micros": {"ulp" | "tx" | "rx": [per connection]}}; turn: number of the key; "only": "tx" | "rx";
       "cipher": a name of CIPHERS; "number": of the first record
   {"do": "send", "at", "seed": text, "size": bytes, "write": bytes}  -> {"sent": bytes}
-      "writes": [bytes of each write] in place of size and write; "cork": true: TCP_CORK until all is written
+      "writes": [bytes of each write] in place of size and write; "cork": true: TCP_CORK until all is written;
+      "call": write | more | gather | splice | sendfile, for each write  -> and {"calls": how many}
   {"do": "pace", "at", "seed", "size", "write"}  -> {"sent", "nanos": [CPU time per write]}; each write begins
       when all before it was acknowledged, so that it goes down to the card inside the call
   {"do": "take", "at", "size": bytes, or -1 for all}   -> {"bytes", "sha256", "closed": how it ended, or ""}
@@ -87,7 +88,7 @@ class Crowd:
     def do_listen(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Listen in place of the last listener."""
         self.listener.close()
-        self.listener = socket.create_server((ask["host"], 0), family=family(ask["host"]), backlog=256)
+        self.listener = socket.create_server((ask["host"], 0), family=family(ask["host"]), backlog=1024)
         self.listener.settimeout(PATIENCE)
         return {"port": self.listener.getsockname()[1]}
 
@@ -129,12 +130,13 @@ class Crowd:
         data = hashlib.shake_128(ask["seed"].encode()).digest(sum(sizes))
         if ask.get("cork"):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+        calls = 0
         for size in sizes:
-            sock.sendall(data[at : at + size])
+            calls += CALLS[ask.get("call", "write")](sock, data[at : at + size])
             at += size
         if ask.get("cork"):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
-        return {"sent": len(data)}
+        return {"sent": len(data), "calls": calls}
 
     def do_pace(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Send a payload write by write, and say what each costs this thread."""
@@ -201,6 +203,76 @@ class Crowd:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             sock.close()
         return {}
+
+
+def written(sock: socket.socket, data: bytes) -> int:
+    """Send a record by one call; this and the next ones return how many calls it took."""
+    sock.sendall(data)
+    return 1
+
+
+def pieces(data: bytes) -> list[bytes]:
+    """Three pieces of a record, or fewer of one that is shorter."""
+    size = -(-len(data) // 3)
+    return [data[at : at + size] for at in range(0, len(data), size)]
+
+
+def grown(sock: socket.socket, data: bytes) -> int:
+    """Send a record that grows over several calls, of which all but the last say MSG_MORE."""
+    *first, last = pieces(data)
+    for piece in first:
+        sock.sendall(piece, socket.MSG_MORE)
+    sock.sendall(last)
+    return len(first) + 1
+
+
+def gathered(sock: socket.socket, data: bytes) -> int:
+    """Send a record from several places by one call."""
+    sent = sock.sendmsg(pieces(data))
+    return 1 if sent == len(data) else 1 + written(sock, data[sent:])
+
+
+def spliced(sock: socket.socket, data: bytes) -> int:
+    """Send a record out of a pipe."""
+    source, into = os.pipe()
+    try:
+        os.write(into, data)
+        left, calls = len(data), 0
+        while left:
+            left, calls = left - splice(source, sock.fileno(), left), calls + 1
+        return calls
+    finally:
+        os.close(source)
+        os.close(into)
+
+
+def splice(source: int, target: int, size: int) -> int:
+    """splice(2): Python has it since 3.10."""
+    if hasattr(os, "splice"):
+        return os.splice(source, target, size)
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    moved = int(libc.splice(source, None, target, None, ctypes.c_size_t(size), 0))
+    if moved < 0:
+        raise OSError(ctypes.get_errno(), "splice")
+    return moved
+
+
+def filed(sock: socket.socket, data: bytes) -> int:
+    """Send a record out of the pages of a file, from its middle."""
+    file, before = os.memfd_create("payload"), 1000
+    try:
+        os.write(file, bytes(before) + data)
+        at, calls = before, 0
+        while at < before + len(data):
+            at, calls = at + os.sendfile(sock.fileno(), file, at, before + len(data) - at), calls + 1
+        return calls
+    finally:
+        os.close(file)
+
+
+CALLS = {"write": written, "more": grown, "gather": gathered, "splice": spliced, "sendfile": filed}
 
 
 def writes(ask: dict[str, Any]) -> list[int]:

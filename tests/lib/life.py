@@ -7,7 +7,7 @@ import json
 import secrets
 import statistics
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,9 +36,13 @@ class Crowd:
 
     def begin(self, do: str, **fields: Any) -> int:
         """Tell it something; the number to ask for the answer by."""
-        self._process.stdin(json.dumps({"do": do, **fields}).encode() + b"\n")
-        self._asked += 1
-        return self._asked
+        return self.begin_all([{"do": do, **fields}])[0]
+
+    def begin_all(self, asks: Sequence[Mapping[str, Any]]) -> list[int]:
+        """Tell it several things at once, which is one way to the host: the numbers to ask by."""
+        self._process.stdin(b"".join(json.dumps(ask).encode() + b"\n" for ask in asks))
+        self._asked += len(asks)
+        return list(range(self._asked - len(asks) + 1, self._asked + 1))
 
     def answer(self, number: int, timeout: float = 180) -> dict[str, Any]:
         """Wait for an answer. RigError if the program died or says nothing."""

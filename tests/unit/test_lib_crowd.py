@@ -53,3 +53,26 @@ def test_right_bytes_cost_no_words() -> None:
     assert "unlike" not in taken(SENT, seed="part", wanted=WANTED)
     assert "unlike" not in taken(SENT)
     arrived(taken(SENT, seed="part", wanted=WANTED), "part", SIZE)
+
+
+@pytest.mark.parametrize(
+    ("call", "calls"), [("write", 4), ("more", 12 - 2), ("gather", 4), ("splice", 4), ("sendfile", 4)]
+)
+def test_each_call_sends_the_same(call: str, calls: int) -> None:
+    """Without a NIC a payload is the same by whichever call it is sent, and the calls are counted."""
+    sizes = [16384, 1000, 1, 400]
+    one, other = socket.socketpair()
+    with one, other:
+        crowd = Crowd()
+        crowd.listener.close()
+        crowd.sockets[0] = one
+        said = crowd.do_send({"at": 0, "seed": "part", "writes": sizes, "call": call})
+        got = other.recv(1 << 20, socket.MSG_WAITALL | socket.MSG_DONTWAIT)
+    assert said == {"sent": sum(sizes), "calls": calls}
+    assert got == hashlib.shake_128(b"part").digest(sum(sizes))
+
+
+def test_splice_without_pythons_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC a host whose Python is older than 3.10 splices, too."""
+    monkeypatch.delattr("os.splice", raising=False)
+    test_each_call_sends_the_same("splice", 4)

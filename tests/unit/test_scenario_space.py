@@ -93,11 +93,12 @@ def test_a_plainer_scenario_has_a_shorter_line() -> None:
         ("rx", "'rx' is not a condition"), ("", "is not a condition"), ("direction=", "is not a condition"),
         ("seed=7,seed=8", "seed is given twice"), ("seed=-1", "wanted a number"),
         ("seed=x", "wanted a number"),
-        ("seed=99999999999", "wanted a number"), ("call=splice", "not made: scenarios only write"),
+        ("seed=99999999999", "wanted a number"), ("event=route", "not made: the proof reads one wire"),
         ("event=pcie-error", "not made: no virtual machine"),
         ("mtu=600,ip=v6", "not made together: IPv6 wants 1280"),
         ("trouble=forged-tag", "not made together"),
         ("age=old,number=2^8", "not made together: what is opened early"),
+        ("record=1,call=more", "not made together: one byte"),
         ("direction=rx\x1b[31m", "no value"), ("=".join(["x" * 9000] * 2), "no dimension"),
     ],
 )  # fmt: skip

@@ -17,6 +17,7 @@ from tests.lib.raw import Key, keys_of
 FULL = 16384  # bytes of payload in a full record
 BUFFER = 32 * 1024  # bytes that an end can send with nobody taking, and that the other one can take
 OVERHEAD = 29  # header, nonce and tag of a record (RFC 5288 section 3)
+Ask = tuple[End, str, dict[str, Any]]  # whom, to do what, with which fields
 CLIENT = {"tx": True, "rx": False}  # who sends: the DUT is the client
 
 
@@ -74,6 +75,8 @@ class Line:
     pair: Pair
     tracks: dict[str, Track]
     cell: Cell
+    call: str = "write"  # how the DUT sends
+    calls: list[tuple[int, int]] = field(default_factory=list)  # records of a burst, and calls that it took
 
     @property
     def port(self) -> int:
@@ -90,14 +93,22 @@ class Line:
 
     def send(self, way: str, burst: Burst) -> int:
         """Begin to send; the number to wait for."""
+        return begun([self.sending(way, burst)])[0]
+
+    def sending(self, way: str, burst: Burst) -> Ask:
+        """What sends a burst, which is from now on in the stream."""
         self.tracks[way].bursts.append(burst)
-        return self.source(way).begin("send", seed=burst.seed, writes=list(burst.writes), cork=burst.cork)
+        ask = {"seed": burst.seed, "writes": list(burst.writes), "cork": burst.cork}
+        return self.source(way), "send", ask | {"call": self.call if way == "tx" else "write"}
 
     def whole(self, way: str, burst: Burst, asked: int, taken: int) -> None:
         """Assert that a burst came, of which these are the commands."""
         seen = self.sink(way).crowd.answer(taken, 300)
-        said = self.source(way).crowd.answer(asked, 300).get("error", "")
-        name = f"{way} {burst.seed}" + (f" (the sender: {said})" if said else "")
+        said = self.source(way).crowd.answer(asked, 300)
+        why = said.get("error", "")
+        name = f"{way} {burst.seed}" + (f" (the sender: {why})" if why else "")
+        if way == "tx":
+            self.calls.append((len(burst.writes), said.get("calls", 0)))
         arrived(seen, burst.content(), name)
 
 
@@ -140,22 +151,34 @@ def move(lines: Sequence[Line], ways: Sequence[str], bursts: Sequence[Burst]) ->
     """
     together = sum(burst.total for burst in bursts) // len(bursts) <= BUFFER
     for turn in [ways] if together else [[way] for way in ways]:
-        asked = [(line, way, burst, line.send(way, burst))
-                 for way in turn for line, burst in zip(lines, bursts, strict=True)]  # fmt: skip
-        taken = [line.sink(way).begin("take", size=burst.total) for line, way, burst, _ in asked]
-        for (line, way, burst, sent), took in zip(asked, taken, strict=True):
+        moves = [(line, way, burst) for way in turn for line, burst in zip(lines, bursts, strict=True)]
+        asked = begun([line.sending(way, burst) for line, way, burst in moves])
+        taken = begun([(line.sink(way), "take", {"size": burst.total}) for line, way, burst in moves])
+        for (line, way, burst), sent, took in zip(moves, asked, taken, strict=True):
             line.whole(way, burst, sent, took)
+
+
+def begun(asks: Sequence[Ask]) -> list[int]:
+    """Tell ends something, all of a host at once: the numbers to wait for."""
+    numbers = [0] * len(asks)
+    for crowd_ in {id(end.crowd): end.crowd for end, _, _ in asks}.values():
+        mine = [at for at, (end, _, _) in enumerate(asks) if end.crowd is crowd_]
+        rows = [{"do": asks[at][1], "at": asks[at][0].at, **asks[at][2]} for at in mine]
+        for at, number in zip(mine, crowd_.begin_all(rows), strict=True):
+            numbers[at] = number
+    return numbers
 
 
 def close(life: Life, lines: Sequence[Line]) -> None:
     """End them in the ordinary way: close_notify from both ends, seen by both, then closed."""
     ends = [end for line in lines for end in (line.pair.far, line.pair.near)]
-    said = [(end, end.begin("record", type=21, content=CLOSE_NOTIFY)) for end in ends]
-    said += [(end, end.begin("shut")) for end in ends]
-    took = [(end, end.begin("take", size=-1)) for end in ends]
-    for end, number in said:
+    alert = {"type": 21, "content": CLOSE_NOTIFY}
+    said = [*((end, "record", alert) for end in ends), *((end, "shut", {}) for end in ends)]
+    numbers = begun(said)
+    took = begun([(end, "take", {"size": -1}) for end in ends])
+    for (end, _, _), number in zip(said, numbers, strict=True):
         end.crowd.end(number)
-    for end, number in took:
+    for end, number in zip(ends, took, strict=True):
         seen = end.crowd.answer(number)
         assert seen["closed"] == "close_notify", f"the stream ended with {seen}"
     life.close([line.pair for line in lines])

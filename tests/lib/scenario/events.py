@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from offload.cmd import wait_until
+from offload.host.base import Side
 from offload.host.tools import tool
 from tests.lib import shapes_path as path
 from tests.lib.life import Life
@@ -18,6 +20,7 @@ from tests.lib.switch import Switch
 
 LONG = 384 * KIB  # with a third of it taken, the rest is more than both ends' buffers hold
 THIRD = LONG // 3
+SILENCE, QUIET = 10, 4096  # seconds without data, and bytes of other protocols that may move then
 SMALLER = 60  # bytes that the MTU loses for a moment
 SOFTWARE = {"link-down"}  # what is open then is software's from there on (tls_device_down)
 
@@ -64,6 +67,59 @@ def coalesce(stage: Stage) -> str:
     return "" if done.rc == 0 else f"{' '.join(later)} ended with {done.rc}"
 
 
+def rings(stage: Stage) -> str:
+    """Give the port rings of half the length, and those that it had."""
+    most, now = _figures(stage, "-g")
+    other = {name: now[name] // 2 for name in ("RX", "TX") if most.get(name, 0) and now[name] > 1}
+    return _and_back(stage, "-G", other, now) if other else "the rings of the port have one size"
+
+
+def channels(stage: Stage) -> str:
+    """Give the port another number of queues, and the one that it had."""
+    most, now = _figures(stage, "-l")
+    found = [name for name in ("Combined", "TX", "RX") if most.get(name, 0) > 1][:1]
+    other = {name: now[name] + (1 if now[name] < most[name] else -1) for name in found}
+    return _and_back(stage, "-L", other, now) if other else "the port has one queue"
+
+
+def _figures(stage: Stage, look: str) -> tuple[dict[str, int], dict[str, int]]:
+    """What the port can have at most, and what it has, as `ethtool -g` and `-l` say it."""
+    text = tool(stage.rig.bench.dut.host, ["ethtool", look, stage.rig.bench.dut.dev]).text
+    parts = text.partition("Current hardware settings:")
+    rows = [[line.partition(":") for line in part.splitlines()] for part in (parts[0], parts[2])]
+    most, now = ({name.strip(): int(n) for name, _, n in part if n.strip().isdigit()} for part in rows)
+    return most, now
+
+
+def _and_back(stage: Stage, change: str, other: dict[str, int], now: dict[str, int]) -> str:
+    """Change figures and change them back, and wait until the port carries: what it refused, if anything."""
+    dut = stage.rig.bench.dut
+    command = ["ethtool", change, dut.dev]
+    was = [*command, *(word for name in other for word in (name.lower(), str(now[name])))]
+    wanted = [*command, *(word for name, n in other.items() for word in (name.lower(), str(n)))]
+    done = tool(dut.host, wanted)
+    if done.rc != 0:
+        return f"{' '.join(wanted)} ended with {done.rc}"
+    dut.host.run(was)
+    wait_until(lambda: _carrier(stage) == "1\n", 60, "the port to carry frames again")
+    return ""
+
+
+def idle(stage: Stage) -> str:
+    """Send nothing for a while; why it was not silent, if so."""
+    dut = stage.rig.bench.dut
+    before = _moved(dut)
+    time.sleep(SILENCE)
+    moved = _moved(dut) - before
+    return f"{moved} bytes moved while nothing was to be sent" if moved > QUIET else ""
+
+
+def _moved(side: Side) -> int:
+    """Bytes that a port has sent and received."""
+    files = [f"/sys/class/net/{side.dev}/statistics/{way}_bytes" for way in ("tx", "rx")]
+    return sum(int(line) for line in side.host.run(["cat", *files]).text.split())
+
+
 def carrier(stage: Stage) -> None:
     """Pull the cable until the port knows it, and put it back."""
     bench = stage.rig.bench
@@ -107,7 +163,9 @@ def another_life(rig: Rig) -> Life:
 EVENTS: dict[str, Callable[[Stage], str | None]] = {
     "toggle": toggle,
     "mtu": mtu,
+    "rings": rings,
     "coalesce": coalesce,
+    "channels": channels,
     "carrier": carrier,
     "link-down": link_down,
     "other": other,
@@ -119,6 +177,8 @@ def between(stage: Stage, event: str, ways: Sequence[str], seed: int) -> str:
 
     With both directions the other end sends, too, what fits into its buffer. Every byte has to be right.
     """
+    if event == "idle":
+        return _silence(stage, ways, seed)
     line, way = stage.line, ways[0]
     long = Burst(f"{seed} while {event} {way}", (FULL,) * (LONG // FULL))
     short = Burst(f"{seed} while {event} back", (4000, 4001, 8000))
@@ -133,4 +193,12 @@ def between(stage: Stage, event: str, ways: Sequence[str], seed: int) -> str:
     source.end(sent)
     for w, asked in back:
         line.whole(w, short, asked, line.sink(w).begin("take", size=short.total))
+    return missed
+
+
+def _silence(stage: Stage, ways: Sequence[str], seed: int) -> str:
+    """Be silent between two bursts, the first of which has come whole."""
+    move([stage.line], ways, [Burst(f"{seed} before the silence", (FULL,))])
+    missed = idle(stage)
+    move([stage.line], ways, [Burst(f"{seed} after the silence", (FULL, FULL))])
     return missed

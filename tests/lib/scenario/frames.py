@@ -14,6 +14,7 @@ from offload.wire.packets import ones
 TURN = 1 << 32
 FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << bit for bit in range(8))
 SACK, STAMPS = 5, 8  # kinds of options (RFC 2018, RFC 7323)
+ECT = 2  # ECT(0): the sender listens to marks (RFC 3168 section 5)
 TTL = 64  # net.ipv4.ip_default_ttl and hop_limit, as Linux has them
 
 
@@ -87,6 +88,7 @@ class Headers:
     options: bytes = b""
     stamps: bool = True
     ordered: bool = True  # each first transmission is there: none was lost before the wire
+    ecn: bool = False  # both ends speak of congestion (RFC 3168): new data says ECT(0)
 
 
 def wrong(frames: Sequence[Frame], port: int, want: Headers) -> str:
@@ -95,7 +97,23 @@ def wrong(frames: Sequence[Frame], port: int, want: Headers) -> str:
     for frame in ours:
         if said := _wrong(frame, want):
             return f"frame {frame.number} of the DUT: {said}"
+    if want.ecn and (said := _congestion(ours, want.tos)):
+        return said
     return _order(ours) if want.ordered else ""
+
+
+def _congestion(ours: Sequence[Frame], tos: int) -> str:
+    """New data says ECT(0), what is sent again says nothing; CWR is in one segment of a packet, its first."""
+    top, before = None, False
+    for frame in (frame for frame in ours if frame.data):
+        ahead = 1 if top is None else (frame.seq - top + (TURN >> 1)) % TURN - (TURN >> 1)
+        if ahead >= 0:
+            if frame.tos != tos | ECT:
+                return f"frame {frame.number} of the DUT: new data without ECT(0), {frame.tos:#04x}"
+            if before and frame.flags & CWR:
+                return f"frame {frame.number} of the DUT: CWR in two segments in a row"
+            top, before = (frame.seq + len(frame.payload)) % TURN, bool(frame.flags & CWR)
+    return ""
 
 
 def _wrong(frame: Frame, want: Headers) -> str:
@@ -103,12 +121,13 @@ def _wrong(frame: Frame, want: Headers) -> str:
         return "a wrong checksum"
     if frame.ttl != TTL:
         return f"TTL or hop limit {frame.ttl}, software sends {TTL}"
-    if frame.data and (frame.tos, frame.options) != (want.tos, want.options):
+    tos = frame.tos & ~ECT if want.ecn else frame.tos
+    if frame.data and (tos, frame.options) != (want.tos, want.options):
         return (
             f"traffic class {frame.tos:#04x} and options {frame.options.hex() or 'none'}, "
             f"software sends {want.tos:#04x} and {want.options.hex() or 'none'}"
         )
-    if frame.flags & (URG | ECE | CWR) or (frame.data and not frame.flags & ACK):
+    if frame.flags & (URG if want.ecn else URG | ECE | CWR) or (frame.data and not frame.flags & ACK):
         return f"flags {frame.flags:#04x}"
     if not frame.flags & RST and (STAMPS in frame.kinds) != want.stamps:
         return "timestamps" if STAMPS in frame.kinds else "no timestamps"

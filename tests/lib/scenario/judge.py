@@ -19,6 +19,8 @@ from tests.lib.scenario.wire import Shown, proven, talked
 MANY = {"many-in-frame": 3, "hundreds-in-tso": 200}  # records that begin in one frame, or packet
 SOFTWARE = {"link-down": ("tx", "rx"), "toggle": ("rx",)}  # whose open connections are software's after it
 
+DROPS = ("carrier", "link-down", "rings", "channels")  # what waits in a queue is lost in it
+
 
 @dataclass
 class Seen:
@@ -32,6 +34,7 @@ class Seen:
     files: dict[str, Path]
     hardware: tuple[str, ...]  # directions in which the card does it
     software: frozenset[str] = frozenset()  # directions in which what is old is software's by now
+    cuts: bool = True  # there is a card that cuts packets (TSO)
 
     @property
     def ways(self) -> tuple[str, ...]:
@@ -75,10 +78,11 @@ def rest(seen: Seen) -> None:
     noise = {way: int(seen.scenario["trouble"] == "noise") for way in seen.ways}
     invariants.checksums(seen.before, seen.after, noise)
     moved = seen.after.counters - seen.before.counters
+    assert not (unheard := _unheard(seen, "rx")), unheard
     count = len(seen.told.opened) + (0 if seen.old else len(seen.lines))
     invariants.taken_over(moved, count, seen.hardware)
     invariants.errors(moved, seen.told.forged)
-    if seen.scenario["event"] not in ("carrier", "link-down"):
+    if seen.scenario["event"] not in DROPS:
         invariants.placed(moved)
     if not seen.hardware:
         invariants.untouched(moved)
@@ -122,11 +126,37 @@ def not_met(seen: Seen) -> dict[str, str]:
         found["place"] = words
     if seen.scenario["number"] != "0" and (words := _number(seen)):
         found["number"] = words
+    if words := _unheard(seen, "tx"):
+        found["trouble"] = words
+    if seen.scenario["call"] != "write" and (words := _called(seen)):
+        found["call"] = words
     if seen.scenario["tcp"] == "sack-live" and not any(
         f.data and f.source == seen.told.victim.port and frames.SACK in f.kinds for f in seen.frames
     ):
         found["tcp"] = "no data packet of the DUT carried a SACK block"
     return found
+
+
+def _unheard(seen: Seen, way: str) -> str:
+    """Why a mark was not heard: its receiver has to say so."""
+    if seen.scenario["trouble"] != "ce-mark" or way not in seen.ways or "trouble" in seen.told.missed:
+        return ""
+    victim = seen.told.victim.port
+    ends = [f for f in seen.frames if victim in (f.source, f.target)]
+    from_dut = [frame for frame in ends if (frame.source == victim) == (way == "rx")]
+    heard = any(frame.flags & frames.ECE and not frame.flags & frames.SYN for frame in from_dut)
+    who = "the DUT" if way == "rx" else "the peer"
+    return "" if heard else f"{who} met a congestion mark and did not echo it"
+
+
+def _called(seen: Seen) -> str:
+    """Why the DUT's records did not come by the calls that were wanted."""
+    line = seen.told.victim
+    more = seen.scenario["call"] == "more"
+    if not line.calls or any(calls < records + more for records, calls in line.calls):
+        return f"the DUT's calls for the records of each burst: {line.calls}"
+    there, wanted = seen.shown[line.port].way("tx")["app_records"], line.tracks["tx"].records
+    return "" if there == wanted else f"{wanted} records were written and {there} were sent"
 
 
 def _number(seen: Seen) -> str:
@@ -141,6 +171,8 @@ def _number(seen: Seen) -> str:
 
 def _place(seen: Seen, place: str) -> str:
     """Why the records did not lie as they should have."""
+    if place == "hundreds-in-tso" and not seen.cuts:
+        return "no card here cuts packets, so TCP makes none of 64 KiB"
     ways = ["tx"] if place == "hundreds-in-tso" else seen.ways
     for way in ways:
         first, last = seen.told.placed[way]

@@ -15,6 +15,7 @@ LEAST, MOST = 4, 48  # ... so many records, and at most so many
 PACKED = {"many-in-frame": 120, "hundreds-in-tso": 600}  # records in a row that are held back to lie together
 CUTS = {"header-cut": range(1, 5), "tag-cut": range(1, 16)}  # bytes before the cut
 TAG = 16
+CROWD, SMALL = 100, 400  # connections from which on all but one send so many bytes at most
 
 
 def sizes(scenario: Scenario, count: int) -> list[int]:
@@ -35,6 +36,11 @@ def records(scenario: Scenario, share: int = SHARE) -> list[int]:
 def ordinary(scenario: Scenario, name: str, share: int = SHARE) -> Burst:
     """A burst whose records lie as the writes make it."""
     return Burst(f"{scenario.seed} {name}", tuple(records(scenario, share)))
+
+
+def small(scenario: Scenario, name: str) -> Burst:
+    """What one of a crowd sends: a record that is no longer than its number asks for."""
+    return Burst(f"{scenario.seed} {name}", (min(sizes(scenario, 1)[0], SMALL),))
 
 
 def placed(scenario: Scenario, name: str, mss: int) -> list[Burst]:

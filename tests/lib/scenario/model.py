@@ -26,6 +26,7 @@ class Value:
     bars: tuple[Bar, ...] = ()  # impossible together
     later: tuple[Bar, ...] = ()  # possible together, and not made yet
     not_yet: str = ""
+    slow: str = ""
     no_lab: str = ""
 
 

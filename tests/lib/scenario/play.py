@@ -71,7 +71,13 @@ class Play:
         """One burst on every connection, in turns."""
         lines = [line for line in self.lines if not (self.told.forged and line is self.victim)]
         share = BUFFER // max(len(self.lines), 2)
-        bursts = [layout.ordinary(self.scenario, f"{name} {n}", share) for n, _ in enumerate(lines)]
+        crowd = len(self.lines) > layout.CROWD
+        bursts = [
+            layout.small(self.scenario, f"{name} {n}")
+            if crowd and line is not self.victim
+            else layout.ordinary(self.scenario, f"{name} {n}", share)
+            for n, line in enumerate(lines)
+        ]
         if lines:
             move(lines, self.ways, bursts)
 

@@ -13,7 +13,7 @@ from tests.lib.scenario.model import Bar, Dimension, Value
 WORD = r"[A-Za-z0-9^.-]+"
 TOP = ("schema", "dimensions", "triples")
 DIMENSION = ("name", "why", "values", "from_profile")
-VALUE = ("name", "why", "source", "needs", "excludes", "not_yet", "not_yet_with", "no_lab")
+VALUE = ("name", "why", "source", "needs", "excludes", "not_yet", "not_yet_with", "slow", "no_lab")
 Names = Mapping[str, tuple[str, ...]]
 
 
@@ -53,7 +53,7 @@ def _dimension(row: Mapping[str, Item], names: Names) -> Dimension:
     own = row["name"].text()
     values = tuple(_value(item, own, names) for item in row["values"].items())
     first = values[0] if values else None
-    if first and (first.not_yet or first.no_lab):
+    if first and (first.not_yet or first.slow or first.no_lab):
         row["values"].items()[0].bad("the first value is the plain one: it has to be made")
     flag = row["from_profile"].flag() if "from_profile" in row else False
     return Dimension(own, row["why"].text(), values, flag)
@@ -61,14 +61,11 @@ def _dimension(row: Mapping[str, Item], names: Names) -> Dimension:
 
 def _value(item: Item, own: str, names: Names) -> Value:
     raw = item.fields(VALUE, ("name", "why", "source"))
-    text = {
-        key: raw[key].text() if key in raw else "" for key in ("name", "why", "source", "not_yet", "no_lab")
-    }
+    words = ("name", "why", "source", "not_yet", "slow", "no_lab")
+    text = {key: raw[key].text() if key in raw else "" for key in words}
     bars = [*_bars(raw.get("needs"), own, names, turned=True), *_bars(raw.get("excludes"), own, names)]
     later = tuple(_bars(raw.get("not_yet_with"), own, names))
-    return Value(
-        text["name"], text["why"], text["source"], tuple(bars), later, text["not_yet"], text["no_lab"]
-    )
+    return Value(bars=tuple(bars), later=later, **text)
 
 
 def _bars(item: Item | None, own: str, names: Names, *, turned: bool = False) -> list[Bar]:

@@ -17,6 +17,7 @@ from tests.lib.scenario import judge, setting, troubles
 from tests.lib.scenario.connections import Line, close, opened
 from tests.lib.scenario.events import Stage
 from tests.lib.scenario.invariants import Facts, facts
+from tests.lib.scenario.layout import CROWD
 from tests.lib.scenario.play import Play
 from tests.lib.scenario.space import Scenario, cell_of
 from tests.lib.scenario.stand import Stand
@@ -53,7 +54,9 @@ def run(stand: Stand, scenario: Scenario) -> Made:
         after, files = facts(rig), taps.fetched()
         old = frozenset(stand.software)
         stand.software |= set(judge.SOFTWARE.get(scenario["event"], ()))
-        seen = judge.Seen(scenario, lines, play.told, before, after, files, stand.card, old)
+        seen = judge.Seen(
+            scenario, lines, play.told, before, after, files, stand.card, old, rig.kind != "veth"
+        )
         return _judged(seen, said, kept)
 
 
@@ -89,11 +92,14 @@ def connected(stand: Stand, scenario: Scenario) -> list[Line]:
         for line in stand.old:
             for track in line.tracks.values():
                 track.begin()
+            line.call, line.calls = scenario["call"], []
         return stand.old[:count]
     number = max(0, NUMBERS[scenario["number"]] - BEFORE)
     family = 6 if scenario["ip"].startswith("v6") else 4
     lines = opened(stand.life, count, cell_of(scenario["cell"], "tx"), family=family, number=number)
     setting.sockets(scenario, lines)
+    for line in lines:
+        line.call = scenario["call"]
     return lines
 
 
@@ -102,8 +108,9 @@ def _played(stand: Stand, play: Play) -> str:
     left = [] if play.scenario["age"] == "old" else list(play.lines)
     try:
         play.run()
-        whole = [line for line in left if not (play.told.forged and line is play.victim)]
-        if whole:
+        ordinary = [play.victim] if len(left) > CROWD else left
+        whole = [line for line in ordinary if not (play.told.forged and line is play.victim)]
+        if left and whole:
             close(stand.life, whole)
         left = [line for line in left if line not in whole]
     except AssertionError as exc:

@@ -51,6 +51,8 @@ def prepare(undo: ExitStack, rig: Rig, scenario: Scenario) -> None:
     if scenario["mtu"] != "1500":
         undo.enter_context(path.path_mtu(rig.bench, int(scenario["mtu"])))
     wanted = dict(SETTINGS[scenario["tcp"]])
+    if scenario["trouble"] == "ce-mark":
+        wanted["ecn"] = 1
     if scenario["place"] == "hundreds-in-tso":
         wanted["min_tso_segs"] = TSO
     if wanted:
@@ -99,11 +101,12 @@ def buffers(lines: Sequence[Line]) -> None:
 
 def losing(scenario: Scenario) -> bool:
     """Whether frames may be lost between card and wire: a port that is set anew drops what it holds."""
-    return scenario["event"] not in ("none", "other")
+    return scenario["event"] not in ("none", "other", "idle")
 
 
 def headers(scenario: Scenario) -> Headers:
     """What the headers of the DUT's data have to be."""
     tos = EF if scenario["ip"] in ("v4-tos", "v6-tclass") else 0
     options = bytes.fromhex(NOPS) if scenario["ip"] == "v4-options" else b""
-    return Headers(tos, options, stamps=scenario["tcp"] != "bare", ordered=not losing(scenario))
+    stamps, marked = scenario["tcp"] != "bare", scenario["trouble"] == "ce-mark"
+    return Headers(tos, options, stamps=stamps, ordered=not losing(scenario), ecn=marked)

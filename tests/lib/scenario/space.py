@@ -158,6 +158,14 @@ class Space:
         }
         return replace(self, parts=tuple(replace(p, values=values[p.name]) for p in self.parts), later={})
 
+    def brisk(self) -> Space:
+        """The space without what is slow."""
+        values = {
+            part.name: tuple(replace(value, not_yet=value.not_yet or value.slow) for value in part.values)
+            for part in self.parts
+        }
+        return replace(self, parts=tuple(replace(p, values=values[p.name]) for p in self.parts))
+
     @cached_property
     def _bars(self) -> dict[Condition, set[Condition] | frozenset[Condition]]:
         """What each condition is not made together with."""

@@ -85,6 +85,7 @@ def _what(trouble: str, found: Spot, first: int, last: int) -> tuple[int, str]:
         "lost-twice": (found.begin, "drop"),
         "reorder": (found.begin, "delay"),
         "duplicate": (inside, "duplicate"),
+        "ce-mark": (inside, "mark"),
         "noise": (inside, "flip"),
     }.get(trouble, (found.begin, "flip"))
 

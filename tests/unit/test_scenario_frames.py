@@ -1,0 +1,47 @@
+"""The headers that a scenario asks of a card: which frame is told, and which ones are as they should be."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lib.scenario.frames import ACK, CWR, ECE, ECT, SYN, Frame, Headers, wrong
+
+PORT, SIZE = 40000, 1000
+ECN = Headers(ecn=True)
+
+
+def frame(number: int, offset: int, *, tos: int = ECT, flags: int = ACK, size: int = SIZE) -> Frame:
+    """A frame of the DUT."""
+    payload = bytes(size)
+    return Frame(number, PORT, 443, tos, 64, b"", True, 7 + offset, flags, (8,), payload)
+
+
+def listening() -> list[Frame]:
+    """A connection that speaks of congestion: SYN, data, some of it again, answers to marks."""
+    return [
+        frame(1, -1, tos=0, flags=SYN | ECE | CWR, size=0),
+        frame(2, 0), frame(3, SIZE), frame(4, 0, tos=0), frame(5, 2 * SIZE, flags=ACK | CWR),
+        frame(6, 3 * SIZE, flags=ACK | ECE), frame(7, 4 * SIZE, tos=0, flags=ACK | ECE, size=0),
+    ]  # fmt: skip
+
+
+def test_who_listens_to_marks_is_right() -> None:
+    """Without a NIC ECT on new data, none on what is sent again, one CWR, and ECE are right."""
+    assert wrong(listening(), PORT, ECN) == ""
+    assert "flags" in wrong(listening(), PORT, Headers())
+
+
+@pytest.mark.parametrize(
+    ("at", "bad", "words"),
+    [
+        (2, frame(3, SIZE, tos=0), "frame 3 of the DUT: new data without ECT(0)"),
+        (2, frame(3, SIZE, tos=3), "frame 3 of the DUT"),
+        (3, frame(4, 0, tos=0xB8), "traffic class 0xb8"),
+        (5, frame(6, 3 * SIZE, flags=ACK | CWR), "frame 6 of the DUT: CWR in two segments in a row"),
+    ],
+)
+def test_a_card_that_loses_the_marks_is_told(at: int, bad: Frame, words: str) -> None:
+    """Without a NIC a card that drops ECT, or puts CWR into every segment, is told by its frame."""
+    frames = listening()
+    frames[at] = bad
+    assert words in wrong(frames, PORT, ECN)
