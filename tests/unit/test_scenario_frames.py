@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.lib.scenario.frames import ACK, CWR, ECE, ECT, SYN, Frame, Headers, wrong
@@ -14,6 +16,16 @@ def frame(number: int, offset: int, *, tos: int = ECT, flags: int = ACK, size: i
     """A frame of the DUT."""
     payload = bytes(size)
     return Frame(number, PORT, 443, tos, 64, b"", True, 7 + offset, flags, (8,), payload)
+
+
+def test_a_packet_that_is_sent_twice_is_told() -> None:
+    """Without a NIC a card that sends a packet twice is told; what TCP sends again has another number."""
+    first, second = (replace(frame(n, 0, tos=0), ident=n) for n in (2, 3))
+    assert wrong([first, second], PORT, Headers()) == ""
+    again = replace(first, number=3)
+    assert "frame 3 of the DUT: the packet of frame 2 once more" in wrong([first, again], PORT, Headers())
+    plain = [replace(one, ident=0) for one in (first, again)]
+    assert wrong(plain, PORT, Headers()) == "", "IPv6 numbers no packets"
 
 
 def listening() -> list[Frame]:

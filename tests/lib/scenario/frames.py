@@ -33,6 +33,7 @@ class Frame:
     flags: int
     kinds: tuple[int, ...]  # of TCP's options
     payload: bytes = field(repr=False)
+    ident: int = 0  # of IPv4, where it numbers the packets of a connection; 0 for version 6
 
     @property
     def data(self) -> bool:
@@ -56,11 +57,11 @@ def frame_of(number: int, frame: bytes) -> Frame | None:
     if kind == 0x0800 and len(ip) >= 20 and ip[9] == 6:
         head, end = (ip[0] & 15) * 4, int.from_bytes(ip[2:4], "big")
         tos, ttl, right, addresses = ip[1], ip[8], not ones(ip[:head]), ip[12:20]
-        options = ip[20:head]
+        options, ident = ip[20:head], int.from_bytes(ip[4:6], "big")
     elif kind == 0x86DD and len(ip) >= 40 and ip[6] in (6, 60):
         head, end = 40 + (0 if ip[6] == 6 else (ip[41] + 1) * 8), 40 + int.from_bytes(ip[4:6], "big")
         tos, ttl, right, addresses = (ip[0] & 15) << 4 | ip[1] >> 4, ip[7], True, ip[8:40]
-        options = ip[40:head]
+        options, ident = ip[40:head], 0
     else:
         return None
     tcp = ip[head:end]
@@ -69,7 +70,7 @@ def frame_of(number: int, frame: bytes) -> Frame | None:
     source, target, seq, _, length, flags = struct.unpack("!HHIIBB", tcp[:14])
     size = (length >> 4) * 4
     kinds = tuple(_kinds(tcp[20:size]))
-    return Frame(number, source, target, tos, ttl, options, intact, seq, flags, kinds, tcp[size:])
+    return Frame(number, source, target, tos, ttl, options, intact, seq, flags, kinds, tcp[size:], ident)
 
 
 def _kinds(options: bytes) -> Iterator[int]:
@@ -97,9 +98,22 @@ def wrong(frames: Sequence[Frame], port: int, want: Headers) -> str:
     for frame in ours:
         if said := _wrong(frame, want):
             return f"frame {frame.number} of the DUT: {said}"
+    if said := _twice(ours):
+        return said
     if want.ecn and (said := _congestion(ours, want.tos)):
         return said
     return _order(ours) if want.ordered else ""
+
+
+def _twice(ours: Sequence[Frame]) -> str:
+    """A packet leaves the card once: what TCP sends again is another packet, so IPv4 numbers it anew."""
+    seen: dict[tuple[int, int, int], int] = {}
+    for frame in (frame for frame in ours if frame.data and frame.ident):
+        packet = (frame.ident, frame.seq, len(frame.payload))
+        if packet in seen:
+            return f"frame {frame.number} of the DUT: the packet of frame {seen[packet]} once more"
+        seen[packet] = frame.number
+    return ""
 
 
 def _congestion(ours: Sequence[Frame], tos: int) -> str:
