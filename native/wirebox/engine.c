@@ -161,6 +161,7 @@ void engine_take(struct engine *e, int direction, uint8_t *data, uint32_t len)
 	struct aim *aim = NULL;
 	struct frame f;
 	struct place p;
+	uint64_t gaps;
 	struct deed d = { .direction = direction, .frame = &f, .record = NO_RECORD };
 
 	c->frames++;
@@ -170,11 +171,13 @@ void engine_take(struct engine *e, int direction, uint8_t *data, uint32_t len)
 		return;
 	}
 	c->tcp++;
+	gaps = e->flows.gaps;
 	if (flow_place(&e->flows, &e->rules, direction, &f, &p)) {
 		d.place = &p;
 		d.record = p.record;
 		rule = flow_match(&e->rules, direction, &p, &aim);
 	}
+	c->gaps += e->flows.gaps - gaps;
 	if (rule) {
 		d.rule = rule->id;
 		d.record = aim->record;

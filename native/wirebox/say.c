@@ -106,12 +106,12 @@ void say_late(struct engine *e, const struct held *h)
 
 static void print_counts(const struct counts *c)
 {
-	static const char *const names[] = { "frames",	"bytes",   "tcp",     "cut",  "dropped",
-					     "duplicated", "delayed", "flipped", "marked", "jittered", "late",
-					     "not_held", "sent",	   "too_big", "failed",   "missed" };
-	const uint64_t values[] = { c->frames,	   c->bytes,   c->tcp,	   c->cut,	c->dropped,
-				    c->duplicated, c->delayed, c->flipped, c->marked, c->jittered, c->late,
-				    c->not_held,   c->sent,    c->too_big, c->failed,	c->missed };
+	static const char *const names[] = { "frames",	"bytes",   "tcp",     "cut",	"dropped", "duplicated",
+					     "delayed", "flipped", "marked",  "jittered", "late", "not_held",
+					     "sent",	"too_big", "failed",  "missed",	"gaps" };
+	const uint64_t values[] = { c->frames,	c->bytes,   c->tcp,    c->cut,	    c->dropped, c->duplicated,
+				    c->delayed, c->flipped, c->marked, c->jittered, c->late,	c->not_held,
+				    c->sent,	c->too_big, c->failed, c->missed,   c->gaps };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		printf("%s\"%s\":%" PRIu64, i ? "," : "{", names[i], values[i]);

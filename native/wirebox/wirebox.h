@@ -179,6 +179,7 @@ struct counts {
 	uint64_t late, not_held; /* delayed: sent by the clock; could not be held */
 	uint64_t sent, too_big, failed; /* given out */
 	uint64_t missed; /* that the kernel lost before we took them */
+	uint64_t gaps; /* that came before bytes which had not come */
 };
 
 struct held {
