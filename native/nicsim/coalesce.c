@@ -66,6 +66,7 @@ int nicsim_set_coalesce(struct net_device *dev, struct ethtool_coalesce *coal,
 		NL_SET_ERR_MSG(extack, "rx-usecs up to 100000, rx-frames up to 4096");
 		return -ERANGE;
 	}
+	nicsim_fault_event(ns, EVENT_COALESCE);
 	WRITE_ONCE(ns->rx_usecs, coal->rx_coalesce_usecs);
 	WRITE_ONCE(ns->rx_frames, coal->rx_max_coalesced_frames);
 	return 0;

@@ -10,6 +10,8 @@ static struct dentry *nicsim_root;
 
 #define KNOB(field) { #field, offsetof(struct nicsim_knobs, field) }
 
+#define WHEN(name, condition) { "when_" #name, offsetof(struct nicsim_knobs, when[condition]) }
+
 struct nicsim_file {
 	const char *name;
 	size_t offset;
@@ -30,9 +32,8 @@ static const struct nicsim_file nicsim_knob_files[] = {
 	KNOB(tx_route_leak),
 	KNOB(tx_wrong_nonce),
 	KNOB(tx_replay),
-	KNOB(tx_edge_ks),
+	KNOB(tx_ks),
 	KNOB(tx_full_ks),
-	KNOB(tx_pow_ks),
 	KNOB(tx_ooo_other),
 	KNOB(tx_rare),
 	KNOB(tso_bad),
@@ -46,18 +47,19 @@ static const struct nicsim_file nicsim_knob_files[] = {
 	KNOB(rx_short_tag),
 	KNOB(rx_stale),
 	KNOB(rx_resync_ks),
+	KNOB(rx_ks),
+	KNOB(rx_pass),
 	KNOB(aes256_as_128),
-	KNOB(aes256_bad),
-	KNOB(v6_bad),
-	KNOB(small_bad),
-	KNOB(many_bad),
-	KNOB(queue_bad),
 	KNOB(ctx_limit_hard),
 	KNOB(off_drops),
 	KNOB(tx_bad_csum),
 	KNOB(tx_dup),
 	KNOB(tx_drop),
 	KNOB(tx_stray),
+	KNOB(tx_clear),
+	KNOB(tx_tail),
+	KNOB(tx_tos),
+	KNOB(tx_swap),
 	KNOB(burn),
 	KNOB(oops_unload),
 	KNOB(wire_flip),
@@ -68,6 +70,33 @@ static const struct nicsim_file nicsim_knob_files[] = {
 	KNOB(refuse_add),
 	KNOB(ctx_limit),
 	KNOB(ctx_leak),
+	WHEN(key, WHEN_KEY),
+	WHEN(ip, WHEN_IP),
+	WHEN(queue, WHEN_QUEUE),
+	WHEN(nth, WHEN_NTH),
+	WHEN(contexts, WHEN_CONTEXTS),
+	WHEN(turn, WHEN_TURN),
+	WHEN(after, WHEN_AFTER),
+	WHEN(tos, WHEN_TOS),
+	WHEN(ip_header, WHEN_IP_HEADER),
+	WHEN(tcp_header, WHEN_TCP_HEADER),
+	WHEN(mtu, WHEN_MTU),
+	WHEN(no_tso, WHEN_NO_TSO),
+	WHEN(again, WHEN_AGAIN),
+	WHEN(frame, WHEN_FRAME),
+	WHEN(holds, WHEN_HOLDS),
+	WHEN(header_cut, WHEN_HEADER_CUT),
+	WHEN(tag_cut, WHEN_TAG_CUT),
+	WHEN(record, WHEN_RECORD),
+	WHEN(below, WHEN_BELOW),
+	WHEN(number, WHEN_NUMBER),
+	WHEN(offset, WHEN_OFFSET),
+	WHEN(span, WHEN_SPAN),
+	WHEN(batch, WHEN_BATCH),
+	WHEN(lot, WHEN_LOT),
+	WHEN(inside, WHEN_INSIDE),
+	WHEN(mended, WHEN_MENDED),
+	WHEN(every, WHEN_EVERY),
 };
 
 static int counters_show(struct seq_file *m, void *unused)

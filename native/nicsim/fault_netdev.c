@@ -32,12 +32,20 @@ static void nicsim_relapse(struct work_struct *work)
 	rtnl_unlock();
 }
 
+int nicsim_change_mtu(struct net_device *dev, int mtu)
+{
+	nicsim_fault_event(nicsim_of(dev), EVENT_MTU);
+	WRITE_ONCE(dev->mtu, mtu);
+	return 0;
+}
+
 int nicsim_set_features(struct net_device *dev, netdev_features_t features)
 {
 	struct nicsim *ns = nicsim_of(dev);
 
 	if (!((dev->features ^ features) & NICSIM_TLS_FEATURES) || ns->fault.relapsing)
 		return 0;
+	nicsim_fault_event(ns, EVENT_TOGGLE);
 	if (ns->knobs.feature_fixed) {
 		if (!ns->fault.switches++)
 			ns->fault.found = dev->features & NICSIM_TLS_FEATURES;
@@ -115,6 +123,9 @@ void nicsim_fault_reset(struct nicsim *ns)
 	ns->fault.dups = 0;
 	ns->fault.strays = 0;
 	ns->fault.drops = 0;
+	ns->fault.swaps = 0;
+	atomic64_set(&ns->fault.fired, 0);
+	atomic_set(&ns->fault.met, 0);
 	ns->fault.switches = 0;
 	ns->host->hw_features |= ns->pers->offered;
 }

@@ -12,11 +12,12 @@ bool nicsim_fault_leaks(struct nicsim_ktls *ctx)
 {
 	const struct nicsim_knobs *knobs = &ctx->ns->knobs;
 	bool first = !ctx->fault.started;
+	bool off = !(ctx->ns->host->features & NETIF_F_HW_TLS_TX);
 
 	ctx->fault.started = true;
-	return (first && READ_ONCE(knobs->tx_first_leak)) ||
-	       (READ_ONCE(knobs->tx_toggle_leak) &&
-		!(ctx->ns->host->features & NETIF_F_HW_TLS_TX));
+	return nicsim_acts(ctx->ns, &ctx->fault.drv,
+			   (first && READ_ONCE(knobs->tx_first_leak)) ||
+			   (off && READ_ONCE(knobs->tx_toggle_leak)));
 }
 
 /* Host CPU that no offload should need; no more than 10 ms, since interrupts wait. */
@@ -38,7 +39,54 @@ static void nicsim_remember(struct nicsim *ns, struct sk_buff *skb)
 	kfree_skb(xchg(&ns->fault.last, copy));
 }
 
-/* A packet with @len bytes of payload has left. True: it leaves once more, as plaintext. */
+/*
+ * What is decided once a record begins, and again as each further frame of it does: nothing of
+ * what it decided before holds on.
+ */
+static void nicsim_spoil_record(struct nicsim_ktls *ctx, struct rec *rec)
+{
+	const struct nicsim_knobs *knobs = &ctx->ns->knobs;
+	u32 tags = READ_ONCE(knobs->tx_bad_tag), nonces = READ_ONCE(knobs->tx_wrong_nonce);
+
+	rec->faults &= ~REC_FAULT_LEAK;
+	if (nicsim_bad(ctx, READ_ONCE(knobs->tx_leak)))
+		rec->faults |= REC_FAULT_LEAK;
+	rec->bad_tag_every = tags && !((rec->sn + 1) % tags) && nicsim_bad(ctx, tags);
+	if (nonces && !((rec->sn + 1) % nonces) && nicsim_bad(ctx, nonces))
+		rec->nonce_xor = 0x80;
+	if (rec->len == NICSIM_FULL && nicsim_bad(ctx, READ_ONCE(knobs->tx_full_ks))) {
+		rec->skew = 1;
+		rec->skew_from = REC_MAX_PAYLOAD - GCM_BLOCK;
+	}
+	if (nicsim_bad(ctx, READ_ONCE(knobs->tx_ks))) {
+		rec->skew = 1;
+		rec->skew_from = 0;
+	}
+}
+
+static void nicsim_spoil(void *arg, struct rec *rec)
+{
+	struct nicsim_ktls *ctx = arg;
+
+	nicsim_when_record(ctx, rec);
+	nicsim_spoil_record(ctx, rec);
+	if (nicsim_fault_orphaned(ctx))
+		rec->nonce_xor = 0x80;
+}
+
+/* A packet with @len bytes of payload is next. */
+void nicsim_fault_tx_packet(struct nicsim_ktls *ctx, struct sk_buff *skb, u32 len)
+{
+	u32 end = ntohl(tcp_hdr(skb)->seq) + len;
+
+	ctx->tx.rec.spoil = nicsim_spoil;
+	ctx->tx.rec.spoil_arg = ctx;
+	nicsim_when_packet(&ctx->fault.at, ctx, skb_network_header(skb), tcp_hdrlen(skb),
+			   !after(end, ctx->fault.newest));
+	nicsim_when_turn(ctx);
+}
+
+/* It has left. True: it leaves once more, as plaintext. */
 bool nicsim_fault_tx_again(struct nicsim_ktls *ctx, struct sk_buff *skb, u32 len)
 {
 	u32 seq = ntohl(tcp_hdr(skb)->seq);
@@ -49,7 +97,7 @@ bool nicsim_fault_tx_again(struct nicsim_ktls *ctx, struct sk_buff *skb, u32 len
 	/* Not the end of a record alone: that would tell nothing. */
 	if (len >= 1000 && READ_ONCE(ctx->ns->knobs.tx_down_leak))
 		nicsim_remember(ctx->ns, skb);
-	return jumps && READ_ONCE(ctx->ns->knobs.tx_route_leak);
+	return jumps && nicsim_bad(ctx, READ_ONCE(ctx->ns->knobs.tx_route_leak));
 }
 
 void nicsim_fault_link_up(struct nicsim *ns)
@@ -58,6 +106,7 @@ void nicsim_fault_link_up(struct nicsim *ns)
 
 	if (!last)
 		return;
+	nicsim_fired(ns);
 	skb_queue_tail(&ns->txq, last);
 	wake_up(&ns->wait);
 }
@@ -67,38 +116,11 @@ void nicsim_fault_tx_replay(struct nicsim_ktls *ctx, u32 seq)
 {
 	const struct nicsim_knobs *knobs = &ctx->ns->knobs;
 
-	ctx->fault.pos = seq - ctx->fault.start_seq;
-	ctx->fault.edge = ctx->tx.rec.sn;
-	ctx->tx.rec.skew = READ_ONCE(knobs->tx_ooo_ks) ? 1 : 0;
-	ctx->tx.rec.renonce = READ_ONCE(knobs->tx_ooo_other) ? 0x80 : 0;
-}
-
-/* A record begins: its key stream is one block off, and its tag fits what is sent. */
-static void nicsim_spoil_stream(const struct nicsim_ktls *ctx, struct rec *rec)
-{
-	const struct nicsim_knobs *knobs = &ctx->ns->knobs;
-	u32 payload = rec->len - REC_HEADER - REC_OVERHEAD;
-	u32 power = READ_ONCE(knobs->tx_pow_ks);
-
-	if (payload == REC_MAX_PAYLOAD && READ_ONCE(knobs->tx_full_ks)) {
-		rec->skew = 1;
-		rec->skew_from = REC_MAX_PAYLOAD - GCM_BLOCK;
-	}
-	if ((READ_ONCE(knobs->tx_edge_ks) && rec->sn != ctx->fault.edge) ||
-	    (power && ctx->fault.pos >> min(power, 31U)) || nicsim_fault_picks(ctx, payload)) {
-		rec->skew = 1;
-		rec->skew_from = 0;
-	}
-}
-
-static void nicsim_spoil(void *arg, struct rec *rec)
-{
-	struct nicsim_ktls *ctx = arg;
-	u32 every = READ_ONCE(ctx->ns->knobs.tx_wrong_nonce);
-
-	nicsim_spoil_stream(ctx, rec);
-	if ((every && !((rec->sn + 1) % every)) || nicsim_fault_orphaned(ctx))
-		rec->nonce_xor = 0x80;
+	ctx->fault.sn = ctx->tx.rec.sn;
+	ctx->fault.off = 0;
+	nicsim_when_hole(ctx);
+	ctx->tx.rec.skew = nicsim_bad(ctx, READ_ONCE(knobs->tx_ooo_ks)) ? 1 : 0;
+	ctx->tx.rec.renonce = nicsim_bad(ctx, READ_ONCE(knobs->tx_ooo_other)) ? 0x80 : 0;
 }
 
 /* One bit of plaintext, so that what is sent is authentic. */
@@ -112,12 +134,27 @@ static void nicsim_spoil_payload(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 inde
 	fault->rare += n;
 	if (rec->blind || rec->off < REC_PREFIX || rec->off >= rec->len - REC_TAG)
 		return;
-	if (most && index >= most)
+	if (most && index >= most && nicsim_bad(ctx, most))
 		p[0] ^= 0x01;
-	if (rare && fault->rare >> 20 >= rare) {
+	if (rare && fault->rare >> 20 >= rare && nicsim_bad(ctx, rare)) {
 		p[0] ^= 0x01;
 		fault->rare = 0;
 	}
+}
+
+/* The rest of a record: what a condition of its later frames decides. */
+static void nicsim_spoil_rest(struct nicsim_ktls *ctx, struct rec *rec)
+{
+	if (rec->off < REC_PREFIX)
+		return;
+	if (rec->len - rec->off < REC_TAG) {
+		if (nicsim_bad(ctx, READ_ONCE(ctx->ns->knobs.tx_tail)))
+			rec->tag[REC_TAG - 1] ^= 0x10;
+		return;
+	}
+	nicsim_spoil_record(ctx, rec);
+	rec->gcm.skew = rec->skew;
+	rec->gcm.skew_from = rec->skew_from;
 }
 
 void nicsim_fault_tx_before(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 seq, u32 index)
@@ -125,15 +162,13 @@ void nicsim_fault_tx_before(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 seq, u32 
 	struct nicsim_fault_ctx *fault = &ctx->fault;
 	struct rec *rec = &ctx->tx.rec;
 
-	rec->spoil = nicsim_spoil;
-	rec->spoil_arg = ctx;
 	fault->pos = seq - fault->start_seq;
-	if (!rec->off)
-		fault->edge = rec->sn;
+	nicsim_when_frame(ctx, rec, n, fault->pos);
+	rec->faults &= ~REC_FAULT_NONCE;
+	if (nicsim_bad(ctx, READ_ONCE(ctx->ns->knobs.tx_nonce_reuse)))
+		rec->faults |= REC_FAULT_NONCE;
+	nicsim_spoil_rest(ctx, rec);
 	nicsim_spoil_payload(ctx, p, n, index);
-	fault->sn = rec->sn;
-	fault->off = rec->off;
-	fault->len = rec->len;
 }
 
 /* Remember what is on the wire; a retransmission is the same bytes again. */
@@ -167,9 +202,12 @@ static bool nicsim_replays(const struct nicsim_fault_ctx *fault, u32 every, u64 
 }
 
 /* Bytes @p of the record that began at @start become those of the record before it. */
-static void nicsim_replay_bytes(const struct nicsim_fault_ctx *fault, u8 *p, u32 n, u32 start)
+static void nicsim_replay_bytes(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 start)
 {
+	const struct nicsim_fault_ctx *fault = &ctx->fault;
 	u32 i, at;
+
+	nicsim_fired(ctx->ns);
 
 	for (i = 0; i < n; i++) {
 		at = fault->pos + i;
@@ -190,43 +228,19 @@ static void nicsim_replay_earlier(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 eve
 	nicsim_keep(fault, p, n);
 	if (fault->off >= REC_HEADER && fault->len == NICSIM_FULL &&
 	    nicsim_replays(fault, every, fault->sn, start))
-		nicsim_replay_bytes(fault, p, n, start);
+		nicsim_replay_bytes(ctx, p, n, start);
 	if (fault->off >= REC_HEADER && fault->sn == rec->sn)
 		return;
 	start = fault->pos + n - rec->off;
 	if (rec->off >= REC_HEADER && rec->len == NICSIM_FULL &&
 	    nicsim_replays(fault, every, rec->sn, start))
-		nicsim_replay_bytes(fault, p, n, start);
+		nicsim_replay_bytes(ctx, p, n, start);
 }
 
 void nicsim_fault_tx_after(struct nicsim_ktls *ctx, u8 *p, u32 n)
 {
 	u32 every = READ_ONCE(ctx->ns->knobs.tx_replay);
 
-	if (every)
+	if (nicsim_gated(ctx->ns, &ctx->fault.at, every))
 		nicsim_replay_earlier(ctx, p, n, every);
-}
-
-/* Is this packet lost in the card, and counted as sent? */
-bool nicsim_fault_tx_drops(struct nicsim *ns)
-{
-	return nicsim_every(&ns->fault.drops, READ_ONCE(ns->knobs.tx_drop));
-}
-
-/* Does this frame leave once more in clear, where no receiver takes it? */
-bool nicsim_fault_tx_strays(struct nicsim *ns)
-{
-	return nicsim_every(&ns->fault.strays, READ_ONCE(ns->knobs.tx_stray));
-}
-
-/* A frame on its way out. Returns what leaves after it, or NULL. */
-struct sk_buff *nicsim_fault_tx_frame(struct nicsim *ns, struct sk_buff *frame, u32 trans)
-{
-	struct tcphdr *th = (struct tcphdr *)(frame->data + trans);
-
-	if (nicsim_every(&ns->fault.csums, READ_ONCE(ns->knobs.tx_bad_csum)))
-		th->check ^= (__force __sum16)1;
-	if (nicsim_every(&ns->fault.dups, READ_ONCE(ns->knobs.tx_dup)))
-		return skb_copy(frame, GFP_KERNEL);
-	return NULL;
 }

@@ -127,6 +127,9 @@ static bool nicsim_rx_tls(struct nicsim *ns, struct sk_buff *wire, struct sk_buf
 	rxd->ctx = ctx;
 	if (nicsim_rx_loses(ns, ctx, seg))
 		return false;
+	nicsim_fault_rx_packet(ctx, copy->data + ETH_HLEN, seg->payload - seg->trans, seg->seq);
+	if (nicsim_fault_rx_passes(ctx))
+		return true;
 	rxd->flags = NICSIM_RXD_DATA;
 	rxd->seq = seg->seq;
 	rxd->len = seg->payload_len;

@@ -23,7 +23,8 @@ struct nicsim_cut {
 	u32 net, trans, hlen;	/* offsets of IP, TCP and payload */
 	u32 payload, mss;
 	bool v6;
-	bool lost;		/* a fault */
+	bool lost;		/* a fault, as the next */
+	struct sk_buff *held;	/* a frame that leaves after the next */
 };
 
 static void nicsim_to_wire(struct nicsim *ns, struct sk_buff *frame)
@@ -108,9 +109,6 @@ static bool nicsim_encrypt(const struct nicsim_cut *cut, struct sk_buff *frame, 
 	u32 taken, n = frame->len - cut->hlen;
 	struct rec_events ev = {};
 
-	rec->faults = (READ_ONCE(knobs->tx_leak) ? REC_FAULT_LEAK : 0) |
-		      (READ_ONCE(knobs->tx_nonce_reuse) ? REC_FAULT_NONCE : 0);
-	rec->bad_tag_every = READ_ONCE(knobs->tx_bad_tag);
 	if (rec_starts_within(rec, n))
 		*drop = nicsim_fires(&knobs->wire_drop_header);
 	else
@@ -118,6 +116,9 @@ static bool nicsim_encrypt(const struct nicsim_cut *cut, struct sk_buff *frame, 
 	nicsim_fault_tx_before(cut->ctx, p, n, ntohl(tcp_hdr(cut->skb)->seq) + off, index);
 	taken = rec_feed(rec, REC_ENCRYPT, p, n, &ev);
 	nicsim_fault_tx_after(cut->ctx, p, taken);
+	/* The engine was passed by. */
+	if (nicsim_bad(cut->ctx, READ_ONCE(knobs->tx_clear)))
+		skb_copy_bits(cut->skb, cut->hlen + off, p, n);
 	return taken == n && !ev.error && !ev.bad_header;
 }
 
@@ -147,8 +148,23 @@ static void nicsim_stray(const struct nicsim_cut *cut, u32 off, u32 len, u32 ind
 	nicsim_to_wire(cut->ns, frame);
 }
 
+/* On the wire, and what a fault has leave after it. */
+static void nicsim_leave(struct nicsim_cut *cut, struct sk_buff *frame, u32 off, u32 len)
+{
+	struct sk_buff *held = cut->held;
+
+	cut->held = NULL;
+	if (cut->ctx && !held && nicsim_fault_tx_swaps(cut->ctx, off + len < cut->payload)) {
+		cut->held = frame;
+		return;
+	}
+	nicsim_to_wire(cut->ns, frame);
+	if (held)
+		nicsim_to_wire(cut->ns, held);
+}
+
 /* False: the frame could not be made. */
-static bool nicsim_send_frame(const struct nicsim_cut *cut, u32 off, u32 index)
+static bool nicsim_send_frame(struct nicsim_cut *cut, u32 off, u32 index)
 {
 	u32 len = min(cut->mss, cut->payload - off);
 	bool drop = false;
@@ -167,13 +183,15 @@ static bool nicsim_send_frame(const struct nicsim_cut *cut, u32 off, u32 index)
 		return true;
 	}
 	nicsim_fix_headers(cut, frame, off, len, index);
+	if (cut->ctx)
+		nicsim_fault_tx_headers(cut->ctx, frame->data + cut->net);
 	nicsim_tcp_checksum(cut, frame);
 	nicsim_attack(cut, frame);
-	again = cut->ctx ? nicsim_fault_tx_frame(cut->ns, frame, cut->trans) : NULL;
-	nicsim_to_wire(cut->ns, frame);
+	again = cut->ctx ? nicsim_fault_tx_frame(cut->ctx, frame, cut->trans) : NULL;
+	nicsim_leave(cut, frame, off, len);
 	if (again)
 		nicsim_to_wire(cut->ns, again);
-	if (cut->ctx && nicsim_fault_tx_strays(cut->ns))
+	if (cut->ctx && nicsim_fault_tx_strays(cut->ctx))
 		nicsim_stray(cut, off, len, index);
 	return true;
 }
@@ -183,44 +201,6 @@ static void nicsim_stall(struct nicsim *ns, struct nicsim_ktls *ctx)
 {
 	WRITE_ONCE(ctx->tx.stalled, true);
 	nicsim_count(ns, CTR_SIM_TX_STALLED, 1);
-}
-
-static bool nicsim_replay_frag(struct nicsim *ns, struct rec *rec, const skb_frag_t *frag)
-{
-	/* Nicsim is built for 64 bit only: every page has an address. */
-	const u8 *from = skb_frag_address(frag);
-	u32 left = skb_frag_size(frag);
-
-	while (left) {
-		struct rec_events ev = {};
-		u32 n = min_t(u32, left, PAGE_SIZE);
-
-		memcpy(ns->scratch, from, n);
-		if (rec_feed(rec, REC_ENCRYPT, ns->scratch, n, &ev) != n || ev.error)
-			return false;
-		from += n;
-		left -= n;
-	}
-	nicsim_count(ns, CTR_TX_TLS_DUMP_PACKETS, 1);
-	nicsim_count(ns, CTR_TX_TLS_DUMP_BYTES, skb_frag_size(frag));
-	return true;
-}
-
-/* Bring the engine to the packet's place in its record; what it puts out is thrown away. */
-static bool nicsim_replay(struct nicsim *ns, struct nicsim_ktls *ctx,
-			  const struct nicsim_replay *replay, u32 seq)
-{
-	struct rec *rec = &ctx->tx.rec;
-	u32 i;
-
-	rec_reset(rec, replay->sn);
-	nicsim_fault_tx_replay(ctx, seq);
-	for (i = 0; i < replay->n_frags; i++) {
-		if (!nicsim_replay_frag(ns, rec, &replay->frags[i]))
-			return false;
-	}
-	WRITE_ONCE(ctx->tx.stalled, false);
-	return true;
 }
 
 static void nicsim_hw_tx_tcp(struct nicsim *ns, struct sk_buff *skb, struct nicsim_ktls *ctx)
@@ -234,9 +214,10 @@ static void nicsim_hw_tx_tcp(struct nicsim *ns, struct sk_buff *skb, struct nics
 	cut.payload = skb->len - cut.hlen;
 	cut.mss = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : cut.payload;
 	cut.v6 = vlan_get_protocol(skb) == htons(ETH_P_IPV6);
-	cut.lost = ctx && nicsim_fault_tx_drops(ns);
+	cut.lost = ctx && nicsim_fault_tx_drops(ctx);
 	while (off < cut.payload) {
 		if (!nicsim_send_frame(&cut, off, index++)) {
+			kfree_skb(cut.held);
 			nicsim_count(ns, CTR_TX_DROPPED, 1);
 			if (ctx)
 				nicsim_stall(ns, ctx);
@@ -281,8 +262,9 @@ void nicsim_hw_tx(struct nicsim *ns, struct sk_buff *skb)
 			nicsim_hw_tx_other(ns, skb);
 		return;
 	}
+	nicsim_fault_tx_packet(ctx, skb, skb->len - skb_tcp_all_headers(skb));
 	if (nicsim_fires(&ns->knobs.tx_fail) ||
-	    (txd->replay ? !nicsim_replay(ns, ctx, txd->replay, ntohl(tcp_hdr(skb)->seq)) :
+	    (txd->replay ? !nicsim_hw_replay(ns, ctx, txd->replay, ntohl(tcp_hdr(skb)->seq)) :
 			   READ_ONCE(ctx->tx.stalled))) {
 		nicsim_stall(ns, ctx);
 		nicsim_count(ns, CTR_TX_DROPPED, 1);

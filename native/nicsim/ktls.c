@@ -52,7 +52,7 @@ static void nicsim_ktls_free_work(struct work_struct *work)
 
 	if (ctx->dir == TLS_OFFLOAD_CTX_DIR_RX)
 		sock_put(ctx->rx.sk);
-	if (READ_ONCE(ns->knobs.ctx_leak)) {
+	if (ctx->fault.leaks) {
 		spin_lock_bh(&ns->rx_lock);
 		list_add(&ctx->leaked, &ns->leaked);
 		spin_unlock_bh(&ns->rx_lock);
@@ -118,12 +118,9 @@ static int nicsim_ktls_check(struct nicsim *ns, enum tls_offload_ctx_dir dir)
 {
 	netdev_features_t need = dir == TLS_OFFLOAD_CTX_DIR_TX ? NETIF_F_HW_TLS_TX :
 								 NETIF_F_HW_TLS_RX;
-	u32 refuse = READ_ONCE(ns->knobs.refuse_add);
 	u32 limit = READ_ONCE(ns->knobs.ctx_limit);
 
 	if (!(ns->pers->offered & need))
-		return -EOPNOTSUPP;
-	if (refuse & (dir == TLS_OFFLOAD_CTX_DIR_TX ? 1 : 2))
 		return -EOPNOTSUPP;
 	if (limit && atomic_read(&ns->contexts) >= limit)
 		return -ENOSPC;
@@ -141,6 +138,9 @@ static int nicsim_ktls_add(struct net_device *dev, struct sock *sk, enum tls_off
 	err = nicsim_ktls_check(ns, dir);
 	if (!err)
 		err = nicsim_secret(ns, info, &s);
+	if (!err && nicsim_fault_refuses(ns, sk, s.key_len,
+					 dir == TLS_OFFLOAD_CTX_DIR_TX ? 1 : 2))
+		err = -EOPNOTSUPP;
 	if (err)
 		goto refused;
 	ctx = nicsim_ktls_alloc(ns, dir, &s);
@@ -177,7 +177,9 @@ static void nicsim_ktls_del(struct net_device *dev, struct tls_context *tls,
 	WRITE_ONCE(*slot, NULL);
 	if (dir == TLS_OFFLOAD_CTX_DIR_RX)
 		nicsim_ktls_rx_del(ctx);
-	if (!READ_ONCE(ns->knobs.ctx_leak))
+	nicsim_fault_event(ns, EVENT_OTHER);
+	ctx->fault.leaks = nicsim_bad(ctx, READ_ONCE(ns->knobs.ctx_leak));
+	if (!ctx->fault.leaks)
 		nicsim_count(ns, dir == TLS_OFFLOAD_CTX_DIR_TX ? CTR_TX_TLS_DEL : CTR_RX_TLS_DEL,
 			     1);
 	/* Packets in the rings hold references of their own. */

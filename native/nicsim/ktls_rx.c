@@ -95,11 +95,11 @@ void nicsim_ktls_rx_answer(struct nicsim_ktls *ctx, u32 seq, u64 sn)
 {
 	struct nicsim_knobs *knobs = &ctx->ns->knobs;
 
-	if (READ_ONCE(knobs->rx_noresync))
+	if (nicsim_bad(ctx, READ_ONCE(knobs->rx_noresync)))
 		return;
 	spin_lock_bh(&ctx->rx.lock);
 	ctx->rx.answer_seq = seq;
-	ctx->rx.answer_sn = sn + (READ_ONCE(knobs->rx_bad_sn) ? 1 : 0);
+	ctx->rx.answer_sn = sn + (nicsim_bad(ctx, READ_ONCE(knobs->rx_bad_sn)) ? 1 : 0);
 	ctx->rx.answered = true;
 	spin_unlock_bh(&ctx->rx.lock);
 }
@@ -116,7 +116,7 @@ static bool nicsim_waits(struct nicsim_ktls_rx *rx, u32 late)
 
 static void nicsim_take_answer(struct nicsim_ktls *ctx)
 {
-	u32 late = READ_ONCE(ctx->ns->knobs.rx_late_resync);
+	u32 late = nicsim_gated(ctx->ns, &ctx->fault.at, READ_ONCE(ctx->ns->knobs.rx_late_resync));
 	struct nicsim_ktls_rx *rx = &ctx->rx;
 	bool answered;
 	u32 seq;
@@ -135,8 +135,10 @@ static void nicsim_take_answer(struct nicsim_ktls *ctx)
 	if (!answered)
 		return;
 	/* And it is taken for the record that the card has come to by then. */
-	if (late)
+	if (late) {
+		nicsim_fired(ctx->ns);
 		sn -= rx->rxt.rec.sn;
+	}
 	if (!rxt_answer(&rx->rxt, seq, sn)) {
 		nicsim_count(ctx->ns, CTR_RX_TLS_RES_SKIP, 1);
 		return;
@@ -159,7 +161,8 @@ static void nicsim_count_out(struct nicsim *ns, const struct rxt_out *out)
 static bool nicsim_gives_up(struct nicsim_ktls *ctx, const struct rxt_out *out)
 {
 	ctx->rx.worked |= out->decrypted;
-	ctx->rx.stuck = out->lost && ctx->rx.worked && READ_ONCE(ctx->ns->knobs.rx_stay_sw);
+	ctx->rx.stuck = out->lost && ctx->rx.worked &&
+			nicsim_bad(ctx, READ_ONCE(ctx->ns->knobs.rx_stay_sw));
 	return ctx->rx.stuck;
 }
 
@@ -177,9 +180,11 @@ void nicsim_ktls_rx_hw(struct nicsim_ktls *ctx, struct nicsim_rxd *rxd, u8 *payl
 	nicsim_fault_rx_before(ctx, rxd->seq, rxd->len);
 	rxt_packet(&ctx->rx.rxt, rxd->seq, payload, rxd->len, out);
 	nicsim_count_out(ns, out);
+	nicsim_fault_rx_out(ctx, out);
 	if (nicsim_gives_up(ctx, out))
 		return;
-	good = !out->bad_tags || READ_ONCE(ns->knobs.rx_noauth);
+	good = !out->bad_tags;
+	rxd->lie = nicsim_bad(ctx, READ_ONCE(ns->knobs.rx_count));
 	if (out->decrypted && good)
 		rxd->flags |= NICSIM_RXD_DECRYPTED;
 	if (out->errors || !good)
@@ -215,7 +220,7 @@ static void nicsim_ktls_rx_resync(struct nicsim *ns, const struct nicsim_rxd *rx
 void nicsim_ktls_rx_skb(struct nicsim *ns, struct sk_buff *skb)
 {
 	struct nicsim_rxd *rxd = nicsim_rxd(skb);
-	u32 lie = READ_ONCE(ns->knobs.rx_count);
+	u32 lie = rxd->lie;
 	bool counted = rxd->flags & NICSIM_RXD_DECRYPTED;
 
 	if (rxd->flags & NICSIM_RXD_DECRYPTED)

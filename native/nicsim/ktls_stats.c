@@ -188,4 +188,5 @@ void nicsim_show_counters(struct nicsim *ns, struct seq_file *m)
 		seq_printf(m, "%s %lld\n", nicsim_own_stats[i].name,
 			   atomic64_read(&ns->counters[nicsim_own_stats[i].counter]));
 	seq_printf(m, "sim_contexts %d\n", atomic_read(&ns->contexts));
+	seq_printf(m, "sim_fired %lld\n", atomic64_read(&ns->fault.fired));
 }

@@ -70,9 +70,10 @@ out:
 	return verdict;
 }
 
-static enum nicsim_ooo nicsim_out_of_order(struct nicsim *ns, struct tls_context *tls,
+static enum nicsim_ooo nicsim_out_of_order(struct nicsim_ktls *ctx, struct tls_context *tls,
 					   struct sk_buff *skb, u32 seq, u32 len)
 {
+	struct nicsim *ns = ctx->ns;
 	struct nicsim_replay *replay = kzalloc(sizeof(*replay), GFP_ATOMIC);
 	enum nicsim_ooo verdict;
 
@@ -87,7 +88,8 @@ static enum nicsim_ooo nicsim_out_of_order(struct nicsim *ns, struct tls_context
 	/* Older than the keys, yet to be encrypted: mlx5 drops it. ESP in front looks like that. */
 	if (verdict == OOO_SKIP && skb->decrypted)
 		verdict = OOO_DROP;
-	if (verdict != OOO_REPLAY || READ_ONCE(ns->knobs.tx_ooo_leak)) {
+	if (verdict != OOO_REPLAY ||
+	    nicsim_acts(ns, &ctx->fault.drv, READ_ONCE(ns->knobs.tx_ooo_leak))) {
 		nicsim_txd(skb)->replay = replay;
 		nicsim_txd_free(skb);
 		return verdict == OOO_REPLAY ? OOO_SKIP : verdict;
@@ -108,6 +110,19 @@ static struct sk_buff *nicsim_not_ours(struct nicsim *ns, struct sk_buff *skb)
 	if (READ_ONCE(ns->knobs.tx_count) == 2 && nicsim_tcp_data(skb))
 		nicsim_count_tx(ns, skb, skb->len - skb_tcp_all_headers(skb));
 	return skb;
+}
+
+/* Those of a packet that is ours. */
+static void nicsim_count_ours(struct nicsim_ktls *ctx, struct sk_buff *skb, u32 len)
+{
+	u32 lie = nicsim_gated(ctx->ns, &ctx->fault.drv, READ_ONCE(ctx->ns->knobs.tx_count));
+
+	if (lie == 1 || lie == 3)
+		nicsim_fired(ctx->ns);
+	if (lie != 1)
+		nicsim_count_tx(ctx->ns, skb, len);
+	if (lie == 3)
+		nicsim_count_tx(ctx->ns, skb, len);
 }
 
 static struct sk_buff *nicsim_drop(struct sk_buff *skb)
@@ -140,15 +155,17 @@ struct sk_buff *nicsim_ktls_tx(struct nicsim *ns, struct sk_buff *skb)
 	ctx = *(struct nicsim_ktls **)__tls_driver_ctx(tls, TLS_OFFLOAD_CTX_DIR_TX);
 	if (!ctx)
 		return nicsim_drop(skb);
-	if (READ_ONCE(ns->knobs.tx_soft)) {
+	seq = ntohl(tcp_hdr(skb)->seq);
+	nicsim_when_packet(&ctx->fault.drv, ctx, skb_network_header(skb), tcp_hdrlen(skb),
+			   before(seq, ctx->tx.expected_seq));
+	if (nicsim_acts(ns, &ctx->fault.drv, READ_ONCE(ns->knobs.tx_soft))) {
 		nicsim_count_tx(ns, skb, len);
 		return tls_encrypt_skb(skb);
 	}
-	seq = ntohl(tcp_hdr(skb)->seq);
 	if (nicsim_fault_leaks(ctx))
 		return skb;
 	if (seq != ctx->tx.expected_seq || READ_ONCE(ctx->tx.stalled)) {
-		switch (nicsim_out_of_order(ns, tls, skb, seq, len)) {
+		switch (nicsim_out_of_order(ctx, tls, skb, seq, len)) {
 		case OOO_REPLAY:
 			break;
 		case OOO_SKIP:
@@ -160,10 +177,7 @@ struct sk_buff *nicsim_ktls_tx(struct nicsim *ns, struct sk_buff *skb)
 	kref_get(&ctx->ref);
 	nicsim_txd(skb)->ctx = ctx;
 	ctx->tx.expected_seq = seq + len;
-	if (READ_ONCE(ns->knobs.tx_count) != 1)
-		nicsim_count_tx(ns, skb, len);
-	if (READ_ONCE(ns->knobs.tx_count) == 3)
-		nicsim_count_tx(ns, skb, len);
+	nicsim_count_ours(ctx, skb, len);
 	nicsim_fault_burn(ns);
 	return skb;
 }

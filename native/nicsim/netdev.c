@@ -79,6 +79,7 @@ static int nicsim_host_stop(struct net_device *dev)
 {
 	struct nicsim *ns = nicsim_of(dev);
 
+	nicsim_fault_event(ns, EVENT_LINK);
 	netif_stop_queue(dev);
 	napi_disable(&ns->napi);
 	nicsim_hw_purge_tx(ns);
@@ -110,6 +111,7 @@ static const struct net_device_ops nicsim_host_ops = {
 	.ndo_get_stats64 = nicsim_host_stats,
 	.ndo_fix_features = nicsim_fix_features,
 	.ndo_set_features = nicsim_set_features,
+	.ndo_change_mtu = nicsim_change_mtu,
 	.ndo_set_mac_address = eth_mac_addr,
 	.ndo_validate_addr = eth_validate_addr,
 };
@@ -141,6 +143,7 @@ static void nicsim_plug(struct net_device *wire, bool in)
 
 	if (host->reg_state != NETREG_REGISTERED)
 		return;
+	nicsim_fault_event(nicsim_of(wire), EVENT_CABLE);
 	if (in)
 		netif_carrier_on(host);
 	else

@@ -156,6 +156,7 @@ struct nicsim_rxd {
 	u32 flags;
 	u32 seq, len;
 	u32 cand;
+	u32 lie;		/* a fault: how it is counted */
 	struct xfrm_state *x;	/* ESP that the card has decrypted, or tried to */
 };
 
@@ -248,13 +249,15 @@ int nicsim_netdev_create(struct nicsim *ns);
 void nicsim_netdev_unregister(struct nicsim *ns);
 void nicsim_netdev_free(struct nicsim *ns);
 
-/* hw.c, hw_tx.c, hw_rx.c */
+/* hw.c, hw_tx.c, hw_replay.c, hw_rx.c */
 int nicsim_hw_start(struct nicsim *ns);
 void nicsim_hw_stop(struct nicsim *ns);
 void nicsim_hw_interrupt(struct nicsim *ns);
 void nicsim_hw_purge_tx(struct nicsim *ns);
 void nicsim_hw_purge_done(struct nicsim *ns);
 void nicsim_hw_tx(struct nicsim *ns, struct sk_buff *skb);
+bool nicsim_hw_replay(struct nicsim *ns, struct nicsim_ktls *ctx,
+		      const struct nicsim_replay *replay, u32 seq);
 void nicsim_hw_rx(struct nicsim *ns, struct sk_buff *skb);
 
 /* coalesce.c */

@@ -142,6 +142,8 @@ static u32 rec_feed_tag(struct rec *r, enum rec_op op, u8 *p, u32 n, struct rec_
 			p[i] = r->tag[at + i];
 		else if (p[i] != r->tag[at + i] && at + i < r->tag_checked)
 			r->tag_bad = true;
+		else if (p[i] != r->tag[at + i])
+			r->tag_spared++;
 	}
 out:
 	r->off += n;

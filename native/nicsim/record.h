@@ -28,6 +28,7 @@ struct rec {
 	u32 faults;
 	u32 bad_tag_every;	/* a fault */
 	u32 tag_checked;	/* receive: as many bytes of a tag are compared; fewer is a fault */
+	u32 tag_spared;		/* receive: wrong bytes of tags that the fault let pass */
 	/* Faults of the record at hand only. */
 	u32 skew, skew_from;	/* key stream off by so many blocks, from this payload byte on */
 	u8 nonce_xor;		/* the nonce that is used is not the one in the record */

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ class Found:
     """What came of one step. `promise` and `line`: what the verdict names first, and why.
 
     `tests`: how many ran. `problem` is empty if that is what the catalogue wants; `left`: what the step left
-    behind in the lab.
+    behind in the lab; `fired`: how often the fault acted, as far as the card counts it.
     """
 
     step: Step
@@ -42,10 +42,11 @@ class Found:
     problem: str
     left: str
     output: str
+    fired: int = 0
 
     def json(self) -> dict[str, Any]:
         """What a later reader wants to know of it."""
-        names = ("word", "promise", "line", "tests", "problem", "left")
+        names = ("word", "promise", "line", "tests", "problem", "left", "fired")
         return {"id": self.step.id, "seconds": round(self.seconds, 1)} | {n: getattr(self, n) for n in names}
 
 
@@ -56,6 +57,7 @@ class Stand:
     """
 
     off = ""  # a check of the suite to do without
+    scenarios: Sequence[str] = ()  # lines of those that the suite has, instead of a depth's
 
     def __init__(self, kernel: str, folder: Path, say: Callable[[str], None], attach: str = "") -> None:
         """`folder`: where the events of each step go; `attach`: the name of a lab to use, never ended."""
@@ -89,7 +91,7 @@ class Stand:
             if step.row and step.row.during:
                 lab.dut.start(["timeout", "60", "sh", "-c", UNLOAD])  # nobody waits: it may never come back
             outcome = suite.run(*self._asked(step, suite), name=step.id, knobs=knobs, off=self.off)
-            took = time.monotonic() - began
+            took, acted = time.monotonic() - began, self._fired(lab)
         except RigError:
             self.clear()
             raise
@@ -99,7 +101,14 @@ class Stand:
             self.clear()
         word, promise, line = named(outcome)
         ran = len(outcome.tests)
-        return Found(step, word, promise, line, took, ran, judged(step, outcome), left, outcome.output)
+        return Found(step, word, promise, line, took, ran, judged(step, outcome), left, outcome.output, acted)
+
+    def _fired(self, lab: Lab) -> int:
+        """How often the fault has acted; 0 if the lab no longer says so: its driver may be unloaded."""
+        try:
+            return fired(lab)
+        except OffloadError:
+            return 0
 
     def _asked(self, step: Step, suite: Suite) -> list[str]:
         """The tests of a step, or all if it names none; of a good card those that its profile has."""
@@ -111,8 +120,11 @@ class Stand:
             self.clear()
         if self._lab is None or self._suite is None:
             self._lab = self._open(card)
-            self._suite, self._card = Suite(self._folder, card, self._kernel, self._lab.name), card
+            self._suite, self._card = self._suite_of(card, self._lab), card
         return self._lab, self._suite
+
+    def _suite_of(self, card: str, lab: Lab) -> Suite:
+        return Suite(self._folder, card, self._kernel, lab.name, self.scenarios)
 
     def _open(self, card: str) -> Lab:
         if self._attach:
@@ -149,6 +161,12 @@ def contexts(lab: Lab) -> list[int]:
     """How many offload contexts each card holds."""
     said = lab.root.run(["sh", "-c", f"cat {FOLDER}/*/counters"]).text
     return [int(number) for number in re.findall(r"^sim_contexts (\d+)$", said, re.M)]
+
+
+def fired(lab: Lab) -> int:
+    """How often a fault of the DUT's card has acted since it was good."""
+    said = lab.root.run(["cat", f"{FOLDER}/0/counters"]).text
+    return sum(int(number) for number in re.findall(r"^sim_fired (\d+)$", said, re.M))
 
 
 def look(lab: Lab) -> Shown:

@@ -6,6 +6,7 @@ import json
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,8 +40,10 @@ class Suite:
     fixtures. What a pytest session keeps (the pumps at both ends, what was probed) is kept between runs.
     """
 
-    def __init__(self, folder: Path, profile: str, kernel: str, lab: str) -> None:
-        """Start it. RigError if it does not collect."""
+    def __init__(
+        self, folder: Path, profile: str, kernel: str, lab: str, scenarios: Sequence[str] = ()
+    ) -> None:
+        """Start it; `scenarios`: lines of these instead of those of a depth. RigError if nothing collects."""
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._facts, self._runs = folder, facts.of(find(profile)), 0
         self._log = folder / f"pytest-{lab}.log"
@@ -48,7 +51,11 @@ class Suite:
         argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
         argv += ["-p", "tests.lib.catalogue_plugin", "tests/hw"]
         argv += ["--profile", profile, "--kernel", kernel, "--attach", lab]
-        argv += ["--orders", str(theirs.fileno())]
+        argv += [
+            "--orders",
+            str(theirs.fileno()),
+            *(word for line in scenarios for word in ("--scenario", line)),
+        ]
         self._said = self._log.open("ab")
         self._begin = self._said.tell()
         with theirs:

@@ -21,6 +21,7 @@ from tests.lib import catalogue, catalogue_page
 from tests.lib.catalogue import KERNELS, PARTS, Row, Step, chosen, load, steps, today
 from tests.lib.catalogue_page import BEGIN, END
 from tests.lib.catalogue_run import judged
+from tests.lib.drawn import defects
 from tests.lib.suite import Outcome
 
 ROOT = Path(__file__).parents[2]
@@ -71,15 +72,17 @@ def knobs_there_are() -> set[str]:
     """Every knob of the simulated card: a file in its debugfs folder that can be written."""
     text = "".join(path.read_text() for path in (ROOT / "native" / "nicsim").glob("*.c"))
     files = set(re.findall(r'debugfs_create_file_unsafe\(\s*"(\w+)"', text)) - {"reset"}
-    return files | set(re.findall(r"\bKNOB\((\w+)\)", text)) - {"field"}
+    conditions = {f"when_{name}" for name in re.findall(r"\bWHEN\((\w+),", text)} - {"when_name"}
+    return files | conditions | set(re.findall(r"\bKNOB\((\w+)\)", text)) - {"field"}
 
 
 def test_every_knob_makes_a_card_of_the_catalogue() -> None:
-    """Without a NIC each knob of nicsim is turned by a row, but for the cable's and the helpers of others."""
-    turned = {name for row in ROWS for name in re.findall(r"\d/(\w+)=", row.knobs)}
+    """Without a NIC each knob of nicsim is turned by a row or drawn, but for the cable's and some helpers."""
+    cards = [row.knobs for row in ROWS] + [defect.knobs for defect in defects()]
+    turned = {name for knobs in cards for name in re.findall(r"\d/(\w+)=", knobs)}
     there = {name for name in knobs_there_are() if not name.startswith("wire_")}
     assert turned <= knobs_there_are(), f"nicsim has no knob {turned - knobs_there_are()}"
-    assert there - turned <= {"tx_fail", "ctx_limit", "esp"}, f"no row turns {there - turned}"
+    assert there - turned <= {"tx_fail", "ctx_limit", "esp", "when_every"}, f"no row turns {there - turned}"
 
 
 def test_there_are_forty_and_each_family_has_one() -> None:

@@ -1,0 +1,85 @@
+"""What came of drawn bad cards, in words: a line for each, and how many escaped, with the interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.lib.catalogue_page import evidence
+from tests.lib.drawn import Defect
+
+CUT = 200  # characters of a headline on the terminal
+SURE = 1.96  # standard deviations: 95 %
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One card. `own_fired`, `own_word`, `own_line`: in its own scenario; `fired`: in all that ran.
+
+    `ran`: scenarios of the depth; `seen`: whether one failed (without a depth: its own), `by` this headline.
+    """
+
+    defect: Defect
+    own_fired: int
+    own_word: str
+    own_line: str
+    fired: int
+    ran: int
+    seen: bool
+    by: str
+    seconds: float
+
+    @property
+    def escaped(self) -> bool:
+        """Whether nobody noticed, though it acted in its own scenario."""
+        return not self.seen and bool(self.own_fired)
+
+    @property
+    def blamed(self) -> bool:
+        """Whether a headline names the condition."""
+        return any(all(words in text for words in self.defect.named) for text in (self.by, self.own_line))
+
+    def json(self) -> dict[str, Any]:
+        """For a later reader."""
+        told = {"knobs": self.defect.knobs, "words": self.defect.words(), "scenario": self.defect.line}
+        names = ("own_fired", "own_word", "own_line", "fired", "ran", "seen", "by", "escaped", "blamed")
+        mine = {name: getattr(self, name) for name in names}
+        security = {"security": self.defect.place.security, "seconds": round(self.seconds, 1)}
+        return {"id": self.defect.id, **told, **mine, **security}
+
+
+def line(one: Drawn) -> str:
+    """One line of the table on a terminal."""
+    word = "caught" if one.seen else "ESCAPED" if one.own_fired else "NOT FIRED"
+    said = evidence(one.by)[:CUT] if one.seen else f"repeat it: {one.defect.knobs} and {one.defect.line}"
+    return f"{word:9} {one.seconds:6.1f} s  fired {one.fired:5}  {one.defect.words()}: {said}"
+
+
+def wilson(bad: int, count: int) -> tuple[float, float]:
+    """Wilson's interval of 95 % for a share, in percent."""
+    share, square = bad / count, SURE * SURE
+    middle = share + square / (2 * count)
+    half = SURE * math.sqrt(share * (1 - share) / count + square / (4 * count * count))
+    whole = 1 + square / count
+    return 100 * max(0.0, (middle - half) / whole), 100 * min(1.0, (middle + half) / whole)
+
+
+def summary(drawn: Sequence[Drawn], seed: int, depth: str, wanted: int) -> Iterator[str]:
+    """How many were caught, blamed rightly, and escaped; then the ones that were not caught."""
+    fired = [one for one in drawn if one.own_fired]
+    escaped = [one for one in fired if one.escaped]
+    against = f"the scenarios of depth {depth}" if depth else "the scenario made for each"
+    yield f"\ndraw {seed}: {wanted} cards against {against}; {len(drawn)} were run, {len(fired)} fired"
+    if fired:
+        low, high = wilson(len(escaped), len(fired))
+        share = 100 * len(escaped) / len(fired)
+        yield f"escaped: {len(escaped)} of {len(fired)} = {share:.1f} % (95 %: {low:.1f} to {high:.1f} %)"
+        grave = sum(one.defect.place.security for one in escaped)
+        yield f"of those that security hangs on: {grave} of {sum(d.defect.place.security for d in fired)}"
+        blamed = sum(one.blamed for one in fired if one.seen)
+        yield f"the headline names the condition: {blamed} of {len(fired) - len(escaped)} that were caught"
+    for one in drawn:
+        if not one.seen:
+            yield line(one)

@@ -1,0 +1,81 @@
+"""A bad card is bad only where its knobs say so: elsewhere nothing acts, there it is counted and seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from offload.vm import knobs
+from tests.lib.catalogue_run import fired
+from tests.lib.life import Contexts
+from tests.lib.rig import Labs
+from tests.lib.scenario.check import fails
+from tests.lib.scenario.space import load
+from tests.lib.scenario.stand import Stand, ended, stand_of
+
+PLAIN = "seed=1"
+# knobs: a scenario in which the fault must not act, one in which it must, what is said of that
+GATED = {
+    "cipher": (
+        "0/tx_ks=1 0/when_key=256",
+        PLAIN,
+        "seed=1,cell=1.2-aes-gcm-256",
+        "wrong keystream|ciphertext",
+    ),
+    "forged": (
+        "0/rx_noauth=1 0/when_record=16384",
+        "seed=1,direction=rx,trouble=forged-body",
+        "seed=1,direction=rx,record=16384,trouble=forged-body",
+        "altered record",
+    ),
+    "sent again": ("0/tx_clear=1 0/when_again=1", PLAIN, "seed=1,trouble=lost-inside", "plaintext|otherwise"),
+    "event": ("0/tx_leak=1 0/when_after=1", PLAIN, "seed=1,event=toggle", "plaintext"),
+}
+
+
+@pytest.fixture(scope="module")
+def stand(labs: Labs) -> Iterator[Stand]:
+    """A lab of the simulated card, with the connections that scenarios find there."""
+    rig = labs.get("nicsim")
+    found, _ = stand_of(rig)
+    yield found
+    ended(rig)
+    Contexts(rig).forget()
+
+
+@contextmanager
+def bad(stand: Stand, words: str) -> Iterator[None]:
+    """Turn knobs of the DUT's card; all are back after it, and nothing has acted."""
+    root = stand.rig.lab.root
+    knobs.turn(root, words)
+    try:
+        yield
+    finally:
+        root.run(["tee", f"{knobs.FOLDER}/0/reset"], input=b"1\n")
+        assert fired(stand.rig.lab) == 0
+
+
+@pytest.mark.parametrize("name", GATED)
+def test_acts_under_its_condition_only(stand: Stand, name: str) -> None:
+    """Without its condition a gated fault does nothing at all; with it, it is counted and told."""
+    words, without, under, says = GATED[name]
+    space = load(stand.rig.profile)
+    with bad(stand, words):
+        assert not fails(stand, space.parse(without))
+        assert fired(stand.rig.lab) == 0
+        said = fails(stand, space.parse(under))
+        assert fired(stand.rig.lab) > 0
+        assert re.search(says, said), said
+
+
+def test_one_time_in_four(stand: Stand) -> None:
+    """Without another condition a fault that acts one time in four acts less than half as often."""
+    scenario, counts = load(stand.rig.profile).parse(PLAIN), []
+    for every in (1, 4):
+        with bad(stand, f"0/tx_dup=1 0/when_every={every}"):
+            fails(stand, scenario)
+            counts.append(fired(stand.rig.lab))
+    assert counts[0] > 2 * counts[1] > 0, counts

@@ -1,0 +1,95 @@
+"""Bad cards that are drawn: what there is to draw, that each can be made, and how what came of it is told."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from offload.errors import ConfigError
+from offload.vm import knobs
+from tests.lib.drawn import Defect, defects, draw, space
+from tests.lib.drawn_tables import CONDITIONS, PLACES
+from tests.lib.drawn_told import Drawn, line, summary, wilson
+
+NICSIM = Path(__file__).parents[2] / "native" / "nicsim"
+
+
+def drawn(defect: Defect, *, fired: int = 3, seen: bool = True, by: str = "") -> Drawn:
+    """What a run may have found."""
+    return Drawn(defect, fired, "failed" if seen else "passed", "", fired, 5, seen, by, 1.0)
+
+
+def test_there_are_three_hundred_and_no_two_are_alike() -> None:
+    """Without a NIC there are more than three hundred cards to draw from, each another one."""
+    every = defects()
+    assert len(every) >= 300
+    assert len({one.id for one in every}) == len({one.knobs for one in every}) == len(every)
+    assert len({one.words() for one in every}) == len(every)
+
+
+def test_every_place_and_every_condition_is_drawn() -> None:
+    """Without a NIC nothing stands in the tables that no card has."""
+    every = defects()
+    assert {one.place.name for one in every} == {place.name for place in PLACES}
+    assert {one.condition.name for one in every} == {condition.name for condition in CONDITIONS}
+
+
+def test_every_card_can_be_made_and_has_a_scenario() -> None:
+    """Without a NIC each card's knobs are the simulated card's, and its scenario one that the suite makes."""
+    files = re.findall(r"\bKNOB\((\w+)\)", (NICSIM / "debugfs.c").read_text())
+    files += [f"when_{name}" for name in re.findall(r"\bWHEN\((\w+),", (NICSIM / "debugfs.c").read_text())]
+    found = space()
+    for one in defects():
+        turned = knobs.check(one.knobs)
+        assert {name.partition("/")[2] for name in turned} <= set(files), one.id
+        scenario = found.parse(one.line)
+        met = {**one.place.values, **one.condition.values, "direction": one.way}
+        assert met.items() <= dict(scenario.values).items(), one.id
+        assert found.allows(scenario)
+
+
+def test_trouble_strikes_the_connection_that_came_last() -> None:
+    """Without a NIC a condition of many contexts is met by the connection that trouble and event are for."""
+    for one in defects():
+        scenario = space().parse(one.line)
+        count = int(scenario["connections"])
+        assert count == 1 or scenario.seed % count == count - 1, one.id
+
+
+def test_a_seed_draws_the_same_cards() -> None:
+    """Without a NIC a draw can be repeated, another seed draws others, and none is drawn twice."""
+    assert draw(4711, 40) == draw(4711, 40) != draw(4712, 40)
+    assert len({one.id for one in draw(4711, 40)}) == 40
+    with pytest.raises(ConfigError, match="0 defects cannot be drawn"):
+        draw(1, 0)
+    with pytest.raises(ConfigError, match="there are"):
+        draw(1, 10**6)
+
+
+def test_the_interval_is_wilson_s() -> None:
+    """Without a NIC the interval is that of the formula, also where nothing escaped."""
+    assert wilson(0, 40) == pytest.approx((0.0, 8.76), abs=0.01)
+    assert wilson(4, 40) == pytest.approx((3.96, 23.05), abs=0.01)
+    assert wilson(40, 40) == pytest.approx((91.24, 100.0), abs=0.01)
+
+
+def test_what_escaped_is_told_and_what_never_fired_is_not_counted() -> None:
+    """Without a NIC the rate is of the cards that fired, and each that was not caught is there to repeat."""
+    first, second, third, fourth = draw(7, 4)
+    right = ", ".join(first.named) + ": different; software: intact"
+    found = [
+        drawn(first, by=right),
+        drawn(second, by="something else"),
+        drawn(third, seen=False),
+        drawn(fourth, fired=0, seen=False),
+    ]
+    said = "\n".join(summary(found, 7, "quick", 4))
+    assert "draw 7: 4 cards against the scenarios of depth quick; 4 were run, 3 fired" in said
+    assert "escaped: 1 of 3 = 33.3 %" in said
+    assert f"{third.words()}: repeat it: {third.knobs} and {third.line}" in said
+    assert "NOT FIRED" in said and fourth.words() in said
+    blamed = sum(one.blamed for one in found[:2])
+    assert found[0].blamed and f"names the condition: {blamed} of 2" in said
+    assert line(found[0]).startswith("caught") and "fired     3" in line(found[0])
