@@ -9,8 +9,9 @@
 #   T=test_sends          what `make try` or `make soak` runs: a test's id, a file, or an expression as for pytest -k
 #   N=10 LOAD=8           `make soak`: how many runs, beside how many busy processes; STAGE=test-hw which stage
 #   RESULT=results/TIME   the run whose failures `make replay` repeats
-#   HOURS=1  SEED=4711        how long `make hunt` looks for a scenario that fails; its first seed (default by chance)
+#   HOURS=1 SEED=4711     how long `make hunt` looks for a scenario that fails; its first seed (default by chance)
 #   WRITE=1               `make certify-the-certifier` writes its table into docs/bad-nics.md; changed code is recorded, too
+#   DRAW=seed             `make certify-the-certifier` draws COUNT=40 bad cards instead, for the scenarios of DEPTH=standard
 #   GOOD=10               how many runs of a good card `make clean-runs` adds to the record
 PYTHON ?= /usr/bin/python3
 KERNEL ?= 6.1
@@ -18,6 +19,7 @@ NIC ?= connectx-6-dx
 SECONDS ?= 60
 GOOD ?= 10
 HOURS ?= 1
+COUNT ?= 40
 # one lab a core; `make test` runs its stages side by side instead, so each has one
 JOBS ?= $(shell nproc)
 N ?= 10
@@ -45,8 +47,8 @@ certify: build  ## the whole run against the simulated NIC: leaves results/<time
 replay: build  ## repeat what failed in RESULT=results/<time>
 	$(PY) -m offload certify --replay $(RESULT)
 
-certify-the-certifier: build  ## every bad card of the catalogue, two labs at once; prints the table
-	$(PY) -m benchmarks.certifier --kernel $(KERNEL) $(if $(WRITE),--write)
+certify-the-certifier: build  ## every bad card of the catalogue, two labs at once; DRAW=seed: COUNT drawn ones, and how many escape
+	$(PY) -m benchmarks.$(if $(DRAW),drawn --draw $(DRAW) --count $(COUNT) $(if $(DEPTH),--depth $(DEPTH)),certifier $(if $(WRITE),--write)) --kernel $(KERNEL)
 
 clean-runs: build  ## GOOD=10 runs of a good card into docs/clean-runs.jsonl
 	$(PY) -m benchmarks.certifier --kernel $(KERNEL) --card $(NIC) --good $(GOOD) $(if $(WRITE),--write)

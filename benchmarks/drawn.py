@@ -1,0 +1,125 @@
+"""Does the suite see bad cards that nobody chose? Draws some, puts them to it, and counts those that escape.
+
+usage: python -m benchmarks.drawn --draw SEED [--count N] [--depth quick|standard|deep] [--kernel K]
+       python -m benchmarks.drawn --list
+
+A drawn card has one defect under one condition (tests/lib/drawn_tables.py); the same seed draws the same
+cards. Each is put to a scenario made for it, in which it has to fire: the card counts that. With --depth it
+is put to the scenarios of that depth, too, those that have its condition first, until one fails: a card that
+passes all of them has escaped. Exit 1 if a card escaped or did not fire. The events and what was found are
+in results/drawn-SEED.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from offload.errors import ConfigError, OffloadError
+from offload.profile import find
+from tests.lib import catalogue
+from tests.lib.catalogue import Row, Step
+from tests.lib.catalogue_run import Stand
+from tests.lib.drawn import CARD, Defect, defects, draw, space
+from tests.lib.drawn_told import Drawn, line, summary
+from tests.lib.scenario.covering import Depth, array
+
+ROOT = Path(__file__).parents[1]
+TEST = "test_70_scenarios.py::test_holds_where_conditions_cross[{}]"
+
+
+def turns(defect: Defect, depth: str) -> list[str]:
+    """The scenarios that a card is put to after its own: of a depth, those first that have its condition."""
+    if not depth:
+        return []
+    wanted = {**defect.condition.values, "direction": defect.way}
+    rows = array(depth, find(CARD))
+    return [
+        one.line() for one in sorted(rows, key=lambda one: -len(wanted.items() & dict(one.values).items()))
+    ]
+
+
+def step(defect: Defect, scenario: str, number: int) -> Step:
+    """One run of one scenario against the card."""
+    test = TEST.format(scenario)
+    row = Row(f"{defect.id}--{number}", defect.words(), "", "odd", defect.knobs, (test,))
+    return Step(row.id, CARD, row, row.tests)
+
+
+def put(stand: Stand, defect: Defect, depth: str) -> Drawn:
+    """Put a card to its own scenario, and to those of a depth until one fails."""
+    began = time.monotonic()
+    own = stand.do(step(defect, defect.line, 0))
+    fired, ran, seen = own.fired, 0, own.word == "failed"
+    by = own.line if seen else ""
+    if depth:
+        seen, by = False, ""
+        for number, scenario in enumerate(turns(defect, depth), 1):
+            found = stand.do(step(defect, scenario, number))
+            ran, fired = number, fired + found.fired
+            if found.word == "failed":
+                seen, by = True, found.line
+                break
+    return Drawn(defect, own.fired, own.word, own.line, fired, ran, seen, by, time.monotonic() - began)
+
+
+def run(found: Sequence[Defect], depth: str, kernel: str, folder: Path) -> list[Drawn]:
+    """All of them on one lab; each is told as soon as it is known."""
+    drawn: list[Drawn] = []
+    with Stand(kernel, folder, lambda _: None) as stand:
+        lines = [one.line for one in found] + (turns(found[0], depth) if depth else [])
+        stand.scenarios = list(dict.fromkeys(space().parse(text).line() for text in lines))
+        for one in found:
+            try:
+                drawn.append(put(stand, one, depth))
+            except OffloadError as exc:
+                print(f"{one.id}: the rig broke: {str(exc).partition(chr(10))[0]}", flush=True)
+                continue
+            print(line(drawn[-1]), flush=True)
+            (folder / "found.json").write_text(json.dumps([d.json() for d in drawn], indent=1) + "\n")
+    return drawn
+
+
+def arguments() -> argparse.Namespace:
+    """What was typed."""
+    shape = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=shape)
+    parser.add_argument("--draw", type=int, metavar="SEED", help="which cards: any number")
+    parser.add_argument("--count", type=int, default=40, metavar="N", help="how many (default 40)")
+    parser.add_argument("--depth", default="", choices=["", *map(str, Depth)], help="put to all of these")
+    parser.add_argument("--kernel", default="6.1", choices=catalogue.KERNELS)
+    parser.add_argument("--list", action="store_true", help="print every defect there is, and run nothing")
+    args = parser.parse_args()
+    if args.draw is None and not args.list:
+        parser.error("--draw SEED says which cards, or --list prints all")
+    return args
+
+
+def main() -> int:
+    """Run it; exit 1 if a card escaped or did not fire."""
+    args = arguments()
+    if args.list:
+        every = defects()
+        print("\n".join(f"{one.id}: {one.words()}: {one.knobs}: {one.line}" for one in every))
+        print(f"{len(every)} defects")
+        return 0
+    try:
+        found = draw(args.draw, args.count)
+        folder = ROOT / "results" / f"drawn-{args.draw}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        drawn = run(found, args.depth, args.kernel, folder)
+    except ConfigError as exc:
+        print(f"drawn: error: {exc}", file=sys.stderr)
+        return exc.exit_code
+    print("\n".join(summary(drawn, args.draw, args.depth, len(found))))
+    return int(len(drawn) < len(found) or any(one.escaped or not one.own_fired for one in drawn))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
