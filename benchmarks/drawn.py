@@ -118,7 +118,7 @@ def main() -> int:
         print(f"drawn: error: {exc}", file=sys.stderr)
         return exc.exit_code
     print("\n".join(summary(drawn, args.draw, args.depth, len(found))))
-    return int(len(drawn) < len(found) or any(one.escaped or not one.own_fired for one in drawn))
+    return int(len(drawn) < len(found) or any(one.escaped or not one.counts for one in drawn))
 
 
 if __name__ == "__main__":

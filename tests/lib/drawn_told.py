@@ -32,9 +32,14 @@ class Drawn:
     seconds: float
 
     @property
+    def counts(self) -> bool:
+        """Whether it says something of the suite: it acted in its own scenario, and the rig held."""
+        return bool(self.own_fired) and (self.seen or self.own_word != "void")
+
+    @property
     def escaped(self) -> bool:
         """Whether nobody noticed, though it acted in its own scenario."""
-        return not self.seen and bool(self.own_fired)
+        return self.counts and not self.seen
 
     @property
     def blamed(self) -> bool:
@@ -52,7 +57,8 @@ class Drawn:
 
 def line(one: Drawn) -> str:
     """One line of the table on a terminal."""
-    word = "caught" if one.seen else "ESCAPED" if one.own_fired else "NOT FIRED"
+    silent = "NOT FIRED" if not one.own_fired else "VOID"
+    word = "caught" if one.seen else "ESCAPED" if one.counts else silent
     said = evidence(one.by)[:CUT] if one.seen else f"repeat it: {one.defect.knobs} and {one.defect.line}"
     return f"{word:9} {one.seconds:6.1f} s  fired {one.fired:5}  {one.defect.words()}: {said}"
 
@@ -68,10 +74,10 @@ def wilson(bad: int, count: int) -> tuple[float, float]:
 
 def summary(drawn: Sequence[Drawn], seed: int, depth: str, wanted: int) -> Iterator[str]:
     """How many were caught, blamed rightly, and escaped; then the ones that were not caught."""
-    fired = [one for one in drawn if one.own_fired]
+    fired = [one for one in drawn if one.counts]
     escaped = [one for one in fired if one.escaped]
     against = f"the scenarios of depth {depth}" if depth else "the scenario made for each"
-    yield f"\ndraw {seed}: {wanted} cards against {against}; {len(drawn)} were run, {len(fired)} fired"
+    yield f"\ndraw {seed}: {wanted} cards against {against}; {len(drawn)} were run, {len(fired)} acted"
     if fired:
         low, high = wilson(len(escaped), len(fired))
         share = 100 * len(escaped) / len(fired)

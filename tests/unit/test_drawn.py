@@ -86,10 +86,12 @@ def test_what_escaped_is_told_and_what_never_fired_is_not_counted() -> None:
         drawn(fourth, fired=0, seen=False),
     ]
     said = "\n".join(summary(found, 7, "quick", 4))
-    assert "draw 7: 4 cards against the scenarios of depth quick; 4 were run, 3 fired" in said
+    assert "draw 7: 4 cards against the scenarios of depth quick; 4 were run, 3 acted" in said
     assert "escaped: 1 of 3 = 33.3 %" in said
     assert f"{third.words()}: repeat it: {third.knobs} and {third.line}" in said
     assert "NOT FIRED" in said and fourth.words() in said and not found[3].escaped
+    void = Drawn(first, 3, "void", "", 3, 0, False, "", 1.0)
+    assert line(void).startswith("VOID") and not void.escaped
     blamed = sum(one.blamed for one in found[:2])
     assert found[0].blamed and f"names the condition: {blamed} of 2" in said
     assert line(found[0]).startswith("caught") and "fired     3" in line(found[0])
