@@ -1,13 +1,14 @@
 """Does the suite see bad cards that nobody chose? Draws some, puts them to it, and counts those that escape.
 
 usage: python -m benchmarks.drawn --draw SEED [--count N] [--depth quick|standard|deep] [--kernel K]
+       python -m benchmarks.drawn --only TEXT [--depth ...] [--kernel K]
        python -m benchmarks.drawn --list
 
 A drawn card has one defect under one condition (tests/lib/drawn_tables.py); the same seed draws the same
 cards. Each is put to a scenario made for it, in which it has to fire: the card counts that. With --depth it
 is put to the scenarios of that depth, too, those that have its condition first, until one fails: a card that
-passes all of them has escaped. Exit 1 if a card escaped or did not fire. The events and what was found are
-in results/drawn-SEED.
+passes all of them has escaped. --only takes every card with TEXT in its name. Exit 1 if a card escaped or
+did not fire. The events and what was found are in results/drawn-SEED (or -TEXT).
 """
 
 from __future__ import annotations
@@ -93,11 +94,22 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=40, metavar="N", help="how many (default 40)")
     parser.add_argument("--depth", default="", choices=["", *map(str, Depth)], help="put to all of these")
     parser.add_argument("--kernel", default="6.1", choices=catalogue.KERNELS)
+    parser.add_argument("--only", default="", metavar="TEXT", help="every card with TEXT in its name")
     parser.add_argument("--list", action="store_true", help="print every defect there is, and run nothing")
     args = parser.parse_args()
-    if args.draw is None and not args.list:
-        parser.error("--draw SEED says which cards, or --list prints all")
+    if args.draw is None and not args.list and not args.only:
+        parser.error("--draw SEED or --only TEXT says which cards, or --list prints all")
     return args
+
+
+def chosen(args: argparse.Namespace) -> tuple[Defect, ...]:
+    """The cards that were asked for. ConfigError if there is none."""
+    if not args.only:
+        return draw(args.draw, args.count)
+    found = tuple(one for one in defects() if args.only in one.id)
+    if not found:
+        raise ConfigError(f"no card has {args.only!r} in its name", "--list prints them")
+    return found
 
 
 def main() -> int:
@@ -109,15 +121,15 @@ def main() -> int:
         print(f"{len(every)} defects")
         return 0
     try:
-        found = draw(args.draw, args.count)
-        folder = ROOT / "results" / f"drawn-{args.draw}"
+        found, name = chosen(args), args.only.replace("/", "-") or str(args.draw)
+        folder = ROOT / "results" / f"drawn-{name}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         drawn = run(found, args.depth, args.kernel, folder)
     except ConfigError as exc:
         print(f"drawn: error: {exc}", file=sys.stderr)
         return exc.exit_code
-    print("\n".join(summary(drawn, args.draw, args.depth, len(found))))
+    print("\n".join(summary(drawn, name, args.depth, len(found))))
     return int(len(drawn) < len(found) or any(one.escaped or not one.counts for one in drawn))
 
 

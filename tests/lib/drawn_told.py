@@ -72,12 +72,12 @@ def wilson(bad: int, count: int) -> tuple[float, float]:
     return 100 * max(0.0, (middle - half) / whole), 100 * min(1.0, (middle + half) / whole)
 
 
-def summary(drawn: Sequence[Drawn], seed: int, depth: str, wanted: int) -> Iterator[str]:
+def summary(drawn: Sequence[Drawn], name: str, depth: str, wanted: int) -> Iterator[str]:
     """How many were caught, blamed rightly, and escaped; then the ones that were not caught."""
     fired = [one for one in drawn if one.counts]
     escaped = [one for one in fired if one.escaped]
     against = f"the scenarios of depth {depth}" if depth else "the scenario made for each"
-    yield f"\ndraw {seed}: {wanted} cards against {against}; {len(drawn)} were run, {len(fired)} acted"
+    yield f"\ndraw {name}: {wanted} cards against {against}; {len(drawn)} were run, {len(fired)} acted"
     if fired:
         low, high = wilson(len(escaped), len(fired))
         share = 100 * len(escaped) / len(fired)

@@ -85,7 +85,7 @@ def test_what_escaped_is_told_and_what_never_fired_is_not_counted() -> None:
         drawn(third, seen=False),
         drawn(fourth, fired=0, seen=False),
     ]
-    said = "\n".join(summary(found, 7, "quick", 4))
+    said = "\n".join(summary(found, "7", "quick", 4))
     assert "draw 7: 4 cards against the scenarios of depth quick; 4 were run, 3 acted" in said
     assert "escaped: 1 of 3 = 33.3 %" in said
     assert f"{third.words()}: repeat it: {third.knobs} and {third.line}" in said
