@@ -59,7 +59,7 @@ PLACES = (
         never=ONCE,
     ),
     Place("tx-twice", {"tx_dup": 1}, "tx", FRAME, "a frame is sent twice"),
-    Place("tx-order", {"tx_swap": 1}, "tx", FRAME, "a frame leaves after the next one"),
+    Place("tx-order", {"tx_swap": 1}, "tx", FRAME, "a frame leaves after the next one", never=("tag-cut",)),
     Place("tx-stray", {"tx_stray": 1}, "tx", FRAME, "a frame is sent once more in plaintext", security=True),
     Place("tx-drop", {"tx_drop": 7}, "tx", PACKET, "one packet in seven is lost in the card", never=ONCE),
     Place("tx-tail", {"tx_tail": 1}, "tx", "tail", "the rest of a tag is wrong"),
@@ -170,12 +170,12 @@ def _cuts() -> tuple[Condition, ...]:
 
 def _records() -> tuple[Condition, ...]:
     tso = {"place": "hundreds-in-tso", "record": "16"}
-    frame = (FRAME, RECORD)
+    small, frame = {"place": "many-in-frame", "record": "16"}, (FRAME, RECORD)
     return (
         Condition(
             "many-in-frame",
             {"when_batch": 3},
-            {"place": "many-in-frame", "record": "16"},
+            small,
             "from the third record of a frame on",
             levels=(RECORD,),
         ),
@@ -190,7 +190,9 @@ def _records() -> tuple[Condition, ...]:
             "beyond the tenth frame of a record",
             levels=(FRAME, RECORD),
         ),
-        Condition("inside", {"when_inside": 1}, {}, "in records that begin inside a frame", levels=(RECORD,)),
+        Condition(
+            "inside", {"when_inside": 1}, small, "in records that begin inside a frame", levels=(RECORD,)
+        ),
         *(
             Condition(
                 f"number-2^{b}",
