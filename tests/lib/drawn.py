@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from offload.errors import ConfigError
 from offload.profile import find
@@ -49,6 +50,7 @@ def space() -> Space:
     return load(find(CARD))
 
 
+@cache
 def defects() -> tuple[Defect, ...]:
     """Every defect that there can be, in the order of the tables."""
     return tuple(_all(space()))

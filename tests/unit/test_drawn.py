@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.drawn import turns
 from offload.errors import ConfigError
+from offload.profile import find
 from offload.vm import knobs
-from tests.lib.drawn import Defect, defects, draw, space
+from tests.lib.drawn import CARD, Defect, defects, draw, space
 from tests.lib.drawn_tables import CONDITIONS, PLACES
 from tests.lib.drawn_told import Drawn, line, summary, wilson
+from tests.lib.scenario.covering import array
 
 NICSIM = Path(__file__).parents[2] / "native" / "nicsim"
 
@@ -95,3 +98,16 @@ def test_what_escaped_is_told_and_what_never_fired_is_not_counted() -> None:
     blamed = sum(one.blamed for one in found[:2])
     assert found[0].blamed and f"names the condition: {blamed} of 2" in said
     assert line(found[0]).startswith("caught") and "fired     3" in line(found[0])
+
+
+def test_the_scenarios_of_a_depth_come_in_the_order_that_is_likely_to_see_it() -> None:
+    """Without a NIC a card is put first to the scenarios that have its condition, to each of them once."""
+    whole = {one.line() for one in array("quick", find(CARD))}
+    for defect in draw(5, 3):
+        lines = turns(defect, "quick")
+        assert set(lines) == whole and len(lines) == len(whole)
+        scenarios = [dict(space().parse(line).values) for line in lines]
+        wanted = {**defect.condition.values, "direction": defect.way}.items()
+        fitting = [len(wanted & scenario.items()) for scenario in scenarios]
+        assert fitting == sorted(fitting, reverse=True), defect.id
+    assert not turns(draw(5, 1)[0], "")
