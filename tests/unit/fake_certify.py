@@ -95,8 +95,8 @@ class FakeLab:
         pass
 
 
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A checkout whose tests pass, on a lab that is only a name."""
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str) -> Iterator[Path]:
+    """A checkout whose tests pass, on a lab that is only a name; this Python runs pytest."""
     for name in ("native/nicsim", "native/ktls-handoff", "tests/hw"):
         (tmp_path / "tree" / name).mkdir(parents=True)
     (tmp_path / "tree/native/ktls-handoff/Makefile").write_text("all:\n\t@true\n")
@@ -118,6 +118,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.setitem(sys.modules, f"offload.vm.{name}", module)
     for module in (certify_plan, certify_run, certify_tests):
         monkeypatch.setattr(module, "ROOT", tmp_path / "tree")
+    monkeypatch.setattr(certify_tests, "sys", types.SimpleNamespace(executable=python))
     real = certify_tests.command
     monkeypatch.setattr(certify_tests, "command", lambda plan, lab: without_attach(real(plan, lab)))
     monkeypatch.setattr(certify_run, "forecast", lambda bench, profile, given: [f"{' '.join(bench)}: all"])

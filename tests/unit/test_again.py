@@ -34,6 +34,7 @@ class Stage:
     """A folder with a stage of fake tests in it."""
 
     home: Path
+    python: str
 
     def tests(self, body: str, name: str = "test_a.py") -> None:
         """Write a file of tests."""
@@ -41,7 +42,7 @@ class Stage:
 
     def argv(self, *options: str) -> list[str]:
         """The command of the stage."""
-        return [str(AGAIN), sys.executable, "-m", "pytest", "-q", *options, "tests/lab", *LEFT_OUT.split()]
+        return [str(AGAIN), self.python, "-m", "pytest", "-q", *options, "tests/lab", *LEFT_OUT.split()]
 
     def env(self, again: bool = True) -> dict[str, str]:
         """The environment, with a second chance or without."""
@@ -67,11 +68,11 @@ class Stage:
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Stage:
+def stage(tmp_path: Path, warm_python: str) -> Stage:
     """An empty stage."""
     (tmp_path / "tests/lab").mkdir(parents=True)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    return Stage(tmp_path)
+    return Stage(tmp_path, warm_python)
 
 
 def test_a_flake_passes_the_stage_and_keeps_its_evidence(
@@ -199,6 +200,7 @@ def test_the_console_of_the_lab_is_kept(stage: Stage) -> None:
 
 def test_ctrl_c_ends_pytest_too(stage: Stage) -> None:
     """Without a NIC an interrupted stage leaves no pytest behind, and repeats nothing."""
+    stage.python = sys.executable
     stage.tests('import time\ndef test_b():\n Path("pid").write_text(str(os.getpid())); time.sleep(600)\n')
     child = subprocess.Popen(
         stage.argv(), cwd=stage.home, env=stage.env(), stdout=subprocess.DEVNULL, start_new_session=True

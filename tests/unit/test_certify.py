@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from offload import certify, certify_plan
+from offload import certify, certify_plan, certify_tests
 from offload.errors import ConfigError, RigError
 from offload.report import files
 from offload.report.verify import compare
@@ -22,13 +22,16 @@ from tests.unit.fake_certify import HEAD, FakeLab, add, call, checkout
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm_python: str) -> Iterator[Path]:
     """A checkout whose tests pass, on a lab that is only a name."""
-    yield from checkout(tmp_path, monkeypatch)
+    yield from checkout(tmp_path, monkeypatch, warm_python)
 
 
-def test_all_promises_kept_is_certified(root: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_all_promises_kept_is_certified(
+    root: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without a NIC, a run in which all went well ends with 0, a report, and the time of each phase."""
+    monkeypatch.setattr(certify_tests, "sys", sys)
     code, report = call(root)
     assert (code, report["verdict"], report["simulated"]) == (0, "certified", True)
     said = {"driver": "nicsim", "driver version": "1", "firmware": "sim/x"}
@@ -126,6 +129,7 @@ def test_helper_that_does_not_build(root: Path) -> None:
 
 def test_interrupt_keeps_evidence_and_stops_the_lab(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a NIC, Ctrl-C in the middle of a test ends tests and lab, and the report says void."""
+    monkeypatch.setattr(certify_tests, "sys", sys)
     add(root, "import os, signal, time; os.kill(os.getppid(), signal.SIGTERM); time.sleep(60)")
 
     def stop(number: int, frame: object) -> None:

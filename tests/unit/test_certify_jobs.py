@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ TIMES = ("started", "finished", "phases", "memory", "digests")
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A checkout whose tests pass, on a lab that is only a name."""
-    yield from checkout(tmp_path, monkeypatch)
+    yield from checkout(tmp_path, monkeypatch, sys.executable)
 
 
 def test_too_little_memory_is_one_line(tmp_path: Path) -> None:

@@ -42,9 +42,9 @@ HERE = "tests/hw/test_70_scenarios.py::test_crosses"
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm_python: str) -> Iterator[Path]:
     """A checkout with scenarios that only say what they were asked."""
-    for found in checkout(tmp_path, monkeypatch):
+    for found in checkout(tmp_path, monkeypatch, warm_python):
         (found / "tree/tests/hw/conftest.py").write_text(CONFTEST)
         (found / "tree/tests/hw/test_70_scenarios.py").write_text(SCENARIOS)
         yield found

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -34,11 +33,11 @@ def test_attempts(tmp_path: Path) -> None:
         Attempts(written(tmp_path, "a\nb\n", "other"))
 
 
-def test_a_test_that_killed_a_machine_is_left_alone(tmp_path: Path) -> None:
+def test_a_test_that_killed_a_machine_is_left_alone(tmp_path: Path, warm_python: str) -> None:
     """Without a NIC a test under which the run died is an error in the next one, until --retry is given."""
     body = "import os\ndef test_a(): pass\ndef test_b(): 'FIXED' in os.environ or os._exit(3)\n"
     written(tmp_path, body, "test_it.py")
-    argv = [sys.executable, "-m", "pytest", "-q", "-p", "tests.lib.attempts", "-p", "no:cacheprovider"]
+    argv = [warm_python, "-m", "pytest", "-q", "-p", "tests.lib.attempts", "-p", "no:cacheprovider"]
 
     def run(*more: str, **env: str) -> str:
         full = {**os.environ, "PYTHONPATH": str(ROOT), **env}
@@ -85,11 +84,13 @@ def test_c(rig): raise RigError("the connection is gone")
         ("fate=lambda: ''", None),
     ],
 )
-def test_a_test_under_which_a_host_died_is_known(tmp_path: Path, fate: str, why: str | None) -> None:
+def test_a_test_under_which_a_host_died_is_known(
+    tmp_path: Path, fate: str, why: str | None, warm_python: str
+) -> None:
     """Without a NIC a failed test is tried again, and one whose connection was lost; one that took its host
     along is not, with the reason; and no later one is blamed."""
     written(tmp_path, DYING.replace("FATE", fate), "test_it.py")
-    argv = [sys.executable, "-m", "pytest", "-q", "-p", "tests.lib.attempts", "-p", "no:cacheprovider"]
+    argv = [warm_python, "-m", "pytest", "-q", "-p", "tests.lib.attempts", "-p", "no:cacheprovider"]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run([*argv, "--attempts", "tried"], cwd=tmp_path, env=env, capture_output=True)
     found, killer = Attempts(tmp_path / "tried"), "test_it.py::test_b"

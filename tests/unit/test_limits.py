@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -50,9 +49,9 @@ def test_no_test_of_a_card_knows_a_limitation() -> None:
 
 
 @pytest.mark.parametrize(("profile", "test"), LISTED)
-def test_a_limitation_names_a_test_that_is_run(profile: str, test: str) -> None:
+def test_a_limitation_names_a_test_that_is_run(profile: str, test: str, warm_python: str) -> None:
     """Without a NIC, the test that a profile's limitation names is one that a run with this profile has."""
-    argv = [sys.executable, "-m", "pytest", "-q", "--collect-only", "--no-header", "--profile", profile, test]
+    argv = [warm_python, "-m", "pytest", "-q", "--collect-only", "--no-header", "--profile", profile, test]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0 and test in done.stdout, done.stdout + done.stderr
 

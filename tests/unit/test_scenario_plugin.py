@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,21 +32,33 @@ def test_crosses(scenario, evidence):
 """
 
 
+@dataclass
+class Suite:
+    """A folder of tests, and the Python that runs them."""
+
+    home: Path
+    python: str
+
+
 @pytest.fixture
-def suite(tmp_path: Path) -> Path:
+def suite(tmp_path: Path, warm_python: str) -> Suite:
     """A suite with one test of scenarios, which fails where records are mixed."""
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_70_scenarios.py").write_text(TEST)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = promise(id)\n")
-    return tmp_path
+    return Suite(tmp_path, warm_python)
 
 
-def ran(suite: Path, *options: str) -> tuple[int, str, list[dict[str, Any]]]:
+def ran(suite: Suite, *options: str) -> tuple[int, str, list[dict[str, Any]]]:
     """Run the suite: exit code, what it said, its events."""
-    argv = [sys.executable, "-m", "pytest", "-q", "--events", str(suite / "events.jsonl"), *options]
+    argv = [suite.python, "-m", "pytest", "-q", "--events", str(suite.home / "events.jsonl"), *options]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    done = subprocess.run(argv, cwd=suite, env=env, capture_output=True, text=True, timeout=300)
-    lines = (suite / "events.jsonl").read_text().splitlines() if (suite / "events.jsonl").exists() else []
+    done = subprocess.run(argv, cwd=suite.home, env=env, capture_output=True, text=True, timeout=300)
+    lines = (
+        (suite.home / "events.jsonl").read_text().splitlines()
+        if (suite.home / "events.jsonl").exists()
+        else []
+    )
     return done.returncode, done.stdout + done.stderr, [json.loads(line) for line in lines]
 
 
@@ -56,7 +68,7 @@ def results(events: list[dict[str, Any]]) -> dict[str, str]:
     return {event["id"].partition("[")[2][:-1]: event["outcome"] for event in tests}
 
 
-def test_quick_is_the_default_and_its_failures_are_repeated(suite: Path) -> None:
+def test_quick_is_the_default_and_its_failures_are_repeated(suite: Suite) -> None:
     """Without a NIC a run has the scenarios of its depth, and a replay those that failed."""
     rc, said, events = ran(suite)
     found, wanted = results(events), array("quick", find("connectx-6-dx"))
@@ -64,20 +76,20 @@ def test_quick_is_the_default_and_its_failures_are_repeated(suite: Path) -> None
     (plan,) = [event["conditions"] for event in events if event["event"] == "plan"]
     assert (plan["depth"], plan["scenarios"]) == ("quick", FIRST) and "not_yet" in plan
     failed = {line for line, outcome in found.items() if outcome == "fail"}
-    (suite / "events.jsonl").rename(suite / "former.jsonl")
-    rc, said, events = ran(suite, "--replay", str(suite / "former.jsonl"))
+    (suite.home / "events.jsonl").rename(suite.home / "former.jsonl")
+    rc, said, events = ran(suite, "--replay", str(suite.home / "former.jsonl"))
     assert rc == 1 and set(results(events)) == failed != set(found), said
 
 
-def test_a_chosen_scenario_runs_alone(suite: Path) -> None:
+def test_a_chosen_scenario_runs_alone(suite: Suite) -> None:
     """Without a NIC --scenario runs what its lines say, once each, of no depth; a replay knows them."""
     line = "seed=7,direction=rx,trouble=lost-tag"
     rc, said, events = ran(suite, "--scenario", line, "--scenario", line, "--scenario", "seed=3,record=mixed")
     assert rc == 1 and results(events) == {line: "pass", "seed=3,record=mixed": "fail"}, said
     (plan,) = [event["conditions"] for event in events if event["event"] == "plan"]
     assert (plan["depth"], plan["scenarios"]) == ("", 2)
-    (suite / "events.jsonl").rename(suite / "former.jsonl")
-    _, said, events = ran(suite, "--replay", str(suite / "former.jsonl"))
+    (suite.home / "events.jsonl").rename(suite.home / "former.jsonl")
+    _, said, events = ran(suite, "--replay", str(suite.home / "former.jsonl"))
     assert results(events) == {"seed=3,record=mixed": "fail"}, said
 
 
@@ -89,7 +101,7 @@ def test_a_chosen_scenario_runs_alone(suite: Path) -> None:
         (["--depth", "deeper"], "invalid choice: 'deeper'"),
     ],
 )
-def test_what_cannot_be_is_a_usage_error(suite: Path, options: list[str], why: str) -> None:
+def test_what_cannot_be_is_a_usage_error(suite: Suite, options: list[str], why: str) -> None:
     """Without a NIC a wrong option ends the run before a test, with one line."""
     rc, said, events = ran(suite, *options)
     assert rc == 4 and why in said and "Traceback" not in said, said

@@ -56,11 +56,11 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def start(home: Path, runs: int, number: int = 8) -> subprocess.Popen[str]:
-    """Start a soak."""
+def start(home: Path, runs: int, number: int = 8, python: str = sys.executable) -> subprocess.Popen[str]:
+    """Start a soak of the tests that this Python runs."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     env |= {"PATH": f"{home}:{os.environ['PATH']}", "HERE": str(home), "PYTHONPATH": str(ROOT)}
-    argv = [sys.executable, "-m", "pytest", "-q", *LEFT_OUT.split(), "test_a.py"]
+    argv = [python, "-m", "pytest", "-q", *LEFT_OUT.split(), "test_a.py"]
     return subprocess.Popen(
         [ROOT / "ci/soak", str(runs), str(number), "out", *argv],
         cwd=home, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -74,9 +74,9 @@ def loads(home: Path) -> list[int]:
     return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
 
 
-def test_rates_are_counted(home: Path) -> None:
+def test_rates_are_counted(home: Path, warm_python: str) -> None:
     """Without a NIC a soak counts the failures of each test, set-up and tear-down too, and leaves no load."""
-    soak = start(home, 4)
+    soak = start(home, 4, python=warm_python)
     said, _ = soak.communicate(timeout=300)
     rows = {line.split(maxsplit=4)[-1]: line.split()[:4] for line in said.splitlines() if "%" in line}
     assert soak.returncode == 1 and not loads(home), said
@@ -88,15 +88,15 @@ def test_rates_are_counted(home: Path) -> None:
     assert "all runs of all tests" in (home / "out/table.txt").read_text()
 
 
-def test_no_failure_is_exit_0_and_a_broken_run_1(home: Path) -> None:
+def test_no_failure_is_exit_0_and_a_broken_run_1(home: Path, warm_python: str) -> None:
     """Without a NIC a soak without a failure ends with 0; a run that is broken off is no pass."""
     (home / "test_a.py").write_text("def test_a(): pass\n")
-    soak = start(home, 2, 0)
+    soak = start(home, 2, 0, warm_python)
     said, _ = soak.communicate(timeout=300)
     assert soak.returncode == 0 and not (home / "load").exists(), said
     (home / "test_a.py").write_text("import os\ndef test_a(): os.kill(os.getpid(), 9)\n")
     (home / "out").rename(home / "before")
-    soak = start(home, 1, 0)
+    soak = start(home, 1, 0, warm_python)
     said, _ = soak.communicate(timeout=300)
     assert soak.returncode == 1 and "run 1" in said and "broken off" in said
 
