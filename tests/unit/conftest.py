@@ -14,7 +14,7 @@ import pytest
 from tests.lib import warm_pytest
 
 # labgrid's: pyproject.toml leaves it out for this project alone; both take most of the time of a small child
-LEFT_OUT = "-p no:labgrid -p no:hypothesispytest"
+LEFT_OUT = "-p no:labgrid -p no:hypothesispytest -p no:unraisableexception"
 MEMORY, ROOM = "/dev/shm", 1 << 30  # a run writes 80 MiB
 PREFIX, OLD = "ktls-unit-", 3600  # seconds: what a failed or killed run left goes after an hour
 
