@@ -122,3 +122,30 @@ def test_run_without_results_is_bad() -> None:
     tree = small() | {"tests": [], "verdict": "void"}
     assert "# 1..0 # SKIP" in ktap(tree) and whole(ktap(tree), 0) == "fail"
     assert netdev_ci(ktap(tree))[-1] == Result("verdict-certified", "fail", None)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "bad", "directive", "reason"),
+    [
+        ("pass", False, "", []),
+        ("fail", True, "", ["# # why"]),
+        ("xfail", False, "XFAIL why ", []),
+        ("skip", False, "SKIP why ", []),
+        ("error", True, "", ["# # why"]),
+    ],
+)
+def test_lines_of_a_part(outcome: str, bad: bool, directive: str, reason: list[str]) -> None:
+    """Without a NIC a part is written line by line as the kernel's own runner writes one."""
+    said, place = ktap(small(outcome, "why")).splitlines(), "selftests: drivers/net/hw: ktls_offload_tests"
+    word = "not ok" if bad else "ok"
+    part = [
+        f"# {place}",
+        "# TAP version 13",
+        "# 1..1",
+        f"# {word} 1 counters.move-when-on why # {directive}time=1250ms",
+        *reason,
+        "# # Totals: "
+        + " ".join(f"{n}:{int(n == outcome)}" for n in ("pass", "fail", "xfail", "xpass", "skip", "error")),
+        f"{word} 2 {place}" + (" # exit=1" if bad else ""),
+    ]
+    assert said[-len(part) :] == part

@@ -230,6 +230,78 @@ def test_names_of_others_move_no_terminal() -> None:
         assert text == "a?[2J???b"
 
 
+def shown(found: list[Any], **numbers: int) -> Socket:
+    """A socket as the reader has it, with other numbers."""
+    places = {"state": 7, "version": 11, "cipher": 12, "tx": 13, "rx": 14, "zerocopy": 15}
+    for name, number in numbers.items():
+        found[places[name]] = number
+    return understood(document("x", [[*found, "eth0"]])).sockets()[0]
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("state", {1: "established", 4: "fin-wait-1", 5: "fin-wait-2", 8: "close-wait", 9: "last-ack"}),
+        ("state", {11: "closing", 6: "state 6"}),
+        ("version", {0x0303: "1.2", 0x0304: "1.3", 0: "-", 0x0305: "0x0305"}),
+        ("cipher", {51: "aes-gcm-128", 52: "aes-gcm-256", 53: "aes-ccm-128", 54: "chacha20-poly1305"}),
+        ("cipher", {55: "sm4-gcm", 56: "sm4-ccm", 57: "aria-gcm-128", 58: "aria-gcm-256"}),
+        ("cipher", {0: "-", 59: "cipher 59"}),
+        ("tx", {0: "none", 1: "none", 2: "sw", 3: "hw", 4: "hw-record", 5: "conf 5"}),
+        ("rx", {0: "none", 1: "none", 2: "sw", 3: "hw", 4: "hw-record", 5: "conf 5"}),
+        ("zerocopy", {0: False, 1: True}),
+    ],
+)
+def test_the_kernels_numbers_have_words(field: str, words: dict[int, object]) -> None:
+    """Without a NIC each number of the kernel's TLS and TCP headers has its word; an unknown one stays."""
+    given = {n: getattr(shown(read(diag(more=ulp())), **{field: n}), field) for n in words}
+    assert given == words
+
+
+def test_directions_are_told_apart() -> None:
+    """Without a NIC what a socket says of sending is not what it says of receiving."""
+    one = shown(read(diag(more=ulp(tx=HW, rx=SW))))
+    assert (one.conf("tx"), one.conf("rx")) == ("hw", "sw")
+
+
+@pytest.mark.parametrize(
+    ("names", "path", "here", "title"),
+    [
+        (["blue"], "/run/netns/blue", False, "blue"),
+        (["blue", "b"], "/run/netns/blue", True, "blue b (this one)"),
+        ([], "/proc/17/ns/net", False, "of process 17"),
+        ([], "/proc/17/ns/net", True, "this one"),
+    ],
+)
+def test_a_namespace_has_a_title(names: list[str], path: str, here: bool, title: str) -> None:
+    """Without a NIC a namespace has the name of `ip netns`, or that of a process in it."""
+    said = document("x", [])
+    said["spaces"][0] |= {"names": names, "path": path, "here": here}
+    assert understood(said).spaces[0].title() == title
+
+
+def test_long_names_are_cut() -> None:
+    """Without a NIC a name of 200 characters is shown whole, and no more of a longer one."""
+    for length in (199, 200, 201, 5000):
+        assert understood(document("n" * length, [])).notes == ("n" * min(length, 200),)
+
+
+def test_the_reader_is_alone() -> None:
+    """Without a NIC the reader runs in a Python that nobody's environment or folder reaches."""
+    host = Said(json.dumps(document("x", [])).encode())
+    for everywhere, word in ((True, "all"), (False, "here")):
+        gather(host, everywhere=everywhere)  # type: ignore[arg-type]
+        assert host.argv == ["/usr/bin/python3", "-I", "-S", "-", word]
+
+
+@pytest.mark.parametrize("kind", ["TlsCurrTxSw", "TlsCurrTxDevice", "TlsCurrRxSw", "TlsCurrRxDevice"])
+def test_each_kind_is_counted(kind: str) -> None:
+    """Without a NIC each of the kernel's four counts of directions in use tells of hidden ones."""
+    said = document("x", [])
+    said["spaces"][0]["tls_stat"] = {kind: 3, "TlsTxSw": 50}
+    assert understood(said).spaces[0].unseen() == 3
+
+
 def test_what_the_kernel_counts_and_does_not_show() -> None:
     """Without a NIC the kernel's own count tells how many directions are hidden from this user."""
     found = understood(document("x", []))
