@@ -1,4 +1,4 @@
-"""Fetches what the tests unpack from the archive, before any test runs: network managers, nginx, wrk.
+"""Fetches what tests unpack from the archive, before any test runs: network managers, nginx, wrk, Python 3.9.
 
 usage: python -m tests.lib.fetch      (`ktls-offload lab fetch` gets the kernels, QEMU and the module)
 """
@@ -9,19 +9,21 @@ import sys
 
 from offload.errors import OffloadError, RigError
 from offload.vm import managers, programs
+from tests.lib import python39
 
 
 def main() -> int:
-    """Fetch; the exit code of what could not be had. Without nginx and wrk some tests are skipped."""
+    """Fetch; the exit code of what could not be had. Without the optional ones tests are skipped."""
     try:
         managers.fetch()
     except OffloadError as exc:
         sys.stderr.write(f"ktls-offload: {exc}\n")
         return exc.exit_code
-    try:
-        programs.find()
-    except RigError as exc:
-        sys.stderr.write(f"ktls-offload: {exc}; the tests that want it will be skipped\n")
+    for optional in (programs.find, python39.fetch):
+        try:
+            optional()
+        except RigError as exc:
+            sys.stderr.write(f"ktls-offload: {exc}; the tests that want it will be skipped\n")
     return 0
 
 
