@@ -57,8 +57,11 @@ def cut(scenario: Scenario, mss: int) -> list[tuple[int, ...]]:
     """Three records of which the second is cut after byte 1, 2, ... of its header or tag, for each byte.
 
     The first is as long as it takes: a burst is held back, so its segments begin at multiples of `mss`.
+    The seed says which byte is the last one: that record is forged, where one is (`spot`).
     """
-    turns = CUTS[scenario["place"]]
+    turns = list(CUTS[scenario["place"]])
+    first = random.Random(f"{scenario.seed} turns").randrange(len(turns))
+    turns = turns[first:] + turns[:first]
     found = []
     for size, turn in zip(sizes(scenario, len(turns)), turns, strict=True):
         before = turn if scenario["place"] == "header-cut" else OVERHEAD - TAG + size + turn
@@ -90,7 +93,8 @@ def spot(scenario: Scenario, track: Track, bursts: Sequence[Burst]) -> Spot:
     dice = random.Random(f"{scenario.seed} spot")
     writes = [size for burst in bursts for size in burst.writes]
     if scenario["place"] in CUTS:
-        number = 3 * dice.randrange(len(bursts)) + 1  # one that is cut
+        last = scenario["trouble"].startswith("forged-")  # nothing comes behind it: all others were before
+        number = 3 * (len(bursts) - 1 if last else dice.randrange(len(bursts))) + 1  # one that is cut
     else:
         inner = [n for n, size in enumerate(writes) if size == max(writes) and 0 < n < len(writes) - 1]
         number = dice.choice(inner or [len(writes) // 2])
