@@ -20,6 +20,7 @@ bool nicsim_fault_refuses(struct nicsim *ns, const struct sock *sk, unsigned int
 	if (!(READ_ONCE(ns->knobs.refuse_add) & dir))
 		return false;
 	nicsim_when_born(&at, ns, sk, key_len);
+	at.is[WHEN_NTH]++;	/* as if it were there */
 	return nicsim_acts(ns, &at, 1);
 }
 
