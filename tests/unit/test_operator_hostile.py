@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from offload import nic_tools
 from offload.counters import parse
-from offload.doctor import firmware, vpd
+from offload.doctor import vpd
 from offload.doctor.examine import Doctor
 from offload.doctor.text import as_text as doctor_text
 from offload.errors import OffloadError
@@ -165,5 +166,5 @@ def test_parsers_take_any_bytes(seed: int) -> None:
         assert all(feature.name.isprintable() for feature in from_text(text).values())
         found, odd = parse(text)
         assert all(clean(line) for line in (*found, *odd)) and all(0 <= n < 2**64 for n in found.values())
-        assert isinstance(firmware.answer(text), dict)
+        assert isinstance(nic_tools.answer(text), dict)
         assert vpd.part_number(bytes(raw)).isprintable()
