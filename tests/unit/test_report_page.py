@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import time
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -56,11 +57,21 @@ def test_everyone_can_read_it(worst: str) -> None:
     assert problems(render.html(small(worst, EVIL))) == []
 
 
+@cache
+def short_page() -> str:
+    """A page with every section, and few tests in it."""
+    tree = made.document(worst="fail")
+    kept = {test["promise"]: test for test in tree["tests"][:3]}
+    promises = [promise for promise in tree["promises"] if promise["id"] in kept]
+    page = render.html(tree | {"tests": [*kept.values()], "promises": promises}, FILES)
+    assert problems(page) == []
+    return page
+
+
 @pytest.mark.parametrize("said", BREAKS)
 def test_checker_finds(said: str) -> None:
     """Without a NIC the checker itself goes red for each thing that it looks at."""
-    old, new = BREAKS[said]
-    page = render.html(made.document(worst="fail"), FILES)
+    (old, new), page = BREAKS[said], short_page()
     assert old in page and any(said in one for one in problems(page.replace(old, new, 1))), said
 
 
