@@ -35,7 +35,7 @@ LAB_PYTEST := ci/again $(PYTEST)
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration bench-channels bench-video bench-ipsec \
-	iperf3 fuzz hunt deb man clean-runs mutate test-driver example soak \
+	iperf3 fuzz hunt deb rpm man clean-runs mutate test-driver example soak \
 	setup setup-check venv build fetch clean try try-down \
 	test-unit test-daemons test-native test-sw-fallback test-hw test-certify test-nicsim test-vm test-bench \
 	check-python check-text check-native check-module
@@ -168,6 +168,9 @@ bench-operator: build  ## what doctor, ls and enable take, in the VM and here
 deb:  ## build/ktls-offload_VERSION_all.deb, and ktls-offload-handoff of this machine's release
 	packaging/build-deb
 	packaging/build-deb-handoff
+
+rpm:  ## build/ktls-offload-VERSION-1.noarch.rpm, for RHEL 9 and its like; needs Debian's package rpm
+	packaging/build-rpm
 
 man: venv  ## docs/ktls-offload.1 from the parser's words
 	$(PY) -m offload.cli_man docs/ktls-offload.1
