@@ -14,20 +14,21 @@ from pathlib import Path
 
 import pytest
 
-from offload.cmd import wait_until
+from offload.cmd import settles, wait_until
 from offload.report import events
 from offload.vm.kernels import fetch
 from offload.vm.lab import Lab
 from tests.lib.rig import Labs
 
 PROJECT = Path(__file__).parents[2]
+CARDS = ("nicsim0", "nicsim1")
 FOLDER = "/run/one-host"
 OUT = "/run/lab/out/one-host"  # the results share
 SLOW = 900  # seconds: Python in an emulated guest, several times
 ONE = "test_sends_to_stunnel and tx-12_aes_gcm_128-v4 or test_records_it_sends and tx-12_aes_gcm_128-v4"
 SEEN = """\
 for dev in nicsim0 nicsim1; do
-ip -d address show dev $dev; ip -d route show table all dev $dev; ethtool -k $dev; done; ip netns
+ip -d address show dev $dev; ip -d route show table all dev $dev | sort; ethtool -k $dev; done; ip netns
 """
 
 
@@ -46,12 +47,14 @@ class Server:
         return done.rc, (done.stdout + done.stderr).decode("utf-8", "replace")
 
     def seen(self) -> str:
-        """What `ip` and `ethtool` say of both cards, once no address is tentative."""
+        """What `ip` and `ethtool` say of both cards, once each is up and has its first address."""
 
         def settled() -> bool:
-            return b"tentative" not in self.lab.root.run(["ip", "address", "show"]).stdout
+            ip = ["ip", "-6", "address", "show", "up", "scope", "link", "dev"]
+            shown = [self.lab.root.run([*ip, dev]).text for dev in CARDS]
+            return all("LOWER_UP" in one and "inet6" in one and "tentative" not in one for one in shown)
 
-        wait_until(settled, SLOW, "addresses to be usable", every=0.5)
+        wait_until(settled, SLOW, "both cards to be up", every=0.5)
         return self.lab.root.run(["sh", "-c", SEEN]).text
 
 
@@ -91,4 +94,4 @@ def test_certifies_on_one_host(server: Server) -> None:
     assert json.loads((run / "report.json").read_text())["rig"]["transport"] == "local"
     code, said = server.typed("lab restore")
     assert code == 0 and "as found" in said, said
-    assert server.seen() == before
+    assert settles(lambda: server.seen() == before, 60), (before, server.seen())
