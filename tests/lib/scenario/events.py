@@ -70,14 +70,14 @@ def coalesce(stage: Stage) -> str:
 def rings(stage: Stage) -> str:
     """Give the port rings of half the length, and those that it had."""
     most, now = _figures(stage, "-g")
-    other = {name: now[name] // 2 for name in ("RX", "TX") if most.get(name, 0) and now[name] > 1}
+    other = {name: now[name] // 2 for name in ("RX", "TX") if most.get(name, 0) and now.get(name, 0) > 1}
     return _and_back(stage, "-G", other, now) if other else "the rings of the port have one size"
 
 
 def channels(stage: Stage) -> str:
     """Give the port another number of queues, and the one that it had."""
     most, now = _figures(stage, "-l")
-    found = [name for name in ("Combined", "TX", "RX") if most.get(name, 0) > 1][:1]
+    found = [name for name in ("Combined", "TX", "RX") if most.get(name, 0) > 1 and name in now][:1]
     other = {name: now[name] + (1 if now[name] < most[name] else -1) for name in found}
     return _and_back(stage, "-L", other, now) if other else "the port has one queue"
 

@@ -1,0 +1,80 @@
+"""Rings and queues of a port as ethtool shows them: which figures a scenario gives it, and gives back."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from offload.host.base import Completed
+from tests.lib.scenario import events
+
+RINGS = """Ring parameters for p0:
+Pre-set maximums:
+RX:\t\t8192
+RX Mini:\tn/a
+TX:\t\t8192
+Current hardware settings:
+RX:\t\t1024
+RX Mini:\tn/a
+TX:\t\t2048
+"""
+CHANNELS = """Channel parameters for p0:
+Pre-set maximums:
+RX:\t\tn/a
+TX:\t\tn/a
+Other:\t\tn/a
+Combined:\t8
+Current hardware settings:
+RX:\t\tn/a
+TX:\t\tn/a
+Other:\t\tn/a
+Combined:\t8
+"""
+
+
+def stage(text: str, rc: int = 0) -> tuple[Any, list[str]]:
+    """A port of which ethtool says this, and what it was told."""
+    told: list[str] = []
+
+    def run(argv: list[str], **_: Any) -> Completed:
+        line = " ".join(argv)
+        shows = argv[1] in ("-g", "-l")
+        if not shows:
+            told.append(line)
+        said = b"1\n" if argv[0] == "cat" else text.encode() if shows else b""
+        return Completed(tuple(argv), 0 if shows else rc, said, b"", 0.0)
+
+    dut = SimpleNamespace(host=SimpleNamespace(run=run, name="dut"), dev="p0")
+    return SimpleNamespace(rig=SimpleNamespace(bench=SimpleNamespace(dut=dut))), told
+
+
+def test_rings_are_halved_and_given_back() -> None:
+    """Without a NIC both rings change by one command and come back by one."""
+    port, told = stage(RINGS)
+    assert events.rings(port) == ""
+    assert told[:2] == ["ethtool -G p0 rx 512 tx 1024", "ethtool -G p0 rx 1024 tx 2048"]
+
+
+def test_queues_become_one_less_and_come_back() -> None:
+    """Without a NIC a port with all its queues loses one; one that has fewer gets one more."""
+    port, told = stage(CHANNELS)
+    assert events.channels(port) == ""
+    assert told[:2] == ["ethtool -L p0 combined 7", "ethtool -L p0 combined 8"]
+    port, told = stage(CHANNELS[::-1].replace("8\t:denibmoC", "2\t:denibmoC", 1)[::-1])
+    assert events.channels(port) == "" and told[0] == "ethtool -L p0 combined 3"
+
+
+@pytest.mark.parametrize("text", ["", RINGS.replace("1024", "n/a").replace("2048", "n/a")])
+def test_a_port_without_figures_is_not_made(text: str) -> None:
+    """Without a NIC a port that shows no rings or one queue is told so, and nothing is changed."""
+    port, told = stage(text)
+    assert events.rings(port) == "the rings of the port have one size"
+    assert events.channels(port) == "the port has one queue" and not told
+
+
+def test_what_a_port_refuses_is_told() -> None:
+    """Without a NIC a command that the driver refuses makes the event not made, in its words."""
+    port, told = stage(RINGS, rc=1)
+    assert events.rings(port) == "ethtool -G p0 rx 512 tx 1024 ended with 1" and len(told) == 1
