@@ -90,9 +90,10 @@ test-certify: build  ## make certify, and no test of this good card fails: its v
 	$(PY) -m tests.lib.none_failed build/certified
 
 test-nicsim: build  ## deliberately bad NICs: the suite has to catch each one
-	$(LAB_PYTEST) tests/nicsim --kernel $(KERNEL)
+	$(LAB_PYTEST) tests/nicsim --kernel $(KERNEL) -m 'not long'
 
-test-bench: build  ## a rack of hosts over ssh, with an ordinary peer: certified whole, for two cards; half an hour
+test-bench: build  ## one host, then a rack over ssh with an ordinary peer: certified whole, for two cards; half an hour
+	$(PYTEST) tests/nicsim -m long --kernel $(KERNEL)
 	$(PY) -m tests.lib.bench_run --kernel $(KERNEL) --cards connectx-6-dx,plain
 	$(PY) -m tests.lib.bench_run --kernel $(KERNEL) --cards chelsio-t6,plain
 
