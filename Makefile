@@ -66,7 +66,7 @@ mutate: build  ## what if one of the suite's checks were not there? 15 minutes, 
 #   test-hw 7.2           the newest kernel with two virtual CPUs, as one alone would hide races: half of what kernels differ in,
 #                         the other half tomorrow. Last, since it can use both cores when nothing else is left
 test:  ## every test of the project, with its own set-up; prints the time of each stage
-	JOBS=1 ci/stages '!setup-check' '!build' +test-native '!fetch' +test-daemons test-unit test-certify test-nicsim test-sw-fallback \
+	JOBS=1 ci/stages '!setup-check' '!build' +test-native '!fetch' +test-daemons '*test-unit' test-certify test-nicsim test-sw-fallback \
 		test-hw:KERNEL=6.12,NIC=chelsio-t6,SAMPLE=each test-hw:KERNEL=7.2,LAB_CPUS=2,SAMPLE=today
 
 test-unit: venv  ## the package itself, on all cores: no root, no kernel, no daemon

@@ -98,6 +98,16 @@ def test_what_stands_before_a_set_up_runs_beside_it(home: Path) -> None:
     assert rc == 1 and "other" not in ran.splitlines()[2:] and list(table(said)) == ["good", "bad", "in all"]
 
 
+def test_a_stage_that_uses_all_cores_leaves_one_lane(home: Path, module: Any) -> None:
+    """Without a NIC one more runs beside a stage that uses all cores, and the next when that has ended."""
+    assert [module.counts(name) for name in ("+a", "*a", "a")] == [0, module.CORES, 1]
+    rc, said, ran = stages(home, "*meet:HOW=a", "meet:HOW=b", "other", "good")
+    assert rc == 0 and sorted(word.strip() for word in ran.splitlines()) == ["good", "other"], said
+    began = [said.index(f"=== make {name}") for name in ("meet HOW=a", "meet HOW=b", "other")]
+    over = min(said.index(f"=== make meet HOW={name}: ok") for name in "ab")
+    assert began[0] < began[1] < over < began[2], said
+
+
 def test_processor_time_is_that_of_the_children(home: Path) -> None:
     """Without a NIC the table has the processor seconds that a stage's processes spent."""
     rc, said, _ = stages(home, "busy", "good")
