@@ -136,13 +136,16 @@ class Run:
     def test(self) -> None:
         """Boot the lab or reach the hosts, run tests/hw against them, and leave them."""
         with ExitStack() as stack:
+            seen: list[tuple[Lab, int]] = []
             if self.plan.hosts:
                 with self.phase("reach the hosts", 4):
                     name = self._reach(stack, self.plan.hosts)
                     self._foresee(self.plan.hosts.bench)
             else:
                 with self.phase("boot the lab", 4):
-                    name = self._stand(self._boot(stack))
+                    labs = self._boot(stack)
+                    name = self._stand(labs)
+                    seen = [(lab, lab.console_mark()) for lab in labs]
                     self._foresee(["--attach", name.partition(",")[0], "--kernel", self.plan.kernel])
             with self.phase("tests", 5):
                 self.tested = True
@@ -152,6 +155,7 @@ class Run:
                 finally:
                     with uninterrupted():  # what ends the run has to be written, too
                         self._events = resume(self.plan.out / files.EVENTS)
+                check_consoles(seen)
 
     def _foresee(self, bench: Sequence[str]) -> None:
         """Say what will stay unproved here, before the tests; a part of them never certifies anyway."""
@@ -269,6 +273,13 @@ class Run:
     def files(self) -> str:
         """Return the paths of what the run left."""
         return paths(self.plan.out, NAMES)
+
+
+def check_consoles(labs: Sequence[tuple[Lab, int]]) -> None:
+    """RigError if a kernel reported a fault since its mark: a lab may die behind the last of its tests."""
+    for lab, mark in labs:
+        if found := lab.console_faults(mark):
+            raise RigError(f"the kernel log of lab {lab.name}: " + " | ".join(found[:5]))
 
 
 def identity(lab: Lab) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shlex
 import shutil
@@ -23,7 +24,8 @@ DEV, PROJECT = "sim0", Path(__file__).parents[2]
 SOON = 60.0  # seconds; it takes one on an idle machine
 UNUSED = ("doc", "man", "locale", "bash-completion", "hwdb.d")
 TOOLS = PROJECT / "tests/unit/fake_tools.py"
-TOOL = '#!/bin/sh\nFAKE_STATE={state} exec /usr/bin/python3 -SE {tools} {name} "$@"\n'
+# under a lock: udev, a manager and a test may ask the card at the same time
+TOOL = '#!/bin/sh\nFAKE_STATE={state} exec flock {state}.lock /usr/bin/python3 -SE {tools} {name} "$@"\n'
 # The root is this machine's, with the managers' programs below and a layer above that keeps what is written.
 # What is global is read-only or left alone: /proc/sys, devices (a /dev of its own), services of this machine.
 BOOT = """\
@@ -133,7 +135,15 @@ class House:
         return self.run(sys.executable, "-m", "offload", *words).text
 
     def _new_card(self) -> None:
-        self._state.write_text(json.dumps({"devices": {DEV: PLAYED}, "modules": [], "depends": {}}))
+        with self._alone():
+            self._state.write_text(json.dumps({"devices": {DEV: PLAYED}, "modules": [], "depends": {}}))
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep the programs of the card away from its state: who writes it empties it first."""
+        with Path(f"{self._state}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def plug(self) -> None:
         """Load the driver: the card appears, receive off. It is there at boot from now on."""
@@ -153,7 +163,8 @@ class House:
 
     def on(self) -> dict[str, bool]:
         """Which directions of the card are on."""
-        features: Any = json.loads(self._state.read_text())["devices"][DEV]["features"]
+        with self._alone():
+            features: Any = json.loads(self._state.read_text())["devices"][DEV]["features"]
         return {direction: features[name]["active"] for direction, name in FEATURES.items()}
 
     def switch_off(self) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from offload import certify, certify_plan, certify_run, certify_tests
+from offload.vm.console import faults
 from offload.vm.record import Booted, Checked
 
 HEAD = """
@@ -76,8 +77,16 @@ class FakeLab:
     def ready(self) -> FakeLab:
         return self
 
+    said = "[    0.0] Linux\n"
+
     def console_text(self) -> str:
-        return "[    0.0] Linux\n"
+        return self.said
+
+    def console_mark(self) -> int:
+        return 0
+
+    def console_faults(self, since: int) -> list[str]:
+        return faults(self.said[since:])
 
     def run(self, argv: list[str], check: bool) -> types.SimpleNamespace:
         assert argv == ["ethtool", "-i", "nicsim0"]

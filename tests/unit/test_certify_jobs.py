@@ -90,3 +90,13 @@ def test_runner_that_dies_beside_another_voids_the_run(root: Path) -> None:
     code, report = call(root, "--jobs", "2")
     assert (code, report["verdict"]) == (22, "void")
     assert any("test_more" in reason and "crashed" in reason for reason in report["reasons"])
+
+
+def test_kernel_that_dies_behind_its_last_test_voids_the_run(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of a run looks at every console: no test of a lab that has done its share looks any more."""
+    monkeypatch.setattr(FakeLab, "said", "[    9.0] Kernel panic - not syncing: too late for a test\n")
+    code, report = call(root, "--jobs", "2")
+    assert (code, report["verdict"]) == (22, "void")
+    assert "too late for a test" in report["headline"], report["headline"]
