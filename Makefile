@@ -9,9 +9,9 @@
 #   T=test_sends          what `make try` or `make soak` runs: a test's id, a file, or an expression as for pytest -k
 #   N=10 LOAD=8           `make soak`: how many runs, beside how many busy processes; STAGE=test-hw which stage
 #   RESULT=results/TIME   the run whose failures `make replay` repeats
-#   HOURS=1 SEED=4711     how long `make hunt` looks for a scenario that fails; its first seed (default by chance)
+#   HOURS=1 SEED=4711     how long `make hunt` runs, and its first seed (default: a random one)
 #   WRITE=1               `make certify-the-certifier` writes its table into docs/bad-nics.md; changed code is recorded, too
-#   DRAW=seed             `make certify-the-certifier` draws COUNT=40 bad cards instead, for the scenarios of DEPTH=standard
+#   DRAW=4711 COUNT=40    `make certify-the-certifier` draws so many bad cards at random; DEPTH=standard: for all scenarios of that depth
 #   GOOD=10               how many runs of a good card `make clean-runs` adds to the record
 PYTHON ?= /usr/bin/python3
 KERNEL ?= 6.1
@@ -47,7 +47,7 @@ certify: build  ## the whole run against the simulated NIC: leaves results/<time
 replay: build  ## repeat what failed in RESULT=results/<time>
 	$(PY) -m offload certify --replay $(RESULT)
 
-certify-the-certifier: build  ## every bad card of the catalogue, two labs at once; DRAW=seed: COUNT drawn ones, and how many escape
+certify-the-certifier: build  ## every bad card of the catalogue, two labs at once; DRAW=SEED: COUNT random ones, and how many escape
 	$(PY) -m benchmarks.$(if $(DRAW),drawn --draw $(DRAW) --count $(COUNT) $(if $(DEPTH),--depth $(DEPTH)),certifier $(if $(WRITE),--write)) --kernel $(KERNEL)
 
 clean-runs: build  ## GOOD=10 runs of a good card into docs/clean-runs.jsonl
@@ -56,8 +56,8 @@ clean-runs: build  ## GOOD=10 runs of a good card into docs/clean-runs.jsonl
 mutate: build  ## what if one of the suite's checks were not there? 15 minutes, resumes
 	$(PY) -m tests.nicsim.escape --mutate --write
 
-# One stage more than there are cores, as a lab waits for a sixth of its time; native tests and daemons mostly wait. Nothing
-# follows a set-up (!) that fails. Tests download nothing: fetch does, and native tests need nothing of it. The stages:
+# One stage more than there are cores runs at a time, because a lab waits for a sixth of its time. Native tests and daemons (+) mostly
+# wait and do not count. If a set-up (!) fails, nothing after it runs. Only fetch downloads; native tests need none of it. The stages:
 #   test-unit             the package itself, first: most mistakes show here
 #   test-certify          all promises of a card that offloads both ways, on 6.1: what a person runs, every test and its verdict
 #   test-sw-fallback      the same promises without a card
@@ -92,7 +92,7 @@ test-certify: build  ## make certify, and no test of this good card fails: its v
 test-nicsim: build  ## deliberately bad NICs: the suite has to catch each one
 	$(LAB_PYTEST) tests/nicsim --kernel $(KERNEL) -m 'not long'
 
-test-bench: build  ## one host, then a rack over ssh with an ordinary peer: certified whole, for two cards; half an hour
+test-bench: build  ## certifies whole benches: one host, then a rack over ssh with an ordinary peer as two cards; half an hour
 	$(PYTEST) tests/nicsim -m long --kernel $(KERNEL)
 	$(PY) -m tests.lib.bench_run --kernel $(KERNEL) --cards connectx-6-dx,plain
 	$(PY) -m tests.lib.bench_run --kernel $(KERNEL) --cards chelsio-t6,plain
@@ -111,7 +111,7 @@ soak: build  ## STAGE N times beside LOAD busy processes, shuffled: how often do
 
 test-vm: test-hw test-sw-fallback  ## everything that boots the lab, on KERNEL=...
 
-hunt: build  ## scenarios by chance for HOURS, each failure kept with its seed in results/hunt-TIME; Ctrl-C ends it with a table
+hunt: build  ## random scenarios for HOURS; keeps each failure with its seed in results/hunt-TIME; Ctrl-C stops it and prints the table
 	$(PY) -m tests.lib.scenario.hunt --hours $(HOURS) --kernel $(KERNEL) --nic $(NIC) $(if $(SEED),--seed $(SEED))
 
 bench: bench-lab bench-wire bench-meter bench-cost  ## every figure that the README quotes
@@ -170,7 +170,7 @@ deb:  ## build/ktls-offload_VERSION_all.deb, and ktls-offload-handoff of this ma
 	packaging/build-deb
 	packaging/build-deb-handoff
 
-rpm:  ## build/ktls-offload-VERSION-1.noarch.rpm, for RHEL 9 and its like; needs Debian's package rpm
+rpm:  ## build/ktls-offload-VERSION-1.noarch.rpm, for RHEL 9 and compatible; needs the Debian package rpm
 	packaging/build-rpm
 
 man: venv  ## docs/ktls-offload.1 from the parser's words
