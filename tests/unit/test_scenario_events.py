@@ -54,7 +54,10 @@ def test_rings_are_halved_and_given_back() -> None:
     """Without a NIC both rings change by one command and come back by one."""
     port, told = stage(RINGS)
     assert events.rings(port) == ""
-    assert told[:2] == ["ethtool -G p0 rx 512 tx 1024", "ethtool -G p0 rx 1024 tx 2048"]
+    carrier = "cat /sys/class/net/p0/carrier"
+    assert told == ["ethtool -G p0 rx 512 tx 1024", "ethtool -G p0 rx 1024 tx 2048", carrier]
+    port, told = stage(RINGS.replace("RX:\t\t8192", "RX:\t\tn/a"))
+    assert events.rings(port) == "" and told[0] == "ethtool -G p0 tx 1024", "no other size is known of RX"
 
 
 def test_queues_become_one_less_and_come_back() -> None:
@@ -66,7 +69,9 @@ def test_queues_become_one_less_and_come_back() -> None:
     assert events.channels(port) == "" and told[0] == "ethtool -L p0 combined 3"
 
 
-@pytest.mark.parametrize("text", ["", RINGS.replace("1024", "n/a").replace("2048", "n/a")])
+@pytest.mark.parametrize(
+    "text", ["", RINGS.replace("1024", "n/a").replace("2048", "n/a"), CHANNELS.replace("8", "1")]
+)
 def test_a_port_without_figures_is_not_made(text: str) -> None:
     """Without a NIC a port that shows no rings or one queue is told so, and nothing is changed."""
     port, told = stage(text)

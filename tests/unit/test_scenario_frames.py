@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 
 import pytest
 
-from tests.lib.scenario.frames import ACK, CWR, ECE, ECT, SYN, Frame, Headers, wrong
+from tests.lib.scenario.frames import ACK, CWR, ECE, ECT, SYN, Frame, Headers, frame_of, wrong
 
 PORT, SIZE = 40000, 1000
 ECN = Headers(ecn=True)
@@ -26,6 +27,18 @@ def test_a_packet_that_is_sent_twice_is_told() -> None:
     assert "frame 3 of the DUT: the packet of frame 2 once more" in wrong([first, again], PORT, Headers())
     plain = [replace(one, ident=0) for one in (first, again)]
     assert wrong(plain, PORT, Headers()) == "", "IPv6 numbers no packets"
+    turned = replace(frame(4, SIZE, tos=0), ident=2)
+    assert wrong([first, turned], PORT, Headers()) == "", "the number comes again after 65,536 packets"
+
+
+def test_the_number_of_a_packet_is_read() -> None:
+    """Without a NIC the identification of an IPv4 header is its packet's number; IPv6 has none."""
+    tcp = struct.pack("!HHIIBBHHH", PORT, 443, 7, 0, 5 << 4, ACK, 0, 0, 0) + b"data"
+    v4 = struct.pack("!BBHHHBBH8x", 0x45, 0, 20 + len(tcp), 0x1234, 0, 64, 6, 0)
+    v6 = struct.pack("!IHBB32x", 6 << 28, len(tcp), 6, 64)
+    for kind, ip, ident in ((0x0800, v4, 0x1234), (0x86DD, v6, 0)):
+        found = frame_of(1, bytes(12) + kind.to_bytes(2, "big") + ip + tcp)
+        assert found and (found.ident, found.payload) == (ident, b"data")
 
 
 def listening() -> list[Frame]:
@@ -49,6 +62,7 @@ def test_who_listens_to_marks_is_right() -> None:
         (2, frame(3, SIZE, tos=0), "frame 3 of the DUT: new data without ECT(0)"),
         (2, frame(3, SIZE, tos=3), "frame 3 of the DUT"),
         (3, frame(4, 0, tos=0xB8), "traffic class 0xb8"),
+        (3, frame(4, 0, tos=3), "traffic class 0x03"),
         (5, frame(6, 3 * SIZE, flags=ACK | CWR), "frame 6 of the DUT: CWR in two segments in a row"),
     ],
 )

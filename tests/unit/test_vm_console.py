@@ -74,3 +74,7 @@ def test_a_panic_stands_before_the_last_lines(tmp_path: Path) -> None:
     assert console.tail(2) == f"  | {panic}\n  | {trace[-2]}\n  | {trace[-1]}"
     console.path.write_text("\n".join([*trace, panic]))
     assert console.tail(2) == f"  | {trace[-1]}\n  | {panic}"
+    console.path.write_text("\n".join(["[ 2.0] Kernel panic - not syncing: an older one", panic, *trace]))
+    assert console.tail(1) == f"  | {panic}\n  | {trace[-1]}"
+    console.path.write_text("\n".join([panic, *trace, *trace, *trace]))
+    assert console.tail(1) == f"  | {trace[-1]}", "what came long after a panic is not of its trace"
