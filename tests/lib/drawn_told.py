@@ -43,8 +43,9 @@ class Drawn:
 
     @property
     def blamed(self) -> bool:
-        """Whether a headline names the condition."""
-        return any(all(words in text for words in self.defect.named) for text in (self.by, self.own_line))
+        """Whether a headline names the condition; none names an offset, which no scenario has as a value."""
+        named, texts = self.defect.named, (self.by, self.own_line)
+        return bool(named) and any(all(words in text for words in named) for text in texts)
 
     def json(self) -> dict[str, Any]:
         """For a later reader."""
@@ -83,7 +84,8 @@ def summary(drawn: Sequence[Drawn], name: str, depth: str, wanted: int) -> Itera
         share = 100 * len(escaped) / len(fired)
         yield f"escaped: {len(escaped)} of {len(fired)} = {share:.1f} % (95 %: {low:.1f} to {high:.1f} %)"
         grave = sum(one.defect.place.security for one in escaped)
-        yield f"of those that security hangs on: {grave} of {sum(d.defect.place.security for d in fired)}"
+        relevant = sum(one.defect.place.security for one in fired)
+        yield f"escaped of the security-relevant ones: {grave} of {relevant}"
         blamed = sum(one.blamed for one in fired if one.seen)
         yield f"the headline names the condition: {blamed} of {len(fired) - len(escaped)} that were caught"
     for one in drawn:

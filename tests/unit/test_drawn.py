@@ -48,9 +48,17 @@ def test_every_card_can_be_made_and_has_a_scenario() -> None:
         turned = knobs.check(one.knobs)
         assert {name.partition("/")[2] for name in turned} <= set(files), one.id
         scenario = found.parse(one.line)
-        met = {**one.place.values, **one.condition.values, "direction": one.way}
-        assert met.items() <= dict(scenario.values).items(), one.id
+        met = dict(scenario.values).items()
+        assert one.place.values.items() <= met and one.condition.values.items() <= met, one.id
+        assert scenario["direction"] == one.way == one.place.way, one.id
         assert found.allows(scenario)
+
+
+def test_a_place_and_a_condition_that_do_not_go_together_are_no_card() -> None:
+    """Without a NIC a condition is asked only where the card knows it, and where the fault could show."""
+    for one in defects():
+        assert one.way in one.condition.ways and one.place.level in one.condition.levels, one.id
+        assert not any(one.condition.name.startswith(hidden) for hidden in one.place.never), one.id
 
 
 def test_trouble_strikes_the_connection_that_came_last() -> None:
@@ -80,7 +88,7 @@ def test_the_interval_is_wilson_s() -> None:
 
 def test_what_escaped_is_told_and_what_never_fired_is_not_counted() -> None:
     """Without a NIC the rate is of the cards that fired, and each that was not caught is there to repeat."""
-    first, second, third, fourth = draw(7, 4)
+    first, second, third, fourth = [one for one in draw(7, 12) if one.named][:4]
     right = ", ".join(first.named) + ": different; software: intact"
     found = [
         drawn(first, by=right),
@@ -88,16 +96,27 @@ def test_what_escaped_is_told_and_what_never_fired_is_not_counted() -> None:
         drawn(third, seen=False),
         drawn(fourth, fired=0, seen=False),
     ]
+    assert [one.blamed for one in found] == [True, False, False, False]
     said = "\n".join(summary(found, "7", "quick", 4))
     assert "draw 7: 4 cards against the scenarios of depth quick; 4 were run, 3 acted" in said
     assert "escaped: 1 of 3 = 33.3 %" in said
+    assert "\nESCAPED " in said and line(found[2]).startswith("ESCAPED")
     assert f"{third.words()}: repeat it: {third.knobs} and {third.line}" in said
     assert "NOT FIRED" in said and fourth.words() in said and not found[3].escaped
     void = Drawn(first, 3, "void", "", 3, 0, False, "", 1.0)
     assert line(void).startswith("VOID") and not void.escaped
-    blamed = sum(one.blamed for one in found[:2])
-    assert found[0].blamed and f"names the condition: {blamed} of 2" in said
+    assert Drawn(first, 3, "void", "", 9, 2, True, "", 1.0).counts, "a scenario of the depth caught it"
+    assert Drawn(first, 3, "failed", right, 9, 2, True, "else", 1.0).blamed
+    assert "names the condition: 1 of 2" in said
     assert line(found[0]).startswith("caught") and "fired     3" in line(found[0])
+
+
+def test_a_condition_without_a_name_is_not_blamed() -> None:
+    """Without a NIC a headline that cannot name a condition has not named it, and security is counted."""
+    nameless = next(one for one in defects() if not one.named and one.place.security)
+    assert not drawn(nameless, by="a headline that names nothing").blamed
+    said = "\n".join(summary([drawn(nameless), drawn(nameless, seen=False)], "7", "", 2))
+    assert "names the condition: 0 of 1" in said and "security-relevant ones: 1 of 2" in said
 
 
 def test_the_scenarios_of_a_depth_come_in_the_order_that_is_likely_to_see_it() -> None:
