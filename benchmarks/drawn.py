@@ -1,14 +1,14 @@
-"""Does the suite see bad cards that nobody chose? Draws some, puts them to it, and counts those that escape.
+"""Does the suite catch random bad cards? Draws some, runs scenarios on them, and counts those that escape.
 
 usage: python -m benchmarks.drawn --draw SEED [--count N] [--depth quick|standard|deep] [--kernel K]
        python -m benchmarks.drawn --only TEXT [--depth ...] [--kernel K]
        python -m benchmarks.drawn --list
 
 A drawn card has one defect under one condition (tests/lib/drawn_tables.py); the same seed draws the same
-cards. Each is put to a scenario made for it, in which it has to fire: the card counts that. With --depth it
-is put to the scenarios of that depth, too, those that have its condition first, until one fails: a card that
+cards. Each runs in a scenario made for it, in which the fault has to act: the card counts that. With --depth
+it also runs in the scenarios of that depth, those with its condition first, until one fails. A card that
 passes all of them has escaped. --only takes every card with TEXT in its name. Exit 1 if a card escaped or
-did not fire. The events and what was found are in results/drawn-SEED (or -TEXT).
+did not act. The events and results are in results/drawn-SEED (or -TEXT).
 """
 
 from __future__ import annotations
@@ -92,7 +92,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=shape)
     parser.add_argument("--draw", type=int, metavar="SEED", help="which cards: any number")
     parser.add_argument("--count", type=int, default=40, metavar="N", help="how many (default 40)")
-    parser.add_argument("--depth", default="", choices=["", *map(str, Depth)], help="put to all of these")
+    parser.add_argument(
+        "--depth", default="", choices=["", *map(str, Depth)], help="also run the scenarios of this depth"
+    )
     parser.add_argument("--kernel", default="6.1", choices=catalogue.KERNELS)
     parser.add_argument("--only", default="", metavar="TEXT", help="every card with TEXT in its name")
     parser.add_argument("--list", action="store_true", help="print every defect there is, and run nothing")

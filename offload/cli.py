@@ -173,7 +173,8 @@ def _new_enough(name: str) -> None:
     if name in SUITE and sys.version_info < NEWER:
         here = ".".join(map(str, sys.version_info[:2]))
         others = ", ".join(verb.name for verb in VERBS if verb.name not in SUITE)
-        raise ConfigError(f"`ktls-offload {name}` needs Python 3.11; this is {here}", f"here run: {others}")
+        message = f"`ktls-offload {name}` needs Python 3.11 or newer; this is {here}"
+        raise ConfigError(message, f"run here: {others}")
 
 
 def _called(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""What do a card's own tools say of it? devlink, and the maker's where they are installed; they only read."""
+"""What do a card's own tools report? devlink, and the maker's where they are installed; they only read."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _ask(host: Host, tool: Tool, bus: str) -> Answer:
                 tool.name, {}, plain(f"{program}: {text.partition(chr(10))[0] or f'exit {done.rc}'}")
             )
         said = {plain(name): plain(value) for name, value in tool.read(done.text, bus).items()}
-        return Answer(tool.name, said, "" if said else f"{program} says nothing that is known here")
+        return Answer(tool.name, said, "" if said else f"{program} printed nothing recognisable")
     return Answer(tool.name, {}, f"{tool.programs[0]} is not installed")
 
 

@@ -24,7 +24,7 @@ Say = Callable[[str], None]
 CARRIER = 30.0  # seconds: a link of 100 Gbit/s negotiates and trains for some of them
 BRIDGE = "br0"
 UNDO = "`ktls-offload lab restore` puts it back"
-RETRY = "the journal keeps it: mend that, and call `ktls-offload lab restore`"
+RETRY = "the journal keeps what is left: fix the cause, then run `ktls-offload lab restore`"
 
 
 @contextmanager
@@ -59,10 +59,10 @@ def restore(say: Say, journal: Journal | None = None) -> None:
         before = onehost_note.read(journal)
         if before is None or before.boot != identity(host)[0]:
             onehost_note.forget(journal)
-            say("no port is in use as a one-host bench: nothing to put back")
+            say("there is no one-host bench here: nothing to put back")
             return
         if before.netns != identity(host)[1]:
-            raise Refused("the bench was made in another network namespace", "call it there")
+            raise Refused("the bench was made in another network namespace", "run it there")
         _idle(host, before)
         _settings(say)
         with shielded():
@@ -77,7 +77,7 @@ def _free(host: Host, journal: Journal) -> None:
     before = onehost_note.read(journal)
     if before and before.boot == identity(host)[0]:
         names = " and ".join(before.names)
-        raise Refused(f"{names} are a bench already, or were about to be", UNDO.replace("it", "them"))
+        raise Refused(f"{names} are a bench already, or `init` was interrupted", UNDO.replace("it", "them"))
 
 
 def _look(host: Host, names: Sequence[str]) -> Before:
@@ -146,7 +146,8 @@ def _linked(ends: Mapping[str, Host], patience: float) -> None:
         return [dev for dev, host in ends.items() if "LOWER_UP" not in links(host)[dev]["flags"]]
 
     if not settles(lambda: not dark(), patience):
-        raise RigError(f"no link on {' and '.join(dark())}", "is the cable in both ports? all is as before")
+        hint = "is the cable plugged in at both ends? the ports are as before"
+        raise RigError(f"no link on {' and '.join(dark())}", hint)
 
 
 def _idle(host: Host, before: Before) -> None:

@@ -33,7 +33,7 @@ def ports(host: Host, wanted: Sequence[str]) -> tuple[str, ...]:
     names = tuple(seen(host, name, rows).dev for name in wanted)
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise ConfigError(
-            f"{twice} is named twice", "every port of a bench is another: `ip -br link` lists them"
+            f"{twice} is named twice", "a bench needs different ports: `ip -br link` lists them"
         )
     used = ways(host)
     for dev in names:
@@ -103,7 +103,7 @@ def _room(host: Host, names: Sequence[str]) -> None:
     for row in json.loads(host.run(["ip", "-j", "address", "show"]).text or "[]"):
         for address in (a.get("local", "") for a in row.get("addr_info", [])):
             if row["ifname"] not in names and any(_within(address, net) for net in NETWORKS):
-                hint = "the bench uses 192.0.2.0/24 and fd00:2::/64: take that address away"
+                hint = "the bench uses 192.0.2.0/24 and fd00:2::/64: remove that address"
                 raise Refused(f"{row['ifname']} has {address}", hint)
     for dev in names[:2]:
         if _without_ipv6(dev):

@@ -1,4 +1,4 @@
-"""What does the lab file of a one-host bench say, and is one that is there already of these ports?"""
+"""What does the lab file of a one-host bench say, and does an existing one describe these ports?"""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def read(journal: Journal) -> Before | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, TypeError, KeyError, AttributeError) as exc:
-        hint = f"look at it, then move it away; the far port is in `ip netns exec {ONE_HOST} ip link`"
+        hint = f"look at it, then move it away; `ip -n {ONE_HOST} link` shows the peer's port"
         raise ConfigError(f"{file}: damaged: {' '.join(str(exc).split())[:120]}", hint) from None
 
 

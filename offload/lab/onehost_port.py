@@ -1,4 +1,4 @@
-"""How is a port of this machine found, and how is it put back after it was in another network namespace?
+"""What does a port of this machine have, and how does it get that back after it was in a network namespace?
 
 A move takes addresses, routes and the interface's sysctls (net/core/dev.c, __dev_change_net_namespace); name,
 MAC address, MTU and features stay with the port.

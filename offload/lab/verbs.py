@@ -136,7 +136,7 @@ def init(args: argparse.Namespace) -> int:
         return one_host(args)
     if args.wire:
         raise ConfigError(
-            "--wire goes with --one-host", "another host's ports: write OffloadWire in lab.yaml"
+            "--wire goes with --one-host", "for ports of another host write OffloadWire into lab.yaml"
         )
     if not (args.dut and args.peer):
         raise ConfigError("lab init wants --dut HOST and --peer HOST", "or --one-host DEV DEV")

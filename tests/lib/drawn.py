@@ -1,4 +1,4 @@
-"""Bad cards made by chance: a defect is what a card does wrong, and the one condition under which it does."""
+"""Random bad cards: a defect is what a card does wrong, and the one condition under which it does so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of drawn bad cards, in words: a line for each, and how many escaped, with the interval."""
+"""Results of drawn bad cards in words: a line for each, and how many escaped, with the interval."""
 
 from __future__ import annotations
 

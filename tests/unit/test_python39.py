@@ -80,7 +80,7 @@ def test_the_suite_says_what_it_needs(
     monkeypatch.setattr(cli, "NEWER", (9, 0))
     assert cli.main([verb, "--help"]) == 2
     said = capsys.readouterr().err
-    assert f"`ktls-offload {verb}` needs Python 3.11" in said and "here run: status, doctor, ls" in said
+    assert f"`ktls-offload {verb}` needs Python 3.11" in said and "run here: status, doctor, ls" in said
 
 
 def test_completion_leaves_out_what_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:

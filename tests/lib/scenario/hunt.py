@@ -1,7 +1,7 @@
-"""`make hunt HOURS=n`: scenarios by chance on a lab or a bench, for hours; each failure is kept.
+"""`make hunt HOURS=N`: runs random scenarios on a lab or a bench for hours, and keeps each failure.
 
-Ctrl-C ends it as the time does: with a table. Exit codes: 0 nothing found, 20 something failed, 7 no lab
-stays up, 2 a wrong option.
+Ctrl-C ends it early, with the same table. Exit codes: 0 nothing failed, 20 something did, 7 no lab stays up,
+2 a wrong option.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def hunt(args: argparse.Namespace) -> int:
     try:
         Hunt(partial(ground, args, book), book).run(wanted, args.hours * 3600)
     except KeyboardInterrupt:
-        book.say("ended by hand")
+        book.say("stopped by Ctrl-C or SIGTERM")
     except OffloadError as exc:
         book.say(f"ended: {exc}")
         rc = exc.exit_code

@@ -1,4 +1,4 @@
-"""A hunt: scenarios by chance, one after the other, on a lab that is booted again when it dies."""
+"""A hunt: random scenarios, one after the other, on a lab that is booted again when it dies."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Hunt:
         ends, rest = self._clock() + seconds, iter(scenarios)
         while self._on_a_lab(self._until(rest, ends)):
             if self._lost == DEAD:
-                raise RigError(f"{DEAD} labs died in a row", "the last words above say of what")
+                raise RigError(f"{DEAD} labs died in a row", "the lines above say why")
 
     def _until(self, scenarios: Iterator[Scenario], ends: float) -> Iterator[Scenario]:
         """The scenario that did not end on the last lab, then new ones, until the time is over."""
