@@ -41,8 +41,9 @@ class Defect:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """What a headline has to hold that blames the condition: as Scenario.words() says it."""
-        return tuple(f"{name} {value}" for name, value in self.condition.values.items())
+        """What a headline has to hold that blames the condition: as conditions.yaml says it."""
+        words = load().words
+        return tuple(words[one] for one in self.condition.values.items())
 
 
 def space() -> Space:

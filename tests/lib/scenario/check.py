@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from offload.errors import OffloadError
+from tests.lib.scenario.headline import headline
 from tests.lib.scenario.run import Made, run
 from tests.lib.scenario.shrink import shrink
 from tests.lib.scenario.space import Scenario, Space
@@ -37,7 +38,7 @@ def _keep(evidence: dict[str, Any], made: Made) -> None:
 
 
 def _named(stand: Stand, space: Space, scenario: Scenario, words: str, evidence: dict[str, Any]) -> str:
-    """The headline of a failure: place and condition in words, then how to repeat it."""
+    """What a failure is called: the headline, what was seen, and how to repeat it."""
     stand.renew()
     found = shrink(scenario, words, lambda plainer: fails(stand, plainer), space)
     twin = software(stand, found.scenario)
@@ -45,8 +46,8 @@ def _named(stand: Stand, space: Space, scenario: Scenario, words: str, evidence:
     evidence["scenario"] |= {"shrunk": found.scenario.line(), "runs": found.runs, "software": twin}
     line = found.scenario.line()
     return (
-        f"{found.scenario.words()}: {found.words}; software under the same conditions: {twin}; "
-        f"repeat it: certify --scenario {line}"
+        f"{headline(found.scenario, found.words)}: {found.words}; "
+        f"software under the same conditions: {twin}; repeat it: certify --scenario {line}"
         + (f" (found as {scenario.line()})" if line != scenario.line() else "")
     )
 

@@ -21,6 +21,7 @@ class Value:
     """One value: what a card could do wrong there, who says so, and why it cannot be made if it cannot."""
 
     name: str
+    words: str  # the condition in a headline
     why: str
     source: str
     bars: tuple[Bar, ...] = ()  # impossible together

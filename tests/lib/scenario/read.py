@@ -13,7 +13,8 @@ from tests.lib.scenario.model import Bar, Dimension, Value
 WORD = r"[A-Za-z0-9^.-]+"
 TOP = ("schema", "dimensions", "triples")
 DIMENSION = ("name", "why", "values", "from_profile")
-VALUE = ("name", "why", "source", "needs", "excludes", "not_yet", "not_yet_with", "slow", "no_lab")
+REQUIRED = ("name", "words", "why", "source")
+VALUE = (*REQUIRED, "needs", "excludes", "not_yet", "not_yet_with", "slow", "no_lab")
 Names = Mapping[str, tuple[str, ...]]
 
 
@@ -39,7 +40,7 @@ def _names(values: Item) -> tuple[str, ...]:
     """The names of a dimension's values; twice the same is noted."""
     found: list[str] = []
     for item in values.items():
-        name = item.fields(VALUE, ("name", "why", "source")).get("name")
+        name = item.fields(VALUE, REQUIRED).get("name")
         word = name.text("letters, digits, '^', '.' and '-'", WORD) if name else ""
         if word in found and name:
             name.bad(f"{word!r} is given twice")
@@ -60,9 +61,9 @@ def _dimension(row: Mapping[str, Item], names: Names) -> Dimension:
 
 
 def _value(item: Item, own: str, names: Names) -> Value:
-    raw = item.fields(VALUE, ("name", "why", "source"))
-    words = ("name", "why", "source", "not_yet", "slow", "no_lab")
-    text = {key: raw[key].text() if key in raw else "" for key in words}
+    raw = item.fields(VALUE, REQUIRED)
+    keys = (*REQUIRED, "not_yet", "slow", "no_lab")
+    text = {key: raw[key].text() if key in raw else "" for key in keys}
     bars = [*_bars(raw.get("needs"), own, names, turned=True), *_bars(raw.get("excludes"), own, names)]
     later = tuple(_bars(raw.get("not_yet_with"), own, names))
     return Value(bars=tuple(bars), later=later, **text)

@@ -37,12 +37,6 @@ class Scenario:
         odd = [f"{name}={value}" for name, value in self.values if value != plain[name]]
         return ",".join([f"seed={self.seed}", *odd])
 
-    def words(self) -> str:
-        """What is not plain in it, for a headline."""
-        plain = load().plain
-        odd = [f"{name} {value}" for name, value in self.values if value != plain[name]]
-        return ", ".join(odd) or "plain conditions"
-
     def having(self, dimension: str, value: str) -> Scenario:
         """The same with another value in a dimension."""
         return replace(self, values=tuple((n, value if n == dimension else v) for n, v in self.values))
@@ -70,6 +64,11 @@ class Space:
     def plain(self) -> dict[str, str]:
         """The plain value of every dimension."""
         return {part.name: part.plain for part in self.parts}
+
+    @cached_property
+    def words(self) -> dict[Condition, str]:
+        """Every condition as a headline says it."""
+        return {(part.name, value.name): value.words for part in self.parts for value in part.values}
 
     @cached_property
     def no_lab(self) -> dict[Condition, str]:

@@ -1,0 +1,59 @@
+"""The headline of a failed scenario in one sentence: which records are wrong, how, and when."""
+
+from __future__ import annotations
+
+import re
+
+from tests.lib.scenario.space import Scenario, load
+
+# what an invariant said, and what is then wrong with the records: the first that fits
+WRONG = tuple(
+    (re.compile(said), words)
+    for said, words in (
+        (r"plaintext|in clear|clear-record", "leave in plaintext"),
+        (r"wrong keystream", "have a wrong keystream"),
+        (r"bad tag", "have a wrong tag"),
+        (r"nonce|wrong sequence", "have a wrong nonce"),
+        (r"sent again otherwise", "differ from the first transmission"),
+        (r"different: .*(payload|bit flip|garbage|zero run|shift|replay)", "have a wrong ciphertext"),
+        (r"different: ", "are malformed"),
+        (r"altered record|receiver ended with", "are delivered though they were forged"),
+        (r"record was forged, and", "are forged, and the refusals are not counted"),
+        (r"SHA-256 differs", "arrive altered"),
+        (r"wrong checksum", "are in frames with a wrong checksum"),
+        (r"once more|sent twice", "are in frames that the card sends twice"),
+        (r"bytes ahead of offset", "are in frames that leave out of order"),
+        (r"of the DUT: ", "are in frames whose headers differ from software's"),
+        (r"not back in step", "stay with software"),
+        (r"contexts were not given back", "leave contexts behind"),
+        (r"were opened, [rt]x counts|contexts of", "are not offloaded as promised"),
+        (r"TlsDecryptError moved", "are refused though they are authentic"),
+        (r"_tls_\w+ moved by|_tls_\w+ is missing|and the card counted", "are counted wrongly"),
+        (r"could not place", "are dropped in the card"),
+        (r"bytes arrived|after \d+ of \d+ bytes|stream ended with", "do not all arrive"),
+    )
+)
+OTHER = "break an invariant"
+AGAIN = "sent again otherwise"
+
+
+def headline(scenario: Scenario, said: str) -> str:
+    """The sentence for what an invariant said of a scenario."""
+    wrong = next((words for pattern, words in WRONG if pattern.search(said)), OTHER)
+    return " ".join(filter(None, [_records(scenario, said), wrong, conditions(scenario)]))
+
+
+def conditions(scenario: Scenario) -> str:
+    """What is not plain in it; the direction is in the name of the records."""
+    space = load()
+    odd = [
+        space.words[name, value]
+        for name, value in scenario.values
+        if name != "direction" and value != space.plain[name]
+    ]
+    return " and ".join(filter(None, [", ".join(odd[:-1]), *odd[-1:]]))
+
+
+def _records(scenario: Scenario, said: str) -> str:
+    """Which records are wrong."""
+    return "retransmitted records" if AGAIN in said else load().words["direction", scenario["direction"]]
