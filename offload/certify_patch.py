@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +51,7 @@ def read_patch(path: Path) -> Patch:
     ConfigError for what is no patch of the card's C files.
     """
     try:
-        files = sorted(path.glob("*.patch")) if path.is_dir() else [path]
+        files = _files(path) if path.is_dir() else [path]
         if sum(one.stat().st_size for one in files) > MOST:
             raise ConfigError(f"{path} is larger than {MOST >> 10} KiB", HINT)
         contents = [read_plain(one, MOST) for one in files]
@@ -61,6 +62,19 @@ def read_patch(path: Path) -> Patch:
     if not diff:
         raise ConfigError(f"{path} holds no patch: no line begins with '--- ' and the next with '+++ '", HINT)
     return Patch(path, names, hashlib.sha256(raw).hexdigest(), raw, diff)
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return every *.patch of a folder in the order of their names. ConfigError if there is none."""
+    found = sorted(folder.glob("*.patch"))
+    if not found:
+        others = sorted(one.name for one in folder.iterdir())
+        there = f"; it holds {', '.join(others[:5])}{' and more' * (len(others) > 5)}" if others else ""
+        raise ConfigError(
+            f"{folder} holds no file whose name ends with .patch{there}",
+            "rename the files that belong to the card (mv my.diff 1.patch), or name one file of any name",
+        )
+    return found
 
 
 def _plain(path: Path, content: bytes) -> Iterator[bytes]:
@@ -107,6 +121,12 @@ def _end(path: Path, lines: list[bytes], at: int, left: list[int]) -> int:
     if left != [0, 0]:
         raise ConfigError(f"{path}:{begin + 1}: this part of the patch is cut off or has other lines", HINT)
     return at
+
+
+def try_patch(patch: Patch) -> None:
+    """Apply a patch to a copy that is removed at once. ConfigError if it does not apply."""
+    with tempfile.TemporaryDirectory(prefix="ktls-offload-patch-") as folder:
+        apply_patch(patch, Path(folder) / "nicsim")
 
 
 def apply_patch(patch: Patch, folder: Path) -> None:

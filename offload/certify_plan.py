@@ -12,7 +12,7 @@ from offload.certify import DEPTHS, KERNEL, NIC
 from offload.certify_attach import attached
 from offload.certify_lab import Hosts, card, hosts
 from offload.certify_labs import how_many
-from offload.certify_patch import PATCH, RIG, Patch, apply_patch, read_patch
+from offload.certify_patch import PATCH, RIG, Patch, apply_patch, read_patch, try_patch
 from offload.certify_replay import Replay, check_suite, plan_replay
 from offload.errors import ConfigError, RigError
 from offload.profile import Profile, find, near
@@ -67,6 +67,8 @@ def plan(args: argparse.Namespace) -> Plan:
 
     kernel = known(lab.kernel if lab else replay.kernel if replay else args.kernel or KERNEL)
     patch = read_patch(args.nicsim_patch) if args.nicsim_patch else None
+    if patch:
+        try_patch(patch)  # before the folder of the run is made
     if replay:
         same_card(replay, patch)
     profile = find(lab.nic if lab else replay.former.profile if replay else args.nic or NIC)

@@ -237,6 +237,19 @@ def test_run_without_a_failure_is_not_repeated(root: Path) -> None:
     assert (code, report["counts"]["pass"]) == (21, 1) and report["replay"]["tests"][0]["same"]
 
 
+def test_patch_that_does_not_apply_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC a run whose patch is for another source leaves no folder, and can be started again."""
+    card = root / "tree/native/nicsim/hw_tx.c"
+    card.write_text("good\n")
+    monkeypatch.setattr(sys.modules["offload.vm.module"], "sources", lambda: [card], raising=False)
+    patch = root / "bad.patch"
+    patch.write_text("--- hw_tx.c\n+++ hw_tx.c\n@@ -1 +1 @@\n-other\n+bad\n")
+    there = sorted(root.rglob("*"))
+    with pytest.raises(ConfigError, match="does not apply to native/nicsim"):
+        call(root, "--nicsim-patch", str(patch))
+    assert sorted(root.rglob("*")) == there and card.read_text() == "good\n"
+
+
 def test_strangers_card_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a NIC, --nicsim-patch builds a copy of the card, says so, and a replay asks for it again."""
     card = root / "tree/native/nicsim/hw_tx.c"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from offload.certify_patch import apply_patch, build_patched, read_patch
+from offload.certify_patch import apply_patch, build_patched, read_patch, try_patch
 from offload.errors import ConfigError, RigError
 from offload.vm import module
 
@@ -115,6 +116,34 @@ def test_examples_apply(tmp_path: Path, path: Path) -> None:
     apply_patch(read_patch(path), tmp_path / "copy")
     changed = [p for p in module.sources() if (tmp_path / "copy" / p.name).read_bytes() != p.read_bytes()]
     assert len(changed) == 1 and path.name in (ROOT / "docs/try-to-fool-us.md").read_text()
+
+
+def test_a_folder_without_patches_is_told_what_it_lacks(tmp_path: Path) -> None:
+    """Without a NIC a folder of *.diff is refused: the message names the ending, and what is there."""
+    folder = tmp_path / "defects"
+    folder.mkdir()
+    with pytest.raises(ConfigError, match=r"defects holds no file whose name ends with \.patch\n"):
+        read_patch(folder)
+    for number in range(3):
+        written(folder, GOOD, f"{number}.diff")
+    with pytest.raises(ConfigError, match=r"ends with \.patch; it holds 0\.diff, 1\.diff, 2\.diff\n.*rename"):
+        read_patch(folder)
+    for number in range(9):
+        written(folder, GOOD, f"{number}.diff")
+    with pytest.raises(ConfigError, match=r"3\.diff, 4\.diff and more\n"):
+        read_patch(folder)
+    assert read_patch(folder / "0.diff").names == ("0.diff",)
+
+
+def test_a_trial_leaves_nothing(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a NIC the copy that a patch is tried on is gone afterwards, whether it applied or not."""
+    here = tmp_path / "temporary"
+    here.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(here))
+    try_patch(read_patch(written(tmp_path, GOOD)))
+    with pytest.raises(ConfigError, match="does not apply"):
+        try_patch(read_patch(written(tmp_path, GOOD.replace(" two", " zwei"))))
+    assert not list(here.iterdir()) and len(list(source.iterdir())) == 2
 
 
 def test_no_file_and_too_much(tmp_path: Path) -> None:
