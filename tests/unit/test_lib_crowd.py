@@ -76,3 +76,19 @@ def test_splice_without_pythons_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a NIC a host whose Python is older than 3.10 splices, too."""
     monkeypatch.delattr("os.splice", raising=False)
     test_each_call_sends_the_same("splice", 4)
+
+
+def test_what_tcp_sent_is_told() -> None:
+    """Without a NIC a connection says how much payload its TCP has sent, once all of it has arrived."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as one,
+    ):
+        other, _ = server.accept()
+        crowd = Crowd()
+        crowd.listener.close()
+        crowd.sockets[0] = one
+        with other:
+            assert crowd.do_sent({"at": 0}) == {"sent": 0}
+            one.sendall(SENT)
+            assert crowd.do_sent({"at": 0}) == {"sent": SIZE}

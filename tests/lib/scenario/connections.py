@@ -77,6 +77,7 @@ class Line:
     cell: Cell
     call: str = "write"  # how the DUT sends
     calls: list[tuple[int, int]] = field(default_factory=list)  # records of a burst, and calls that it took
+    before: int = 0  # bytes that the DUT's TCP had sent when this scenario began
 
     @property
     def port(self) -> int:
@@ -167,6 +168,15 @@ def begun(asks: Sequence[Ask]) -> list[int]:
         for at, number in zip(mine, crowd_.begin_all(rows), strict=True):
             numbers[at] = number
     return numbers
+
+
+def sent(lines: Sequence[Line]) -> list[int]:
+    """How much payload the DUT's TCP has sent on each, again included; nothing is on its way any more."""
+    asked = begun([(line.pair.near, "sent", {}) for line in lines])
+    said = [line.pair.near.crowd.answer(number) for line, number in zip(lines, asked, strict=True)]
+    wrong = [one["error"] for one in said if one.get("error")]
+    assert not wrong, f"what the DUT sent was not acknowledged: {wrong[0]}"
+    return [int(one["sent"]) for one in said]
 
 
 def close(life: Life, lines: Sequence[Line]) -> None:

@@ -21,7 +21,7 @@ WRONG = tuple(
         (r"record was forged, and", "are forged, and the refusals are not counted"),
         (r"SHA-256 differs", "arrive altered"),
         (r"wrong checksum", "are in frames with a wrong checksum"),
-        (r"once more|sent twice", "are in frames that the card sends twice"),
+        (r"once more|more than once", "are in frames that the card sends twice"),
         (r"bytes ahead of offset", "are in frames that leave out of order"),
         (r"of the DUT: ", "are in frames whose headers differ from software's"),
         (r"not back in step", "stay with software"),

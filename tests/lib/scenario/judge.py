@@ -75,6 +75,7 @@ def rest(seen: Seen) -> None:
     for line in seen.everyone:
         here = want if line in seen.lines else replace(want, tos=0, options=b"")
         assert not (said := frames.wrong(seen.frames, line.port, here)), said
+    assert not (said := _beyond(seen)), said
     noise = {way: int(seen.scenario["trouble"] == "noise") for way in seen.ways}
     invariants.checksums(seen.before, seen.after, noise)
     moved = seen.after.counters - seen.before.counters
@@ -89,6 +90,15 @@ def rest(seen: Seen) -> None:
     for way in set(seen.ways) & set(seen.hardware):
         invariants.counted(moved, way, bounds(seen, way), "in all")
     calm(seen)
+
+
+def _beyond(seen: Seen) -> str:
+    """What the card sent of its own on a connection."""
+    for line in (line for line in seen.lines if line.port in seen.told.sent):
+        base, end = seen.shown[line.port].base["tx"], layout.begins(line.tracks["tx"])[-1]
+        if said := frames.beyond(seen.frames, line.port, base, end, seen.told.sent[line.port]):
+            return f"port {line.port} of the DUT: {said}"
+    return ""
 
 
 def bounds(seen: Seen, way: str) -> Bounds:

@@ -12,7 +12,7 @@ from typing import Any
 
 from offload.counters import Delta
 from tests.lib.scenario import events, layout, troubles
-from tests.lib.scenario.connections import BUFFER, FULL, Burst, Line, move, option
+from tests.lib.scenario.connections import BUFFER, FULL, Burst, Line, move, option, sent
 from tests.lib.scenario.space import Scenario
 from tests.lib.scenario.troubles import FORGED, Troubled
 
@@ -35,6 +35,7 @@ class Told:
     forged: bool = False
     placed: dict[str, tuple[int, int]] = field(default_factory=dict)  # first and last record of the burst
     missed: dict[str, str] = field(default_factory=dict)  # dimension: what was not met
+    sent: dict[int, int] = field(default_factory=dict)  # bytes that the DUT's TCP sent in all, by port
 
 
 class Play:
@@ -66,6 +67,10 @@ class Play:
                 self.told.missed["trouble"] = words
             self.wire.box.clear()
         self._calm()
+        alive = [line for line in self.lines if not (self.told.forged and line is self.victim)]
+        self.told.sent = {
+            line.port: all_ - line.before for line, all_ in zip(alive, sent(alive), strict=True)
+        }
 
     def _all(self, name: str) -> None:
         """One burst on every connection, in turns."""

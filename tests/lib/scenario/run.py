@@ -14,7 +14,7 @@ from offload.cmd import settles
 from tests.lib.life import held
 from tests.lib.rig import Rig
 from tests.lib.scenario import judge, setting, troubles
-from tests.lib.scenario.connections import Line, close, opened
+from tests.lib.scenario.connections import Line, close, opened, sent
 from tests.lib.scenario.events import Stage
 from tests.lib.scenario.invariants import Facts, facts
 from tests.lib.scenario.layout import CROWD
@@ -89,7 +89,8 @@ def connected(stand: Stand, scenario: Scenario) -> list[Line]:
     """The connections of a scenario: opened for it, or from the start."""
     count = int(scenario["connections"])
     if scenario["age"] == "old":
-        for line in stand.old:
+        for line, before in zip(stand.old, sent(stand.old), strict=True):
+            line.before = before
             for track in line.tracks.values():
                 track.begin()
             line.call, line.calls = scenario["call"], []
