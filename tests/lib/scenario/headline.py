@@ -11,6 +11,7 @@ WRONG = tuple(
     (re.compile(said), words)
     for said, words in (
         (r"plaintext|in clear|clear-record", "leave in plaintext"),
+        (r"captured frames are unexplained", "leave with frames that TCP did not send"),
         (r"wrong keystream", "have a wrong keystream"),
         (r"bad tag", "have a wrong tag"),
         (r"nonce|wrong sequence", "have a wrong nonce"),
