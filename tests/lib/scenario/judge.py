@@ -19,6 +19,7 @@ from tests.lib.scenario.wire import Shown, proven, talked
 MANY = {"many-in-frame": 3, "hundreds-in-tso": 200}  # records that begin in one frame, or packet
 SOFTWARE = {"link-down": ("tx", "rx"), "toggle": ("rx",)}  # whose open connections are software's after it
 
+QUIET = ("none", "other", "idle", "coalesce")  # events that lose no packet and leave each context as it is
 DROPS = ("carrier", "link-down", "rings", "channels")  # what waits in a queue is lost in it
 
 
@@ -109,10 +110,18 @@ def bounds(seen: Seen, way: str) -> Bounds:
     if way in seen.software and seen.old:
         return Bounds(0, most)
     if way == "rx":
-        return Bounds(round(invariants.MOST * seen.told.fair), most)
+        return Bounds(round(invariants.MOST * _fair(seen)), most)
     if way in SOFTWARE.get(seen.scenario["event"], ()):
         return Bounds(seen.told.before_event, most)
     return Bounds(sum(len(line.tracks["tx"].content()) for line in seen.everyone), most)
+
+
+def _fair(seen: Seen) -> int:
+    """Payload to the DUT that came in fair weather: all of it, or that of the start if trouble followed."""
+    quiet = seen.scenario["trouble"] == "none" and seen.scenario["event"] in QUIET
+    if not quiet or seen.scenario["tcp"] == "sack-live":  # whose hole is a lost frame
+        return seen.told.fair
+    return sum(len(line.tracks["rx"].content()) for line in seen.lines)
 
 
 def calm(seen: Seen) -> None:
