@@ -382,6 +382,7 @@ struct span {
 	struct needles *needles; /* NULL: none */
 	const struct sieve *wanted;
 	uint64_t from, to;
+	bool drop; /* nobody else reads these pages soon */
 };
 
 enum { BATCH_JOBS = 16, BATCH_PIECES = 2048 };
@@ -453,6 +454,7 @@ void report(struct wire *w, struct text *t);
 int wire_verify(const struct question *q, struct text *out, struct failure *f);
 enum pages { PAGES_CAPTURE, PAGES_CLIENT, PAGES_SERVER, PAGES_CANARY, PAGES };
 bool pages_stay(const struct wire *w, uint64_t len);
+void pages_done(const uint8_t *from, const uint8_t *to);
 void pages_drop(struct wire *w, enum pages which, const uint8_t *start, const uint8_t *pos);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "core.h"
 
-enum { DISTINCT = 6, STEP_UNIT = 1 << 24, NUMBER_BITS = 21, IN_FLIGHT = 32, GROUP = 8, SPAN = 16384, HUGE = 2 << 20 };
+enum { DISTINCT = 6, STEP_UNIT = 1 << 24, NUMBER_BITS = 21, IN_FLIGHT = 32, GROUP = 8, SPAN = 2 << 20, HUGE = 2 << 20 };
 
 /* A slot of the table: number of the needle + 1, and above it what is left of the hash. */
 static uint32_t tag_of(uint64_t h)
@@ -200,6 +200,8 @@ void needles_span(struct pool *p, const struct span *s)
 		list_one(s->needles, i);
 		pool_unlock(p);
 	}
+	if (s->drop)
+		pages_done(s->needles->payload + s->from * s->needles->step, at);
 }
 
 static int by_number(const void *a, const void *b)
@@ -212,10 +214,13 @@ static int by_number(const void *a, const void *b)
 /* Look through all of them, together with the workers. */
 static void list_all(struct wire *w, struct needles *n, const struct sieve *wanted)
 {
+	uint64_t each = SPAN / n->step + 1, end;
+	bool drop = w->q->mapped && !pages_stay(w, n->count * n->step);
+
 	n->found = 0;
-	for (uint64_t i = 0; i < n->count; i += SPAN) {
-		pool_span(w, &(struct span){ n, wanted, i, i + SPAN < n->count ? i + SPAN : n->count });
-		drop(w, n, n->payload + i * n->step);
+	for (uint64_t i = 0; i < n->count; i = end) {
+		end = i + each < n->count ? i + each : n->count;
+		pool_span(w, &(struct span){ n, wanted, i, end, drop });
 	}
 	pool_wait(w);
 }
