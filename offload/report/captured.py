@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+UNEXPLAINED = "captured frames are unexplained"
 MOST = 8  # findings that a test names; `unexplained` counts them all
 
 
@@ -70,7 +71,7 @@ def denial(test: Mapping[str, Any]) -> str:
     if found is None or not found.unexplained:
         return ""
     first = f": {found.first[0]}" if found.first else ""
-    return f"{found.unexplained} of {found.frames} captured frames are unexplained{first}"
+    return f"{found.unexplained} of {found.frames} {UNEXPLAINED}{first}"
 
 
 def _stray(one: Any) -> Stray:

@@ -196,11 +196,16 @@ def _why_broken(criterion: Criterion, mine: Sequence[Mapping[str, Any]], facts: 
 
 
 def _why_unexplained(strays: Sequence[Mapping[str, Any]]) -> str:
-    """Return the first frame that nothing explains, and how many tests met one; empty if none did."""
+    """Return the first frame that nothing explains, and how many tests met one; empty if none did.
+
+    A test that failed for it says so itself, with the conditions that it knows.
+    """
     if not strays:
         return ""
+    first, own = strays[0], str(strays[0]["reason"])
+    words = own if first["outcome"] == "fail" and captured.UNEXPLAINED in own else captured.denial(first)
     more = f" (and in {len(strays) - 1} more tests)" if len(strays) > 1 else ""
-    return f"{captured.denial(strays[0])} [{strays[0]['id']}]{more}"
+    return f"{words} [{first['id']}]{more}"
 
 
 def _by_another(criterion: Criterion, test: Mapping[str, Any], facts: Facts) -> str:

@@ -14,7 +14,7 @@ import pytest
 
 from offload.errors import OffloadError, RigError
 from offload.host.base import Host
-from offload.report.captured import Captured
+from offload.report.captured import UNEXPLAINED, Captured, denial
 from offload.report.testinfo import EVIDENCE
 from offload.traffic.tap import Tap, capturing
 from tests.lib.explain import demand, explain, together
@@ -53,6 +53,18 @@ class Captures:
     def told(self) -> Captured | None:
         """Return what all of this test's captures hold; None if it made none."""
         return together(self._parts) if self._parts else None
+
+    @contextmanager
+    def first(self) -> Iterator[None]:
+        """Put frames that nothing explains before whatever else fails in the block: they say more."""
+        before = len(self._parts)
+        try:
+            yield
+        except AssertionError as exc:
+            said = denial({"evidence": {"captured": together(self._parts[before:]).told()}})
+            if said and UNEXPLAINED not in str(exc):
+                raise AssertionError(f"{said}; {exc}") from exc
+            raise
 
     @contextmanager
     def taking(

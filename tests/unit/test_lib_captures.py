@@ -62,6 +62,19 @@ def test_a_stray_frame_fails_the_test_and_is_told(stray: None, tmp_path: Path) -
     assert found is not None and found.unexplained == 1 and found.frames > 10
 
 
+def test_a_stray_frame_comes_before_whatever_else_failed(stray: None, tmp_path: Path) -> None:
+    """Without a NIC a frame that nothing explains is named first, once, and only those of this block."""
+    seen = Captures()
+    with pytest.raises(AssertionError, match=r"^1 of \d+ captured frames are unexplained: .*; out of order$"):
+        with seen.first():
+            take(seen, tmp_path, fails=AssertionError("out of order"))
+    with pytest.raises(AssertionError, match="^out of order$"), seen.first():
+        raise AssertionError("out of order")
+    with pytest.raises(AssertionError) as once, seen.first():
+        take(seen, tmp_path)
+    assert str(once.value).count("unexplained") == 1
+
+
 def test_it_is_told_of_a_test_that_failed_before(stray: None, tmp_path: Path) -> None:
     """The failure stays the test's own, and the frame is in the evidence."""
     seen = Captures()

@@ -40,7 +40,7 @@ class Made:
 def run(stand: Stand, scenario: Scenario) -> Made:
     """Make a scenario. AssertionError if an invariant does not hold."""
     rig = stand.rig
-    with ExitStack() as undo:
+    with rig.captures.first(), ExitStack() as undo:
         folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="ktls-offload-scenario-")))
         undo.enter_context(kept_if_it_fails(folder, stand.keep))
         setting.prepare(undo, rig, scenario)
