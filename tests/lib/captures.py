@@ -55,6 +55,15 @@ class Captures:
         return together(self._parts) if self._parts else None
 
     @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Leave what the block captures out of what is told: the card has no part in it."""
+        before = len(self._parts)
+        try:
+            yield
+        finally:
+            del self._parts[before:]
+
+    @contextmanager
     def first(self) -> Iterator[None]:
         """Put frames that nothing explains before whatever else fails in the block: they say more."""
         before = len(self._parts)

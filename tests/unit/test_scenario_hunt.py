@@ -13,9 +13,10 @@ import pytest
 
 from offload.errors import RigError
 from offload.profile import find
+from tests.lib.scenario.blame import NotTheCards
 from tests.lib.scenario.hunt import main
 from tests.lib.scenario.hunt_book import Kept
-from tests.lib.scenario.hunting import DIED, FAILED, HELD, NOT_MADE, Hunt, Outcome
+from tests.lib.scenario.hunting import DIED, FAILED, HELD, NOT_MADE, SOFTWARE, Hunt, Outcome
 from tests.lib.scenario.space import Scenario, load
 
 SPACE = load(find("connectx-6-dx"))
@@ -88,6 +89,14 @@ def test_a_lab_that_dies_is_booted_again(tmp_path: Path) -> None:
         f"1 {HELD}", f"2 {DIED}", f"2 {HELD}", f"3 {HELD}", f"4 {DIED}", f"4 {FAILED}", f"5 {HELD}",
     ]  # fmt: skip
     assert labs.booted == 4 and "lost under it twice: gone again" in labs.book.found[0].words
+
+
+def test_what_software_fails_in_is_not_the_card_s(tmp_path: Path) -> None:
+    """Without a NIC a scenario in which software fails as well is told, and is no failure of the card."""
+    labs = Labs(tmp_path, {2: [NotTheCards("software TLS fails under the same conditions")]})
+    labs.hunt([1, 2, 3])
+    assert labs.words == [f"1 {HELD}", f"2 {SOFTWARE}", f"3 {HELD}"] and labs.booted == 1
+    assert not labs.book.found and "software        1" in labs.book.table()
 
 
 def test_no_lab_at_all_ends_it(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from offload.errors import OffloadError
+from tests.lib.scenario.blame import ABSENT, INTACT, judged
 from tests.lib.scenario.headline import headline
 from tests.lib.scenario.run import Made, run
 from tests.lib.scenario.shrink import shrink
@@ -16,7 +17,7 @@ def check(stand: Stand, space: Space, scenario: Scenario, evidence: dict[str, An
     """Run a scenario, twice if need be: the conditions that were not met, in words.
 
     AssertionError if an invariant does not hold: with the fewest conditions under which it fails, what
-    software makes of them, and the line that repeats it.
+    software makes of them, and the line that repeats it. NotTheCards if software fails there, too.
     """
     evidence["scenario"] = {"line": scenario.line(), "seed": scenario.seed}
     try:
@@ -45,6 +46,7 @@ def _named(stand: Stand, space: Space, scenario: Scenario, words: str, evidence:
     stand.renew()
     evidence["scenario"] |= {"shrunk": found.scenario.line(), "runs": found.runs, "software": twin}
     line = found.scenario.line()
+    judged(twin, found.words, line)
     return (
         f"{headline(found.scenario, found.words)}: {found.words}; "
         f"software under the same conditions: {twin}; repeat it: certify --scenario {line}"
@@ -63,16 +65,17 @@ def fails(stand: Stand, scenario: Scenario) -> str:
 
 
 def software(stand: Stand, scenario: Scenario) -> str:
-    """What becomes of a scenario without the card."""
+    """What becomes of a scenario without the card; its captures are not those of the card."""
     card, ways, keep = stand.card, stand.rig.profile.directions(), stand.keep
     try:
         stand.card, stand.keep = (), None
         if card:
             stand.offload.set(**dict.fromkeys(ways, False))
         stand.renew()
-        return fails(stand, scenario) or "intact"
+        with stand.rig.captures.aside():
+            return fails(stand, scenario) or INTACT
     except (AssertionError, OffloadError) as exc:
-        return f"not to be had: {exc}"
+        return f"{ABSENT}: {exc}"
     finally:
         stand.card, stand.keep = card, keep
         if card:

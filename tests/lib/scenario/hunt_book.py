@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.lib.scenario.covering import pairs
-from tests.lib.scenario.hunting import DIED, FAILED, HELD, NOT_MADE, Outcome
+from tests.lib.scenario.hunting import DIED, FAILED, HELD, NOT_MADE, SOFTWARE, Outcome
 from tests.lib.scenario.space import Space
 
 LINES, FAILURES = "hunt.jsonl", "failures"
@@ -62,7 +62,7 @@ class Kept:
 
     def table(self) -> str:
         """All of it at the end: counts, coverage, and each failure once."""
-        words = (HELD, FAILED, NOT_MADE, DIED)
+        words = (HELD, FAILED, SOFTWARE, NOT_MADE, DIED)
         makeable = pairs(self.space)
         met = len(self._met & set(makeable))
         lines = ["", *(f"{word:10} {self._count[word]:6}" for word in words if self._count[word])]

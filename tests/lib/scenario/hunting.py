@@ -10,10 +10,12 @@ from itertools import chain
 from typing import Any, Protocol
 
 from offload.errors import OffloadError, RigError
+from tests.lib.scenario.blame import NotTheCards
 from tests.lib.scenario.space import Scenario
 
 DEAD = 3  # labs that die in a row before a scenario has ended: then nothing can be hunted here
 HELD, FAILED, NOT_MADE, DIED = "held", "failed", "not made", "lab died"
+SOFTWARE = "software"  # fails as well: it is not the card
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,8 @@ class Hunt:
             outcome = ended(NOT_MADE if missing else HELD, "; ".join(missing))
         except AssertionError as exc:
             outcome = ended(FAILED, str(exc) or "an assertion")
+        except NotTheCards as exc:
+            outcome = ended(SOFTWARE, str(exc))
         except OffloadError as exc:
             return self._lab_lost(ground, ended(DIED, f"{exc}"))
         except KeyboardInterrupt:
