@@ -161,9 +161,10 @@ def same_card(replay: Replay, patch: Patch | None) -> None:
     had = replay.former.rig.get(RIG, "")
     if (patch.sha256 in had) if patch else not had:
         return
+    kept = replay.result / PATCH  # a run on a lab of somebody else has none
     raise ConfigError(
         f"{replay.former.name} was a run with nicsim {had or 'as it is'}",
-        f"--nicsim-patch {replay.result / PATCH}" if had else "leave --nicsim-patch away",
+        f"--nicsim-patch {kept if kept.exists() else 'PATCH'}" if had else "leave --nicsim-patch away",
     )
 
 

@@ -171,9 +171,8 @@ class Run:
     def _stand(self, labs: Sequence[Lab]) -> str:
         """Write what the labs are among the events: all alike; their names."""
         lab = labs[0]
-        patched = {RIG: self.plan.patch.words()} if self.plan.patch else {}
         several = {"labs": f"{len(labs)} side by side"} if len(labs) > 1 else {}
-        rig = {**lab.rig, **several, **identity(lab), **patched}
+        rig = {**lab.rig, **several, **identity(lab)}
         self._events.write("rig", rig=rig, kernel=lab.kernel, profile=self.plan.profile.id, simulated=True)
         return ",".join(one.name for one in labs)
 
@@ -193,6 +192,8 @@ class Run:
         if self.plan.attach:
             lab = Lab.attach(self.plan.attach)
             stack.callback(lab.detach)
+            if RIG in lab.rig:
+                self._note(f"nicsim {lab.rig[RIG]}")
             if lab.booted:
                 self._events.write("booted", **lab.booted)
             stack.callback(self._keep_console, lab)
@@ -222,6 +223,7 @@ class Run:
             keep=self.plan.keep_lab,
             cpus=again.cpus if again else None,
             source=self.plan.source,
+            patched=self.plan.patch.words() if self.plan.patch else "",
         )
 
     def _keep_console(self, lab: Lab | Seen, number: int = 1) -> None:

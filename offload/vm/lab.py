@@ -31,6 +31,7 @@ from offload.vm.topology import ADDRESSES, ENDS, MODULES, build_bench, enter_roo
 Say = Callable[[str], None]
 BOOT_LIMIT = 120.0  # seconds; a boot takes five on an idle machine
 STATE = "lab.json"
+CARD = "nicsim"  # the line of the rig that says how the simulated NIC was patched
 
 
 class Lab:
@@ -87,10 +88,12 @@ class Lab:
         cpus: int | None = None,
         source: Path | None = None,
         ssh: bool = False,
+        patched: str = "",
     ) -> Booting:
         """Start the VM of a lab, which boots while the caller goes on; `say` gets each phase and its seconds.
 
-        `cpus`: vCPUs, by default LAB_CPUS of the environment, or 1. `source`: of the simulated NIC.
+        `cpus`: vCPUs, by default LAB_CPUS of the environment, or 1. `source`: of the simulated NIC, and what
+        reports say of it if it is `patched`.
         `ssh`: with an sshd in each namespace, as a rack of hosts (ssh.py); the lab file is ssh/lab.yaml.
         Call it from the main thread: unless `keep`, QEMU dies with the thread that called.
         A lab that outlives us (`keep`) notes what it boots, compared with the cache's record, for reports.
@@ -112,6 +115,7 @@ class Lab:
             run_dir.release()
             raise
         rig = versions(kernel, plan.qemu.version, f"{plan.accel} ({plan.why})", plan.cpus, MEMORY)
+        rig |= {CARD: patched} if patched else {}
         state = {"name": run_dir.name, "kind": kind, "personality": personality, "kernel": kernel.release}
         state |= {"pid": str(started.child.pid), **{f"rig:{key}": value for key, value in rig.items()}}
         if about:

@@ -64,7 +64,8 @@ def pytest_addoption(parser):
 class FakeLab:
     """A lab that is only a name."""
 
-    name, kernel, rig = "fake", "6.1.0", {"cpus": "2"}
+    name, kernel = "fake", "6.1.0"
+    rig: dict[str, str]
     up, pair = 0, "connectx-6-dx,connectx-6-dx"
     cpus: object = None
 
@@ -72,7 +73,10 @@ class FakeLab:
     def start(cls, kernel: object, **options: object) -> FakeLab:
         assert options["personality"] == cls.pair
         FakeLab.up, FakeLab.cpus = FakeLab.up + 1, options["cpus"]
-        return cls()
+        lab = cls()
+        patched = options.get("patched")
+        lab.rig = {"cpus": "2"} | ({"nicsim": str(patched)} if patched else {})
+        return lab
 
     def ready(self) -> FakeLab:
         return self

@@ -111,7 +111,7 @@ def test_a_report_names_what_a_running_lab_booted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, booted: dict[str, str]
 ) -> None:
     """Without a NIC the lab says what it booted; one of an earlier version does not, and is not known."""
-    lab = SimpleNamespace(booted=booted, detach=lambda: None, console_text=lambda: "")
+    lab = SimpleNamespace(booted=booted, rig={}, detach=lambda: None, console_text=lambda: "")
     monkeypatch.setattr(Lab, "attach", lambda name: lab)
     run = certify_run.Run(certify_plan.plan(typed("--attach", "it", "--out", str(tmp_path / "r"))), print)
     with ExitStack() as stack:
@@ -123,7 +123,7 @@ def test_a_report_names_what_a_running_lab_booted(
     assert ("not known: booted before this run" in shown) is not bool(booted)
 
 
-def started(monkeypatch: pytest.MonkeyPatch, checks: Any, keep: bool) -> dict[str, str]:
+def started(monkeypatch: pytest.MonkeyPatch, checks: Any, keep: bool, **more: Any) -> dict[str, str]:
     """What a lab notes of itself whose VM is only a name."""
     plan = SimpleNamespace(made=dict, module=Path(__file__), cpus=1, accel="tcg", why="", pair="")
     plan.qemu = SimpleNamespace(version="")
@@ -136,7 +136,7 @@ def started(monkeypatch: pytest.MonkeyPatch, checks: Any, keep: bool) -> dict[st
     child = SimpleNamespace(child=SimpleNamespace(pid=7))
     monkeypatch.setattr(labs.boot, "start", lambda *words: child)
     kernel: Any = SimpleNamespace(release="6.12.95")
-    return Lab.start(kernel, name="it", keep=keep).state
+    return Lab.start(kernel, name="it", keep=keep, **more).state
 
 
 def test_a_lab_that_is_kept_notes_what_it_boots(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,3 +158,28 @@ def test_a_kept_lab_does_not_boot_a_changed_kernel(monkeypatch: pytest.MonkeyPat
     assert "pid" in started(
         monkeypatch, changed, keep=False
     )  # it ends with its tests, and nobody reports on it
+
+
+PATCHED = "patched by SHA-256 0a1b (my.patch)"
+
+
+def test_a_report_names_the_patch_of_the_lab_it_attached_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a NIC a lab that was booted with a patched card says so to every run that attaches to it."""
+    state = started(monkeypatch, lambda kernel: BOOTED, keep=True, patched=PATCHED)
+    rig = Lab(state | {"kind": "nicsim"}, Path("it"), None, None).rig  # type: ignore[arg-type]
+    assert rig == {"qemu": "10", "nicsim": PATCHED}
+    lab = SimpleNamespace(
+        booted={}, rig=rig, kernel="6.12.95", name="it", detach=lambda: None, console_text=lambda: ""
+    )
+    monkeypatch.setattr(Lab, "attach", lambda name: lab)
+    monkeypatch.setattr(certify_run, "identity", lambda lab: {})
+    said: list[str] = []
+    run = certify_run.Run(
+        certify_plan.plan(typed("--attach", "it", "--out", str(tmp_path / "r"))), said.append
+    )
+    with ExitStack() as stack:
+        run._stand(run._boot(stack))
+    assert run.report()["rig"]["nicsim"] == PATCHED and any(PATCHED in line for line in said)
+    assert f"nicsim {PATCHED}" in (tmp_path / "r/summary.txt").read_text()
