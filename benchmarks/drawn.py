@@ -8,7 +8,7 @@ A drawn card has one defect under one condition (tests/lib/drawn_tables.py); the
 cards. Each runs in a scenario made for it, in which the fault has to act: the card counts that. With --depth
 it also runs in the scenarios of that depth, those with its condition first, until one fails. A card that
 passes all of them has escaped. --only takes every card with TEXT in its name. Exit 1 if a card escaped or
-did not act. The events and results are in results/drawn-SEED (or -TEXT).
+did not act, 130 after Ctrl-C, which ends the lab. Events and results are in results/drawn-SEED (or -TEXT).
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from offload.errors import ConfigError, OffloadError
+from offload.errors import ConfigError, OffloadError, RigError
 from offload.profile import find
 from tests.lib import catalogue
 from tests.lib.catalogue import Row, Step
 from tests.lib.catalogue_run import Stand
 from tests.lib.drawn import CARD, Defect, defects, draw, space
 from tests.lib.drawn_told import Drawn, line, summary
+from tests.lib.needs import built
 from tests.lib.scenario.covering import Depth, array
 
 ROOT = Path(__file__).parents[1]
@@ -115,7 +117,9 @@ def chosen(args: argparse.Namespace) -> tuple[Defect, ...]:
 
 
 def main() -> int:
-    """Run it; exit 1 if a card escaped or did not fire."""
+    """Run it; exit 1 if a card escaped or did not fire, 130 if somebody ended it."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # also as a job of a script's background
+        signal.signal(number, signal.default_int_handler)
     args = arguments()
     if args.list:
         every = defects()
@@ -124,13 +128,17 @@ def main() -> int:
         return 0
     try:
         found, name = chosen(args), args.only.replace("/", "-") or str(args.draw)
+        built()
         folder = ROOT / "results" / f"drawn-{name}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         drawn = run(found, args.depth, args.kernel, folder)
-    except ConfigError as exc:
+    except (ConfigError, RigError) as exc:
         print(f"drawn: error: {exc}", file=sys.stderr)
         return exc.exit_code
+    except KeyboardInterrupt:
+        print("drawn: stopped by Ctrl-C or SIGTERM; the lines above are the cards that ran", file=sys.stderr)
+        return 130
     print("\n".join(summary(drawn, name, args.depth, len(found))))
     return int(len(drawn) < len(found) or any(one.escaped or not one.counts for one in drawn))
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from offload import ipsec
+from offload.errors import RigError
 from offload.nic import look
 from offload.profile import FEATURES
-from offload.traffic import handoff, iperf3, keylog, nginx, tap, wrk
+from offload.traffic import handoff, impair, iperf3, keylog, nginx, tap, wrk
 from tests.lib import film, migration, records_trace
 from tests.lib.rig import Rig
 from tests.lib.ways import in_lab
@@ -51,8 +52,19 @@ def _wire(rig: Rig) -> str:
 
 
 def _eyes(rig: Rig) -> str:
-    lacking = [str(path) for path in (keylog.LIBRARY, Path(tap.PROGRAM)) if not path.exists()]
-    return f"not built: {' and '.join(lacking)} (make build)" if lacking else ""
+    lacking = _unbuilt(keylog.LIBRARY, tap.PROGRAM)
+    return f"{lacking} (make build)" if lacking else ""
+
+
+def _unbuilt(*programs: Path | str) -> str:
+    lacking = [str(path) for path in programs if not Path(path).exists()]
+    return f"not built: {' and '.join(lacking)}" if lacking else ""
+
+
+def built() -> None:
+    """RigError, with the line to type, if a program that every scenario runs is not there."""
+    if lacking := _unbuilt(keylog.LIBRARY, tap.PROGRAM, impair.PROGRAM):
+        raise RigError(lacking, "make build")
 
 
 def _pedit(rig: Rig) -> str:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
+import signal
+import sys
 from pathlib import Path
 
 import pytest
 
+from benchmarks import drawn as benchmark
 from benchmarks.drawn import turns
 from offload.errors import ConfigError
 from offload.profile import find
 from offload.vm import knobs
+from tests.lib.catalogue import Step
+from tests.lib.catalogue_run import Found
 from tests.lib.drawn import CARD, Defect, defects, draw, space
 from tests.lib.drawn_tables import CONDITIONS, PLACES
 from tests.lib.drawn_told import Drawn, line, summary, wilson
@@ -130,3 +136,46 @@ def test_the_scenarios_of_a_depth_come_in_the_order_that_is_likely_to_see_it() -
         fitting = [len(wanted & scenario.items()) for scenario in scenarios]
         assert fitting == sorted(fitting, reverse=True), defect.id
     assert not turns(draw(5, 1)[0], "")
+
+
+class Stopped:
+    """A stand on which somebody presses Ctrl-C under the second card; `open`: whether its lab is up."""
+
+    open = False
+
+    def __init__(self, *_: object) -> None:
+        self.ran = 0
+
+    def __enter__(self) -> Stopped:
+        Stopped.open = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        Stopped.open = False
+
+    def do(self, step: Step) -> Found:
+        """Run one step."""
+        self.ran += 1
+        if self.ran > 1:
+            raise KeyboardInterrupt
+        return Found(step, "failed", "conditions.crossed", "sent records leave", 1.0, 1, "", "", "", 3)
+
+
+def test_ctrl_c_is_a_line_and_leaves_no_lab(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a NIC a draw that somebody ends says so, keeps what was found, and ends its lab."""
+    monkeypatch.setattr(benchmark, "Stand", Stopped)
+    monkeypatch.setattr(benchmark, "ROOT", tmp_path)
+    monkeypatch.setattr(benchmark, "built", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["drawn", "--draw", "7", "--count", "3"])
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        assert benchmark.main() == 130
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    said = capsys.readouterr()
+    assert said.out.count("caught") == 1 and "Traceback" not in said.err
+    assert said.err == "drawn: stopped by Ctrl-C or SIGTERM; the lines above are the cards that ran\n"
+    assert not Stopped.open and len(json.loads((tmp_path / "results/drawn-7/found.json").read_text())) == 1

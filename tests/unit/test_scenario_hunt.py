@@ -13,6 +13,7 @@ import pytest
 
 from offload.errors import RigError
 from offload.profile import find
+from offload.traffic import impair, tap
 from tests.lib.scenario.blame import NotTheCards
 from tests.lib.scenario.hunt import main
 from tests.lib.scenario.hunt_book import Kept
@@ -141,3 +142,15 @@ def test_a_wrong_option_is_one_line(argv: list[str], why: str, capsys: pytest.Ca
     assert main(argv) == 2
     said = capsys.readouterr().err
     assert why in said and "Traceback" not in said
+
+
+def test_a_hunt_without_programs_does_not_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a NIC a checkout that is not built is told what to type; no lab is booted and lost for it."""
+    monkeypatch.setattr(tap, "PROGRAM", str(tmp_path / "wiretap"))
+    monkeypatch.setattr(impair, "PROGRAM", str(tmp_path / "wirebox"))
+    assert main(["--out", str(tmp_path / "out")]) == 7
+    said = capsys.readouterr().err
+    assert said.startswith("make hunt: not built: ") and said.endswith("  hint: make build\n")
+    assert "wiretap" in said and "wirebox" in said and not (tmp_path / "out").exists()

@@ -1,7 +1,7 @@
 """`make hunt HOURS=N`: runs random scenarios on a lab or a bench for hours, and keeps each failure.
 
-Ctrl-C ends it early, with the same table. Exit codes: 0 nothing failed, 20 something did, 7 no lab stays up,
-2 a wrong option.
+Ctrl-C ends it early, with the same table. Exit codes: 0 nothing failed, 20 something did, 7 no lab stays up
+or a program is not built, 2 a wrong option.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from offload.lab.source import load_any
 from offload.profile import find
 from offload.vm.kernels import fetch
 from offload.vm.lab import Lab
+from tests.lib.needs import built
 from tests.lib.rig import Rig
 from tests.lib.scenario.check import check
 from tests.lib.scenario.hunt_book import Kept
@@ -139,6 +140,7 @@ def hunt(args: argparse.Namespace) -> int:
     """Hunt, and print the table; the exit code."""
     space = load(find(args.nic))
     wanted = scenarios(args, space)
+    built()
     book, rc = Kept(folder_of(args.out), space), 0
     try:
         Hunt(partial(ground, args, book), book).run(wanted, args.hours * 3600)
