@@ -41,9 +41,9 @@ class Defect:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """What a headline has to hold that blames the condition: as conditions.yaml says it."""
-        words = load().words
-        return tuple(words[one] for one in self.condition.values.items())
+        """What a headline has to hold that blames the condition: as conditions.yaml says it, or the place."""
+        words, place = load().words, self.condition.place
+        return (*(words[one] for one in self.condition.values.items()), *([place] if place else ()))
 
 
 def space() -> Space:

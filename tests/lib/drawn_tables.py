@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tests.lib.scenario.headline import past
+
 # what a knob of a place is asked for, and so what a condition must be known of by then
 CONTEXT, PACKET, FRAME, RECORD = "context", "packet", "frame", "record"
 MOVING = (PACKET, FRAME, RECORD)
@@ -35,6 +37,7 @@ class Condition:
     words: str
     ways: tuple[str, ...] = ("tx", "rx")
     levels: tuple[str, ...] = MOVING
+    place: str = ""  # in a headline, where no value of a scenario makes it
 
 
 FORGED = {"trouble": "forged-body"}
@@ -210,6 +213,7 @@ def _records() -> tuple[Condition, ...]:
                 {},
                 f"from 2^{b} bytes of a connection on",
                 levels=frame,
+                place=past(b),
             )
             for b in (15, 16, 17)
         ),

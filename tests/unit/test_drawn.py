@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -119,7 +120,9 @@ def test_what_escaped_is_told_and_what_never_fired_is_not_counted() -> None:
 
 def test_a_condition_without_a_name_is_not_blamed() -> None:
     """Without a NIC a headline that cannot name a condition has not named it, and security is counted."""
-    nameless = next(one for one in defects() if not one.named and one.place.security)
+    secure = next(one for one in defects() if one.condition.place and one.place.security)
+    assert secure.named and drawn(secure, by=f"sent records leave {secure.named[0]}").blamed
+    nameless = replace(secure, condition=replace(secure.condition, place=""))
     assert not drawn(nameless, by="a headline that names nothing").blamed
     said = "\n".join(summary([drawn(nameless), drawn(nameless, seen=False)], "7", "", 2))
     assert "names the condition: 0 of 1" in said and "security-relevant ones: 1 of 2" in said

@@ -24,11 +24,23 @@ def test_a_packet_that_is_sent_twice_is_told() -> None:
     first, second = (replace(frame(n, 0, tos=0), ident=n) for n in (2, 3))
     assert wrong([first, second], PORT, Headers()) == ""
     again = replace(first, number=3)
-    assert "frame 3 of the DUT: the packet of frame 2 once more" in wrong([first, again], PORT, Headers())
+    said = "frame 3 of the DUT: the packet of frame 2 once more (stream offset 0)"
+    assert wrong([first, again], PORT, Headers()) == said
     plain = [replace(one, ident=0) for one in (first, again)]
     assert wrong(plain, PORT, Headers()) == "", "IPv6 numbers no packets"
     turned = replace(frame(4, SIZE, tos=0), ident=2)
     assert wrong([first, turned], PORT, Headers()) == "", "the number comes again after 65,536 packets"
+
+
+def test_a_wrong_frame_is_named_by_its_place() -> None:
+    """Without a NIC what is said of a frame has its offset in the stream, from the first data on."""
+    first, second = frame(2, 0, tos=0), frame(9, SIZE, tos=0)
+    assert "a wrong checksum (stream offset 1,000)" in wrong(
+        [first, replace(second, intact=False)], PORT, Headers()
+    )
+    late = frame(10, 3 * SIZE, tos=0)
+    said = "frame 10 is 1000 bytes ahead of stream offset 2,000"
+    assert wrong([first, second, late], PORT, Headers()) == said
 
 
 def test_the_number_of_a_packet_is_read() -> None:

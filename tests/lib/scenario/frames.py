@@ -95,9 +95,11 @@ class Headers:
 def wrong(frames: Sequence[Frame], port: int, want: Headers) -> str:
     """What is wrong with a header of what the DUT sent on a connection; nothing if all is as it should be."""
     ours = [frame for frame in frames if frame.source == port]
+    base = next((frame.seq for frame in ours if frame.data), 0)
     for frame in ours:
         if said := _wrong(frame, want):
-            return f"frame {frame.number} of the DUT: {said}"
+            where = f" (stream offset {(frame.seq - base) % TURN:,})" if frame.data else ""
+            return f"frame {frame.number} of the DUT: {said}{where}"
     if said := _twice(ours):
         return said
     if want.ecn and (said := _congestion(ours, want.tos)):
@@ -108,10 +110,12 @@ def wrong(frames: Sequence[Frame], port: int, want: Headers) -> str:
 def _twice(ours: Sequence[Frame]) -> str:
     """A packet leaves the card once: what TCP sends again is another packet, so IPv4 numbers it anew."""
     seen: dict[tuple[int, int, int], int] = {}
+    base = next((frame.seq for frame in ours if frame.data), 0)
     for frame in (frame for frame in ours if frame.data and frame.ident):
         packet = (frame.ident, frame.seq, len(frame.payload))
         if packet in seen:
-            return f"frame {frame.number} of the DUT: the packet of frame {seen[packet]} once more"
+            where = f"stream offset {(frame.seq - base) % TURN:,}"
+            return f"frame {frame.number} of the DUT: the packet of frame {seen[packet]} once more ({where})"
         seen[packet] = frame.number
     return ""
 
@@ -173,7 +177,7 @@ def _order(ours: Sequence[Frame]) -> str:
     for frame in sent:
         ahead = (frame.seq - next_ + (TURN >> 1)) % TURN - (TURN >> 1)
         if ahead > 0:
-            return f"frame {frame.number} is {ahead} bytes ahead of offset {(next_ - base) % TURN}"
+            return f"frame {frame.number} is {ahead} bytes ahead of stream offset {(next_ - base) % TURN:,}"
         if ahead + len(frame.payload) > 0:
             next_ = (frame.seq + len(frame.payload)) % TURN
     return ""

@@ -23,7 +23,7 @@ WRONG = tuple(
         (r"SHA-256 differs", "arrive altered"),
         (r"wrong checksum", "are in frames with a wrong checksum"),
         (r"once more|more than once", "are in frames that the card sends twice"),
-        (r"bytes ahead of offset", "are in frames that leave out of order"),
+        (r"bytes ahead of stream offset", "are in frames that leave out of order"),
         (r"of the DUT: ", "are in frames whose headers differ from software's"),
         (r"not back in step", "stay with software"),
         (r"contexts were not given back", "leave contexts behind"),
@@ -36,12 +36,16 @@ WRONG = tuple(
 )
 OTHER = "break an invariant"
 AGAIN = "sent again otherwise"
+OFFSET = re.compile(r"stream offset ([\d,]+)")
+TURNS = range(15, 40)  # powers of two that a counter of bytes may have as its end
+CLOSE = 10_000  # bytes: two records of a plain scenario, and a frame
 
 
 def headline(scenario: Scenario, said: str) -> str:
     """The sentence for what an invariant said of a scenario."""
     wrong = next((words for pattern, words in WRONG if pattern.search(said)), OTHER)
-    return " ".join(filter(None, [_records(scenario, said), wrong, conditions(scenario)]))
+    when = conditions(scenario) or _turned(said)
+    return " ".join(filter(None, [_records(scenario, said), wrong, when]))
 
 
 def conditions(scenario: Scenario) -> str:
@@ -53,6 +57,18 @@ def conditions(scenario: Scenario) -> str:
         if name != "direction" and value != space.plain[name]
     ]
     return " and ".join(filter(None, [", ".join(odd[:-1]), *odd[-1:]]))
+
+
+def _turned(said: str) -> str:
+    """Where in a stream it begins, if that is just past a power of two and no condition is left to name."""
+    found = OFFSET.search(said)
+    at = int(found[1].replace(",", "")) if found else 0
+    return next((past(turn) for turn in TURNS if 0 <= at - (1 << turn) < CLOSE), "")
+
+
+def past(turn: int) -> str:
+    """A place in a stream, in words."""
+    return f"just past 2^{turn} bytes of a connection"
 
 
 def _records(scenario: Scenario, said: str) -> str:
