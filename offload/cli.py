@@ -94,6 +94,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # of a disk that is full, or o
 HINTS = {"persist": "ktls-offload enable DEV --persist keeps the offload on over reboots"}
 OPERATOR = ("status", "enable", "disable", "restore")
 NEWER = (3, 11)  # of Python, for the suite; the operator's verbs run on 3.9, which RHEL 9 has
+NEED_CHECKOUT = ("certify", "lab up", "lab traffic", "lab fetch", "wire capture")
+PACKAGED = ("cryptography", "jinja2")  # modules that Debian and RHEL have as python3-MODULE
 SUITE = ("driver", "lab", "certify", "measure", "report", "wire")
 
 
@@ -192,10 +194,10 @@ def _called(args: argparse.Namespace) -> int:
 
 def _checkout(args: argparse.Namespace) -> None:
     """ConfigError, before anything is downloaded, for what needs more of the project than is installed."""
-    words = [args.verb, *([args.lab_verb] if args.verb == "lab" else [])]
+    words = [args.verb, *(word for word in [getattr(args, f"{args.verb}_verb", "")] if word)]
     in_a_vm = args.verb == "measure" and (not args.dev or args.cost)
-    needs = " ".join(words) in ("certify", "lab up", "lab traffic", "lab fetch") or in_a_vm
-    if needs and not (Path(__file__).parents[1] / "native" / "nicsim").is_dir():
+    needs = " ".join(words) in NEED_CHECKOUT or in_a_vm
+    if needs and not _in_checkout():
         line = f".venv/bin/ktls-offload {' '.join(words)}"
         message = (
             f"`ktls-offload {' '.join(words)}` needs a checkout of the project, not only what is installed"
@@ -203,6 +205,11 @@ def _checkout(args: argparse.Namespace) -> None:
         raise ConfigError(
             message, f"in a checkout: {'make certify' if words == ['certify'] else f'make build && {line}'}"
         )
+
+
+def _in_checkout() -> bool:
+    """Say whether what has to be built is here, too, and not only what a package installs."""
+    return (Path(__file__).parents[1] / "native" / "nicsim").is_dir()
 
 
 def _near(name: str) -> str:
@@ -220,6 +227,8 @@ def _without(verb: Verb, module: str) -> ConfigError:
             "PyYAML is not installed", "apt install python3-yaml, or: dnf install python3-pyyaml"
         )
     message = f"`ktls-offload {verb.name}` needs more than this installation has (no module {module})"
+    if module in PACKAGED and not _in_checkout() and sys.prefix == sys.base_prefix:
+        return ConfigError(message, f"apt install python3-{module}, or: dnf install python3-{module}")
     return ConfigError(message, f"pip install 'ktls-offload[{verb.extra}]'")
 
 

@@ -61,6 +61,7 @@ BASH_END = """\
   esac
   case $kind in
     device) words=$(command ls /sys/class/net 2>/dev/null) ;;
+    release) words=$(command ls /lib/modules 2>/dev/null) ;;
     file | profile | folder | command) compopt -o filenames 2>/dev/null ;;
   esac
   mapfile -t COMPREPLY < <(
@@ -96,6 +97,7 @@ def zsh(root: Command, profiles: tuple[str, ...]) -> Lines:
         "#compdef ktls-offload",
         _head("zsh"),
         "_ktls_offload_device() { compadd -- /sys/class/net/*(N:t) }",
+        "_ktls_offload_release() { compadd -- /lib/modules/*(N:t) }",
         f"_ktls_offload_profile() {{ compadd -- {' '.join(profiles)}; _files -g '*.yaml' }}",
     ]
     for command in root.walk():
@@ -155,8 +157,9 @@ def _zsh_value(value: Value) -> str:
     """`:NAME:what completes it`."""
     name = value.name.replace(":", "\\:")
     actions = {
-        "device": "_ktls_offload_device", "profile": "_ktls_offload_profile", "file": "_files",
-        "folder": "_files -/", "word": f"({' '.join(value.choices)})",
+        "device": "_ktls_offload_device", "profile": "_ktls_offload_profile",
+        "release": "_ktls_offload_release", "file": "_files", "folder": "_files -/",
+        "word": f"({' '.join(value.choices)})",
     }  # fmt: skip
     return f"{'::' if value.optional else ':'}{name}:{actions.get(value.kind, ' ')}"
 
@@ -211,7 +214,7 @@ def _fish_offer(value: Value, profiles: tuple[str, ...]) -> str:
     if value.kind in ("file", "folder", "command"):
         return "-F"
     words = " ".join(value.choices or (profiles if value.kind == "profile" else ()))
-    if value.kind == "device":
-        words = "(command ls /sys/class/net)"
+    if place := {"device": "/sys/class/net", "release": "/lib/modules"}.get(value.kind):
+        words = f"(command ls {place} 2>/dev/null)"
     files = " -F" if value.kind == "profile" else ""
     return f"-a {_fish_q(words)}{files}" if words else ""

@@ -14,6 +14,7 @@ KINDS = {
     "ID": "profile",
     "ID|FILE": "profile",
     "P": "profile",
+    "R": "release",
     "DIR": "folder",
     "RESULT": "file",
     "VERB": "verb",
@@ -25,7 +26,7 @@ class Value:
     """What an option or an argument takes: its name in the help, its kind, and the words if they are few."""
 
     name: str
-    kind: str  # device, profile, file, folder, word or ''
+    kind: str  # device, profile, release, file, folder, word or ''
     choices: tuple[str, ...] = ()
     optional: bool = False
     many: bool = False

@@ -54,7 +54,7 @@ class Stream:
             return "it needs both ends: name the peer as netns:NAME"
         host = self.bed.dut.host
         if arm in ("sw", "hw", "hw-zc") and host.run(["test", "-x", handoff.PROGRAM], check=False).rc:
-            return "build/ktls-handoff is not built (make build)"
+            return "build/ktls-handoff is not built (in a checkout: make build)"
         hosts = [self.bed.peer.host, *([host] if arm == "user" else [])]
         lacks = arm != "plain" and any(h.run(["which", stunnel.PROGRAM], check=False).rc for h in hosts)
         return "stunnel4 is not installed" if lacks else ""

@@ -29,7 +29,7 @@ def built() -> bool:
 def verify(ask: Ask) -> dict[str, Any]:
     """Return the core's document. ConfigError in its words for bad input, RigError if it broke."""
     if not built():
-        raise RigError(f"the native core is not built ({PROGRAM})", "make build")
+        raise RigError(f"the native core is not built ({PROGRAM})", "in a checkout: make build")
     with ExitStack() as undo:
         given = {"--keylog": ask.keylog, "--payload": ask.payload, "--reply": ask.reply}
         fds: list[int] = []

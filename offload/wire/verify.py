@@ -27,4 +27,8 @@ def verify(ask: Ask, engine: str = "auto") -> dict[str, Any]:
 
 def why_python() -> str:
     """Return why `auto` takes the oracle; nothing if it does not."""
-    return "" if native.built() else "the native core is not built (make build): the Python oracle answers"
+    return (
+        ""
+        if native.built()
+        else "the native core is not built (in a checkout: make build); the Python oracle answers"
+    )

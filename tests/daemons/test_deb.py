@@ -141,8 +141,11 @@ def test_the_rest_says_what_it_needs(unpacked: Path, only: Path, verb: str) -> N
 
 @pytest.mark.parametrize(
     "words",
-    ["certify", "certify --lab x.yaml", "lab up", "lab fetch", "lab traffic", "measure", "measure --cost"],
-)
+    [
+        "certify", "certify --lab x.yaml", "lab up", "lab fetch", "lab traffic", "measure", "measure --cost",
+        "wire capture lo --output x.pcap",
+    ],
+)  # fmt: skip
 def test_what_needs_a_checkout_says_so(unpacked: Path, only: Path, words: str, tmp_path: Path) -> None:
     """Without a NIC a verb that the package cannot do names the line to type, and downloads nothing."""
     done = call(unpacked, only, *words.split(), cache=tmp_path)
@@ -152,6 +155,14 @@ def test_what_needs_a_checkout_says_so(unpacked: Path, only: Path, words: str, t
         and "hint: in a checkout: make" in done.stderr
     )
     assert not list(tmp_path.iterdir()) and not done.stdout
+
+
+def test_a_missing_library_is_named_by_its_package(unpacked: Path, only: Path, tmp_path: Path) -> None:
+    """Without a NIC a verb that lacks a library names the package that has it, not what pip could fetch."""
+    (tmp_path / "report.json").write_text("{}")
+    (tmp_path / "events.jsonl").write_text("")
+    done = call(unpacked, only, "report", "recompute", str(tmp_path))
+    assert done.returncode == 2 and "hint: apt install python3-jinja2" in done.stderr, done.stderr
 
 
 def test_pages_are_named_where_they_lie(unpacked: Path, only: Path) -> None:

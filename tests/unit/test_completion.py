@@ -123,6 +123,20 @@ def test_fish_offers(scripts: dict[str, Path], line: str, wanted: set[str]) -> N
     assert offered == wanted or (wanted <= offered and "--" in line)
 
 
+@pytest.mark.parametrize("shell", ["bash", "fish"])
+def test_releases_are_those_with_modules(scripts: dict[str, Path], shell: str, tmp_path: Path) -> None:
+    """Without a NIC `driver --kernel` offers the kernels that have modules here."""
+    (tmp_path / "modules/6.1.0-56-amd64").mkdir(parents=True)
+    path, line = tmp_path / shell, "ktls-offload driver build mlx5 --kernel 6"
+    path.write_text(scripts[shell].read_text().replace("/lib/modules", f"{tmp_path}/modules"))
+    if shell == "bash":
+        assert bash(path, line) == {"6.1.0-56-amd64"}
+    else:
+        argv = [installed("fish"), "--no-config", "-c", f"source {path}; complete -C '{line}'"]
+        done = subprocess.run(argv, capture_output=True, text=True)
+        assert [row.split()[0] for row in done.stdout.splitlines()] == ["6.1.0-56-amd64"], done.stderr
+
+
 def zsh(path: Path, lines: dict[str, str]) -> str:
     """All that an interactive zsh shows: a person types lines, and waits after TAB for what each wants."""
     pid, fd = pty.fork()
