@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+import shlex
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from offload import cli
 from offload.errors import ConfigError, OffloadError, RigError
 from offload.lab import traffic
 from offload.lab.traffic import Flow, Pair, Wish, follow, needed
+
+PAGE = Path(__file__).parents[2] / "docs" / "play-in-the-lab.md"
 
 
 class End:
@@ -118,3 +123,14 @@ def test_missing_program_is_named(lacks: str, hint: str) -> None:
     with pytest.raises(RigError) as caught:
         needed(Bare(lacks), Bare(lacks))  # type: ignore[arg-type]
     assert re.search(re.escape(hint), caught.value.hint)
+
+
+def test_every_line_of_the_page_can_be_typed() -> None:
+    """Without a NIC the tour of the lab names only verbs and options that there are, inside the lab, too."""
+    parser, lines = cli.parser(cli.VERBS), re.findall(r"^(ktls-offload .*)$", PAGE.read_text(), re.M)
+    inner = [line.partition(" -- ")[2] for line in lines]
+    typed = [*lines, *(line for line in inner if line.startswith("ktls-offload "))]
+    told = {" ".join(shlex.split(line)[1:3]) for line in typed}
+    for line in typed:
+        parser.parse_args(shlex.split(line)[1:])
+    assert {"lab up", "lab traffic", "lab shell", "ls --watch", "lab run", "lab down"} <= told
