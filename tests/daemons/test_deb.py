@@ -29,11 +29,18 @@ exec chroot "$1/tree" /bin/sh -ec '
   mkdir -p /var/lib/ktls-offload /etc/network/if-up.d && echo x >/var/lib/ktls-offload/journal.json
   echo "# written by ktls-offload: x" >/etc/network/if-up.d/ktls-offload-eth9
   echo "# by hand" >/etc/network/if-up.d/ktls-offload-mine
+  wants=/etc/systemd/system/sys-subsystem-net-devices-eth9.device.wants
+  mkdir -p $wants /usr/src/ktls-offload-mlx5-6.1
+  echo "# written by ktls-offload: x" >/etc/systemd/system/ktls-offload-eth9.service
+  ln -s /etc/systemd/system/ktls-offload-eth9.service $wants/
   ls /usr/share/ktls-offload/offload/__pycache__ | grep -c cli.cpython
   dpkg --force-unsafe-io --no-triggers --purge ktls-offload
-  test ! -e /var/lib/ktls-offload && test ! -e /etc/network/if-up.d/ktls-offload-eth9
   test -e /etc/network/if-up.d/ktls-offload-mine
-  test ! -e /usr/bin/ktls-offload && test ! -e /usr/share/ktls-offload && echo gone'
+  for path in /var/lib/ktls-offload /etc/network/if-up.d/ktls-offload-eth9 $wants /usr/bin/ktls-offload \
+    /etc/systemd/system/ktls-offload-eth9.service /usr/share/ktls-offload; do
+    if [ -e $path ]; then echo "$path is left"; exit 1; fi
+  done
+  echo gone'
 """
 
 
@@ -197,3 +204,4 @@ def test_it_installs_and_goes(package: Path, tmp_path: Path) -> None:
         pytest.skip("needs root and overlayfs")
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"ktls-offload {__version__}\n1\n" in done.stdout and done.stdout.endswith("gone\n")
+    assert "DKMS keeps a driver of /usr/src/ktls-offload-mlx5-6.1" in done.stdout
