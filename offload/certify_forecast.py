@@ -10,12 +10,12 @@ from pathlib import Path
 
 from offload.cmd import run
 from offload.errors import CommandFailed, RigError
+from offload.paths import ROOT
 from offload.profile import Profile
 from offload.report import criteria, facts
 from offload.report.forecast import foresee
 
 PATIENCE = 900.0  # seconds: a bench that is emulated on a busy machine takes ten
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def suite(root: Path = ROOT) -> bool:

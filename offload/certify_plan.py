@@ -15,9 +15,9 @@ from offload.certify_labs import how_many
 from offload.certify_patch import PATCH, RIG, Patch, apply_patch, read_patch, try_patch
 from offload.certify_replay import Replay, check_suite, plan_replay
 from offload.errors import ConfigError, RigError
+from offload.paths import ROOT
 from offload.profile import Profile, find, near
 
-ROOT = Path(__file__).resolve().parents[1]  # the checkout: sources of the module, the helper and the tests
 CARDS = ("connectx-6-dx", "chelsio-t6", "nicsim")  # personalities of the simulated NIC
 DISK = 100 << 20  # bytes below the run's folder; the kernel cache checks its own needs
 

@@ -15,10 +15,11 @@ from offload.certify_judged import judged, on_host
 from offload.certify_lab import Hosts, Seen, watched
 from offload.certify_labs import MOST, all_ready, start_all
 from offload.certify_patch import PATCH, RIG, build_patched
-from offload.certify_plan import ROOT, Plan
+from offload.certify_plan import Plan
 from offload.certify_tests import run_tests, uninterrupted
 from offload.cmd import run as run_command
 from offload.errors import CommandFailed, ConfigError, RigError
+from offload.paths import ROOT
 from offload.report import facts, files, manifest
 from offload.report.events import Writer, resume
 from offload.report.former import FAILED, command

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from offload.certify import DEPTHS
-from offload.certify_plan import ROOT, Plan
+from offload.certify_plan import Plan
 from offload.cmd import run
 from offload.errors import CommandFailed, ConfigError
+from offload.paths import ROOT
 from offload.report.crossed import scenario_of
 from offload.report.files import EVENTS
 

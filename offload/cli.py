@@ -10,13 +10,13 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from offload import __version__
 from offload.errors import ConfigError, OffloadError, RigError
 from offload.host.terminal import columns
+from offload.paths import ROOT
 
 if TYPE_CHECKING:
     from offload.cli_tree import Command
@@ -209,7 +209,7 @@ def _checkout(args: argparse.Namespace) -> None:
 
 def _in_checkout() -> bool:
     """Say whether what has to be built is here, too, and not only what a package installs."""
-    return (Path(__file__).parents[1] / "native" / "nicsim").is_dir()
+    return (ROOT / "native/nicsim").is_dir()
 
 
 def _near(name: str) -> str:

@@ -18,16 +18,16 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from offload.connect_policy import Policy, Target
 from offload.connect_socket import Unfit, taken
 from offload.connect_stunnel import Failed, carry
 from offload.errors import ConfigError, RigError
+from offload.paths import BUILD
 
 __all__ = ["Got", "Policy", "Target", "connect", "helper"]
-BUILT = Path(__file__).resolve().parents[1] / "build/ktls-handoff"
+BUILT = BUILD / "ktls-handoff"
 PACKAGE = "ktls-offload-handoff"  # Debian's, by packaging/build-deb-handoff
 ANSWER = 8192  # bytes
 STRAYS = 16  # descriptors that are noticed, and closed, if somebody sends them

@@ -6,14 +6,14 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from offload.cmd import wait_until
 from offload.errors import RigError
 from offload.host.base import Host, Process
+from offload.paths import PACKAGE
 
-READER = Path(__file__).with_name("cpu_cycles_reader.py")
+READER = PACKAGE / "cpu_cycles_reader.py"
 PYTHON = ["/usr/bin/python3", "-I", "-S", "-c"]
 U64 = 2**64 - 1
 

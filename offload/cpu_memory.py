@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from offload.cpu_cycles import PYTHON, U64, Counter, answer
 from offload.errors import RigError
 from offload.host.base import Host
+from offload.paths import PACKAGE
 
-READER = Path(__file__).with_name("cpu_memory_reader.py")
+READER = PACKAGE / "cpu_memory_reader.py"
 WHAT = "the counter of memory traffic"
 
 

@@ -6,11 +6,11 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from offload.cpu_figures import Sample
+from offload.paths import PACKAGE
 
-FILE = Path(__file__).with_name("cpu_published.toml")
+FILE = PACKAGE / "cpu_published.toml"
 ARMS = ("software", "offload", "zerocopy", "plain")
 
 

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from offload.errata_file import Erratum, Span, read
 from offload.errata_kernel import Kernel, Version, kernel, version
+from offload.paths import PACKAGE
 
 __all__ = ["Erratum", "Kernel", "Span", "Standing", "explain", "kernel", "load", "matching", "standing"]
 
-DEFAULT = Path(__file__).with_name("errata.yaml")
+DEFAULT = PACKAGE / "errata.yaml"
 AFFECTED, UNKNOWN, FIXED = "affected", "unknown", "fixed"
 
 

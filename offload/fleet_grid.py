@@ -22,9 +22,10 @@ import yaml
 
 from offload.cmd import run
 from offload.errors import ConfigError, OffloadError, RigError
+from offload.paths import PACKAGE
 
 DEFAULT = "127.0.0.1:20408"  # labgrid's own
-CLASSES = Path(__file__).with_name("labgrid_ext.py")  # by its path: the client may be of another environment
+CLASSES = PACKAGE / "labgrid_ext.py"  # by its path: the client may be of another environment
 QUICK, WAIT = 60.0, 24 * 3600.0  # seconds: an answer of the coordinator; a bench that others hold
 SWITCH = re.compile("Power|PDUDaemon")  # labgrid's classes of power switches; a GPIO may be anything
 CYCLE = 180.0  # seconds: a switch waits between off and on

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from offload.counters import driver_stats
 from offload.errors import NoPermission, Refused, RigError
 from offload.host.base import Host
 from offload.nic import Nic
+from offload.paths import PACKAGE
 from offload.probe_look import Trial
 from offload.profile import CIPHERS, DIRECTIONS, FEATURES, VERSIONS, Cell
 
-PROGRAM = Path(__file__).with_name("probe_offer.py")
+PROGRAM = PACKAGE / "probe_offer.py"
 PYTHON = ("/usr/bin/python3", "-I", "-S", "-")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from offload.errors import ConfigError
+from offload.paths import profiles
 from offload.profile_model import (
     CIPHERS,
     DIRECTIONS,
@@ -29,9 +30,8 @@ __all__ = [
 
 
 def folder() -> Path:
-    """Where the profiles are: beside this file in a wheel, one level up in a checkout."""
-    here = Path(__file__).resolve().parent
-    places = [here / "nic-profiles", here.parent / "nic-profiles"]
+    """The folder of our profiles. ConfigError if there is none."""
+    places = profiles()
     for place in places:
         if place.is_dir():
             return place

@@ -7,13 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from offload.errors import RigError
 from offload.host.base import Completed, Host, Process
+from offload.paths import PACKAGE
 
-READER = Path(__file__).with_name("sockets_reader.py")
+READER = PACKAGE / "sockets_reader.py"
 PYTHON = ("/usr/bin/python3", "-I", "-S", "-")  # the program comes by stdin: no message shows all of it
 VERSIONS = {0x0303: "1.2", 0x0304: "1.3"}
 # include/uapi/linux/tls.h

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
@@ -15,6 +14,7 @@ from offload.doctor.reasons import LOADER, Notes, plain
 from offload.errata import Kernel, kernel
 from offload.host.base import Host
 from offload.nic_why import kernel_config
+from offload.paths import PACKAGE
 from offload.profile import Kconfig
 
 TLS = Kconfig("CONFIG_TLS", "m", "kernel TLS itself")
@@ -42,7 +42,7 @@ class Machine(NamedTuple):
 @cache
 def facts() -> dict[str, Any]:
     """facts.yaml."""
-    text = Path(__file__).with_name("facts.yaml").read_text("utf-8")
+    text = (PACKAGE / "doctor/facts.yaml").read_text("utf-8")
     return dict(yaml.load(text, Loader=LOADER))  # noqa: S506  (a safe loader)
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from offload.doctor.kernel import LOADED, Machine
 from offload.doctor.reasons import Notes, plain
 from offload.errors import OffloadError
 from offload.host.base import Host
+from offload.paths import PACKAGE
 from offload.profile import CIPHERS, DIRECTIONS, VERSIONS
 
-SCRIPT = Path(__file__).with_name("loopback.py")
+SCRIPT = PACKAGE / "doctor/loopback.py"
 PYTHONS = ("/usr/bin/python3", "python3")  # the system's own first: its ssl module uses the system's OpenSSL
 UNLOADED = "module tls is not loaded, and this command loads nothing"
 MAX = 64 * 1024

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import yaml
 
 from offload.errors import ConfigError
+from offload.paths import PACKAGE
 
-FILE = Path(__file__).with_name("reasons.yaml")
+FILE = PACKAGE / "doctor/reasons.yaml"
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's, where PyYAML has it
 LEVELS = ("never", "off", "unknown", "risk", "note")  # from the worst
 FIELDS = ("name", "level", "what", "so", "do", "about", "source", "test")

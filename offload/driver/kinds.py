@@ -6,11 +6,11 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import yaml
 
 from offload.errors import ConfigError
+from offload.paths import PACKAGE
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Kind:
 @cache
 def kinds() -> dict[str, Kind]:
     """Every driver of drivers.yaml by its name."""
-    rows = yaml.safe_load(Path(__file__).with_name("drivers.yaml").read_text("utf-8"))
+    rows = yaml.safe_load((PACKAGE / "driver/drivers.yaml").read_text("utf-8"))
     return {name: _kind(name, row) for name, row in rows.items()}
 
 

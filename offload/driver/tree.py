@@ -7,6 +7,7 @@ from pathlib import Path
 
 from offload.driver.kinds import Kind
 from offload.driver.target import Target
+from offload.paths import PACKAGE
 
 MARK = "written by ktls-offload"
 KBUILD = """\
@@ -85,7 +86,7 @@ def _check(kind: Kind) -> str:
         "option": kind.option, "modules": " ".join(kind.modules), "public": kind.public,
         "witness": " ".join(f"{module}:{symbol}" for module, symbol in kind.witness.items()),
     }  # fmt: skip
-    text = Path(__file__).with_name("check.sh").read_text("utf-8")
+    text = (PACKAGE / "driver/check.sh").read_text("utf-8")
     for key, value in known.items():
         text = text.replace(f"@{key}@", value)
     return text

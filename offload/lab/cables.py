@@ -6,15 +6,15 @@ import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from offload.cmd import wait_until
 from offload.errors import RigError
 from offload.host.base import Host
 from offload.nic import links
+from offload.paths import PACKAGE
 
-PROGRAM = Path(__file__).with_name("frames.py")
+PROGRAM = PACKAGE / "lab/frames.py"
 PYTHON = ["/usr/bin/python3", "-I", "-S", "-c"]
 HEAR = 4.0  # seconds; five frames take one
 

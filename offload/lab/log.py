@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 
 from offload.cmd import wait_until
 from offload.errors import OffloadError, RigError
 from offload.host.base import Host
 from offload.lab.kmsg import END, READY
+from offload.paths import PACKAGE
 from offload.vm.console import faults
 
-SOURCE = Path(__file__).with_name("kmsg.py")
+SOURCE = PACKAGE / "lab/kmsg.py"
 PYTHON = ("/usr/bin/python3", "-I", "-S", "-c")
 LOOK = 1.0  # seconds that one question for an answer waits
 ANSWER = f"\n{END}\n".encode()

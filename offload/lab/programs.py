@@ -12,8 +12,7 @@ from pathlib import Path
 
 from offload.errors import RigError
 from offload.host.base import Host
-
-BUILD = Path(__file__).resolve().parents[2] / "build"
+from offload.paths import BUILD
 
 
 def built(folder: Path = BUILD) -> dict[str, str]:

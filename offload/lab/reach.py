@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 from contextlib import suppress
-from pathlib import Path
 
 from offload.errors import ConfigError, NoPermission, OffloadError, RigError
 from offload.host.ssh import Login, Master, SshHost, explain
+from offload.paths import PACKAGE
 from offload.vm.client import Client
 
-PACKAGE = Path(__file__).resolve().parents[1]
 MODULES = ("vm/guest/port", "vm/guest/job", "vm/guest/spaces", "vm/guest/agent", "lab/remote")
 PYTHON = (
     "/usr/bin/python3"  # the distribution's, as in traffic/drive.py: what a log-in shell finds may be any

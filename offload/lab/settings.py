@@ -13,6 +13,7 @@ from offload.host.base import Host, Side
 from offload.journal import Entry, Journal
 from offload.lab.model import Target
 from offload.nic import look
+from offload.paths import state
 from offload.profile import FEATURES
 
 Say = Callable[[str], None]
@@ -20,10 +21,9 @@ Say = Callable[[str], None]
 
 def journal_of(target: Target) -> Journal:
     """The journal of one port of a bench: on the machine that runs the tests, because a host can vanish."""
-    base = os.environ.get("KTLS_OFFLOAD_STATE")
-    home = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local/state")
+    base = os.environ.get("KTLS_OFFLOAD_STATE") or state()
     name = re.sub(r"[^A-Za-z0-9.@-]", "_", target.place)
-    return Journal(Path(base or f"{home}/ktls-offload") / "benches" / name)
+    return Journal(Path(base) / "benches" / name)
 
 
 def note(side: Side, target: Target) -> None:

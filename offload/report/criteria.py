@@ -13,8 +13,9 @@ from typing import Any
 import yaml
 
 from offload.errors import ConfigError
+from offload.paths import PACKAGE
 
-DEFAULT = Path(__file__).with_name("criteria.yaml")
+DEFAULT = PACKAGE / "report/criteria.yaml"
 APPLIES = ("always", "tx", "rx", "unpromised")
 CELLS = ("promised", "unpromised", None)
 UNPROVED = ("blocks", "limits")

@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from offload.paths import PACKAGE
 from offload.report import (
     cpu_page,
     cpu_words,
@@ -31,7 +31,7 @@ HERE = "DIRECTORY-OF-THIS-REPORT"
 # controls, and what turns the order of letters: no name of a card makes other words of those beside it
 ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 SLOWEST = 15  # tests whose times the page shows
-TEMPLATES = Path(__file__).with_name("templates")
+TEMPLATES = PACKAGE / "report/templates"
 
 
 def canonical(document: Mapping[str, Any]) -> bytes:

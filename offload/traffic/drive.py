@@ -9,15 +9,15 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from offload.cmd import wait_until
 from offload.errors import OffloadError, RigError
 from offload.host.base import Host
+from offload.paths import PACKAGE
 from offload.traffic.handoff import Line, parse
 
-PROGRAM = Path(__file__).with_name("pump.py")
+PROGRAM = PACKAGE / "traffic/pump.py"
 STEP = 40.0  # seconds that one step of a transfer may take
 LOOK = 1.0  # seconds that one look at the pump may wait for something new
 PATIENCE = 180.0  # seconds for an event of the pump: longer than a step after a slow start (SLOW there)

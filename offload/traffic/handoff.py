@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from offload.errors import ConfigError, RigError
+from offload.paths import BUILD
 from offload.traffic.certs import NAME, Placed
 
-BUILD = Path(__file__).resolve().parents[2] / "build"
 PROGRAM = str(BUILD / "ktls-handoff")
 ISN = BUILD / "isn.so"  # native/isn
 # (TLS version, kernel's cipher name) -> OpenSSL's name; TLS 1.2 with the RSA certificate of certs.py

@@ -10,12 +10,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from offload.cmd import wait_until
 from offload.errors import ConfigError, RigError
 from offload.host.base import Bench, Completed, Host
+from offload.paths import BUILD
 from offload.traffic.impair_netem import Netem, netem
 from offload.traffic.impair_place import put_back, stop_merging, survey
 from offload.traffic.impair_rules import (
@@ -28,7 +28,7 @@ from offload.traffic.impair_rules import (
 )
 
 __all__ = ["Action", "Box", "Chosen", "Netem", "Record", "Weather", "netem", "wirebox"]
-PROGRAM = str(Path(__file__).resolve().parents[2] / "build" / "wirebox")
+PROGRAM = str(BUILD / "wirebox")
 SCHEMA = 1
 HELP = "native/wirebox/README.md has the words"
 NAMES = {arrow: name for name, arrow in DIRECTIONS.items()}

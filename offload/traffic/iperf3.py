@@ -6,14 +6,14 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from offload.cmd import wait_until
 from offload.errors import RigError
 from offload.host.base import Completed, Host, Process
+from offload.paths import BUILD
 
-PROGRAM = Path(__file__).resolve().parents[2] / "build" / "iperf3-tls"
+PROGRAM = BUILD / "iperf3-tls"
 PORT = 5201
 MOST = 128  # MAX_STREAMS of iperf.h
 # what the client has to say, by arm: user space, kernel (software or card), zero-copy sendfile, no TLS

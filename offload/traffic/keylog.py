@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from offload.errors import RigError
 from offload.host.base import Host
+from offload.paths import BUILD
 
-LIBRARY = Path(__file__).resolve().parents[2] / "build" / "keylog.so"
+LIBRARY = BUILD / "keylog.so"
 VARIABLE = "KTLS_KEYLOG"  # native/keylog/keylog.c
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from offload.errors import RigError
 from offload.host.base import Host
+from offload.paths import BUILD
 from offload.traffic.drive import Sending
 
-BUILD = Path(__file__).resolve().parents[2] / "build"
 PROVIDER = BUILD / "detrand.so"  # native/detrand: it refuses to load unless the variable is set
 SSLWRITE = BUILD / "ktls-sslwrite"
 VARIABLE = "KTLS_OFFLOAD_TEST_RANDOM"

@@ -12,8 +12,9 @@ from pathlib import Path
 from offload.cmd import wait_until
 from offload.errors import RigError
 from offload.host.base import Completed, Host, Process
+from offload.paths import BUILD
 
-PROGRAM = str(Path(__file__).resolve().parents[2] / "build" / "wiretap")
+PROGRAM = str(BUILD / "wiretap")
 READY = b'{"ready":true}\n'
 PIECE = 4 << 20  # bytes per request: 8 MiB take 0.9 s out of an emulated VM, by Host.read 2.6 s
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from offload.cmd import kill_group
 from offload.errors import RigError
+from offload.paths import ROOT
 from offload.vm import snapshot
 from offload.vm.cache import cache_root, write_json
 from offload.vm.client import Client, connect
@@ -27,7 +28,6 @@ from offload.vm.rundir import RunDir
 from offload.vm.userland import agent
 
 BASIC = ("virtio_pci", "virtio_console", "overlay", "9pnet_virtio", "9p")
-PROJECT = Path(__file__).parents[2]
 LOGS_KEPT = 10
 _PARKED = ThreadPoolExecutor(1, "lab-starter")
 
@@ -61,7 +61,7 @@ def interpreter() -> str:
 
 def visible() -> list[Path]:
     """Folders that the guest must see at their own paths, wherever they lie."""
-    return [PROJECT, Path(sys.prefix), Path(sys.base_prefix), cache_root(), Path.cwd()]
+    return [ROOT, Path(sys.prefix), Path(sys.base_prefix), cache_root(), Path.cwd()]
 
 
 def start(

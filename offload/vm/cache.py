@@ -12,14 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from offload.errors import RigError
-
-HOME = "ktls-offload"
+from offload.paths import cache
 
 
 def cache_root() -> Path:
     """${XDG_CACHE_HOME:-~/.cache}/ktls-offload, made if it is missing; RigError if it cannot be."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
-    root = Path(base) / HOME
+    root = cache()
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as exc:

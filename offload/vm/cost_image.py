@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from offload.errors import RigError
+from offload.paths import BUILD
 from offload.vm.cost_plan import Plan, Row
 from offload.vm.initramfs import Cpio, busybox, module_name, module_order, unpacked
 from offload.vm.kernels import Kernel
@@ -13,7 +14,7 @@ from offload.vm.knobs import FOLDER, check
 from offload.vm.topology import ENDS, MODULES, NAMESPACES, inside, links
 from offload.vm.userland import libraries, program
 
-LOAD = Path(__file__).parents[2] / "build/costload"
+LOAD = BUILD / "costload"
 # what the kernel would load by itself, if it found a modprobe: tls_device's fallback wants a gcm(aes) that
 # does not sleep; newer kernels have it built in
 EXTRA = ("ghash_generic",)

@@ -8,11 +8,10 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from offload.paths import PACKAGE, ROOT
 from offload.vm.cache import read_json, write_json
 from offload.vm.initramfs import GUEST
 
-HERE = Path(__file__).parent
-PROJECT = HERE.parents[1]
 MADE, SEEN = "made.json", "seen.json"
 # what decides how a lab boots and what its bench is, but for the programs in the guest
 CODE = ("boot", "initramfs", "lab", "made", "qemu", "snapshot", "topology", "userland")
@@ -37,9 +36,9 @@ def code() -> dict[str, str]:
     """The parts of a lab that are this checkout's own, but for the module."""
     return {
         "the guest's agent": contents(GUEST.glob("*.py")),
-        "the code that boots it": contents(HERE / f"{name}.py" for name in CODE),
+        "the code that boots it": contents(PACKAGE / f"vm/{name}.py" for name in CODE),
         "the Python of the guest": digest([sys.version.encode(), sys.prefix.encode()]),
-        "the folders it sees": digest([os.fsencode(PROJECT), os.fsencode(Path.cwd())]),
+        "the folders it sees": digest([os.fsencode(ROOT), os.fsencode(Path.cwd())]),
     }
 
 
@@ -56,7 +55,7 @@ def changed(folder: Path, now: Mapping[str, str]) -> list[str]:
 
 def host_files() -> dict[str, str]:
     """The state of the files that a test's guest reads from this machine: the checkout and the system."""
-    return {"checkout": digest(_stamps(PROJECT)), "system": digest(_stamp(path) for path in SYSTEM)}
+    return {"checkout": digest(_stamps(ROOT)), "system": digest(_stamp(path) for path in SYSTEM)}
 
 
 def _stamps(folder: Path) -> Iterable[bytes]:

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from offload.cmd import run
 from offload.errors import ConfigError, OffloadError, RigError
+from offload.paths import ROOT
 from offload.vm.cache import cache_root, locked, write_json
 from offload.vm.kernels import SERIES, Kernel, Say, compiler, fetch
 
-SOURCE = Path(__file__).parents[2] / "native/nicsim"
+SOURCE = ROOT / "native/nicsim"
 KINDS = (".c", ".h", ".S")
 NAMES = ("Kbuild", "Makefile")
 

@@ -6,13 +6,13 @@ import fcntl
 import os
 import re
 import shutil
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from offload.cmd import kill_group, wait_until
 from offload.errors import ConfigError, RigError
+from offload.paths import runtime
 from offload.vm.cache import read_json
 
 NAME = re.compile(r"^[a-z0-9][a-z0-9._-]{0,31}$")
@@ -37,8 +37,7 @@ class RunDir:
 
 def base() -> Path:
     """The folder of all labs of this user, private to them; RigError if somebody else made it."""
-    top = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
-    path = Path(top) / f"ktls-offload-{os.getuid()}"
+    path = runtime()
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         owner = path.lstat()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from offload.cmd import wait_until
 from offload.errors import RigError
+from offload.paths import PACKAGE
 from offload.vm.cache import cache_root, locked
 from offload.vm.made import contents
 from offload.vm.qemu import Qemu
@@ -22,7 +23,6 @@ FIRST = (8, 2)  # QEMU from here on reads and writes a stream in a file by itsel
 KEPT = 6  # the last used ones, of some 130 MiB each
 LIMIT = 60.0  # seconds to write one
 ROOM = 400 << 20  # bytes
-HERE = Path(__file__).parent
 BENCH = ("topology.py", "snapshot.py")  # what is done between the boot and the snapshot
 CLOCK = re.compile(r" tsc_early_khz=\d+")  # measured anew at each boot, for the kernel's use only
 Say = Callable[[str], None]
@@ -43,7 +43,7 @@ def key(qemu: Qemu, argv: Sequence[str], folder: Path, vmlinux: Path, initrd: by
     known = [f"{one.st_ino} {one.st_size} {one.st_ctime_ns}" for one in stats]
     # of this boot of the host only: a guest that has measured its clock is for the same processor
     known += [qemu.version, pair, Path("/proc/sys/kernel/random/boot_id").read_text()]
-    for word in (*said, *known, contents(HERE / name for name in BENCH)):
+    for word in (*said, *known, contents(PACKAGE / "vm" / name for name in BENCH)):
         state.update(b"\0" + word.encode())
     return state.hexdigest()[:24]
 

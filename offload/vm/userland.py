@@ -11,9 +11,9 @@ from pathlib import Path
 
 from offload.cmd import run
 from offload.errors import CommandFailed, RigError
+from offload.paths import ROOT
 
 SYSTEM = ("/usr/sbin", "/sbin", "/usr/bin", "/bin")  # a user's PATH may lack the first two
-PROJECT = Path(__file__).parents[2]
 LIST = """\
 import json, sys
 sys.path.insert(0, sys.argv[1])
@@ -45,11 +45,11 @@ def agent(python: str) -> dict[str, bytes]:
 
     The standard library's modules without their sources: compiled, and the times of their files do not count.
     """
-    argv = [python, "-S", "-s", "-c", LIST, str(PROJECT)]
+    argv = [python, "-S", "-s", "-c", LIST, str(ROOT)]
     rc, out, err, _ = run(argv)
     if rc != 0:
         raise CommandFailed(argv, rc, out, err)
-    modules = [Path(name) for name in json.loads(out) if not Path(name).is_relative_to(PROJECT)]
+    modules = [Path(name) for name in json.loads(out) if not Path(name).is_relative_to(ROOT)]
     binaries = [Path(python), program("ip"), *(path for path in modules if path.suffix == ".so")]
     needed = {library for binary in binaries for library in libraries(binary)}
     found = {str(path): path.read_bytes() for path in sorted({*binaries, *needed})}

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 from offload.errors import ConfigError, NoDevice, NoPermission, OffloadError, RigError
+from offload.paths import BUILD
 
-PROGRAM = str(Path(__file__).resolve().parents[2] / "build" / "wiretap")
+PROGRAM = str(BUILD / "wiretap")
 READY = b'{"ready":true}\n'
 CAUSES: dict[int, type[OffloadError]] = {1: ConfigError, 2: NoDevice, 4: NoPermission, 5: ConfigError}
 

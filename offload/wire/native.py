@@ -12,10 +12,11 @@ from typing import Any
 
 from offload.cmd import run
 from offload.errors import ConfigError, RigError
+from offload.paths import BUILD
 from offload.wire.ask import Ask
 from offload.wire.document import misfit
 
-PROGRAM = str(Path(__file__).resolve().parents[2] / "build" / "ktls-wire")
+PROGRAM = str(BUILD / "ktls-wire")
 LONGEST = 256 << 20  # bytes of an answer; 65536 connections make about 100 MiB
 EXITS = {0: "", 20: "different", 21: "inconclusive"}  # code: the outcome that it promises
 SLOWEST = 20 << 20  # bytes of capture per second; slower than that is no progress

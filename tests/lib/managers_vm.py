@@ -16,6 +16,7 @@ from offload.host.base import Completed
 from offload.host.local import LocalHost
 from offload.host.vm import VmHost
 from offload.nic import features
+from offload.paths import ROOT
 from offload.profile import FEATURES
 from offload.vm import boot, rundir
 from offload.vm.console import Console
@@ -158,7 +159,7 @@ class Computer:
 
     def command(self, *words: str) -> str:
         """`ktls-offload WORDS` as a person would; what it said. It has to succeed."""
-        argv = ["sh", "-c", 'cd "$0" && "$@"', str(boot.PROJECT), sys.executable, "-m", "offload", *words]
+        argv = ["sh", "-c", 'cd "$0" && "$@"', str(ROOT), sys.executable, "-m", "offload", *words]
         return self.run(*argv).text
 
     def reboot(self) -> None:

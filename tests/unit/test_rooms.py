@@ -17,34 +17,35 @@ DOORS: dict[str, tuple[str, str]] = {
     "__main__": ("cli", ""),
     "errors": ("", ""),
     "cmd": ("errors", ""),
+    "paths": ("", ""),
     "usage": ("", ""),
     "host": ("cmd errors", ""),
-    "profile": ("errors", "yaml"),
-    "errata": ("errors", "yaml"),
+    "profile": ("paths errors", "yaml"),
+    "errata": ("paths errors", "yaml"),
     "nic": ("host cmd profile errors", ""),
     "counters": ("host cmd profile errors", ""),
-    "cpu": ("host cmd errors", ""),
+    "cpu": ("host cmd paths errors", ""),
     "journal": ("cmd errors", ""),
     "enable": ("host cmd nic counters journal profile errors", ""),
     "status": ("host cmd nic counters profile errors", ""),
-    "doctor": ("ls host nic counters profile errata errors", "yaml"),
-    "driver": ("vm journal cmd errors", "yaml"),
-    "probe": ("doctor host nic counters profile errors", "yaml"),
-    "sockets": ("host errors", ""),
+    "doctor": ("ls host nic counters profile errata paths errors", "yaml"),
+    "driver": ("vm journal cmd paths errors", "yaml"),
+    "probe": ("doctor host nic counters profile paths errors", "yaml"),
+    "sockets": ("host paths errors", ""),
     "ipsec": ("host nic errors", ""),
     "persist": ("enable host nic journal profile errors", ""),
-    "connect": ("errors", ""),
+    "connect": ("paths errors", ""),
     "ls": ("sockets host nic counters profile errors", ""),
-    "traffic": ("host cmd errors", ""),
-    "wire": ("cmd errors", "cryptography"),
-    "vm": ("ipsec host cmd errors", ""),
+    "traffic": ("host cmd paths errors", ""),
+    "wire": ("cmd paths errors", "cryptography"),
+    "vm": ("ipsec host cmd paths errors", ""),
     "measure": ("vm ipsec host nic counters enable journal cpu traffic profile cmd errors", ""),
-    "report": ("profile errata cpu cmd errors", "yaml"),
-    "lab": ("enable vm traffic host nic journal profile cmd errors", "yaml"),
-    "fleet": ("cmd errors", "yaml"),
+    "report": ("profile errata cpu cmd paths errors", "yaml"),
+    "lab": ("enable vm traffic host nic journal profile cmd paths errors", "yaml"),
+    "fleet": ("cmd paths errors", "yaml"),
     "labgrid": ("", "labgrid attr"),
-    "certify": ("fleet lab vm host report profile usage cmd errors", ""),
-    "cli": ("persist enable status nic counters journal profile host errors", ""),
+    "certify": ("fleet lab vm host report profile usage cmd paths errors", ""),
+    "cli": ("persist enable status nic counters journal profile host paths errors", ""),
 }
 # doors of single files, beyond those of their room
 FILE_DOORS: dict[str, tuple[str, str]] = {
@@ -58,8 +59,8 @@ FILE_DOORS: dict[str, tuple[str, str]] = {
     "cli.py": ("vm report certify wire measure", ""),  # only inside a function: the ground floor stays light
 }
 GROUND_FLOOR = (
-    "errors", "cmd", "host", "profile", "errata", "nic", "counters", "journal", "enable", "status", "sockets",
-    "ls", "persist", "doctor", "driver", "connect", "cli",
+    "errors", "cmd", "paths", "host", "profile", "errata", "nic", "counters", "journal", "enable", "status",
+    "sockets", "ls", "persist", "doctor", "driver", "connect", "cli",
 )  # fmt: skip
 
 
@@ -131,6 +132,25 @@ def test_a_closed_door_is_noticed() -> None:
     assert complaint(PACKAGE / "cmd.py", ".errors") == "relative import"
     assert complaint(PACKAGE / "cmd.py", "offload").startswith("`from offload import x`")
     assert complaint(PACKAGE / "report/verdict.py", "pytest") == "pytest is not for this room"
+
+
+def looks_for_itself(path: Path) -> list[int]:
+    """Lines where a file asks where it lies, or for a folder of the user."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        words = node.args if isinstance(node, ast.Call) else []
+        words = [node.slice] if isinstance(node, ast.Subscript) else words
+        folder = any(isinstance(w, ast.Constant) and str(w.value).startswith("XDG_") for w in words)
+        if folder or isinstance(node, ast.Name) and node.id == "__file__":
+            found.append(node.lineno)
+    return found
+
+
+def test_only_paths_knows_where_things_are() -> None:
+    """Checkout, build, cache, state and sockets have one address; what is sent to a guest asks for none."""
+    knowing = {p.relative_to(PACKAGE).as_posix(): lines for p in files() if (lines := looks_for_itself(p))}
+    assert set(knowing) == {"paths.py"}, f"`from offload.paths import ...` instead: {knowing}"
+    assert len(knowing["paths.py"]) > 2
 
 
 def test_cli_opens_heavy_rooms_only_inside_a_verb() -> None:

@@ -205,7 +205,7 @@ def test_touched_file_of_the_host_is_noticed(tmp_path: Path, monkeypatch: pytest
     file = tmp_path / "build" / "helper"
     file.parent.mkdir()
     file.write_text("1")
-    monkeypatch.setattr(made, "PROJECT", tmp_path)
+    monkeypatch.setattr(made, "ROOT", tmp_path)
     monkeypatch.setattr(made, "SYSTEM", ())
     before, times = made.host_files(), file.stat()
     assert made.host_files() == before

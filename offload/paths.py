@@ -1,0 +1,37 @@
+"""Where are our files, the built programs, and this user's cache, state and sockets? Nobody else looks."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent  # offload/, and what lies in it beside the code
+ROOT = PACKAGE.parent  # the checkout; installed, what is not in the package is missing here
+BUILD = ROOT / "build"  # what `make build` made
+NAME = "ktls-offload"
+
+
+def profiles() -> tuple[Path, ...]:
+    """Where the profiles may be: in a wheel, then in a checkout and in the packages of a distribution."""
+    return PACKAGE / "nic-profiles", ROOT / "nic-profiles"
+
+
+def cache() -> Path:
+    """What can be made anew: ${XDG_CACHE_HOME:-~/.cache}/ktls-offload."""
+    return _home("XDG_CACHE_HOME", ".cache") / NAME
+
+
+def state() -> Path:
+    """What must not be lost: ${XDG_STATE_HOME:-~/.local/state}/ktls-offload."""
+    return _home("XDG_STATE_HOME", ".local/state") / NAME
+
+
+def runtime() -> Path:
+    """What ends with its process, as sockets do: ${XDG_RUNTIME_DIR:-/tmp}/ktls-offload-UID."""
+    return Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"{NAME}-{os.getuid()}"
+
+
+def _home(variable: str, below: str) -> Path:
+    """The folder that a variable names, or one below the home folder."""
+    return Path(os.environ.get(variable) or Path.home() / below)
