@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from offload.cmd import run
 from offload.errors import ConfigError, RigError
-from offload.profile_yaml import read_plain
+from offload.yamlfile import read_plain
 
 if TYPE_CHECKING:
     from offload.vm.kernels import Kernel

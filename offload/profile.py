@@ -21,7 +21,7 @@ from offload.profile_model import (
     Step,
 )
 from offload.profile_schema import profile as read_profile
-from offload.profile_yaml import near, quoted, read_yaml
+from offload.yamlfile import near, quoted, read_yaml
 
 __all__ = [
     "CIPHERS", "DIRECTIONS", "FEATURES", "VERSIONS", "WORDS", "Cell", "CounterMap", "Kconfig", "Limitation",
@@ -51,7 +51,7 @@ def shown(path: Path) -> str:
 def load(path: str | Path) -> Profile:
     """One profile. ConfigError with every problem as `file:line: key: what was there, what was wanted`."""
     where = Path(path)
-    return read_profile(read_yaml(where, shown(where)), where)
+    return read_profile(read_yaml(where, shown(where), "profile"), where)
 
 
 def load_all(place: str | Path | None = None) -> tuple[Profile, ...]:

@@ -1,9 +1,11 @@
-"""What a profile file must look like: reads nodes into a Profile and notes every problem with its line."""
+"""What a profile file must look like: the table of its keys, and what they say of one another."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from offload.profile_model import (
     ALL_CELLS,
@@ -24,228 +26,184 @@ from offload.profile_model import (
     Profile,
     Step,
 )
-from offload.profile_yaml import Item, near, quoted
+from offload.yamlfile import SCHEMA, Item, Kind, fields, flag, listed, mapped, near, quoted, record, text
 
-REQUIRED = (
-    "schema", "id", "name", "vendor", "driver", "pci", "kconfig", "promises", "not_promised", "defaults",
-    "steps", "counters", "sku", "firmware", "limitations",
-)  # fmt: skip
-KNOWN = (*REQUIRED, "notes", "plays")
 NAME = r"[a-z0-9][a-z0-9_.-]{0,63}"
 MODULE = r"[a-z0-9][a-z0-9_-]{0,55}"
-COUNTER = r"[a-z0-9_]{1,64}"
 PCI = r"([0-9a-f]{4}):([0-9a-f]{4})(?:-([0-9a-f]{4}))?"
 TEST = "the test that meets it, tests/...::test_name (a weakness that none meets belongs under notes)"
-LINK = r"https://[!-~]{4,400}|CVE-\d{4}-\d{4,7}"
+COUNTER = text("the driver's name of the counter", r"[a-z0-9_]{1,64}")
+SHORT = text("a short name in lower case", NAME)
+LINK = text("a public https:// link or a CVE number", r"https://[!-~]{4,400}|CVE-\d{4}-\d{4,7}")
 
 
-def text(
-    fields: dict[str, Item], key: str, wanted: str = "text", pattern: str = "", default: str = ""
-) -> str:
-    """The text of a key; `default` if it is not there (its absence is noted elsewhere)."""
-    return fields[key].text(wanted, pattern) if key in fields else default
-
-
-def entries(fields: dict[str, Item], key: str) -> list[Item]:
-    """The entries of a list; none if the key is not there."""
-    return fields[key].items() if key in fields else []
-
-
-def pci_ids(items: list[Item]) -> tuple[PciId, ...]:
+def _pci(id: str, name: str) -> PciId:
     """`15b3:101d` or a range `1425:6401-6409`, in lower case."""
-    found = []
-    for item in items:
-        have = item.fields(("id", "name"), ("id", "name"))
-        value = text(have, "id", "vendor:device in lower case, as in 15b3:101d or 1425:6401-6409", PCI)
-        name = text(have, "name")
-        if match := re.fullmatch(PCI, value):
-            vendor, first, last = match.groups()
-            ids = PciId(int(vendor, 16), int(first, 16), int(last or first, 16), name)
-            if ids.first > ids.last:
-                have["id"].bad(f"{quoted(value)}, wanted the lower end of the range first")
-            found.append(ids)
-    return tuple(found)
+    match = re.fullmatch(PCI, id)
+    vendor, first, last = match.groups() if match else ("0", "0", "0")
+    return PciId(int(vendor, 16), int(first, 16), int(last or first, 16), name)
 
 
-def kconfig(items: list[Item]) -> tuple[Kconfig, ...]:
-    """Kernel options."""
-    found = []
-    for item in items:
-        have = item.fields(("symbol", "wanted", "why"), ("symbol", "wanted", "why"))
-        symbol = text(have, "symbol", "a symbol as in CONFIG_TLS_DEVICE", r"CONFIG_[A-Z0-9_]{1,80}")
-        # YAML reads a bare y as the letter, as PyYAML does; m is text anyway
-        wanted = have["wanted"].text("y or m", choices=("y", "m")) if "wanted" in have else ""
-        found.append(Kconfig(symbol, wanted, text(have, "why")))
-    return tuple(found)
+def _range(item: Item, have: Mapping[str, Item], ids: PciId) -> None:
+    if ids.first > ids.last:
+        have["id"].bad(f"{have['id'].shown()}, wanted the lower end of the range first")
 
 
-def promises(item: Item | None) -> frozenset[Cell]:
-    """direction -> version -> list of ciphers."""
-    found: set[Cell] = set()
-    directions = item.fields(DIRECTIONS, what="direction") if item else {}
-    for direction, versions in directions.items():
-        for version, ciphers in versions.fields(VERSIONS, what="TLS version").items():
-            names = [c.text("a cipher", choices=CIPHERS) for c in ciphers.items()]
-            found |= {Cell(direction, version, name) for name in names if name}
-    return frozenset(found)
+def _step(modprobe: str, feature: str | None, direction: str, why: str) -> Step:
+    kind, what = ("modprobe", modprobe) if feature is None else ("feature", feature)
+    return Step(kind, what, direction, why)
 
 
-def _covers(have: dict[str, Item]) -> set[Cell]:
-    """The cells that one entry of not_promised speaks of."""
-    choices = {"direction": DIRECTIONS, "version": VERSIONS, "cipher": CIPHERS}
-    wanted = {k: have[k].text(f"a {k}", choices=c) for k, c in choices.items() if k in have}
-    return {cell for cell in ALL_CELLS if all(getattr(cell, k) == v for k, v in wanted.items())}
+def _one_step(item: Item, have: Mapping[str, Item], step: Step) -> None:
+    """A step does one thing; features are those of `ethtool -k`."""
+    if len({"modprobe", "feature"} & {*have}) != 1:
+        item.bad("wanted exactly one of modprobe, feature")
+    elif step.kind == "feature" and step.what and step.direction and step.what != FEATURES[step.direction]:
+        wanted = FEATURES[step.direction]
+        hint = near(step.what, [wanted])
+        have["feature"].bad(f"{quoted(step.what)}, wanted {wanted} for {step.direction}{hint}")
 
 
-def reasons(items: list[Item], kept: frozenset[Cell], at: Item) -> tuple[tuple[Cell, str], ...]:
+def _names(direction: str) -> Kind:
+    """A list of kernel names, or a mapping of kernel name to driver's name."""
+    known = KERNEL_COUNTERS[direction]
+    renamed = mapped(COUNTER, known, what="counter")
+
+    def take(item: Item) -> dict[str, str]:
+        if item.shown() == "a mapping":
+            return dict(renamed.take(item))
+        names = [(entry, entry.text("a counter name", r"[a-z0-9_]{1,64}")) for entry in item.items()]
+        for entry, name in names:
+            if name and name not in known:
+                hint = near(name, known) or ", wanted a name of tls-offload.rst"
+                entry.bad(f"unknown counter {quoted(name)}{hint}")
+        return {name: name for _, name in names if name in known}
+
+    return Kind(take, {})
+
+
+def _counters(
+    required: dict[str, str], optional: dict[str, str], dead: tuple[str, ...], own: tuple[str, ...]
+) -> Counters:
+    return Counters(tuple(required), tuple(optional), dead, own, tuple({**optional, **required}.items()))
+
+
+def _lists(item: Item, have: Mapping[str, Item], found: Counters) -> None:
+    for name in {*found.required} & {*found.optional, *found.dead}:
+        item.bad(f"{name} is required and something else: wanted it in one list")
+
+
+def _direction(direction: str) -> Kind:
+    """The counters of one direction."""
+    names, free = _names(direction), listed(text("a counter name", r"[a-z0-9_*]{1,64}")).optional()
+    rows = {"required": names, "optional": names.optional(), "dead": free, "own": free}
+    return record(_counters, rows, _lists).optional()
+
+
+def _need(need: str, hints: tuple[str, ...], parts: tuple[Part, ...], minimum: dict[str, str]) -> Need:
+    return Need(need, hints, parts, minimum["version"], minimum["gives"])
+
+
+def _known(make: type[Limitation] | type[Note]) -> Kind:
+    """Known weaknesses; ids are unique in the file."""
+    rows = {key: text() for key in make._fields} | {"id": SHORT.once(), "link": LINK}
+    if make is Limitation:
+        rows["test"] = text(TEST, r"tests/\S+\.py::test_\S+")
+    return listed(record(make, rows))
+
+
+def _reason(item: Item) -> tuple[Item, dict[str, str]]:
+    """An entry of not_promised, and what it says: a key that is not there covers all of its values."""
+    have, said = fields(item, REASON)
+    return item, {key: said[key] for key in have}
+
+
+REASON = {
+    "direction": text(choices=DIRECTIONS).optional(), "version": text(choices=VERSIONS).optional(),
+    "cipher": text(choices=CIPHERS).optional(), "reason": text(),
+}  # fmt: skip
+OLDEST = {"version": text("numbers and dots, as in 22.33.0783", r"\d+(\.\d+){1,5}"), "gives": text()}
+NEED = record(_need, {
+    "need": text(), "hints": listed(text()),
+    "parts": listed(record(Part, {"pattern": text(), "crypto": flag(), "note": text()})).optional(),
+    "minimum": record(dict, OLDEST).optional(),
+})  # fmt: skip
+ROWS = {
+    "schema": SCHEMA,
+    "id": SHORT,
+    "name": text(),
+    "vendor": text(),
+    "driver": text("a driver name", MODULE),
+    "pci": listed(record(_pci, {
+        "id": text("vendor:device in lower case, as in 15b3:101d or 1425:6401-6409", PCI), "name": text(),
+    }, _range)),
+    "kconfig": listed(record(Kconfig, {
+        "symbol": text("a symbol as in CONFIG_TLS_DEVICE", r"CONFIG_[A-Z0-9_]{1,80}"),
+        "wanted": text(choices=("y", "m")),  # YAML reads a bare y as the letter, as PyYAML does
+        "why": text(),
+    })),
+    "promises": mapped(
+        mapped(listed(text(choices=CIPHERS)), VERSIONS, what="TLS version"), DIRECTIONS, what="direction"
+    ),
+    "not_promised": listed(Kind(_reason)),
+    "defaults": mapped(flag(), DIRECTIONS, DIRECTIONS),
+    "steps": listed(record(_step, {
+        "modprobe": text("a module name", MODULE).optional(),
+        "feature": text("a feature", MODULE).optional(None),
+        "direction": text(choices=DIRECTIONS), "why": text(),
+    }, _one_step)),
+    "counters": record(CounterMap, {d: _direction(d) for d in DIRECTIONS}),
+    "sku": NEED,
+    "firmware": NEED,
+    "limitations": _known(Limitation),
+    "notes": _known(Note).optional(),
+    "plays": text("text that holds {profile}", r".*\{profile\}.*").optional(),
+}  # fmt: skip
+
+
+def _reasons(
+    said: Sequence[tuple[Item, Mapping[str, str]]], kept: frozenset[Cell], at: Item
+) -> tuple[tuple[Cell, str], ...]:
     """Why each cell that is not promised is not; the first entry that covers a cell counts."""
     found: dict[Cell, str] = {}
-    for item in items:
-        have = item.fields(("direction", "version", "cipher", "reason"), ("reason",))
-        cells = _covers(have)
-        why = text(have, "reason")
+    for item, row in said:
+        cells = {c for c in ALL_CELLS if all(row.get(k, v) == v for k, v in c._asdict().items())}
         if clash := sorted(cells & kept):
             item.bad(f"covers {clash[0]}, which `promises` promises: wanted one or the other")
         for cell in cells:
-            found.setdefault(cell, why)
+            found.setdefault(cell, row.get("reason", ""))
     open_cells = [str(cell) for cell in ALL_CELLS if cell not in kept and cell not in found]
     if open_cells:
         at.bad(f"no reason for {'; '.join(open_cells)}: wanted each here or in promises")
     return tuple((c, found[c]) for c in ALL_CELLS if c in found and c not in kept)
 
 
-def defaults(item: Item | None) -> tuple[tuple[str, bool], ...]:
-    """Whether the driver starts with a direction on."""
-    have = item.fields(DIRECTIONS, DIRECTIONS) if item else {}
-    return tuple((d, i.flag()) for d, i in have.items())
-
-
-def steps(items: list[Item], kept: frozenset[Cell], at: Item) -> tuple[Step, ...]:
-    """Modules to load and features to switch, in order; a direction has a switch if it is promised."""
-    found = _steps(items)
+def _promised_directions(have: Mapping[str, Item], said: Mapping[str, Any], root: Item) -> None:
+    """A direction has a switch if it is promised and only then, and counters that can prove it."""
+    steps = have.get("steps", root)
     for direction in DIRECTIONS:
-        promised = any(c.direction == direction for c in kept)
-        switched = any(s.direction == direction and s.kind == "feature" for s in found)
+        promised = any(c.direction == direction for c in said["promises"])
+        switched = any(s.direction == direction and s.kind == "feature" for s in said["steps"])
         if promised and not switched:
-            at.bad(f"{direction} is promised, wanted a step `feature: {FEATURES[direction]}`")
+            steps.bad(f"{direction} is promised, wanted a step `feature: {FEATURES[direction]}`")
         if switched and not promised:
-            at.bad(f"a step for {direction}, which promises nothing: wanted a promise or no step")
-    return found
-
-
-def _steps(items: list[Item]) -> tuple[Step, ...]:
-    """The steps as they stand; features are those of `ethtool -k`."""
-    found = []
-    for item in items:
-        have = item.fields(("modprobe", "feature", "direction", "why"), ("direction", "why"))
-        kinds = [k for k in ("modprobe", "feature") if k in have]
-        if len(kinds) != 1:
-            item.bad("wanted exactly one of modprobe, feature")
-            continue
-        direction = have["direction"].text("tx or rx", choices=DIRECTIONS) if "direction" in have else ""
-        what = text(have, kinds[0], "a module name", MODULE)
-        if kinds == ["feature"] and direction and what and what != FEATURES[direction]:
-            hint = near(what, [FEATURES[direction]])
-            have["feature"].bad(f"{quoted(what)}, wanted {FEATURES[direction]} for {direction}{hint}")
-        found.append(Step(kinds[0], what, direction, text(have, "why")))
-    return tuple(found)
-
-
-def _mapped(item: Item, known: tuple[str, ...]) -> dict[str, str]:
-    """A list of kernel names, or a mapping of kernel name to driver's name."""
-    if item.shown() == "a mapping":
-        have = item.fields(known, what="counter")
-        return {k: i.text("the driver's name of the counter", COUNTER) for k, i in have.items()}
-    names = [(entry, entry.text("a counter name", COUNTER)) for entry in item.items()]
-    for entry, name in names:
-        if name and name not in known:
-            entry.bad(
-                f"unknown counter {quoted(name)}{near(name, known) or ', wanted a name of tls-offload.rst'}"
+            steps.bad(f"a step for {direction}, which promises nothing: wanted a promise or no step")
+        if promised and "counters" in have and not said["counters"].required(direction):
+            have["counters"].bad(
+                f"{direction} is promised but has no required counter: nothing could prove it"
             )
-    return {name: name for _, name in names if name in known}
-
-
-def _counters(item: Item, direction: str) -> Counters:
-    """Counters of one direction."""
-    have = item.fields(("required", "optional", "dead", "own"), ("required",))
-    known = KERNEL_COUNTERS[direction]
-    mapped = {k: _mapped(have[k], known) if k in have else {} for k in ("required", "optional")}
-    free = {
-        k: tuple(i.text("a counter name", r"[a-z0-9_*]{1,64}") for i in entries(have, k))
-        for k in ("dead", "own")
-    }
-    for name in {*mapped["required"]} & {*mapped["optional"], *free["dead"]}:
-        item.bad(f"{name} is required and something else: wanted it in one list")
-    names = {**mapped["optional"], **mapped["required"]}
-    return Counters(
-        tuple(mapped["required"]), tuple(mapped["optional"]), free["dead"], free["own"], tuple(names.items())
-    )
-
-
-def counters(item: Item | None, kept: frozenset[Cell]) -> CounterMap:
-    """The counter map; a promised direction must have required counters."""
-    have = item.fields(DIRECTIONS) if item else {}
-    found = {d: _counters(i, d) for d, i in have.items()}
-    for direction in {c.direction for c in kept}:
-        if item and not found.get(direction, Counters()).required:
-            item.bad(f"{direction} is promised but has no required counter: nothing could prove it")
-    return CounterMap(found.get("tx", Counters()), found.get("rx", Counters()))
-
-
-def need(item: Item | None) -> Need:
-    """SKU or firmware."""
-    have = item.fields(("need", "hints", "parts", "minimum"), ("need", "hints")) if item else {}
-    parts = []
-    least = have["minimum"].fields(("version", "gives"), ("version", "gives")) if "minimum" in have else {}
-    for entry in entries(have, "parts"):
-        part = entry.fields(("pattern", "crypto", "note"), ("pattern", "crypto", "note"))
-        crypto = part["crypto"].flag() if "crypto" in part else False
-        parts.append(Part(text(part, "pattern"), crypto, text(part, "note")))
-    return Need(
-        text(have, "need"), tuple(i.text() for i in entries(have, "hints")), tuple(parts),
-        text(least, "version", "numbers and dots, as in 22.33.0783", r"\d+(\.\d+){1,5}"),
-        text(least, "gives"),
-    )  # fmt: skip
-
-
-def _known(item: Item, keys: tuple[str, ...], ids: set[str]) -> dict[str, str]:
-    """The texts of one known weakness; its id is not yet among `ids`."""
-    have = item.fields(keys, keys)
-    found = {key: text(have, key) for key in keys if key not in ("id", "link", "test")}
-    found["id"] = text(have, "id", "a short name in lower case", NAME)
-    if found["id"] in ids:
-        have["id"].bad(f"{quoted(found['id'])} given twice")
-    ids.add(found["id"])
-    if "test" in keys:
-        found["test"] = text(have, "test", TEST, r"tests/\S+\.py::test_\S+")
-    return found | {"link": text(have, "link", "a public https:// link or a CVE number", LINK)}
-
-
-def weaknesses(limits: list[Item], notes: list[Item]) -> tuple[tuple[Limitation, ...], tuple[Note, ...]]:
-    """Known weaknesses, those that excuse a test's failure and those that excuse nothing; ids are unique."""
-    ids: set[str] = set()
-    return (
-        tuple(Limitation(**_known(item, Limitation._fields, ids)) for item in limits),
-        tuple(Note(**_known(item, Note._fields, ids)) for item in notes),
-    )
 
 
 def profile(root: Item, path: Path) -> Profile:
     """The whole file. ConfigError with every problem in it."""
-    have = root.fields(KNOWN, REQUIRED)
-    text(have, "schema", "1 (the only schema so far)", "1")
-    ident = text(have, "id", "a short name in lower case", NAME)
-    if ident and path.stem != ident:
-        have["id"].bad(f"{quoted(ident)}, wanted {quoted(path.stem)}: the file's name")
-    plays = text(have, "plays", "text that holds {profile}", r".*\{profile\}.*") or None
-    kept = promises(have.get("promises"))
-    found = Profile(
-        ident, text(have, "name"), text(have, "vendor"), text(have, "driver", "a driver name", MODULE), plays,
-        pci_ids(entries(have, "pci")), kconfig(entries(have, "kconfig")), kept,
-        reasons(entries(have, "not_promised"), kept, have.get("not_promised", root)),
-        defaults(have.get("defaults")), steps(entries(have, "steps"), kept, have.get("steps", root)),
-        counters(have.get("counters"), kept), need(have.get("sku")), need(have.get("firmware")),
-        *weaknesses(entries(have, "limitations"), entries(have, "notes")), str(path),
-    )  # fmt: skip
+    have, said = fields(root, ROWS)
+    if said["id"] and path.stem != said["id"]:
+        have["id"].bad(f"{quoted(said['id'])}, wanted {quoted(path.stem)}: the file's name")
+    rows = said["promises"].items()
+    kept = frozenset(Cell(d, v, c) for d, by in rows for v, names in by.items() for c in names if c)
+    said.update(promises=kept, defaults=tuple(said["defaults"].items()), plays=said["plays"] or None)
+    reasons = _reasons(said.pop("not_promised"), kept, have.get("not_promised", root))
+    _promised_directions(have, said, root)
     root.log.check()
-    return found
+    del said["schema"]
+    return Profile(reasons=reasons, path=str(path), **said)

@@ -13,7 +13,7 @@ from offload.errors import ConfigError
 from offload.host.ssh import Login
 from offload.lab.model import LabFile, Port, Target
 from offload.profile import find
-from offload.profile_yaml import Item, quoted, read_yaml
+from offload.yamlfile import Item, quoted, read_yaml
 
 TOP = ("targets", "options", "imports")
 ROLES = ("dut", "peer", "wire")
@@ -30,22 +30,12 @@ PCI = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 
 def load(path: Path) -> LabFile:
     """The bench that a lab file describes. ConfigError `file:line: key: ...`, every problem at once."""
-    root = _read(path)
+    root = read_yaml(path, str(path), "lab file")
     targets = root.fields(TOP, ("targets",)).get("targets")
     roles = targets.fields(ROLES, ("dut", "peer"), what="target") if targets else {}
     found = {role: _target(item, role, path) for role, item in roles.items()}
     root.log.check()
     return LabFile(str(path), path, found["dut"], found["peer"], found.get("wire"))
-
-
-def _read(path: Path) -> Item:
-    """The root of the file."""
-    try:
-        return read_yaml(path, str(path))
-    except ConfigError as exc:  # the reader was made for profiles and calls its files so
-        raise ConfigError(
-            str(exc.args[0]).replace("no profile", "no lab file").replace("a profile", "a lab file")
-        ) from None
 
 
 def _target(item: Item, role: str, path: Path) -> Target:

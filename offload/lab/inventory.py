@@ -16,7 +16,7 @@ from offload.host.ssh import Login
 from offload.lab.file import ADDRESS, IFNAME, NETNS, PCI, ROLES, USER
 from offload.lab.model import Port, Target
 from offload.lab.text import bounded
-from offload.profile_yaml import quoted
+from offload.yamlfile import quoted
 
 MAX_BYTES = 256 * 1024
 MOST_GROUPS = 1000

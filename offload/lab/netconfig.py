@@ -13,7 +13,7 @@ from offload.lab.file import ADDRESS, IFNAME, NETNS, USER, key_problem
 from offload.lab.model import LabFile, Port, Target
 from offload.lab.text import bounded
 from offload.profile import find
-from offload.profile_yaml import near, quoted
+from offload.yamlfile import near, quoted
 
 MAX_BYTES = 64 * 1024
 # tools/testing/selftests/drivers/net/README.rst; the last three are ours

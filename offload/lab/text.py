@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from offload.errors import ConfigError
-from offload.profile_yaml import read_plain
+from offload.yamlfile import read_plain
 
 
 def bounded(path: Path, most: int, what: str) -> str:

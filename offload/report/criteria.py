@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from difflib import get_close_matches
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from offload.errors import ConfigError
 from offload.paths import PACKAGE
+from offload.yamlfile import SCHEMA, Item, fields, flag, mapped, near, number, parse, record, text
 
 DEFAULT = PACKAGE / "report/criteria.yaml"
-APPLIES = ("always", "tx", "rx", "unpromised")
-CELLS = ("promised", "unpromised", None)
-UNPROVED = ("blocks", "limits")
-DEPTHS, GROUPS = ("quick", "standard", "deep"), ("pairs", "triples")
-PROOFS = ("A", "B", "C", "where", None)
-FRAMES = ("explained", None)
-# libyaml's, where PyYAML has it: 2 ms for what Python takes 24
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-KEYS = {
-    "title", "why", "source", "blocker", "unproved", "applies", "tests", "cells", "levels", "proof", "frames",
-    "crossed",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -92,85 +77,42 @@ class Criteria:
     def check(self, promise: str) -> None:
         """Raise ConfigError naming the nearest promise if there is no such id."""
         if promise not in self.promises:
-            near = get_close_matches(promise, self.promises, 1, 0.4)
-            hint = f" (did you mean {near[0]}?)" if near else ""
-            raise ConfigError(
-                f"unknown promise {promise!r}{hint}; promises are listed in offload/report/criteria.yaml"
-            )
+            meant = f"unknown promise {promise!r}{near(promise, self.promises)}"
+            raise ConfigError(f"{meant}; promises are listed in offload/report/criteria.yaml")
+
+
+def _one_bar(item: Item, have: Mapping[str, Item], bar: Level) -> None:
+    if len(have) != 1:
+        item.bad("wanted {min: N} or {max: N}")
+
+
+SENTENCE = text("a sentence", r".*[A-Za-z].*")
+NUMBER = number().optional(None)
+PERCENT = number("a percentage, 0 to 100", 0, 100)
+PROMISE = record(partial(Criterion, ""), {
+    "title": SENTENCE,
+    "why": SENTENCE.optional(),
+    "source": SENTENCE.optional(),
+    "blocker": flag("true or false").optional(True),
+    "unproved": text(choices=("blocks", "limits")).optional("blocks"),
+    "applies": text(choices=("always", "tx", "rx", "unpromised")).optional("always"),
+    "tests": number("a number from 1", 1, whole=True).optional(1),
+    "cells": text(choices=("promised", "unpromised")).optional(None),
+    "levels": mapped(record(Level, {"min": NUMBER, "max": NUMBER}, _one_bar)).optional(),
+    "proof": text(choices=("A", "B", "C", "where")).optional(None),
+    "frames": text(choices=("explained",)).optional(None),
+    "crossed": mapped(
+        mapped(PERCENT, ("pairs", "triples")), ("quick", "standard", "deep"), what="depth"
+    ).optional(),
+})  # fmt: skip
+ROWS = {"schema": SCHEMA, "promises": mapped(PROMISE)}
 
 
 @cache
 def load(path: Path = DEFAULT) -> Criteria:
-    """Read the criteria; ConfigError naming promise and key for a wrong file."""
+    """Read the criteria. ConfigError with every problem as `file:line: key: ...`."""
     data = path.read_bytes()
-    try:
-        tree = yaml.load(data, Loader=LOADER)  # noqa: S506  (a safe loader, in C)
-    except yaml.YAMLError as exc:
-        raise ConfigError(f"{path.name}: {exc}") from None
-    promises = tree.get("promises") if isinstance(tree, dict) else None
-    if not isinstance(promises, dict) or tree.get("schema") != 1:
-        raise ConfigError(f"{path.name}: wanted 'schema: 1' and a mapping 'promises'")
-    return Criteria(
-        {str(key): _criterion(path.name, str(key), value) for key, value in promises.items()},
-        hashlib.sha256(data).hexdigest(),
-    )
-
-
-def _criterion(name: str, promise: str, raw: Any) -> Criterion:
-    """Return one promise, each key checked."""
-    where = f"{name}: {promise}"
-    if not isinstance(raw, dict):
-        raise ConfigError(f"{where}: wanted a mapping, got {raw!r:.60}")
-    for key in raw.keys() - KEYS:
-        near = get_close_matches(str(key), KEYS, 1)
-        raise ConfigError(f"{where}: unknown key {key!r}" + (f" (did you mean {near[0]}?)" if near else ""))
-    found = Criterion(
-        promise,
-        raw.get("title", ""),
-        raw.get("blocker", True),
-        raw.get("applies", "always"),
-        raw.get("tests", 1),
-        raw.get("cells"),
-        _levels(where, raw.get("levels", {})),
-        raw.get("proof"),
-        raw.get("why", ""),
-        raw.get("source", ""),
-        raw.get("frames"),
-        raw.get("unproved", "blocks"),
-        _crossed(where, raw.get("crossed", {})),
-    )
-    _check(where, "title", found.title, isinstance(found.title, str) and bool(found.title), "a sentence")
-    for key, value in (("why", found.why), ("source", found.source)):
-        _check(where, key, value, isinstance(value, str), "a sentence")
-    _check(where, "blocker", found.blocker, isinstance(found.blocker, bool), "true or false")
-    _check(where, "unproved", found.unproved, found.unproved in UNPROVED, " or ".join(UNPROVED))
-    _check(where, "applies", found.applies, found.applies in APPLIES, " | ".join(APPLIES))
-    _check(where, "tests", found.tests, type(found.tests) is int and found.tests >= 1, "a number from 1")
-    _check(where, "cells", found.cells, found.cells in CELLS, "promised or unpromised")
-    _check(where, "proof", found.proof, found.proof in PROOFS, "A, B, C or where")
-    _check(where, "frames", found.frames, found.frames in FRAMES, "explained")
-    return found
-
-
-def _levels(where: str, raw: Any) -> dict[str, Level]:
-    _check(where, "levels", raw, isinstance(raw, dict), "a mapping of evidence name to {min: N} or {max: N}")
-    for key, bar in raw.items():
-        good = isinstance(bar, dict) and set(bar) in ({"min"}, {"max"})
-        good = good and all(type(value) in (int, float) for value in bar.values())
-        _check(where, f"levels.{key}", bar, good, "{min: N} or {max: N}")
-    return {str(key): Level(**bar) for key, bar in raw.items()}
-
-
-def _crossed(where: str, raw: Any) -> dict[str, dict[str, float]]:
-    wanted = "a mapping of quick, standard and deep to {pairs: PERCENT, triples: PERCENT}"
-    _check(where, "crossed", raw, isinstance(raw, dict) and set(raw) <= set(DEPTHS), wanted)
-    for depth, bars in raw.items():
-        good = isinstance(bars, dict) and set(bars) <= set(GROUPS)
-        good = good and all(type(value) in (int, float) and 0 <= value <= 100 for value in bars.values())
-        _check(where, f"crossed.{depth}", bars, good, "{pairs: PERCENT, triples: PERCENT}")
-    return dict(raw)
-
-
-def _check(where: str, key: str, value: Any, good: bool, wanted: str) -> None:
-    if not good:
-        raise ConfigError(f"{where}: {key}: got {value!r:.60}, wanted {wanted}")
+    root = parse(data, path.name, "list of criteria")
+    found = fields(root, ROWS)[1]["promises"]
+    root.log.check()
+    return Criteria({i: replace(one, id=i) for i, one in found.items()}, hashlib.sha256(data).hexdigest())

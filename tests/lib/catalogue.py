@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from offload.errors import ConfigError
-from offload.profile_yaml import Item, near, quoted, read_yaml
 from offload.report import criteria
 from offload.vm.knobs import check
+from offload.yamlfile import Item, near, quoted, read_yaml
 
 FILE = Path(__file__).parents[1] / "nicsim" / "catalogue.yaml"
 KERNELS = ("6.1", "6.12", "7.2")
@@ -54,7 +54,7 @@ class Row:
 
 def load(path: Path = FILE) -> tuple[Row, ...]:
     """Return the rows of a file, in its order. ConfigError with every problem as `file:line: key: ...`."""
-    root = read_yaml(path, path.name)
+    root = read_yaml(path, path.name, "catalogue")
     fields = root.fields(("cards",), ("cards",))
     rows: dict[str, Row] = {}
     for item in fields["cards"].items() if fields else ():

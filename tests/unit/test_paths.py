@@ -14,15 +14,6 @@ from offload import paths
 from offload.vm import rundir
 from offload.vm.cache import cache_root
 
-NEEDED = (
-    "__init__.py",
-    "errors.py",
-    "paths.py",
-    "profile.py",
-    "profile_model.py",
-    "profile_schema.py",
-    "profile_yaml.py",
-)
 ASK = "from offload.profile import find, folder; print(folder(), find('nicsim').id)"
 
 

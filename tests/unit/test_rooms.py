@@ -18,10 +18,11 @@ DOORS: dict[str, tuple[str, str]] = {
     "errors": ("", ""),
     "cmd": ("errors", ""),
     "paths": ("", ""),
+    "yamlfile": ("errors", "yaml"),
     "usage": ("", ""),
     "host": ("cmd errors", ""),
-    "profile": ("paths errors", "yaml"),
-    "errata": ("paths errors", "yaml"),
+    "profile": ("yamlfile paths errors", ""),
+    "errata": ("yamlfile paths errors", ""),
     "nic": ("host cmd profile errors", ""),
     "counters": ("host cmd profile errors", ""),
     "cpu": ("host cmd paths errors", ""),
@@ -40,11 +41,11 @@ DOORS: dict[str, tuple[str, str]] = {
     "wire": ("cmd paths errors", "cryptography"),
     "vm": ("ipsec host cmd paths errors", ""),
     "measure": ("vm ipsec host nic counters enable journal cpu traffic profile cmd errors", ""),
-    "report": ("profile errata cpu cmd paths errors", "yaml"),
-    "lab": ("enable vm traffic host nic journal profile cmd paths errors", "yaml"),
+    "report": ("profile errata cpu cmd yamlfile paths errors", ""),
+    "lab": ("enable vm traffic host nic journal profile cmd yamlfile paths errors", "yaml"),
     "fleet": ("cmd paths errors", "yaml"),
     "labgrid": ("", "labgrid attr"),
-    "certify": ("fleet lab vm host report profile usage cmd paths errors", ""),
+    "certify": ("fleet lab vm host report profile usage cmd yamlfile paths errors", ""),
     "cli": ("persist enable status nic counters journal profile host paths errors", ""),
 }
 # doors of single files, beyond those of their room
@@ -59,8 +60,8 @@ FILE_DOORS: dict[str, tuple[str, str]] = {
     "cli.py": ("vm report certify wire measure", ""),  # only inside a function: the ground floor stays light
 }
 GROUND_FLOOR = (
-    "errors", "cmd", "paths", "host", "profile", "errata", "nic", "counters", "journal", "enable", "status",
-    "sockets", "ls", "persist", "doctor", "driver", "connect", "cli",
+    "errors", "cmd", "paths", "yamlfile", "host", "profile", "errata", "nic", "counters", "journal", "enable",
+    "status", "sockets", "ls", "persist", "doctor", "driver", "connect", "cli",
 )  # fmt: skip
 
 

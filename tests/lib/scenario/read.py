@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from offload.profile_yaml import Item, read_yaml
+from offload.yamlfile import Item, read_yaml
 from tests.lib.scenario.model import Bar, Dimension, Value
 
 WORD = r"[A-Za-z0-9^.-]+"
@@ -20,7 +20,7 @@ Names = Mapping[str, tuple[str, ...]]
 
 def conditions(path: Path) -> tuple[tuple[Dimension, ...], tuple[tuple[str, ...], ...]]:
     """Return the dimensions of a file and its triples. ConfigError with every mistake in it."""
-    root = read_yaml(path, path.name)
+    root = read_yaml(path, path.name, "list of conditions")
     top = root.fields(TOP, TOP)
     root.log.check()
     if top["schema"].text() != "1":

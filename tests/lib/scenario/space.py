@@ -11,7 +11,7 @@ from pathlib import Path
 from offload.errors import ConfigError
 from offload.profile import Profile
 from offload.profile_model import Cell
-from offload.profile_yaml import near
+from offload.yamlfile import near
 from tests.lib.scenario.model import Condition, Dimension
 from tests.lib.scenario.read import conditions
 
