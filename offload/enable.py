@@ -12,7 +12,7 @@ from offload.errors import NoPermission, OffloadError, SwitchFailed
 from offload.host.base import Host
 from offload.host.tools import tool
 from offload.journal import Entry, Journal
-from offload.nic import Feature, Match, Nic, features, links, seen
+from offload.nic import Feature, Match, Nic, features, seen
 from offload.profile import DIRECTIONS, FEATURES, WORDS
 
 Say = Callable[[str], None]
@@ -30,45 +30,36 @@ class Wish(NamedTuple):
     dry_run: bool = False
 
 
-def switch(host: Host, wish: Wish, journal: Journal, say: Say, rows: Rows | None = None) -> list[Action]:
-    """Do what was asked and say what was done; the actions, empty if there was nothing to do.
+class Plan(NamedTuple):
+    """What is there, and what there is to do."""
 
-    `rows`: the interfaces of a moment ago, as nic.links has them; they are looked up again before a change.
-    NoDevice, Refused, ConfigError and NoPermission: nothing was changed. SwitchFailed: it was put back.
-    """
-    if wish.dry_run:
-        nic, found, actions = planned(host, wish, rows=rows)
-        _say_plan(nic, found, actions, journal, say)
-        return actions
-    nic, found, actions = planned(host, wish, rows=rows)  # refuses before the journal's folder is made
-    now = nic.features
-    if actions:
-        with journal.locked():
-            # again: another call may have switched meanwhile
-            nic, found, actions = planned(host, wish, (nic, found))
-            now = _carry_out(host, nic, actions, journal)
-    _say_done(nic, found, wish, actions, now, say)
-    return actions
+    wish: Wish
+    nic: Nic
+    found: Match
+    actions: list[Action]
 
 
-def planned(
-    host: Host, wish: Wish, before: tuple[Nic, Match] | None = None, rows: Rows | None = None
-) -> tuple[Nic, Match, list[Action]]:
-    """Look and plan: what is there, and what there is to do. Refused and the like; changes nothing.
-
-    `before`: what was found a moment ago; the profiles are not read again if it is the same card.
-    """
-    nic = seen(host, wish.dev, links(host) if rows is None else rows)
-    same = before[1] if before and _card(before[0]) == _card(nic) else None
+def planned(host: Host, wish: Wish, rows: Rows) -> Plan:
+    """Look and plan. Refused and the like; changes nothing. `rows`: the interfaces, as nic.links has them."""
+    nic = seen(host, wish.dev, rows)
     if not wish.on:
-        return nic, same or known(nic), plan_off(nic, wish.directions)
-    found = same or profile_for(nic, wish.profile)
-    return nic, found, plan_on(host, nic, found, directions_on(host, nic, found, wish.directions))
+        return Plan(wish, nic, known(nic), plan_off(nic, wish.directions))
+    found = profile_for(nic, wish.profile)
+    actions = plan_on(host, nic, found, directions_on(host, nic, found, wish.directions))
+    return Plan(wish, nic, found, actions)
 
 
-def _card(nic: Nic) -> tuple[str, ...]:
-    """What a profile goes by."""
-    return nic.driver, nic.pci, nic.firmware
+def switch(host: Host, plan: Plan, journal: Journal, say: Say) -> None:
+    """Do what was planned and say what was done; with dry_run only say it. SwitchFailed: it was put back.
+
+    The journal's lock is held since before the plan was made: what it says is still so.
+    """
+    wish, nic, found, actions = plan
+    if wish.dry_run:
+        _say_plan(nic, found, actions, journal, say)
+        return
+    now = _carry_out(host, nic, actions, journal) if actions else nic.features
+    _say_done(nic, found, wish, actions, now, say)
 
 
 def identity(host: Host) -> tuple[str, str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from offload.enable import Rows, Say, Wish
 from offload.errors import ConfigError, NoDevice, OffloadError, Refused
 
+Answer = TypeVar("Answer")
 BOND_MODES = ("802.3ad", "balance-xor")  # bond_sk_check (bond_main.c), with layer3+4
 
 
@@ -54,28 +55,31 @@ def _usable(wish: Wish, name: str, row: Mapping[str, Any], below: list[str]) -> 
     )
 
 
-def agreed(wishes: Sequence[Wish], ask: Callable[[Wish], object]) -> None:
+def agreed(wishes: Sequence[Wish], ask: Callable[[Wish], Answer]) -> list[Answer]:
     """Ask for each; what it raises, of all that are refused in one error, and nothing was changed."""
-    refused = list(_refused(wishes, ask))
-    if not refused:
-        return
+    answers: list[Answer] = []
+    refused: list[tuple[str, OffloadError]] = []
+    for wish in wishes:
+        try:
+            answers.append(ask(wish))
+        except (Refused, NoDevice, ConfigError) as why:
+            refused.append((wish.dev, why))
+    if refused:
+        raise _together(wishes, refused)
+    return answers
+
+
+def _together(wishes: Sequence[Wish], refused: Sequence[tuple[str, OffloadError]]) -> OffloadError:
+    """One error for all that are refused."""
     if len(wishes) == 1:
-        raise refused[0][1]
+        return refused[0][1]
     kind = type(refused[0][1]) if len({type(why) for _, why in refused}) == 1 else Refused
     lines = [f"{dev}: {str(why).removeprefix(f'{dev}: ')}" for dev, why in refused]
     others = [w.dev for w in wishes if w.dev not in dict(refused)]
-    raise kind(
+    return kind(
         f"{len(refused)} of {len(wishes)} devices refused; nothing was changed\n  "
         + "\n  ".join(line.replace("\n", "\n  ") for line in lines),
         f"the others alone: ktls-offload {'enable' if wishes[0].on else 'disable'} {' '.join(others)}"
         if others
         else "",
     )
-
-
-def _refused(wishes: Sequence[Wish], ask: Callable[[Wish], object]) -> Iterator[tuple[str, OffloadError]]:
-    for wish in wishes:
-        try:
-            ask(wish)
-        except (Refused, NoDevice, ConfigError) as why:
-            yield wish.dev, why

@@ -72,6 +72,16 @@ class Journal:
         self.place = place or folder()
         self.file = self.place / "journal.json"
         self._held = False
+        self.first = False  # whether the lock was made by this call: then no other call was here before
+
+    @contextmanager
+    def at_hand(self) -> Iterator[bool]:
+        """Hold the lock where there is one to be had, and say so: who changes nothing leaves no trace."""
+        if not os.access(self.place / "lock", os.R_OK | os.W_OK):
+            yield False
+            return
+        with self.locked():
+            yield True
 
     @contextmanager
     def locked(self, patience: float = 60.0) -> Iterator[None]:
@@ -104,7 +114,12 @@ class Journal:
             if self.place.stat().st_uid != os.geteuid():
                 raise NoPermission(f"{self.place} belongs to another user", "run as root")
             self.place.chmod(0o700)
-            return os.open(self.place / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            with suppress(FileExistsError):
+                fd = os.open(self.place / "lock", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+                self.first = True
+                return fd
+            self.first = False
+            return os.open(self.place / "lock", os.O_RDWR | os.O_NOFOLLOW)
         except PermissionError:
             raise NoPermission(f"cannot write {self.place}", "run it as root") from None
         except OSError as exc:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from typing import NamedTuple
 
-from offload.enable import Rows, Wish, planned, shielded, switch
+from offload.enable import Plan, Rows, Wish, planned, shielded, switch
 from offload.enable_many import agreed, spread
-from offload.enable_plan import directions_on, profile_for
-from offload.errors import CommandFailed, NoDevice, NoPermission, OffloadError, Refused, SwitchFailed
+from offload.enable_plan import directions_on
+from offload.errors import CommandFailed, NoPermission, OffloadError, Refused, SwitchFailed
 from offload.host.base import Host
 from offload.journal import Journal
-from offload.nic import Match, Nic, links, look
+from offload.nic import links, seen
 from offload.persist_files import MANAGERS, MARK, NAME, Kept, made, path_of
 from offload.profile import DIRECTIONS, FEATURES
 
@@ -28,53 +29,71 @@ NETPLAN = (
 )
 
 
+class Task(NamedTuple):
+    """What there is to do for one device; `kept` None: until the next reboot."""
+
+    plan: Plan
+    kept: Kept | None
+
+
 def each(host: Host, wishes: Sequence[Wish], how: str | None, journal: Journal, say: Say) -> None:
     """Switch one device after the other, a bond's ports for it, and keep it by `how` (None: until reboot).
 
     Refused, NoDevice and ConfigError, of any of them: nothing was changed. Else the first that fails ends it,
     as enable.switch and `persist` do; those before it stay as asked. Nobody else switches in between.
     """
-    rows = links(host)
-    wishes = spread(rows, wishes, say)
-
-    def ask(wish: Wish) -> None:
-        planned(host, wish, rows=rows)
-        if how:
-            decide(host, wish, how)
-
-    if how != "none" and (how or len(wishes) > 1):
-        agreed(wishes, ask)
+    dry = wishes[0].dry_run
     with ExitStack() as held:
-        if (how or len(wishes) > 1) and not wishes[0].dry_run:
+        ours_alone = not dry and held.enter_context(journal.at_hand())
+        rows = links(host)
+        wishes = spread(rows, wishes, say)
+        if how == "none":
+            if not dry:
+                held.enter_context(journal.locked())
+            for wish in wishes:
+                remove_all(host, wish, rows, journal, say)
+            return
+        tasks = _tasks(host, wishes, how, rows)
+        if not (dry or ours_alone) and any(kept or plan.actions for plan, kept in tasks):
             held.enter_context(journal.locked())
-        _one_by_one(host, wishes, how, journal, say, rows)
+            if not journal.first:  # another call may have switched since we looked
+                tasks = _tasks(host, wishes, how, links(host))
+        _one_by_one(host, tasks, journal, say)
 
 
-def _one_by_one(
-    host: Host, wishes: Sequence[Wish], how: str | None, journal: Journal, say: Say, rows: Rows
-) -> None:
-    for number, wish in enumerate(wishes):
+def _tasks(host: Host, wishes: Sequence[Wish], how: str | None, rows: Rows) -> list[Task]:
+    """What there is to do for each device; a module that is loaded for one is there for the next."""
+
+    def task(wish: Wish) -> Task:
+        plan = planned(host, wish, rows)
+        return Task(plan, decide(host, plan, how) if how else None)
+
+    found, loaded = list[Task](), set[str]()
+    for plan, kept in agreed(wishes, task):
+        actions = [a for a in plan.actions if a.kind != "module" or a.what not in loaded]
+        loaded |= {a.what for a in actions if a.kind == "module"}
+        found.append(Task(plan._replace(actions=actions), kept))
+    return found
+
+
+def _one_by_one(host: Host, tasks: Sequence[Task], journal: Journal, say: Say) -> None:
+    for number, (plan, kept) in enumerate(tasks):
         try:
-            if how != "none":
-                switch(host, wish, journal, say, rows)
-            if how:
-                persist(host, wish, how, journal, say)
+            switch(host, plan, journal, say)
+            if kept:
+                persist(host, plan.wish, kept, journal, say)
         except OffloadError:
             if number:
-                say(f"{', '.join(w.dev for w in wishes[:number])}: done before the error, and left so")
+                say(f"{', '.join(p.wish.dev for p, _ in tasks[:number])}: done before the error, and left so")
             raise
 
 
-def persist(host: Host, wish: Wish, how: str, journal: Journal, say: Say) -> None:
-    """Write the file, show it, and say how to remove it; with `none` remove what is there.
+def persist(host: Host, wish: Wish, kept: Kept, journal: Journal, say: Say) -> None:
+    """Write the file, show it, and say how to remove it.
 
-    Refused: no manager, a name or a file that is not ours; NoPermission. Then nothing was changed.
+    Refused: a file that is not ours; NoPermission. Then nothing was changed.
     SwitchFailed: the manager did not take the file, and what was there before is there again.
     """
-    if how == "none":
-        _remove_all(host, wish, journal, say)
-        return
-    kept = decide(host, wish, how)
     for line in (f"{wish.dev}: kept by {kept.manager}: {kept.path}", *_shown(kept)):
         say(line)
     if wish.dry_run:
@@ -88,21 +107,20 @@ def persist(host: Host, wish: Wish, how: str, journal: Journal, say: Say) -> Non
     say(f"  remove it: ktls-offload enable {wish.dev} --persist none")
 
 
-def decide(host: Host, wish: Wish, how: str) -> Kept:
-    """Which manager, and the text for it. Refused or NoDevice with the reason; changes nothing."""
-    nic = look(host, wish.dev)
-    dev = nic.dev
+def decide(host: Host, plan: Plan, how: str) -> Kept:
+    """Which manager, and the text for it. Refused with the reason; changes nothing."""
+    dev = plan.nic.dev
     if not NAME.fullmatch(dev):
         raise Refused(f"{dev!r} cannot be kept: its name is not made of letters, digits, - and _ only")
-    commands = list(_commands(host, nic, wish))
-    return made(_manager(host, dev, how), dev, "enable" if wish.on else "disable", commands)
+    commands = list(_commands(host, plan))
+    return made(_manager(host, dev, how), dev, "enable" if plan.wish.on else "disable", commands)
 
 
-def _commands(host: Host, nic: Nic, wish: Wish) -> Iterator[list[str]]:
+def _commands(host: Host, plan: Plan) -> Iterator[list[str]]:
     """Modules that the profile names, and one ethtool for all features."""
-    found = profile_for(nic, wish.profile) if wish.on else Match(None)
+    wish, nic, found, _ = plan
     ways = directions_on(host, nic, found, wish.directions) if wish.on else wish.directions or DIRECTIONS
-    steps = found.profile.steps if found.profile and not found.simulated else ()
+    steps = found.profile.steps if wish.on and found.profile and not found.simulated else ()
     for step in steps:
         if step.kind == "modprobe" and step.direction in ways:
             yield [_found(host, "modprobe"), step.what]
@@ -243,14 +261,11 @@ def _remove(host: Host, manager: str, dev: str) -> None:
     _erase(host, made(manager, dev, "enable", []))
 
 
-def _remove_all(host: Host, wish: Wish, journal: Journal, say: Say) -> None:
+def remove_all(host: Host, wish: Wish, rows: Rows, journal: Journal, say: Say) -> None:
     """Remove every file of ours for a device, which need not be here any more."""
-    try:
-        dev = look(host, wish.dev).dev
-    except NoDevice:
-        dev = wish.dev
-        if not NAME.fullmatch(dev):
-            raise
+    dev = wish.dev
+    if dev not in rows and not NAME.fullmatch(dev):
+        seen(host, dev, rows)  # says NoDevice, with the nearest name
     with ExitStack() as held:
         if not wish.dry_run:
             held.enter_context(journal.locked())

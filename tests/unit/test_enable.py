@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from offload.enable import Wish, planned
-from offload.host.local import LocalHost
-from offload.nic import Match
-from tests.unit.fake_bench import FakeMachine, card, feature
+from offload.journal import Journal
+from tests.unit.fake_bench import T6, FakeMachine, card, feature
 
 TX, RX = "tls-hw-tx-offload", "tls-hw-rx-offload"
 
@@ -60,14 +58,51 @@ def test_says_what_a_step_costs(machine: FakeMachine) -> None:
     assert "module    ch_ktls loaded: nothing loads it by itself" in machine.said
 
 
-def test_another_card_is_another_profile(machine: FakeMachine) -> None:
-    """Without a NIC the profiles are read once for a call, but for a card that came meanwhile anew."""
-    wish, host = Wish("eth0", True), LocalHost()
-    nic, found, _ = planned(host, wish)
-    assert found.profile and planned(host, wish, (nic, Match(found.profile, True)))[1].simulated
-    for other in ({"driver": "cxgb4"}, {"pci": "15b3:0000"}, {"firmware": "1"}):
-        again = planned(host, wish, (replace(nic, **other), Match(found.profile, True)))[1]
-        assert again == found, other
+def log(machine: FakeMachine, *argv: str) -> list[str]:
+    """The programs that an enable calls."""
+    machine.set(log=[])
+    assert machine.call(*argv) == 0, machine.said
+    found: list[str] = machine.state()["log"]
+    return found
+
+
+def test_it_looks_once(machine: FakeMachine) -> None:
+    """One list of interfaces, one look at each card before its switch, one after it, and nothing else."""
+    assert log(machine, "enable", "sim0") == [
+        "ip -j -d link show", "ethtool -i sim0", "ethtool --json -k sim0",
+        f"ethtool -K sim0 {RX} on", "ethtool --json -k sim0",
+    ]  # fmt: skip
+    assert len(log(machine, "enable", "eth0", "cx0")) <= 16
+    assert len(log(machine, "enable", "eth0", "cx0")) <= 8, "all is on: it looks, and that is all"
+    assert len(log(machine, "disable", "eth0", "sim0")) <= 13
+
+
+def test_a_call_that_comes_between_is_seen(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever made the lock between our look and ours may have switched: it is looked at once more."""
+    taken = Journal.locked
+
+    def locked(journal: Journal) -> Any:
+        if not (machine.journal / "lock").exists():
+            with taken(Journal()):
+                machine.change("sim0", RX, active=True, requested=True)
+        return taken(journal)
+
+    monkeypatch.setattr(Journal, "locked", locked)
+    assert machine.call("enable", "sim0") == 0
+    assert "was so already" in machine.said and switched(machine) == []
+
+
+def test_modules_of_one_card_serve_the_next(machine: FakeMachine) -> None:
+    """Two T6 need the modules once; if the second fails, those that the first uses stay."""
+    machine.set(devices={"cx0": T6, "cx1": {**T6, "ifindex": 10}})
+    assert log(machine, "enable", "cx0", "cx1").count("modprobe ch_ktls") == 1
+    assert machine.call("restore") == 0
+    second = [i for i, c in enumerate(log(machine, "enable", "cx0", "cx1"), 1) if "-K cx1" in c][0]
+    assert machine.call("restore") == 0
+    machine.set(calls=0, log=[], fault={"at": second, "kind": "fail"})
+    assert machine.call("enable", "cx0", "cx1") == 6
+    assert active(machine, "cx0")[0] and not active(machine, "cx1")[0]
+    assert entries(machine) == ["tls", "ch_ktls", TX] and "ch_ktls" in machine.state()["modules"]
 
 
 @pytest.mark.parametrize("dev", ["eth0", "cx0", "sim0"])

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from offload.enable import Wish
+from offload.enable import Wish, planned
 from offload.errors import OffloadError, Refused, SwitchFailed
 from offload.host.base import Completed
 from offload.host.local import LocalHost
 from offload.journal import Journal
-from offload.persist import each, kept_by, persist
+from offload.nic import links
+from offload.persist import decide, each, kept_by, persist, remove_all
 from offload.persist_files import MANAGERS, device_unit, made, path_of
 from tests.unit.fake_bench import FakeMachine
 
@@ -315,12 +316,13 @@ def test_interrupted_at_any_step_leaves_all_or_nothing(root: Path, step: int) ->
     host.run = run  # type: ignore[method-assign]
     wish = Wish("eth0", True, ("rx",))
     with suppress(KeyboardInterrupt):
-        persist(host, wish, "systemd", Journal(), lambda line: None)
+        kept = decide(host, planned(host, wish, links(host)), "systemd")
+        persist(host, wish, kept, Journal(), lambda line: None)
     reached, host.run = left[0] <= 0, real  # type: ignore[method-assign]
     whole = made("systemd", "eth0", "enable", []).text.splitlines()[-1]
     assert all(text.splitlines()[-1] == whole for text in host.files().values())
     assert reached, "fewer steps than thought: what is tested?"
-    persist(host, wish, "none", Journal(), lambda line: None)
+    remove_all(host, wish, links(host), Journal(), lambda line: None)
     assert not host.files()
 
 
@@ -337,5 +339,7 @@ def test_command_line(machine: FakeMachine) -> None:
 def test_persist_alone_switches_nothing(root: Path, machine: FakeMachine) -> None:
     """Without a NIC writing the file changes no feature: that is enable's matter."""
     host, before = Rooted(root), machine.machine()
-    persist(host, Wish("eth0", True, ("rx",)), "ifupdown", Journal(), lambda line: None)
+    wish = Wish("eth0", True, ("rx",))
+    kept = decide(host, planned(host, wish, links(host)), "ifupdown")
+    persist(host, wish, kept, Journal(), lambda line: None)
     assert machine.machine() == before
