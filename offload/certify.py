@@ -9,14 +9,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from offload.certify_defaults import DEPTHS, KERNEL, NIC
 from offload.errors import ConfigError, OffloadError
 
 if TYPE_CHECKING:
     from offload.certify_run import Run
 
-KERNEL, NIC = "6.1", "connectx-6-dx"  # by default
-DEPTHS = ("quick", "standard", "deep")  # what pytest's --depth takes, the default first
-WAIT, HANG = 86400.0, 900.0  # seconds, likewise
+WAIT, HANG = 86400.0, 900.0  # seconds, by default
 EXIT = {"certified": 0, "certified with limitations": 0, "failed": 20, "incomplete": 21, "void": 22}
 EPILOG = """\
 exit codes:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from offload.certify import DEPTHS, KERNEL, NIC
 from offload.certify_attach import attached
+from offload.certify_defaults import DEPTHS, KERNEL, NIC
 from offload.certify_lab import Hosts, card, hosts
 from offload.certify_labs import how_many
 from offload.certify_patch import PATCH, RIG, Patch, apply_patch, read_patch, try_patch
 from offload.certify_replay import Replay, check_suite, plan_replay
+from offload.certify_suite import check_scenarios, collect
 from offload.errors import ConfigError, RigError
 from offload.paths import ROOT
 from offload.profile import Profile, find, near
@@ -74,8 +75,6 @@ def plan(args: argparse.Namespace) -> Plan:
     profile = find(lab.nic if lab else replay.former.profile if replay else args.nic or NIC)
     jobs = how_many(args.jobs, alone(args), cpus_wanted(replay.cpus if replay else None))
     if replay:
-        from offload.certify_tests import collect
-
         replay = check_suite(replay, collect(kernel, profile.id, replay.tests))
     only, out = "" if replay else args.only or "", folder(args.out)
     found = Plan(
@@ -100,8 +99,6 @@ def plan(args: argparse.Namespace) -> Plan:
 
 def crossed(args: argparse.Namespace) -> tuple[str, tuple[str, ...]]:
     """Return the depth and the scenarios that were asked for. ConfigError for one that cannot be."""
-    from offload.certify_tests import check_scenarios
-
     depth, scenarios = args.depth or DEPTHS[0], tuple(args.scenario or ())
     for name, asked in (("depth", args.depth), ("scenario", scenarios)):
         if asked and args.replay:

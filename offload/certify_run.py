@@ -23,6 +23,7 @@ from offload.paths import ROOT
 from offload.report import facts, files, manifest
 from offload.report.events import Writer, resume
 from offload.report.former import FAILED, command
+from offload.report.saved import EVENTS
 from offload.report.summary import files as paths
 from offload.report.summary import text
 from offload.usage import Peak
@@ -53,7 +54,7 @@ class Run:
         self.tested = False
         self._began, self._peak = time.monotonic(), Peak()
         self._kernel: Kernel | None = None
-        self._events = Writer(plan.out / files.EVENTS)
+        self._events = Writer(plan.out / EVENTS)
         self._events.write("profile", **facts.to_event(facts.of(plan.profile)))
         self._events.write("judged", **judged(plan.profile, ROOT))
         say(f"certifying {self._what()}; results go to {plan.out}\n")
@@ -155,7 +156,7 @@ class Run:
                     run_tests(self.plan, name)
                 finally:
                     with uninterrupted():  # what ends the run has to be written, too
-                        self._events = resume(self.plan.out / files.EVENTS)
+                        self._events = resume(self.plan.out / EVENTS)
                 check_consoles(seen)
 
     def _foresee(self, bench: Sequence[str]) -> None:

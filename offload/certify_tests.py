@@ -7,21 +7,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from offload.certify import DEPTHS
+from offload.certify_defaults import DEPTHS
 from offload.certify_plan import Plan
-from offload.cmd import run
-from offload.errors import CommandFailed, ConfigError
+from offload.certify_suite import SCENARIOS, SUITE, each
 from offload.paths import ROOT
-from offload.report.crossed import scenario_of
-from offload.report.files import EVENTS
+from offload.report.saved import EVENTS
 
 PR_SET_PDEATHSIG = 1  # prctl(2): the child gets the signal when we are gone, kill -9 included
 
 
-SUITE, SCENARIOS = "tests/hw", "tests/hw/test_70_scenarios.py"
 PARALLEL = ["--dist", "worksteal", "--max-worker-restart", "0"]  # a file's tests stay together, mostly
 
 
@@ -52,34 +49,6 @@ def command(plan: Plan, lab: str) -> list[str]:
     argv += each("--scenario", plan.scenarios)
     argv += ["-k", plan.only] if plan.only else []
     return [*argv, SCENARIOS if plan.scenarios else SUITE]
-
-
-def each(option: str, values: Iterable[str]) -> list[str]:
-    """Return an option once for each of its values."""
-    return [word for value in values for word in (option, value)]
-
-
-def check_scenarios(profile: str, scenarios: Sequence[str]) -> None:
-    """ConfigError, in the words of the suite, for a scenario that this card cannot be asked."""
-    options = ["-q", "--collect-only", "--no-header", "--profile", profile, *each("--scenario", scenarios)]
-    rc, _, err, _ = run([sys.executable, "-m", "pytest", *options, SCENARIOS], timeout=120, cwd=str(ROOT))
-    if rc != 0:
-        said = err.decode("utf-8", "replace").partition("ERROR: ")[2].strip()
-        raise ConfigError(said or "the scenarios cannot be collected")
-
-
-def collect(kernel: str, profile: str, tests: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the ids of the tests that a run with this profile has. CommandFailed if they cannot be read.
-
-    Of the scenarios those of these tests, if there are any.
-    """
-    options = ["-q", "--collect-only", "--no-header", "--profile", profile, "--kernel", kernel]
-    options += each("--scenario", filter(None, map(scenario_of, tests)))
-    argv = [sys.executable, "-m", "pytest", *options, SUITE]
-    rc, out, err, _ = run(argv, timeout=120, cwd=str(ROOT))
-    if rc != 0:
-        raise CommandFailed(argv, rc, out, err)
-    return tuple(line for line in out.decode("utf-8", "replace").splitlines() if "::" in line)
 
 
 def run_tests(plan: Plan, lab: str, grace: float = 15.0) -> int:

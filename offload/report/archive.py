@@ -18,9 +18,9 @@ from offload.errors import CommandFailed, ConfigError, Refused, RigError
 from offload.report.archive_look import is_key_file, key_material, left_out
 from offload.report.archive_window import Damaged, Secrets, window
 from offload.report.events import MAX_FILE
-from offload.report.files import saved
 from offload.report.kept import paths
 from offload.report.manifest import plain
+from offload.report.saved import saved
 from offload.report.wire import size
 
 INDEX = "ARCHIVE.json"

@@ -35,7 +35,7 @@ def diff(args: argparse.Namespace) -> int:
     """Compare two results; ConfigError for what is none."""
     from offload.errors import ConfigError
     from offload.report.diff import as_json, compare, text
-    from offload.report.files import MISFITS, saved_file
+    from offload.report.saved import MISFITS, saved_file
 
     places = [
         path if path.exists() and not path.is_dir() else path / "report.json" for path in (args.old, args.new)

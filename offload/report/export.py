@@ -45,7 +45,7 @@ def export(args: argparse.Namespace) -> int:
     """Write one form. ConfigError for an unknown one, a damaged report, or a file of the run as --out."""
     from offload.errors import ConfigError
     from offload.profile import near
-    from offload.report.files import put, saved
+    from offload.report.saved import put, saved
 
     if args.form not in FORMS:
         raise ConfigError(f"no form {args.form!r}{near(args.form, FORMS)}", f"one of {', '.join(FORMS)}")
@@ -64,7 +64,7 @@ def export(args: argparse.Namespace) -> int:
 def made(form: str, document: Mapping[str, Any], folder: Path) -> bytes:
     """Return one form of a document. ConfigError if a part of it is missing."""
     from offload.errors import ConfigError
-    from offload.report.files import MISFITS
+    from offload.report.saved import MISFITS
 
     try:
         return _made(form, document, folder)

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from offload.errors import ConfigError, RigError
+from offload.errors import ConfigError
 from offload.profile import find
 from offload.report import facts as profile_facts
 from offload.report import timing
 from offload.report.criteria import load
 from offload.report.document import build
-from offload.report.events import NUMBERS, Log, content, read
+from offload.report.events import Log, read
 from offload.report.facts import Facts
 from offload.report.junit import junit
 from offload.report.kept import Kept, kept
 from offload.report.ktap import ktap
+from offload.report.saved import EVENTS, put
 from offload.report.summary import text
-
-EVENTS = "events.jsonl"
-# what a document of another form raises, wherever it is used
-MISFITS = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError)
 
 
 def compute(folder: Path) -> dict[str, Any]:
@@ -82,42 +76,3 @@ def _beside(folder: Path) -> list[Kept]:
         return [one for one in kept(folder) if not one.name.startswith(("report.html", "manifest."))]
     except ConfigError:  # one that cannot be read must not cost the report
         return []
-
-
-def put(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all. ConfigError if it names a folder, RigError if the disk refuses."""
-    if path.name in ("", "..") or os.path.isdir(path):  # noqa: PTH112 (Path's raises for a long name)
-        raise ConfigError(f"{path} is a folder", "name a file")
-    half = path.with_name(f".{path.name}.new")
-    try:
-        with half.open("wb") as out:
-            out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-        half.replace(path)
-    except OSError as exc:
-        with suppress(OSError):  # there may be no half of it, or a disk that lets nobody remove it
-            half.unlink()
-        raise RigError(f"cannot write {path}: {exc.strerror}") from None
-
-
-def saved(folder: Path) -> dict[str, Any]:
-    """Return the document in report.json. ConfigError if there is none, or it is not one of ours."""
-    return saved_file(folder / "report.json")
-
-
-def saved_file(path: Path) -> dict[str, Any]:
-    """Return the document in a file, whatever its name. ConfigError as `saved`."""
-    try:
-        document = json.loads(content(path), **NUMBERS)
-    except OSError as exc:
-        made = (path.parent / EVENTS).is_file()
-        hint = (
-            "`report make` makes it from the events" if made else "name the folder of a run, results/<time>"
-        )
-        raise ConfigError(f"{path}: {exc.strerror}", hint) from None
-    except (ValueError, RecursionError) as exc:
-        raise ConfigError(f"{path}: not JSON ({exc})") from None
-    if not isinstance(document, dict) or document.get("schema") != 1:
-        raise ConfigError(f"{path}: not a report of schema 1")
-    return document

@@ -14,7 +14,7 @@ from offload.errors import ConfigError
 from offload.report.document import rig_of
 from offload.report.events import OUTCOMES
 from offload.report.events import read as read_events
-from offload.report.files import EVENTS, saved_file
+from offload.report.saved import EVENTS, saved_file
 
 FAILED = ("fail", "error")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from offload.errors import ConfigError, RigError
 from offload.report.diff import figures
-from offload.report.files import MISFITS, saved_file
+from offload.report.saved import MISFITS, saved_file
 from offload.report.summary import clean
 
 MARK, VERSION = 0x6B544C53, 1  # application_id ("kTLS") and user_version of our files

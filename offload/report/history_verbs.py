@@ -36,8 +36,8 @@ def history(args: argparse.Namespace) -> int:
     """Print the history. ConfigError if there is none, RigError if a file cannot be written."""
     from offload.errors import ConfigError
     from offload.report import history as room
-    from offload.report.files import put
     from offload.report.history_store import add_folder, open_store
+    from offload.report.saved import put
 
     folder = args.path.is_dir()
     if not folder and not args.path.exists():

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from offload.report.manifest import NAME, SIGNATURE, measure, walk
+
 
 @dataclass(frozen=True)
 class Kept:
@@ -17,8 +19,6 @@ class Kept:
 
 def kept(folder: Path) -> list[Kept]:
     """Return the files by name, as `paths`. ConfigError for one that cannot be read."""
-    from offload.report.manifest import measure  # which imports files, and that imports this
-
     measured = ((name, measure(path)) for name, path in paths(folder).items())
     return [Kept(name, found.size, found.sha256) for name, found in measured]
 
@@ -28,8 +28,6 @@ def paths(folder: Path) -> dict[str, Path]:
 
     ConfigError for a folder that cannot be listed, or holds too many.
     """
-    from offload.report.manifest import NAME, SIGNATURE, walk
-
     files = walk(folder).files | {name: folder / name for name in (NAME, SIGNATURE)}
     seen = {name: path for name, path in files.items() if path.is_file() and not path.is_symlink()}
     return {name: seen[name] for name in sorted(seen) if not f"/{name}".count("/.")}

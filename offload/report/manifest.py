@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from offload.errors import ConfigError
-from offload.report.files import put
+from offload.report.saved import put
 
 NAME, SIGNATURE = "manifest.json", "manifest.json.sig"
 SCHEMA = "ktls-offload/manifest/1"

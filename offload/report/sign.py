@@ -15,7 +15,7 @@ from pathlib import Path
 
 from offload.errors import ConfigError, Refused, RigError
 from offload.report import manifest
-from offload.report.files import put
+from offload.report.saved import put
 
 NAMESPACE = "report@ktls-offload"  # so that no signature made for anything else counts here
 RUN = ("events.jsonl", "report.json", "benches.json")  # what a run leaves, alone or as one of many

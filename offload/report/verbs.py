@@ -64,7 +64,7 @@ def make(folder: Path) -> int:
 
 def show(folder: Path, as_json: bool = False) -> int:
     """Print the summary of report.json, or the document itself (schema/report-1.schema.json), in ASCII."""
-    from offload.report.files import saved
+    from offload.report.saved import saved
     from offload.report.summary import text
 
     document = saved(folder)
@@ -85,7 +85,7 @@ def show_json(document: dict[str, Any]) -> str:
 def show_text(document: dict[str, Any], text: Any) -> str:
     """Return the summary, or say which part of the document is missing."""
     from offload.errors import ConfigError
-    from offload.report.files import MISFITS
+    from offload.report.saved import MISFITS
 
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     try:
@@ -98,8 +98,9 @@ def show_text(document: dict[str, Any], text: Any) -> str:
 def recompute(folder: Path) -> int:
     """Compute the document again and compare it with report.json, value by value; then what is made of it."""
     from offload.report.events import content
-    from offload.report.files import compute, pages, saved
+    from offload.report.files import compute, pages
     from offload.report.render import canonical
+    from offload.report.saved import saved
 
     old, new = saved(folder), compute(folder)
     if content(folder / "report.json") == canonical(new):

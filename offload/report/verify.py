@@ -10,8 +10,8 @@ from typing import Any
 
 from offload.errors import ConfigError
 from offload.report import manifest, sign
-from offload.report.files import saved
 from offload.report.manifest import NAME, SIGNATURE, Found, Listed, shown
+from offload.report.saved import saved
 from offload.report.summary import clean
 
 SCHEMA = "ktls-offload/verify/1"

@@ -13,7 +13,7 @@ import pytest
 
 from offload.cmd import wait_until
 from offload.errors import RigError
-from offload.report.files import EVENTS
+from offload.report.saved import EVENTS
 from offload.vm.lab import Lab
 from tests.lib.rig import Labs
 from tests.lib.suite import Suite

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from offload.cmd import settles, wait_until
-from offload.report.files import EVENTS
+from offload.report.saved import EVENTS
 from offload.vm.rundir import names
 from tests.lib.rig import Labs
 

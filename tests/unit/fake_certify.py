@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from offload import certify, certify_plan, certify_run, certify_tests
+from offload import certify, certify_plan, certify_run, certify_suite, certify_tests
 from offload.vm.console import faults
 from offload.vm.record import Booted, Checked
 
@@ -129,9 +129,10 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str) -> It
         module = types.ModuleType(name)
         vars(module).update(parts)
         monkeypatch.setitem(sys.modules, f"offload.vm.{name}", module)
-    for module in (certify_plan, certify_run, certify_tests):
+    for module in (certify_plan, certify_run, certify_suite, certify_tests):
         monkeypatch.setattr(module, "ROOT", tmp_path / "tree")
-    monkeypatch.setattr(certify_tests, "sys", types.SimpleNamespace(executable=python))
+    for module in (certify_suite, certify_tests):
+        monkeypatch.setattr(module, "sys", types.SimpleNamespace(executable=python))
     real = certify_tests.command
     monkeypatch.setattr(certify_tests, "command", lambda plan, lab: without_attach(real(plan, lab)))
     monkeypatch.setattr(certify_run, "forecast", lambda bench, profile, given: [f"{' '.join(bench)}: all"])

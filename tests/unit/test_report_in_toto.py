@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 
 from offload.report.export import made as export
-from offload.report.files import saved
 from offload.report.in_toto import statement
+from offload.report.saved import saved
 from tests.unit import report_whole as made
 from tests.unit.test_report_render import EVIL
 from tests.unit.test_report_render import document as small

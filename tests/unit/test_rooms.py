@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 
 import pytest
@@ -133,6 +133,48 @@ def test_a_closed_door_is_noticed() -> None:
     assert complaint(PACKAGE / "cmd.py", ".errors") == "relative import"
     assert complaint(PACKAGE / "cmd.py", "offload").startswith("`from offload import x`")
     assert complaint(PACKAGE / "report/verdict.py", "pytest") == "pytest is not for this room"
+
+
+def needs(path: Path) -> set[str]:
+    """The files of ours that a file imports, at any depth: inside a function or for types too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+    names = {name.replace(".", "/").removeprefix("offload/") for name in found if name.startswith("offload.")}
+    return {f"{name}.py" for name in names if (PACKAGE / f"{name}.py").is_file()}
+
+
+def circle(graph: Mapping[str, Set[str]]) -> list[str]:
+    """The files of one circle in the order in which they need each other, or none."""
+    done: set[str] = set()
+
+    def walk(name: str, above: list[str]) -> list[str]:
+        if name in above:
+            return above[above.index(name) :]
+        if name in done:
+            return []
+        found = next((c for other in sorted(graph.get(name, ())) if (c := walk(other, [*above, name]))), [])
+        done.add(name)
+        return found
+
+    return next((found for name in sorted(graph) if (found := walk(name, []))), [])
+
+
+def test_no_two_files_need_each_other() -> None:
+    """A file can be read, tested and moved with those below it: there is no circle, in a function neither."""
+    graph = {path.relative_to(PACKAGE).as_posix(): needs(path) for path in files()}
+    assert sum(map(len, graph.values())) > 1000, "what was read?"
+    assert not circle(graph), " -> ".join(circle(graph))
+
+
+def test_a_circle_is_noticed() -> None:
+    """The check itself goes red for two files, for three, and not for two ways to one file."""
+    assert circle({"a": {"b"}, "b": {"a"}}) == ["a", "b"]
+    assert circle({"a": {"b", "d"}, "b": {"c"}, "c": {"d"}, "d": {"b"}}) == ["b", "c", "d"]
+    assert circle({"a": {"b", "c"}, "b": {"d"}, "c": {"d"}}) == []
 
 
 def looks_for_itself(path: Path) -> list[int]:
