@@ -103,7 +103,7 @@ def _span(item: Item, series: Series) -> Span:
 
 EXPRESSION = Kind(_expression).optional()
 SERIES = Kind(lambda item: series_of(item.text("a series as in 6.12", r"\d+\.\d+")), None)
-ERRATUM = record(Erratum, {
+ROWS = {
     "id": text("a short name in lower case", r"[a-z0-9][a-z0-9-]{2,63}").once(),
     "kind": text(choices=KINDS),
     "title": text(),
@@ -120,4 +120,5 @@ ERRATUM = record(Erratum, {
     "onward": SERIES.optional(),
     "pattern": EXPRESSION,
     "test": EXPRESSION,
-}, _onward)  # fmt: skip
+}
+ERRATUM = record(Erratum, ROWS, _onward)

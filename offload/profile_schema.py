@@ -119,46 +119,55 @@ def _reason(item: Item) -> tuple[Item, dict[str, str]]:
 
 
 REASON = {
-    "direction": text(choices=DIRECTIONS).optional(), "version": text(choices=VERSIONS).optional(),
-    "cipher": text(choices=CIPHERS).optional(), "reason": text(),
-}  # fmt: skip
+    "direction": text(choices=DIRECTIONS).optional(),
+    "version": text(choices=VERSIONS).optional(),
+    "cipher": text(choices=CIPHERS).optional(),
+    "reason": text(),
+}
 OLDEST = {"version": text("numbers and dots, as in 22.33.0783", r"\d+(\.\d+){1,5}"), "gives": text()}
-NEED = record(_need, {
-    "need": text(), "hints": listed(text()),
-    "parts": listed(record(Part, {"pattern": text(), "crypto": flag(), "note": text()})).optional(),
+PART = {"pattern": text(), "crypto": flag(), "note": text()}
+NEED_ROWS = {
+    "need": text(),
+    "hints": listed(text()),
+    "parts": listed(record(Part, PART)).optional(),
     "minimum": record(dict, OLDEST).optional(),
-})  # fmt: skip
+}
+NEED = record(_need, NEED_ROWS)
+PCI_ID = {
+    "id": text("vendor:device in lower case, as in 15b3:101d or 1425:6401-6409", PCI),
+    "name": text(),
+}
+KCONFIG = {
+    "symbol": text("a symbol as in CONFIG_TLS_DEVICE", r"CONFIG_[A-Z0-9_]{1,80}"),
+    "wanted": text(choices=("y", "m")),  # YAML reads a bare y as the letter, as PyYAML does
+    "why": text(),
+}
+STEP = {
+    "modprobe": text("a module name", MODULE).optional(),
+    "feature": text("a feature", MODULE).optional(None),
+    "direction": text(choices=DIRECTIONS),
+    "why": text(),
+}
+BY_VERSION = mapped(listed(text(choices=CIPHERS)), VERSIONS, what="TLS version")
 ROWS = {
     "schema": SCHEMA,
     "id": SHORT,
     "name": text(),
     "vendor": text(),
     "driver": text("a driver name", MODULE),
-    "pci": listed(record(_pci, {
-        "id": text("vendor:device in lower case, as in 15b3:101d or 1425:6401-6409", PCI), "name": text(),
-    }, _range)),
-    "kconfig": listed(record(Kconfig, {
-        "symbol": text("a symbol as in CONFIG_TLS_DEVICE", r"CONFIG_[A-Z0-9_]{1,80}"),
-        "wanted": text(choices=("y", "m")),  # YAML reads a bare y as the letter, as PyYAML does
-        "why": text(),
-    })),
-    "promises": mapped(
-        mapped(listed(text(choices=CIPHERS)), VERSIONS, what="TLS version"), DIRECTIONS, what="direction"
-    ),
+    "pci": listed(record(_pci, PCI_ID, _range)),
+    "kconfig": listed(record(Kconfig, KCONFIG)),
+    "promises": mapped(BY_VERSION, DIRECTIONS, what="direction"),
     "not_promised": listed(Kind(_reason)),
     "defaults": mapped(flag(), DIRECTIONS, DIRECTIONS),
-    "steps": listed(record(_step, {
-        "modprobe": text("a module name", MODULE).optional(),
-        "feature": text("a feature", MODULE).optional(None),
-        "direction": text(choices=DIRECTIONS), "why": text(),
-    }, _one_step)),
+    "steps": listed(record(_step, STEP, _one_step)),
     "counters": record(CounterMap, {d: _direction(d) for d in DIRECTIONS}),
     "sku": NEED,
     "firmware": NEED,
     "limitations": _known(Limitation),
     "notes": _known(Note).optional(),
     "plays": text("text that holds {profile}", r".*\{profile\}.*").optional(),
-}  # fmt: skip
+}
 
 
 def _reasons(

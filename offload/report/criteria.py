@@ -89,7 +89,7 @@ def _one_bar(item: Item, have: Mapping[str, Item], bar: Level) -> None:
 SENTENCE = text("a sentence", r".*[A-Za-z].*")
 NUMBER = number().optional(None)
 PERCENT = number("a percentage, 0 to 100", 0, 100)
-PROMISE = record(partial(Criterion, ""), {
+PROMISE = {
     "title": SENTENCE,
     "why": SENTENCE.optional(),
     "source": SENTENCE.optional(),
@@ -104,8 +104,8 @@ PROMISE = record(partial(Criterion, ""), {
     "crossed": mapped(
         mapped(PERCENT, ("pairs", "triples")), ("quick", "standard", "deep"), what="depth"
     ).optional(),
-})  # fmt: skip
-ROWS = {"schema": SCHEMA, "promises": mapped(PROMISE)}
+}
+ROWS = {"schema": SCHEMA, "promises": mapped(record(partial(Criterion, ""), PROMISE))}
 
 
 @cache
