@@ -160,8 +160,8 @@ bench-video: build  ## files and films, counted in a cost VM; then nginx here
 bench-ipsec: build  ## ESP beside kernel TLS, counted in a cost VM
 	$(PY) -m benchmarks.ipsec --kernel $(KERNEL)
 
-example: venv  ## docs/example-report, made anew
-	$(PY) -m tests.lib.example_report docs/example-report
+example: venv  ## build/example-report: a complete report, made up
+	$(PY) -m tests.lib.example_report build/example-report
 
 bench-operator: build  ## what doctor, ls and enable take, in the VM and here
 	$(PY) -m benchmarks.verbs --kernel $(KERNEL)
@@ -173,8 +173,9 @@ deb:  ## build/ktls-offload_VERSION_all.deb, and ktls-offload-handoff of this ma
 rpm:  ## build/ktls-offload-VERSION-1.noarch.rpm, for RHEL 9 and compatible; needs the Debian package rpm
 	packaging/build-rpm
 
-man: venv  ## docs/ktls-offload.1 from the parser's words
-	$(PY) -m offload.cli_man docs/ktls-offload.1
+man: venv  ## build/ktls-offload.1 from the parser's words; man -l reads it
+	@mkdir -p build
+	$(PY) -m offload.cli_man build/ktls-offload.1
 
 bench-endurance: build  ## 64 MiB each way under 2 % loss; minutes
 	$(PY) benchmarks/endurance.py --kernel $(KERNEL)

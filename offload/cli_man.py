@@ -12,7 +12,7 @@ from offload.cli import EPILOG, whole
 from offload.cli_examples import EXAMPLES
 from offload.cli_tree import Command, Option, Value
 
-DATE = "2026-11-21"  # of these words; nothing of the build is in the page, so that it can be compared
+DATE = "2026-11-21"  # of these words; nothing of the build is in the page: so packages are reproducible
 DESCRIPTION = """\
 A network card with TLS offload encrypts and decrypts the records of a kernel TLS socket. ktls-offload says
 whether that happens here and why not (`doctor`, `status`, `ls`), switches it on, keeps it on and puts back

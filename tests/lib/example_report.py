@@ -1,6 +1,6 @@
-"""The example of docs/: a complete result of a run that never was, the same bytes for the same program.
+"""`make example`: a complete result of a run that never was, the same bytes for the same program.
 
-usage: python -m tests.lib.example_report docs/example-report
+usage: python -m tests.lib.example_report build/example-report
 
 Everything that a report can have is in it, made up by tests/unit/report_whole.py; it says so on every page.
 """
