@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from offload.errors import CommandFailed, NoDevice, RigError
 from offload.host.base import Host
 from offload.host.tools import tool
-from offload.profile import FEATURES, WORDS, Profile, near
+from offload.profile import FEATURES, Profile, near
 
 # IFNAMSIZ is 16 with the final NUL; a leading dash would be an option to ethtool.
 DEV = re.compile(r"(?!-)[^\s/:]{1,15}")
@@ -257,9 +257,3 @@ def no_offload_because_of_kind(nic: Nic) -> str:
             f"{nic.dev} is a bond; its ports offload, in modes 802.3ad and balance-xor with layer3+4{below}"
         )
     return f"{nic.dev} is a {nic.kind}; connections routed through it are never offloaded"
-
-
-def waits_for(nic: Nic, direction: str) -> str:
-    """What a requested feature waits for, or ''."""
-    missing = nic.checksum_missing(direction)
-    return f"{WORDS[missing]} checksum offload is off" if missing else ""
