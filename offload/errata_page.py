@@ -45,9 +45,9 @@ say which stable release it is, and then most answers are *unknown*. Packages re
 since fixes are taken back: *unknown*. A *bug* has a fix somewhere, or wants one; *behaviour* is how the
 kernel is meant to be, and easily taken for a card's mistake.
 
-*Source* names a section of `kernel.md`, the facts about the kernel that this project collected, and lines of
-the kernel's source (`6.1:529` is line 529 in Linux 6.1); or a run of our own. No CVE is given where
-`kernel.md` has none.
+*Source* names lines of the kernel's source (`6.1:529` is line 529 in Debian's linux-source 6.1.192; 6.12 is
+6.12.95 and 7.2 is 7.2.12); Debian's changelog of its package linux, which lists a fix by its title; a public
+record; or a run of this project.
 """
 
 

@@ -42,8 +42,8 @@ a direction that the card's profile does not promise does not count. What concer
 (5xx, 6xx) does not change the exit code: the device is ready or not, whoever uses it. 8xx are told by
 `doctor --app` ([apps.md](apps.md)), whose exit code is that of the worst service.
 
-*Source* names a section of `kernel.md`, `wire.md` or `ecosystem.md`, the facts that this project collected,
-or lines of the kernel's source (7.2:500 is line 500 in Linux 7.2). *Test* says how the condition is made:
+*Source* names lines of the kernel's source (7.2:500 is line 500 in Linux 7.2), a manual, a page in public, or
+what a run of this project showed. *Test* says how the condition is made:
 *for real* in the lab's VM, or *recorded* where only hardware can make it, or a lab cannot.
 """
 

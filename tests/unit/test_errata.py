@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -200,7 +201,8 @@ def test_an_ordinary_failure_is_not_explained_away(at: tuple[str, str], reason: 
 @pytest.mark.parametrize("erratum", load(), ids=lambda e: e.id)
 def test_shipped_errata_say_where_they_are_from(erratum: Erratum) -> None:
     """Without a NIC every erratum has a source, a remedy, and something known of at least one series."""
-    assert erratum.source.startswith(("kernel.md ", "own run")) and erratum.do and erratum.kernels
+    assert re.search(r"\.[ch]\b|\.rst|changelog|CVE's record|own run|github", erratum.source), erratum.source
+    assert erratum.do and erratum.kernels
     assert "see the CVE's record" not in erratum.symptom or erratum.cve, "no CVE to look up"
     assert erratum.driver or erratum.part not in ("mlx5", "ch_ktls")
 
@@ -268,7 +270,7 @@ def wrong(tmp_path: Path) -> Wrong:
         ("id: tls-splice-eof", "id: tls-append-frag", "errata[1].id: 'tls-append-frag' given twice"),
         ("id: tls-append-frag", "id: TLS", "errata[0].id: 'TLS', wanted a short name in lower case"),
         ("    do: ", "    do: null\n    do: ", "errata[0]: key 'do' given twice"),
-        ('source: "kernel.md 7.1 and 1.6', 'sauce: "', "errata[0]: key source is missing"),
+        ('source: "Debian', 'sauce: "Debian', "errata[0]: key source is missing"),
         ("errata:\n", "errata: 3\nmore:\n", "errata: '3', wanted a list with entries"),
         ("schema: 1", "schema: [", "not YAML"),
     ],

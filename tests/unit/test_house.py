@@ -117,6 +117,21 @@ def test_functions_are_short_on_the_whole() -> None:
     assert lengths[len(lengths) * 9 // 10] <= 35
 
 
+# pages of openssl and in-toto, and names that stand for any page
+OTHERS = {"CHANGES.md", "INSTALL.md", "statement.md", "test-result.md", "resource_descriptor.md"}
+OTHERS |= {"page.md", "x.md"}
+
+
+def test_each_page_that_is_named_is_here() -> None:
+    """A page that a text cites is in the repository, or is a public one of another project."""
+    here = {p.name for p in TRACKED if p.suffix == ".md"} | OTHERS
+    cites = re.compile(r"(?<![\w*])[A-Za-z][\w-]*\.md\b")
+    texts = [p for p in TRACKED if p.suffix not in (".png", ".ico") and p != Path(__file__)]
+    named = {(shown(p), name) for p in texts for name in cites.findall(p.read_text(errors="replace"))}
+    gone = sorted(f"{where}: {name}" for where, name in named if name not in here)
+    assert len(named) > 100 and not gone, "\n".join(gone)
+
+
 def test_no_machine_path_or_unfinished_word_is_committed() -> None:
     """Without a NIC nothing tracked names one machine's folders or leaves a note of work undone."""
     words = "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"])
