@@ -114,7 +114,7 @@ test-vm: test-hw test-sw-fallback  ## everything that boots the lab, on KERNEL=.
 hunt: build  ## random scenarios for HOURS; keeps each failure with its seed in results/hunt-TIME; Ctrl-C stops it and prints the table
 	$(PY) -m tests.lib.scenario.hunt --hours $(HOURS) --kernel $(KERNEL) --nic $(NIC) $(if $(SEED),--seed $(SEED))
 
-bench: bench-lab bench-wire bench-meter bench-cost  ## every figure that the README quotes
+bench: bench-lab bench-wire bench-meter bench-cost  ## lab, wire verifier, CPU meter, cost mode; benchmarks/results has a run of each
 
 bench-lab: build  ## the lab's own: boot, round trip, memory
 	$(PY) benchmarks/lab.py --kernel $(KERNEL)

@@ -132,6 +132,28 @@ def test_each_page_that_is_named_is_here() -> None:
     assert len(named) > 100 and not gone, "\n".join(gone)
 
 
+def test_links_between_pages_lead_somewhere() -> None:
+    """Each link of a page to a file or heading of the repository finds it."""
+    pages = {p.resolve(): p.read_text() for p in TRACKED if p.suffix == ".md"}
+    links = [
+        (page, (page.parent / name).resolve() if name else page, heading)
+        for page, text in pages.items()
+        for name, heading in re.findall(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)", text)
+    ]
+    gone = [
+        f"{shown(page)}: {to.name}#{heading}" for page, to, heading in links if not leads(pages, to, heading)
+    ]
+    assert len(links) > 100 and not gone, "\n".join(gone)
+
+
+def leads(pages: dict[Path, str], to: Path, heading: str) -> bool:
+    """Whether a file is there, and has the heading that a link names, as forges write it."""
+    if not heading or to not in pages:
+        return to.exists()
+    found = re.findall(r"^#+ (.*)$", pages[to], re.M)
+    return heading in {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in found}
+
+
 def test_no_machine_path_or_unfinished_word_is_committed() -> None:
     """Without a NIC nothing tracked names one machine's folders or leaves a note of work undone."""
     words = "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"])
