@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import tempfile
-import time
-import traceback
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "testing"))
 
 import check_data
 import check_options
 import check_refusals
 import check_upstream
+import runner
 from rig import Rig, make_certificates
 
 MODULES = (check_options, check_data, check_refusals, check_upstream)
-LIMIT = 600  # seconds for one check: a program that hangs has to show as a failure
-
-
-def give_up(number: int, frame: object) -> None:
-    """End a check that hangs."""
-    raise TimeoutError(f"no end after {LIMIT} s")
-
-
-def checks(module: ModuleType, rig: Rig, word: str) -> Iterator[bool]:
-    """Run the module's checks whose name holds `word`; yield for each whether it passed."""
-    signal.signal(signal.SIGALRM, give_up)
-    for name in [n for n in vars(module) if n.startswith("check_") and word in n]:
-        began = time.monotonic()
-        signal.alarm(LIMIT)
-        try:
-            getattr(module, name)(rig)
-        except Exception:
-            traceback.print_exc(file=sys.stdout)
-            print(f"FAILED {name}", flush=True)
-            yield False
-        else:
-            print(f"ok {name} ({time.monotonic() - began:.2f} s)", flush=True)
-            yield True
-        finally:
-            signal.alarm(0)
 
 
 def main(program: str, fake: str, word: str = "") -> int:
@@ -50,9 +23,7 @@ def main(program: str, fake: str, word: str = "") -> int:
     with tempfile.TemporaryDirectory() as folder:
         make_certificates(Path(folder))
         rig = Rig(str(Path(program).resolve()), str(Path(fake).resolve()), Path(folder))
-        results = [passed for module in MODULES for passed in checks(module, rig, word)]
-    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
-    return 0 if results and all(results) else 1
+        return runner.run(MODULES, rig, word)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,12 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "testing"))
+import runner
 
 STUNNEL = next((p for p in ("/usr/bin/stunnel4", "/usr/bin/stunnel") if os.access(p, os.X_OK)), "")
 EPOCHS = ("HANDSHAKE_TRAFFIC_SECRET", "TRAFFIC_SECRET_0")
@@ -162,23 +164,13 @@ def check_leaves_other_programs_alone(rig: Rig) -> None:
 
 
 def main(library: str) -> int:
-    """Run every check; 1 if one failed."""
-    results = []
+    """Run every check; 1 if one failed, or none ran."""
     with (
         tempfile.TemporaryDirectory(dir="/dev/shm") as memory,
         tempfile.TemporaryDirectory(dir=Path(library).parent) as disk,
     ):
         rig = Rig(Path(library).resolve(), Path(memory), Path(disk))
-        for name in [n for n in globals() if n.startswith("check_")]:
-            try:
-                globals()[name](rig)
-                results.append(True)
-            except Exception:
-                traceback.print_exc(file=sys.stdout)
-                results.append(False)
-            print(f"{'ok' if results[-1] else 'FAILED'} {name}", flush=True)
-    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
-    return 0 if all(results) else 1
+        return runner.run([sys.modules[__name__]], rig)
 
 
 if __name__ == "__main__":

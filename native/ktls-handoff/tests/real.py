@@ -282,7 +282,7 @@ def main(program: str, word: str = "") -> int:
         make_certificates(Path(folder))
         rig = Rig(str(Path(program).resolve()), "", Path(folder), "40")
         modules = (sys.modules[__name__], real_resident)
-        return run.report(passed for module in modules for passed in run.checks(module, rig, word))
+        return run.runner.run(modules, rig, word)
 
 
 if __name__ == "__main__":

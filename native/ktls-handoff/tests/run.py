@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import tempfile
-import time
-import traceback
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import ModuleType
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "testing"))
 
 import check_client
 import check_close
@@ -22,6 +19,7 @@ import check_policy
 import check_serve
 import check_steps
 import check_taken
+import runner
 from rig import Rig, make_certificates
 
 MODULES = (
@@ -39,46 +37,12 @@ MODULES = (
 )
 
 
-LIMIT = 600  # seconds for one check: a program that hangs has to show as a failure
-
-
-def give_up(number: int, frame: object) -> None:
-    """End a check that hangs."""
-    raise TimeoutError(f"no end after {LIMIT} s")
-
-
-def checks(module: ModuleType, rig: Rig, word: str) -> Iterator[bool]:
-    """Run the module's checks whose name holds `word`; yield for each whether it passed."""
-    signal.signal(signal.SIGALRM, give_up)
-    for name in [n for n in vars(module) if n.startswith("check_") and word in n]:
-        began = time.monotonic()
-        signal.alarm(LIMIT)
-        try:
-            getattr(module, name)(rig)
-        except Exception:
-            traceback.print_exc(file=sys.stdout)
-            signal.alarm(0)
-            print(f"FAILED {name}", flush=True)
-            yield False
-        else:
-            signal.alarm(0)
-            print(f"ok {name} ({time.monotonic() - began:.2f} s)", flush=True)
-            yield True
-
-
-def report(passed: Iterable[bool]) -> int:
-    """Print the last line; 1 if a check failed, or none ran."""
-    results = list(passed)
-    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
-    return 0 if results and all(results) else 1
-
-
 def main(program: str, fake: str, word: str = "") -> int:
     """Run the checks of every module."""
     with tempfile.TemporaryDirectory() as folder:
         make_certificates(Path(folder))
         rig = Rig(str(Path(program).resolve()), str(Path(fake).resolve()), Path(folder))
-        return report(passed for module in MODULES for passed in checks(module, rig, word))
+        return runner.run(MODULES, rig, word)
 
 
 if __name__ == "__main__":
