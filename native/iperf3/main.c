@@ -1,40 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs Debian's libiperf as iperf3 does, with our options taken out first and exit codes of our own. */
-#include <errno.h>
-#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tls.h"
 
 struct iperf_test *the_test;
 static jmp_buf end;
-
-long long now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
-}
-
-/* 1: ready; 0: the deadline passed; -1: errno. */
-int wait_fd(int fd, short events, long long deadline)
-{
-	struct pollfd p = { .fd = fd, .events = events };
-
-	for (;;) {
-		long long left = deadline - now_ms();
-		int n = poll(&p, 1, left > 0 ? (int)left : 0);
-
-		if (n >= 0 || errno != EINTR)
-			return n > 0 ? 1 : n;
-	}
-}
 
 static void on_signal(int number)
 {

@@ -101,7 +101,7 @@ int stream_read(struct stream *s, char *buf, size_t count);
 int stream_write(struct stream *s, const char *buf, size_t count);
 int stream_sendfile(struct stream *s, int fd, const char *buf, size_t count);
 
-/* main.c; the first two serve diag.c of ktls-handoff too */
+/* ../ktls-handoff/wait.c */
 long long now_ms(void);
 int wait_fd(int fd, short events, long long deadline);
 

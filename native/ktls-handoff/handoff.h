@@ -134,9 +134,11 @@ int serve_main(const struct options *said);
 bool who_driver(const char *proc_crypto, const char *kernel_cipher, char *out, size_t size);
 void who_fill(int fd, struct result *r);
 
-/* net.c */
+/* wait.c */
 long long now_ms(void);
 int wait_fd(int fd, short events, long long deadline);
+
+/* net.c */
 bool set_blocking(int fd);
 bool is_ip(const char *host);
 bool peer_name(int fd, char *out, size_t size);

@@ -16,30 +16,6 @@
 
 #include "handoff.h"
 
-long long now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
-}
-
-/* Wait for events: 1 ready, 0 the deadline passed, -1 errno. */
-int wait_fd(int fd, short events, long long deadline)
-{
-	struct pollfd p = { .fd = fd, .events = events };
-
-	for (;;) {
-		long long left = deadline - now_ms();
-		int n = poll(&p, 1, left > 0 ? (int)left : 0);
-
-		if (n >= 0)
-			return n;
-		if (errno != EINTR)
-			return -1;
-	}
-}
-
 bool set_blocking(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
