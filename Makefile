@@ -50,7 +50,7 @@ replay: build  ## repeat what failed in RESULT=results/<time>
 certify-the-certifier: build  ## every bad card of the catalogue, two labs at once; DRAW=SEED: COUNT random ones, and how many escape
 	$(PY) -m benchmarks.$(if $(DRAW),drawn --draw $(DRAW) --count $(COUNT) $(if $(DEPTH),--depth $(DEPTH)),certifier $(if $(WRITE),--write)) --kernel $(KERNEL)
 
-clean-runs: build  ## GOOD=10 runs of a good card into docs/clean-runs.jsonl
+clean-runs: build  ## GOOD=10 runs of a good card into benchmarks/results/clean-runs.jsonl
 	$(PY) -m benchmarks.certifier --kernel $(KERNEL) --card $(NIC) --good $(GOOD) $(if $(WRITE),--write)
 
 mutate: build  ## what if one of the suite's checks were not there? 15 minutes, resumes

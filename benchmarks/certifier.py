@@ -6,7 +6,7 @@ usage: python -m benchmarks.certifier [--kernel K] [--labs N] [--slice DATE] [--
 Each card is judged by its triage tests, the cheapest that see its defect (docs/bad-nics.md); --whole runs all
 of tests/hw against it, hours in all. Events: results/certifier-KERNEL/ID.jsonl; what was found: found.json.
 --good runs no bad card: N times the triage tests of all rows against a good one, on one lab. Whatever comes
-of a good card is added to docs/clean-runs.jsonl, and what of a run of all cards to docs/catalogue-runs.jsonl;
+of a good card is added to benchmarks/results/clean-runs.jsonl, and what of all cards to catalogue-runs.jsonl;
 docs/bad-nics.md counts them. Code with changes that are not committed is recorded only with --write.
 """
 
@@ -95,7 +95,7 @@ def lab(work: Work, kernel: str, folder: Path) -> None:
 
 
 def is_recorded(args: argparse.Namespace, code: str) -> bool:
-    """Say whether what comes of this run goes into docs/: not unasked from code that nobody can check out."""
+    """Say whether what comes of this run is recorded: not unasked from code that nobody can check out."""
     return bool(args.write) or not code.endswith("+")
 
 
@@ -186,7 +186,7 @@ def main() -> int:
     print(f"{len(wrong)} not as they should be {wrong or ''}; {time.monotonic() - began:.0f} s in all")
     rows = catalogue.load()
     if not to_docs:
-        print("not recorded in docs/: the code has changes that are not committed; --write records it")
+        print("not recorded: the code has changes that are not committed; --write records it")
     elif args.slice == "all" and not (args.only or args.whole or args.good):
         said = {"kernel": args.kernel, "labs": args.labs or LABS, "code": code}
         keep(catalogue_past.entry(steps, found, seconds=time.monotonic() - began, **said))

@@ -12,7 +12,7 @@ from typing import Any
 from tests.lib import catalogue_record as record
 
 ROOT = Path(__file__).parents[2]
-FILE = ROOT / "docs" / "clean-runs.jsonl"
+FILE = ROOT / "benchmarks" / "results" / "clean-runs.jsonl"
 BEGIN, END = "<!-- made by benchmarks.certifier, of clean-runs.jsonl: begin -->", "<!-- end of clean runs -->"
 # what makes a run another one; the record itself does not
 SOURCES = ("offload", "tests", "native", "nic-profiles")

@@ -11,7 +11,7 @@ from tests.lib import catalogue_clean
 from tests.lib import catalogue_record as record
 from tests.lib.catalogue import Step
 
-FILE = catalogue_clean.ROOT / "docs" / "catalogue-runs.jsonl"
+FILE = catalogue_clean.FILE.with_name("catalogue-runs.jsonl")
 BEGIN, END = "<!-- made by benchmarks.certifier, of catalogue-runs.jsonl: begin -->", "<!-- end of runs -->"
 FIELDS = ("date", "commit", "kernel", "labs", "cards", "good", "wrong", "seconds")
 Json = Mapping[str, Any]

@@ -54,7 +54,7 @@ def test_the_table_counts_and_shows_failures() -> None:
 
 
 def test_the_page_counts_the_record() -> None:
-    """Without a NIC docs/bad-nics.md says what docs/clean-runs.jsonl has."""
+    """Without a NIC docs/bad-nics.md says what the record has."""
     text = catalogue_page.PAGE.read_text()
     assert catalogue_clean.page(text, read()) == text, "python -m benchmarks.certifier --good 1"
     with pytest.raises(ValueError, match="no line"):
@@ -103,7 +103,7 @@ def test_nothing_tracked_changes_unasked(
         monkeypatch.setattr("sys.argv", ["certifier", *words])
         certifier.main()
     assert told == [("run", False), ("run", True), ("kept", True), ("run", True), ("kept", True)]
-    assert capsys.readouterr().out.count("not recorded in docs/") == 1
+    assert capsys.readouterr().out.count("not recorded: ") == 1
     work = certifier.Work([*catalogue.whole([], "nicsim", 1)], "7.2", tmp_path, recorded=False)
     monkeypatch.setattr(work, "_record", lambda step, found: told.append(("recorded", True)))
     quiet = {"promise": "", "line": "", "problem": "", "word": "failed"} | MEASURED
