@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent  # offload/, and what lies in it beside the code
@@ -29,6 +28,8 @@ def state() -> Path:
 
 def runtime() -> Path:
     """What ends with its process, as sockets do: ${XDG_RUNTIME_DIR:-/tmp}/ktls-offload-UID."""
+    import tempfile  # takes longer to open than most verbs do
+
     return Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"{NAME}-{os.getuid()}"
 
 

@@ -34,9 +34,7 @@ static void *big(size_t size)
 {
 	void *p = NULL;
 
-	if (size < HUGE)
-		return grab(size);
-	if (posix_memalign(&p, HUGE, size))
+	if (size < HUGE || posix_memalign(&p, HUGE, size))
 		return grab(size);
 	madvise(p, size, MADV_HUGEPAGE);
 	return memset(p, 0, size);
@@ -194,33 +192,31 @@ void needles_span(struct pool *p, const struct span *s)
 
 	for (uint64_t i = s->from; i < s->to; i++, at += s->needles->step) {
 		__builtin_prefetch(at + IN_FLIGHT * s->needles->step);
-		if (!sieve_has(s->wanted, at))
-			continue;
-		pool_lock(p);
-		list_one(s->needles, i);
-		pool_unlock(p);
+		if (sieve_has(s->wanted, at)) {
+			pool_lock(p);
+			list_one(s->needles, i);
+			pool_unlock(p);
+		}
 	}
 	if (s->drop)
 		pages_done(s->needles->payload + s->from * s->needles->step, at);
 }
 
+/* For qsort(); no two are equal. */
 static int by_number(const void *a, const void *b)
 {
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
+	return *(const uint32_t *)a < *(const uint32_t *)b ? -1 : 1;
 }
 
 /* Look through all of them, together with the workers. */
 static void list_all(struct wire *w, struct needles *n, const struct sieve *wanted)
 {
 	uint64_t each = SPAN / n->step + 1, end;
-	bool drop = w->q->mapped && !pages_stay(w, n->count * n->step);
 
 	n->found = 0;
 	for (uint64_t i = 0; i < n->count; i = end) {
 		end = i + each < n->count ? i + each : n->count;
-		pool_span(w, &(struct span){ n, wanted, i, end, drop });
+		pool_span(w, &(struct span){ n, wanted, i, end, !pages_stay(w, n->count * n->step) });
 	}
 	pool_wait(w);
 }

@@ -15,10 +15,10 @@ static intptr_t kept(const struct wire *w, enum pages which)
 	return which != PAGES_CAPTURE && w->q->payload.given && w->q->reply.given ? KEEP / 2 : KEEP;
 }
 
-/* Does a file of this length stay in memory, as far as it was read? */
+/* Does a file of this length stay in memory, as far as it was read? One that is not mapped always does. */
 bool pages_stay(const struct wire *w, uint64_t len)
 {
-	return len <= (uint64_t)kept(w, PAGES_CLIENT);
+	return !w->q->mapped || len <= (uint64_t)kept(w, PAGES_CLIENT);
 }
 
 /* Give back the pages of mapped bytes; who still needs one reads it again. */
