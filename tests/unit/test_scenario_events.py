@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import Any
 
@@ -83,3 +85,50 @@ def test_what_a_port_refuses_is_told() -> None:
     """Without a NIC a command that the driver refuses makes the event not made, in its words."""
     port, told = stage(RINGS, rc=1)
     assert events.rings(port) == "ethtool -G p0 rx 512 tx 1024 ended with 1" and len(told) == 1
+
+
+class Routes:
+    """A DUT whose routes are made up: what was asked of it, and how it finds the peer."""
+
+    def __init__(self, gateway: str = "", rc: int = 0, metric: str = "7") -> None:
+        self.gateway, self.rc, self.metric = gateway, rc, metric
+        self.told: list[str] = []
+        self.undo = ExitStack()
+        dut, peer = SimpleNamespace(host=self, dev="p0"), SimpleNamespace(v4="192.0.2.2", v6="fd00:2::2")
+        self.rig = SimpleNamespace(bench=SimpleNamespace(dut=dut, peer=peer))
+        self.name = "dut"
+
+    def run(self, argv: list[str], **_: Any) -> Completed:
+        """Do what `ip` does."""
+        words = argv[argv.index("route") + 1 :]
+        if words[0] != "get":
+            self.told.append(" ".join(words))
+            return Completed(tuple(argv), self.rc, b"", b"", 0.0)
+        found = [{"dst": words[-1], "dev": "p0"} | ({"gateway": self.gateway} if self.gateway else {})]
+        text = f"{words[-1]} dev p0 scope link metric {self.metric} \n"
+        return Completed(
+            tuple(argv), 0, (text if "fibmatch" in words else json.dumps(found)).encode(), b"", 0.0
+        )
+
+
+def test_another_route_is_there_until_the_scenario_ends() -> None:
+    """Without a NIC both families get a route of their own through the same port, which is gone later."""
+    dut = Routes()
+    assert events.route(dut) == ""  # type: ignore[arg-type]
+    ways = ["192.0.2.2/32 dev p0 metric 7", "fd00:2::2/128 dev p0 metric 7"]
+    assert dut.told == [f"add {way}" for way in ways]
+    dut.undo.close()
+    assert dut.told[2:] == [f"del {way}" for way in ways[::-1]]
+    behind = Routes(gateway="192.0.2.1")
+    events.route(behind)  # type: ignore[arg-type]
+    assert behind.told[0] == "add 192.0.2.2/32 via 192.0.2.1 dev p0 metric 7"
+
+
+def test_a_route_that_is_not_taken_is_not_made() -> None:
+    """Without a NIC a route that the kernel refuses or does not choose is told, and nothing is left."""
+    refused = Routes(rc=2)
+    assert "ip route add 192.0.2.2/32 dev p0 metric 7 ended with 2" in events.route(refused)  # type: ignore[arg-type]
+    other = Routes(metric="77")
+    assert "the route to 192.0.2.2 is another one" in events.route(other)  # type: ignore[arg-type]
+    refused.undo.close()
+    assert not any(line.startswith("del") for line in refused.told)

@@ -93,7 +93,7 @@ def test_a_plainer_scenario_has_a_shorter_line() -> None:
         ("rx", "'rx' is not a condition"), ("", "is not a condition"), ("direction=", "is not a condition"),
         ("seed=7,seed=8", "seed is given twice"), ("seed=-1", "wanted a number"),
         ("seed=x", "wanted a number"),
-        ("seed=99999999999", "wanted a number"), ("event=route", "not made: the proof reads one wire"),
+        ("seed=99999999999", "wanted a number"), ("ip=v6-extension", "not made: no scenario sets"),
         ("event=pcie-error", "not made: no virtual machine"),
         ("mtu=600,ip=v6", "not made together: IPv6 wants 1280"),
         ("trouble=forged-tag", "not made together"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -22,6 +23,7 @@ LONG = 384 * KIB  # with a third of it taken, the rest is more than both ends' b
 THIRD = LONG // 3
 SILENCE, QUIET = 10, 4096  # seconds without data, and bytes of other protocols that may move then
 SMALLER = 60  # bytes that the MTU loses for a moment
+METRIC = "7"  # of a route that nobody else makes: whatever is there stays as it is
 SOFTWARE = {"link-down"}  # what is open then is software's from there on (tls_device_down)
 
 
@@ -139,6 +141,32 @@ def link_down(stage: Stage) -> None:
     bounce(stage.rig.bench.dut)
 
 
+def route(stage: Stage) -> str:
+    """Give the peer a route of its own, through the same port: every connection looks its way up anew.
+
+    It stays until the scenario ends.
+    """
+    peer = stage.rig.bench.peer
+    said = [_routed(stage, *way) for way in ((peer.v4, "/32"), (peer.v6, "/128")) if way[0]]
+    return next(filter(None, said), "")
+
+
+def _routed(stage: Stage, peer: str, length: str) -> str:
+    """Add a route to one address of the peer like the one that it has; why it is not taken, if so."""
+    dut = stage.rig.bench.dut
+    now = json.loads(dut.host.run(["ip", "-j", "route", "get", peer]).text)[0]
+    via = ["via", now["gateway"]] if "gateway" in now else []
+    wanted = ["ip", "route", "add", f"{peer}{length}", *via, "dev", dut.dev, "metric", METRIC]
+    done = tool(dut.host, wanted)
+    if done.rc != 0:
+        return f"{' '.join(wanted)} ended with {done.rc}"
+    stage.undo.callback(dut.host.run, [*wanted[:2], "del", *wanted[3:]], check=False)
+    taken = dut.host.run(["ip", "route", "get", "fibmatch", peer]).text
+    return (
+        "" if f"metric {METRIC} " in f"{taken} " else f"the route to {peer} is another one: {taken.strip()}"
+    )
+
+
 def other(stage: Stage) -> None:
     """Open another connection, use it both ways, close it."""
     life = another_life(stage.rig)
@@ -168,6 +196,7 @@ EVENTS: dict[str, Callable[[Stage], str | None]] = {
     "channels": channels,
     "carrier": carrier,
     "link-down": link_down,
+    "route": route,
     "other": other,
 }
 

@@ -19,7 +19,8 @@ from tests.lib.scenario.wire import Shown, proven, talked
 MANY = {"many-in-frame": 3, "hundreds-in-tso": 200}  # records that begin in one frame, or packet
 SOFTWARE = {"link-down": ("tx", "rx"), "toggle": ("rx",)}  # whose open connections are software's after it
 
-QUIET = ("none", "other", "idle", "coalesce")  # events that lose no packet and leave each context as it is
+# events that lose no packet and leave each context as it is
+QUIET = ("none", "other", "idle", "coalesce", "route")
 DROPS = ("carrier", "link-down", "rings", "channels")  # what waits in a queue is lost in it
 
 

@@ -101,7 +101,7 @@ def buffers(lines: Sequence[Line]) -> None:
 
 def losing(scenario: Scenario) -> bool:
     """Whether frames may be lost between card and wire: a port that is set anew drops what it holds."""
-    return scenario["event"] not in ("none", "other", "idle")
+    return scenario["event"] not in ("none", "other", "idle", "route")
 
 
 def headers(scenario: Scenario) -> Headers:
