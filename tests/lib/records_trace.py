@@ -39,16 +39,21 @@ class Trace:
 
     def records(self) -> list[Met]:
         """Return the records so far, in order; RigError if some were lost or are of several connections."""
-        return parse(self._host.run(["cat", f"{self._folder}/trace"]).text)
+        return parse(self._text())
+
+    def whole(self) -> int:
+        """Return the bytes of all records so far, of any connection, that came decrypted as a whole."""
+        return whole(self._text())
+
+    def _text(self) -> str:
+        return self._host.run(["cat", f"{self._folder}/trace"]).text
 
 
 def parse(text: str) -> list[Met]:
     """Return the records of a trace of one connection; RigError if it is not that, or not all of it."""
     if "EVENTS]" in text:
         raise RigError("the kernel's trace lost records: its buffer is too small")
-    found = LINE.findall(text)
-    if text.count("tls_device_decrypted:") != len(found):
-        raise RigError("the kernel's trace of tls_device_decrypted has another form here", "net/tls/trace.h")
+    found = _events(text)
     if len({sk for sk, *_ in found}) > 1:
         raise RigError("more than one connection was received on the DUT while the records were traced")
     records = [Met(int(n), int(size) - OVERHEAD, SHARES[enc, dec]) for _, n, size, enc, dec in found]
@@ -56,6 +61,23 @@ def parse(text: str) -> list[Met]:
     if records and numbers != list(range(numbers[0], numbers[0] + len(numbers))):
         raise RigError(f"the kernel's trace does not have every record once: {numbers}")
     return records
+
+
+def whole(text: str) -> int:
+    """Return the bytes, headers and tags included, of each record in a trace that is plaintext as a whole.
+
+    A record that is tried twice counts once; what the trace has lost is not counted.
+    """
+    found = {(sk, n): int(size) for sk, n, size, enc, dec in _events(text) if SHARES[enc, dec] == "full"}
+    return sum(found.values())
+
+
+def _events(text: str) -> list[tuple[str, ...]]:
+    """Return the fields of each event. RigError if the kernel writes them otherwise."""
+    found: list[tuple[str, ...]] = LINE.findall(text)
+    if text.count("tls_device_decrypted:") != len(found):
+        raise RigError("the kernel's trace of tls_device_decrypted has another form here", "net/tls/trace.h")
+    return found
 
 
 def shares(records: Iterable[Met]) -> dict[str, int]:

@@ -3,7 +3,7 @@
 import pytest
 
 from offload.errors import RigError
-from tests.lib.records_trace import Met, parse, shares
+from tests.lib.records_trace import Met, parse, shares, whole
 
 HEAD = "# tracer: nop\n#\n#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION\n"
 
@@ -36,3 +36,14 @@ def test_what_is_no_whole_trace(text: str, why: str) -> None:
     """Without a NIC, a trace with gaps, of two connections or of another form is a broken rig."""
     with pytest.raises(RigError, match=why):
         parse(HEAD + text)
+
+
+def test_what_the_card_decrypted_as_a_whole_is_added_up() -> None:
+    """Without a NIC records of several connections that came as plaintext are added up, each once."""
+    text = line(0, 0, 1, size=100) + line(1, 0, 0, size=7) + line(2, 1, 0, size=9)
+    other = line(0, 0, 1, sk="00000000deadbeef", size=1000)
+    assert whole(HEAD + text + other) == 1100 and whole(HEAD) == 0
+    assert whole(text + line(0, 0, 1, size=100)) == 100, "a record that was tried again"
+    assert whole("CPU:0 [LOST 5 EVENTS]\n" + text) == 100, "what is lost is not counted, and no more is"
+    with pytest.raises(RigError, match="another form"):
+        whole(text.replace("rec_no", "record"))

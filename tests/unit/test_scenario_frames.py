@@ -51,6 +51,7 @@ def test_the_number_of_a_packet_is_read() -> None:
     for kind, ip, ident in ((0x0800, v4, 0x1234), (0x86DD, v6, 0)):
         found = frame_of(1, bytes(12) + kind.to_bytes(2, "big") + ip + tcp)
         assert found and (found.ident, found.payload) == (ident, b"data")
+        assert found.head == 14 + len(ip) + 20
 
 
 def listening() -> list[Frame]:

@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from offload.counters import Snapshot
+from offload.counters import Delta, Snapshot
 from offload.profile import find
 from tests.lib.life import End, Pair
 from tests.lib.scenario.connections import Burst, Line, tracks
-from tests.lib.scenario.invariants import Facts
+from tests.lib.scenario.frames import ACK, Frame
+from tests.lib.scenario.invariants import BYTES, PACKETS, Bounds, Facts, counted
 from tests.lib.scenario.judge import Seen, bounds
 from tests.lib.scenario.play import Told
 from tests.lib.scenario.space import cell_of, load
+from tests.lib.scenario.wire import Shown
 
 SPACE = load(find("connectx-6-dx"))
 START, WHOLE = 4000, 10_000
@@ -43,3 +45,63 @@ def test_in_fair_weather_all_that_came_is_asked_for(words: str) -> None:
 def test_after_trouble_only_the_start_is_asked_for(words: str) -> None:
     """Without a NIC a card that lost its place may leave to software what follows."""
     assert bounds(seen(words), "rx").least == 3600
+
+
+@pytest.mark.parametrize("words", ["", ",place=tag-cut", ",trouble=lost-tag", ",event=carrier"])
+def test_what_the_kernel_took_as_decrypted_was_counted(words: str) -> None:
+    """Without a NIC the kernel's own count is the least, to the byte, also where something goes wrong."""
+    found = seen(words)
+    found.by_card = WHOLE + 29
+    assert bounds(found, "rx").least == WHOLE + 29
+    found.by_card = 0
+    assert bounds(found, "rx").least in (3600, 9000), "what fair weather asks for is asked for still"
+
+
+def frame(number: int, size: int, *, source: int = 443, target: int = 9, head: int = 66) -> Frame:
+    """A frame between the peer and the DUT's port 9."""
+    return Frame(number, source, target, 0, 64, b"", True, 0, ACK, (8,), bytes(size), 0, head)
+
+
+def test_no_more_is_counted_than_came() -> None:
+    """Without a NIC the payload of the frames to the DUT is the most, also where frames may be lost."""
+    found = seen(",event=mtu")
+    vars(found)["frames"] = [frame(1, 1000), frame(2, 700, head=78), frame(3, 50, source=9, target=443)]
+    found.told.fair = 0
+    assert bounds(found, "rx") == Bounds(0, 1700, (66, 78))
+
+
+def test_all_that_tcp_sent_was_encrypted_and_no_more() -> None:
+    """Without a NIC the stream on the wire is the least, headers and tags of small records included."""
+    found = seen(",record=1")
+    vars(found)["shown"] = {9: Shown({"connections": [{"from_client": {"bytes": 3600}}]}, {"tx": 0})}
+    vars(found)["frames"] = [frame(n, 1200, source=9, target=443) for n in range(3)]
+    assert bounds(found, "tx") == Bounds(3600, 3600, (66, 66))
+    found.frames.append(frame(4, 1200, source=9, target=443))
+    assert bounds(found, "tx").most == 4800, "what TCP sends again is encrypted again"
+
+
+FIVE = Bounds(5000, 5000, (66, 66))  # five frames of 1000 bytes
+
+
+@pytest.mark.parametrize(
+    ("done", "packets", "good"),
+    [
+        (5000, 5, True),
+        (5330, 5, True),  # with headers, as mlx5 counts
+        (4000, 4, False),  # a frame is not counted
+        (4264, 4, False),
+        (6000, 6, False),  # a frame is counted twice
+        (6396, 6, False),
+        (4999, 5, False),
+        (5001, 5, False),
+        (0, 0, False),
+    ],
+)
+def test_a_frame_more_or_less_is_seen(done: int, packets: int, good: bool) -> None:
+    """Without a NIC a card that counts payload or whole frames is held to it, frame by frame."""
+    moved = Delta("p0", 1.0, {BYTES["rx"]: done, PACKETS["rx"]: packets})
+    if good:
+        counted(moved, "rx", FIVE, "in all")
+        return
+    with pytest.raises(AssertionError, match=f"rx_tls_decrypted_bytes moved by {done}, wanted 5000 to 5000"):
+        counted(moved, "rx", FIVE, "in all")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from offload.wire.capture import Reader
@@ -34,6 +34,7 @@ class Frame:
     kinds: tuple[int, ...]  # of TCP's options
     payload: bytes = field(repr=False)
     ident: int = 0  # of IPv4, where it numbers the packets of a connection; 0 for version 6
+    head: int = 0  # bytes before the payload, those of Ethernet included
 
     @property
     def data(self) -> bool:
@@ -70,7 +71,8 @@ def frame_of(number: int, frame: bytes) -> Frame | None:
     source, target, seq, _, length, flags = struct.unpack("!HHIIBB", tcp[:14])
     size = (length >> 4) * 4
     kinds = tuple(_kinds(tcp[20:size]))
-    return Frame(number, source, target, tos, ttl, options, intact, seq, flags, kinds, tcp[size:], ident)
+    bare = Frame(number, source, target, tos, ttl, options, intact, seq, flags, kinds, tcp[size:])
+    return replace(bare, ident=ident, head=14 + head + size)
 
 
 def _kinds(options: bytes) -> Iterator[int]:

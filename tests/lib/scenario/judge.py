@@ -37,6 +37,7 @@ class Seen:
     hardware: tuple[str, ...]  # directions in which the card does it
     software: frozenset[str] = frozenset()  # directions in which what is old is software's by now
     cuts: bool = True  # there is a card that cuts packets (TSO)
+    by_card: int | None = None  # bytes that the kernel took as decrypted by the card, if it says
 
     @property
     def ways(self) -> tuple[str, ...]:
@@ -106,15 +107,23 @@ def _beyond(seen: Seen) -> str:
 def bounds(seen: Seen, way: str) -> Bounds:
     """What the card has to have done of a direction at least, and at most."""
     ports = {line.port for line in seen.everyone}
-    most = sum(len(f.payload) for f in seen.frames if (f.source if way == "tx" else f.target) in ports)
-    most *= 2 if setting.losing(seen.scenario) else 1
-    if way in seen.software and seen.old:
-        return Bounds(0, most)
+    data = [f for f in seen.frames if f.data and (f.source if way == "tx" else f.target) in ports]
+    most = sum(len(frame.payload) for frame in data)
+    most *= 2 if way == "tx" and setting.losing(seen.scenario) else 1
+    heads = [frame.head for frame in data] or [0]
+    return Bounds(_least(seen, way), most, (min(heads), max(heads)))
+
+
+def _least(seen: Seen, way: str) -> int:
+    """All of what was sent; of what came, what fair weather asks for, and what the kernel says was done."""
+    software = way in seen.software and seen.old
     if way == "rx":
-        return Bounds(round(invariants.MOST * _fair(seen)), most)
+        return max(0 if software else round(invariants.MOST * _fair(seen)), seen.by_card or 0)
+    if software:
+        return 0
     if way in SOFTWARE.get(seen.scenario["event"], ()):
-        return Bounds(seen.told.before_event, most)
-    return Bounds(sum(len(line.tracks["tx"].content()) for line in seen.everyone), most)
+        return seen.told.before_event
+    return sum(shown.way("tx")["bytes"] for shown in seen.shown.values())
 
 
 def _fair(seen: Seen) -> int:
@@ -228,6 +237,7 @@ def evidence(seen: Seen) -> dict[str, Any]:
     moved = seen.after.counters - seen.before.counters
     return {
         "counters": {name: n for name, n in moved.nonzero().items() if "tls" in name.lower()},
+        **({} if seen.by_card is None else {"kernel_decrypted_by_card": seen.by_card}),
         "bytes": sum(len(line.tracks[way].content()) for line in seen.everyone for way in ("tx", "rx")),
         "wire": {
             "proof": "B",

@@ -44,18 +44,20 @@ def run(stand: Stand, scenario: Scenario) -> Made:
         folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="ktls-offload-scenario-")))
         undo.enter_context(kept_if_it_fails(folder, stand.keep))
         setting.prepare(undo, rig, scenario)
-        before, taps = facts(rig), Taps(undo, rig, folder, scenario)
+        before = facts(rig)
+        taps = Taps(undo, rig, folder, scenario, decrypts="rx" in stand.card)
         wire = troubles.on(undo, rig.bench) if troubles.needed(scenario) else None
         lines = connected(stand, scenario)
         stage = Stage(rig, stand.life, stand.offload, stand.card, undo, lines[scenario.seed % len(lines)], [])
         play = Play(stage, scenario, lines, wire)
         said = _played(stand, play)
         kept = contexts_kept(before, rig, scenario)
+        by_card = taps.by_card()  # before the counters: what the kernel has taken, the card has counted
         after, files = facts(rig), taps.fetched()
         old = frozenset(stand.software)
         stand.software |= set(judge.SOFTWARE.get(scenario["event"], ()))
         seen = judge.Seen(
-            scenario, lines, play.told, before, after, files, stand.card, old, rig.kind != "veth"
+            scenario, lines, play.told, before, after, files, stand.card, old, rig.kind != "veth", by_card
         )
         return _judged(seen, said, kept)
 

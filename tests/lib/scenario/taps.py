@@ -1,4 +1,4 @@
-"""The captures of a scenario: beyond the card, and at its host port where that says what TSO was given."""
+"""What watches a scenario: captures beyond the card (and above it), and the kernel's trace of its records."""
 
 from __future__ import annotations
 
@@ -6,20 +6,33 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tests.lib.captures import HOST
+from tests.lib.needs import unmet
+from tests.lib.records_trace import tracing
 from tests.lib.rig import Rig
 from tests.lib.scenario.space import Scenario
 
 
 class Taps:
-    """Captures that run until they are fetched; each frame beyond the card has to be explained."""
+    """Captures that run until they are fetched; each frame beyond the card has to be explained.
 
-    def __init__(self, undo: ExitStack, rig: Rig, folder: Path, scenario: Scenario) -> None:
+    `decrypts`: the card is to decrypt, so the kernel's trace says of each record whether it did.
+    """
+
+    def __init__(
+        self, undo: ExitStack, rig: Rig, folder: Path, scenario: Scenario, *, decrypts: bool
+    ) -> None:
         bench = rig.bench
         assert bench.wire is not None
         places = {"wire": (bench.wire, bench.wire_ports[0])}
         if scenario["place"] == "hundreds-in-tso":
             places[HOST] = (bench.dut.host, bench.dut.dev)
+        traced = decrypts and not unmet(rig, ["records-trace"])
+        self._trace = undo.enter_context(tracing(bench.dut.host)) if traced else None
         self._taken = undo.enter_context(rig.captures.taking(places, folder))
+
+    def by_card(self) -> int | None:
+        """Bytes of the records that the card decrypted so far, by the kernel's word; None if it has none."""
+        return self._trace.whole() if self._trace else None
 
     def fetched(self) -> dict[str, Path]:
         """End them, with nothing lost: files by place."""
