@@ -156,7 +156,6 @@ bool verify_load_identity(SSL_CTX *ctx, const struct options *o, struct failure 
 /* handshake.c */
 SSL_CTX *handshake_context(const struct options *o, struct failure *f);
 SSL *handshake_run(SSL_CTX *ctx, int fd, const struct options *o, struct failure *f);
-const char *openssl_reason(char *out, size_t size);
 
 /* ktls.c */
 bool ktls_possible(struct failure *f);
@@ -180,7 +179,7 @@ struct closed {
 bool safe_close(int fd, int timeout_ms, struct closed *c, struct failure *f);
 int close_main(const struct options *o);
 
-/* handoff.c */
+/* text.c */
 bool failed(struct failure *f, int code, const char *cause, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5))); /* always false, so that a caller can return it */
 void text_add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -188,6 +187,9 @@ void text_json(struct text *t, const char *value);
 void text_result(struct text *t, const struct result *r);
 void text_failure(struct text *t, const struct failure *f);
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+const char *openssl_reason(char *out, size_t size);
+
+/* handoff.c */
 bool handoff_usable(int fd, struct failure *f);
 bool handoff_send(int fd, const struct text *line, int sock, int timeout_ms, struct failure *f);
 

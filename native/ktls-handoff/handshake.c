@@ -9,23 +9,6 @@
 
 #include "handoff.h"
 
-/* The newest entry of OpenSSL's error queue as text, or the system's before it ("system lib" says nothing); empties
- * the queue. */
-const char *openssl_reason(char *out, size_t size)
-{
-	unsigned long code = ERR_peek_last_error();
-	const char *reason;
-
-	if (!ERR_SYSTEM_ERROR(code) && ERR_SYSTEM_ERROR(ERR_peek_error()))
-		code = ERR_peek_error();
-	reason = ERR_reason_error_string(code);
-	if (ERR_SYSTEM_ERROR(code))
-		reason = strerror(ERR_GET_REASON(code));
-	snprintf(out, size, "%s", reason ? reason : "no reason given");
-	ERR_clear_error();
-	return out;
-}
-
 static bool set_ciphers(SSL_CTX *ctx, const struct options *o, struct failure *f)
 {
 	/* An unknown name next to a known one is dropped in silence; only a list without any known one fails. */

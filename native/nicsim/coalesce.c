@@ -9,6 +9,23 @@
 /* A tenth of a second: longer, and TCP takes a batch for a loss. */
 #define NICSIM_MAX_USECS 100000
 
+/* Raise the receive interrupt, from the silicon or from the timer that coalesces. */
+void nicsim_hw_interrupt(struct nicsim *ns)
+{
+	if (nicsim_irq_cpu >= 0 && cpu_online(nicsim_irq_cpu)) {
+		/* -EBUSY: the last one is still on its way and will see the new frame. */
+		smp_call_function_single_async(nicsim_irq_cpu, &ns->irq);
+		return;
+	}
+	if (in_hardirq()) {
+		napi_schedule(&ns->napi);
+		return;
+	}
+	local_bh_disable();
+	napi_schedule(&ns->napi);
+	local_bh_enable();
+}
+
 static enum hrtimer_restart nicsim_coalesce_end(struct hrtimer *timer)
 {
 	struct nicsim *ns = container_of(timer, struct nicsim, coalesce);

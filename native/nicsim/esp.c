@@ -7,7 +7,6 @@
 #include <net/esp.h>
 #include <net/xfrm.h>
 
-#include "compat.h"
 #include "nicsim.h"
 
 /* Keys of RFC 4106 end with the salt. */
@@ -16,19 +15,6 @@
 static struct nicsim_esp *nicsim_esp_of(const struct xfrm_state *x)
 {
 	return (struct nicsim_esp *)x->xso.offload_handle;
-}
-
-static void nicsim_esp_release(struct kref *ref)
-{
-	struct nicsim_esp *esp = container_of(ref, struct nicsim_esp, ref);
-
-	nicsim_aes_exit(&esp->aes);
-	kfree_sensitive(esp);
-}
-
-void nicsim_esp_put(struct nicsim_esp *esp)
-{
-	kref_put(&esp->ref, nicsim_esp_release);
 }
 
 static bool nicsim_esp_fits(const struct xfrm_state *x)
@@ -46,7 +32,7 @@ static bool nicsim_esp_fits(const struct xfrm_state *x)
 }
 
 /* Of a direction in: what the kernel has accepted so far, for the upper half of the next number. */
-static void nicsim_esp_advance(struct xfrm_state *x)
+void nicsim_esp_advance(struct xfrm_state *x)
 {
 	const struct xfrm_replay_state_esn *replay = x->replay_esn;
 
@@ -129,28 +115,6 @@ void nicsim_esp_free(struct net_device *dev, struct xfrm_state *x)
 	nicsim_esp_delete(dev, x);
 	x->xso.offload_handle = 0;
 	nicsim_esp_put(esp);
-}
-
-/* Options of IP stand in front of ESP: left to software, as mlx5 does. */
-static bool nicsim_esp_offload_ok(struct sk_buff *skb, struct xfrm_state *x)
-{
-	if (x->props.family == AF_INET6)
-		return !ipv6_ext_hdr(ipv6_hdr(skb)->nexthdr);
-	return ip_hdr(skb)->ihl == 5;
-}
-
-static const struct xfrmdev_ops nicsim_xfrmdev_ops = {
-	.xdo_dev_state_add = nicsim_xdo_add,
-	.xdo_dev_state_delete = nicsim_xdo_delete,
-	.xdo_dev_state_free = nicsim_xdo_free,
-	.xdo_dev_offload_ok = nicsim_esp_offload_ok,
-	.xdo_dev_state_advance_esn = nicsim_esp_advance,
-};
-
-/* Before register_netdevice(). */
-void nicsim_esp_attach(struct nicsim *ns)
-{
-	ns->host->xfrmdev_ops = &nicsim_xfrmdev_ops;
 }
 
 /*

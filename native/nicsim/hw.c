@@ -16,23 +16,6 @@ static void nicsim_irq(void *arg)
 	napi_schedule(&ns->napi);
 }
 
-/* Raise the receive interrupt, from the silicon or from the timer that coalesces. */
-void nicsim_hw_interrupt(struct nicsim *ns)
-{
-	if (nicsim_irq_cpu >= 0 && cpu_online(nicsim_irq_cpu)) {
-		/* -EBUSY: the last one is still on its way and will see the new frame. */
-		smp_call_function_single_async(nicsim_irq_cpu, &ns->irq);
-		return;
-	}
-	if (in_hardirq()) {
-		napi_schedule(&ns->napi);
-		return;
-	}
-	local_bh_disable();
-	napi_schedule(&ns->napi);
-	local_bh_enable();
-}
-
 static void nicsim_hw_turn(struct nicsim *ns)
 {
 	struct sk_buff *skb;

@@ -61,19 +61,6 @@ static void nicsim_ktls_free_work(struct work_struct *work)
 	nicsim_ktls_free(ctx);
 }
 
-static void nicsim_ktls_release(struct kref *ref)
-{
-	struct nicsim_ktls *ctx = container_of(ref, struct nicsim_ktls, ref);
-
-	/* May be softirq; and tls_dev_resync(), under RCU, may still look at it. */
-	queue_rcu_work(nicsim_wq, &ctx->free_work);
-}
-
-void nicsim_ktls_put(struct nicsim_ktls *ctx)
-{
-	kref_put(&ctx->ref, nicsim_ktls_release);
-}
-
 /* At unload: wait for the last contexts, and give back what ctx_leak kept. */
 void nicsim_ktls_cleanup(struct nicsim *ns)
 {

@@ -10,23 +10,6 @@
 #include "compat.h"
 #include "nicsim.h"
 
-void nicsim_txd_free(struct sk_buff *skb)
-{
-	struct nicsim_txd *txd = nicsim_txd(skb);
-	u32 i;
-
-	if (txd->replay) {
-		for (i = 0; i < txd->replay->n_frags; i++)
-			put_page(skb_frag_page(&txd->replay->frags[i]));
-		kfree(txd->replay);
-	}
-	if (txd->ctx)
-		nicsim_ktls_put(txd->ctx);
-	if (txd->esp)
-		nicsim_esp_put(txd->esp);
-	memset(txd, 0, sizeof(*txd));
-}
-
 /* Plaintext of @record up to @seq, with references: the record may be acknowledged any time. */
 static void nicsim_take_frags(struct nicsim_replay *replay, struct tls_record_info *record, u32 seq)
 {

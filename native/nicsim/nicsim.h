@@ -252,7 +252,6 @@ void nicsim_netdev_free(struct nicsim *ns);
 /* hw.c, hw_tx.c, hw_replay.c, hw_rx.c */
 int nicsim_hw_start(struct nicsim *ns);
 void nicsim_hw_stop(struct nicsim *ns);
-void nicsim_hw_interrupt(struct nicsim *ns);
 void nicsim_hw_purge_tx(struct nicsim *ns);
 void nicsim_hw_purge_done(struct nicsim *ns);
 void nicsim_hw_tx(struct nicsim *ns, struct sk_buff *skb);
@@ -263,6 +262,7 @@ void nicsim_hw_rx(struct nicsim *ns, struct sk_buff *skb);
 /* coalesce.c */
 struct ethtool_coalesce;
 struct kernel_ethtool_coalesce;
+void nicsim_hw_interrupt(struct nicsim *ns);
 void nicsim_coalesce_init(struct nicsim *ns);
 void nicsim_coalesce_stop(struct nicsim *ns);
 void nicsim_hw_kick(struct nicsim *ns);
@@ -283,18 +283,23 @@ void nicsim_get_channels(struct net_device *dev, struct ethtool_channels *ch);
 int nicsim_set_channels(struct net_device *dev, struct ethtool_channels *ch);
 void nicsim_steer(struct nicsim *ns, struct sk_buff *skb);
 
+/* refs.c */
+void nicsim_ktls_put(struct nicsim_ktls *ctx);
+void nicsim_esp_put(struct nicsim_esp *esp);
+void nicsim_txd_free(struct sk_buff *skb);
+
+/* flow.c */
+u32 nicsim_flow_hash(const struct nicsim_flow *flow);
+void nicsim_flow_of(struct nicsim_flow *flow, const struct sock *sk);
+
 /* ktls.c */
 void nicsim_ktls_attach(struct nicsim *ns);
-void nicsim_ktls_put(struct nicsim_ktls *ctx);
 void nicsim_ktls_cleanup(struct nicsim *ns);
 
 /* ktls_tx.c */
 struct sk_buff *nicsim_ktls_tx(struct nicsim *ns, struct sk_buff *skb);
-void nicsim_txd_free(struct sk_buff *skb);
 
 /* ktls_rx.c */
-u32 nicsim_flow_hash(const struct nicsim_flow *flow);
-void nicsim_flow_of(struct nicsim_flow *flow, const struct sock *sk);
 void nicsim_ktls_rx_add(struct nicsim_ktls *ctx, struct sock *sk);
 void nicsim_ktls_rx_del(struct nicsim_ktls *ctx);
 void nicsim_ktls_rx_drop_rules(struct nicsim *ns);
@@ -305,13 +310,15 @@ void nicsim_ktls_rx_hw(struct nicsim_ktls *ctx, struct nicsim_rxd *rxd, u8 *payl
 void nicsim_ktls_rx_skb(struct nicsim *ns, struct sk_buff *skb);
 void nicsim_rxd_free(struct sk_buff *skb);
 
-/* esp.c */
+/* esp_ops.c */
 void nicsim_esp_attach(struct nicsim *ns);
+
+/* esp.c */
 netdev_features_t nicsim_esp_features(struct nicsim *ns, netdev_features_t features);
 int nicsim_esp_add(struct net_device *dev, struct xfrm_state *x, struct netlink_ext_ack *extack);
 void nicsim_esp_delete(struct net_device *dev, struct xfrm_state *x);
 void nicsim_esp_free(struct net_device *dev, struct xfrm_state *x);
-void nicsim_esp_put(struct nicsim_esp *esp);
+void nicsim_esp_advance(struct xfrm_state *x);
 struct sk_buff *nicsim_esp_tx(struct nicsim *ns, struct sk_buff *skb);
 void nicsim_esp_rx_skb(struct nicsim *ns, struct sk_buff *skb);
 

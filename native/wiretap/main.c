@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -29,18 +28,6 @@ static const char help[] =
 	"\n"
 	"exit: 0 ok (look at \"dropped\"), 1 usage, 2 no such interface, or it went away, 4 not permitted, 5 the file,\n"
 	"      6 the socket failed\n";
-
-int fail(int code, const char *fmt, ...)
-{
-	va_list args;
-
-	fputs("wiretap: ", stderr);
-	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
-	va_end(args);
-	fputc('\n', stderr);
-	return code;
-}
 
 static bool parse_number(const char *text, long min, long max, long *out)
 {

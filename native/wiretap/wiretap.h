@@ -55,7 +55,7 @@ struct file {
 	uint64_t frames, bytes, truncated;
 };
 
-/* main.c */
+/* fail.c */
 int fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* returns the code */
 
 /* tap.c: functions that can fail return an exit code, after a line on standard error */
