@@ -78,7 +78,7 @@ def stage(tmp_path: Path, warm_python: str) -> Stage:
 def test_a_flake_passes_the_stage_and_keeps_its_evidence(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a NIC a test that fails once and passes three times alone is named, and the stage passes."""
+    """A test that fails once and passes three times alone is named, and the stage passes."""
     stage.tests('def test_b():\n assert ran("b") != 1, "the clock"\ndef test_c():\n ran("c")\n')
     monkeypatch.setenv("LAB_CPUS", "2")
     rc, said = stage.run("--color=no")
@@ -95,7 +95,7 @@ def test_a_flake_passes_the_stage_and_keeps_its_evidence(
 
 @pytest.mark.parametrize("bad", [2, 4], ids=["first", "last"])
 def test_one_failure_more_is_a_failure(stage: Stage, bad: int) -> None:
-    """Without a NIC a test that fails in one of the three repetitions fails the stage, at once."""
+    """A test that fails in one of the three repetitions fails the stage, at once."""
     stage.tests(f'def test_b():\n assert ran("b") not in (1, {bad})\n')
     rc, said = stage.run()
     assert rc == 1 and stage.runs("b") == bad and "FAILED again: tests/lab/test_a.py::test_b" in said
@@ -103,7 +103,7 @@ def test_one_failure_more_is_a_failure(stage: Stage, bad: int) -> None:
 
 
 def test_of_two_failed_tests_both_have_to_be_flakes(stage: Stage) -> None:
-    """Without a NIC one flake beside one real failure passes nothing."""
+    """One flake beside one real failure passes nothing."""
     stage.tests('def test_b():\n assert ran("b") != 1\ndef test_c():\n assert not ran("c")\n')
     rc, said = stage.run()
     assert rc == 1 and stage.runs("b") == 4 and stage.runs("c") == 2 and not stage.flakes()
@@ -111,7 +111,7 @@ def test_of_two_failed_tests_both_have_to_be_flakes(stage: Stage) -> None:
 
 @pytest.mark.parametrize("when", ["set-up", "tear-down"])
 def test_an_error_has_the_same_chance(stage: Stage, when: str) -> None:
-    """Without a NIC a broken rig counts as a failure, before a test and after it."""
+    """A broken rig counts as a failure, before a test and after it."""
     body = (
         '@pytest.fixture\ndef lab():\n before = "set-up" == WHEN\n if before: assert ran("b") != 1\n yield\n'
     )
@@ -122,21 +122,21 @@ def test_an_error_has_the_same_chance(stage: Stage, when: str) -> None:
 
 
 def test_a_skip_is_no_pass(stage: Stage) -> None:
-    """Without a NIC a failed test whose repetition is skipped is not forgiven, though pytest ends with 0."""
+    """A failed test whose repetition is skipped is not forgiven, though pytest ends with 0."""
     stage.tests('def test_b():\n if ran("b") > 1: pytest.skip("no rig")\n assert False\n')
     rc, said = stage.run()
     assert rc == 1 and stage.runs("b") == 2 and "FAILED again" in said
 
 
 def test_many_failures_are_no_accident(stage: Stage) -> None:
-    """Without a NIC six failed tests are not repeated."""
+    """Six failed tests are not repeated."""
     stage.tests('@pytest.mark.parametrize("n", range(6))\ndef test_b(n):\n assert ran("b") > 6\n')
     rc, said = stage.run()
     assert rc == 1 and stage.runs("b") == 6 and "6 tests failed, more than 5" in said
 
 
 def test_a_test_that_runs_certify_is_not_forgiven(stage: Stage) -> None:
-    """Without a NIC a failed test of those that run certify stays failed."""
+    """A failed test of those that run certify stays failed."""
     (stage.home / "tests/nicsim").mkdir()
     (stage.home / "tests/nicsim/test_42_probe.py").write_text(BODY + 'def test_b():\n assert ran("b") > 1\n')
     rc, said = stage.run("tests/nicsim")
@@ -155,7 +155,7 @@ def test_a_test_that_runs_certify_is_not_forgiven(stage: Stage) -> None:
     ids=["crash", "exit", "unreadable", "nothing", "interrupt"],
 )
 def test_a_run_that_broke_gets_no_second_chance(stage: Stage, body: str, code: int) -> None:
-    """Without a NIC only "tests failed" is repeated: no crash, early end, bad file or empty stage."""
+    """Only "tests failed" is repeated: no crash, early end, bad file or empty stage."""
     stage.tests(body)
     rc, said = stage.run()
     assert rc == code and stage.runs("b") <= 1 and "no second chance: pytest ended with" in said
@@ -163,7 +163,7 @@ def test_a_run_that_broke_gets_no_second_chance(stage: Stage, body: str, code: i
 
 
 def test_several_workers(stage: Stage) -> None:
-    """Without a NIC a parallel run's flake is repeated by one process; a crash of a worker is none."""
+    """A parallel run's flake is repeated by one process; a crash of a worker is none."""
     many = ("-n", "2", "--max-worker-restart", "0")
     body = 'def test_b():\n assert ran("b") != 1\ndef test_c(pytestconfig):\n pass\n'
     stage.tests(body)
@@ -175,7 +175,7 @@ def test_several_workers(stage: Stage) -> None:
 
 
 def test_a_person_gets_no_second_chance(stage: Stage) -> None:
-    """Without a NIC nothing is repeated unless AGAIN is set, and a good stage is run once in any case."""
+    """Nothing is repeated unless AGAIN is set, and a good stage is run once in any case."""
     stage.tests('def test_b():\n assert ran("b") != 1\n')
     rc, said = stage.run(again=False)
     assert rc == 1 and stage.runs("b") == 1 and "again:" not in said and "FLAKE" not in said
@@ -184,14 +184,14 @@ def test_a_person_gets_no_second_chance(stage: Stage) -> None:
 
 
 def test_the_sample_of_the_day_does_not_hide_the_test(stage: Stage) -> None:
-    """Without a NIC a repetition after midnight is not in another half of the tests."""
+    """A repetition after midnight is not in another half of the tests."""
     (stage.home / "conftest.py").write_text("def pytest_addoption(parser): parser.addoption('--sample')\n")
     stage.tests('def test_b(pytestconfig):\n assert ran("b") != 1\n assert not pytestconfig.option.sample\n')
     assert stage.run("--sample=today")[0] == 0 and stage.runs("b") == 4
 
 
 def test_the_console_of_the_lab_is_kept(stage: Stage) -> None:
-    """Without a NIC a failed test's evidence ends with what the kernel said."""
+    """A failed test's evidence ends with what the kernel said."""
     lab = 'class Lab:\n def console_text(self, since=0): return "BUG: a bad day\\n"\nclass Rig: lab = Lab()\n'
     stage.tests(f'{lab}@pytest.fixture\ndef rig(): return Rig()\ndef test_b(rig):\n assert ran("b") != 1\n')
     assert stage.run()[0] == 0
@@ -199,7 +199,7 @@ def test_the_console_of_the_lab_is_kept(stage: Stage) -> None:
 
 
 def test_ctrl_c_ends_pytest_too(stage: Stage) -> None:
-    """Without a NIC an interrupted stage leaves no pytest behind, and repeats nothing."""
+    """An interrupted stage leaves no pytest behind, and repeats nothing."""
     stage.python = sys.executable
     stage.tests('import time\ndef test_b():\n Path("pid").write_text(str(os.getpid())); time.sleep(600)\n')
     child = subprocess.Popen(
@@ -212,7 +212,7 @@ def test_ctrl_c_ends_pytest_too(stage: Stage) -> None:
 
 
 def test_every_stage_test_that_runs_certify_is_final() -> None:
-    """Without a NIC ci/again knows each test of a lab stage that runs certify."""
+    """ci/again knows each test of a lab stage that runs certify."""
     files = [
         p for folder in ("hw", "sw-fallback", "nicsim") for p in (ROOT / "tests" / folder).glob("test_*.py")
     ]

@@ -43,7 +43,7 @@ def cells(found: Answer, at: int = 0) -> dict[str, str]:
 
 @pytest.mark.parametrize("app", APPS)
 def test_a_good_configuration_is_ready(app: str) -> None:
-    """Without a NIC a program that asks, with TLS 1.2 and AES-GCM only, is offloaded in both directions."""
+    """A program that asks, with TLS 1.2 and AES-GCM only, is offloaded in both directions."""
     host = AppHost()
     changed(app)(host)
     found = answer(host, app)
@@ -54,7 +54,7 @@ def test_a_good_configuration_is_ready(app: str) -> None:
 
 @pytest.mark.parametrize("code", APP_CASES)
 def test_a_line_gives_its_code(code: str) -> None:
-    """Without a NIC each condition is found, with the state of its level, a place and a line to write."""
+    """Each condition is found, with the state of its level, a place and a line to write."""
     app, make = APP_CASES[code]
     host = AppHost()
     make(host)
@@ -70,7 +70,7 @@ def test_a_line_gives_its_code(code: str) -> None:
 
 
 def test_remedies_lead_to_ready() -> None:
-    """Without a NIC the lines of the remedies, written where they say, make an offloaded service of nginx."""
+    """The lines of the remedies, written where they say, make an offloaded service of nginx."""
     host = AppHost()
     lines = "events {}\nhttp {\nserver {\n listen 443 ssl;\n server_name www;\n}\n}\n".splitlines()
     for code in ("D802", "D810", "D814"):
@@ -84,7 +84,7 @@ def test_remedies_lead_to_ready() -> None:
 
 
 def test_versions_that_nobody_wrote() -> None:
-    """Without a NIC nginx 1.22 offers TLS 1.2 by default, 1.24 also TLS 1.3."""
+    """nginx 1.22 offers TLS 1.2 by default, 1.24 also TLS 1.3."""
     host = AppHost()
     changed("nginx", ("ssl_protocols TLSv1.2;", ""))(host)
     assert answer(host, "nginx").rulings[0].service.versions.text == "1.2"
@@ -93,7 +93,7 @@ def test_versions_that_nobody_wrote() -> None:
 
 
 def test_who_does_what() -> None:
-    """Without a NIC a table says hw, sw or user per cell: TLS 1.3 receives in user space with OpenSSL 3.0."""
+    """A table says hw, sw or user per cell: TLS 1.3 receives in user space with OpenSSL 3.0."""
     host = AppHost()
     changed("nginx", ("TLSv1.2;", "TLSv1.2 TLSv1.3;"), ("ECDHE+AESGCM", "HIGH"))(host)
     found = cells(answer(host, "nginx"))
@@ -114,7 +114,7 @@ def test_the_card_decides_last() -> None:
 
 
 def test_an_openssl_cnf_of_the_environment() -> None:
-    """Without a NIC OPENSSL_CONF names the file that asks for every program, and a line of its own wins."""
+    """OPENSSL_CONF names the file that asks for every program, and a line of its own wins."""
     host = AppHost()
     host.files["/x.cnf"] = CNF_KTLS.encode()
     changed("nginx", ("ssl_conf_command Options KTLS;", ""))(host)
@@ -125,7 +125,7 @@ def test_an_openssl_cnf_of_the_environment() -> None:
 
 
 def test_what_nginx_printed() -> None:
-    """Without a NIC the output of `nginx -T` is read as the files that it shows."""
+    """The output of `nginx -T` is read as the files that it shows."""
     host = AppHost()
     text = FILES["nginx"].replace("server {", "include /etc/nginx/sites/*;\nserver {")
     site = "server { listen 8443 ssl; server_name b; }\n"
@@ -139,7 +139,7 @@ def test_what_nginx_printed() -> None:
 
 
 def test_one_address_in_other_words() -> None:
-    """Without a NIC nginx does TLS at each server of an address, however it is written, if it does."""
+    """nginx does TLS at each server of an address, however it is written, if it does."""
     host = AppHost()
     more = (
         "server { listen *:443; server_name any; }\nserver { listen 0.0.0.0:443; server_name zero; }\n"
@@ -154,7 +154,7 @@ def test_one_address_in_other_words() -> None:
 
 
 def test_haproxy_defaults_reach_its_lines() -> None:
-    """Without a NIC what `defaults`, default-server and global say counts for HAProxy's lines."""
+    """What `defaults`, default-server and global say counts for HAProxy's lines."""
     host = AppHost()
     host.put(
         "haproxy",
@@ -182,7 +182,7 @@ def test_haproxy_defaults_reach_its_lines() -> None:
     ],
 )
 def test_what_is_not_followed_is_named(app: str, pair: tuple[str, str], line: int) -> None:
-    """Without a NIC a variable in a line that counts, or a line that is none, is unknown, with its place."""
+    """A variable in a line that counts, or a line that is none, is unknown, with its place."""
     host = AppHost()
     changed(app, pair)(host)
     found = answer(host, app)
@@ -191,7 +191,7 @@ def test_what_is_not_followed_is_named(app: str, pair: tuple[str, str], line: in
 
 
 def test_stunnel_takes_from_above() -> None:
-    """Without a NIC stunnel's options above the first service reach each, and a minus wins."""
+    """stunnel's options above the first service reach each, and a minus wins."""
     host = AppHost()
     host.put(
         "stunnel",
@@ -204,7 +204,7 @@ def test_stunnel_takes_from_above() -> None:
 
 
 def test_the_document_fits_its_schema() -> None:
-    """Without a NIC each answer fits the published schema, which refuses one without a key."""
+    """Each answer fits the published schema, which refuses one without a key."""
     judge = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text()))
     judge.check_schema(judge.schema)
     for code, (app, make) in APP_CASES.items():
@@ -224,7 +224,7 @@ def test_the_document_fits_its_schema() -> None:
 
 
 def test_text_names_place_and_line() -> None:
-    """Without a NIC the page shows each server with its state, and the line to write with its place."""
+    """The page shows each server with its state, and the line to write with its place."""
     host = AppHost()
     changed("nginx", ("ssl_conf_command Options KTLS;", ""))(host)
     text = as_text(answer(host, "nginx"))
@@ -233,7 +233,7 @@ def test_text_names_place_and_line() -> None:
 
 
 def test_no_configuration_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC a file that is not there is an error for a person, exit 2, as is --config alone."""
+    """A file that is not there is an error for a person, exit 2, as is --config alone."""
     host = AppHost()
     with pytest.raises(ConfigError, match="nginx: no configuration at /etc/nginx/nginx.conf"):
         answer(host, "nginx")

@@ -55,7 +55,7 @@ def told(host: AppHost, app: str) -> None:
 
 @pytest.mark.parametrize("app", APPS)
 def test_any_file_may_hold_anything(app: str) -> None:
-    """Without a NIC each program's file may be any nonsense: an answer, or an error for a person."""
+    """Each program's file may be any nonsense: an answer, or an error for a person."""
     for nonsense in NASTY:
         host = AppHost()
         host.put(app, nonsense)
@@ -66,7 +66,7 @@ def test_any_file_may_hold_anything(app: str) -> None:
 @pytest.mark.parametrize("words", [("nginx", "-V"), ("haproxy", "-vv"), ("stunnel", "-options"),
                                    ("openssl", "version"), ("openssl", "version", "-d")])  # fmt: skip
 def test_any_program_may_say_anything(words: tuple[str, ...]) -> None:
-    """Without a NIC each program may say any nonsense of itself."""
+    """Each program may say any nonsense of itself."""
     for app, make in (APP_CASES["D810"], APP_CASES["D804"], APP_CASES["D818"], APP_CASES["D827"]):
         for nonsense in (*NASTY, "nginx/9.9.9.9.9", "stunnel 99999 on ", 'OPENSSLDIR: "/\x1b"'):
             host = AppHost()
@@ -78,7 +78,7 @@ def test_any_program_may_say_anything(words: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_any_byte_may_be_another(seed: int) -> None:
-    """Without a NIC files with bytes changed, left out or repeated give no traceback."""
+    """Files with bytes changed, left out or repeated give no traceback."""
     chance = random.Random(seed)
     for app, make in APP_CASES.values():
         host = AppHost()
@@ -104,7 +104,7 @@ def test_any_byte_may_be_another(seed: int) -> None:
     ],
 )
 def test_includes_without_end(app: str, line: str) -> None:
-    """Without a NIC a file that includes itself many times is read once, and the place is named."""
+    """A file that includes itself many times is read once, and the place is named."""
     host = AppHost()
     make = next(make for name, make in APP_CASES.values() if name == app)
     make(host)
@@ -116,7 +116,7 @@ def test_includes_without_end(app: str, line: str) -> None:
 
 
 def test_files_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a tree of includes, and a file too long, end at a bound that is said."""
+    """A tree of includes, and a file too long, end at a bound that is said."""
     monkeypatch.setattr(files, "MAX_FILES", 20)
     host = AppHost()
     for depth in range(30):
@@ -130,7 +130,7 @@ def test_files_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_patterns_are_no_commands(tmp_path: Path) -> None:
-    """Without a NIC a pattern with a shell's words in it is only a pattern; a pipe does not hold anybody."""
+    """A pattern with a shell's words in it is only a pattern; a pipe does not hold anybody."""
     found = files.Files(LocalHost())
     (tmp_path / "a b.conf").write_text("x")
     assert found.matching(f"{tmp_path}/*.conf") == [f"{tmp_path}/a b.conf"]

@@ -1,4 +1,4 @@
-"""Without a NIC the model of many channels says what its numbers say; films stand beside plain TCP."""
+"""The model of many channels says what its numbers say; films stand beside plain TCP."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def row(arm: str, streams: int, load: str, *values: float) -> dict[str, Any]:
 
 
 def test_a_core_and_its_channels() -> None:
-    """Without a NIC a channel is one core at most, and the first count that fills the link is found."""
+    """A channel is one core at most, and the first count that fills the link is found."""
     assert channels.gbits(2.0, 1e9) == 4.0
     flat = dict.fromkeys((1, 2, 4, 8), 2.0)
     assert channels.needed(flat, 1e9, 4.0) == "1"
@@ -29,7 +29,7 @@ def test_a_core_and_its_channels() -> None:
 
 
 def test_tables() -> None:
-    """Without a NIC each arm is a line: what it costs, what it carries, what of TLS's cost is taken away."""
+    """Each arm is a line: what it costs, what it carries, what of TLS's cost is taken away."""
     cost = {"plain": 0.5, "user": 4.0, "sw": 3.0, "hw": 1.0, "hw-zc": 0.75}
     rows = [row(arm, n, "stream", value, value) for arm, value in cost.items() for n in (1, 2, 4, 8)]
     lines = list(channels.table({"rows": rows}, 6e9, 100.0))
@@ -40,7 +40,7 @@ def test_tables() -> None:
 
 
 def test_wrong_numbers_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC a rate of nothing is refused before anything boots."""
+    """A rate of nothing is refused before anything boots."""
     for words in (["--rate", "0"], ["--link", "-1"], ["--rate", "nan"]):
         with pytest.raises(SystemExit):
             channels.main(words)

@@ -1,4 +1,4 @@
-"""Without a NIC a rack's whole run is judged by its report: the word, and each required promise."""
+"""A rack's whole run is judged by its report: the word, and each required promise."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def report(word: str, **states: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("word", ["certified", "certified with limitations"])
 def test_a_certified_bench_is_right(word: str) -> None:
-    """Without a NIC what is not promised, or blocks nothing, is nothing wrong."""
+    """What is not promised, or blocks nothing, is nothing wrong."""
     assert wrong(report(word, a="kept", b="limited", c="not promised", nice="not proved")) == []
 
 
 def test_what_is_wrong_is_named() -> None:
-    """Without a NIC another word is told with its headline, and a required promise that is not kept."""
+    """Another word is told with its headline, and a required promise that is not kept."""
     assert wrong(report("void", a="kept")) == ["void: as it is"]
     assert wrong(report("certified", a="not proved", b="broken")) == ["a: why", "b: why"]

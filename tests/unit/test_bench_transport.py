@@ -1,4 +1,4 @@
-"""Without a NIC what ssh costs is said of a whole suite, by the figure that other programs do not move."""
+"""What ssh costs is said of a whole suite, by the figure that other programs do not move."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ def run(wall: float, cpu: float, outcome: str = "pass", first: float = 5.0) -> t
 
 
 def test_a_sample_is_every_so_many_th() -> None:
-    """Without a NIC a sample is spread over the whole list, and the same each time."""
+    """A sample is spread over the whole list, and the same each time."""
     names = [str(number) for number in range(20)]
     assert transport.sample(names, 8) == ["3", "11", "19"]
     assert transport.sample(names, 1) == names and transport.sample(names[:3], 8) == []
 
 
 def test_the_suite_of_a_sample() -> None:
-    """Without a NIC what opens the bench counts once, and what the sample took for all that it stands for."""
+    """What opens the bench counts once, and what the sample took for all that it stands for."""
     names = [*FIRST, *OTHERS]
     found = transport.whole(run(2.0, 1.0), names, 20)
     assert found == transport.Whole(3 * 5.0 + 20 * 2.0, 3 * 5.0 + 20 * 1.0, 30)
 
 
 def test_of_two_rounds_the_least() -> None:
-    """Without a NIC a round in which the machine was busy costs nothing that the other one did not take."""
+    """A round in which the machine was busy costs nothing that the other one did not take."""
     found = transport.least([run(2.0, 1.5), run(9.0, 1.0)])
     assert found["a"] == Took("pass", 2.0, 1.0, 30)
     assert transport.between([run(1, 6.0, first=1.0), run(1, 3.5, first=1.0)], [*FIRST, *OTHERS]) == 0.5
 
 
 def test_transports_that_do_not_say_the_same() -> None:
-    """Without a NIC a test that only one way skips is left out, and any other difference is no result."""
+    """A test that only one way skips is left out, and any other difference is no result."""
     same, out = transport.alike(run(1, 1), run(1, 1, "skip"))
     assert same == list(FIRST) and out == list(OTHERS)
     with pytest.raises(RigError, match="do not say the same: a, b"):
@@ -64,14 +64,14 @@ def test_transports_that_do_not_say_the_same() -> None:
 def test_the_verdict(
     capsys: pytest.CaptureFixture[str], wall: float, cpu: float, others: float, held: bool, words: str
 ) -> None:
-    """Without a NIC the clock decides on an idle machine, the processors' time on one that others use."""
+    """The clock decides on an idle machine, the processors' time on one that others use."""
     agent, ssh = run(2.0, 1.0, first=0.0), run(wall, cpu, first=0.0)
     assert transport.report(agent, ssh, 100, others, 0.04) is held
     assert words in capsys.readouterr().out
 
 
 def test_a_verdict_that_a_busy_machine_does_not_allow(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC shares of rounds that differ among themselves are shown, and neither held nor missed."""
+    """Shares of rounds that differ among themselves are shown, and neither held nor missed."""
     with pytest.raises(RigError, match="not decided: others took up to 1.60 cores, .* differ by 22%"):
         transport.report(run(2.0, 1.0), run(2.0, 1.0), 100, 1.6, 0.22)
     assert "by the processor ssh costs +0.0%" in capsys.readouterr().out
@@ -79,7 +79,7 @@ def test_a_verdict_that_a_busy_machine_does_not_allow(capsys: pytest.CaptureFixt
 
 
 def test_what_the_first_tests_are() -> None:
-    """Without a NIC the tests that go first exist, and are in no sample; nor is what a lab does elsewhere."""
+    """The tests that go first exist, and are in no sample; nor is what a lab does elsewhere."""
     every = transport.collected("")
     some = transport.counted(every)
     assert set(FIRST) < set(every) and not set(FIRST) & set(some)
@@ -88,7 +88,7 @@ def test_what_the_first_tests_are() -> None:
 
 
 def test_the_meter(tmp_path: Path) -> None:
-    """Without a NIC a test's line holds the processor time of its children, and those still there, too."""
+    """A test's line holds the processor time of its children, and those still there, too."""
     work = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\n"
     (tmp_path / "test_it.py").write_text(
         f"import subprocess, sys\nWORK = [sys.executable, '-c', {work!r}]\n"

@@ -60,7 +60,7 @@ def collected(card: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("card", sorted({row.card for row in ROWS}))
 def test_each_row_names_tests_that_there_are(card: str) -> None:
-    """Without a NIC a row's tests are tests of its card, and one of them is of the promise that it breaks."""
+    """A row's tests are tests of its card, and one of them is of the promise that it breaks."""
     there = collected(card)
     for row in (row for row in ROWS if row.card == card):
         assert set(row.tests) <= set(there), f"{row.id}: {set(row.tests) - set(there)}"
@@ -77,7 +77,7 @@ def knobs_there_are() -> set[str]:
 
 
 def test_every_knob_makes_a_card_of_the_catalogue() -> None:
-    """Without a NIC each knob of nicsim is turned by a row or drawn, but for the cable's and some helpers."""
+    """Each knob of nicsim is turned by a row or drawn, but for the cable's and some helpers."""
     cards = [row.knobs for row in ROWS] + [defect.knobs for defect in defects()]
     turned = {name for knobs in cards for name in re.findall(r"\d/(\w+)=", knobs)}
     there = {name for name in knobs_there_are() if not name.startswith("wire_")}
@@ -86,21 +86,21 @@ def test_every_knob_makes_a_card_of_the_catalogue() -> None:
 
 
 def test_there_are_forty_and_each_family_has_one() -> None:
-    """Without a NIC the catalogue has at least forty bad cards, and odd ones that have to pass."""
+    """The catalogue has at least forty bad cards, and odd ones that have to pass."""
     assert sum(row.end != "good" for row in ROWS) >= 40
     assert {row.family for row in ROWS} == set(catalogue.FAMILIES)
     assert sum(row.end == "good" for row in ROWS) >= 3
 
 
 def test_plaintext_and_forgery_are_run_every_day() -> None:
-    """Without a NIC what secrecy and authenticity hang on is in every slice."""
+    """What secrecy and authenticity hang on is in every slice."""
     critical = {"plaintext", "nonce"}
     assert [row.id for row in ROWS if row.family in critical and not row.security] == []
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_few_days_run_every_row(kernel: str) -> None:
-    """Without a NIC each row is run within some days, and a security-critical one each day."""
+    """Each row is run within some days, and a security-critical one each day."""
     days = [(date(2026, 1, 1) + timedelta(n)).isoformat() for n in range(PARTS)]
     slices = [set(chosen(ROWS, day, kernel)) for day in days]
     assert set.union(*slices) == set(chosen(ROWS, "all", kernel))
@@ -108,7 +108,7 @@ def test_a_few_days_run_every_row(kernel: str) -> None:
 
 
 def test_a_good_card_stands_after_every_few_bad_ones() -> None:
-    """Without a NIC the good cards of a run pass every test that catches a bad one, on the same labs."""
+    """The good cards of a run pass every test that catches a bad one, on the same labs."""
     found = list(steps(ROWS, catalogue.CARDS))
     every = {test for row in ROWS for test in row.tests}
     for card in catalogue.CARDS:
@@ -119,7 +119,7 @@ def test_a_good_card_stands_after_every_few_bad_ones() -> None:
 
 
 def test_a_day_is_a_date() -> None:
-    """Without a NIC what is no date is refused with what would be one."""
+    """What is no date is refused with what would be one."""
     assert today("2026-02-03") == "2026-02-03" and today("all") == "all"
     assert date.fromisoformat(today())
     with pytest.raises(ConfigError, match="slice 'noon'"):
@@ -141,7 +141,7 @@ def test_a_day_is_a_date() -> None:
     ],
 )
 def test_a_wrong_row_is_told_where(tmp_path: Path, old: str, new: str, says: str) -> None:
-    """Without a NIC a mistake in the catalogue is told with file, line, key, and what was wanted."""
+    """A mistake in the catalogue is told with file, line, key, and what was wanted."""
     path = tmp_path / "cat.yaml"
     path.write_text(GOOD)
     assert load(path)[0].id == "one"
@@ -151,7 +151,7 @@ def test_a_wrong_row_is_told_where(tmp_path: Path, old: str, new: str, says: str
 
 
 def test_a_row_twice_is_refused(tmp_path: Path) -> None:
-    """Without a NIC two rows of one name are refused at the second."""
+    """Two rows of one name are refused at the second."""
     path = tmp_path / "cat.yaml"
     path.write_text(GOOD + GOOD.partition("cards:\n")[2])
     with pytest.raises(ConfigError, match=r"cat.yaml:11: cards\[1\]: id 'one' is taken"):
@@ -181,7 +181,7 @@ def wrong(row: Row, **tests: str) -> str:
 
 @pytest.mark.parametrize("day", [f"2026-11-{number}" for number in range(10, 17)])
 def test_a_good_card_is_asked_something(day: str) -> None:
-    """Without a NIC no slice has a step without tests: that would be the whole suite."""
+    """No slice has a step without tests: that would be the whole suite."""
     whole = [s for s in steps(chosen(ROWS, day, "6.1")) if s.row is None]
     asked = [catalogue.spared(s, day) for s in whole]
     assert asked and all(s.tests for s in asked)
@@ -189,7 +189,7 @@ def test_a_good_card_is_asked_something(day: str) -> None:
 
 
 def test_only_good_cards_of_a_day_are_spared() -> None:
-    """Without a NIC three days have each test of a good step, and a bad card always has all of its own."""
+    """Three days have each test of a good step, and a bad card always has all of its own."""
     good = Step("good", "nicsim", None, tuple("abcdefg"))
     bad = Step("bad", "nicsim", ROWS[0], ROWS[0].tests)
     days = [(date(2026, 1, 1) + timedelta(n)).isoformat() for n in range(3)]
@@ -200,7 +200,7 @@ def test_only_good_cards_of_a_day_are_spared() -> None:
 
 
 def test_a_row_is_held_to_word_promise_and_evidence(tmp_path: Path) -> None:
-    """Without a NIC a card that passes, breaks another promise first, or says something else is told."""
+    """A card that passes, breaks another promise first, or says something else is told."""
     path = tmp_path / "cat.yaml"
     path.write_text(GOOD)
     row = load(path)[0]
@@ -219,7 +219,7 @@ def test_a_row_is_held_to_word_promise_and_evidence(tmp_path: Path) -> None:
 
 
 def test_the_page_has_the_table_of_the_catalogue() -> None:
-    """Without a NIC docs/bad-nics.md shows every row as the catalogue has it."""
+    """docs/bad-nics.md shows every row as the catalogue has it."""
     shown = catalogue_page.rows_of(catalogue_page.PAGE.read_text())
     assert len(shown) == len(ROWS), "make certify-the-certifier WRITE=1"
     for row, cells in zip(ROWS, shown, strict=True):
@@ -229,14 +229,14 @@ def test_the_page_has_the_table_of_the_catalogue() -> None:
 
 
 def test_the_page_names_tests_of_the_catalogue() -> None:
-    """Without a NIC each test that the page credits with a card is one that rows of the catalogue name."""
+    """Each test that the page credits with a card is one that rows of the catalogue name."""
     page = catalogue_page.PAGE.read_text().partition("| test | catches alone | with others |\n")[2]
     shown = re.findall(r"^\| `(test_\S+)` \|", page.partition("\n\n")[0], re.M)
     assert len(shown) > 20 and set(shown) - {test for row in ROWS for test in row.tests} == set()
 
 
 def test_a_page_without_a_place_is_not_written() -> None:
-    """Without a NIC a page whose marks are gone is refused, and text around the table is kept."""
+    """A page whose marks are gone is refused, and text around the table is kept."""
     row = ROWS[0]
     was = {row.id: {"line": "a | b [test_x.py::test_y]", "seconds": 1.2}}
     text = catalogue_page.page(f"before\n{BEGIN}\nold\n{END}\nafter\n", [row], was)

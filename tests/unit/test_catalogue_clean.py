@@ -1,4 +1,4 @@
-"""Without a NIC the record of good cards says what became of each run, and leaves no failure out."""
+"""The record of good cards says what became of each run, and leaves no failure out."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def line(kernel: str = "6.1", kind: str = "run", **found: object) -> dict[str, o
 
 
 def test_a_run_is_clean_failed_or_void() -> None:
-    """Without a NIC a run with a problem is failed, or void if the rig broke; only one without is clean."""
+    """A run with a problem is failed, or void if the rig broke; only one without is clean."""
     words = [line()["word"], line(problem="x")["word"], line(problem="x", word="void")["word"]]
     assert words == ["clean", "failed", "void"]
 
 
 def test_the_record_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """Without a NIC lines are added to the record and none is lost; what is no line is told where."""
+    """Lines are added to the record and none is lost; what is no line is told where."""
     path = tmp_path / "runs.jsonl"
     assert read(path) == []
     for one in (line(), line(problem="two\nlines")):
@@ -40,7 +40,7 @@ def test_the_record_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_the_table_counts_and_shows_failures() -> None:
-    """Without a NIC runs are counted by kernel, card and kind, and what was wrong is shown in full."""
+    """Runs are counted by kernel, card and kind, and what was wrong is shown in full."""
     said = table([line("6.12"), line(), line(), line(problem="a | b", kind="step")])
     assert said.startswith("3 whole runs (0 failed, 0 void) and 1 step (1 failed, 0 void) of a good card, 20")
     rows = [row for row in said.splitlines() if row.startswith("| 6")]
@@ -54,7 +54,7 @@ def test_the_table_counts_and_shows_failures() -> None:
 
 
 def test_the_page_counts_the_record() -> None:
-    """Without a NIC docs/bad-nics.md says what the record has."""
+    """docs/bad-nics.md says what the record has."""
     text = catalogue_page.PAGE.read_text()
     assert catalogue_clean.page(text, read()) == text, "python -m benchmarks.certifier --good 1"
     with pytest.raises(ValueError, match="no line"):
@@ -64,7 +64,7 @@ def test_the_page_counts_the_record() -> None:
 def test_whatever_comes_of_a_good_card_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a NIC the certifier records and counts each good run, failed ones too, and no bad card."""
+    """The certifier records and counts each good run, failed ones too, and no bad card."""
     page, record = tmp_path / "page.md", tmp_path / "runs.jsonl"
     page.write_text(f"{BEGIN}\n{END}\n")
     monkeypatch.setattr(catalogue_page, "PAGE", page)
@@ -87,7 +87,7 @@ def test_whatever_comes_of_a_good_card_is_recorded(
 def test_nothing_tracked_changes_unasked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a NIC a run from changed code leaves docs/ as it is, and says so, unless --write is given."""
+    """A run from changed code leaves docs/ as it is, and says so, unless --write is given."""
     told: list[tuple[str, bool]] = []
 
     def run(steps: object, kernel: str, labs: int, folder: Path, recorded: bool) -> dict[str, object]:
@@ -112,7 +112,7 @@ def test_nothing_tracked_changes_unasked(
 
 
 def test_a_whole_run_has_every_test() -> None:
-    """Without a NIC each of N runs of a good card asks all that the catalogue asks of bad ones."""
+    """Each of N runs of a good card asks all that the catalogue asks of bad ones."""
     rows = catalogue.load()
     steps = list(catalogue.whole(rows, "nicsim", 3))
     assert len({step.id for step in steps}) == 3 and {step.card for step in steps} == {"nicsim"}

@@ -1,4 +1,4 @@
-"""Without a NIC the record of whole runs of the catalogue has each of them, and the page shows it."""
+"""The record of whole runs of the catalogue has each of them, and the page shows it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def line(*words: dict[str, str]) -> dict[str, object]:
 
 
 def test_a_run_names_what_was_wrong_or_never_ran() -> None:
-    """Without a NIC a run tells its cards from its good steps, and a step without an end is wrong too."""
+    """A run tells its cards from its good steps, and a step without an end is wrong too."""
     assert line(RIGHT, RIGHT) | {"date": ""} == {
         "date": "", "commit": "0123456789", "kernel": "7.2", "labs": 1,
         "cards": 1, "good": 1, "wrong": [], "seconds": 964,
@@ -33,7 +33,7 @@ def test_a_run_names_what_was_wrong_or_never_ran() -> None:
 
 
 def test_the_record_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """Without a NIC lines are added to the record; what is no line is told where, and each is a row."""
+    """Lines are added to the record; what is no line is told where, and each is a row."""
     path = tmp_path / "runs.jsonl"
     for one in (line(RIGHT, RIGHT), line(WRONG, RIGHT)):
         append(one, path)
@@ -46,7 +46,7 @@ def test_the_record_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_the_page_has_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC docs/bad-nics.md says what the record has, and a run is added to both."""
+    """docs/bad-nics.md says what the record has, and a run is added to both."""
     text = catalogue_page.PAGE.read_text()
     assert catalogue_past.page(text, read()) == text, "make certify-the-certifier"
     page = tmp_path / "page.md"

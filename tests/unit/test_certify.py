@@ -30,7 +30,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm_python: str) -> I
 def test_all_promises_kept_is_certified(
     root: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a NIC, a run in which all went well ends with 0, a report, and the time of each phase."""
+    """A run in which all went well ends with 0, a report, and the time of each phase."""
     monkeypatch.setattr(certify_tests, "sys", sys)
     code, report = call(root)
     assert (code, report["verdict"], report["simulated"]) == (0, "certified", True)
@@ -71,7 +71,7 @@ def test_all_promises_kept_is_certified(
     ],
 )  # fmt: skip
 def test_exit_code_says_the_verdict(root: Path, body: str, code: int, word: str) -> None:
-    """Without a NIC, each verdict has its exit code, a test process that dies included."""
+    """Each verdict has its exit code, a test process that dies included."""
     add(root, body)
     alone = [] if word == "incomplete" else ["--only", "test_more"]  # which by itself gives incomplete
     found, report = call(root, *alone)
@@ -79,14 +79,14 @@ def test_exit_code_says_the_verdict(root: Path, body: str, code: int, word: str)
 
 
 def test_an_empty_folder_is_no_part_of_a_result(root: Path) -> None:
-    """Without a NIC, a folder that a killed test left empty does not make a result that is not intact."""
+    """A folder that a killed test left empty does not make a result that is not intact."""
     add(root, f"__import__('os').makedirs({str(root / 'run/captures/deep')!r})")
     call(root, "--only", "test_more")
     assert not compare(root / "run").problems and not (root / "run/captures").exists()
 
 
 def test_disk_that_is_full_at_the_report(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a report that finds no room is one sentence; what was found can be made into one."""
+    """A report that finds no room is one sentence; what was found can be made into one."""
     (root / "run").mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k", "none", str(root / "run")]).returncode:
         pytest.skip("needs to mount a small disk")
@@ -101,13 +101,13 @@ def test_disk_that_is_full_at_the_report(root: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_only_some_tests_never_certify(root: Path) -> None:
-    """Without a NIC, leaving tests out gives incomplete, even if all that ran passed."""
+    """Leaving tests out gives incomplete, even if all that ran passed."""
     code, report = call(root, "--only", "payload")
     assert (code, report["verdict"]) == (21, "incomplete") and report["counts"]["pass"] > 0
 
 
 def test_rig_that_breaks_before_the_tests(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC, a lab that does not boot is a broken rig, with a void report that says so."""
+    """A lab that does not boot is a broken rig, with a void report that says so."""
 
     def broken(kernel: object, **options: object) -> FakeLab:
         raise RigError("no agent after 60 s", "see console.log")
@@ -121,14 +121,14 @@ def test_rig_that_breaks_before_the_tests(root: Path, monkeypatch: pytest.Monkey
 
 
 def test_helper_that_does_not_build(root: Path) -> None:
-    """Without a NIC, a compiler error is shown with the command that failed."""
+    """A compiler error is shown with the command that failed."""
     (root / "tree/native/ktls-handoff/Makefile").write_text("all:\n\t@echo no such header >&2; exit 1\n")
     with pytest.raises(RigError, match=r"make -C(.|\n)*no such header"):
         call(root)
 
 
 def test_interrupt_keeps_evidence_and_stops_the_lab(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC, Ctrl-C in the middle of a test ends tests and lab, and the report says void."""
+    """Ctrl-C in the middle of a test ends tests and lab, and the report says void."""
     monkeypatch.setattr(certify_tests, "sys", sys)
     add(root, "import os, signal, time; os.kill(os.getppid(), signal.SIGTERM); time.sleep(60)")
 
@@ -147,7 +147,7 @@ def test_interrupt_keeps_evidence_and_stops_the_lab(root: Path, monkeypatch: pyt
 
 
 def test_kept_lab_is_named(root: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC, --keep-lab leaves the lab up and says how to stop it."""
+    """--keep-lab leaves the lab up and says how to stop it."""
     call(root, "--keep-lab", "--only", "rig.clean-log")
     assert FakeLab.up and "ktls-offload lab down fake" in capfd.readouterr().out
     FakeLab.up = 0
@@ -161,14 +161,14 @@ def test_kept_lab_is_named(root: Path, capfd: pytest.CaptureFixture[str]) -> Non
     ],
 )
 def test_unknown_kernel_or_nic(root: Path, words: list[str], why: str) -> None:
-    """Without a NIC, a mistyped kernel or profile is answered with the nearest, and nothing is made."""
+    """A mistyped kernel or profile is answered with the nearest, and nothing is made."""
     with pytest.raises(ConfigError, match=why):
         call(root, *words)
     assert not (root / "run").exists()
 
 
 def test_folder_of_another_run_is_refused(root: Path) -> None:
-    """Without a NIC, results are never written over results."""
+    """Results are never written over results."""
     (root / "run").mkdir()
     (root / "run/report.json").write_text("{}")
     with pytest.raises(ConfigError, match="not empty"):
@@ -176,7 +176,7 @@ def test_folder_of_another_run_is_refused(root: Path) -> None:
 
 
 def test_asking_for_help_loads_nothing_heavy() -> None:
-    """Without a NIC, `certify --help` imports neither the lab nor the renderers."""
+    """`certify --help` imports neither the lab nor the renderers."""
     code = """
 import argparse, sys, offload.certify
 offload.certify.add_parser(argparse.ArgumentParser().add_subparsers())
@@ -187,7 +187,7 @@ print([name for name in sys.modules if name.startswith(("yaml", "jinja2", "offlo
 
 
 def test_missing_extra_is_told_first(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC nobody waits for a boot to hear that the report cannot be written."""
+    """Nobody waits for a boot to hear that the report cannot be written."""
     monkeypatch.setattr(certify, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="certify needs pytest, jinja2, cryptography"):
         call(root)
@@ -204,7 +204,7 @@ def again(root: Path, *words: str) -> tuple[int, dict[str, Any]]:
 
 
 def test_failure_is_repeated_and_then_mended(root: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC, --replay runs what failed and nothing else, and says whether it ends as before."""
+    """--replay runs what failed and nothing else, and says whether it ends as before."""
     add(root, "assert 0, 'lost 3 frames'")
     call(root, "--only", "test_more")
     assert f"repeat what failed (1): ktls-offload certify --replay {root}/run" in capfd.readouterr().out
@@ -228,7 +228,7 @@ def test_failure_is_repeated_and_then_mended(root: Path, capfd: pytest.CaptureFi
 
 
 def test_run_without_a_failure_is_not_repeated(root: Path) -> None:
-    """Without a NIC, a run in which nothing failed is refused before a lab is booted; a pattern picks."""
+    """A run in which nothing failed is refused before a lab is booted; a pattern picks."""
     call(root, "--only", "clean")
     with pytest.raises(ConfigError, match="no test of run failed"):
         again(root)
@@ -238,7 +238,7 @@ def test_run_without_a_failure_is_not_repeated(root: Path) -> None:
 
 
 def test_patch_that_does_not_apply_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a run whose patch is for another source leaves no folder, and can be started again."""
+    """A run whose patch is for another source leaves no folder, and can be started again."""
     card = root / "tree/native/nicsim/hw_tx.c"
     card.write_text("good\n")
     monkeypatch.setattr(sys.modules["offload.vm.module"], "sources", lambda: [card], raising=False)
@@ -251,7 +251,7 @@ def test_patch_that_does_not_apply_leaves_nothing(root: Path, monkeypatch: pytes
 
 
 def test_strangers_card_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC, --nicsim-patch builds a copy of the card, says so, and a replay asks for it again."""
+    """--nicsim-patch builds a copy of the card, says so, and a replay asks for it again."""
     card = root / "tree/native/nicsim/hw_tx.c"
     card.write_text("good\n")
     module = sys.modules["offload.vm.module"]

@@ -40,7 +40,7 @@ def up(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 
 def test_kernel_and_card_are_those_of_the_lab(tmp_path: Path) -> None:
-    """Without a NIC a lab that is up says what is certified; nothing is booted for it."""
+    """A lab that is up says what is certified; nothing is booted for it."""
     plan = certify_plan.plan(typed("--attach", "it", "--out", str(tmp_path / "run")))
     assert (plan.attach, plan.kernel, plan.profile.id) == ("it", "6.12", "chelsio-t6")
     words = " ".join(certify_tests.command(plan, "it"))
@@ -48,7 +48,7 @@ def test_kernel_and_card_are_those_of_the_lab(tmp_path: Path) -> None:
 
 
 def test_a_running_lab_is_judged_by_a_file(tmp_path: Path) -> None:
-    """Without a NIC the draft of a profile goes with a lab that is up, whatever its card plays."""
+    """The draft of a profile goes with a lab that is up, whatever its card plays."""
     file = tmp_path / "my-card.yaml"
     file.write_text((ROOT / "nic-profiles" / "nicsim.yaml").read_text().replace("id: nicsim", "id: my-card"))
     plan = certify_plan.plan(typed("--attach", "it", "--nic", str(file), "--out", str(tmp_path / "run")))
@@ -70,14 +70,14 @@ def test_a_running_lab_is_judged_by_a_file(tmp_path: Path) -> None:
     ],
 )
 def test_what_a_running_lab_excludes(words: list[str], why: str) -> None:
-    """Without a NIC options that want another lab are refused before anything starts."""
+    """Options that want another lab are refused before anything starts."""
     with pytest.raises(ConfigError) as wrong:
         certify_attach.attached(typed("--attach", "it", *words))
     assert why in str(wrong.value)
 
 
 def test_a_lab_without_a_card(up: dict[str, str]) -> None:
-    """Without a NIC a lab of two veths is no bench for a certificate."""
+    """A lab of two veths is no bench for a certificate."""
     up["kind"] = "veth"
     with pytest.raises(ConfigError, match="has no card"):
         certify_attach.attached(typed("--attach", "it"))
@@ -85,13 +85,13 @@ def test_a_lab_without_a_card(up: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("option", ["replay", "nicsim-patch", "attach", "kernel", "nic"])
 def test_what_many_benches_exclude(option: str) -> None:
-    """Without a NIC options of one bench are refused for all benches."""
+    """Options of one bench are refused for all benches."""
     with pytest.raises(ConfigError, match=f"--all-benches and --{option} exclude"):
         certify.all_benches(typed("--all-benches", "nic=x", f"--{option}", "6.1"))
 
 
 def test_a_profile_from_elsewhere_is_the_one_that_judges(tmp_path: Path) -> None:
-    """Without a NIC a file of the same id as a shipped profile is not taken for that one."""
+    """A file of the same id as a shipped profile is not taken for that one."""
     text = (ROOT / "nic-profiles" / "nicsim.yaml").read_text()
     for ident, played in (("nicsim", "nicsim"), ("my-card", "nicsim")):
         file = tmp_path / f"{ident}.yaml"
@@ -110,7 +110,7 @@ BOOTED = Booted("a" * 64, "b" * 64, Checked.FETCHED)
 def test_a_report_names_what_a_running_lab_booted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, booted: dict[str, str]
 ) -> None:
-    """Without a NIC the lab says what it booted; one of an earlier version does not, and is not known."""
+    """The lab says what it booted; one of an earlier version does not, and is not known."""
     lab = SimpleNamespace(booted=booted, rig={}, detach=lambda: None, console_text=lambda: "")
     monkeypatch.setattr(Lab, "attach", lambda name: lab)
     run = certify_run.Run(certify_plan.plan(typed("--attach", "it", "--out", str(tmp_path / "r"))), print)
@@ -140,7 +140,7 @@ def started(monkeypatch: pytest.MonkeyPatch, checks: Any, keep: bool, **more: An
 
 
 def test_a_lab_that_is_kept_notes_what_it_boots(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC its kernel is compared with the record, and its module's digest is noted beside it."""
+    """Its kernel is compared with the record, and its module's digest is noted beside it."""
     state = started(monkeypatch, lambda kernel: BOOTED, keep=True)
     lab = Lab(state | {"kind": "nicsim"}, Path("it"), None, None)  # type: ignore[arg-type]
     assert lab.booted == BOOTED.told(SimpleNamespace(release="6.12.95"), Path(__file__))  # type: ignore[arg-type]
@@ -148,7 +148,7 @@ def test_a_lab_that_is_kept_notes_what_it_boots(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_kept_lab_does_not_boot_a_changed_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC random bytes in the cached kernel are met when a lab is to start, before its VM does."""
+    """Random bytes in the cached kernel are met when a lab is to start, before its VM does."""
 
     def changed(kernel: object) -> Booted:
         raise RigError("not as it was fetched")
@@ -166,7 +166,7 @@ PATCHED = "patched by SHA-256 0a1b (my.patch)"
 def test_a_report_names_the_patch_of_the_lab_it_attached_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a NIC a lab that was booted with a patched card says so to every run that attaches to it."""
+    """A lab that was booted with a patched card says so to every run that attaches to it."""
     state = started(monkeypatch, lambda kernel: BOOTED, keep=True, patched=PATCHED)
     rig = Lab(state | {"kind": "nicsim"}, Path("it"), None, None).rig  # type: ignore[arg-type]
     assert rig == {"qemu": "10", "nicsim": PATCHED}

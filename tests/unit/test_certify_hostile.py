@@ -44,7 +44,7 @@ with open("events.jsonl", "a", buffering=1) as out:
 
 
 def test_two_interrupts_leave_no_test_that_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC, a second Ctrl-C ends the tests at once: nothing moves that the manifest lists."""
+    """A second Ctrl-C ends the tests at once: nothing moves that the manifest lists."""
     monkeypatch.setattr(certify_tests, "command", lambda plan, lab: [sys.executable, "-c", DEAF])
     monkeypatch.setattr(certify_tests, "ROOT", tmp_path)
 
@@ -97,7 +97,7 @@ def pipe(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
     ],
 )
 def test_a_pipe_is_no_file(pipe: Callable[[str], Path], name: str, read: Callable[[Path], object]) -> None:
-    """Without a NIC, a pipe as profile, lab file or patch is refused in one line, and not waited for."""
+    """A pipe as profile, lab file or patch is refused in one line, and not waited for."""
     with pytest.raises(ConfigError, match=r"cannot read.*: not a plain file"):
         read(pipe(name))
 
@@ -137,13 +137,13 @@ def hostile() -> dict[str, Any]:
     ids=["junit", "checkbox", "in-toto", "ktap", "html", "summary"],
 )
 def test_no_form_of_a_report_turns_a_line_round(form: Callable[[dict[str, Any]], str]) -> None:
-    """Without a NIC, no form that a person or another program shows holds a control character."""
+    """No form that a person or another program shows holds a control character."""
     odd = {char for char in form(hostile()) if unicodedata.category(char)[0] == "C"} - {"\n", "\t"}
     assert not odd, sorted(map(ascii, odd))
 
 
 def test_states_are_types_and_not_words() -> None:
-    """Without a NIC, what a person reads decides nothing: no reason's first word, no error's text."""
+    """What a person reads decides nothing: no reason's first word, no error's text."""
     found: dict[str, Any] = json.loads(json.dumps(document()))
     found["promises"][0] |= {"state": "not proved", "gap": "no proof", "reason": "left out of the record"}
     assert not submission(found)["custom_joblist"]

@@ -46,7 +46,7 @@ def written(folder: Path, text: str, name: str = "my.patch") -> Path:
 
 
 def test_copy_is_patched_and_the_source_is_not(tmp_path: Path, source: Path) -> None:
-    """Without a NIC a patch changes the copy, and the report's words say which patch it was."""
+    """A patch changes the copy, and the report's words say which patch it was."""
     patch = read_patch(written(tmp_path, GOOD))
     apply_patch(patch, tmp_path / "copy")
     assert (tmp_path / "copy/hw_tx.c").read_text() == SOURCE.replace("three", "++ drei")
@@ -56,7 +56,7 @@ def test_copy_is_patched_and_the_source_is_not(tmp_path: Path, source: Path) -> 
 
 
 def test_folder_is_applied_in_order(tmp_path: Path, source: Path) -> None:
-    """Without a NIC the patches of a folder go one after the other, a new header included."""
+    """The patches of a folder go one after the other, a new header included."""
     folder = tmp_path / "patches"
     folder.mkdir()
     written(folder, GOOD, "1.patch")
@@ -86,20 +86,20 @@ HUNK = "@@ -1 +1 @@\n-one\n+eins\n"
     ],
 )
 def test_what_is_no_patch_of_the_card_is_refused(tmp_path: Path, text: str, why: str) -> None:
-    """Without a NIC a file that changes anything but C files of the card is refused with line and name."""
+    """A file that changes anything but C files of the card is refused with line and name."""
     with pytest.raises(ConfigError, match=why):
         read_patch(written(tmp_path, text))
 
 
 def test_what_does_not_apply_is_refused(tmp_path: Path, source: Path) -> None:
-    """Without a NIC a patch for another source is refused in the words of patch(1)."""
+    """A patch for another source is refused in the words of patch(1)."""
     path = written(tmp_path, GOOD.replace(" two", " zwei"))
     with pytest.raises(ConfigError, match=r"my.patch does not apply to native/nicsim:\n(.|\n)*hw_tx.c"):
         apply_patch(read_patch(path), tmp_path / "copy")
 
 
 def test_what_does_not_build_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a patch that does not compile is the person's affair, not a broken rig."""
+    """A patch that does not compile is the person's affair, not a broken rig."""
 
     def broken(kernel: object, say: object, folder: Path) -> Path:
         raise RigError(f"nicsim does not build: {folder.name}/hw_tx.c:3: error: no")
@@ -112,14 +112,14 @@ def test_what_does_not_build_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("path", BLIND, ids=lambda path: path.stem)
 def test_examples_apply(tmp_path: Path, path: Path) -> None:
-    """Without a NIC the defects that docs/try-to-fool-us.md shows apply to the card as it is."""
+    """The defects that docs/try-to-fool-us.md shows apply to the card as it is."""
     apply_patch(read_patch(path), tmp_path / "copy")
     changed = [p for p in module.sources() if (tmp_path / "copy" / p.name).read_bytes() != p.read_bytes()]
     assert len(changed) == 1 and path.name in (ROOT / "docs/try-to-fool-us.md").read_text()
 
 
 def test_a_folder_without_patches_is_told_what_it_lacks(tmp_path: Path) -> None:
-    """Without a NIC a folder of *.diff is refused: the message names the ending, and what is there."""
+    """A folder of *.diff is refused: the message names the ending, and what is there."""
     folder = tmp_path / "defects"
     folder.mkdir()
     with pytest.raises(ConfigError, match=r"defects holds no file whose name ends with \.patch\n"):
@@ -136,7 +136,7 @@ def test_a_folder_without_patches_is_told_what_it_lacks(tmp_path: Path) -> None:
 
 
 def test_a_trial_leaves_nothing(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC the copy that a patch is tried on is gone afterwards, whether it applied or not."""
+    """The copy that a patch is tried on is gone afterwards, whether it applied or not."""
     here = tmp_path / "temporary"
     here.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(here))
@@ -147,7 +147,7 @@ def test_a_trial_leaves_nothing(tmp_path: Path, source: Path, monkeypatch: pytes
 
 
 def test_no_file_and_too_much(tmp_path: Path) -> None:
-    """Without a NIC a file that is not there, and one that is too large, are refused in one line."""
+    """A file that is not there, and one that is too large, are refused in one line."""
     with pytest.raises(ConfigError, match=r"cannot read the patch .*none.patch: No such file"):
         read_patch(tmp_path / "none.patch")
     with pytest.raises(ConfigError, match="larger than 1024 KiB"):

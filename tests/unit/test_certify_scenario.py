@@ -51,13 +51,13 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm_python: str) -> I
 
 
 def test_the_depth_reaches_the_tests(root: Path) -> None:
-    """Without a NIC --depth says how much the whole suite crosses."""
+    """--depth says how much the whole suite crosses."""
     code, report = call(root, "--depth", "deep")
     assert f"{HERE}[deep]" in {test["id"] for test in report["tests"]} and len(report["tests"]) > 20
 
 
 def test_a_scenario_runs_alone_and_a_failed_one_is_repeated(root: Path) -> None:
-    """Without a NIC --scenario runs nothing else; a replay knows it again, although it is of no depth."""
+    """--scenario runs nothing else; a replay knows it again, although it is of no depth."""
     code, report = call(root, "--scenario", "seed=7", "--scenario", "seed=9,direction=rx")
     assert (code, report["verdict"]) == (20, "failed")
     assert [test["id"] for test in report["tests"]] == [f"{HERE}[seed=7]", f"{HERE}[seed=9,direction=rx]"]
@@ -70,7 +70,7 @@ def test_a_scenario_runs_alone_and_a_failed_one_is_repeated(root: Path) -> None:
 
 
 def test_scenarios_that_pass_are_no_certificate(root: Path) -> None:
-    """Without a NIC a part of the tests never certifies."""
+    """A part of the tests never certifies."""
     code, report = call(root, "--scenario", "7")
     assert (code, report["verdict"], len(report["tests"])) == (21, "incomplete", 1)
 
@@ -86,7 +86,7 @@ def test_scenarios_that_pass_are_no_certificate(root: Path) -> None:
     ],
 )
 def test_what_cannot_be_is_refused_first(root: Path, words: list[str], why: str) -> None:
-    """Without a NIC a wrong scenario, or options that clash, end it before a lab or a folder is made."""
+    """A wrong scenario, or options that clash, end it before a lab or a folder is made."""
     with pytest.raises(ConfigError, match=why):
         call(root, *words)
     assert not (root / "run").exists() and not FakeLab.up

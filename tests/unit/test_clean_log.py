@@ -1,4 +1,4 @@
-"""Without a NIC what the kernel says between two tests is read by the next one, and not lost."""
+"""What the kernel says between two tests is read by the next one, and not lost."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def checked(rig: Any, *said: str) -> None:
 
 
 def test_what_is_said_between_tests_is_read() -> None:
-    """Without a NIC a fault in a test voids that test, one between two tests the next."""
+    """A fault in a test voids that test, one between two tests the next."""
     rig = SimpleNamespace(lab=Console(), log_read=None)
     rig.lab.lines += ["of the boot"]
     checked(rig)

@@ -24,7 +24,7 @@ def command(*argv: str, **more: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_help_lists_every_verb_and_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC --help names all verbs and all documented exit codes."""
+    """--help names all verbs and all documented exit codes."""
     assert main(["--help"]) == 0
     said = capsys.readouterr().out
     assert all(f"    {v.name} " in said for v in cli.VERBS)
@@ -33,7 +33,7 @@ def test_help_lists_every_verb_and_exit_code(capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize("verb", ["status", "enable", "disable", "restore"])
 def test_every_operator_verb_explains_itself(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC VERB --help says what is promised about undoing."""
+    """VERB --help says what is promised about undoing."""
     assert main([verb, "--help"]) == 0
     assert len(capsys.readouterr().out) > 300
 
@@ -51,7 +51,7 @@ def test_every_operator_verb_explains_itself(verb: str, capsys: pytest.CaptureFi
     ],
 )
 def test_wrong_usage_is_exit_2(argv: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC a usage error is exit 2 and says what is wrong."""
+    """A usage error is exit 2 and says what is wrong."""
     assert main(argv) == 2
     assert text in capsys.readouterr().err
 
@@ -60,7 +60,7 @@ def test_wrong_usage_is_exit_2(argv: list[str], text: str, capsys: pytest.Captur
 def test_errors_become_one_block_and_their_code(
     kind: type[errors.OffloadError], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a NIC an error of ours is `ktls-offload: error: ...`, its hint, and its exit code."""
+    """An error of ours is `ktls-offload: error: ...`, its hint, and its exit code."""
 
     def fail(args: object) -> int:
         raise kind("it broke", "mend it")
@@ -73,7 +73,7 @@ def test_errors_become_one_block_and_their_code(
 def test_an_error_sends_nothing_that_a_terminal_obeys(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a NIC what a program said is quoted without escape sequences, line by line."""
+    """What a program said is quoted without escape sequences, line by line."""
 
     def fail(args: object) -> int:
         raise errors.CommandFailed(["ethtool"], 1, b"", b"\x1b]0;owned\x07one\n\ttwo\x9b31m")
@@ -86,7 +86,7 @@ def test_an_error_sends_nothing_that_a_terminal_obeys(
 
 
 def test_interrupt_is_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC Ctrl-C is exit 130 and one line."""
+    """Ctrl-C is exit 130 and one line."""
 
     def interrupt(args: object) -> int:
         raise KeyboardInterrupt
@@ -97,7 +97,7 @@ def test_interrupt_is_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 
 def test_a_reader_that_leaves_is_quiet_and_no_success() -> None:
-    """Without a NIC a closed pipe gives no traceback and not exit 0."""
+    """A closed pipe gives no traceback and not exit 0."""
     reads, writes = os.pipe()
     os.close(reads)
     argv = [sys.executable, "-m", "offload", "status", "--json"]
@@ -107,7 +107,7 @@ def test_a_reader_that_leaves_is_quiet_and_no_success() -> None:
 
 
 def test_the_ground_floor_opens_nothing_heavy() -> None:
-    """Without a NIC status runs where only PyYAML is installed beside Python."""
+    """Status runs where only PyYAML is installed beside Python."""
     code = (
         "import sys\n"
         "for name in ('pytest', 'jinja2', 'jsonschema', 'offload.vm', 'offload.report', 'offload.certify'):\n"
@@ -128,14 +128,14 @@ def test_the_ground_floor_opens_nothing_heavy() -> None:
 def test_a_missing_extra_is_one_line(
     module: str, verb: str, extra: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a NIC a verb whose packages are missing says which extra to install."""
+    """A verb whose packages are missing says which extra to install."""
     monkeypatch.setitem(sys.modules, module, None)
     assert main([verb]) == 2
     assert f"pip install 'ktls-offload[{extra}]'" in capsys.readouterr().err
 
 
 def test_no_traceback_without_the_state_folder(tmp_path: Path) -> None:
-    """Without a NIC a journal that cannot be written is one line, not a traceback."""
+    """A journal that cannot be written is one line, not a traceback."""
     (tmp_path / "file").write_text("")
     done = command("restore", KTLS_OFFLOAD_STATE=str(tmp_path / "file" / "below"))
     assert (
@@ -144,6 +144,6 @@ def test_no_traceback_without_the_state_folder(tmp_path: Path) -> None:
 
 
 def test_version_is_the_packages() -> None:
-    """Without a NIC --version prints one line."""
+    """--version prints one line."""
     done = command("--version")
     assert (done.returncode, done.stdout) == (0, "ktls-offload 0.1.0\n")

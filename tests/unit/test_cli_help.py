@@ -24,7 +24,7 @@ def examples(command: Command) -> list[str]:
 
 @pytest.mark.parametrize("command", list(ROOT.walk()), ids=lambda c: c.words or "ktls-offload")
 def test_the_parser_takes_every_example(command: Command) -> None:
-    """Without a NIC each example of each --help can be typed as it stands."""
+    """Each example of each --help can be typed as it stands."""
     parser = cli.parser(cli.VERBS)
     for line in examples(command):
         words = shlex.split(line.split(" > ")[0], comments=True)
@@ -34,24 +34,24 @@ def test_the_parser_takes_every_example(command: Command) -> None:
 
 @pytest.mark.parametrize("name", [v.name for v in cli.VERBS])
 def test_every_verb_shows_an_example(name: str) -> None:
-    """Without a NIC each verb's --help shows how it is called."""
+    """Each verb's --help shows how it is called."""
     assert [line for line in examples(VERBS[name]) if line.startswith(f"ktls-offload {name}")]
 
 
 def test_no_example_without_its_verb() -> None:
-    """Without a NIC the table of examples knows only verbs that there are."""
+    """The table of examples knows only verbs that there are."""
     assert set(EXAMPLES) <= set(VERBS)
 
 
 @pytest.mark.parametrize("command", LEAVES, ids=lambda c: c.words)
 def test_every_option_is_explained(command: Command) -> None:
-    """Without a NIC each option and argument of each verb has words beside it."""
+    """Each option and argument of each verb has words beside it."""
     for part in (*command.options, *command.arguments):
         assert part.help, f"{command.words}: {part}"
 
 
 def test_help_fits_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC no --help is wider than the files of this project."""
+    """No --help is wider than the files of this project."""
     monkeypatch.setenv("COLUMNS", "80")
     for command in ROOT.walk():
         assert cli.main([*command.path, "--help"]) == 0
@@ -61,7 +61,7 @@ def test_help_fits_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch:
 
 
 def test_one_verb_opens_one_module() -> None:
-    """Without a NIC asking for one verb leaves the arguments of the others unread."""
+    """Asking for one verb leaves the arguments of the others unread."""
     verb = next(v for v in cli.VERBS if v.name == "status")
     from offload.cli_tree import tree
 

@@ -38,7 +38,7 @@ def state(found: dict[str, Any], direction: str, number: int = 0) -> tuple[bool,
 
 
 def test_there_and_back(machine: FakeMachine) -> None:
-    """Without a NIC each document shows the device as it is then: switched on, off, and put back."""
+    """Each document shows the device as it is then: switched on, off, and put back."""
     assert state(told(machine, 0, "enable", "eth0"), "rx") == (True, True, False)
     assert state(told(machine, 0, "disable", "eth0"), "tx") == (False, False, False)
     found = told(machine, 0, "restore", "eth0")
@@ -47,27 +47,27 @@ def test_there_and_back(machine: FakeMachine) -> None:
 
 
 def test_a_dry_run_shows_what_would_be_done(machine: FakeMachine) -> None:
-    """Without a NIC nothing is done, the commands are in the document, and the device is as it was."""
+    """Nothing is done, the commands are in the document, and the device is as it was."""
     found = told(machine, 0, "enable", "eth0", "--dry-run")
     assert found["dry_run"] and any(f"ethtool -K eth0 {RX} on" in line for line in found["said"])
     assert state(found, "rx") == (False, False, False)
 
 
 def test_an_error_is_in_the_document(machine: FakeMachine) -> None:
-    """Without a NIC a refusal is in the document and on standard error, under the same exit code."""
+    """A refusal is in the document and on standard error, under the same exit code."""
     found = told(machine, 5, "enable", "cx0", "--rx")
     assert "transmit only" in found["error"]["message"] and state(found, "rx") == (False, False, True)
 
 
 def test_a_device_that_is_not_there(machine: FakeMachine) -> None:
-    """Without a NIC a device that is missing has no directions, and the hint names what there is."""
+    """A device that is missing has no directions, and the hint names what there is."""
     found = told(machine, 3, "enable", "eth9")
     assert found["devices"] == [{"dev": "eth9", "directions": {}}]
     assert "eth0" in found["error"]["message"] + (found["error"]["hint"] or "")
 
 
 def test_restore_of_everything_names_no_device(machine: FakeMachine) -> None:
-    """Without a NIC restore without a device says what it did line by line."""
+    """Restore without a device says what it did line by line."""
     machine.call("enable", "eth0")
     found = told(machine, 0, "restore")
     assert found["devices"] == [] and any(RX in line for line in found["said"])
@@ -75,7 +75,7 @@ def test_restore_of_everything_names_no_device(machine: FakeMachine) -> None:
 
 @pytest.mark.parametrize("verb", ["status", "doctor"])
 def test_error_of_a_look_is_a_document(machine: FakeMachine, verb: str) -> None:
-    """Without a NIC a program that asks about a device that is not there gets the error as JSON, once."""
+    """A program that asks about a device that is not there gets the error as JSON, once."""
     assert machine.call(verb, "nope0", "--json") == 3
     found, end = json.JSONDecoder().raw_decode(machine.said)
     checker("error").validate(found)

@@ -15,29 +15,29 @@ from offload.host.local import LocalHost
 
 
 def test_output_exit_code_and_input() -> None:
-    """Without a NIC both outputs, the exit code and the time come back; input goes in."""
+    """Both outputs, the exit code and the time come back; input goes in."""
     rc, out, err, seconds = run(["sh", "-c", "cat; echo e >&2; exit 3"], input=b"in")
     assert (rc, out, err) == (3, b"in", b"e\n") and seconds > 0
 
 
 def test_a_missing_program_is_127() -> None:
-    """Without a NIC a program that is not there is 127, as in a shell."""
+    """A program that is not there is 127, as in a shell."""
     rc, _, err, _ = run(["no-such-program-at-all"])
     assert rc == 127 and b"No such file" in err
 
 
 def test_a_signal_is_negative() -> None:
-    """Without a NIC a killed program gives minus the signal."""
+    """A killed program gives minus the signal."""
     assert run(["sh", "-c", "kill -9 $$"])[0] == -9
 
 
 def test_the_language_is_fixed_and_the_environment_added() -> None:
-    """Without a NIC outputs can be parsed whatever the person's language is."""
+    """Outputs can be parsed whatever the person's language is."""
     assert run(["sh", "-c", "echo $LC_ALL $ADDED"], env={"ADDED": "x"})[1] == b"C x\n"
 
 
 def test_a_path_without_sbin_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC ethtool is found by a user whose search path lacks sbin, after all that the path has."""
+    """ethtool is found by a user whose search path lacks sbin, after all that the path has."""
     for folder in ("bin", "sbin"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "which-one").write_text(f"#!/bin/sh\necho {folder}\n")
@@ -52,7 +52,7 @@ def test_a_path_without_sbin_is_enough(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_too_long_is_an_error_and_leaves_no_process(tmp_path: Path) -> None:
-    """Without a NIC a command that does not end is killed with its children."""
+    """A command that does not end is killed with its children."""
     note = tmp_path / "pid"
     with pytest.raises(RigError, match=r"no end after 0\.5 s"):
         run(["sh", "-c", f"sleep 100 & echo $! > {note}; wait"], timeout=0.5)
@@ -68,7 +68,7 @@ def _gone(pid: int) -> bool:
 
 
 def test_kept_descriptors_reach_the_child(tmp_path: Path) -> None:
-    """Without a NIC only descriptors that are meant for children stay open in them."""
+    """Only descriptors that are meant for children stay open in them."""
     with (tmp_path / "f").open("w") as file:
         probe = ["sh", "-c", f"test -e /proc/self/fd/{file.fileno()}"]
         assert run(probe)[0] == 1
@@ -80,7 +80,7 @@ def test_kept_descriptors_reach_the_child(tmp_path: Path) -> None:
 
 
 def test_a_descriptor_for_one_child(tmp_path: Path) -> None:
-    """Without a NIC a secret can go to one command by a descriptor, and its output into another."""
+    """A secret can go to one command by a descriptor, and its output into another."""
     with (tmp_path / "secret").open("w+") as secret, (tmp_path / "out").open("w+") as out:
         secret.write("word")
         secret.flush()
@@ -92,7 +92,7 @@ def test_a_descriptor_for_one_child(tmp_path: Path) -> None:
 
 
 def test_waiting_ends_when_the_condition_holds() -> None:
-    """Without a NIC wait_until returns at once, and names what it waited for when it gives up."""
+    """wait_until returns at once, and names what it waited for when it gives up."""
     began = time.monotonic()
     wait_until(lambda: True, 600, "nothing")
     assert time.monotonic() - began < 300
@@ -101,7 +101,7 @@ def test_waiting_ends_when_the_condition_holds() -> None:
 
 
 def test_killing_what_has_gone_is_harmless() -> None:
-    """Without a NIC a group that ended is no error."""
+    """A group that ended is no error."""
     pid = os.fork()
     if pid == 0:
         os._exit(0)

@@ -88,7 +88,7 @@ def bash(path: Path, line: str) -> set[str]:
 
 @pytest.mark.parametrize(("line", "wanted"), CASES, ids=lambda v: v if isinstance(v, str) else "")
 def test_bash_offers(scripts: dict[str, Path], line: str, wanted: set[str]) -> None:
-    """Without a NIC bash completes verbs, options, words, interfaces, profiles and files."""
+    """bash completes verbs, options, words, interfaces, profiles and files."""
     assert bash(scripts["bash"], line) == wanted
 
 
@@ -96,18 +96,18 @@ def test_bash_offers(scripts: dict[str, Path], line: str, wanted: set[str]) -> N
     "line", ["ktls-offload enable eth0 --persist=if", "ktls-offload enable --persist if"]
 )
 def test_bash_takes_both_forms_of_a_value(scripts: dict[str, Path], line: str) -> None:
-    """Without a NIC bash completes a value after a blank and after a sign, which it takes for a word."""
+    """bash completes a value after a blank and after a sign, which it takes for a word."""
     assert bash(scripts["bash"], f"ktls-offload {line}") == {"ifupdown"}
 
 
 def test_bash_completes_the_command_in_a_lab(scripts: dict[str, Path]) -> None:
-    """Without a NIC what stands behind `--` is a command of its own, whatever it looks like."""
+    """What stands behind `--` is a command of its own, whatever it looks like."""
     assert "bash" in bash(scripts["bash"], "ktls-offload lab run --in dut -- bas")
     assert "enable" in bash(scripts["bash"], "ktls-offload lab run -- enab") or not shutil.which("enable")
 
 
 def test_bash_script_is_clean(scripts: dict[str, Path]) -> None:
-    """Without a NIC shellcheck has nothing to say about the bash script."""
+    """shellcheck has nothing to say about the bash script."""
     argv = [installed("shellcheck"), "-s", "bash", scripts["bash"]]
     done = subprocess.run(argv, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
@@ -115,7 +115,7 @@ def test_bash_script_is_clean(scripts: dict[str, Path]) -> None:
 
 @pytest.mark.parametrize(("line", "wanted"), CASES, ids=lambda v: v if isinstance(v, str) else "")
 def test_fish_offers(scripts: dict[str, Path], line: str, wanted: set[str]) -> None:
-    """Without a NIC fish completes as bash does; beside a profile's id it offers files too."""
+    """fish completes as bash does; beside a profile's id it offers files too."""
     argv = [installed("fish"), "--no-config", "-c", f"source {scripts['fish']}; complete -C '{line}'"]
     done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0 and done.stderr == "", done.stderr
@@ -125,7 +125,7 @@ def test_fish_offers(scripts: dict[str, Path], line: str, wanted: set[str]) -> N
 
 @pytest.mark.parametrize("shell", ["bash", "fish"])
 def test_releases_are_those_with_modules(scripts: dict[str, Path], shell: str, tmp_path: Path) -> None:
-    """Without a NIC `driver --kernel` offers the kernels that have modules here."""
+    """`driver --kernel` offers the kernels that have modules here."""
     (tmp_path / "modules/6.1.0-56-amd64").mkdir(parents=True)
     path, line = tmp_path / shell, "ktls-offload driver build mlx5 --kernel 6"
     path.write_text(scripts[shell].read_text().replace("/lib/modules", f"{tmp_path}/modules"))
@@ -166,7 +166,7 @@ def ask(fd: int, text: str, until: bytes, seconds: float) -> bytes:
 
 
 def test_zsh_offers(scripts: dict[str, Path]) -> None:
-    """Without a NIC an interactive zsh completes a word of an option, a profile and a verb's verbs."""
+    """An interactive zsh completes a word of an option, a profile and a verb's verbs."""
     installed("zsh")
     lines = {
         "ktls-offload lab run --in p": "--in peer",
@@ -179,7 +179,7 @@ def test_zsh_offers(scripts: dict[str, Path]) -> None:
 
 
 def test_the_command_prints_them() -> None:
-    """Without a NIC `completion SHELL` prints the script with the profiles here; another shell is exit 2."""
+    """`completion SHELL` prints the script with the profiles here; another shell is exit 2."""
     argv = [sys.executable, "-m", "offload", "completion"]
     done = subprocess.run([*argv, "bash"], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0 and "connectx-6-dx" in done.stdout

@@ -1,4 +1,4 @@
-"""Without a NIC a policy means the same to ktls-handoff, to Python and to stunnel."""
+"""A policy means the same to ktls-handoff, to Python and to stunnel."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def told(path: Path) -> tuple[int, str]:
 
 @pytest.mark.skipif(not HANDOFF.exists(), reason="ktls-handoff is not built")
 def test_both_readers_agree(policy: Path) -> None:
-    """Without a NIC what one of the two readers of a policy refuses, the other refuses too."""
+    """What one of the two readers of a policy refuses, the other refuses too."""
     for text in (*GOOD, *BAD):
         policy.write_text(text.replace("CA\n", f"{policy.parent}/CA\n"))
         rc, said = told(policy)
@@ -78,7 +78,7 @@ def test_both_readers_agree(policy: Path) -> None:
 
 @pytest.mark.parametrize("text", BAD)
 def test_wrong_policy_is_refused(text: str, tmp_path: Path) -> None:
-    """Without a NIC a policy that is wrong is refused by file and line, with what is wanted."""
+    """A policy that is wrong is refused by file and line, with what is wanted."""
     path = tmp_path / "p.conf"
     path.write_text(text)
     with pytest.raises(ConfigError) as caught:
@@ -87,7 +87,7 @@ def test_wrong_policy_is_refused(text: str, tmp_path: Path) -> None:
 
 
 def test_one_way_to_verify() -> None:
-    """Without a NIC a policy is a file, a CA or a pin: none and two of them are refused."""
+    """A policy is a file, a CA or a pin: none and two of them are refused."""
     for given in (Policy(), Policy(ca="a", pin="b"), Policy("f", ca="a"), Policy("/nowhere/p.conf")):
         with pytest.raises(ConfigError):
             given.values()
@@ -100,7 +100,7 @@ def lines(target: Target, policy: Policy) -> dict[str, str]:
 
 
 def test_stunnel_is_told_the_same(tmp_path: Path) -> None:
-    """Without a NIC stunnel gets the policy, its defaults, and the name that has to be in the certificate."""
+    """stunnel gets the policy, its defaults, and the name that has to be in the certificate."""
     said = lines(Target("192.0.2.2", 8443), Policy(ca="/ca.pem"))
     assert (said["sslVersion"], said["ciphers"]) == ("TLSv1.2", "ECDHE-RSA-AES256-GCM-SHA384")
     assert "ciphersuites" not in said and "checkHost" not in said
@@ -120,7 +120,7 @@ def test_stunnel_is_told_the_same(tmp_path: Path) -> None:
 
 
 def test_digest_is_of_what_counts(tmp_path: Path) -> None:
-    """Without a NIC the digest of a policy is that of the man page, and each key that counts changes it."""
+    """The digest of a policy is that of the man page, and each key that counts changes it."""
     trust, path = tmp_path / "CA", tmp_path / "p.conf"
     trust.write_bytes(b"certificates")
     lines = "sslVersion=TLSv1.2\nciphers=ECDHE-RSA-AES256-GCM-SHA384\nverify=chain\nCAfile="
@@ -145,6 +145,6 @@ def test_digest_is_of_what_counts(tmp_path: Path) -> None:
 
 
 def test_page_names_every_key() -> None:
-    """Without a NIC the page of the command names each key of a policy."""
+    """The page of the command names each key of a policy."""
     text = DOCS.read_text()
     assert not [key for key in KEYS if key != "client" and f"`{key}" not in text and f"{key} " not in text]

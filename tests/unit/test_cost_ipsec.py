@@ -1,4 +1,4 @@
-"""Without a NIC cost mode in ESP says what the guest has to do, and believes only a boot that did it."""
+"""Cost mode in ESP says what the guest has to do, and believes only a boot that did it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def in_esp(*carried: int, after: Sequence[str] = QUIET) -> str:
 
 
 def test_cells() -> None:
-    """Without a NIC plain TCP stands first of each part, and a word that there is not is named."""
+    """Plain TCP stands first of each part, and a word that there is not is named."""
     cells = choose(["esp-128", "sw"], ["on", "gro"])
     assert [(cell.part, cell.arm) for cell in cells] == [
         (part, arm) for part in ("on", "gro") for arm in ("plain", "esp-128", "sw")
@@ -54,14 +54,14 @@ def test_cells() -> None:
 
 
 def test_what_the_card_cannot() -> None:
-    """Without a NIC an arm of the card's is left out with the reason."""
+    """An arm of the card's is left out with the reason."""
     assert "no ESP crypto offload" in impossible("esp-256-hw", ("tx", "rx"))
     assert "no rx offload" in impossible("hw", ("tx",))
     assert not impossible("esp-128", ()) and not impossible("hw", ("tx", "rx"))
 
 
 def test_script_is_one_and_has_no_key_in_it() -> None:
-    """Without a NIC the guest's shell takes the script; keys are made in the guest, and given on stdin."""
+    """The guest's shell takes the script; keys are made in the guest, and given on stdin."""
     steps = script(PLAN, choose(list(ARMS), list(PARTS)))
     shell = cost_image.INIT % {"done": "X", "pair": "a,b", "steps": "\n".join(steps)}
     assert subprocess.run(["busybox", "sh", "-n"], input=shell.encode(), capture_output=True).returncode == 0
@@ -72,7 +72,7 @@ def test_script_is_one_and_has_no_key_in_it() -> None:
 
 
 def test_parts_are_switched() -> None:
-    """Without a NIC each part leaves on what it names."""
+    """Each part leaves on what it names."""
     lines = script(PLAN, [Cell("plain", part) for part in PARTS])
     found = [line for line in lines if "nicsim0 tso" in line]
     assert ["tso on gso on gro on" in line for line in found] == [part == "on" for part in PARTS]
@@ -81,7 +81,7 @@ def test_parts_are_switched() -> None:
 
 
 def test_a_boot_is_read() -> None:
-    """Without a NIC a row in ESP counts if both states carried its payload."""
+    """A row in ESP counts if both states carried its payload."""
     (moved,) = read(in_esp(2 * MIB, 2 * MIB), PLAN, [Cell("esp-128", "on")])
     assert moved.bytes == MIB
 
@@ -101,13 +101,13 @@ def test_a_boot_is_read() -> None:
     ],
 )
 def test_what_is_no_figure(told: str, words: str) -> None:
-    """Without a NIC a cell that lost packets, went another way, or is not there ends the run."""
+    """A cell that lost packets, went another way, or is not there ends the run."""
     with pytest.raises(RigError, match=words):
         read(told, PLAN, [Cell("esp-128", "on")])
 
 
 def test_table() -> None:
-    """Without a NIC the DUT's cost is its host and half of what nobody's task did beyond plain TCP."""
+    """The DUT's cost is its host and half of what nobody's task did beyond plain TCP."""
     heavy = said(tasks=[*json.loads(said())["tasks"][:4], ["ksoftirqd/0", 16 * MIB]])
     rows = [made(Cell("plain", "gro"), [parsed(said())]), made(Cell("esp-128", "gro"), [parsed(heavy)])]
     about = {"kernel": "k", "nic": "n", "wire": "w"}
@@ -122,7 +122,7 @@ def test_table() -> None:
 
 
 def test_what_the_report_sees() -> None:
-    """Without a NIC the report gets one figure by boot: the DUT's, and no half of what it does not know."""
+    """The report gets one figure by boot: the DUT's, and no half of what it does not know."""
     heavy = said(tasks=[*json.loads(said())["tasks"][:4], ["ksoftirqd/0", 16 * MIB]])
     boots = {"plain": [parsed(said())] * 2, "esp-128": [parsed(heavy), parsed(said())]}
     rows = [made(Cell(arm, part), boot) for part in ("on", "gso") for arm, boot in boots.items()]

@@ -31,13 +31,13 @@ def shot(at: float = 0.0, tls: dict[str, int] | None = None, **driver: int) -> S
 
 
 def test_names_are_stripped_of_the_blanks_that_ch_ktls_pads_them_with() -> None:
-    """Without a NIC `tx_tls_ctx   : 4` is tx_tls_ctx."""
+    """`tx_tls_ctx   : 4` is tx_tls_ctx."""
     found, problems = parse("NIC statistics:\n     tx_tls_ctx                : 4\n     tx_tls_ooo: 0\n")
     assert found == {"tx_tls_ctx": 4, "tx_tls_ooo": 0} and problems == []
 
 
 def test_rings_are_left_out() -> None:
-    """Without a NIC per-ring counters are not read, or a sum would count twice."""
+    """Per-ring counters are not read, or a sum would count twice."""
     rings = (
         "rx0_tls_decrypted_packets tx12_packets qos_tx3_tls_ooo ch1_events rx_queue_0_drops rvec_2_tx_pkts"
     )
@@ -51,30 +51,30 @@ def test_rings_are_left_out() -> None:
      "x" * 90 + ": 1", "tx_tls_ctx: \uff14"],
 )  # fmt: skip
 def test_a_line_that_makes_no_sense_is_a_problem_not_a_value(line: str) -> None:
-    """Without a NIC hostile counter lines are named and not read."""
+    """Hostile counter lines are named and not read."""
     found, problems = parse(f"NIC statistics:\n  ok: 1\n  {line}\n")
     assert found == {"ok": 1} and len(problems) == 1 and "\x1b" not in problems[0]
 
 
 def test_the_largest_value_is_read_and_a_second_of_the_name_is_not() -> None:
-    """Without a NIC 2^64-1 is a value; a name given twice keeps the first and is told."""
+    """2^64-1 is a value; a name given twice keeps the first and is told."""
     found, problems = parse(f"a: {2**64 - 1}\na: 5\n")
     assert found == {"a": 2**64 - 1} and "twice" in problems[0]
 
 
 def test_a_flood_of_lines_is_cut() -> None:
-    """Without a NIC a driver that shows a million counters does not fill the memory."""
+    """A driver that shows a million counters does not fill the memory."""
     found, problems = parse("".join(f"c{i}: 1\n" for i in range(30_000)))
     assert len(found) <= 20_000 and "only the first" in problems[-1]
 
 
 def test_tls_stat_is_read_by_name() -> None:
-    """Without a NIC position and number of counters do not matter (12 in 6.1, 17 in 7.2)."""
+    """Position and number of counters do not matter (12 in 6.1, 17 in 7.2)."""
     assert tls_stat(FakeHost(TLS_STAT, "")) == ({"TlsCurrTxSw": 0, "TlsTxDevice": 3}, [])
 
 
 def test_no_tls_module_is_not_zero() -> None:
-    """Without a NIC an absent file is None, and asking for its counter is an error."""
+    """An absent file is None, and asking for its counter is an error."""
     found = snapshot(FakeHost(None, "NIC statistics:\n  tx_tls_ctx: 1\n"), "eth0")
     assert found.tls is None and found["tx_tls_ctx"] == 1
     with pytest.raises(MissingCounter):
@@ -82,14 +82,14 @@ def test_no_tls_module_is_not_zero() -> None:
 
 
 def test_a_driver_without_counters_is_empty() -> None:
-    """Without a NIC `ethtool -S` that fails (`no stats available`) gives no counters and no error."""
+    """`ethtool -S` that fails (`no stats available`) gives no counters and no error."""
     host = FakeHost(None, "")
     host.answers["ethtool"] = None
     assert driver_stats(host, "lo") == ({}, [])
 
 
 def test_a_difference_counts_what_is_in_both() -> None:
-    """Without a NIC a counter in only one snapshot is named, not taken for 0."""
+    """A counter in only one snapshot is named, not taken for 0."""
     moved = shot(3.0, {"TlsTxDevice": 5}, a=7, new=1) - shot(1.0, {"TlsTxDevice": 3}, a=7, old=1)
     assert moved["TlsTxDevice"] == 2 and moved["a"] == 0 and moved.seconds == 2.0
     assert (moved.appeared, moved.vanished) == (("new",), ("old",))
@@ -99,12 +99,12 @@ def test_a_difference_counts_what_is_in_both() -> None:
 
 
 def test_kernel_tls_loaded_in_between_started_at_zero() -> None:
-    """Without a NIC the first snapshot may be older than the tls module."""
+    """The first snapshot may be older than the tls module."""
     assert (shot(1.0, {"TlsTxSw": 4}) - shot(0.0, None))["TlsTxSw"] == 4
 
 
 def test_a_counter_that_goes_backwards_is_reported() -> None:
-    """Without a NIC a counter that was reset, or lies, is an error to use; a gauge may fall."""
+    """A counter that was reset, or lies, is an error to use; a gauge may fall."""
     moved = shot(1.0, {"TlsCurrTxSw": 0}, a=1) - shot(0.0, {"TlsCurrTxSw": 2}, a=9)
     assert moved.backwards == ("a",) and moved["TlsCurrTxSw"] == -2
     with pytest.raises(MissingCounter, match="went backwards"):
@@ -112,13 +112,13 @@ def test_a_counter_that_goes_backwards_is_reported() -> None:
 
 
 def test_a_missing_counter_names_the_nearest() -> None:
-    """Without a NIC a mistyped name is told the nearest one."""
+    """A mistyped name is told the nearest one."""
     with pytest.raises(MissingCounter, match=r"did you mean tx_tls_ctx\?"):
         shot(tx_tls_ctx=1)["tx_tls_ctxx"]
 
 
 def test_the_profile_maps_names() -> None:
-    """Without a NIC the kernel document's name finds the driver's counter, as the profile says."""
+    """The kernel document's name finds the driver's counter, as the profile says."""
     found = snapshot(FakeHost(None, "tx_tls_ctx: 2\n"), "eth0", find("connectx-6-dx"))
     assert found["tx_tls_ctx"] == 2
     renamed = Snapshot("x", 0.0, None, {"own": 3}, {"tx_tls_ctx": "own"})

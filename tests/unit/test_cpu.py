@@ -48,14 +48,14 @@ def shot(at: float, *cpus: dict[str, int], host: str = "dut", hz: int = 100, ske
 
 
 def test_every_column_of_every_cpu_is_read_and_guests_are_not_counted_twice() -> None:
-    """Without a NIC the eight columns are read by CPU; guest time, which is in user, is left out."""
+    """The eight columns are read by CPU; guest time, which is in user, is left out."""
     found = parse(STAT, "here")
     assert found[0] == dict(zip(COLUMNS, (100, 20, 100, 800, 60, 10, 40, 20), strict=True))
     assert found[1]["user"] == 200 and found.keys() == {0, 1}
 
 
 def test_active_cores_are_the_sum_of_busy_fractions() -> None:
-    """Without a NIC 64 CPUs that are busy half the time are 32 active cores (Netdev 0x14, 12:05)."""
+    """64 CPUs that are busy half the time are 32 active cores (Netdev 0x14, 12:05)."""
     before = shot(0, *[{}] * 64)
     after = shot(10, *[{"user": 300, "system": 100, "softirq": 100, "idle": 400, "iowait": 100}] * 64)
     use = after - before
@@ -66,7 +66,7 @@ def test_active_cores_are_the_sum_of_busy_fractions() -> None:
 
 
 def test_interrupts_count_and_stolen_time_stands_apart() -> None:
-    """Without a NIC irq and softirq are busy, steal is neither busy nor idle."""
+    """irq and softirq are busy, steal is neither busy nor idle."""
     use = shot(10, {"irq": 100, "softirq": 200, "steal": 300, "idle": 400}) - shot(0, {})
     core = use.cpus[0]
     assert core.busy == pytest.approx(3) and core.steal == pytest.approx(3)
@@ -74,14 +74,14 @@ def test_interrupts_count_and_stolen_time_stands_apart() -> None:
 
 
 def test_work_between_two_ticks_is_busy_though_no_column_has_it() -> None:
-    """Without a NIC busy is what is not idle: work that the ticks did not see is told apart."""
+    """Busy is what is not idle: work that the ticks did not see is told apart."""
     core = (shot(10, {"user": 50, "idle": 800}) - shot(0, {})).cpus[0]
     assert core.busy == pytest.approx(2) and core.unseen == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize("hz", [100, 250, 1000, 1024])
 def test_ticks_are_those_of_the_host(hz: int) -> None:
-    """Without a NIC a kernel that counts in other ticks gives the same cores."""
+    """A kernel that counts in other ticks gives the same cores."""
     use = shot(4, {"user": hz, "idle": 3 * hz}, hz=hz) - shot(0, {}, hz=hz)
     assert use.cores == use.parts()["user"] == pytest.approx(0.25)
     assert Meter(FakeHost(f"{hz}\n")).hz == hz  # type: ignore[arg-type]
@@ -89,13 +89,13 @@ def test_ticks_are_those_of_the_host(hz: int) -> None:
 
 @pytest.mark.parametrize("said", ["", "0", "-100", "100 Hz", "1e2", "\uff11\uff10"])
 def test_ticks_that_are_none_are_refused(said: str) -> None:
-    """Without a NIC getconf is believed only if it says a number."""
+    """getconf is believed only if it says a number."""
     with pytest.raises(RigError, match=r"getconf CLK_TCK \(dut\): .*, wanted ticks per second"):
         Meter(FakeHost(said))  # type: ignore[arg-type]
 
 
 def test_iowait_may_go_back_while_idle_catches_up() -> None:
-    """Without a NIC an iowait counter that goes back is no error: it and idle are one."""
+    """An iowait counter that goes back is no error: it and idle are one."""
     use = shot(10, {"idle": 1000, "user": 100}) - shot(0, {"iowait": 100})
     assert use.cores == pytest.approx(0.1)
     assert (shot(1, {"idle": 0, "user": 100}) - shot(0, {"idle": 2})).cores == pytest.approx(1)  # rounding
@@ -114,7 +114,7 @@ def test_iowait_may_go_back_while_idle_catches_up() -> None:
 def test_a_cpu_that_was_plugged_in_between_is_refused(
     before: dict[str, int], after: dict[str, int], why: str
 ) -> None:
-    """Without a NIC counters that went back, or say too little or too much, are no figure."""
+    """Counters that went back, or say too little or too much, are no figure."""
     with pytest.raises(RigError, match=why):
         difference(shot(0, before), shot(10, after))
 
@@ -131,7 +131,7 @@ def test_a_cpu_that_was_plugged_in_between_is_refused(
     ],
 )
 def test_snapshots_that_do_not_go_together_are_refused(before: Snapshot, after: Snapshot, why: str) -> None:
-    """Without a NIC CPUs that came or went, no time, or another machine are no figure."""
+    """CPUs that came or went, no time, or another machine are no figure."""
     with pytest.raises(RigError, match=why):
         difference(before, after)
 
@@ -156,19 +156,19 @@ def test_snapshots_that_do_not_go_together_are_refused(before: Snapshot, after: 
     ],
 )
 def test_text_that_makes_no_sense_is_named_and_refused(old: bytes, new: bytes, why: str) -> None:
-    """Without a NIC hostile /proc/stat is refused with place, line and text; nothing of it acts."""
+    """Hostile /proc/stat is refused with place, line and text; nothing of it acts."""
     with pytest.raises(RigError, match=why) as caught:
         parse(STAT.replace(old, new), "place")
     assert "\x1b" not in str(caught.value)
 
 
 def test_2_to_the_64_minus_1_is_a_value() -> None:
-    """Without a NIC the largest counter is read."""
+    """The largest counter is read."""
     assert parse(STAT.replace(b"cpu1 200", f"cpu1 {2**64 - 1}".encode()), "here")[1]["user"] == 2**64 - 1
 
 
 def test_the_closest_of_several_readings_counts() -> None:
-    """Without a NIC a slow way to the host costs precision, which is told, and is tried again."""
+    """A slow way to the host costs precision, which is told, and is tried again."""
     slow = [b"1.00 1.00\n", b"1.50 1.00\n", b"2.00 1.00\n", b"2.01 1.00\n"]
     found = Meter(FakeHost(uptime=slow, stat=STAT)).snapshot()  # type: ignore[arg-type]
     assert found.at == pytest.approx(2.005) and found.skew == pytest.approx(0.005)
@@ -180,13 +180,13 @@ def test_the_closest_of_several_readings_counts() -> None:
     "text", [b"", b"5", b"-5.00 1.00\n", b"5.00 1.00\n5.00 1.00\n", b"nan 1.00\n", b"5.0"]
 )
 def test_a_clock_that_makes_no_sense_is_refused(text: bytes) -> None:
-    """Without a NIC hostile /proc/uptime is refused with its text."""
+    """Hostile /proc/uptime is refused with its text."""
     with pytest.raises(RigError, match=r"/proc/uptime \(dut\): .*, wanted two numbers"):
         Meter(FakeHost(uptime=text, stat=STAT)).snapshot()  # type: ignore[arg-type]
 
 
 def test_this_machine_can_be_measured() -> None:
-    """Without a NIC the meter reads a real kernel: some, at most all, of its CPUs were active."""
+    """The meter reads a real kernel: some, at most all, of its CPUs were active."""
     meter = Meter(LocalHost())
     before = meter.snapshot()
     began, spent = time.monotonic(), 0

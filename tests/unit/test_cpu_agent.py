@@ -43,7 +43,7 @@ def guest() -> Iterator[VmHost]:
 
 
 def test_active_cores_are_read_through_the_agent(guest: VmHost) -> None:
-    """Without a NIC a host behind an agent is measured as this one is."""
+    """A host behind an agent is measured as this one is."""
     meter = Meter(guest)
     before = meter.snapshot()
     time.sleep(0.3)
@@ -53,7 +53,7 @@ def test_active_cores_are_read_through_the_agent(guest: VmHost) -> None:
 
 
 def test_tasks_are_read_through_the_agent(guest: VmHost) -> None:
-    """Without a NIC a process is read by its number, and one that is gone is said."""
+    """A process is read by its number, and one that is gone is said."""
     before = tasks(guest, [os.getpid()])
     ran = tasks(guest, [os.getpid()]) - before
     assert ran.host == "guest" and {task.pid for task in ran.ns} == {os.getpid()}
@@ -62,7 +62,7 @@ def test_tasks_are_read_through_the_agent(guest: VmHost) -> None:
 
 
 def test_cycles_are_the_same_on_both_ways(guest: VmHost) -> None:
-    """Without a NIC the agent's host counts cycles if this one does, or has the same reason not to."""
+    """The agent's host counts cycles if this one does, or has the same reason not to."""
     with counting(guest) as there, counting(LocalHost()) as here:
         assert there.absent == here.absent
         assert here.absent or there.snapshot().cpus.keys() == here.snapshot().cpus.keys()

@@ -68,7 +68,7 @@ def shots(*lines: bytes) -> list[Cycles]:
 
 
 def test_cycles_are_subtracted_and_a_shared_counter_is_scaled() -> None:
-    """Without a NIC a counter that counted half the time gives twice what it saw."""
+    """A counter that counted half the time gives twice what it saw."""
     before, after = shots(
         b'{"0": [10, 100, 100], "1": [0, 0, 0]}\n', b'{"0": [60, 200, 200], "1": [7, 100, 50]}\n'
     )
@@ -90,7 +90,7 @@ def test_cycles_are_subtracted_and_a_shared_counter_is_scaled() -> None:
     ],
 )
 def test_where_it_cannot_count_it_says_why(process: FakeReader | None, why: str) -> None:
-    """Without a NIC a host without cycles is measured without them, and knows the reason."""
+    """A host without cycles is measured without them, and knows the reason."""
     with counting(FakeHost(process)) as counter:
         assert why in counter.absent
         with pytest.raises(RigError, match="no cycles on dut: "):
@@ -104,13 +104,13 @@ def test_where_it_cannot_count_it_says_why(process: FakeReader | None, why: str)
      b'{"x": [1, 2, 3]}\n', b'{"0": [true, 2, 3]}\n', b'{"0": [18446744073709551616, 2, 3]}\n'],
 )  # fmt: skip
 def test_an_answer_that_makes_no_sense_is_refused(line: bytes) -> None:
-    """Without a NIC hostile counts are refused with their text."""
+    """Hostile counts are refused with their text."""
     with pytest.raises(RigError, match="the cycle counter on dut said"):
         shots(line)
 
 
 def test_a_reader_that_ended_is_said() -> None:
-    """Without a NIC a counter that died is a broken rig, not a zero."""
+    """A counter that died is a broken rig, not a zero."""
     with counting(FakeHost(FakeReader(b'{"cpus": 1}\n', stderr=b"Killed"))) as counter:
         with pytest.raises(RigError, match="the cycle counter on dut ended: Killed"):
             counter.snapshot()
@@ -128,13 +128,13 @@ def test_a_reader_that_ended_is_said() -> None:
 def test_counters_that_say_nothing_are_refused(
     before: dict[int, tuple[int, int, int]], after: dict[int, tuple[int, int, int]], why: str
 ) -> None:
-    """Without a NIC a counter that went back or never counted is no figure."""
+    """A counter that went back or never counted is no figure."""
     with pytest.raises(RigError, match=why):
         difference(Cycles("dut", before), Cycles("dut", after))
 
 
 def test_this_machine_counts_or_says_why_not() -> None:
-    """Without a NIC the real reader either counts cycles of this machine or gives the kernel's reason."""
+    """The real reader either counts cycles of this machine or gives the kernel's reason."""
     with counting(LocalHost()) as counter:
         if counter.absent:
             assert counter.absent in [*reader.WHY.values()] or "perf_event_open" in counter.absent
@@ -147,7 +147,7 @@ def test_this_machine_counts_or_says_why_not() -> None:
 def test_the_reader_says_what_the_kernel_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: int
 ) -> None:
-    """Without a NIC each refusal of the kernel becomes a sentence."""
+    """Each refusal of the kernel becomes a sentence."""
 
     def refuse(_: int) -> int:
         raise OSError(number, "perf_event_open")
@@ -160,7 +160,7 @@ def test_the_reader_says_what_the_kernel_refused(
 
 
 def test_the_call_itself_is_right() -> None:
-    """Without a NIC the reader's system call is taken by a real kernel: a software clock counts with it."""
+    """The reader's system call is taken by a real kernel: a software clock counts with it."""
     try:
         fd = reader.opened(
             reader.online()[0], kind=1, config=0

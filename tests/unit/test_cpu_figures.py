@@ -22,14 +22,14 @@ def row(file_kib: int, workers: int) -> dict[str, Sample]:
 
 
 def test_cores_per_100_gbits() -> None:
-    """Without a NIC 2 cores that move 12.5 GB in 2 s at 50 Gbit/s are 4 cores per 100 Gbit/s."""
+    """2 cores that move 12.5 GB in 2 s at 50 Gbit/s are 4 cores per 100 Gbit/s."""
     found = Sample(2.0, 12_500_000_000, 2.0)
     assert found.gbits == pytest.approx(50) and found.per_100g == pytest.approx(4)
     assert Sample.at(50, 2.0).per_100g == pytest.approx(4)
 
 
 def test_a_sample_is_made_of_what_the_meter_read() -> None:
-    """Without a NIC seconds and cores are the meter's, bytes the traffic's."""
+    """Seconds and cores are the meter's, bytes the traffic's."""
     use = Use("dut", 10.0, 0.01, {0: Core(5.0, 5.0, 0, 5.0, 0, 0, 0, 0, 0)})
     assert sample(use, 125_000_000) == Sample(0.5, 125_000_000, 10.0)
     with pytest.raises(RigError, match="0 bytes moved while CPU was measured"):
@@ -50,13 +50,13 @@ def test_a_sample_is_made_of_what_the_meter_read() -> None:
     ],
 )
 def test_a_figure_without_traffic_cannot_be_made(cores: float, moved: int, seconds: float, why: str) -> None:
-    """Without a NIC nothing that moved no bytes, took no time or no CPU becomes a sample."""
+    """Nothing that moved no bytes, took no time or no CPU becomes a sample."""
     with pytest.raises(RigError, match=why):
         Sample(cores, moved, seconds)
 
 
 def test_a_loss_is_a_negative_saving_and_no_overhead_is_no_figure() -> None:
-    """Without a NIC an offload that costs more shows it; where TLS costs nothing, nothing is recovered."""
+    """An offload that costs more shows it; where TLS costs nothing, nothing is recovered."""
     slow, fast = Sample.at(100, 10), Sample.at(100, 8)
     assert saving(fast, slow) == pytest.approx(-0.25)
     assert recovered(slow, fast, Sample.at(100, 6)) == pytest.approx(0.5)
@@ -64,12 +64,12 @@ def test_a_loss_is_a_negative_saving_and_no_overhead_is_no_figure() -> None:
 
 
 def test_a_faster_arm_is_compared_at_equal_throughput() -> None:
-    """Without a NIC equal cores at twice the throughput are half the cores per 100 Gbit/s."""
+    """Equal cores at twice the throughput are half the cores per 100 Gbit/s."""
     assert saving(Sample.at(50, 4), Sample.at(100, 4)) == pytest.approx(0.5)
 
 
 def test_nginx_cores_per_100_gbits_are_those_published() -> None:
-    """Without a NIC ConnectX-6 Dx, 1 MiB, 8 workers: 13.88, 8.41, 4.61, 3.54; saved 39 % and 67 %."""
+    """ConnectX-6 Dx, 1 MiB, 8 workers: 13.88, 8.41, 4.61, 3.54; saved 39 % and 67 %."""
     arms = row(1024, 8)
     assert [f"{arms[arm].per_100g:.2f}" for arm in ARMS] == ["13.88", "8.41", "4.61", "3.54"]
     assert f"{saving(arms['software'], arms['offload']):.0%}" == "39%"
@@ -82,7 +82,7 @@ def test_nginx_cores_per_100_gbits_are_those_published() -> None:
     ("workers", "gains"), [(1, ["13", "25", "66", "2.63x"]), (8, ["10", "22", "63", "89"])]
 )
 def test_nginx_gains_of_zero_copy_are_those_of_the_artifact(workers: int, gains: list[str]) -> None:
-    """Without a NIC throughput of offload with zero-copy over software, files of 4 to 256 KiB."""
+    """Throughput of offload with zero-copy over software, files of 4 to 256 KiB."""
     for size, gain in zip((4, 16, 64, 256), gains, strict=True):
         arms = row(size, workers)
         ratio = speedup(arms["software"], arms["zerocopy"])
@@ -106,14 +106,14 @@ LOSSES = {
 
 
 def test_every_level_of_loss_is_there() -> None:
-    """Without a NIC the loss sweep has its eleven levels, and the report's plot has the same records."""
+    """The loss sweep has its eleven levels, and the report's plot has the same records."""
     assert [level.percent for level in TABLE.loss] == [*LOSSES]
     assert {level.percent: level.records for level in TABLE.loss} == LOSSPLOT
 
 
 @pytest.mark.parametrize("level", TABLE.loss, ids=lambda level: level.percent)
 def test_the_loss_sweep_gives_the_published_ratios(level) -> None:  # type: ignore[no-untyped-def]
-    """Without a NIC offload over software under loss: 1.88, 1.55, ... 1.11."""
+    """Offload over software under loss: 1.88, 1.55, ... 1.11."""
     cells, ratio, shares = LOSSES[level.percent]
     one = {arm: Sample(1.0, getattr(level, arm) // 8, 1.0) for arm in ("software", "offload", "plain")}
     assert f"{speedup(one['software'], one['offload']):.2f}" == ratio
@@ -126,7 +126,7 @@ def test_the_loss_sweep_gives_the_published_ratios(level) -> None:  # type: igno
     ("record", "tx", "rx"), [(2048, "61", "54"), (4096, "66", "55"), (8192, "70", "58"), (16384, "70", "60")]
 )
 def test_the_crypto_share_of_a_core(record: int, tx: str, rx: str) -> None:
-    """Without a NIC cycles of software crypto out of 2.0e9 are the published shares."""
+    """Cycles of software crypto out of 2.0e9 are the published shares."""
     found = next(r for r in TABLE.crypto if r.record == record)
     assert (f"{found.tx[0] / 2e9:.0%}", f"{found.rx[0] / 2e9:.0%}") == (f"{tx}%", f"{rx}%")
 
@@ -148,7 +148,7 @@ OTHER = {"mlx5-rx-4": "2.60"}  # published: 2.56, from other cells than those pr
 
 @pytest.mark.parametrize("name", [row.id for row in TABLE.rows.values() if row.published])
 def test_our_functions_give_the_published_figure(name: str) -> None:
-    """Without a NIC saving, recovery and speed-up come out as published, to the last digit."""
+    """Saving, recovery and speed-up come out as published, to the last digit."""
     found = TABLE.rows[name]
     said = found.published.removesuffix(" %")
     digits = len(said.partition(".")[2])
@@ -159,12 +159,12 @@ def test_our_functions_give_the_published_figure(name: str) -> None:
 
 
 def test_66_percent_are_recovered_at_512_connections() -> None:
-    """Without a NIC 10, 13 and 19 active cores are two thirds of the overhead recovered."""
+    """10, 13 and 19 active cores are two thirds of the overhead recovered."""
     assert figure(TABLE.rows["netdev-512"]) == pytest.approx(200 / 3)
 
 
 def test_every_row_has_a_source_that_can_be_found() -> None:
-    """Without a NIC nothing is published without a citation and a place, and no source is idle."""
+    """Nothing is published without a citation and a place, and no source is idle."""
     rows = [*TABLE.nginx, *TABLE.loss, *TABLE.crypto, *TABLE.rows.values()]
     assert {row.source for row in rows} == set(TABLE.sources)
     assert all(source.cite and source.where for source in TABLE.sources.values())

@@ -37,7 +37,7 @@ def imc(kind: str = "1") -> dict[str, str]:
 
 
 def test_events_are_encoded_as_the_kernel_says(tmp_path: Path) -> None:
-    """Without a NIC an event's words become the number that the PMU's format files make of them."""
+    """An event's words become the number that the PMU's format files make of them."""
     root = put(tmp_path, **imc("21") | {f"{PMU}/events/cas_count_write": "event=0x04,umask=0x0c"})
     found = reader.controllers(root)
     assert found[0] == ("uncore_imc_0 cas_count_read cpu0", 21, 0, 0, 64.0), "a count is a line of 64 bytes"
@@ -47,7 +47,7 @@ def test_events_are_encoded_as_the_kernel_says(tmp_path: Path) -> None:
 
 
 def test_resctrl_adds_up_groups(tmp_path: Path) -> None:
-    """Without a NIC resctrl's domains and groups are added up; a monitoring group's are in its group's."""
+    """resctrl's domains and groups are added up; a monitoring group's are in its group's."""
     more = {
         L3: "1000",
         L3.replace("L3_00", "L3_01"): "20",
@@ -75,7 +75,7 @@ def test_resctrl_adds_up_groups(tmp_path: Path) -> None:
     ],
 )
 def test_why_not(tmp_path: Path, files: dict[str, str], words: str) -> None:
-    """Without a NIC a host that cannot tell says why, in one phrase, and gives no figure."""
+    """A host that cannot tell says why, in one phrase, and gives no figure."""
     (tmp_path / "fs/resctrl").mkdir(parents=True) if "fs/resctrl/." in files else None
     root = put(tmp_path, **{name: text for name, text in files.items() if not name.endswith(".")})
     with counting(LocalHost(), root) as memory:
@@ -85,7 +85,7 @@ def test_why_not(tmp_path: Path, files: dict[str, str], words: str) -> None:
 
 
 def test_a_controller_is_counted(tmp_path: Path) -> None:
-    """Without a NIC a counter that the kernel gives is read, in bytes, and goes on."""
+    """A counter that the kernel gives is read, in bytes, and goes on."""
     with counting(LocalHost(), put(tmp_path, **imc())) as memory:
         if memory.absent:  # a kernel that lets nobody count
             assert "cannot be opened" in memory.absent
@@ -97,14 +97,14 @@ def test_a_controller_is_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", [b"7\n", b"{}\n", b'{"a": -1}\n', b'{"a": "1"}\n', b'{"a": true}\n'])
 def test_nonsense_is_refused(line: bytes) -> None:
-    """Without a NIC what is no count is an error that says so."""
+    """What is no count is an error that says so."""
     with counting(FakeHost(FakeReader(b'{"source": "x"}\n', line, b""))) as memory:
         with pytest.raises(RigError, match="memory traffic on dut said"):
             memory.snapshot()
 
 
 def test_other_counters_and_back() -> None:
-    """Without a NIC counters that went back, came or left are an error, and never a figure."""
+    """Counters that went back, came or left are an error, and never a figure."""
     first = Traffic("dut", {"a": 5, "b": 9})
     assert difference(first, Traffic("dut", {"a": 6, "b": 9})) == 1
     for other in (Traffic("peer", first.bytes), Traffic("dut", {"a": 5})):
@@ -115,13 +115,13 @@ def test_other_counters_and_back() -> None:
 
 
 def test_a_host_without_python() -> None:
-    """Without a NIC a host on which nothing can ask says that."""
+    """A host on which nothing can ask says that."""
     with counting(FakeHost(None)) as memory:
         assert "cannot run /usr/bin/python3" in memory.absent
 
 
 def test_a_counter_that_stops_costs_its_own_figure_only(tmp_path: Path) -> None:
-    """Without a NIC a window keeps its cores where the memory's counter ended in the middle."""
+    """A window keeps its cores where the memory's counter ended in the middle."""
     ticks = iter((cpu(1.0, 0, 0), cpu(2.0, 50, 50)))
     meter = type("Meter", (), {"snapshot": lambda self: next(ticks)})()
     with counting(LocalHost(), put(tmp_path, **{L3: "1000"})) as memory:

@@ -13,7 +13,7 @@ from offload.errors import RigError
 
 
 def test_arms_take_turns_and_the_warm_up_does_not_count() -> None:
-    """Without a NIC the arms go A/B/A/B, the first round for nothing."""
+    """The arms go A/B/A/B, the first round for nothing."""
     found = list(turns(["A", "B"], 2))
     assert [turn.arm for turn in found] == ["A", "B"] * 3
     assert [turn.counts for turn in found] == [False, False, True, True, True, True]
@@ -21,7 +21,7 @@ def test_arms_take_turns_and_the_warm_up_does_not_count() -> None:
 
 
 def test_only_results_that_count_are_kept() -> None:
-    """Without a NIC every turn is run, in order; warm-up results are dropped."""
+    """Every turn is run, in order; warm-up results are dropped."""
     order: list[str] = []
 
     def arm(name: str):  # type: ignore[no-untyped-def]
@@ -33,7 +33,7 @@ def test_only_results_that_count_are_kept() -> None:
 
 
 def test_an_arm_that_fails_ends_the_turns() -> None:
-    """Without a NIC a broken run leaves no pairs behind that look whole."""
+    """A broken run leaves no pairs behind that look whole."""
 
     def fail() -> int:
         raise RigError("no traffic")
@@ -43,7 +43,7 @@ def test_an_arm_that_fails_ends_the_turns() -> None:
 
 
 def test_the_ratio_is_known_where_pairs_agree() -> None:
-    """Without a NIC drift that meets both of a pair leaves no trace in the ratio."""
+    """Drift that meets both of a pair leaves no trace in the ratio."""
     base = [10.0 * (1 + 0.1 * n) for n in range(8)]
     found = paired(("sw", base), ("hw", [0.6 * value for value in base]))
     assert found.ratio == pytest.approx(0.6) and found.low == pytest.approx(0.6) == found.high
@@ -52,7 +52,7 @@ def test_the_ratio_is_known_where_pairs_agree() -> None:
 
 
 def test_the_ratio_turns_round_with_the_arms() -> None:
-    """Without a NIC hw to sw is one over sw to hw."""
+    """hw to sw is one over sw to hw."""
     random = Random(5)
     one, two = ([random.uniform(1, 1.2) for _ in range(9)] for _ in range(2))
     there, back = paired(("a", one), ("b", two)), paired(("b", two), ("a", one))
@@ -60,7 +60,7 @@ def test_the_ratio_turns_round_with_the_arms() -> None:
 
 
 def test_the_same_seed_gives_the_same_interval() -> None:
-    """Without a NIC an interval can be recomputed from the figures."""
+    """An interval can be recomputed from the figures."""
     row = [1.0, 1.02, 0.99, 1.01, 1.03, 0.98]
     args = ("a", [1.0] * 6), ("b", row)
     assert paired(*args) == paired(*args)
@@ -83,14 +83,14 @@ def test_the_same_seed_gives_the_same_interval() -> None:
 def test_the_rule_of_too_wide(
     low: float, high: float, pairs: int, wide: bool, differ: bool, said: str
 ) -> None:
-    """Without a NIC an interval over 10 % of the ratio, or from fewer than 5 pairs, concludes nothing."""
+    """An interval over 10 % of the ratio, or from fewer than 5 pairs, concludes nothing."""
     ratio = Ratio("sw", "hw", round((low + high) / 2, 6), low, high, pairs)
     assert (ratio.wide, ratio.differ) == (wide, differ)
     assert ratio.say().endswith(f"pairs): {said}")
 
 
 def test_a_figure_of_years_ago_is_the_same_today() -> None:
-    """Without a NIC resamples that are kept give the interval of resamples that are drawn one by one."""
+    """Resamples that are kept give the interval of resamples that are drawn one by one."""
     for count in (2, 7, 40):
         row, random = [Random(count).gauss(0, 1) for _ in range(count)], Random(5)
         means = sorted(sum(random.choices(row, k=count)) / count for _ in range(DRAWS))
@@ -100,7 +100,7 @@ def test_a_figure_of_years_ago_is_the_same_today() -> None:
 
 
 def test_sameness_needs_the_whole_interval() -> None:
-    """Without a NIC two arms are the same within 2 % only if the interval says so."""
+    """Two arms are the same within 2 % only if the interval says so."""
     assert Ratio("a", "b", 1.0, 0.985, 1.015, 10).within(0.02)
     assert not Ratio("a", "b", 1.0, 0.975, 1.015, 10).within(0.02)
     assert not Ratio("a", "b", 1.0, 0.985, 1.025, 10).within(0.02)
@@ -119,13 +119,13 @@ def test_sameness_needs_the_whole_interval() -> None:
     ],
 )
 def test_figures_that_do_not_pair_are_refused(base: list[float], arm: list[float], why: str) -> None:
-    """Without a NIC a ratio needs pairs of figures above 0."""
+    """A ratio needs pairs of figures above 0."""
     with pytest.raises(RigError, match=why):
         paired(("sw", base), ("hw", arm))
 
 
 def test_one_pair_knows_nothing() -> None:
-    """Without a NIC one pair has a ratio, and an interval without end."""
+    """One pair has a ratio, and an interval without end."""
     found = paired(("sw", [2.0]), ("hw", [1.0]))
     assert found.ratio == pytest.approx(0.5) and (found.low, found.high) == (0.0, math.inf)
     assert found.say().endswith("too few pairs to conclude, 5 are wanted")
@@ -133,12 +133,12 @@ def test_one_pair_knows_nothing() -> None:
 
 @pytest.mark.parametrize(("degrees", "t"), [(4, 2.776), (7, 2.365), (9, 2.262), (29, 2.045)])
 def test_quantiles_of_student(degrees: int, t: float) -> None:
-    """Without a NIC the tails are those of the tables, within half a percent."""
+    """The tails are those of the tables, within half a percent."""
     assert student(0.975, degrees) == pytest.approx(t, rel=0.005)
 
 
 def test_the_interval_holds_what_it_promises(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC about 95 of 100 intervals of 6 normal values hold the truth (plain percentiles: 85)."""
+    """About 95 of 100 intervals of 6 normal values hold the truth (plain percentiles: 85)."""
     monkeypatch.setattr("offload.cpu_pairs.DRAWS", 400)
     random = Random(11)
     rows = [[random.gauss(0, 1) for _ in range(6)] for _ in range(400)]

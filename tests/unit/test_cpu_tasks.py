@@ -34,7 +34,7 @@ def seen(*of: bytes, pids: tuple[int, ...] = (7,), host: str = "dut") -> Tasks:
 
 
 def test_threads_are_read_with_name_and_start() -> None:
-    """Without a NIC every thread has its own nanoseconds."""
+    """Every thread has its own nanoseconds."""
     found = parse(text(7) + text(8, 2000, "io"), [7], "dut")
     assert found == {Task(7, 7, 500, "worker"): 1000, Task(7, 8, 500, "io"): 2000}
 
@@ -49,23 +49,23 @@ def test_threads_are_read_with_name_and_start() -> None:
     ],
 )
 def test_a_name_may_hold_anything(name: str, shown: str) -> None:
-    """Without a NIC a thread cannot pretend by its name to be another, nor write to the screen."""
+    """A thread cannot pretend by its name to be another, nor write to the screen."""
     assert parse(text(7, name=name), [7], "dut") == {Task(7, 7, 500, shown): 1000}
 
 
 def test_what_ran_is_the_difference_and_a_new_thread_counts_whole() -> None:
-    """Without a NIC a thread that began between the snapshots counts from its start."""
+    """A thread that began between the snapshots counts from its start."""
     ran = seen(text(7, 1500), text(8, 300, started=900)) - seen(text(7, 1000))
     assert ran.total() == 800 and ran.total(7) == 800 and ran.total(9) == 0
 
 
 def test_a_thread_that_renames_itself_stays_the_same() -> None:
-    """Without a NIC the name is only for people."""
+    """The name is only for people."""
     assert (seen(text(7, 1500, "late")) - seen(text(7, 1000, "early"))).total() == 500
 
 
 def test_a_thread_that_ended_makes_the_sum_unknown() -> None:
-    """Without a NIC time of a thread that is gone is not left out silently; other processes stay known."""
+    """Time of a thread that is gone is not left out silently; other processes stay known."""
     both = (7, 9)
     before = seen(text(7), text(8, name="gone"), text(9, pid=9), pids=both)
     ran = difference(before, seen(text(7, 1200), text(9, 1700, pid=9), pids=both))
@@ -75,7 +75,7 @@ def test_a_thread_that_ended_makes_the_sum_unknown() -> None:
 
 
 def test_another_thread_of_the_same_number_is_another() -> None:
-    """Without a NIC a number that is used again does not give a negative time."""
+    """A number that is used again does not give a negative time."""
     ran = seen(text(7), text(8, 5, started=900)) - seen(text(7), text(8, 1000))
     assert [str(task) for task in ran.gone] == ["worker (7/8)"] and ran.ns[Task(7, 8, 900, "worker")] == 5
 
@@ -97,13 +97,13 @@ def test_another_thread_of_the_same_number_is_another() -> None:
     ],
 )
 def test_text_that_makes_no_sense_is_named_and_refused(said: bytes, why: str) -> None:
-    """Without a NIC hostile text is refused with place and text."""
+    """Hostile text is refused with place and text."""
     with pytest.raises(RigError, match=why):
         parse(said, [7], "dut")
 
 
 def test_snapshots_that_do_not_go_together_are_refused() -> None:
-    """Without a NIC other processes, another host or a counter that went back are no figure."""
+    """Other processes, another host or a counter that went back are no figure."""
     with pytest.raises(RigError, match="other processes"):
         difference(seen(text(7)), seen(text(7), text(9, pid=9), pids=(7, 9)))
     with pytest.raises(RigError, match="other processes"):
@@ -113,13 +113,13 @@ def test_snapshots_that_do_not_go_together_are_refused() -> None:
 
 
 def test_a_thread_that_ended_while_it_was_read_is_left_out() -> None:
-    """Without a NIC half a thread is none: it counts as ended."""
+    """Half a thread is none: it counts as ended."""
     half = text(8).split(b"\n")[0] + b"\n"
     assert parse(text(7) + half, [7], "dut").keys() == {Task(7, 7, 500, "worker")}
 
 
 def test_this_process_can_be_measured() -> None:
-    """Without a NIC the meter reads a real kernel: a thread ran as long as its own clock says."""
+    """The meter reads a real kernel: a thread ran as long as its own clock says."""
     host, done, told = LocalHost(), threading.Event(), []
 
     def work() -> None:
@@ -140,6 +140,6 @@ def test_this_process_can_be_measured() -> None:
 
 
 def test_a_process_that_is_gone_is_said() -> None:
-    """Without a NIC a number that no process has is refused."""
+    """A number that no process has is refused."""
     with pytest.raises(RigError, match="process 4194999 is gone"):
         tasks(LocalHost(), [4194999])

@@ -234,7 +234,7 @@ def _no_modules(host: FakeHost) -> None:
 
 @pytest.mark.parametrize("code", CASES)
 def test_a_condition_gives_its_code(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC each condition is found, and a host without it does not have the code."""
+    """Each condition is found, and a host without it does not have the code."""
     make, dev = CASES[code]
     if code == "D207":
         monkeypatch.setattr("tests.unit.test_doctor.PROFILES", _with_part("MCX623106AN-*"))
@@ -276,7 +276,7 @@ def _with_part(pattern: str) -> tuple[Any, ...]:
     ],
 )  # fmt: skip
 def test_state_of_the_device(code: str, state: str) -> None:
-    """Without a NIC a reason makes the state, and the exit code, that its level says."""
+    """A reason makes the state, and the exit code, that its level says."""
     make, dev = CASES[code]
     host = FakeHost()
     make(host)
@@ -284,7 +284,7 @@ def test_state_of_the_device(code: str, state: str) -> None:
 
 
 def test_only_the_first_sure_reason_of_a_fixed_feature() -> None:
-    """Without a NIC a kernel without the driver's option is the reason, and the card is not blamed."""
+    """A kernel without the driver's option is the reason, and the card is not blamed."""
     host = FakeHost()
     fixed(DEBIAN_CONFIG, vpd=vpd("MCX623106AN-CDAT"))(host)
     found = codes(seen(host, "eth0"))
@@ -296,7 +296,7 @@ def test_only_the_first_sure_reason_of_a_fixed_feature() -> None:
     ("driver", "pci", "kind"), [("mlx5_core", "15b3:101d", "mlx5"), ("cxgb4", "1425:6407", "ch_ktls")]
 )
 def test_debians_kernel_gets_a_command_that_builds(driver: str, pci: str, kind: str) -> None:
-    """Without a NIC the remedy for a driver that Debian built without TLS is a command that is one."""
+    """The remedy for a driver that Debian built without TLS is a command that is one."""
     host = FakeHost()
     only(driver, pci)(host)
     host.config(DEBIAN_CONFIG)
@@ -307,7 +307,7 @@ def test_debians_kernel_gets_a_command_that_builds(driver: str, pci: str, kind: 
 
 
 def test_symbols_speak_where_no_configuration_does() -> None:
-    """Without a NIC and a configuration file the kernel's own symbols show that the options are set."""
+    """Without a configuration file the kernel's own symbols show that the options are set."""
     host = FakeHost()
     host.fix()
     host.files.clear()
@@ -317,7 +317,7 @@ def test_symbols_speak_where_no_configuration_does() -> None:
 
 
 def test_tx_only() -> None:
-    """Without a NIC `--tx` makes a card whose receive is off a ready one."""
+    """`--tx` makes a card whose receive is off a ready one."""
     host = FakeHost()
     host.change(RX, feature(False))
     assert seen(host, "eth0").state() == "off"
@@ -332,7 +332,7 @@ def table(found: Diagnosis) -> dict[str, str]:
 
 
 def test_truth_table() -> None:
-    """Without a NIC each cell says hw, sw, none or unknown, by card, switch, kernel and trial."""
+    """Each cell says hw, sw, none or unknown, by card, switch, kernel and trial."""
     host = FakeHost()
     host.change(RX, feature(False))
     cells = {"1.3 chacha20-poly1305": {"ulp": 0, "tx": 22, "rx": 22}, "1.3 aes-gcm-256": {}}
@@ -351,14 +351,14 @@ def test_truth_table() -> None:
 
 
 def test_a_fixed_feature_is_never_on() -> None:
-    """Without a NIC a feature that is fixed and on counts as on."""
+    """A feature that is fixed and on counts as on."""
     host = FakeHost()
     host.change(TX, {**FIXED, "active": True})
     assert seen(host, "eth0").devices[0].states["tx"] == ("ready", "")
 
 
 def test_comments_and_other_servers_say_nothing() -> None:
-    """Without a NIC a line that is commented out, or of a server that is not installed, does not count."""
+    """A line that is commented out, or of a server that is not installed, does not count."""
     host = FakeHost()
     asks = f"{NGINX}:4: # {ASKS}"
     host.configured("nginx", f"{NGINX}:3: listen 443 ssl;", asks, "/etc/haproxy/a.cfg:9: bind :443 ssl")
@@ -370,7 +370,7 @@ def test_comments_and_other_servers_say_nothing() -> None:
 
 
 def test_a_library_is_not_blamed_for_its_kernel() -> None:
-    """Without a NIC OpenSSL that gives nothing to a kernel that takes nothing is not the reason."""
+    """OpenSSL that gives nothing to a kernel that takes nothing is not the reason."""
     host = FakeHost()
     refused = {cell: {"ulp": 2} for cell in TRIAL["cells"]}
     host.trial(cells=refused, openssl={"asked": {}, "plain": {}})
@@ -378,7 +378,7 @@ def test_a_library_is_not_blamed_for_its_kernel() -> None:
 
 
 def test_bugs_of_this_kernel_only() -> None:
-    """Without a NIC fixed bugs, other drivers' and those of the other direction are not named."""
+    """Fixed bugs, other drivers' and those of the other direction are not named."""
     host = FakeHost()
     ids = {line.partition(":")[0] for f in seen(host, "eth0").devices[0].findings for line in f.detail}
     assert {"sendfile-beyond-end", "mlx5-get-psv"} <= ids
@@ -388,7 +388,7 @@ def test_bugs_of_this_kernel_only() -> None:
 
 
 def test_what_nobody_asked_for_is_switched_off_first() -> None:
-    """Without a NIC a feature that nobody wants is off for that, and not for the checksum."""
+    """A feature that nobody wants is off for that, and not for the checksum."""
     host = FakeHost()
     host.change(CHECKSUM, feature(False))
     host.change(TX, feature(False))

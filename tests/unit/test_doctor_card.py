@@ -41,7 +41,7 @@ SAID = "FW Version 22.35.1012, PSID MT_0000000359, Description ConnectX-6 Dx EN 
     ],
 )
 def test_board_and_firmware(argv: tuple[str, ...], out: str, shown: str) -> None:
-    """Without a NIC a card that grants nothing is shown with the board that devlink or mstflint names."""
+    """A card that grants nothing is shown with the board that devlink or mstflint names."""
     host = FakeHost()
     fixed()(host)
     host.answers[argv] = (0, out, "")
@@ -57,7 +57,7 @@ def test_board_and_firmware(argv: tuple[str, ...], out: str, shown: str) -> None
     [("No Crypto", "D207"), ("Crypto Disabled", "D207"), ("Crypto and Secure Boot", "D208"), ("", "D208")],
 )
 def test_crypto_by_description(crypto: str, code: str) -> None:
-    """Without a NIC a card that its maker describes as one without crypto is the reason, without a list."""
+    """A card that its maker describes as one without crypto is the reason, without a list."""
     host = FakeHost()
     fixed()(host)
     host.answers["mstflint",] = (0, MSTFLINT.format(part="MCX6-NEW", crypto=crypto), "")
@@ -68,7 +68,7 @@ def test_crypto_by_description(crypto: str, code: str) -> None:
 
 
 def test_a_part_that_is_known_is_believed_first() -> None:
-    """Without a NIC a part that the profile lists with crypto is not blamed for its description."""
+    """A part that the profile lists with crypto is not blamed for its description."""
     host = FakeHost()
     fixed(vpd=made("MCX623106AC-CDAT"))(host)
     host.answers["mstflint",] = (0, MSTFLINT.format(part="x", crypto="No Crypto"), "")
@@ -87,12 +87,12 @@ def test_a_part_that_is_known_is_believed_first() -> None:
     ],
 )  # fmt: skip
 def test_firmware_is_compared_by_number(have: str, minimum: str, answer: bool | None) -> None:
-    """Without a NIC versions of one form are compared, and others are not guessed at."""
+    """Versions of one form are compared, and others are not guessed at."""
     assert firmware.older(have, minimum) is answer
 
 
 def test_part_number() -> None:
-    """Without a NIC vital product data gives its part number, and nonsense gives none; it always ends."""
+    """Vital product data gives its part number, and nonsense gives none; it always ends."""
     area = b"PN\x10MCX623106AC-CDAT" + b"SN\x03abc"
     good = b"\x82\x03\x00abc\x90" + len(area).to_bytes(2, "little") + area + b"\x78"
     assert vpd.part_number(good) == "MCX623106AC-CDAT"
@@ -106,5 +106,5 @@ def test_part_number() -> None:
 
 
 def test_part_number_of_a_whole_host() -> None:
-    """Without a NIC the part that was made for the tests is read as it was made."""
+    """The part that was made for the tests is read as it was made."""
     assert vpd.part_number(made("MCX623106AC-CDAT")) == "MCX623106AC-CDAT"

@@ -61,7 +61,7 @@ def codes(notes: Notes) -> list[str]:
 
 
 def test_a_policy_in_transport_mode_is_told() -> None:
-    """Without a NIC a policy for TCP is told with its traffic, its kind and the switch that helps."""
+    """A policy for TCP is told with its traffic, its kind and the switch that helps."""
     notes = seen(host(OURS, "eth0"))
     (found,) = notes.findings
     assert (found.code, found.level, found.directions) == ("D406", "risk", ("tx",))
@@ -98,19 +98,19 @@ def test_a_policy_in_transport_mode_is_told() -> None:
     ],
 )
 def test_which_policies_are_told(text: str, route: str, told: bool) -> None:
-    """Without a NIC a policy is told unless it surely takes nothing of this device's TCP."""
+    """A policy is told unless it surely takes nothing of this device's TCP."""
     assert (codes(seen(host(text, route))) == ["D406"]) is told
 
 
 def test_what_may_not_be_read_is_said() -> None:
-    """Without a NIC and without leave to list policies that is a note, with what `ip` says."""
+    """Without leave to list policies that is a note, with what `ip` says."""
     (found,) = seen(host("", rc=1)).findings
     assert found.code == "D407" and "Operation not permitted" in found.evidence
 
 
 @pytest.mark.parametrize("change", [{"active": False}, {}])
 def test_ip_is_not_asked_where_nothing_can_be(change: dict[str, bool]) -> None:
-    """Without a NIC nothing is asked with the switch off, or without IPsec, which asking would load."""
+    """Nothing is asked with the switch off, or without IPsec, which asking would load."""
     on = host(OURS, "eth0")
     if not change:
         on.files[NETLINK] = b"\n".join(r for r in NETLINK_ROWS.encode().split(b"\n") if b" 6 " not in r)
@@ -118,7 +118,7 @@ def test_ip_is_not_asked_where_nothing_can_be(change: dict[str, bool]) -> None:
 
 
 def test_many_policies_are_counted_not_listed() -> None:
-    """Without a NIC a thousand policies give one finding that names four, and few questions."""
+    """A thousand policies give one finding that names four, and few questions."""
     on = host("".join(OURS.replace("2.2/32", f"2.{n}/32") for n in range(1000)), "eth0")
     (found,) = seen(on).findings
     assert found.what.count("dst 192.0.2.") == 4 and " and more before" in found.what
@@ -127,7 +127,7 @@ def test_many_policies_are_counted_not_listed() -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_any_text_is_survived(seed: int) -> None:
-    """Without a NIC a list with bytes changed gives findings in one printable line each, or none."""
+    """A list with bytes changed gives findings in one printable line each, or none."""
     chance = random.Random(seed)
     text = "".join(c if chance.random() > 0.05 else chr(chance.randrange(1, 0x2FF)) for c in OURS + TUNNEL)
     notes = seen(host(text, chance.choice(["", "eth0", "\x1b[31m"])))
@@ -137,7 +137,7 @@ def test_any_text_is_survived(seed: int) -> None:
 
 @pytest.mark.parametrize("route", ["null", "[]", "[3]", '[{"dev": 7}]', "[" * 9000, "{", '{"dev": "eth1"}'])
 def test_a_route_that_makes_no_sense_leaves_nothing_out(route: str) -> None:
-    """Without a NIC a policy is told where `ip route get` says nothing of use."""
+    """A policy is told where `ip route get` says nothing of use."""
     on = host(OURS)
     on.answers[ROUTE] = (0, route, "")
     assert codes(seen(on)) == ([] if route == '[{"dev": 7}]' else ["D406"])
@@ -145,5 +145,5 @@ def test_a_route_that_makes_no_sense_leaves_nothing_out(route: str) -> None:
 
 @pytest.mark.parametrize("make", [lambda: "\tdir out" * 9999, lambda: "src " * 99999, lambda: OURS * 2000])
 def test_a_long_list_takes_no_time(make: Callable[[], str]) -> None:
-    """Without a NIC no list makes the reader work more than its length asks for."""
+    """No list makes the reader work more than its length asks for."""
     assert len(list(policies(make()))) in (0, 2000)

@@ -50,7 +50,7 @@ def whole(host: FakeHost, dev: str = "eth0") -> None:
 
 @pytest.mark.parametrize("code", ["D109", "D106", "D210"])
 def test_any_program_may_say_anything(code: str) -> None:
-    """Without a NIC each program's answer may be any nonsense, with either exit code."""
+    """Each program's answer may be any nonsense, with either exit code."""
     make, dev = CASES[code]
     host = FakeHost()
     make(host)
@@ -66,7 +66,7 @@ def test_any_program_may_say_anything(code: str) -> None:
 
 @pytest.mark.parametrize("seed", range(100))
 def test_any_byte_may_be_another(seed: int) -> None:
-    """Without a NIC answers with bytes changed, left out or repeated give no traceback."""
+    """Answers with bytes changed, left out or repeated give no traceback."""
     chance = random.Random(seed)
     host = FakeHost()
     make, dev = CASES[chance.choice(sorted(CASES))]
@@ -97,7 +97,7 @@ def _mangled(chance: random.Random, text: str) -> str:
 
 
 def test_names_of_devices_are_quoted_in_remedies() -> None:
-    """Without a NIC a device with a name for a shell does not bring its command into a remedy."""
+    """A device with a name for a shell does not bring its command into a remedy."""
     host = FakeHost()
     nic = card("mlx5_core", "0000:04:00.0", "15b3:101d")
     nic["features"]["tls-hw-rx-offload"] = {"active": False, "fixed": False, "requested": False}
@@ -117,7 +117,7 @@ def test_names_of_devices_are_quoted_in_remedies() -> None:
     ],
 )
 def test_a_trial_that_fails_says_so(make: Callable[[FakeHost], Any]) -> None:
-    """Without a NIC a trial without an answer is unknown, and one without sense says nothing."""
+    """A trial without an answer is unknown, and one without sense says nothing."""
     host = FakeHost()
     host.answers.pop(("unshare", "--net"))
     make(host)
@@ -128,7 +128,7 @@ def test_a_trial_that_fails_says_so(make: Callable[[FakeHost], Any]) -> None:
 
 
 def test_trial_without_a_namespace_of_its_own() -> None:
-    """Without a NIC and root the trial runs where it is."""
+    """Without root the trial runs where it is."""
     host = FakeHost()
     answer = host.answers.pop(("unshare", "--net"))
     host.answers["/usr/bin/python3",] = answer
@@ -137,7 +137,7 @@ def test_trial_without_a_namespace_of_its_own() -> None:
 
 
 def test_profiles_that_are_wrong_are_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC and with a wrong profile there is an answer, with a warning."""
+    """With a wrong profile there is an answer, with a warning."""
 
     def wrong() -> Any:
         raise OffloadError("nic-profiles/foo.yaml:7: unknown key")

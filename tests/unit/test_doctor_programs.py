@@ -37,7 +37,7 @@ HAPROXY_BUILT = "HAProxy version {} 2026/01/01\nFeature list : +EPOLL +KTLS +OPE
 def test_a_server_is_judged_by_its_version(
     command: tuple[str, str], said: str, lines: list[str], code: str, words: str
 ) -> None:
-    """Without a NIC what a server can, and what it does by default, are those of the version installed."""
+    """What a server can, and what it does by default, are those of the version installed."""
     host, (name, _) = FakeHost(), command
     place, uses = {"nginx": (NGINX, "listen 443 ssl;"), "haproxy": ("/etc/haproxy/a.cfg", "bind :443 ssl"),
                    "stunnel": ("/etc/stunnel/a.conf", "accept = 443")}[name]  # fmt: skip

@@ -27,7 +27,7 @@ def case(code: str) -> Diagnosis:
 
 
 def test_a_switch_that_is_off_on_one_screen() -> None:
-    """Without a NIC the usual answer has at most 32 lines of 100, with reason, evidence and command."""
+    """The usual answer has at most 32 lines of 100, with reason, evidence and command."""
     shown = as_text(case("D301"))
     lines = shown.splitlines()
     assert len(lines) <= 32 and max(len(line) for line in lines) <= 100
@@ -39,13 +39,13 @@ def test_a_switch_that_is_off_on_one_screen() -> None:
 
 
 def test_worst_first() -> None:
-    """Without a NIC findings are sorted by how bad they are."""
+    """Findings are sorted by how bad they are."""
     levels = [f.level for f in case("D401").devices[0].findings]
     assert levels == sorted(levels, key=["never", "off", "unknown", "risk", "note"].index)
 
 
 def test_colour_only_when_asked() -> None:
-    """Without a NIC there is no escape sequence unless the caller wants colour; the words are the same."""
+    """There is no escape sequence unless the caller wants colour; the words are the same."""
     found = case("D301")
     plain, coloured = as_text(found), as_text(found, colour=True)
     assert "\x1b" not in plain and "\x1b[33moff\x1b[0m" in coloured
@@ -55,7 +55,7 @@ def test_colour_only_when_asked() -> None:
 
 
 def test_narrow_terminal() -> None:
-    """Without a NIC and with 60 columns only title, remedies and table are longer."""
+    """With 60 columns only title, remedies and table are longer."""
     lines = as_text(case("D109"), width=60).splitlines()
     table = lines[(at := next(n for n, x in enumerate(lines) if x.startswith("who does it"))) : at + 4]
     assert not [
@@ -64,7 +64,7 @@ def test_narrow_terminal() -> None:
 
 
 def test_verbose_tells_notes_and_bugs() -> None:
-    """Without a NIC `--verbose` has the symptom of each kernel bug, and every note in full."""
+    """`--verbose` has the symptom of each kernel bug, and every note in full."""
     found = case("D109")
     short, long = as_text(found), as_text(found, verbose=True)
     assert "sendfile-beyond-end: the last record is not sent" in long
@@ -72,7 +72,7 @@ def test_verbose_tells_notes_and_bugs() -> None:
 
 
 def test_several_devices() -> None:
-    """Without a NIC two devices have a block each, and a row each in the table."""
+    """Two devices have a block each, and a row each in the table."""
     host = FakeHost()
     host.devices["eth1"] = json.loads(json.dumps(host.devices["eth0"]))
     host.change("tls-hw-tx-offload", feature(False), "eth1")
@@ -83,7 +83,7 @@ def test_several_devices() -> None:
 
 
 def test_json_has_its_schema() -> None:
-    """Without a NIC the document for programs has schema 1, states, findings and the truth table."""
+    """The document for programs has schema 1, states, findings and the truth table."""
     told = json.loads(as_json(case("D301")))
     assert (told["schema"], told["state"], told["exit"]) == (1, "off", 10)
     device = told["devices"][0]
@@ -103,13 +103,13 @@ def test_json_has_its_schema() -> None:
 
 @pytest.mark.parametrize("code", CASES)
 def test_json_fits_the_published_schema(code: str) -> None:
-    """Without a NIC the document of each case is what offload/doctor/schema says."""
+    """The document of each case is what offload/doctor/schema says."""
     schema = json.loads((FILE.parent / "schema/doctor-1.schema.json").read_text())
     jsonschema.validate(json.loads(as_json(case(code))), schema)
 
 
 def test_explain() -> None:
-    """Without a NIC a code or its name is explained; for one that is none the nearest is named."""
+    """A code or its name is explained; for one that is none the nearest is named."""
     assert explain("d401").startswith("D401 qdisc-breaks-offload (off)\n")
     assert explain("switched-off").startswith("D301 ")
     with pytest.raises(ConfigError, match="did you mean switched-off"):
@@ -117,7 +117,7 @@ def test_explain() -> None:
 
 
 def test_exit_codes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC the exit code is the state, and usage errors keep theirs."""
+    """The exit code is the state, and usage errors keep theirs."""
     for code, wanted in {"D109": 0, "D301": 10, "D205": 11, "D105": 12}.items():
         make, dev = CASES[code]
         host = FakeHost()
@@ -132,7 +132,7 @@ def test_exit_codes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("code", load())
 def test_explanation_has_no_raw_names(code: str) -> None:
-    """Without a NIC `--explain` shows RELEASE where a finding puts one, and no {words} of the file."""
+    """`--explain` shows RELEASE where a finding puts one, and no {words} of the file."""
     shown = explain(code)
     assert not re.search(r"\{\w+\}", shown) and shown.startswith(code)
     assert "Linux RELEASE is older" in explain("kernel-too-old")

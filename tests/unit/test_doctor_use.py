@@ -22,7 +22,7 @@ from tests.unit.test_doctor import PROFILES, seen
     ],
 )
 def test_on_a_card_is_what_ls_says(given: int, seen_there: int, fine: list[str], doubted: int) -> None:
-    """Without a NIC, doctor calls on a card what `ls` does: not what a card gave back after a link flap."""
+    """Doctor calls on a card what `ls` does: not what a card gave back after a link flap."""
     host = FakeHost()
     connected(host, given, seen_there)
     device = seen(host, "eth0").devices[0]

@@ -32,7 +32,7 @@ def drawn(defect: Defect, *, fired: int = 3, seen: bool = True, by: str = "") ->
 
 
 def test_there_are_three_hundred_and_no_two_are_alike() -> None:
-    """Without a NIC there are more than three hundred cards to draw from, each another one."""
+    """There are more than three hundred cards to draw from, each another one."""
     every = defects()
     assert len(every) >= 300
     assert len({one.id for one in every}) == len({one.knobs for one in every}) == len(every)
@@ -40,14 +40,14 @@ def test_there_are_three_hundred_and_no_two_are_alike() -> None:
 
 
 def test_every_place_and_every_condition_is_drawn() -> None:
-    """Without a NIC nothing stands in the tables that no card has."""
+    """Nothing stands in the tables that no card has."""
     every = defects()
     assert {one.place.name for one in every} == {place.name for place in PLACES}
     assert {one.condition.name for one in every} == {condition.name for condition in CONDITIONS}
 
 
 def test_every_card_can_be_made_and_has_a_scenario() -> None:
-    """Without a NIC each card's knobs are the simulated card's, and its scenario one that the suite makes."""
+    """Each card's knobs are the simulated card's, and its scenario one that the suite makes."""
     files = re.findall(r"\bKNOB\((\w+)\)", (NICSIM / "debugfs.c").read_text())
     files += [f"when_{name}" for name in re.findall(r"\bWHEN\((\w+),", (NICSIM / "debugfs.c").read_text())]
     found = space()
@@ -62,14 +62,14 @@ def test_every_card_can_be_made_and_has_a_scenario() -> None:
 
 
 def test_a_place_and_a_condition_that_do_not_go_together_are_no_card() -> None:
-    """Without a NIC a condition is asked only where the card knows it, and where the fault could show."""
+    """A condition is asked only where the card knows it, and where the fault could show."""
     for one in defects():
         assert one.way in one.condition.ways and one.place.level in one.condition.levels, one.id
         assert not any(one.condition.name.startswith(hidden) for hidden in one.place.never), one.id
 
 
 def test_trouble_strikes_the_connection_that_came_last() -> None:
-    """Without a NIC a condition of many contexts is met by the connection that trouble and event are for."""
+    """A condition of many contexts is met by the connection that trouble and event are for."""
     for one in defects():
         scenario = space().parse(one.line)
         count = int(scenario["connections"])
@@ -77,7 +77,7 @@ def test_trouble_strikes_the_connection_that_came_last() -> None:
 
 
 def test_a_seed_draws_the_same_cards() -> None:
-    """Without a NIC a draw can be repeated, another seed draws others, and none is drawn twice."""
+    """A draw can be repeated, another seed draws others, and none is drawn twice."""
     assert draw(4711, 40) == draw(4711, 40) != draw(4712, 40)
     assert len({one.id for one in draw(4711, 40)}) == 40
     with pytest.raises(ConfigError, match="0 defects cannot be drawn"):
@@ -87,14 +87,14 @@ def test_a_seed_draws_the_same_cards() -> None:
 
 
 def test_the_interval_is_wilson_s() -> None:
-    """Without a NIC the interval is that of the formula, also where nothing escaped."""
+    """The interval is that of the formula, also where nothing escaped."""
     assert wilson(0, 40) == pytest.approx((0.0, 8.76), abs=0.01)
     assert wilson(4, 40) == pytest.approx((3.96, 23.05), abs=0.01)
     assert wilson(40, 40) == pytest.approx((91.24, 100.0), abs=0.01)
 
 
 def test_what_escaped_is_told_and_what_never_fired_is_not_counted() -> None:
-    """Without a NIC the rate is of the cards that fired, and each that was not caught is there to repeat."""
+    """The rate is of the cards that fired, and each that was not caught is there to repeat."""
     first, second, third, fourth = [one for one in draw(7, 12) if one.named][:4]
     right = ", ".join(first.named) + ": different; software: intact"
     found = [
@@ -119,7 +119,7 @@ def test_what_escaped_is_told_and_what_never_fired_is_not_counted() -> None:
 
 
 def test_a_condition_without_a_name_is_not_blamed() -> None:
-    """Without a NIC a headline that cannot name a condition has not named it, and security is counted."""
+    """A headline that cannot name a condition has not named it, and security is counted."""
     secure = next(one for one in defects() if one.condition.place and one.place.security)
     assert secure.named and drawn(secure, by=f"sent records leave {secure.named[0]}").blamed
     nameless = replace(secure, condition=replace(secure.condition, place=""))
@@ -129,7 +129,7 @@ def test_a_condition_without_a_name_is_not_blamed() -> None:
 
 
 def test_the_scenarios_of_a_depth_come_in_the_order_that_is_likely_to_see_it() -> None:
-    """Without a NIC a card is put first to the scenarios that have its condition, to each of them once."""
+    """A card is put first to the scenarios that have its condition, to each of them once."""
     whole = {one.line() for one in array("quick", find(CARD))}
     for defect in draw(5, 3):
         lines = turns(defect, "quick")
@@ -167,7 +167,7 @@ class Stopped:
 def test_ctrl_c_is_a_line_and_leaves_no_lab(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a NIC a draw that somebody ends says so, keeps what was found, and ends its lab."""
+    """A draw that somebody ends says so, keeps what was found, and ends its lab."""
     monkeypatch.setattr(benchmark, "Stand", Stopped)
     monkeypatch.setattr(benchmark, "ROOT", tmp_path)
     monkeypatch.setattr(benchmark, "built", lambda: None)

@@ -38,7 +38,7 @@ def made(fake: Fake, said: list[str] | None = None) -> Path:
 
 
 def test_a_driver_is_built_and_fits(fake: Fake) -> None:
-    """Without a NIC the option reaches the code, and what the kernel's modules rely on is unchanged."""
+    """The option reaches the code, and what the kernel's modules rely on is unchanged."""
     said: list[str] = []
     folder = made(fake, said)
     assert [p.name for p in build.built_modules(FAKE, folder)] == ["fake.ko"]
@@ -49,7 +49,7 @@ def test_a_driver_is_built_and_fits(fake: Fake) -> None:
 
 
 def test_only_the_drivers_files_are_taken(fake: Fake) -> None:
-    """Without a NIC the archive for DKMS holds the driver's source, and nothing that was built."""
+    """The archive for DKMS holds the driver's source, and nothing that was built."""
     folder = made(fake)
     packed = build.archive_of(folder)
     assert packed
@@ -60,7 +60,7 @@ def test_only_the_drivers_files_are_taken(fake: Fake) -> None:
 
 
 def test_a_second_build_fetches_nothing(fake: Fake) -> None:
-    """Without a NIC what an earlier call did is not done again."""
+    """What an earlier call did is not done again."""
     made(fake)
     fake.archive.unlink()
     said: list[str] = []
@@ -72,7 +72,7 @@ def test_a_second_build_fetches_nothing(fake: Fake) -> None:
 def test_another_compiler_is_noted(
     fake: Fake, monkeypatch: pytest.MonkeyPatch, here: list[str], noted: bool
 ) -> None:
-    """Without a NIC a person hears it if the kernel's own compiler, as 7.2 names it, is not installed."""
+    """A person hears it if the kernel's own compiler, as 7.2 names it, is not installed."""
     text = '"x86_64-linux-gnu-gcc-14 (Debian 14.2.0-19) 14.2.0"'
     known = fake.target()
     found = replace(known, config={**known.config, "CONFIG_CC_VERSION_TEXT": text})
@@ -85,7 +85,7 @@ def test_another_compiler_is_noted(
 
 
 def test_dkms_is_told_what_to_build(fake: Fake) -> None:
-    """Without a NIC DKMS rebuilds for kernels of the same series only, through the same checks."""
+    """DKMS rebuilds for kernels of the same series only, through the same checks."""
     conf = tree.texts(fake.target(), kinds.kind("ch_ktls"))["dkms.conf"]
     assert 'PACKAGE_NAME="ktls-offload-ch_ktls"' in conf
     assert 'BUILD_EXCLUSIVE_KERNEL="^6\\.1\\."' in conf
@@ -120,7 +120,7 @@ AT, LIB = f"usr/src/linux-headers-{RELEASE}", f"lib/modules/{RELEASE}"
 def test_what_does_not_fit_is_refused(
     fake: Fake, path: str, change: Callable[[str], str], words: str
 ) -> None:
-    """Without a NIC a module that the kernel, or another module, could not live with is not installed."""
+    """A module that the kernel, or another module, could not live with is not installed."""
     spoiled(fake, path, change)
     said: list[str] = []
     with pytest.raises(Refused, match="must not be installed"):
@@ -129,7 +129,7 @@ def test_what_does_not_fit_is_refused(
 
 
 def test_without_crcs_the_headers_decide(fake: Fake) -> None:
-    """Without a NIC a kernel without CRCs is served if no header that others include knows the option."""
+    """A kernel without CRCs is served if no header that others include knows the option."""
     spoiled(fake, f"{AT}/Module.symvers", lambda t: SYMVERS.format(crc="00000000"))
     header = fake.put(f"{AT}/include/linux/fake/driver.h", "struct fake { int a; };\n")
     said: list[str] = []
@@ -141,7 +141,7 @@ def test_without_crcs_the_headers_decide(fake: Fake) -> None:
 
 
 def test_a_rebuilt_dependent_may_have_new_crcs(fake: Fake) -> None:
-    """Without a NIC new CRCs are right where every module that uses them was built with them."""
+    """New CRCs are right where every module that uses them was built with them."""
     spoiled(fake, f"{AT}/ours.symvers", lambda t: t.replace("2222", "3333"))
     spoiled(
         fake,
@@ -154,14 +154,14 @@ def test_a_rebuilt_dependent_may_have_new_crcs(fake: Fake) -> None:
 
 
 def test_what_does_not_compile_is_shown(fake: Fake) -> None:
-    """Without a NIC the compiler's words are in the error, and the log's place."""
+    """The compiler's words are in the error, and the log's place."""
     spoiled(fake, f"{AT}/Makefile", lambda t: t.replace("fake.c", "lost.c"))
     with pytest.raises(RigError, match=r"(?s)fake does not build for .*lost\.c.*build\.log"):
         made(fake)
 
 
 def test_another_version_of_the_source_is_not_taken(fake: Fake) -> None:
-    """Without a NIC an archive of another kernel version is refused, and nothing is left of it."""
+    """An archive of another kernel version is refused, and nothing is left of it."""
     spoiled(fake, f"{AT}/include/generated/compile.h", lambda t: t.replace("6.1.200-1", "6.1.201-1"))
     with pytest.raises(ConfigError, match=r"is Linux 6\.1\.200, and kernel .* is 6\.1\.201"):
         made(fake)
@@ -169,7 +169,7 @@ def test_another_version_of_the_source_is_not_taken(fake: Fake) -> None:
 
 
 def test_a_folder_of_somebody_else_stays(fake: Fake) -> None:
-    """Without a NIC --out never overwrites what this command did not make."""
+    """--out never overwrites what this command did not make."""
     folder = build.place(FAKE, RELEASE, None)
     folder.mkdir(parents=True)
     (folder / "thesis.tex").write_text("mine")
@@ -196,14 +196,14 @@ def test_a_folder_of_somebody_else_stays(fake: Fake) -> None:
 def test_a_kernel_that_needs_none_or_cannot_is_refused(
     fake: Fake, path: str, change: Callable[[str], str], error: type[Exception], words: str
 ) -> None:
-    """Without a NIC one sentence says why there is nothing to build."""
+    """One sentence says why there is nothing to build."""
     spoiled(fake, path, change)
     with pytest.raises(error, match=words):
         made(fake)
 
 
 def test_missing_headers_and_programs_are_named(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC the error says which package to install."""
+    """The error says which package to install."""
     with pytest.raises(ConfigError, match="apt install linux-headers-6.1.0-1-amd64"):
         target.find("6.1.0-1-amd64", fake.root)
     with pytest.raises(ConfigError, match=r"no kernel 6\.1 here\n.*ktls-offload lab fetch 6\.1;"):
@@ -229,7 +229,7 @@ def test_missing_headers_and_programs_are_named(fake: Fake, monkeypatch: pytest.
     ],
 )
 def test_secure_boot_is_seen(tmp_path: Path, path: str, raw: bytes, closed: bool, words: str) -> None:
-    """Without a NIC a machine that loads signed modules only is recognised."""
+    """A machine that loads signed modules only is recognised."""
     file = tmp_path / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(raw)
@@ -238,7 +238,7 @@ def test_secure_boot_is_seen(tmp_path: Path, path: str, raw: bytes, closed: bool
 
 
 def test_the_command_names_what_is_wrong(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC bad input ends in a sentence with a hint and exit code 2, status in 0."""
+    """Bad input ends in a sentence with a hint and exit code 2, status in 0."""
     for words, hint in (
         (["build", "mlx6"], "did you mean mlx5?"),
         (["build", "mlx5", "--kernel", "../../etc"], "is no kernel release"),

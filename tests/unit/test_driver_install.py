@@ -66,7 +66,7 @@ def taken(fake: Fake) -> str:
 
 
 def test_installed_and_removed_is_as_before(fake: Fake) -> None:
-    """Without a NIC modprobe takes our module after install, and after remove every byte is as it was."""
+    """modprobe takes our module after install, and after remove every byte is as it was."""
     before = fake.files()
     said = put(fake)
     assert taken(fake).endswith("updates/ktls-offload/fake.ko")
@@ -77,7 +77,7 @@ def test_installed_and_removed_is_as_before(fake: Fake) -> None:
 
 
 def test_dry_run_does_nothing(fake: Fake) -> None:
-    """Without a NIC --dry-run names each action, and does none."""
+    """--dry-run names each action, and does none."""
     before = fake.files()
     said = put(fake, dry_run=True)
     assert [line for line in said if line.startswith("  cp ")] and said[-1].startswith("nothing was done")
@@ -89,7 +89,7 @@ def test_dry_run_does_nothing(fake: Fake) -> None:
 
 
 def test_installed_twice_is_refused(fake: Fake) -> None:
-    """Without a NIC a second install says so; a remove without one too."""
+    """A second install says so; a remove without one too."""
     put(fake)
     with pytest.raises(Refused, match="is installed for .* already"):
         put(fake)
@@ -106,7 +106,7 @@ STEPS = ("save", "_copy", "_settle", "_first")
 def test_killed_at_any_step_it_can_be_removed(
     fake: Fake, monkeypatch: pytest.MonkeyPatch, step: str, when: str
 ) -> None:
-    """Without a NIC kill -9 at any step leaves what `driver remove` takes away."""
+    """Kill -9 at any step leaves what `driver remove` takes away."""
     before, real = fake.files(), getattr(install, step)
 
     def dies(*args: object) -> None:
@@ -126,7 +126,7 @@ def test_killed_at_any_step_it_can_be_removed(
 
 @pytest.mark.parametrize("step", STEPS[1:])
 def test_a_failing_step_is_undone(fake: Fake, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
-    """Without a NIC an install that fails half-way says so and leaves nothing."""
+    """An install that fails half-way says so and leaves nothing."""
     before, real, calls = fake.files(), getattr(install, step), []
 
     def fails(*args: object) -> None:
@@ -142,7 +142,7 @@ def test_a_failing_step_is_undone(fake: Fake, monkeypatch: pytest.MonkeyPatch, s
 
 
 def test_a_module_that_modprobe_would_not_take_is_undone(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC an install after which modprobe still takes another module (depmod.d) is undone."""
+    """An install after which modprobe still takes another module (depmod.d) is undone."""
     before = fake.files()
     monkeypatch.setattr(install, "_settle", lambda target: None)
     with pytest.raises(
@@ -153,7 +153,7 @@ def test_a_module_that_modprobe_would_not_take_is_undone(fake: Fake, monkeypatch
 
 
 def test_a_file_that_somebody_replaced_stays(fake: Fake) -> None:
-    """Without a NIC remove takes away only what install put there."""
+    """Remove takes away only what install put there."""
     put(fake)
     ours = fake.modules / "updates/ktls-offload/fake.ko"
     ours.write_bytes(ours.read_bytes() + b"signed by somebody")
@@ -162,7 +162,7 @@ def test_a_file_that_somebody_replaced_stays(fake: Fake) -> None:
 
 
 def test_secure_boot_wants_a_signature(fake: Fake) -> None:
-    """Without a NIC Secure Boot refuses an unsigned module, with how to sign it; a signed one is taken."""
+    """Secure Boot refuses an unsigned module, with how to sign it; a signed one is taken."""
     file = fake.root / secure.SECURE_BOOT
     file.parent.mkdir(parents=True)
     file.write_bytes(b"\6\0\0\0\1")
@@ -175,7 +175,7 @@ def test_secure_boot_wants_a_signature(fake: Fake) -> None:
 
 
 def test_a_kernel_of_the_lab_is_left_alone(fake: Fake, tmp_path: Path) -> None:
-    """Without a NIC a driver built for a kernel that is not installed here is not installed either."""
+    """A driver built for a kernel that is not installed here is not installed either."""
     cached = tmp_path / "base/cache/ktls-offload/kernels" / RELEASE / "root"
     cached.parent.mkdir(parents=True)
     fake.root.rename(cached)
@@ -198,7 +198,7 @@ def test_a_kernel_of_the_lab_is_left_alone(fake: Fake, tmp_path: Path) -> None:
     ids=str,
 )
 def test_a_hostile_record_removes_nothing(fake: Fake, change: dict[str, object]) -> None:
-    """Without a NIC a damaged record ends in an error, not in root removing what it names."""
+    """A damaged record ends in an error, not in root removing what it names."""
     put(fake)
     path = next((record.folder()).glob("driver-*"))
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
@@ -209,7 +209,7 @@ def test_a_hostile_record_removes_nothing(fake: Fake, change: dict[str, object])
 
 
 def test_remove_prints_what_brings_the_other_driver_back(fake: Fake) -> None:
-    """Without a NIC the way back names modules one by one: modprobe stops at one whose file has gone."""
+    """The way back names modules one by one: modprobe stops at one whose file has gone."""
     put(fake)
     assert any(
         line.strip() == "rmmod fake_ib fake; modprobe fake" for line in "\n".join(take(fake)).splitlines()
@@ -217,7 +217,7 @@ def test_remove_prints_what_brings_the_other_driver_back(fake: Fake) -> None:
 
 
 def test_status_tells_what_is_where(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC status names what was built, installed, changed since, and is loaded."""
+    """Status names what was built, installed, changed since, and is loaded."""
     monkeypatch.setitem(kinds(), "fake", FAKE)
     assert any("not installed" in line for line in told(fake))
     put(fake)
@@ -230,7 +230,7 @@ def test_status_tells_what_is_where(fake: Fake, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_nothing_built_nothing_installed(fake: Fake) -> None:
-    """Without a NIC install says which command builds."""
+    """Install says which command builds."""
     shutil.rmtree(build.place(FAKE, RELEASE, None))
     with pytest.raises(OffloadError, match="ktls-offload driver build fake"):
         put(fake)

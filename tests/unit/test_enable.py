@@ -41,7 +41,7 @@ def switched(machine: FakeMachine) -> list[str]:
 
 
 def test_enable_switches_all_that_the_profile_promises(machine: FakeMachine) -> None:
-    """Without a NIC a ConnectX-6 Dx ends with both directions on and only receive was touched."""
+    """A ConnectX-6 Dx ends with both directions on and only receive was touched."""
     assert machine.call("enable", "eth0") == 0
     assert active(machine, "eth0") == (True, True)
     assert switched(machine) == [f"ethtool -K eth0 {RX} on"]
@@ -51,7 +51,7 @@ def test_enable_switches_all_that_the_profile_promises(machine: FakeMachine) -> 
 
 
 def test_says_what_a_step_costs(machine: FakeMachine) -> None:
-    """Without a NIC the reason of each of the profile's steps is said, and what it costs."""
+    """The reason of each of the profile's steps is said, and what it costs."""
     assert machine.call("enable", "eth0") == 0
     assert "(was off: off by default; the first time, all channels re-open: a short pause" in machine.said
     assert machine.call("enable", "cx0") == 0
@@ -107,7 +107,7 @@ def test_modules_of_one_card_serve_the_next(machine: FakeMachine) -> None:
 
 @pytest.mark.parametrize("dev", ["eth0", "cx0", "sim0"])
 def test_nothing_but_the_steps_is_applied(machine: FakeMachine, dev: str) -> None:
-    """Without a NIC rings, coalescing and whatever else may be advised of a card are left as they are."""
+    """Rings, coalescing and whatever else may be advised of a card are left as they are."""
     assert machine.call("enable", dev) == 0
     called = [c.removeprefix("ethtool ") for c in machine.state()["log"] if c.startswith("ethtool ")]
     assert {c.split(" -")[0].split()[0] for c in called} <= {"-i", "-k", "-K", "--json"}
@@ -115,7 +115,7 @@ def test_nothing_but_the_steps_is_applied(machine: FakeMachine, dev: str) -> Non
 
 
 def test_restore_puts_back_what_was_there_before_the_first_change(machine: FakeMachine) -> None:
-    """Without a NIC enable, disable, enable, restore ends where it began, and again does nothing."""
+    """Enable, disable, enable, restore ends where it began, and again does nothing."""
     before = machine.machine()
     for verb in ("enable", "disable", "enable"):
         assert machine.call(verb, "eth0") == 0
@@ -128,7 +128,7 @@ def test_restore_puts_back_what_was_there_before_the_first_change(machine: FakeM
 
 
 def test_disable_switches_off_and_says_so(machine: FakeMachine) -> None:
-    """Without a NIC disable turns off what was on, needs no profile, and can be undone."""
+    """Disable turns off what was on, needs no profile, and can be undone."""
     assert machine.call("disable", "eth0") == 0
     assert active(machine, "eth0") == (False, False)
     assert switched(machine) == [f"ethtool -K eth0 {TX} off"]
@@ -137,20 +137,20 @@ def test_disable_switches_off_and_says_so(machine: FakeMachine) -> None:
 
 
 def test_one_direction_leaves_the_other_alone(machine: FakeMachine) -> None:
-    """Without a NIC --tx on disable does not touch receive."""
+    """--tx on disable does not touch receive."""
     machine.change("eth0", RX, active=True, requested=True)
     assert machine.call("disable", "eth0", "--tx") == 0
     assert active(machine, "eth0") == (False, True)
 
 
 def test_on_already_changes_and_journals_nothing(machine: FakeMachine) -> None:
-    """Without a NIC enabling what is on is no change: no journal, exit 0."""
+    """Enabling what is on is no change: no journal, exit 0."""
     assert machine.call("enable", "eth0", "--tx") == 0
     assert switched(machine) == [] and not machine.journal.exists()
 
 
 def test_t6_refuses_receive_with_the_reason(machine: FakeMachine) -> None:
-    """Without a NIC a T6 asked for receive is refused with the profile's words, and nothing is changed."""
+    """A T6 asked for receive is refused with the profile's words, and nothing is changed."""
     before = machine.machine()
     assert machine.call("enable", "cx0", "--tx", "--rx") == 5
     assert "Chelsio T6 has no receive offload: ch_ktls is transmit only" in machine.said
@@ -158,7 +158,7 @@ def test_t6_refuses_receive_with_the_reason(machine: FakeMachine) -> None:
 
 
 def test_t6_loads_its_modules_and_restore_takes_out_only_those(machine: FakeMachine) -> None:
-    """Without a NIC a T6 gets tls and ch_ktls loaded one by one, then the feature; all of it is undone."""
+    """A T6 gets tls and ch_ktls loaded one by one, then the feature; all of it is undone."""
     before = machine.machine()
     assert machine.call("enable", "cx0") == 0
     assert switched(machine) == ["modprobe tls", "modprobe ch_ktls", f"ethtool -K cx0 {TX} on"]
@@ -169,7 +169,7 @@ def test_t6_loads_its_modules_and_restore_takes_out_only_those(machine: FakeMach
 
 
 def test_a_module_that_was_there_stays(machine: FakeMachine) -> None:
-    """Without a NIC restore does not unload what enable did not load."""
+    """Restore does not unload what enable did not load."""
     machine.set(modules=["cxgb4", "tls"])
     assert machine.call("enable", "cx0") == 0
     assert machine.call("restore") == 0
@@ -177,7 +177,7 @@ def test_a_module_that_was_there_stays(machine: FakeMachine) -> None:
 
 
 def test_a_module_in_use_is_reported_and_kept_in_the_journal(machine: FakeMachine) -> None:
-    """Without a NIC restore exits 6 on a module in use, keeps its entry, and succeeds later."""
+    """Restore exits 6 on a module in use, keeps its entry, and succeeds later."""
     before = machine.machine()
     machine.call("enable", "cx0")
     machine.set(in_use=["ch_ktls"])
@@ -189,14 +189,14 @@ def test_a_module_in_use_is_reported_and_kept_in_the_journal(machine: FakeMachin
 
 
 def test_a_missing_module_is_refused(machine: FakeMachine) -> None:
-    """Without a NIC a kernel without ch_ktls refuses the T6 before anything is changed."""
+    """A kernel without ch_ktls refuses the T6 before anything is changed."""
     machine.set(depends={})
     assert machine.call("enable", "cx0") == 5
     assert "module ch_ktls is not in this kernel's folder" in machine.said and switched(machine) == []
 
 
 def test_fixed_names_the_missing_kernel_option(machine: FakeMachine) -> None:
-    """Without a NIC a kernel without CONFIG_MLX5_EN_TLS is named as the reason."""
+    """A kernel without CONFIG_MLX5_EN_TLS is named as the reason."""
     machine.change("eth0", TX, active=False, requested=False, fixed=True)
     machine.kernel_config("CONFIG_TLS=m\nCONFIG_TLS_DEVICE=y\nCONFIG_MLX5_CORE=m\nCONFIG_MLX5_CORE_EN=y\n")
     assert machine.call("enable", "eth0") == 5
@@ -204,7 +204,7 @@ def test_fixed_names_the_missing_kernel_option(machine: FakeMachine) -> None:
 
 
 def test_fixed_on_a_good_kernel_names_the_card(machine: FakeMachine) -> None:
-    """Without a NIC the SKU is the likely reason if the kernel has every option."""
+    """The SKU is the likely reason if the kernel has every option."""
     machine.change("eth0", TX, active=False, requested=False, fixed=True)
     options = ("TLS", "TLS_DEVICE", "MLX5_CORE", "MLX5_CORE_EN", "MLX5_EN_TLS")
     machine.kernel_config("".join(f"CONFIG_{o}=y\n" for o in options))
@@ -222,7 +222,7 @@ def test_fixed_on_a_good_kernel_names_the_card(machine: FakeMachine) -> None:
 def test_checksum_off_is_refused_with_the_remedy(
     machine: FakeMachine, group: str, remedy: str, asked: str
 ) -> None:
-    """Without a NIC a direction whose checksum offload is off is refused, naming the command that helps."""
+    """A direction whose checksum offload is off is refused, naming the command that helps."""
     machine.change("eth0", group, active=False, requested=False)
     machine.change("eth0", TX, active=False, requested=True)
     assert machine.call("enable", "eth0", asked) == 5
@@ -232,7 +232,7 @@ def test_checksum_off_is_refused_with_the_remedy(
 
 @pytest.mark.parametrize("kind", ["ignore", "fail"])
 def test_a_card_that_does_not_switch_is_noticed_and_put_back(machine: FakeMachine, kind: str) -> None:
-    """Without a NIC a driver that fails, or says yes and does nothing, ends in exit 6 with all undone."""
+    """A driver that fails, or says yes and does nothing, ends in exit 6 with all undone."""
     machine.change("sim0", TX, active=False, requested=False)
     before = machine.machine()
     machine.call("enable", "sim0")
@@ -245,7 +245,7 @@ def test_a_card_that_does_not_switch_is_noticed_and_put_back(machine: FakeMachin
 
 
 def test_a_roll_back_that_fails_says_so_and_keeps_the_journal(machine: FakeMachine) -> None:
-    """Without a NIC a module stuck in the roll-back is named, kept in the journal, and restore ends it."""
+    """A module stuck in the roll-back is named, kept in the journal, and restore ends it."""
     before = machine.machine()
     machine.set(in_use=["ch_ktls"])
     machine.change("cx0", "tx-checksum-ip-generic", fixed=False)
@@ -269,7 +269,7 @@ def _call_number(machine: FakeMachine, dev: str, part: str) -> int:
 
 
 def test_no_permission_is_exit_4(machine: FakeMachine) -> None:
-    """Without a NIC a kernel that says no gives exit 4 and leaves no entry behind."""
+    """A kernel that says no gives exit 4 and leaves no entry behind."""
     machine.set(eperm=True)
     assert machine.call("enable", "eth0") == 4
     assert "run it as root" in machine.said and entries(machine) == []
@@ -277,7 +277,7 @@ def test_no_permission_is_exit_4(machine: FakeMachine) -> None:
 
 @pytest.mark.parametrize("kind", ["int-after", "term-after"])
 def test_interrupted_after_a_switch_everything_is_put_back(machine: FakeMachine, kind: str) -> None:
-    """Without a NIC Ctrl-C or SIGTERM in the middle ends with exit 130 and the state found."""
+    """Ctrl-C or SIGTERM in the middle ends with exit 130 and the state found."""
     before = machine.machine()
     machine.set(fault={"at": _call_number(machine, "cx0", " -K "), "kind": kind}, calls=0)
     assert machine.call("enable", "cx0") == 130
@@ -286,7 +286,7 @@ def test_interrupted_after_a_switch_everything_is_put_back(machine: FakeMachine,
 
 
 def test_dry_run_lists_every_action_and_does_none(machine: FakeMachine) -> None:
-    """Without a NIC --dry-run prints modules, features and journal, and changes nothing."""
+    """--dry-run prints modules, features and journal, and changes nothing."""
     before = machine.machine()
     assert machine.call("enable", "cx0", "--dry-run") == 0
     for line in (
@@ -301,7 +301,7 @@ def test_dry_run_lists_every_action_and_does_none(machine: FakeMachine) -> None:
 
 
 def test_restore_dry_run_changes_nothing(machine: FakeMachine) -> None:
-    """Without a NIC restore --dry-run says what it would put back."""
+    """Restore --dry-run says what it would put back."""
     machine.call("enable", "eth0")
     assert machine.call("restore", "--dry-run") == 0
     assert f"eth0: {RX}: would put back: off" in machine.said
@@ -309,13 +309,13 @@ def test_restore_dry_run_changes_nothing(machine: FakeMachine) -> None:
 
 
 def test_a_simulated_card_is_called_simulated(machine: FakeMachine) -> None:
-    """Without a NIC the card that nicsim plays is named with SIMULATED, and needs no module."""
+    """The card that nicsim plays is named with SIMULATED, and needs no module."""
     assert machine.call("enable", "sim0") == 0
     assert "NVIDIA ConnectX-6 Dx, SIMULATED by nicsim" in machine.said
 
 
 def test_a_simulated_t6_loads_nothing(machine: FakeMachine) -> None:
-    """Without a NIC the played T6 is one module: ch_ktls is not asked for."""
+    """The played T6 is one module: ch_ktls is not asked for."""
     machine.set(devices={"sim0": card("nicsim", "sim/chelsio-t6", "sim:0", feature(), feature(False, True))})
     assert machine.call("enable", "sim0") == 0
     assert switched(machine) == [f"ethtool -K sim0 {TX} on"]
@@ -323,13 +323,13 @@ def test_a_simulated_t6_loads_nothing(machine: FakeMachine) -> None:
 
 
 def test_the_wrong_profile_is_refused(machine: FakeMachine) -> None:
-    """Without a NIC a profile for another driver is refused with both names."""
+    """A profile for another driver is refused with both names."""
     assert machine.call("enable", "eth0", "--profile", "chelsio-t6") == 5
     assert "chelsio-t6 is for driver cxgb4; eth0 has mlx5_core" in machine.said
 
 
 def test_no_profile_says_how_to_go_on(machine: FakeMachine) -> None:
-    """Without a NIC a card that could but that nobody described is exit 2, with the way out."""
+    """A card that could but that nobody described is exit 2, with the way out."""
     machine.set(devices={"nfp0": card("nfp", "2.1", "", feature(), feature())})
     assert machine.call("enable", "nfp0") == 2
     assert (
@@ -338,14 +338,14 @@ def test_no_profile_says_how_to_go_on(machine: FakeMachine) -> None:
 
 
 def test_an_unknown_device_names_the_nearest(machine: FakeMachine) -> None:
-    """Without a NIC a mistyped name is exit 3 with a suggestion, on every verb."""
+    """A mistyped name is exit 3 with a suggestion, on every verb."""
     for verb in ("enable", "disable", "restore", "status"):
         assert machine.call(verb, "eht0") == 3
         assert "did you mean eth0?" in machine.said
 
 
 def test_an_old_ethtool_without_json_will_do(machine: FakeMachine) -> None:
-    """Without a NIC the text form gives the same result."""
+    """The text form gives the same result."""
     machine.set(no_json=True)
     assert machine.call("enable", "eth0") == 0
     assert active(machine, "eth0") == (True, True)

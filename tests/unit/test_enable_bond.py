@@ -51,7 +51,7 @@ def switched_on(machine: DiskHost) -> set[str]:
 
 
 def test_its_ports_are_switched(machine: DiskHost) -> None:
-    """Without a NIC `enable bond0` switches each port and says so; `restore bond0` undoes it."""
+    """`enable bond0` switches each port and says so; `restore bond0` undoes it."""
     before = machine.nics()
     said = call(machine, "bond0", "eth1")
     assert said.startswith("bond0 is a bond: its ports are switched one by one: eth0, eth1\n")
@@ -62,7 +62,7 @@ def test_its_ports_are_switched(machine: DiskHost) -> None:
 
 
 def test_each_port_is_kept(machine: DiskHost) -> None:
-    """Without a NIC --persist writes a file for each port, and `none` on the bond removes them."""
+    """--persist writes a file for each port, and `none` on the bond removes them."""
     call(machine, "bond0", how="ifupdown")
     names = [f"/etc/network/if-up.d/ktls-offload-{dev}" for dev in ("eth0", "eth1")]
     assert list(machine.files()) == names
@@ -70,7 +70,7 @@ def test_each_port_is_kept(machine: DiskHost) -> None:
 
 
 def test_off_too(machine: DiskHost) -> None:
-    """Without a NIC `disable bond0` switches its ports off, in any mode."""
+    """`disable bond0` switches its ports off, in any mode."""
     bonded(machine, mode="active-backup", xmit_hash_policy="layer2")
     call(machine, "bond0", on=False)
     on = {dev for dev, nic in machine.nics().items() if nic["features"][FEATURES[0]]["active"]}
@@ -80,7 +80,7 @@ def test_off_too(machine: DiskHost) -> None:
 @pytest.mark.parametrize("how", [None, "ifupdown"])
 @pytest.mark.parametrize("lacking", [("eth1",), ("eth0", "eth1")])
 def test_a_port_that_cannot(machine: DiskHost, how: str | None, lacking: tuple[str, ...]) -> None:
-    """Without a NIC the ports that are refused are listed, the others named, and nothing is changed."""
+    """The ports that are refused are listed, the others named, and nothing is changed."""
     for dev in lacking:
         features = machine.nics()[dev]["features"]
         changed(
@@ -102,7 +102,7 @@ def test_a_port_that_cannot(machine: DiskHost, how: str | None, lacking: tuple[s
     ("mode", "policy"), [("active-backup", "layer3+4"), ("802.3ad", "layer2"), ("balance-rr", "")]
 )
 def test_a_mode_that_asks_no_port(machine: DiskHost, mode: str, policy: str) -> None:
-    """Without a NIC a bond in which the kernel offloads nothing is refused, with what helps."""
+    """A bond in which the kernel offloads nothing is refused, with what helps."""
     bonded(machine, mode=mode, xmit_hash_policy=policy)
     before = machine.nics()
     with pytest.raises(Refused, match=r"802.3ad and balance-xor with layer3\+4 only") as caught:
@@ -111,7 +111,7 @@ def test_a_mode_that_asks_no_port(machine: DiskHost, mode: str, policy: str) -> 
 
 
 def test_no_ports(machine: DiskHost) -> None:
-    """Without a NIC a bond without ports is refused: there is nothing to switch."""
+    """A bond without ports is refused: there is nothing to switch."""
     changed(machine, "eth0", link={})
     changed(machine, "eth1", link={})
     with pytest.raises(Refused, match="bond0 is a bond without ports"):
@@ -119,7 +119,7 @@ def test_no_ports(machine: DiskHost) -> None:
 
 
 def test_dry_run(machine: DiskHost) -> None:
-    """Without a NIC --dry-run shows what would be done to each port, and does nothing."""
+    """--dry-run shows what would be done to each port, and does nothing."""
     before = machine.nics()
     said = call(machine, "bond0", dry_run=True)
     assert all(f"ethtool -K {dev} tls-hw-rx-offload on" in said for dev in ("eth0", "eth1"))

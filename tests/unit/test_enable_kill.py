@@ -38,7 +38,7 @@ def again(machine: FakeMachine, **keys: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["kill-before", "kill-after", "kill-then-act"])
 def test_killed_at_every_step_restore_gives_what_was_found(machine: FakeMachine, kind: str) -> None:
-    """Without a NIC no moment of a kill -9 loses the state found; a program outliving it is awaited."""
+    """No moment of a kill -9 loses the state found; a program outliving it is awaited."""
     before, steps, changed = machine.machine(), calls(machine), 0
     for step in range(1, steps + 1):
         again(machine, fault={"at": step, "kind": kind})
@@ -71,7 +71,7 @@ def kill_at_fsync(number: int) -> Any:
 
 
 def test_killed_while_writing_the_journal(machine: FakeMachine) -> None:
-    """Without a NIC a kill inside any journal write leaves a journal that can be read and the state found."""
+    """A kill inside any journal write leaves a journal that can be read and the state found."""
     before, killed = machine.machine(), 0
     for number in range(1, STEPS):
         code = machine.call("enable", "cx0", patch=kill_at_fsync(number))
@@ -84,7 +84,7 @@ def test_killed_while_writing_the_journal(machine: FakeMachine) -> None:
 
 
 def test_killed_in_restore_a_second_restore_finishes(machine: FakeMachine) -> None:
-    """Without a NIC restore itself may be killed at every step."""
+    """Restore itself may be killed at every step."""
     before = machine.machine()
     for step in range(1, 40):
         assert machine.call("enable", "cx0") == 0
@@ -107,7 +107,7 @@ def journal(machine: FakeMachine, **keys: Any) -> None:
 
 
 def test_after_a_reboot_the_journal_is_void(machine: FakeMachine) -> None:
-    """Without a NIC an entry of an earlier boot is dropped, not applied."""
+    """An entry of an earlier boot is dropped, not applied."""
     machine.call("enable", "cx0")
     journal(machine, boot="00000000-0000-0000-0000-000000000000")
     now = machine.machine()
@@ -117,7 +117,7 @@ def test_after_a_reboot_the_journal_is_void(machine: FakeMachine) -> None:
 
 
 def test_a_renamed_device_is_recognised(machine: FakeMachine) -> None:
-    """Without a NIC the change is undone on the device that had it, whatever its name is now."""
+    """The change is undone on the device that had it, whatever its name is now."""
     machine.call("enable", "cx0")
     machine.set(devices={"lan7": machine.state()["devices"]["cx0"]})
     assert machine.call("restore", "lan7") == 0
@@ -126,7 +126,7 @@ def test_a_renamed_device_is_recognised(machine: FakeMachine) -> None:
 
 
 def test_another_device_of_the_same_name_is_left_alone(machine: FakeMachine) -> None:
-    """Without a NIC a new card under the old name keeps its own settings."""
+    """A new card under the old name keeps its own settings."""
     machine.call("enable", "cx0")
     other = card("mlx5_core", "22", "0000:09:00.0", feature(True), feature(True), ifindex=33)
     machine.set(devices={"cx0": other})
@@ -135,7 +135,7 @@ def test_another_device_of_the_same_name_is_left_alone(machine: FakeMachine) -> 
 
 
 def test_another_device_with_the_same_index_is_left_alone(machine: FakeMachine) -> None:
-    """Without a NIC an index used again by another card is noticed by its bus and driver."""
+    """An index used again by another card is noticed by its bus and driver."""
     machine.call("enable", "cx0")
     other = card("mlx5_core", "22", "0000:09:00.0", feature(True), feature(True), ifindex=8)
     machine.set(devices={"cx0": other})
@@ -144,7 +144,7 @@ def test_another_device_with_the_same_index_is_left_alone(machine: FakeMachine) 
 
 
 def test_a_device_of_another_namespace_is_kept(machine: FakeMachine) -> None:
-    """Without a NIC an entry of another network namespace stays in the journal, and that is said."""
+    """An entry of another network namespace stays in the journal, and that is said."""
     machine.call("enable", "cx0")
     journal(machine, netns="net:[1]")
     machine.call("restore")
@@ -153,7 +153,7 @@ def test_a_device_of_another_namespace_is_kept(machine: FakeMachine) -> None:
 
 
 def test_a_device_that_is_gone_is_kept(machine: FakeMachine) -> None:
-    """Without a NIC a device that cannot be seen stays in the journal until the next boot."""
+    """A device that cannot be seen stays in the journal until the next boot."""
     machine.call("enable", "cx0")
     machine.set(devices={})
     assert machine.call("restore") == 0

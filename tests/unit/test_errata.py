@@ -51,20 +51,20 @@ BAD612 = ("6.12.95+deb12-amd64", "6.12.95-1~bpo12+1")
 def test_a_kernel_is_told_by_release_and_package(
     release: str, package: str, stable: tuple[int, ...] | None, whose: str
 ) -> None:
-    """Without a NIC the stable number is taken from where it is, and where it is nowhere that is said."""
+    """The stable number is taken from where it is, and where it is nowhere that is said."""
     found = kernel(release, package)
     assert (found.stable, found.whose) == (stable, whose)
     assert bool(found.why) == (stable is None)
 
 
 def test_a_version_without_packaging_number_is_the_first_package() -> None:
-    """Without a NIC 6.1.20 in the data is the package 6.1.20-1, and what is no version is none."""
+    """6.1.20 in the data is the package 6.1.20-1, and what is no version is none."""
     assert version("6.1.20") == version("6.1.20-1") == (6, 1, 20, 1)
     assert version("6.12") == (6, 12, 0, 1) and version("6") is None and version("6.1.x") is None
 
 
 def test_who_lacks_the_package_version_is_told_how_to_get_it() -> None:
-    """Without a NIC a Debian release without its package version names the command that shows it."""
+    """A Debian release without its package version names the command that shows it."""
     assert "dpkg-query -W linux-image-6.1.0-56-amd64" in kernel("6.1.0-56-amd64").why
 
 
@@ -121,13 +121,13 @@ def test_who_lacks_the_package_version_is_told_how_to_get_it() -> None:
     ],
 )
 def test_standing_of_a_kernel(ident: str, release: str, package: str, word: str, why: str) -> None:
-    """Without a NIC affected, fixed and unknown are told apart at the edges, with the reason."""
+    """Affected, fixed and unknown are told apart at the edges, with the reason."""
     found = standing(ERRATA[ident], kernel(release, package))
     assert (found.word, why in found.why) == (word, True), found
 
 
 def test_matching_lists_what_a_kernel_has_or_may_have() -> None:
-    """Without a NIC the lab's kernels have the bugs that were seen on them, and not those fixed before."""
+    """The lab's kernels have the bugs that were seen on them, and not those fixed before."""
     mine = [erratum.id for erratum in matching(*LAB61)]
     assert {"sendfile-beyond-end", "poll-incomplete-record", "tls-splice-eof"} <= {*mine}
     assert "tls-append-frag" not in mine and "overlapping-skbs" not in mine
@@ -176,7 +176,7 @@ NO_TAG = "the receiver ended with EBADMSG: Bad message after 409600 of 1048576 b
 def test_a_failure_is_explained(
     at: tuple[str, str], test: str, reason: str, driver: str, expected: list[str]
 ) -> None:
-    """Without a NIC a message is matched with the bugs of this kernel and this driver, and no others."""
+    """A message is matched with the bugs of this kernel and this driver, and no others."""
     found = explain(reason, kernel(*at), test=test, driver=driver)
     assert [erratum.id for erratum in found] == expected
 
@@ -194,13 +194,13 @@ def test_a_failure_is_explained(
 )
 @pytest.mark.parametrize("at", [LAB61, BAD612, LAB612, LAB72])
 def test_an_ordinary_failure_is_not_explained_away(at: tuple[str, str], reason: str) -> None:
-    """Without a NIC a message that fits no symptom gets no note, on no kernel."""
+    """A message that fits no symptom gets no note, on no kernel."""
     assert explain(reason, kernel(*at), test="x::test_sends[sendfile-loss-link]") == ()
 
 
 @pytest.mark.parametrize("erratum", load(), ids=lambda e: e.id)
 def test_shipped_errata_say_where_they_are_from(erratum: Erratum) -> None:
-    """Without a NIC every erratum has a source, a remedy, and something known of at least one series."""
+    """Every erratum has a source, a remedy, and something known of at least one series."""
     assert re.search(r"\.[ch]\b|\.rst|changelog|CVE's record|own run|github", erratum.source), erratum.source
     assert erratum.do and erratum.kernels
     assert "see the CVE's record" not in erratum.symptom or erratum.cve, "no CVE to look up"
@@ -208,7 +208,7 @@ def test_shipped_errata_say_where_they_are_from(erratum: Erratum) -> None:
 
 
 def test_errata_of_the_facts_are_all_there() -> None:
-    """Without a NIC the CVE numbers are those of the facts, no more and no fewer."""
+    """The CVE numbers are those of the facts, no more and no fewer."""
     numbers = {cve for erratum in load() for cve in erratum.cve}
     assert numbers == {
         "CVE-2026-52974", "CVE-2026-98967", "CVE-2025-40149", "CVE-2023-28466", "CVE-2024-26582",
@@ -220,7 +220,7 @@ def test_errata_of_the_facts_are_all_there() -> None:
 
 
 def test_the_page_is_made_from_the_data() -> None:
-    """Without a NIC docs/errata.md is what the data gives: the command in the page makes it anew."""
+    """docs/errata.md is what the data gives: the command in the page makes it anew."""
     path = Path(__file__).parents[2] / "docs/errata.md"
     assert path.read_text() == page(), "run the command at the top of docs/errata.md"
     assert all(f"\n### {erratum.id}\n" in page() for erratum in load())
@@ -276,14 +276,14 @@ def wrong(tmp_path: Path) -> Wrong:
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_told_with_its_line(wrong: Wrong, old: str, new: str, expected: str) -> None:
-    """Without a NIC each kind of mistake gives file, line, key, what was there and what was wanted."""
+    """Each kind of mistake gives file, line, key, what was there and what was wanted."""
     said = wrong(old, new).splitlines()
     assert all(line.startswith("errata.yaml:") for line in said)
     assert any(expected in line for line in said), said
 
 
 def test_a_wrong_value_names_the_right_line(wrong: Wrong) -> None:
-    """Without a NIC the line is that of the wrong value, and all problems come at once, in order."""
+    """The line is that of the wrong value, and all problems come at once, in order."""
     line = GOOD[: GOOD.index("commit: b17cf742eaad")].count("\n") + 1
     assert wrong("commit: b17cf742eaad", "commit: no").startswith(f"errata.yaml:{line}: errata[0].commit: ")
     both = wrong("kind: bug\n    title: ", "kind: odd\n    title: x\n    titlex: ").splitlines()
@@ -292,7 +292,7 @@ def test_a_wrong_value_names_the_right_line(wrong: Wrong) -> None:
 
 
 def test_a_file_that_is_none_is_told_in_one_line(tmp_path: Path) -> None:
-    """Without a NIC a file that is missing, empty, a list or no text is refused without a traceback."""
+    """A file that is missing, empty, a list or no text is refused without a traceback."""
     path = tmp_path / "errata.yaml"
     with pytest.raises(ConfigError, match=r"^errata.yaml: cannot read: No such file or directory$"):
         read(path)

@@ -14,24 +14,24 @@ TREE = {n: c for n, c in inspect.getmembers(errors, inspect.isclass) if issubcla
 
 
 def test_the_drawing_is_the_tree() -> None:
-    """Without a NIC the docstring names every class with its exit code."""
+    """The docstring names every class with its exit code."""
     drawn = dict(re.findall(r"([A-Z]\w+) +(\d+) ", errors.__doc__ or ""))
     assert drawn == {name: str(kind.exit_code) for name, kind in TREE.items()}
 
 
 @pytest.mark.parametrize("name", TREE)
 def test_every_error_says_what_it_is_for(name: str) -> None:
-    """Without a NIC every error has its own sentence."""
+    """Every error has its own sentence."""
     assert TREE[name].__doc__ and len(TREE[name].__doc__.splitlines()[0]) > 10
 
 
 def test_the_hint_is_a_line_of_its_own() -> None:
-    """Without a NIC a message stands alone, or with its hint below."""
+    """A message stands alone, or with its hint below."""
     assert str(OffloadError("a")) == "a" and str(OffloadError("a", "b")) == "a\n  hint: b"
 
 
 def test_a_failed_command_shows_everything() -> None:
-    """Without a NIC command, exit code and both outputs are in one block, long outputs by their end."""
+    """Command, exit code and both outputs are in one block, long outputs by their end."""
     shown = str(CommandFailed(["ethtool", "-K"], 92, b"o" * 5000 + b"END", b"\xff\xfe bad", "dut"))
     assert "command failed (dut), exit 92: ethtool -K" in shown and "END" in shown and "bad" in shown
     assert len(shown) < 2300

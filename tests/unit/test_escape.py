@@ -1,4 +1,4 @@
-"""Without a NIC recorded runs against bad cards say which test and which check of the suite is needed."""
+"""Recorded runs against bad cards say which test and which check of the suite is needed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def recorded(folder: Path, name: str, *found: dict[str, object]) -> None:
 
 
 def test_every_assert_is_a_check(tree: Path) -> None:
-    """Without a NIC a check is known by file, function and number, and what judges no card is none."""
+    """A check is known by file, function and number, and what judges no card is none."""
     assert checks(tree) == [FIRST, SECOND, METHOD]
     assert [str(check) for check in checks(tree)] == [
         "lib/proof.py:helper:1",
@@ -83,7 +83,7 @@ def test_every_assert_is_a_check(tree: Path) -> None:
 
 
 def test_a_check_can_be_switched_off(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC the copy asks at each assert that fails whether it is off, and no line moves."""
+    """The copy asks at each assert that fails whether it is off, and no line moves."""
     off: list[str] = []
     monkeypatch.setitem(vars(builtins), "check_is_off", lambda name: name in off)
     text = switched(SUITE, checks(tree))
@@ -100,7 +100,7 @@ def test_a_check_can_be_switched_off(tree: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_each_real_check_can_be_switched_off() -> None:
-    """Without a NIC every file of this suite can be read by Python with its checks guarded, line by line."""
+    """Every file of this suite can be read by Python with its checks guarded, line by line."""
     found = checks(ROOT)
     assert len(found) > 150
     for file in dict.fromkeys(check.file for check in found):
@@ -112,7 +112,7 @@ def test_each_real_check_can_be_switched_off() -> None:
 
 
 def test_credit(tmp_path: Path) -> None:
-    """Without a NIC cards are credited to tests and checks; what escaped or has no check is listed."""
+    """Cards are credited to tests and checks; what escaped or has no check is listed."""
     recorded(
         tmp_path / "r", "leak",
         event("a", "fail", place="tests/lib/proof.py:5"),
@@ -152,7 +152,7 @@ def told(tmp_path: Path, *notes: tuple[str, str, str]) -> Said:
 
 
 def test_what_is_said_of_the_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a check is needed if one of its cards escapes, redundant if all are caught, else left."""
+    """A check is needed if one of its cards escapes, redundant if all are caught, else left."""
     monkeypatch.setattr(escape_found, "collected", lambda: {"a": "payload.tx", "z": "sizes.tx"})
     notes = ((str(FIRST), "tx-bad-tag", ""), (str(SECOND), "tx-leak", str(FIRST)))
     said = told(tmp_path, *notes)
@@ -172,7 +172,7 @@ def test_what_is_said_of_the_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_another_check_that_decided_needs_no_run(tmp_path: Path) -> None:
-    """Without a NIC a card that two checks decided is caught by the other one, and nothing runs."""
+    """A card that two checks decided is caught by the other one, and nothing runs."""
     recorded(
         tmp_path,
         "tx-leak",
@@ -212,7 +212,7 @@ class Stand:
 def test_what_is_told_by_another_check_is_one_of_two(
     tmp_path: Path, found: dict[str, object], by: str
 ) -> None:
-    """Without a NIC a check whose failure another one tells is taken away too, and the test runs again."""
+    """A check whose failure another one tells is taken away too, and the test runs again."""
     failing = event("a", "fail", place="tests/lib/proof.py:5") | {
         "evidence": {CHECKS: [str(FIRST), str(SECOND)]}
     }
@@ -227,7 +227,7 @@ def test_what_is_told_by_another_check_is_one_of_two(
 
 
 def test_a_check_that_fails_is_noted_unless_it_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC each check that failed is noted once beside its test, in the order of failing."""
+    """Each check that failed is noted once beside its test, in the order of failing."""
     item: Any = SimpleNamespace(user_properties=[])
     monkeypatch.setattr(catalogue_plugin, "RUNNING", [item])
     monkeypatch.setattr(catalogue_plugin, "OFF", ["b"])
@@ -238,7 +238,7 @@ def test_a_check_that_fails_is_noted_unless_it_is_off(monkeypatch: pytest.Monkey
 def test_folder_without_results_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a NIC a folder that holds no run against bad cards is answered with how to make one."""
+    """A folder that holds no run against bad cards is answered with how to make one."""
     monkeypatch.setattr(escape, "ROOT", tmp_path)
     assert escape.main([str(tmp_path)]) == ConfigError.exit_code
     assert "no events of bad cards" in capsys.readouterr().err

@@ -38,7 +38,7 @@ def told(**lacks: str) -> list[str]:
 
 
 def test_a_bench_that_has_all() -> None:
-    """Without a NIC a bench that can prove everything says so, in two lines."""
+    """A bench that can prove everything says so, in two lines."""
     required = sum(one.required for one in BAR.promises.values())
     optional = len(BAR.promises) - required
     assert told() == [
@@ -48,7 +48,7 @@ def test_a_bench_that_has_all() -> None:
 
 
 def test_what_will_stay_unproved_is_named_by_its_reason() -> None:
-    """Without a NIC each promise that cannot be proved is named once, beside what the bench lacks for it."""
+    """Each promise that cannot be proved is named once, beside what the bench lacks for it."""
     said = told(wire=WIRE, peer=PEER)
     assert said[0].startswith(
         "this bench cannot prove 2 of 35 required promises, so the run can end no better"
@@ -58,7 +58,7 @@ def test_what_will_stay_unproved_is_named_by_its_reason() -> None:
 
 
 def test_only_what_is_asked_of_the_card() -> None:
-    """Without a NIC a promise that a card does not make is no gap of its bench."""
+    """A promise that a card does not make is no gap of its bench."""
     tests = [{"promise": "payload.rx", "needs": ["wire"]}]
     found = foresee({"tests": tests, "lacks": {"wire": WIRE}}, BAR, facts.of(find("chelsio-t6")))
     assert "payload.rx" not in found.required and all("can prove all" in line for line in found.lines())
@@ -75,7 +75,7 @@ def played(tmp_path: Path, document: object) -> Path:
 
 
 def test_the_suite_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC the suite's own answer is told; one that it could not give, or did not, is an error."""
+    """The suite's own answer is told; one that it could not give, or did not, is an error."""
     card = find("connectx-6-dx")
     good = played(tmp_path / "a", {"tests": TESTS, "lacks": {"wire": WIRE}, "error": ""})
     assert f"  {WIRE}: wire.records, wire.stream" in certify_forecast.lines(["--lab", "x"], card, root=good)
@@ -100,7 +100,7 @@ class Opened:
 
 
 def test_lab_check_says_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC `lab check FILE` ends with what this bench can prove, asked with the card of its file."""
+    """`lab check FILE` ends with what this bench can prove, asked with the card of its file."""
     asked: list[Any] = []
 
     def lines(options: Sequence[str], profile: Any, given: str) -> list[str]:

@@ -75,7 +75,7 @@ def c_faults(path: Path) -> Iterator[str]:
 
 @pytest.mark.skipif(not TRACKED, reason="not a git checkout")
 def test_python_files_are_small_and_say_what_they_are_for() -> None:
-    """Without a NIC a file opens with one sentence, has at most 400 lines, a function at most 60."""
+    """A file opens with one sentence, has at most 400 lines, a function at most 60."""
     assert len(PYTHON) > 100
     found = [f"{shown(path)}: {fault}" for path in PYTHON for fault in python_faults(path)]
     assert not found, "\n".join(found)
@@ -83,14 +83,14 @@ def test_python_files_are_small_and_say_what_they_are_for() -> None:
 
 @pytest.mark.skipif(not TRACKED, reason="not a git checkout")
 def test_c_files_are_small_and_say_what_they_are_for() -> None:
-    """Without a NIC a C file has at most 300 lines and opens with its licence and a comment."""
+    """A C file has at most 300 lines and opens with its licence and a comment."""
     assert len(C_FILES) > 10
     found = [f"{shown(path)}: {fault}" for path in C_FILES for fault in c_faults(path)]
     assert not found, "\n".join(found)
 
 
 def test_each_fault_of_a_file_is_found(tmp_path: Path) -> None:
-    """Without a NIC the checks themselves go red for each kind of bad file."""
+    """The checks themselves go red for each kind of bad file."""
     long = "def long():\n" + "    pass\n" * 60
     python, c = tmp_path / "bad.py", tmp_path / "bad.c"
     python.write_text(long + "\n" * 400)
@@ -111,7 +111,7 @@ def test_each_fault_of_a_file_is_found(tmp_path: Path) -> None:
 
 
 def test_functions_are_short_on_the_whole() -> None:
-    """Without a NIC functions have at most 12 lines in the median and 35 at the 90th percentile."""
+    """Functions have at most 12 lines in the median and 35 at the 90th percentile."""
     lengths = sorted(length for path in SHIPPED for _, length in read(path)[1])
     assert lengths[len(lengths) // 2] <= 12
     assert lengths[len(lengths) * 9 // 10] <= 35
@@ -155,7 +155,7 @@ def leads(pages: dict[Path, str], to: Path, heading: str) -> bool:
 
 
 def test_no_machine_path_or_unfinished_word_is_committed() -> None:
-    """Without a NIC nothing tracked names one machine's folders or leaves a note of work undone."""
+    """Nothing tracked names one machine's folders or leaves a note of work undone."""
     words = "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"])
     bad = re.compile(rf"\b(?:{words})\b|(?:^|[\s\"'=(:])/(?:work|farm|root)/", re.M)
     texts = [p for p in TRACKED if p.suffix not in (".png", ".ico") and "LICENSES" not in p.parts]

@@ -39,14 +39,14 @@ def console(rounds: int = 5, end: str = "COST-DONE 0", slower: float = 1.0) -> s
 
 
 def test_figures() -> None:
-    """Without a NIC a test's bytes, seconds and share of the processor become instructions per byte."""
+    """A test's bytes, seconds and share of the processor become instructions per byte."""
     run = parsed(said("iperf3"))
     assert (run.program, run.bytes, run.rate) == ("iperf3", 8 * MIB, 16 * MIB)
     assert run.client == run.server == pytest.approx(0.25 * 1e9 / 2 / (8 * MIB))
 
 
 def test_pairs_that_count() -> None:
-    """Without a NIC programs take turns, and the first pair of each sort is dropped."""
+    """Programs take turns, and the first pair of each sort is dropped."""
     assert turns(2) == [NAMES[1], NAMES[0], NAMES[0], NAMES[1], NAMES[1], NAMES[0]]
     found, made = read(console(), 5, 8), calls(console())
     assert [len(found[name]) for name in NAMES] == [5, 5]
@@ -70,20 +70,20 @@ def test_pairs_that_count() -> None:
     ],
 )
 def test_what_is_no_result_is_refused(text: str, why: str) -> None:
-    """Without a NIC a boot that failed, said less or nonsense, or moved too little, gives no figure."""
+    """A boot that failed, said less or nonsense, or moved too little, gives no figure."""
     with pytest.raises(RigError, match=why):
         read(text, 5, 8)
 
 
 def test_no_calls_counted_is_no_figure() -> None:
-    """Without a NIC a kernel that counts no system calls gives no ratio of them."""
+    """A kernel that counts no system calls gives no ratio of them."""
     with pytest.raises(RigError, match="6 tests of each program"):
         calls("COST-DONE 0\n")
 
 
 @pytest.mark.parametrize(("slower", "word"), [(1.0, "held"), (1.03, "MISSED"), (1 / 1.03, "MISSED")])
 def test_word_beside_the_bar(slower: float, word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC a plain test that 3 % are missing from, or that have 3 % too many, misses the bar."""
+    """A plain test that 3 % are missing from, or that have 3 % too many, misses the bar."""
     args = argparse.Namespace(rounds=5, mib=8)
     assert iperf_cost.arm("reverse", console(slower=slower), args) == (word == "held")
     rows = [line.split("|") for line in capsys.readouterr().out.splitlines()]
@@ -92,13 +92,13 @@ def test_word_beside_the_bar(slower: float, word: str, capsys: pytest.CaptureFix
 
 
 def test_wide_interval_is_open(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC pairs that differ by more than the bar neither hold it nor miss it."""
+    """Pairs that differ by more than the bar neither hold it nor miss it."""
     assert iperf_cost.line("x", [1.0] * 5, [0.9, 1.1, 1.0, 0.95, 1.05])
     assert "| open" in capsys.readouterr().out
 
 
 def test_init_is_a_shell_script() -> None:
-    """Without a NIC the guest's init is understood by the guest's shell, and each test is in it."""
+    """The guest's init is understood by the guest's shell, and each test is in it."""
     text = script("-P 4", 2, 8)
     assert subprocess.run(["busybox", "sh", "-n"], input=text.encode(), capture_output=True).returncode == 0
     assert text.splitlines().count("timed iperf3-tls 8 -P 4") == 3
@@ -106,7 +106,7 @@ def test_init_is_a_shell_script() -> None:
 
 
 def test_two_libiperfs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC programs over two libraries are no pair: what differs would be the library."""
+    """Programs over two libraries are no pair: what differs would be the library."""
     used = {"iperf3": "/usr/lib/libiperf.so.0", "iperf3-tls": "/opt/libiperf.so.0"}
     monkeypatch.setattr(iperf_cost, "libraries", lambda path: [Path(used[path.name])])
     with pytest.raises(RigError, match=r"one libiperf .*/opt/libiperf.so.0, /usr/lib/libiperf.so.0"):

@@ -1,4 +1,4 @@
-"""Without a NIC the lines that make ESP say what they should, and no key is where somebody could read it."""
+"""The lines that make ESP say what they should, and no key is where somebody could read it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def sides(**more: Any) -> tuple[Side, Side]:
 
 @pytest.mark.parametrize("cipher, size", [("null", 0), ("gcm-128", 20), ("gcm-256", 36)])
 def test_keys_are_long_enough_and_new(cipher: str, size: int) -> None:
-    """Without a NIC each direction has a key of its own (RFC 4106: and four bytes of salt)."""
+    """Each direction has a key of its own (RFC 4106: and four bytes of salt)."""
     ways = [ipsec.way(A, B, cipher) for _ in range(3)]
     assert {len(one.key.removeprefix("0x")) // 2 for one in ways} == {size or 1}
     assert len({one.key for one in ways}) == (3 if size else 1)
@@ -51,13 +51,13 @@ def test_keys_are_long_enough_and_new(cipher: str, size: int) -> None:
 
 
 def test_a_cipher_that_there_is_not() -> None:
-    """Without a NIC a cipher that there is not is named with those there are."""
+    """A cipher that there is not is named with those there are."""
     with pytest.raises(ConfigError, match="no IPsec cipher 'rot13'"):
         ipsec.way(A, B, "rot13")
 
 
 def test_lines() -> None:
-    """Without a NIC a state is of one direction and ends by itself; the card's part names device and side."""
+    """A state is of one direction and ends by itself; the card's part names device and side."""
     one = ipsec.way(A, B, "gcm-128")
     line = ipsec.state(one, "gcm-128", "eth0 out", 60)
     assert f"src {A} dst {B} proto esp spi {one.spi:#x}" in line and "mode transport" in line
@@ -70,7 +70,7 @@ def test_lines() -> None:
 
 
 def test_no_key_is_seen() -> None:
-    """Without a NIC keys go to standard input only: in no argv, and nothing that shows values shows them."""
+    """Keys go to standard input only: in no argv, and nothing that shows values shows them."""
     near, far = sides()
     with ipsec.protected(near, far, "gcm-256", card=True) as esp:
         assert "key" not in repr(esp.out) and esp.out.key not in f"{esp.out} {vars(esp)}"
@@ -81,7 +81,7 @@ def test_no_key_is_seen() -> None:
 
 
 def test_the_card_is_the_near_one() -> None:
-    """Without a NIC only the DUT's card is asked for its crypto."""
+    """Only the DUT's card is asked for its crypto."""
     near, far = sides()
     with ipsec.protected(near, far, "gcm-128", card=True):
         pass
@@ -91,7 +91,7 @@ def test_the_card_is_the_near_one() -> None:
 
 
 def test_an_answer_with_a_key_in_it() -> None:
-    """Without a NIC what `ip` says of a line is passed on without the key."""
+    """What `ip` says of a line is passed on without the key."""
     near, far = sides(fails=b'Error: argument "0x' + b"ab" * 20 + b'" is wrong: x')
     with (
         pytest.raises(RigError, match=r"ip xfrm on dut: .*\(key\).*wrong"),
@@ -101,7 +101,7 @@ def test_an_answer_with_a_key_in_it() -> None:
 
 
 def test_somebody_elses_policy() -> None:
-    """Without a NIC a pair that has IPsec already is refused before anything is touched."""
+    """A pair that has IPsec already is refused before anything is touched."""
     near, far = sides(policies=f"src {A}/32 dst {B}/32 dir out priority 7")
     with pytest.raises(Refused, match="already"), ipsec.protected(near, far, "gcm-128"):
         pass
@@ -109,7 +109,7 @@ def test_somebody_elses_policy() -> None:
 
 
 def test_what_stays_is_named() -> None:
-    """Without a NIC a policy of ours that does not go is an error, with the time at which it goes."""
+    """A policy of ours that does not go is an error, with the time at which it goes."""
     near, far = sides(policies=f"priority {ipsec.MARK}")
     with pytest.raises(RigError, match="could NOT take away IPsec policy on dut"):
         with ipsec.protected(near, far, "gcm-128", life=77):
@@ -127,7 +127,7 @@ class Counters(Machine):
 
 
 def test_errors_are_read() -> None:
-    """Without a NIC the kernel's counters are numbers by name, and nonsense is no figure."""
+    """The kernel's counters are numbers by name, and nonsense is no figure."""
     host = Counters("dut")
     assert ipsec.errors(host) == {"XfrmInError": 0, "XfrmInTmplMismatch": 3}  # type: ignore[arg-type]
     host.text = b"what\n"

@@ -29,7 +29,7 @@ def journal(tmp_path: Path) -> Journal:
 
 
 def test_the_first_value_found_stays(journal: Journal) -> None:
-    """Without a NIC a second entry for the same thing does not replace the first."""
+    """A second entry for the same thing does not replace the first."""
     journal.add(ENTRY)
     journal.add(replace(ENTRY, active=True, dev="lan0"))
     assert [(e.dev, e.active, e.requested) for e in journal.entries()] == [("eth0", False, True)]
@@ -39,7 +39,7 @@ def test_the_first_value_found_stays(journal: Journal) -> None:
 
 
 def test_only_its_owner_can_enter(journal: Journal) -> None:
-    """Without a NIC the folder is 0700 and the file 0600, also if the folder was open before."""
+    """The folder is 0700 and the file 0600, also if the folder was open before."""
     journal.place.chmod(0o777)
     with journal.locked():
         journal.add(ENTRY)
@@ -48,7 +48,7 @@ def test_only_its_owner_can_enter(journal: Journal) -> None:
 
 
 def test_two_calls_wait_for_each_other(journal: Journal) -> None:
-    """Without a NIC the lock is exclusive, handed to children, and let go at the end."""
+    """The lock is exclusive, handed to children, and let go at the end."""
     with journal.locked():
         assert len(KEEP_OPEN) == 1
         with (
@@ -69,7 +69,7 @@ def test_two_calls_wait_for_each_other(journal: Journal) -> None:
     ],
 )  # fmt: skip
 def test_a_damaged_journal_is_told_and_not_overwritten(journal: Journal, text: str) -> None:
-    """Without a NIC a file that makes no sense stops the work and stays as it is."""
+    """A file that makes no sense stops the work and stays as it is."""
     journal.file.write_text(text)
     with pytest.raises(ConfigError, match="journal.json: damaged"):
         journal.add(ENTRY)
@@ -82,7 +82,7 @@ def test_a_damaged_journal_is_told_and_not_overwritten(journal: Journal, text: s
      ("ifindex", "7"), ("bus", None), ("what", "../tls")],
 )  # fmt: skip
 def test_an_odd_entry_is_refused(journal: Journal, key: str, value: object) -> None:
-    """Without a NIC an entry that could become another command than ours is not taken."""
+    """An entry that could become another command than ours is not taken."""
     journal.add(ENTRY)
     data = json.loads(journal.file.read_text())
     data["entries"][0][key] = value
@@ -92,7 +92,7 @@ def test_an_odd_entry_is_refused(journal: Journal, key: str, value: object) -> N
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
-    """Without a NIC a read-only or impossible place is one line that names the variable."""
+    """A read-only or impossible place is one line that names the variable."""
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(RigError, match="cannot write the journal") as caught,
@@ -103,7 +103,7 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_is_a_link_is_not_followed(journal: Journal, tmp_path: Path) -> None:
-    """Without a NIC a symbolic link in place of the lock is refused."""
+    """A symbolic link in place of the lock is refused."""
     (journal.place / "lock").unlink()
     (journal.place / "lock").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(RigError), journal.locked():
@@ -112,7 +112,7 @@ def test_a_lock_that_is_a_link_is_not_followed(journal: Journal, tmp_path: Path)
 
 
 def test_a_full_disk_leaves_the_old_journal(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a write that fails keeps what was there and says so."""
+    """A write that fails keeps what was there and says so."""
     journal.add(ENTRY)
 
     def full(fd: int) -> None:
@@ -125,7 +125,7 @@ def test_a_full_disk_leaves_the_old_journal(journal: Journal, monkeypatch: pytes
 
 
 def test_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC the variable names the folder; without it, /var/lib."""
+    """The variable names the folder; without it, /var/lib."""
     monkeypatch.setenv("KTLS_OFFLOAD_STATE", "/somewhere")
     assert folder() == Path("/somewhere")
     monkeypatch.delenv("KTLS_OFFLOAD_STATE")

@@ -1,4 +1,4 @@
-"""Without a NIC a test that killed a machine is known in the next run, until a person says to retry."""
+"""A test that killed a machine is known in the next run, until a person says to retry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.test_lab_file import ROOT, written
 
 
 def test_attempts(tmp_path: Path) -> None:
-    """Without a NIC a test that never ended is known after a crash, even one that tore the last line."""
+    """A test that never ended is known after a crash, even one that tore the last line."""
     path = tmp_path / "state" / "attempts"
     first = Attempts(path)
     first.begin("good", "T1")
@@ -34,7 +34,7 @@ def test_attempts(tmp_path: Path) -> None:
 
 
 def test_a_test_that_killed_a_machine_is_left_alone(tmp_path: Path, warm_python: str) -> None:
-    """Without a NIC a test under which the run died is an error in the next one, until --retry is given."""
+    """A test under which the run died is an error in the next one, until --retry is given."""
     body = "import os\ndef test_a(): pass\ndef test_b(): 'FIXED' in os.environ or os._exit(3)\n"
     written(tmp_path, body, "test_it.py")
     argv = [warm_python, "-m", "pytest", "-q", "-p", "tests.lib.attempts", "-p", "no:cacheprovider"]
@@ -87,7 +87,7 @@ def test_c(rig): raise RigError("the connection is gone")
 def test_a_test_under_which_a_host_died_is_known(
     tmp_path: Path, fate: str, why: str | None, warm_python: str
 ) -> None:
-    """Without a NIC a failed test is tried again, and one whose connection was lost; one that took its host
+    """A failed test is tried again, and one whose connection was lost; one that took its host
     along is not, with the reason; and no later one is blamed."""
     written(tmp_path, DYING.replace("FATE", fate), "test_it.py")
     argv = [warm_python, "-m", "pytest", "-q", "-p", "tests.lib.attempts", "-p", "no:cacheprovider"]

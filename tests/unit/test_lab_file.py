@@ -1,4 +1,4 @@
-"""Without a NIC a lab file is read or refused by file, line and key, and fits what upstream has instead."""
+"""A lab file is read or refused by file, line and key, and fits what upstream has instead."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def written(tmp_path: Path, text: str, name: str = "lab.yaml") -> Path:
 
 
 def test_a_good_file(tmp_path: Path) -> None:
-    """Without a NIC a lab file in labgrid's form gives logins, keys, ports and bare addresses."""
+    """A lab file in labgrid's form gives logins, keys, ports and bare addresses."""
     lab = load(written(tmp_path, GOOD))
     assert lab.dut.login and lab.dut.port and lab.peer.login and lab.wire is None
     assert (lab.dut.login.address, lab.dut.login.hostkeys) == ("dut1.lab", (KEY,))
@@ -71,7 +71,7 @@ def test_a_good_file(tmp_path: Path) -> None:
 
 
 def test_the_file_of_a_profile(tmp_path: Path) -> None:
-    """Without a NIC a lab file may name a draft of `probe`, from where it lies; a wrong one is told."""
+    """A lab file may name a draft of `probe`, from where it lies; a wrong one is told."""
     draft = (ROOT / "nic-profiles/nicsim.yaml").read_text().replace("id: nicsim", "id: my-card")
     (file := tmp_path / "my-card.yaml").write_text(draft)
     text = GOOD.replace("connectx-6-dx", "my-card.yaml")
@@ -85,7 +85,7 @@ def test_the_file_of_a_profile(tmp_path: Path) -> None:
 
 
 def test_the_example() -> None:
-    """Without a NIC the lab file that people copy is good."""
+    """The lab file that people copy is good."""
     lab = load(ROOT / "ci/lab.yaml")
     assert lab.dut.port and lab.wire and lab.wire.wire == ("eno1", "eno2")
 
@@ -129,7 +129,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("old", "new", "words"), WRONG, ids=[w[2][-28:] for w in WRONG])
 def test_a_wrong_file(tmp_path: Path, old: str, new: str, words: str) -> None:
-    """Without a NIC what is wrong is named by file, line and key, with the text as given."""
+    """What is wrong is named by file, line and key, with the text as given."""
     assert old in GOOD
     with pytest.raises(ConfigError) as caught:
         load(written(tmp_path, GOOD.replace(old, new, 1)))
@@ -138,7 +138,7 @@ def test_a_wrong_file(tmp_path: Path, old: str, new: str, words: str) -> None:
 
 
 def test_no_file_at_all(tmp_path: Path) -> None:
-    """Without a NIC an empty, missing or odd file is called a lab file, and refused."""
+    """An empty, missing or odd file is called a lab file, and refused."""
     for text, words in (
         ("", "wanted a lab file"),
         ("a: &x 1\nb: *x\n", "anchors and aliases"),
@@ -151,7 +151,7 @@ def test_no_file_at_all(tmp_path: Path) -> None:
 
 
 def test_upstreams_words(tmp_path: Path) -> None:
-    """Without a NIC a lab file becomes the net.config that upstream reads: bare values, peer by ssh."""
+    """A lab file becomes the net.config that upstream reads: bare values, peer by ssh."""
     lab = load(written(tmp_path, GOOD))
     want = dict(line.split("#")[0].strip().split("=") for line in NET_CONFIG.splitlines()[1:])
     assert dict(line.split("=") for line in export(lab, "net.config").splitlines()) == want
@@ -164,7 +164,7 @@ def test_upstreams_words(tmp_path: Path) -> None:
 
 
 def test_net_config_is_read(tmp_path: Path) -> None:
-    """Without a NIC a net.config is a bench whose DUT is this machine; a peer by ssh wants its host key."""
+    """A net.config is a bench whose DUT is this machine; a peer by ssh wants its host key."""
     path = written(tmp_path, NET_CONFIG, "net.config")
     with pytest.raises(ConfigError, match="REMOTE_HOSTKEY: '', wanted the peer's public host key"):
         from_file(path)
@@ -202,7 +202,7 @@ def test_net_config_is_read(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_wrong_net_config(tmp_path: Path, old: str, new: str, words: str) -> None:
-    """Without a NIC a line of net.config that makes no sense is named."""
+    """A line of net.config that makes no sense is named."""
     with pytest.raises(ConfigError) as caught:
         from_file(written(tmp_path, NET_CONFIG.replace(old, new, 1), "net.config"))
     assert words in str(caught.value)
@@ -244,7 +244,7 @@ SHORT = INI.replace("box1 ansible_host=192.0.2.11 ansible_port=2222", "box1:2222
 
 @pytest.mark.parametrize(("name", "text"), [("hosts", INI), ("short", SHORT), ("hosts.yaml", YAML)])
 def test_an_inventory(tmp_path: Path, name: str, text: str) -> None:
-    """Without a NIC an Ansible inventory gives the same bench in either of its forms."""
+    """An Ansible inventory gives the same bench in either of its forms."""
     found = inventory.read(written(tmp_path, text, name))
     dut, peer = found["dut"], found["peer"]
     assert dut.login and dut.port and peer.login and peer.port and set(found) == {"dut", "peer"}
@@ -291,14 +291,14 @@ def test_an_inventory(tmp_path: Path, name: str, text: str) -> None:
     ],
 )
 def test_a_wrong_inventory(tmp_path: Path, old: str, new: str, words: str) -> None:
-    """Without a NIC an inventory that describes no bench, or holds a password, is refused."""
+    """An inventory that describes no bench, or holds a password, is refused."""
     with pytest.raises(ConfigError) as caught:
         inventory.read(written(tmp_path, INI.replace(old, new, 1), "hosts"))
     assert words in str(caught.value) and "geheim" not in str(caught.value)
 
 
 def test_an_inventory_that_grows(tmp_path: Path) -> None:
-    """Without a NIC aliases that make ten million groups of one are refused, not walked."""
+    """Aliases that make ten million groups of one are refused, not walked."""
     lines = ["a: &a {hosts: {h: }}"]
     for above, name in zip("abcdefg", "bcdefgh", strict=True):
         lines += [f"{name}: &{name} {{children: {{{', '.join(f'{name}{n}: *{above}' for n in range(10))}}}}}"]
@@ -307,7 +307,7 @@ def test_an_inventory_that_grows(tmp_path: Path) -> None:
 
 
 def test_places() -> None:
-    """Without a NIC a host is named as ssh does, with a port and a namespace if need be."""
+    """A host is named as ssh does, with a port and a namespace if need be."""
     target = place("dut", "tester@10.0.0.7:2222/left")
     assert target.login and (target.login.user, target.login.address, target.login.port) == (
         "tester",
@@ -323,7 +323,7 @@ def test_places() -> None:
 
 
 def test_pairs_of_ports() -> None:
-    """Without a NIC only ports that hear each other alone are a cable."""
+    """Only ports that hear each other alone are a cable."""
     assert pairs({"a": {"x"}, "b": {"y"}}) == [("a", "x"), ("b", "y")]
     assert pairs({"a": {"x"}, "b": {"y", "z"}, "c": {"y", "z"}}) == [("a", "x")]
     with pytest.raises(RigError, match="no port of the peer hears"):

@@ -1,4 +1,4 @@
-"""Without a NIC what the kernels of a bench say is followed at a small price, and what was lost is known."""
+"""What the kernels of a bench say is followed at a small price, and what was lost is known."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ class Elsewhere(LocalHost):
     ],
 )
 def test_a_record_as_dmesg_has_it(record: str, lines: list[str]) -> None:
-    """Without a NIC a record is shown with its time, without what belongs to a device, line by line."""
+    """A record is shown with its time, without what belongs to a device, line by line."""
     assert kmsg.shown(record) == lines
 
 
 def test_what_the_kernel_dropped_is_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a NIC a log that ran over is a fault of its own, and what came after it is still read."""
+    """A log that ran over is a fault of its own, and what came after it is still read."""
     answers: list[object] = [b"6,1,0,-;first\n", BrokenPipeError(), b"6,9,0,-;last\n", BlockingIOError()]
 
     def read(fd: int, size: int) -> bytes:
@@ -88,7 +88,7 @@ def test_what_the_kernel_dropped_is_said(
 
 
 def test_one_log_for_one_kernel(played: None, followed: Follow) -> None:
-    """Without a NIC two namespaces of a machine share a log; another machine has its own."""
+    """Two namespaces of a machine share a log; another machine has its own."""
     logs = followed({"dut": LocalHost(), "peer": LocalHost(), "wire": Elsewhere()})
     mark = logs.mark()
     assert logs.faults(mark) == ["dut: WARNING: 1", "wire: WARNING: 1"] and not logs.silent
@@ -99,7 +99,7 @@ def test_one_log_for_one_kernel(played: None, followed: Follow) -> None:
 def test_a_line_right_behind_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, followed: Follow
 ) -> None:
-    """Without a NIC a kernel that speaks right after an answer neither holds up the test nor loses a line."""
+    """A kernel that speaks right after an answer neither holds up the test nor loses a line."""
     more = f"{kmsg.END}\n[    2.000000] after"
     (tmp_path / "kmsg.py").write_text(PLAYED.replace(repr(kmsg.END), repr(more)))
     monkeypatch.setattr(log, "SOURCE", tmp_path / "kmsg.py")
@@ -112,7 +112,7 @@ def test_a_line_right_behind_an_answer(
 def test_a_log_that_nobody_may_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, followed: Follow
 ) -> None:
-    """Without a NIC a machine that keeps its log to itself is named, and no test fails of it."""
+    """A machine that keeps its log to itself is named, and no test fails of it."""
     (tmp_path / "kmsg.py").write_text('open("/no such log")\n')
     monkeypatch.setattr(log, "SOURCE", tmp_path / "kmsg.py")
     logs = followed({"dut": LocalHost(), "wire": Elsewhere()})
@@ -120,7 +120,7 @@ def test_a_log_that_nobody_may_read(
 
 
 def test_the_real_kernel(followed: Follow) -> None:
-    """Without a NIC what was said before a mark is not read, what came after is, however much it is."""
+    """What was said before a mark is not read, what came after is, however much it is."""
     logs = followed({"dut": LocalHost()})
     if logs.silent or not os.access("/dev/kmsg", os.W_OK):
         pytest.skip("the kernel log cannot be read and written here")

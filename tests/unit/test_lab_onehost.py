@@ -1,4 +1,4 @@
-"""Without a NIC what `ip` says of a port is taken apart as it has to be put together again, or refused."""
+"""What `ip` says of a port is taken apart as it has to be put together again, or refused."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ UP: dict[str, Any] = {"ifname": "far0", "link_type": "ether", "flags": ["UP"]}
     ],
 )  # fmt: skip
 def test_an_address(row: dict[str, Any], words: str) -> None:
-    """Without a NIC an address is written as `ip address replace` takes it."""
+    """An address is written as `ip address replace` takes it."""
     assert " ".join(_address(row)) == words
 
 
 def test_an_address_that_the_kernel_makes() -> None:
-    """Without a NIC link-local addresses of IPv6, and no others, are left to the kernel."""
+    """Link-local addresses of IPv6, and no others, are left to the kernel."""
     assert _link_local({"family": "inet6", "scope": "link"})
     assert not _link_local({"family": "inet", "scope": "link"}) and not _link_local(V6)
 
@@ -55,7 +55,7 @@ def test_an_address_that_the_kernel_makes() -> None:
     ],
 )  # fmt: skip
 def test_a_route(row: dict[str, Any], words: str) -> None:
-    """Without a NIC a route is written as `ip route replace` takes it."""
+    """A route is written as `ip route replace` takes it."""
     assert " ".join(_route("far0", row)) == words
 
 
@@ -63,7 +63,7 @@ def test_a_route(row: dict[str, Any], words: str) -> None:
     "more", [{"nhid": 7}, {"encap": "mpls"}, {"metrics": [{"rto_min": "40ms"}]}, {"expires": 60}]
 )
 def test_a_route_that_nobody_can_write(more: dict[str, Any]) -> None:
-    """Without a NIC a route with a word that we do not know is refused before anything is changed."""
+    """A route with a word that we do not know is refused before anything is changed."""
     with pytest.raises(Refused, match="could not be put back"):
         _route("far0", {"dst": "10.10.0.0/16", **more})
 
@@ -81,26 +81,26 @@ def test_a_route_that_nobody_can_write(more: dict[str, Any]) -> None:
     ],
 )
 def test_what_is_no_port(rows: dict[str, dict[str, Any]], words: str) -> None:
-    """Without a NIC an interface that lies on, below or in another one is refused."""
+    """An interface that lies on, below or in another one is refused."""
     with pytest.raises(Refused, match=words):
         onehost_check._port("far0", rows)
 
 
 def test_the_other_end_of_a_veth_is_not_on_top() -> None:
-    """Without a NIC two ends of one cable are two ports."""
+    """Two ends of one cable are two ports."""
     pair = {"near0": UP | {"link": "far0", "linkinfo": {"info_kind": "veth"}}, "far0": UP}
     onehost_check._port("far0", pair)
 
 
 def test_wants_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a user who is not root is told so before anything is asked."""
+    """A user who is not root is told so before anything is asked."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(NoPermission, match="only root"):
         onehost_check.root()
 
 
 def test_sysctls_that_a_move_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC each setting of the interface is noted, those that differ are written, others are not."""
+    """Each setting of the interface is noted, those that differ are written, others are not."""
     monkeypatch.setattr(onehost_port, "SYSCTLS", tmp_path)
     folder = tmp_path / "ipv4" / "conf" / "far0"
     folder.mkdir(parents=True)
@@ -120,7 +120,7 @@ def test_sysctls_that_a_move_changes(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_what_such_a_bench_cannot_show() -> None:
-    """Without a NIC `lab check` says what one host, and what a missing wire box, costs."""
+    """`lab check` says what one host, and what a missing wire box, costs."""
     port = Port("eth0", "192.0.2.1", "fd00:2::1")
     dut, peer = Target("dut", None, "", port), Target("peer", None, ONE_HOST, port)
     said = limits(LabFile("lab.yaml", Path("lab.yaml"), dut, peer))

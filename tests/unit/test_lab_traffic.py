@@ -1,4 +1,4 @@
-"""Without a NIC `lab traffic` says what it makes, how much moves, and why a connection ended."""
+"""`lab traffic` says what it makes, how much moves, and why a connection ended."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
      (Wish("tx", 1, 1e9), "--seconds")],
 )  # fmt: skip
 def test_wish_that_makes_no_sense(wish: Wish, words: str) -> None:
-    """Without a NIC a count or a time that makes no sense is refused with what is wanted."""
+    """A count or a time that makes no sense is refused with what is wanted."""
     with pytest.raises(ConfigError, match=words):
         wish.checked()
     assert Wish("both", 1, 0).checked().sides() == ("tx", "rx")
 
 
 def test_rates_are_told_by_direction() -> None:
-    """Without a NIC each line says how much arrived in a second, each way that there is."""
+    """Each line says how much arrived in a second, each way that there is."""
     said: list[str] = []
     follow(flow(pair("tx"), pair("tx"), pair("rx")), 12, said.append)
     assert said == ["transmit 6.00 MiB/s,  receive 3.00 MiB/s"] * 3
@@ -93,7 +93,7 @@ def test_rates_are_told_by_direction() -> None:
 
 
 def test_end_of_a_connection_is_told_with_its_reason() -> None:
-    """Without a NIC a connection that ends is named once, with why; the last one ends all."""
+    """A connection that ends is named once, with why; the last one ends all."""
     dead, shut, alive = pair("tx", "timed out"), pair("rx", far=""), pair("tx")
     said: list[str] = []
     made = flow(dead, shut, alive)
@@ -119,14 +119,14 @@ class Bare:
 
 @pytest.mark.parametrize(("lacks", "hint"), [("test", "make build"), ("which", "apt install stunnel4")])
 def test_missing_program_is_named(lacks: str, hint: str) -> None:
-    """Without a NIC what is not built or not installed is said with the line to type."""
+    """What is not built or not installed is said with the line to type."""
     with pytest.raises(RigError) as caught:
         needed(Bare(lacks), Bare(lacks))  # type: ignore[arg-type]
     assert re.search(re.escape(hint), caught.value.hint)
 
 
 def test_every_line_of_the_page_can_be_typed() -> None:
-    """Without a NIC the tour of the lab names only verbs and options that there are, inside the lab, too."""
+    """The tour of the lab names only verbs and options that there are, inside the lab, too."""
     parser, lines = cli.parser(cli.VERBS), re.findall(r"^(ktls-offload .*)$", PAGE.read_text(), re.M)
     inner = [line.partition(" -- ")[2] for line in lines]
     typed = [*lines, *(line for line in inner if line.startswith("ktls-offload "))]

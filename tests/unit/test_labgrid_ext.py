@@ -63,7 +63,7 @@ def target(tmp_path: Path) -> Iterator[Any]:
 
 
 def test_goes_on_and_comes_back(target: Any) -> None:
-    """Without a NIC the strategy switches by our command, with the name quoted, and undoes it once."""
+    """The strategy switches by our command, with the name quoted, and undoes it once."""
     strategy = target.get_driver("OffloadStrategy")
     for state in ("on", "on", "off", "found"):
         strategy.transition(state)
@@ -72,7 +72,7 @@ def test_goes_on_and_comes_back(target: Any) -> None:
 
 
 def test_what_was_only_looked_at_is_not_restored(target: Any) -> None:
-    """Without a NIC `status` answers with the document, and switches nothing back."""
+    """`status` answers with the document, and switches nothing back."""
     nic = target.get_driver("OffloadNicDriver")
     assert nic.status() == {"schema": 1}
     target.deactivate(nic)
@@ -80,21 +80,21 @@ def test_what_was_only_looked_at_is_not_restored(target: Any) -> None:
 
 
 def test_a_bench_that_ends_early_is_put_back(target: Any) -> None:
-    """Without a NIC the switches come back with the target's own end, as after a test that failed."""
+    """The switches come back with the target's own end, as after a test that failed."""
     target.get_driver("OffloadStrategy").transition("on")
     target.cleanup()
     assert SAID[-1] == "ktls-offload restore 'ens1 f0'"
 
 
 def test_no_such_state(target: Any) -> None:
-    """Without a NIC a state that there is not is refused, and nothing is run."""
+    """A state that there is not is refused, and nothing is run."""
     with pytest.raises(StrategyError, match="no state 'loud'"):
         target.get_driver("OffloadStrategy").transition("loud")
     assert SAID == []
 
 
 def test_knows_every_resource_of_the_example() -> None:
-    """Without a NIC labgrid can read the lab file that we ship, once it has imported ours."""
+    """labgrid can read the lab file that we ship, once it has imported ours."""
     import_module("offload.labgrid_ext")
     text = yaml.safe_load((ROOT / "ci" / "lab.yaml").read_text())
     kinds = {kind for role in text["targets"].values() for kind in role["resources"]}
@@ -111,7 +111,7 @@ case "$*" in *broken*) echo "no such lab" >&2; exit 7;; *status*) echo '{"schema
 
 
 def test_the_vm_has_the_roles_of_a_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC ci/vm.yaml loads in labgrid: DUT, peer and wire, each with a shell in the VM."""
+    """ci/vm.yaml loads in labgrid: DUT, peer and wire, each with a shell in the VM."""
     (tmp_path / "python").write_text(PLAYED)
     (tmp_path / "python").chmod(0o755)
     monkeypatch.setattr("offload.labgrid_ext.sys.executable", str(tmp_path / "python"))

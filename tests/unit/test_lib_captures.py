@@ -63,7 +63,7 @@ def test_a_stray_frame_fails_the_test_and_is_told(stray: None, tmp_path: Path) -
 
 
 def test_a_stray_frame_comes_before_whatever_else_failed(stray: None, tmp_path: Path) -> None:
-    """Without a NIC a frame that nothing explains is named first, once, and only those of this block."""
+    """A frame that nothing explains is named first, once, and only those of this block."""
     seen = Captures()
     with pytest.raises(AssertionError, match=r"^1 of \d+ captured frames are unexplained: .*; out of order$"):
         with seen.first():

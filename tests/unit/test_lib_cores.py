@@ -20,7 +20,7 @@ GBIT, CRAWL = 125e6, 1e6  # bytes per second
 @pytest.mark.parametrize("moves", [CRAWL / 100, CRAWL, GBIT, 100 * GBIT])
 @pytest.mark.parametrize("streams", [1, 8, 1024])
 def test_each_connection_gets_its_answers(moves: float, streams: int) -> None:
-    """Without a NIC a window holds several answers for each connection, or is as long as it may be."""
+    """A window holds several answers for each connection, or is as long as it may be."""
     (found,), seconds = cores.fitted([Setting("video", "tx", streams, FILMS[0])], 3.0, moves)
     assert found.size is not None and cores.SMALLEST <= found.size <= FILMS[0]
     enough = seconds * moves >= cores.ANSWERS * streams * found.size * 0.999
@@ -28,7 +28,7 @@ def test_each_connection_gets_its_answers(moves: float, streams: int) -> None:
 
 
 def test_a_fast_bench_is_asked_for_what_was_wanted() -> None:
-    """Without a NIC a bench of 100 Gbit/s changes nothing; a slow one asks for each size once."""
+    """A bench of 100 Gbit/s changes nothing; a slow one asks for each size once."""
     wanted = tuple(Setting("nginx", "tx", 8, size) for size in (64 << 10, 1 << 20, 4 << 20))
     assert cores.fitted(wanted, 3.0, 100 * GBIT) == (wanted, 3.0)
     slow, seconds = cores.fitted(wanted, 0.4, CRAWL)
@@ -62,7 +62,7 @@ def raised(monkeypatch: pytest.MonkeyPatch, exc: Exception) -> None:
 
 
 def test_no_sample_is_a_skip(bed: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a bench too slow for a sample skips the test and says so; one that breaks is an error."""
+    """A bench too slow for a sample skips the test and says so; one that breaks is an error."""
     at = rig()
     raised(monkeypatch, TimedOut("wrk: not one answer in 8 s", "--seconds gives it longer"))
     with pytest.raises(pytest.skip.Exception, match="^no sample: wrk: not one answer in 8 s$"):
@@ -74,7 +74,7 @@ def test_no_sample_is_a_skip(bed: None, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_what_is_measured_blocks_nothing() -> None:
-    """Without a NIC no required promise rests on a test that such a skip could leave unproved."""
+    """No required promise rests on a test that such a skip could leave unproved."""
     from offload.report.criteria import load
 
     files = ("test_50_cpu.py", "test_66_ipsec_cost.py")

@@ -1,4 +1,4 @@
-"""Without a NIC a payload that came wrong is told byte by byte, where its SHA-256 alone says nothing."""
+"""A payload that came wrong is told byte by byte, where its SHA-256 alone says nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def taken(data: bytes, **ask: Any) -> dict[str, Any]:
 
 
 def test_wrong_bytes_are_told() -> None:
-    """Without a NIC the failure says how many bytes are wrong, from where to where, and what came."""
+    """The failure says how many bytes are wrong, from where to where, and what came."""
     bad = bytearray(SENT)
     for at in range(100, 300):
         bad[at] ^= 0x55
@@ -43,13 +43,13 @@ def test_wrong_bytes_are_told() -> None:
 
 
 def test_a_sum_that_was_wrong_is_told() -> None:
-    """Without a NIC right bytes under another SHA-256 are told apart from wrong ones."""
+    """Right bytes under another SHA-256 are told apart from wrong ones."""
     seen = taken(SENT, seed="part", wanted="0" * 64)
     assert seen["unlike"] == "each byte is right when looked at again"
 
 
 def test_right_bytes_cost_no_words() -> None:
-    """Without a NIC a payload that is right, or is held against nothing, has no such word."""
+    """A payload that is right, or is held against nothing, has no such word."""
     assert "unlike" not in taken(SENT, seed="part", wanted=WANTED)
     assert "unlike" not in taken(SENT)
     arrived(taken(SENT, seed="part", wanted=WANTED), "part", SIZE)
@@ -59,7 +59,7 @@ def test_right_bytes_cost_no_words() -> None:
     ("call", "calls"), [("write", 4), ("more", 12 - 2), ("gather", 4), ("splice", 4), ("sendfile", 4)]
 )
 def test_each_call_sends_the_same(call: str, calls: int) -> None:
-    """Without a NIC a payload is the same by whichever call it is sent, and the calls are counted."""
+    """A payload is the same by whichever call it is sent, and the calls are counted."""
     sizes = [16384, 1000, 1, 400]
     one, other = socket.socketpair()
     with one, other:
@@ -73,13 +73,13 @@ def test_each_call_sends_the_same(call: str, calls: int) -> None:
 
 
 def test_splice_without_pythons_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a host whose Python is older than 3.10 splices, too."""
+    """A host whose Python is older than 3.10 splices, too."""
     monkeypatch.delattr("os.splice", raising=False)
     test_each_call_sends_the_same("splice", 4)
 
 
 def test_what_tcp_sent_is_told() -> None:
-    """Without a NIC a connection says how much payload its TCP has sent, once all of it has arrived."""
+    """A connection says how much payload its TCP has sent, once all of it has arrived."""
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.create_connection(server.getsockname()) as one,

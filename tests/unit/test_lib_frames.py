@@ -1,4 +1,4 @@
-"""Without a NIC frames on a wire are added up, and TCP checksums judged: right, wrong, or left to be made."""
+"""Frames on a wire are added up, and TCP checksums judged: right, wrong, or left to be made."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def capture(*packets: bytes) -> bytes:
 @pytest.mark.parametrize("family", [4, 6])
 @pytest.mark.parametrize("checksum", ["right", "wrong", "left"])
 def test_checksum_is_judged(family: int, checksum: str) -> None:
-    """Without a NIC each kind of checksum is told from the others, payload of odd length too."""
+    """Each kind of checksum is told from the others, payload of odd length too."""
     seen = list(frames(capture(packet(7, b"abc", checksum, family))))
     assert seen == [Frame(4433, 7, 3, checksum)]
 
 
 def test_bytes_are_added_up() -> None:
-    """Without a NIC a frame too many, one too few, and a wrong checksum have their own words."""
+    """A frame too many, one too few, and a wrong checksum have their own words."""
     one, two = Frame(4433, 1, 100, "right"), Frame(4433, 101, 50, "left")
     left_once([one, two], 150)
     with pytest.raises(AssertionError, match="250 came out of the card: the frame at sequence number 1 is"):

@@ -1,4 +1,4 @@
-"""Without a NIC an answer of a host's program is waited for there, not asked for again and again."""
+"""An answer of a host's program is waited for there, not asked for again and again."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def crowd(*outs: bytes) -> tuple[Crowd, Told]:
 
 
 def test_a_look_waits_on_the_host() -> None:
-    """Without a NIC one request waits for an answer, and none is made for one that is there."""
+    """One request waits for an answer, and none is made for one that is there."""
     made, told = crowd(b'{"a": 1}\n{"b":', b" 2}\n", b"")
     told.asked.clear()
     first, second = made.begin("one"), made.begin("two")
@@ -60,7 +60,7 @@ def test_a_look_waits_on_the_host() -> None:
 
 
 def test_last_words_count() -> None:
-    """Without a NIC a program that answers and ends has answered; one that only ends is a broken rig."""
+    """A program that answers and ends has answered; one that only ends is a broken rig."""
     made, told = crowd(b'{"a": 1}\n')
     assert made.answer(made.begin("one")) == {"a": 1}
     with pytest.raises(RigError, match="crowd.py on dut died:\nTraceback"):
@@ -68,7 +68,7 @@ def test_last_words_count() -> None:
 
 
 def test_what_is_not_awaited_is_looked_up_at_once() -> None:
-    """Without a NIC whether an answer has come is said without waiting for it."""
+    """Whether an answer has come is said without waiting for it."""
     made, told = crowd(b'{"a": 1}\n')
     asked: Any = told.asked
     asked.clear()

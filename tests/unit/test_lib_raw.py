@@ -1,4 +1,4 @@
-"""Without a NIC what is said of a connection with known keys is right: plaintext, sizes, half of a key."""
+"""What is said of a connection with known keys is right: plaintext, sizes, half of a key."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ def said(tmp_path: Path, cipher: str, seal: Sealer) -> tuple[str, dict[str, Any]
 
 @pytest.mark.parametrize("cipher", ["aes-gcm-128", "aes-gcm-256"])
 def test_right_records_are_proven(tmp_path: Path, cipher: str) -> None:
-    """Without a NIC the keys of both ciphers are found, and what is right is proven, each byte."""
+    """The keys of both ciphers are found, and what is right is proven, each byte."""
     words, wire = said(tmp_path, cipher, sealed)
     assert words == "" and (wire["proof"], wire["outcome"]) == ("B", "equal")
     assert (wire["records"], wire["bytes"]) == (sum(raw.WRITES.values()), PLAN.total)
 
 
 def test_plaintext_is_named(tmp_path: Path) -> None:
-    """Without a NIC a first record in the clear is named with its place, whatever its tag."""
+    """A first record in the clear is named with its place, whatever its tag."""
     words, _ = said(
         tmp_path, "aes-gcm-128", lambda k, n, p: sealed(k, n, p) if n else (bytes(8), p + bytes(16))
     )
@@ -86,7 +86,7 @@ def test_plaintext_is_named(tmp_path: Path) -> None:
 
 
 def test_wrong_sizes_are_named(tmp_path: Path) -> None:
-    """Without a NIC a fault of short records is told from one of all records."""
+    """A fault of short records is told from one of all records."""
     words, wire = said(tmp_path, "aes-gcm-128", lambda k, n, p: (sealed if len(p) > 200 else wrong)(k, n, p))
     assert words.startswith(
         "wrong are 20 records of 1, 17, 100 bytes, right 22 records of 255, 256, 5000, 16384"
@@ -98,13 +98,13 @@ def test_wrong_sizes_are_named(tmp_path: Path) -> None:
 
 
 def test_half_of_a_key_is_named(tmp_path: Path) -> None:
-    """Without a NIC records under the first half of a long key are told from any others."""
+    """Records under the first half of a long key are told from any others."""
     words, _ = said(tmp_path, "aes-gcm-256", lambda k, n, p: sealed(k.half, n, p))
     assert "right no record; they are what AES-128 makes with the first half of the key: different: " in words
 
 
 def test_no_key_is_shown() -> None:
-    """Without a NIC nothing that shows a connection shows its keys."""
+    """Nothing that shows a connection shows its keys."""
     infos = rawkeys.info("aes-gcm-256", 0) + rawkeys.info("aes-gcm-256", 0)
     flow: Any = None
     assert repr(Sent(flow, "tx", 2, keys_of(infos), PLAN, 4)).count("Key()") == 2

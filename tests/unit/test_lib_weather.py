@@ -17,18 +17,18 @@ def weather(missed: list[str], **gaps: int) -> dict[str, Any]:
 
 
 def test_weather_that_met_its_frames_is_good() -> None:
-    """Without a NIC frames in another order fail nothing here: the proof says what they are."""
+    """Frames in another order fail nothing here: the proof says what they are."""
     all_met(weather([], to_peer=3))
 
 
 def test_a_rule_that_met_nothing_is_a_broken_rig() -> None:
-    """Without a NIC weather that was never there says nothing of a card; nor does what the peer sent."""
+    """Weather that was never there says nothing of a card; nor does what the peer sent."""
     for gaps in ({}, {"to_peer": 0}, {"to_peer": 0, "to_dut": 7}):
         with pytest.raises(RigError, match="met no frame: a>b header 9 drop"):
             all_met(weather(["a>b header 9 drop"], **gaps))
 
 
 def test_a_card_that_reorders_is_blamed() -> None:
-    """Without a NIC a card that sends frames in another order fails: it hides the records from the wire."""
+    """A card that sends frames in another order fails: it hides the records from the wire."""
     with pytest.raises(AssertionError, match="3 frames left the DUT before bytes that TCP sent first"):
         all_met(weather(["a>b header 9 drop"], to_peer=3))

@@ -1,4 +1,4 @@
-"""Without a NIC what the wire tests stand on is right: frames, plaintext found, frames decrypted."""
+"""What the wire tests stand on is right: frames, plaintext found, frames decrypted."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def pcapng(*frames: bytes) -> bytes:
 @pytest.mark.parametrize("family", [4, 6])
 @pytest.mark.parametrize("big", [False, True])
 def test_frames_are_read(family: int, big: bool) -> None:
-    """Without a NIC the payload ends where IP says; ARP and empty segments are nothing."""
+    """The payload ends where IP says; ARP and empty segments are nothing."""
     arp = bytes(12) + b"\x08\x06" + bytes(28)
     capture = pcapng(arp, frame(b"hello", 7, family=family, big=big), frame(b"", 12, family=family))
     assert list(segments(capture)) == [Segment(1, 2, 7, b"hello")]
 
 
 def test_plaintext_is_found_at_any_place() -> None:
-    """Without a NIC the share of plaintext does not depend on where packets begin."""
+    """The share of plaintext does not depend on where packets begin."""
     cut = [Segment(1, 2, at, PLAIN[at : at + 500]) for at in range(3, 4000, 500)]
     assert share(PLAIN, cut) > 0.95
     assert 0.45 < share(PLAIN, [Segment(1, 2, 0, SECRET[:77] + PLAIN[:2000])]) < 0.51
@@ -66,7 +66,7 @@ def cut(stream: bytes, base: int, *ends: int) -> list[Segment]:
 
 
 def test_decrypted_frames_are_counted() -> None:
-    """Without a NIC a frame counts if the card changed it, or had nothing in it to change."""
+    """A frame counts if the card changed it, or had nothing in it to change."""
     hello, ends = b"\x16\x03\x03\0\x05hello", (10, 600, 1023, 1039, 1052, 1500)
     wire = hello + record(SECRET[:1000]) + record(SECRET[1000:2000])
     host = hello + record(PLAIN[:1000]) + record(SECRET[1000:2000])
@@ -81,7 +81,7 @@ def test_decrypted_frames_are_counted() -> None:
 
 
 def test_a_copy_that_came_in_time_is_counted() -> None:
-    """Without a NIC a handshake's last record counts if the card was there for its second copy only."""
+    """A handshake's last record counts if the card was there for its second copy only."""
     hello, last = b"\x16\x03\x03\0\x05hello", b"\x16\x03\x03\0\x28" + bytes(8)
     ends = (10, 55, 600)
     outside = cut(hello + last + SECRET[:32] + record(SECRET[:521]), 0, *ends)
@@ -94,7 +94,7 @@ def test_a_copy_that_came_in_time_is_counted() -> None:
 
 
 def test_every_form_of_a_secret_is_looked_for() -> None:
-    """Without a NIC a secret is looked for in hexadecimal, raw, as Python prints it, and in base64."""
+    """A secret is looked for in hexadecimal, raw, as Python prints it, and in base64."""
     raw = bytes(range(100, 148))
     line = b"CLIENT_RANDOM " + b"00" * 32 + b" " + raw.hex().encode()
     found = secrets.forms(line + b"\n# a comment\n\n")
@@ -103,7 +103,7 @@ def test_every_form_of_a_secret_is_looked_for() -> None:
 
 
 def test_files_with_a_secret_are_named(tmp_path: Path) -> None:
-    """Without a NIC every file below a folder is looked into."""
+    """Every file below a folder is looked into."""
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "b" / "bad").write_bytes(b"xx secret yy")
     (tmp_path / "good").write_bytes(b"nothing")

@@ -38,7 +38,7 @@ LIMIT = """limitations:
 
 
 def test_no_test_of_a_card_knows_a_limitation() -> None:
-    """Without a NIC, neither the id of a limitation nor an xfail stands in a test of a card, helper aside."""
+    """Neither the id of a limitation nor an xfail stands in a test of a card, helper aside."""
     ids = [one.id for profile in load_all() for one in (*profile.limitations, *profile.notes)]
     wrong = re.compile("|".join(map(re.escape, [*ids, "xfail", ".limitations"])))
     files = [*ROOT.glob("tests/hw/**/*.py"), *ROOT.glob("tests/lib/*.py"), ROOT / "tests/conftest.py"]
@@ -50,7 +50,7 @@ def test_no_test_of_a_card_knows_a_limitation() -> None:
 
 @pytest.mark.parametrize(("profile", "test"), LISTED)
 def test_a_limitation_names_a_test_that_is_run(profile: str, test: str, warm_python: str) -> None:
-    """Without a NIC, the test that a profile's limitation names is one that a run with this profile has."""
+    """The test that a profile's limitation names is one that a run with this profile has."""
     argv = [warm_python, "-m", "pytest", "-q", "--collect-only", "--no-header", "--profile", profile, test]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0 and test in done.stdout, done.stdout + done.stderr
@@ -77,7 +77,7 @@ def test_a_limitation_names_a_test_that_is_run(profile: str, test: str, warm_pyt
 def test_a_limitation_is_met_as_listed_or_fails(
     pytester: pytest.Pytester, body: str, exit: int, outcome: str, reason: str
 ) -> None:
-    """Without a NIC, only the expected failure of the named test is an xfail; its passing is a failure."""
+    """Only the expected failure of the named test is an xfail; its passing is a failure."""
     good = (ROOT / "nic-profiles/nicsim.yaml").read_text()
     (pytester.path / "nicsim.yaml").write_text(good.replace("limitations: []\n", LIMIT))
     (pytester.path / "tests").mkdir()

@@ -91,19 +91,19 @@ def card(
     ],
 )  # fmt: skip
 def test_doubt(one: Socket, behind: Card | None, word: str, why: str) -> None:
-    """Without a NIC a connection is stale where route or counters say so, and nowhere else."""
+    """A connection is stale where route or counters say so, and nowhere else."""
     found = doubt(one, "tx", behind)
     assert found[0] == word
     assert why in found[1]
 
 
 def test_plaintext_danger_is_named() -> None:
-    """Without a NIC a VLAN that took over the route is more than slow: plaintext may leave."""
+    """A VLAN that took over the route is more than slow: plaintext may leave."""
     assert "plaintext may leave" in doubt(connection(), "tx", card(nic(kind="vlan", lower="eth1")))[1]
 
 
 def test_churn_is_never_called_stale() -> None:
-    """Without a NIC connections that come and go while we look make none of the others stale."""
+    """Connections that come and go while we look make none of the others stale."""
     dice = random.Random(5)
     for _ in range(500):
         taken = given = dice.randrange(1000)
@@ -127,7 +127,7 @@ def listing(*sockets: Socket, at: float = 0.0, behind: Card | None = None, **spa
 
 
 def test_table_for_people() -> None:
-    """Without a NIC a person sees who, where, how, and the sum."""
+    """A person sees who, where, how, and the sum."""
     shown = as_text(listing(connection(), connection(owner=None, inode=0, tx="sw", peer="2001:db8::2")))
     head, first, second, _, total = shown.splitlines()
     assert tuple(head.split()) == HEADS
@@ -139,7 +139,7 @@ def test_table_for_people() -> None:
 
 
 def test_doubts_are_said_once() -> None:
-    """Without a NIC a reason that many connections share is written once, with how many."""
+    """A reason that many connections share is written once, with how many."""
     shown = as_text(
         listing(*(connection(cookie=n) for n in range(40)), behind=card(hw=40, taken=40, given=40))
     )
@@ -149,7 +149,7 @@ def test_doubts_are_said_once() -> None:
 
 @pytest.mark.parametrize("columns", [0, 132, 100, 80, 60, 40])
 def test_table_fits(columns: int) -> None:
-    """Without a NIC no line is wider than the terminal, and what matters most stays."""
+    """No line is wider than the terminal, and what matters most stays."""
     rows = [line for line in as_text(listing(connection()), columns).splitlines()[:2]]
     assert not columns or max(map(len, rows)) <= columns
     assert columns == 40 or {"PEER", "TX", "RX", "DEVICE"} <= set(rows[0].split())
@@ -162,17 +162,17 @@ def test_table_fits(columns: int) -> None:
      (2**63, "8192 PiB")],
 )  # fmt: skip
 def test_size(count: int | None, text: str) -> None:
-    """Without a NIC bytes are short and right."""
+    """Bytes are short and right."""
     assert size(count) == text
 
 
 def test_age() -> None:
-    """Without a NIC an age is rounded up, since it is a bound."""
+    """An age is rounded up, since it is a bound."""
     assert [age(s) for s in (None, 0.2, 59.9, 60, 3599, 90_000)] == ["-", "1s", "60s", "2m", "60m", "2d"]
 
 
 def test_json() -> None:
-    """Without a NIC a program gets every fact, also what is unknown, as null."""
+    """A program gets every fact, also what is unknown, as null."""
     told = json.loads(as_json(listing(connection(sent=None), behind=card(taken=1, given=1))))
     row = told["connections"][0]
     assert (told["schema"], row["sent"], row["tx"]["conf"], row["tx"]["doubt"]) == (1, None, "hw", "stale")
@@ -181,7 +181,7 @@ def test_json() -> None:
 
 
 def test_what_may_not_be_seen_is_said() -> None:
-    """Without a NIC a user who may not see kernel TLS reads how much there is, and what to do."""
+    """A user who may not see kernel TLS reads how much there is, and what to do."""
     found = listing(tls_stat={"TlsCurrTxSw": 3})
     assert any("counts 3 more" in note and "run it as root" in note for note in notes(found))
     shut = listing(error="Operation not permitted")
@@ -189,7 +189,7 @@ def test_what_may_not_be_seen_is_said() -> None:
 
 
 def test_module_is_not_advised_where_there_is_none() -> None:
-    """Without a NIC `modprobe tls` is advised only where the kernel may have the module."""
+    """`modprobe tls` is advised only where the kernel may have the module."""
     unloaded = replace(listing(tls_stat=None), without="")
     assert "not loaded (modprobe tls)" in as_text(unloaded)
     bare = as_text(replace(unloaded, without="not in this kernel (/boot/config: CONFIG_TLS is not set)"))
@@ -210,14 +210,14 @@ def looked(at: float, sent: int, bytes_: int) -> Look:
     ("card_bytes", "share"), [(1_000_000, 0.0), (250_000, 0.75), (0, 1.0), (2_000_000, 0.0)]
 )
 def test_share_of_software(card_bytes: int, share: float) -> None:
-    """Without a NIC what the card did not encrypt of its connections' bytes is software's share."""
+    """What the card did not encrypt of its connections' bytes is software's share."""
     row = rates(looked(1, 0, 0), looked(2, 1_000_000, card_bytes))[0]
     assert row["software_share"] == pytest.approx(share)
     assert row["bytes_per_s"] == card_bytes
 
 
 def test_rates_are_over_the_time_between_two_looks() -> None:
-    """Without a NIC a card that one look reads twice, as it does for a stale connection, tells the same."""
+    """A card that one look reads twice, as it does for a stale connection, tells the same."""
     first, second = looked(1, 0, 0), looked(3, 1_000_000, 600_000)
     card = second.listing.cards[1, "eth0"]
     just_now = replace(card.after, at=2.95, driver={**card.after.driver, "tx_tls_encrypted_bytes": 590_000})
@@ -227,13 +227,13 @@ def test_rates_are_over_the_time_between_two_looks() -> None:
 
 
 def test_card_seen_once_has_no_rate() -> None:
-    """Without a NIC a device that got its first connection since the last look shows no rate, and not 0."""
+    """A device that got its first connection since the last look shows no rate, and not 0."""
     row = rates(Look(replace(looked(1, 0, 0).listing, cards={})), looked(2, 200_000, 100_000))[0]
     assert (row["bytes_per_s"], row["packets_per_s"], row["software_share"]) == (None, None, None)
 
 
 def test_namespaces_have_times_of_their_own() -> None:
-    """Without a NIC a connection's rate is over the time between two readings of its own namespace."""
+    """A connection's rate is over the time between two readings of its own namespace."""
     first, second = (Look(listing(connection(sent=n << 20), at=t)) for n, t in ((0, 1.0), (6, 3.0)))
     late = replace(second.listing.found.spaces[0], at=4.0)  # three seconds after its first reading
     found = replace(second.listing.found, spaces=(late,))
@@ -243,13 +243,13 @@ def test_namespaces_have_times_of_their_own() -> None:
 
 
 def test_few_bytes_tell_no_share() -> None:
-    """Without a NIC a nearly idle connection says nothing of the share."""
+    """A nearly idle connection says nothing of the share."""
     assert rates(looked(1, 0, 0), looked(2, 1000, 0))[0]["software_share"] is None
 
 
 @pytest.mark.parametrize("height", [5, 8, 12, 24])
 def test_frame_fits(height: int) -> None:
-    """Without a NIC a screen is never longer than the terminal, and says how many are left out."""
+    """A screen is never longer than the terminal, and says how many are left out."""
     many = tuple(connection(cookie=n, local_port=n) for n in range(100))
     lines = frame(None, Look(listing(*many)), 80, height)
     assert len(lines) <= height
@@ -258,7 +258,7 @@ def test_frame_fits(height: int) -> None:
 
 
 def test_keys_are_named_where_they_work() -> None:
-    """Without a NIC a screen says how it ends, and a file does not: nobody can press q there."""
+    """A screen says how it ends, and a file does not: nobody can press q there."""
     assert "q ends it" in frame(None, Look(listing()), 80, 24)[0]
     assert "q ends" not in "".join(frame(Look(listing()), Look(listing()), 0, 0))
 
@@ -275,7 +275,7 @@ class FakeEyes(Eyes):
 
 
 def test_watch_without_a_terminal() -> None:
-    """Without a NIC a watch that is written to a file has no escape in it, and one block per look."""
+    """A watch that is written to a file has no escape in it, and one block per look."""
     out = io.StringIO()
     assert watch(FakeEyes(looked(1, 0, 0), looked(2, 200_000, 200_000)), out, Pace(0.2, 2)) == 0
     assert "\x1b" not in out.getvalue()
@@ -285,7 +285,7 @@ def test_watch_without_a_terminal() -> None:
 
 
 def test_watch_for_programs() -> None:
-    """Without a NIC a watch in JSON is one document per line, with rates from the second on."""
+    """A watch in JSON is one document per line, with rates from the second on."""
     out = io.StringIO()
     watch(FakeEyes(looked(1, 0, 0), looked(2, 200_000, 100_000)), out, Pace(0.2, 2), as_json)
     first, second = (json.loads(line) for line in out.getvalue().splitlines())
@@ -307,7 +307,7 @@ def parts_of(terminal: int) -> Iterator[str]:
 def test_watch_on_a_terminal(
     env: Mapping[str, str], screen: bool, heads: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a NIC a terminal gets its screen back; NO_COLOR and TERM=dumb are obeyed."""
+    """A terminal gets its screen back; NO_COLOR and TERM=dumb are obeyed."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     for name, value in env.items():
         monkeypatch.setenv(name, value)
@@ -333,7 +333,7 @@ class Blind(Eyes):
 
 @pytest.mark.parametrize("term", ["xterm", "dumb"])
 def test_watch_says_at_once_that_it_looks(term: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a person sees title and "looking" before the first look is done; a file does not."""
+    """A person sees title and "looking" before the first look is done; a file does not."""
     monkeypatch.setenv("TERM", term)
     ours, theirs = pty.openpty()
     with os.fdopen(theirs, "w") as out:
@@ -348,13 +348,13 @@ def test_watch_says_at_once_that_it_looks(term: str, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("pace", [Pace(0.1, 0), Pace(4000, 0), Pace(float("nan"), 1), Pace(1, -1)])
 def test_pace_that_makes_no_sense(pace: Pace) -> None:
-    """Without a NIC an interval or a count that makes no sense is refused with what is wanted."""
+    """An interval or a count that makes no sense is refused with what is wanted."""
     with pytest.raises(ConfigError, match="--interval|--count"):
         watch(FakeEyes(looked(1, 0, 0)), io.StringIO(), pace)
 
 
 def test_table_of_nothing_is_heads_only() -> None:
-    """Without a NIC the words of the command line are there."""
+    """The words of the command line are there."""
     parser = argparse.ArgumentParser()
     add_parser(parser.add_subparsers())
     assert vars(parser.parse_args(["ls", "--watch"]))["interval"] == 2.0

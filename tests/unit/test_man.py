@@ -39,7 +39,7 @@ PRINTERS = (
 
 @pytest.mark.parametrize("argv", PRINTERS, ids=lambda a: a[0])
 def test_those_who_print_it_do_not_complain(argv: list[str], built: Path) -> None:
-    """Without a NIC groff, mandoc and man print the page without a warning."""
+    """groff, mandoc and man print the page without a warning."""
     if shutil.which(argv[0]) is None:
         pytest.skip(f"{argv[0]} is not installed")
     done = subprocess.run(
@@ -53,7 +53,7 @@ def test_those_who_print_it_do_not_complain(argv: list[str], built: Path) -> Non
 
 
 def test_it_names_every_verb_and_option(built: Path) -> None:
-    """Without a NIC each verb has its section and each option its line."""
+    """Each verb has its section and each option its line."""
     text = built.read_text().replace("\\-", "-")
     for command in whole().walk():
         if not command.path:
@@ -65,7 +65,7 @@ def test_it_names_every_verb_and_option(built: Path) -> None:
 
 
 def test_the_words_are_data() -> None:
-    """Without a NIC no help text can become a request of the page's language."""
+    """No help text can become a request of the page's language."""
     made = list(prose(".so /etc/passwd\n'sh\nback\\slash and `--dry-run`\n\n  .kept '~^`\n"))
     assert made == [
         "\\&.so /etc/passwd", "\\&'sh", "back\\eslash and \\fB\\-\\-dry\\-run\\fR", ".PP", ".nf",

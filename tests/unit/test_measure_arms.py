@@ -37,7 +37,7 @@ def judge(arm: str, moved: Moved, counted: dict[str, int], direction: str = "tx"
 
 @pytest.mark.parametrize("arm", TRUE)
 def test_true_arms_pass(arm: str) -> None:
-    """Without a NIC an arm whose counters say what its name says has a figure."""
+    """An arm whose counters say what its name says has a figure."""
     judge(arm, Moved(10 * MIB, 0, 2, kinds=KINDS[arm]), TRUE[arm])
 
 
@@ -56,13 +56,13 @@ def test_true_arms_pass(arm: str) -> None:
     ],
 )
 def test_lies_are_met(arm: str, counted: dict[str, int], why: str) -> None:
-    """Without a NIC an arm that ran as another one gives no figure, but a failure that names the counter."""
+    """An arm that ran as another one gives no figure, but a failure that names the counter."""
     with pytest.raises(NoFigure, match=why):
         judge(arm, Moved(10 * MIB, 0, 2), counted)
 
 
 def test_esp_by_the_card_is_counted_by_it() -> None:
-    """Without a NIC an arm of ESP by the card is in the driver's counter, one by software is not.
+    """An arm of ESP by the card is in the driver's counter, one by software is not.
 
     A driver that does not count ESP is not held to it: its states are asked instead (test_measure_ipsec).
     """
@@ -77,7 +77,7 @@ def test_esp_by_the_card_is_counted_by_it() -> None:
 
 
 def test_no_traffic_no_figure() -> None:
-    """Without a NIC nothing moved, or moved on another way, or sockets of another kind: no figure."""
+    """Nothing moved, or moved on another way, or sockets of another kind: no figure."""
     with pytest.raises(NoFigure, match="no payload was moved"):
         judge("plain", Moved(0, 0, 1), {})
     with pytest.raises(NoFigure, match="the traffic went another way"):
@@ -89,7 +89,7 @@ def test_no_traffic_no_figure() -> None:
 
 
 def test_receive_starts_in_software() -> None:
-    """Without a NIC a receiving card may miss the start of each stream, and no more."""
+    """A receiving card may miss the start of each stream, and no more."""
     counted = {"TlsRxDevice": 2, "TlsTxSw": 2, "rx_tls_decrypted_bytes": 9 * MIB - MIB // 2}
     judge("hw", Moved(0, 10 * MIB, 2), counted, "rx")
     with pytest.raises(NoFigure, match="rx_tls_decrypted_bytes"):
@@ -97,7 +97,7 @@ def test_receive_starts_in_software() -> None:
 
 
 def test_a_card_that_counts_packets_only() -> None:
-    """Without a NIC a profile without a byte counter is judged by packets."""
+    """A profile without a byte counter is judged by packets."""
     tx = replace(CARD.counters.tx, required=("tx_tls_encrypted_packets",))
     profile = replace(CARD, counters=replace(CARD.counters, tx=tx))
     delta = Delta("eth0", 1.0, {**ZERO, "TlsTxDevice": 1, "tx_tls_encrypted_packets": 9})
@@ -107,7 +107,7 @@ def test_a_card_that_counts_packets_only() -> None:
 
 
 def test_what_cannot_be() -> None:
-    """Without a NIC an arm that cannot be is named with its reason, before anything runs."""
+    """An arm that cannot be is named with its reason, before anything runs."""
     assert impossible("hw", "tx", "stream", CARD, "aes-gcm-128", "1.2") == ""
     assert "serves" in impossible("sw", "rx", "nginx", CARD, "aes-gcm-128", "1.2")
     assert "transmit" in impossible("hw-zc", "rx", "stream", CARD, "aes-gcm-128", "1.2")

@@ -31,7 +31,7 @@ def loaded(pump: Pump, how: str, seed: str = "a", size: int = 30_000) -> tuple[T
 
 @pytest.mark.parametrize("how", ["write", "sendfile"])
 def test_nothing_is_lost(pump: Pump, how: str) -> None:
-    """Without a NIC a load counts while it runs, ends when told, and both ends agree on every byte."""
+    """A load counts while it runs, ends when told, and both ends agree on every byte."""
     sender, taker = loaded(pump, how)
     wait_until(lambda: pump.count([taker]).taken > 3 << 20, 30, "3 MiB")
     one, two = pump.count([taker]), pump.count([taker])
@@ -43,14 +43,14 @@ def test_nothing_is_lost(pump: Pump, how: str) -> None:
 
 
 def test_other_payload_is_noticed(pump: Pump) -> None:
-    """Without a NIC payload that is not what was sent ends the taker, with the place."""
+    """Payload that is not what was sent ends the taker, with the place."""
     sender, taker = loaded(pump, "write", seed="b")
     assert "payload differs from what was sent, after 0 bytes" in taker.report().error
     sender.go()
 
 
 def test_zero_copy_needs_kernel_tls(pump: Pump) -> None:
-    """Without a NIC zero-copy sendfile on a plain socket is an error, not a silent copy."""
+    """Zero-copy sendfile on a plain socket is an error, not a silent copy."""
     sender, taker = loaded(pump, "zerocopy")
     assert sender.report().error
     taker.give_up()

@@ -1,4 +1,4 @@
-"""Without a NIC an arm in ESP is one only if its bytes were in ESP, and nothing was refused meanwhile."""
+"""An arm in ESP is one only if its bytes were in ESP, and nothing was refused meanwhile."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _errors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_names() -> None:
-    """Without a NIC each arm has a title and a cipher, and runs over a socket of plain TCP."""
+    """Each arm has a title and a cipher, and runs over a socket of plain TCP."""
     assert {arm: (cipher(arm), by_card(arm)) for arm in ESP_ARMS} == {
         "esp-null": ("null", False), "esp-128": ("gcm-128", False), "esp-256": ("gcm-256", False),
         "esp-128-hw": ("gcm-128", True), "esp-256-hw": ("gcm-256", True),
@@ -49,7 +49,7 @@ def test_names() -> None:
 
 
 def test_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC what is missing is the reason: the other end, the kernel's ESP, the card's crypto."""
+    """What is missing is the reason: the other end, the kernel's ESP, the card's crypto."""
     monkeypatch.setattr(measure_ipsec, "missing", lambda host: "")
     monkeypatch.setattr(measure_ipsec, "without_card", lambda host, dev: f"{dev} has no ESP crypto offload")
     assert "name the peer as netns:NAME" in impossible_esp(bed(peer=False), "esp-128")
@@ -60,7 +60,7 @@ def test_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_bytes_that_went_another_way() -> None:
-    """Without a NIC payload that the states did not carry is no figure, and neither is one with losses."""
+    """Payload that the states did not carry is no figure, and neither is one with losses."""
     turn(MIB).check(Moved(MIB, 0, 1))
     with pytest.raises(NoFigure, match=r"1048576 bytes of payload \(tx\), 100 in ESP"):
         turn(100).check(Moved(MIB, 0, 1))
@@ -71,7 +71,7 @@ def test_bytes_that_went_another_way() -> None:
 
 
 def test_states_that_the_card_did_not_take() -> None:
-    """Without a NIC a state that the driver left to the kernel, in silence, is no arm of the card."""
+    """A state that the driver left to the kernel, in silence, is no arm of the card."""
     turn(MIB, arm="esp-128-hw", card=("out", "into")).check(Moved(MIB, 0, 1))
     for card, side in ((("into",), "tx"), (("out",), "rx"), ((), "tx")):
         with pytest.raises(NoFigure, match=rf"did not take the state \({side}\)"):
@@ -79,7 +79,7 @@ def test_states_that_the_card_did_not_take() -> None:
 
 
 def test_other_arms_are_left_alone() -> None:
-    """Without a NIC nothing is put into ESP for another arm, and nothing is asked of it."""
+    """Nothing is put into ESP for another arm, and nothing is asked of it."""
     with carried(bed(), "sw", 1.0) as found:
         assert (found.runs, found.esp) == ("sw", None)
         found.check(Moved(MIB, 0, 1))
@@ -87,6 +87,6 @@ def test_other_arms_are_left_alone() -> None:
 
 @pytest.mark.parametrize("only, words", [("", "off"), ("soft", "of the card off"), ("gro", "off but GRO")])
 def test_parts_in_words(only: str, words: str) -> None:
-    """Without a NIC the table says which of the segmentation offloads stay."""
+    """The table says which of the segmentation offloads stay."""
     row = {"workload": "stream", "direction": "tx", "streams": 1, "size": None, "segmentation": False}
     assert heading({**row, **({"only": only} if only else {})}).endswith(f"segmentation offloads {words}")

@@ -19,7 +19,7 @@ def asked(*argv: str) -> argparse.Namespace:
 
 
 def test_short_and_long_defaults() -> None:
-    """Without a NIC the simulated bench takes one short turn of each arm, a card five pairs and a warm-up."""
+    """The simulated bench takes one short turn of each arm, a card five pairs and a warm-up."""
     short, long = plan(asked(), short=True), plan(asked("eth0"), short=False)
     assert (short.seconds, short.rounds, short.warm) == (1.0, 1, 0)
     assert (long.seconds, long.rounds, long.warm) == (2.0, 5, 1)
@@ -29,7 +29,7 @@ def test_short_and_long_defaults() -> None:
 
 
 def test_products() -> None:
-    """Without a NIC every combination that was asked for is a setting, arms in their own order."""
+    """Every combination that was asked for is a setting, arms in their own order."""
     found = plan(
         asked(
             "--arm", "hw,sw", "--streams", "1,8,64", "--direction", "rx,tx", "--segmentation", "both"
@@ -70,7 +70,7 @@ def test_products() -> None:
     ],
 )
 def test_mistakes(argv: list[str], why: str) -> None:
-    """Without a NIC a mistake in an option is one sentence with the option and what was given."""
+    """A mistake in an option is one sentence with the option and what was given."""
     argv = [f"{argv[0]}={argv[1]}"] if len(argv) == 2 else argv
     with pytest.raises(ConfigError, match=why):
         plan(asked(*argv), short=True)
@@ -91,13 +91,13 @@ def test_mistakes(argv: list[str], why: str) -> None:
     ],
 )
 def test_options_that_do_not_go_together(argv: list[str], why: str) -> None:
-    """Without a NIC options of the two kinds of bench are not mixed in silence."""
+    """Options of the two kinds of bench are not mixed in silence."""
     with pytest.raises(ConfigError, match=why):
         check(asked(*argv))
 
 
 def test_amounts() -> None:
-    """Without a NIC bytes are shown in the largest unit that fits whole."""
+    """Bytes are shown in the largest unit that fits whole."""
     assert [amount(n) for n in (1, 1023, 4096, 1 << 20, 3 << 30)] == [
         "1 B", "1023 B", "4 KiB", "1 MiB", "3 GiB",
     ]  # fmt: skip

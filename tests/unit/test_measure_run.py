@@ -101,7 +101,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_document() -> None:
-    """Without a NIC arms take turns, warm-up rounds do not count, and the document says what was what."""
+    """Arms take turns, warm-up rounds do not count, and the document says what was what."""
     bed = Played()
     found = measure_run.measure(bed, Plan(("user", "sw", "hw", "plain"), (SETTING,), 1.0, 2, 1))
     assert found["schema"] == "ktls-offload/measure/1" and found["method"] == "time"
@@ -120,7 +120,7 @@ def test_document() -> None:
 
 
 def test_program_that_starts_and_ends_inside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC the window's idle ends around a program make neither its cores nor its speed less."""
+    """The window's idle ends around a program make neither its cores nor its speed less."""
     monkeypatch.setattr(Load, "seconds", 0.8)
     found = measure_run.measure(Played(), Plan(("plain",), (SETTING,), 1.0, 1, 0))
     assert found["rows"][0]["samples"] == [{"cores": 0.625, "bytes": 10 * MIB, "seconds": 0.8}]
@@ -128,14 +128,14 @@ def test_program_that_starts_and_ends_inside(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize(("arm", "lie"), [("hw", "sw"), ("sw", "hw"), ("plain", "sw")])
 def test_another_arm_is_no_figure(arm: str, lie: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC an arm that ran as another one ends the measurement."""
+    """An arm that ran as another one ends the measurement."""
     monkeypatch.setattr(Load, "lie", lie)
     with pytest.raises(NoFigure, match=f"arm {arm}: "):
         measure_run.measure(Played(), Plan((arm,), (SETTING,)))
 
 
 def test_nothing_to_measure() -> None:
-    """Without a NIC arms that cannot run are refused with every reason, not left out in silence."""
+    """Arms that cannot run are refused with every reason, not left out in silence."""
     with pytest.raises(
         Refused, match="measured: stream user: stunnel4 is not installed; stream hw: no profile fits"
     ):
@@ -143,7 +143,7 @@ def test_nothing_to_measure() -> None:
 
 
 def test_cycles_where_they_are_counted() -> None:
-    """Without a NIC a sample has the cycles of its window; a counter that was taken away is a warning."""
+    """A sample has the cycles of its window; a counter that was taken away is a warning."""
     bed: Any = Played()
     shots = iter([Cycles("dut", {0: (7, 10, 10)}), Cycles("dut", {0: (1007, 20, 20)})])
     bed.counter = SimpleNamespace(snapshot=lambda: next(shots))
@@ -156,7 +156,7 @@ def test_cycles_where_they_are_counted() -> None:
 
 
 def test_limits_are_warned_of() -> None:
-    """Without a NIC a link or cores that were full are in the document: throughput is theirs."""
+    """A link or cores that were full are in the document: throughput is theirs."""
     found = measure_run.measure(Played(speed="0.1"), Plan(("plain",), (SETTING,), 1.0, 1, 0))
     assert found["warnings"] == [], "a speed that makes no sense is no limit"
     found = measure_run.measure(Played(speed="80"), Plan(("plain",), (SETTING,), 1.0, 1, 0))
@@ -164,20 +164,20 @@ def test_limits_are_warned_of() -> None:
 
 
 def test_window_without_use() -> None:
-    """Without a NIC a workload that opened no window is no figure."""
+    """A workload that opened no window is no figure."""
     bed: Any = Played()
     with pytest.raises(RigError, match="opened no window"):
         _ = Window(bed.meter).cores
 
 
 def test_ticks_of_an_emulated_machine() -> None:
-    """Without a NIC a machine that stood still is measured by its ticks, and never as idle."""
+    """A machine that stood still is measured by its ticks, and never as idle."""
     assert ticked(cpu(0.0, 0, 0), cpu(60.0, 30, 10)) == 0.75
     assert 0 < ticked(cpu(0.0, 0, 0), cpu(60.0, 0, 10)) < 0.1
 
 
 def test_interrupts_of_the_card() -> None:
-    """Without a NIC the card's interrupts are found by its name and by its PCI address."""
+    """The card's interrupts are found by its name and by its PCI address."""
     text = (
         b"            CPU0\n 24:  5  PCI-MSI  mlx5_comp0@pci:0000:04:00.0\n 25:  5  eth0-rx\n 26:  1  other\n"
     )
@@ -194,7 +194,7 @@ def test_interrupts_of_the_card() -> None:
 
 
 def test_peers() -> None:
-    """Without a NIC a far end that makes no sense is one sentence."""
+    """A far end that makes no sense is one sentence."""
     import ipaddress
 
     from offload.measure_bed import _peer

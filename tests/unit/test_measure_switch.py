@@ -34,7 +34,7 @@ def active(machine: FakeMachine) -> dict[str, bool]:
 
 
 def test_sets_and_puts_back(machine: FakeMachine) -> None:
-    """Without a NIC arms get the features they need, what was off stays off, and all comes back."""
+    """Arms get the features they need, what was off stays off, and all comes back."""
     before = machine.machine()
     with keeping(LocalHost(), "eth0", Journal()) as switches:
         switches.set({"tx": False, "rx": True}, True)
@@ -47,7 +47,7 @@ def test_sets_and_puts_back(machine: FakeMachine) -> None:
 
 
 def test_parts_of_segmentation(machine: FakeMachine) -> None:
-    """Without a NIC a part leaves on what it names of what was on; the card's IPsec follows the arm."""
+    """A part leaves on what it names of what was on; the card's IPsec follows the arm."""
     card = "esp-hw-offload"
     machine.change("eth0", SEGMENTS[2], active=True, requested=True)
     devices = machine.state()["devices"]
@@ -66,7 +66,7 @@ def test_parts_of_segmentation(machine: FakeMachine) -> None:
 
 
 def test_restore_after_a_kill(machine: FakeMachine) -> None:
-    """Without a NIC a measurement that was killed is undone by `ktls-offload restore`."""
+    """A measurement that was killed is undone by `ktls-offload restore`."""
     before = machine.machine()
 
     def die() -> None:
@@ -86,7 +86,7 @@ def test_restore_after_a_kill(machine: FakeMachine) -> None:
 
 
 def test_what_a_person_enabled_stays_in_the_journal(machine: FakeMachine) -> None:
-    """Without a NIC `restore` still finds the value before a person's own change after a measurement."""
+    """`restore` still finds the value before a person's own change after a measurement."""
     machine.change("eth0", "tls-hw-rx-offload", active=False, requested=False)
     assert machine.call("enable", "eth0", "--rx") == 0, machine.said
     kept = Journal().entries()
@@ -96,7 +96,7 @@ def test_what_a_person_enabled_stays_in_the_journal(machine: FakeMachine) -> Non
 
 
 def test_a_card_that_does_not_follow(machine: FakeMachine) -> None:
-    """Without a NIC a feature that stays as it is ends the measurement, and the rest comes back."""
+    """A feature that stays as it is ends the measurement, and the rest comes back."""
     machine.change("eth0", "tls-hw-rx-offload", fixed=True)
     before = machine.machine()
     with (
@@ -125,7 +125,7 @@ class Governed:
 
 
 def test_governor() -> None:
-    """Without a NIC the CPUs run at one speed meanwhile; where that cannot be, it is said."""
+    """The CPUs run at one speed meanwhile; where that cannot be, it is said."""
     host: Any = Governed({"cpu0": "ondemand", "cpu1": "powersave"})
     with steady(host) as (words, warning):
         assert set(host.found.values()) == {"performance"} and not warning

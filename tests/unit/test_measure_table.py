@@ -33,7 +33,7 @@ SW, HW = [10.0, 10.1, 9.9, 10.0, 10.05], [6.0, 6.05, 5.95, 6.0, 6.02]
 
 
 def test_arms_and_saving() -> None:
-    """Without a NIC the table has a line per arm, the ratio in words, saving and recovered overhead."""
+    """The table has a line per arm, the ratio in words, saving and recovered overhead."""
     said = text(document(row("sw", SW), row("hw", HW), row("plain", [4.0, 4.0, 4.1, 3.9, 4.0])))
     assert "software kTLS" in said and "hw is 0.6" in said and "5 pairs): 40.0 % less" in said
     assert "hw saves 40 % of sw's cores per 100 Gbit/s, 67 % of what TLS costs over plain TCP" in said
@@ -41,7 +41,7 @@ def test_arms_and_saving() -> None:
 
 
 def test_too_few_pairs_save_nothing() -> None:
-    """Without a NIC one pair or a wide interval is said to be inconclusive, and no saving is claimed."""
+    """One pair or a wide interval is said to be inconclusive, and no saving is claimed."""
     one = text(document(row("sw", SW[:1]), row("hw", HW[:1])))
     assert "one pair: too few to conclude" in one and "saves" not in one
     wide = text(document(row("sw", SW), row("hw", [3.0, 9.0, 5.0, 7.0, 6.0])))
@@ -49,13 +49,13 @@ def test_too_few_pairs_save_nothing() -> None:
 
 
 def test_simulated_is_labelled() -> None:
-    """Without a NIC a simulated bench gives its figures a label and no ratio."""
+    """A simulated bench gives its figures a label and no ratio."""
     said = text(document(row("sw", SW), row("hw", HW), simulated=True))
     assert said.startswith("SIMULATED") and "hw is" not in said and "saves" not in said
 
 
 def test_break_even() -> None:
-    """Without a NIC the break-even point is the smallest size from which every interval is below 1."""
+    """The break-even point is the smallest size from which every interval is below 1."""
 
     def found(below: set[int], sizes: tuple[int, ...] = (4096, 65536, 1 << 20)) -> list[str]:
         rows = [row("sw", SW, size, "nginx") for size in sizes]
@@ -69,7 +69,7 @@ def test_break_even() -> None:
 
 
 def test_cycles_stand_beside_cores() -> None:
-    """Without a NIC cycles per byte are shown where every sample has them, else not at all."""
+    """Cycles per byte are shown where every sample has them, else not at all."""
     rows = [row("sw", SW), row("hw", HW)]
     for sample in rows[0]["samples"]:
         sample["cycles"] = 31_250_000_000
@@ -78,7 +78,7 @@ def test_cycles_stand_beside_cores() -> None:
 
 
 def test_samples_add_up() -> None:
-    """Without a NIC a row's figures weigh each sample by its time."""
+    """A row's figures weigh each sample by its time."""
     two = row("sw", [1.0, 3.0])
     two["samples"][1]["seconds"] = 3.0
     assert whole(two).cores == 2.5 and whole(two).bytes == 25_000_000_000

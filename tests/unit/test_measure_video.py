@@ -1,4 +1,4 @@
-"""Without a NIC a film's clients see what they ask for, and wrk asks for segments and ranges of one size."""
+"""A film's clients see what they ask for, and wrk asks for segments and ranges of one size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIZE = 20_000
 
 
 def test_what_has_to_arrive() -> None:
-    """Without a NIC a range is part of the film, and not what stands at its beginning."""
+    """A range is part of the film, and not what stands at its beginning."""
     whole, first, later = (Want(SIZE), Want(SIZE, 8 * SIZE), Want(SIZE, 8 * SIZE, SIZE + 1))
     assert (whole.span, later.span, later.path) == ("", f"{SIZE + 1}-{2 * SIZE}", f"/{8 * SIZE}")
     assert (whole.seen().status, later.seen().status, later.seen().bytes) == (200, 206, SIZE)
@@ -29,7 +29,7 @@ def test_what_has_to_arrive() -> None:
 
 
 def test_films_are_sent() -> None:
-    """Without a NIC a film, as a file, is refused in the direction in which nobody sends it."""
+    """A film, as a file, is refused in the direction in which nobody sends it."""
     card = find("connectx-6-dx")
     for load in ("video", "file"):
         assert "transmitted" in impossible("sw", "rx", load, card, "aes-gcm-128", "1.2")
@@ -37,7 +37,7 @@ def test_films_are_sent() -> None:
 
 
 def test_clients_that_say_nothing_are_an_error() -> None:
-    """Without a NIC clients that die, or say what makes no sense, are one line."""
+    """Clients that die, or say what makes no sense, are one line."""
     for said in (b"", b"[[1]]", b'{"a": 1}'):
         process: Any = SimpleNamespace(
             stdin=lambda data: None,
@@ -51,7 +51,7 @@ def test_clients_that_say_nothing_are_an_error() -> None:
 
 
 def test_settings_of_a_film() -> None:
-    """Without a NIC a film is asked for by several clients, in segments, unless told otherwise."""
+    """A film is asked for by several clients, in segments, unless told otherwise."""
     from argparse import ArgumentParser
 
     from offload.measure_plan import CLIENTS, FILMS, add_arguments, plan
@@ -65,7 +65,7 @@ def test_settings_of_a_film() -> None:
 
 
 def test_a_lab_has_a_newer_nginx(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC only the zero-copy arm of a lab runs a fetched nginx; without one, its own."""
+    """Only the zero-copy arm of a lab runs a fetched nginx; without one, its own."""
     bed: Any = SimpleNamespace(emulated=True, dut=SimpleNamespace(host=None))
     load = Video(bed)
     monkeypatch.setattr(nginx, "missing", lambda host, zerocopy=False, program="": "OpenSSL 3.0" * zerocopy)

@@ -31,7 +31,7 @@ def way(*counted: int, **more: Any) -> Way:
 
 
 def test_cipher_is_one_that_the_card_takes() -> None:
-    """Without a NIC every way has the cipher that the card promises; a way that cannot be has a reason."""
+    """Every way has the cipher that the card promises; a way that cannot be has a reason."""
     assert [cipher_of(find(name)) for name in ("connectx-6-dx", "chelsio-t6")] == [
         "aes-gcm-256",
         "aes-gcm-128",
@@ -47,7 +47,7 @@ def test_cipher_is_one_that_the_card_takes() -> None:
 
 
 def test_evidence_is_what_the_report_reads() -> None:
-    """Without a NIC the row of a migration is read by the report, and has the names that it has there."""
+    """The row of a migration is read by the report, and has the names that it has there."""
     ways = [{"way": arm, "runs": [RAN.row()]} for arm in ARMS]
     found = {
         "schema": report.SCHEMA,
@@ -65,7 +65,7 @@ def test_evidence_is_what_the_report_reads() -> None:
 
 
 def test_each_way_is_what_it_is_called() -> None:
-    """Without a NIC a way is believed if socket, kernel and card agree with its name."""
+    """A way is believed if socket, kernel and card agree with its name."""
     proved("ktls-hw", way(1, 0, 3 << 20), "aes-gcm-256", GUEST)
     proved("ktls-sw", way(0, 1, 0, line=LINE | {"tx": "sw"}), "aes-gcm-256", GUEST)
     proved("plain", way(0, 0, 0, line={}), "aes-gcm-256", GUEST)
@@ -84,7 +84,7 @@ def test_each_way_is_what_it_is_called() -> None:
     ],
 )
 def test_another_way_is_noticed(name: str, found: Way, said: str) -> None:
-    """Without a NIC a stream that went another way, or did not flow, is no figure."""
+    """A stream that went another way, or did not flow, is no figure."""
     with pytest.raises(AssertionError) as caught:
         proved(name, found, "aes-gcm-256", GUEST)
     assert said in str(caught.value)
@@ -98,7 +98,7 @@ def shot(at: float, idle: int, host: str = "a") -> cpu.Snapshot:
 
 
 def test_cores_are_told_where_they_can_be() -> None:
-    """Without a NIC a host's cores are those of the migration; if that is too short they are left out."""
+    """A host's cores are those of the migration; if that is too short they are left out."""
 
     def meter(now: cpu.Snapshot) -> Any:
         return SimpleNamespace(snapshot=lambda: now)

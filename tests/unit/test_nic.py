@@ -34,7 +34,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
 
 
 def test_the_text_form_says_the_same_as_json(machine: FakeMachine) -> None:
-    """Without a NIC an old ethtool gives the same features as a new one."""
+    """An old ethtool gives the same features as a new one."""
     machine.change("eth0", "tls-hw-rx-offload", active=False, requested=True)
     new = look(LocalHost(), "eth0")
     machine.set(no_json=True)
@@ -52,13 +52,13 @@ def test_the_text_form_says_the_same_as_json(machine: FakeMachine) -> None:
     ],
 )
 def test_feature_lines(line: str, expected: Feature) -> None:
-    """Without a NIC active, fixed and requested are told apart, and print as ethtool prints them."""
+    """Active, fixed and requested are told apart, and print as ethtool prints them."""
     assert from_text(line) == {"tls-hw-tx-offload": expected}
     assert str(expected) == line.partition(": ")[2]
 
 
 def test_an_answer_nested_without_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC lists within lists are no list of interfaces, and no traceback."""
+    """Lists within lists are no list of interfaces, and no traceback."""
     deep = Completed(("ip",), 0, b"[" * 100_000, b"", 0.0)
     monkeypatch.setattr("offload.nic.tool", lambda host, argv: deep)
     with pytest.raises(CommandFailed, match="not a list of interfaces"):
@@ -67,7 +67,7 @@ def test_an_answer_nested_without_end_is_an_error(monkeypatch: pytest.MonkeyPatc
 
 
 def test_lines_of_another_form_are_skipped() -> None:
-    """Without a NIC what is no feature line gives no feature."""
+    """What is no feature line gives no feature."""
     assert from_text("Features for eth0:\nfoo: maybe\nbar: on [strange]\n: on\n") == {}
 
 
@@ -87,27 +87,27 @@ def test_lines_of_another_form_are_skipped() -> None:
     ],
 )
 def test_matching(driver: str, firmware: str, pci: str, expected: tuple[str | None, bool]) -> None:
-    """Without a NIC driver and PCI id find the profile; the simulated card is what it plays."""
+    """Driver and PCI id find the profile; the simulated card is what it plays."""
     found = match(replace(PLAIN, driver=driver, firmware=firmware, pci=pci), load_all())
     assert (found.profile.id if found.profile else None, found.simulated) == expected
 
 
 def test_pci_id_comes_from_sysfs(machine: FakeMachine) -> None:
-    """Without a NIC vendor and device are read at the bus address that the driver names."""
+    """Vendor and device are read at the bus address that the driver names."""
     assert look(LocalHost(), "eth0").pci == "15b3:101d"
     assert look(LocalHost(), "sim0").pci == ""
 
 
 @pytest.mark.parametrize("dev", ["-K", "a b", "x" * 16, "../eth0", "", "eth:0"])
 def test_what_is_no_name_never_reaches_a_program(machine: FakeMachine, dev: str) -> None:
-    """Without a NIC an odd name is refused; it could be an option to a program that runs as root."""
+    """An odd name is refused; it could be an option to a program that runs as root."""
     with pytest.raises(NoDevice, match="is not the name of an interface"):
         look(LocalHost(), dev)
     assert not [c for c in machine.state()["log"] if c.startswith("ethtool")]
 
 
 def test_another_name_of_an_interface_is_taken(machine: FakeMachine) -> None:
-    """Without a NIC an alternative name finds the interface."""
+    """An alternative name finds the interface."""
     machine.set(
         devices={"eth0": card("mlx5_core", "22", "", feature(), feature(), link={"altnames": ["enp4s0"]})}
     )
@@ -115,7 +115,7 @@ def test_another_name_of_an_interface_is_taken(machine: FakeMachine) -> None:
 
 
 def test_a_driver_cannot_write_to_the_terminal(machine: FakeMachine) -> None:
-    """Without a NIC escapes in a driver's answer are dropped and its length is bounded."""
+    """Escapes in a driver's answer are dropped and its length is bounded."""
     machine.set(devices={"eth0": card("mlx5_core", "\x1b[2J" + "9" * 500, "", feature(), feature())})
     firmware = look(LocalHost(), "eth0").firmware
     assert "\x1b" not in firmware and len(firmware) <= 80
@@ -131,20 +131,20 @@ def test_a_driver_cannot_write_to_the_terminal(machine: FakeMachine) -> None:
     ],
 )
 def test_the_checksum_that_tls_needs(on: tuple[str, ...], tx: str, rx: str) -> None:
-    """Without a NIC the rule is netdev_fix_features': both IP checksums or the generic one."""
+    """The rule is netdev_fix_features': both IP checksums or the generic one."""
     nic = replace(PLAIN, features={name: Feature(name, True, False, True) for name in on})
     assert (nic.checksum_missing("tx"), nic.checksum_missing("rx")) == (tx, rx)
 
 
 def test_an_unreadable_configuration_lists_what_to_look_for(machine: FakeMachine) -> None:
-    """Without a NIC and without a kernel configuration, the wanted symbols and the card are both named."""
+    """Without a kernel configuration, the wanted symbols and the card are both named."""
     assert kernel_config(LocalHost()) == ("", {})
     reasons = why_fixed(LocalHost(), PLAIN, match(PLAIN, load_all()), "tx")
     assert "CONFIG_MLX5_EN_TLS=y" in reasons[0] and "crypto-enabled part" in reasons[1]
 
 
 def test_a_compressed_configuration_is_read(machine: FakeMachine) -> None:
-    """Without a NIC /proc/config.gz will do."""
+    """/proc/config.gz will do."""
     import gzip
 
     machine.files["/proc/config.gz"] = gzip.compress(b"# CONFIG_A is not set\nCONFIG_TLS=m\n")
@@ -158,14 +158,14 @@ def answers(rc: int, err: bytes) -> SimpleNamespace:
 
 @pytest.mark.parametrize("end", [(127, b""), (255, b'exec of "ethtool" failed: No such file')])
 def test_a_missing_program_names_its_package(end: tuple[int, bytes]) -> None:
-    """Without a NIC a host without ethtool is told which package to install, also inside a namespace."""
+    """A host without ethtool is told which package to install, also inside a namespace."""
     with pytest.raises(RigError, match="ethtool is not installed") as caught:
         tool(answers(*end), ["ethtool", "-i", "x"])
     assert caught.value.hint == "apt install ethtool"
 
 
 def test_permission_is_told() -> None:
-    """Without a NIC what the kernel forbids is exit 4."""
+    """What the kernel forbids is exit 4."""
     with pytest.raises(NoPermission):
         tool(answers(92, b"netlink error: Operation not permitted"), ["ethtool", "-K", "x", "tx", "on"])
 
@@ -189,7 +189,7 @@ def netns() -> Iterator[str]:
 
 
 def test_a_real_veth_of_this_kernel(netns: str) -> None:
-    """Without a NIC a veth is shown as it is: its kind, its driver, TLS features off and fixed."""
+    """A veth is shown as it is: its kind, its driver, TLS features off and fixed."""
     host = LocalHost(netns)
     assert names(host) == ("lo", "veth1", "veth0", "br0") or {*names(host)} == {"lo", "veth0", "veth1", "br0"}
     nic = look(host, "veth0")
@@ -214,7 +214,7 @@ def test_a_real_veth_of_this_kernel(netns: str) -> None:
 def test_the_command_on_a_real_kernel(
     netns: str, tmp_path: Path, argv: list[str], code: int, text: str
 ) -> None:
-    """Without a NIC the command says the right thing of real kernel objects."""
+    """The command says the right thing of real kernel objects."""
     command = ["ip", "netns", "exec", netns, sys.executable, "-m", "offload", *argv]
     env = {**os.environ, "KTLS_OFFLOAD_STATE": str(tmp_path / "state")}
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, timeout=60)

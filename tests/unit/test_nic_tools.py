@@ -44,7 +44,7 @@ def said(host: FakeHost) -> dict[str, Answer]:
 
 @pytest.mark.parametrize("name", CARDS)
 def test_three_generations(name: str) -> None:
-    """Without a NIC versions, part, settings and link of three generations are read."""
+    """Versions, part, settings and link of three generations are read."""
     found, one = said(host(name)), CARDS[name]
     assert [answer.why for answer in found.values()] == [""] * 5
     assert dict(found["devlink"].said)["fw"] == one.running and found["devlink"].said["fw.psid"] == one.psid
@@ -60,7 +60,7 @@ def test_three_generations(name: str) -> None:
 
 
 def test_firmware_that_waits_for_a_reset_is_named() -> None:
-    """Without a NIC a stored firmware is told where another one runs, and only there."""
+    """A stored firmware is told where another one runs, and only there."""
     assert said(host("connectx-7"))["devlink"].said["stored fw"] == CX7.stored
     assert not [name for name in said(host("bluefield-2"))["devlink"].said if name.startswith("stored")]
 
@@ -69,7 +69,7 @@ def test_firmware_that_waits_for_a_reset_is_named() -> None:
     ("name", "crypto"), [("connectx-7", False), ("bluefield-2", True), ("connectx-6-dx", None)]
 )
 def test_crypto_is_read_from_the_card_not_from_the_table_of_addresses(name: str, crypto: bool | None) -> None:
-    """Without a NIC the description of the card counts, not the head of the table of GUIDs below it."""
+    """The description of the card counts, not the head of the table of GUIDs below it."""
     one = host(name)
     found = firmware.board(one, look(one, "eth0"))
     assert found.crypto is crypto and found.part == CARDS[name].part
@@ -77,7 +77,7 @@ def test_crypto_is_read_from_the_card_not_from_the_table_of_addresses(name: str,
 
 
 def test_no_crypto_is_the_reason() -> None:
-    """Without a NIC doctor says that a ConnectX-7 is one without crypto, from a whole answer of mstflint."""
+    """Doctor says that a ConnectX-7 is one without crypto, from a whole answer of mstflint."""
     one = host("connectx-7")
     fixed()(one)
     device = Doctor(one, DIRECTIONS, PROFILES).diagnose(["eth0"]).devices[0]
@@ -98,7 +98,7 @@ def test_no_crypto_is_the_reason() -> None:
     ],
 )
 def test_a_tool_that_fails_is_one_line(row: tuple[int, str, str] | None, why: str) -> None:
-    """Without a NIC a tool that is missing, refuses or says nonsense is one line; the others answer."""
+    """A tool that is missing, refuses or says nonsense is one line; the others answer."""
     one = host()
     one.answers.pop(("mstflint",))
     if row:
@@ -109,7 +109,7 @@ def test_a_tool_that_fails_is_one_line(row: tuple[int, str, str] | None, why: st
 
 
 def test_a_tool_that_hangs_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a tool that does not end is given up, and the others are asked."""
+    """A tool that does not end is given up, and the others are asked."""
     one, run = host(), FakeHost.run
 
     def hang(self: FakeHost, argv: Any, **more: Any) -> Any:
@@ -126,7 +126,7 @@ def test_a_tool_that_hangs_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_vendors_names_are_tried_too() -> None:
-    """Without a NIC the programs of NVIDIA's own package are asked where Debian's are not installed."""
+    """The programs of NVIDIA's own package are asked where Debian's are not installed."""
     one = host()
     for ours, theirs in (("mstflint", "flint"), ("mstconfig", "mlxconfig"), ("mstlink", "mlxlink")):
         one.answers[theirs,] = one.answers.pop((ours,))
@@ -134,7 +134,7 @@ def test_the_vendors_names_are_tried_too() -> None:
 
 
 def test_only_its_makers_tools_touch_a_card() -> None:
-    """Without a NIC mst programs, which write to configuration space to read, ask no other maker's card."""
+    """mst programs, which write to configuration space to read, ask no other maker's card."""
     one = host()
     one.devices = {"eth0": card("cxgb4", BUS, "1425:6407")}
     assert [*said(one)] == ["devlink", "devlink-param"]
@@ -144,7 +144,7 @@ def test_only_its_makers_tools_touch_a_card() -> None:
 
 
 def test_only_the_tools_that_are_named_are_asked() -> None:
-    """Without a NIC who wants the answers of two tools does not wait for the others."""
+    """Who wants the answers of two tools does not wait for the others."""
     one = host()
     assert [answer.tool for answer in ask(one, look(one, "eth0"), ("devlink", "mstflint"))] == [
         "devlink", "mstflint",
@@ -152,7 +152,7 @@ def test_only_the_tools_that_are_named_are_asked() -> None:
 
 
 def test_nothing_but_queries() -> None:
-    """Without a NIC no tool is asked for more than a query."""
+    """No tool is asked for more than a query."""
     one = host()
     said(one)
     asked = {argv[0]: argv[1:] for argv in one.asked if argv[0].startswith("mst")}
@@ -166,7 +166,7 @@ def test_nothing_but_queries() -> None:
 
 
 def test_doctor_tells_them() -> None:
-    """Without a NIC doctor has the tools' answers in its document, and in its text if it is verbose."""
+    """Doctor has the tools' answers in its document, and in its text if it is verbose."""
     found = Doctor(host(), DIRECTIONS, PROFILES, tools=True).diagnose(["eth0"])
     assert "TLS_OPTIMIZE False(0)" in as_text(found, verbose=True).replace("\n", " ")
     assert "mstconfig" not in as_text(found)
@@ -178,7 +178,7 @@ def test_doctor_tells_them() -> None:
 
 
 def test_the_report_keeps_them() -> None:
-    """Without a NIC the rig of a bench of real hosts has the answers of the DUT's tools."""
+    """The rig of a bench of real hosts has the answers of the DUT's tools."""
     rig = versions(host(), host(), "eth0")
     running = "fw.psid MT_0000000894, fw 28.41.1000, fw.version 28.41.1000"
     assert rig["card, by devlink"] == f"{running}, stored fw 28.43.1014, stored fw.version 28.43.1014"
@@ -215,7 +215,7 @@ LINES = st.lists(
 @settings(max_examples=300, deadline=None)
 @given(text=st.text() | LINES | JSON.map(json.dumps))
 def test_any_answer_is_read_or_left(text: str) -> None:
-    """Without a NIC whatever a tool prints, each reader gives text by name, and what is shown is plain."""
+    """Whatever a tool prints, each reader gives text by name, and what is shown is plain."""
     for read in READERS.values():
         for name, value in read(text, BUS).items():
             assert isinstance(name, str) and isinstance(value, str)
@@ -228,7 +228,7 @@ def test_any_answer_is_read_or_left(text: str) -> None:
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_a_damaged_answer_is_read_or_left(data: st.DataObject) -> None:
-    """Without a NIC a real form, cut and overwritten anywhere, gives an answer; so does the whole doctor."""
+    """A real form, cut and overwritten anywhere, gives an answer; so does the whole doctor."""
     one = host(data.draw(st.sampled_from(sorted(CARDS))))
     tools = ("devlink", "mstflint", "mstconfig", "mstlink")
     words = data.draw(st.sampled_from([key for key in one.answers if key[0] in tools]))
@@ -241,7 +241,7 @@ def test_a_damaged_answer_is_read_or_left(data: st.DataObject) -> None:
 
 
 def test_endless_answers_are_bounded() -> None:
-    """Without a NIC a value without end is cut, and so is a list of parameters or settings."""
+    """A value without end is cut, and so is a list of parameters or settings."""
     long = "x" * 100_000
     assert len(nic_tools.plain(long)) == nic_tools.LONGEST
     many = "\nConfigurations:\n" + "".join(f"        TLS_{n}    True(1)\n" for n in range(5000))

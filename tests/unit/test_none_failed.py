@@ -15,7 +15,7 @@ from tests.lib import none_failed
 def test_a_test_that_failed_is_red(
     outcomes: list[str], code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a NIC, `make test` goes red when certify forgives a failed test of a good card."""
+    """`make test` goes red when certify forgives a failed test of a good card."""
     tests = [{"id": f"t{n}", "outcome": word, "reason": "why"} for n, word in enumerate(outcomes)]
     (tmp_path / "report.json").write_text(json.dumps({"tests": tests}))
     assert none_failed.main(str(tmp_path)) == code

@@ -53,7 +53,7 @@ def status_of(host: FakeHost) -> None:
 
 @pytest.mark.parametrize("option", ETHTOOL)
 def test_ethtool_may_say_anything_to_status(option: str) -> None:
-    """Without a NIC any answer of ethtool, of any exit code, gives a status or one sentence."""
+    """Any answer of ethtool, of any exit code, gives a status or one sentence."""
     huge = "NIC statistics:\n     tx_tls_ctx: 99999999999999999999999\n     rx_tls_ctx: -4\n a: 1\n a: 2\n"
     for nonsense in (*NASTY, ESCAPE, huge, f"driver: {ESCAPE}\nfirmware-version: \udcff\udc80\n"):
         for rc in (0, 1):
@@ -63,7 +63,7 @@ def test_ethtool_may_say_anything_to_status(option: str) -> None:
 
 
 def test_huge_statistics_are_bounded() -> None:
-    """Without a NIC 30,000 counters end in a status with a warning that says how many were read."""
+    """30,000 counters end in a status with a warning that says how many were read."""
     host = FakeHost()
     host.answers["ethtool", "-S"] = (0, STATISTICS, "")
     status_of(host)
@@ -72,7 +72,7 @@ def test_huge_statistics_are_bounded() -> None:
 
 @pytest.mark.parametrize("dev", ["a\x1b[31m", "eth0\u202e", "a;reboot", "$(id)", "\u200bx", "\udcff\udcfe"])
 def test_names_of_interfaces_do_no_harm(dev: str) -> None:
-    """Without a NIC an interface may be called anything that the kernel takes: all verbs stay readable."""
+    """An interface may be called anything that the kernel takes: all verbs stay readable."""
     host = FakeHost()
     host.devices = {dev: card("mlx5_core", "0000:04:00.0", "15b3:101d", altnames=[ESCAPE])}
     host.answers["ethtool", "-S"] = (0, "NIC statistics:\n     tx_tls_ctx: 1\n", "")
@@ -95,7 +95,7 @@ def mangled(chance: random.Random, node: Any) -> Any:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_ip_may_say_anything(seed: int) -> None:
-    """Without a NIC the answers of ip and ethtool may be JSON of any shape."""
+    """The answers of ip and ethtool may be JSON of any shape."""
     chance, host = random.Random(seed), FakeHost()
     info_ = {"info_kind": "vlan", "info_data": {"id": 5}}
     rows = [
@@ -141,14 +141,14 @@ def listed(said: Mapping[str, Any]) -> None:
 
 @pytest.mark.parametrize("seed", range(120))
 def test_the_reader_may_say_anything(seed: int) -> None:
-    """Without a NIC what the sockets' reader says may be of any shape, from a host that nobody trusts."""
+    """What the sockets' reader says may be of any shape, from a host that nobody trusts."""
     rows = [[*read(diag(more=info() + ulp())), "eth0"], [*read(diag(more=ulp(tx=2))), "eth7"]]
     listed(mangled(random.Random(seed), document("nginx", rows)))
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_parsers_take_any_bytes(seed: int) -> None:
-    """Without a NIC each parser of text takes 400 answers with bytes changed, cut or repeated, and ends."""
+    """Each parser of text takes 400 answers with bytes changed, cut or repeated, and ends."""
     chance = random.Random(seed)
     texts = (
         "Features for eth0:\nrx-checksumming: on\ntls-hw-tx-offload: off [requested on]\n",

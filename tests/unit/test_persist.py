@@ -86,7 +86,7 @@ def keep(
 
 @pytest.mark.parametrize("manager", MANAGERS)
 def test_written_shown_and_removed(root: Path, manager: str) -> None:
-    """Without a NIC the file is written as shown, and removed without a trace, any number of times."""
+    """The file is written as shown, and removed without a trace, any number of times."""
     host = Rooted(root, systemctl=(0, ""))
     for _ in range(2):
         said = keep(host, manager)
@@ -111,7 +111,7 @@ def test_written_shown_and_removed(root: Path, manager: str) -> None:
 def test_auto_takes_who_has_the_device(
     root: Path, says: Mapping[str, tuple[int, str]], folders: Sequence[str], wanted: str
 ) -> None:
-    """Without a NIC `auto` takes the manager that really has the device."""
+    """`auto` takes the manager that really has the device."""
     host = Rooted(root, **says)
     for folder in folders:
         (root / folder).mkdir(parents=True)
@@ -120,7 +120,7 @@ def test_auto_takes_who_has_the_device(
 
 
 def test_changing_the_manager_leaves_one_file(root: Path) -> None:
-    """Without a NIC another manager's file replaces the first one: one keeper is enough."""
+    """Another manager's file replaces the first one: one keeper is enough."""
     host = Rooted(root, systemctl=(0, ""))
     keep(host, "systemd")
     assert "removed: one keeper is enough" in keep(host, "ifupdown")
@@ -129,14 +129,14 @@ def test_changing_the_manager_leaves_one_file(root: Path) -> None:
 
 
 def test_off_is_kept_too(root: Path) -> None:
-    """Without a NIC `disable --persist` keeps off what a driver starts with on."""
+    """`disable --persist` keeps off what a driver starts with on."""
     host = Rooted(root)
     keep(host, "ifupdown", on=False)
     assert "tls-hw-tx-offload off tls-hw-rx-offload off" in host.files()[path_of("ifupdown", "eth0")]
 
 
 def test_module_comes_first(root: Path, machine: FakeMachine) -> None:
-    """Without a NIC a T6's file loads its module before it switches."""
+    """A T6's file loads its module before it switches."""
     host = Rooted(root)
     keep(host, "ifupdown", "cx0", dry=False)
     lines = host.files()[path_of("ifupdown", "cx0")].splitlines()
@@ -144,7 +144,7 @@ def test_module_comes_first(root: Path, machine: FakeMachine) -> None:
 
 
 def test_dry_run_writes_nothing(root: Path, machine: FakeMachine) -> None:
-    """Without a NIC --dry-run shows the file and leaves everything as it is."""
+    """--dry-run shows the file and leaves everything as it is."""
     host, before = Rooted(root), machine.machine()
     assert "#!/bin/sh" in keep(host, "ifupdown", dry=True)
     assert (host.files(), machine.machine()) == ({}, before)
@@ -156,7 +156,7 @@ def test_dry_run_writes_nothing(root: Path, machine: FakeMachine) -> None:
      ("ifupdown", "no ifupdown here")],
 )  # fmt: skip
 def test_refusal_changes_nothing(root: Path, machine: FakeMachine, how: str, why: str) -> None:
-    """Without a NIC what cannot be kept is refused before anything is switched."""
+    """What cannot be kept is refused before anything is switched."""
     host, before = Rooted(root), machine.machine()
     shutil.rmtree(root / "etc/network")
     with pytest.raises(Refused, match=why):
@@ -165,7 +165,7 @@ def test_refusal_changes_nothing(root: Path, machine: FakeMachine, how: str, why
 
 
 def test_somebody_elses_file_is_left_alone(root: Path) -> None:
-    """Without a NIC a file that we did not write is neither replaced nor removed."""
+    """A file that we did not write is neither replaced nor removed."""
     host, path = Rooted(root), path_of("ifupdown", "eth0")
     host.write(path, b"#!/bin/sh\nmine\n")
     with pytest.raises(Refused, match="did not write it"):
@@ -175,7 +175,7 @@ def test_somebody_elses_file_is_left_alone(root: Path) -> None:
 
 
 def test_manager_that_refuses_it_gets_it_back(root: Path) -> None:
-    """Without a NIC a unit that systemd does not take is removed again; an older one comes back."""
+    """A unit that systemd does not take is removed again; an older one comes back."""
     host = Rooted(root, systemctl=(1, ""))
     (root / "run/systemd/system").mkdir(parents=True)
     with pytest.raises(SwitchFailed, match="did not take"):
@@ -191,7 +191,7 @@ def test_manager_that_refuses_it_gets_it_back(root: Path) -> None:
 
 
 def test_second_device_that_is_refused_changes_nothing(root: Path, machine: FakeMachine) -> None:
-    """Without a NIC all that are refused are listed before any device is switched, and nothing is."""
+    """All that are refused are listed before any device is switched, and nothing is."""
     before, wishes = machine.machine(), [Wish(dev, True, ("rx",)) for dev in ("eth0", "cx0", "eth9")]
     with pytest.raises(Refused) as caught:
         each(Rooted(root), wishes, None, Journal(), print)
@@ -202,7 +202,7 @@ def test_second_device_that_is_refused_changes_nothing(root: Path, machine: Fake
 
 
 def test_second_device_that_fails_leaves_the_first(root: Path, machine: FakeMachine) -> None:
-    """Without a NIC the first of two devices stays as asked when the second fails, and that is said."""
+    """The first of two devices stays as asked when the second fails, and that is said."""
     host, said = Rooted(root), []  # type: ignore[var-annotated]
     real = host.run
 
@@ -218,7 +218,7 @@ def test_second_device_that_fails_leaves_the_first(root: Path, machine: FakeMach
 
 
 def test_device_that_has_gone_can_be_forgotten(root: Path, machine: FakeMachine) -> None:
-    """Without a NIC the file of a device that is no longer there can be removed by the name it had."""
+    """The file of a device that is no longer there can be removed by the name it had."""
     host = Rooted(root)
     keep(host, "ifupdown")
     devices = machine.state()["devices"]
@@ -230,7 +230,7 @@ def test_device_that_has_gone_can_be_forgotten(root: Path, machine: FakeMachine)
 
 @pytest.mark.parametrize("dev", ["a b", "eth0;id", "$(id)", "eth0.5", "../x", "-x", "a" * 16, "é"])
 def test_odd_names_never_reach_a_script(root: Path, dev: str) -> None:
-    """Without a NIC a name that a script or a path could stumble over is refused, or is no device at all."""
+    """A name that a script or a path could stumble over is refused, or is no device at all."""
     host = Rooted(root)
     with pytest.raises(OffloadError):
         keep(host, "ifupdown", dev)
@@ -251,7 +251,7 @@ def test_odd_names_never_reach_a_script(root: Path, dev: str) -> None:
 def test_script_runs_for_its_device_only(
     tmp_path: Path, manager: str, env: Mapping[str, str], argv: tuple[str, ...], runs: bool
 ) -> None:
-    """Without a NIC a real shell runs the script's commands when its device comes up, and only then."""
+    """A real shell runs the script's commands when its device comes up, and only then."""
     script, mark = tmp_path / "ktls-offload-eth0", tmp_path / "ran"
     kept = made(manager, "eth0", "enable", [["touch", str(mark)], ["true"]])
     script.write_text(kept.text)
@@ -261,7 +261,7 @@ def test_script_runs_for_its_device_only(
 
 
 def test_script_fails_when_a_step_fails(tmp_path: Path) -> None:
-    """Without a NIC a step that fails is not hidden by the next one: the manager's log has it."""
+    """A step that fails is not hidden by the next one: the manager's log has it."""
     script = tmp_path / "x"
     script.write_text(made("ifupdown", "eth0", "enable", [["false"], ["true"]]).text)
     done = subprocess.run(["sh", script], env={**os.environ, "IFACE": "eth0"}, check=False)
@@ -270,7 +270,7 @@ def test_script_fails_when_a_step_fails(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not shutil.which("run-parts"), reason="run-parts (debianutils) is not installed")
 def test_real_run_parts_takes_it_and_not_the_unfinished_one(tmp_path: Path) -> None:
-    """Without a NIC Debian's run-parts finds the script, and skips the name it has while it is written."""
+    """Debian's run-parts finds the script, and skips the name it has while it is written."""
     for name in ("ktls-offload-eth0", ".ktls-offload-eth0.new"):
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)
@@ -280,7 +280,7 @@ def test_real_run_parts_takes_it_and_not_the_unfinished_one(tmp_path: Path) -> N
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not installed")
 def test_real_systemd_takes_the_unit(tmp_path: Path) -> None:
-    """Without a NIC systemd's own check has nothing to say of the unit, and something of a broken one."""
+    """systemd's own check has nothing to say of the unit, and something of a broken one."""
     unit = tmp_path / "ktls-offload-my-eth0.service"
     good = made("systemd", "my-eth0", "enable", [["/bin/true", "-K", "my-eth0", "on"]]).text
     said = {}
@@ -296,14 +296,14 @@ def test_real_systemd_takes_the_unit(tmp_path: Path) -> None:
 @pytest.mark.skipif(not shutil.which("systemd-escape"), reason="systemd-escape is not installed")
 @pytest.mark.parametrize("dev", ["eth0", "my-eth0", "a_b", "enp3s0f0np0"])
 def test_real_systemd_escapes_so(dev: str) -> None:
-    """Without a NIC the unit of a device is called as systemd itself calls it."""
+    """The unit of a device is called as systemd itself calls it."""
     argv = ["systemd-escape", "--path", "--suffix=device", f"/sys/subsystem/net/devices/{dev}"]
     assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip() == device_unit(dev)
 
 
 @pytest.mark.parametrize("step", range(1, 10))
 def test_interrupted_at_any_step_leaves_all_or_nothing(root: Path, step: int) -> None:
-    """Without a NIC a Ctrl-C at any step of writing leaves no half of a file, and `none` cleans up."""
+    """A Ctrl-C at any step of writing leaves no half of a file, and `none` cleans up."""
     host, left = Rooted(root, systemctl=(0, "")), [step]
     real = host.run
 
@@ -327,7 +327,7 @@ def test_interrupted_at_any_step_leaves_all_or_nothing(root: Path, step: int) ->
 
 
 def test_command_line(machine: FakeMachine) -> None:
-    """Without a NIC several devices are several words, and a keeper that is none is refused with the list."""
+    """Several devices are several words, and a keeper that is none is refused with the list."""
     assert machine.call("enable", "eth0", "cx0", "eth0", "--dry-run") == 0, machine.said
     assert machine.said.count("nothing to do") + machine.said.count("nothing was done") == 2
     assert machine.call("enable", "eth0", "--persist", "cron") == 2
@@ -337,7 +337,7 @@ def test_command_line(machine: FakeMachine) -> None:
 
 
 def test_persist_alone_switches_nothing(root: Path, machine: FakeMachine) -> None:
-    """Without a NIC writing the file changes no feature: that is enable's matter."""
+    """Writing the file changes no feature: that is enable's matter."""
     host, before = Rooted(root), machine.machine()
     wish = Wish("eth0", True, ("rx",))
     kept = decide(host, planned(host, wish, links(host)), "ifupdown")

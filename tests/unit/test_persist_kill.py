@@ -108,7 +108,7 @@ def after_each_kill(machine: DiskHost, act: Callable[[], None], look: Callable[[
 
 
 def test_enable_killed_at_every_step(machine: DiskHost) -> None:
-    """Without a NIC a kill -9 leaves the old file or the new one whole; restore and `none` undo the rest."""
+    """A kill -9 leaves the old file or the new one whole; restore and `none` undo the rest."""
     nics, seen = machine.nics(), []
     call(machine, "systemd")
     wanted = machine.files()
@@ -132,7 +132,7 @@ def test_enable_killed_at_every_step(machine: DiskHost) -> None:
 
 
 def test_change_killed_at_every_step(machine: DiskHost) -> None:
-    """Without a NIC a kill -9 while a file is replaced leaves the old or the new; the same call ends it."""
+    """A kill -9 while a file is replaced leaves the old or the new; the same call ends it."""
     call(machine, "systemd", directions=("tx",))
     old, again = machine.files(), kept_copy(machine)
     call(machine, "systemd")
@@ -151,7 +151,7 @@ def test_change_killed_at_every_step(machine: DiskHost) -> None:
 
 @pytest.mark.parametrize("manager", ["systemd", "ifupdown"])
 def test_none_killed_at_every_step(machine: DiskHost, manager: str) -> None:
-    """Without a NIC a kill -9 while a file is removed leaves it whole or gone, and `none` again ends it."""
+    """A kill -9 while a file is removed leaves it whole or gone, and `none` again ends it."""
     call(machine, manager)
     kept, nics, again = machine.files(), machine.nics(), kept_copy(machine)
     whole = [text for path, text in kept.items() if path != WANTS]
@@ -169,7 +169,7 @@ def test_none_killed_at_every_step(machine: DiskHost, manager: str) -> None:
 
 
 def test_twice_is_once(machine: DiskHost) -> None:
-    """Without a NIC a second call of the same kind changes nothing, in the journal neither."""
+    """A second call of the same kind changes nothing, in the journal neither."""
     call(machine, "systemd", "eth0", "eth1")
     before = machine.files(), machine.nics(), journal(machine).entries()
     call(machine, "systemd", "eth0", "eth1")
@@ -178,7 +178,7 @@ def test_twice_is_once(machine: DiskHost) -> None:
 
 @pytest.mark.parametrize("others", [(True, True), (True, False)], ids=["enable-enable", "enable-disable"])
 def test_calls_at_once_come_one_after_the_other(machine: DiskHost, others: tuple[bool, bool]) -> None:
-    """Without a NIC calls at the same time end as if one came after the other; restore knows the start."""
+    """Calls at the same time end as if one came after the other; restore knows the start."""
     nics, endings = machine.nics(), []
     for number in range(1, 120, 12):
         overtaken(machine, number, *others)
@@ -190,7 +190,7 @@ def test_calls_at_once_come_one_after_the_other(machine: DiskHost, others: tuple
 
 @pytest.mark.parametrize("how", MANAGERS)
 def test_kept_is_on_disk(machine: DiskHost, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC power that fails after `kept by` was said finds file and links on disk."""
+    """Power that fails after `kept by` was said finds file and links on disk."""
     said: list[Sequence[str]] = []
     run = machine.run
     monkeypatch.setattr(machine, "run", lambda argv, **more: said.append(argv) or run(argv, **more))

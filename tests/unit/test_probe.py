@@ -44,7 +44,7 @@ def made(machine: FakeMachine, dev: str = "ac0") -> Profile:
 
 
 def test_the_draft_says_what_was_seen(machine: FakeMachine) -> None:
-    """Without a NIC driver, PCI id, counters and what can be switched come from the card itself."""
+    """Driver, PCI id, counters and what can be switched come from the card itself."""
     found = made(machine)
     assert (found.id, found.driver) == ("new-card", "acme_nic") and found.pci[0].covers("ac3e:0042")
     assert found.directions() == ("tx",) and found.default("tx")
@@ -58,7 +58,7 @@ def test_the_draft_says_what_was_seen(machine: FakeMachine) -> None:
 
 
 def test_every_guess_is_marked(machine: FakeMachine) -> None:
-    """Without a NIC what nobody has seen is a GUESS with its source: the cipher above all."""
+    """What nobody has seen is a GUESS with its source: the cipher above all."""
     made(machine)
     lines = Path("new-card.yaml").read_text().splitlines()
     for start in ("id:", "name:", "  tx: {", "defaults:", "kconfig:", "counters:", "  need:", "limitations:"):
@@ -69,7 +69,7 @@ def test_every_guess_is_marked(machine: FakeMachine) -> None:
 
 
 def test_each_cell_is_promised_or_has_a_reason(machine: FakeMachine) -> None:
-    """Without a NIC a draft promises the one cipher that every driver takes, and explains the rest."""
+    """A draft promises the one cipher that every driver takes, and explains the rest."""
     found = made(machine)
     assert [tuple(c) for c in found.promises] == [("tx", "1.2", "aes-gcm-128")]
     assert found.reason("tx", "1.2", "aes-gcm-256") == "nobody has seen yet whether the card takes it"
@@ -78,7 +78,7 @@ def test_each_cell_is_promised_or_has_a_reason(machine: FakeMachine) -> None:
 
 @pytest.mark.parametrize("dev", ["eth0", "cx0", "sim0", "ac0"])
 def test_every_draft_is_valid_and_switches(machine: FakeMachine, dev: str) -> None:
-    """Without a NIC `enable --profile` takes the draft of any card that can be switched."""
+    """`enable --profile` takes the draft of any card that can be switched."""
     stats = {"tx_tls_encrypted_packets": 1, "rx_tls_decrypted_packets": 2}
     devices = machine.state()["devices"]
     devices[dev]["stats"] = stats
@@ -88,21 +88,21 @@ def test_every_draft_is_valid_and_switches(machine: FakeMachine, dev: str) -> No
 
 
 def test_a_known_card_and_a_simulated_one_are_called_so(machine: FakeMachine) -> None:
-    """Without a NIC a card that has a profile, and one that is played, are named beside the draft."""
+    """A card that has a profile, and one that is played, are named beside the draft."""
     assert machine.call("probe", "sim0") == 0
     assert "# SIMULATED: the card is nicsim, firmware sim/connectx-6-dx" in machine.said
     assert "note: sim0 has a profile already: connectx-6-dx" in machine.said
 
 
 def test_no_tls_promises_nothing(machine: FakeMachine) -> None:
-    """Without a NIC a card without TLS offload gets a valid draft that promises nothing, and a way on."""
+    """A card without TLS offload gets a valid draft that promises nothing, and a way on."""
     machine.change("ac0", "tls-hw-tx-offload", active=False, requested=False, fixed=True)
     assert made(machine).promises == frozenset()
     assert "so nothing is promised; why: ktls-offload doctor ac0" in machine.said
 
 
 def test_no_counter_no_promise(machine: FakeMachine) -> None:
-    """Without a NIC a direction that no counter could prove is not promised, with that as its reason."""
+    """A direction that no counter could prove is not promised, with that as its reason."""
     devices = machine.state()["devices"]
     devices["ac0"]["stats"] = {"rx_ok": 1}
     machine.set(devices=devices)
@@ -110,7 +110,7 @@ def test_no_counter_no_promise(machine: FakeMachine) -> None:
 
 
 def test_nothing_is_written_over(machine: FakeMachine) -> None:
-    """Without a NIC a file that is there stays as it is, also if it is a dangling link."""
+    """A file that is there stays as it is, also if it is a dangling link."""
     Path("there.yaml").write_text("mine")
     Path("link.yaml").symlink_to("nowhere.yaml")
     for name in ("there.yaml", "link.yaml"):
@@ -130,7 +130,7 @@ def test_nothing_is_written_over(machine: FakeMachine) -> None:
     ],
 )
 def test_wrong_questions(machine: FakeMachine, argv: list[str], code: int, text: str) -> None:
-    """Without a NIC a bad file name, a missing device and what is no card are told in one line."""
+    """A bad file name, a missing device and what is no card are told in one line."""
     bare: dict[str, Any] = card("", "", "", feature(False, True), feature(False, True))
     bond = {**bare, "driver": "bonding", "link": {"linkinfo": {"info_kind": "bond"}}}
     machine.set(devices={**machine.state()["devices"], "lo0": bare, "bond0": bond})
@@ -138,7 +138,7 @@ def test_wrong_questions(machine: FakeMachine, argv: list[str], code: int, text:
 
 
 def test_hostile_answers_stay_data(machine: FakeMachine) -> None:
-    """Without a NIC what a card says of itself can neither break the file nor steer a terminal."""
+    """What a card says of itself can neither break the file nor steer a terminal."""
     devices = machine.state()["devices"]
     stats = {**STATS, **{f"tx_tls_{n:04}": n for n in range(3000)}, "tx_tls_]#: x": 1, "TX_TLS_ctx": 2}
     devices["ac0"] |= {"firmware": 'x"\x1b[31m\n- {a: b} # é\u202e', "stats": stats}
@@ -154,7 +154,7 @@ def test_hostile_answers_stay_data(machine: FakeMachine) -> None:
 def test_a_module_between_driver_and_tls_becomes_a_step(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a NIC a loaded module that uses both kernel TLS and the driver is a step, as a guess."""
+    """A loaded module that uses both kernel TLS and the driver is a step, as a guess."""
     real = LocalHost.run
 
     def run(host: LocalHost, argv: Any, **how: Any) -> Any:
@@ -168,7 +168,7 @@ def test_a_module_between_driver_and_tls_becomes_a_step(
 
 
 def test_names_come_from_the_pci_list(machine: FakeMachine) -> None:
-    """Without a NIC vendor and card are called as the PCI list has them, and the id is made of that."""
+    """Vendor and card are called as the PCI list has them, and the id is made of that."""
     machine.files["/usr/share/misc/pci.ids"] = (
         b"# list\nac3d  Other\n\t0042  Wrong\nac3e  Acme Networks\n\t0041  Old\n"
         b"\t0042  AN42 [Quick TLS 100]\n\t\t0000 0001  Sub\nac3f  Next\n\t0042  Wrong\n"

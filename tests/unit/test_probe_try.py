@@ -61,7 +61,7 @@ def drafted(card: Nic, trial: Trial) -> str:
 
 
 def test_what_it_took_is_promised() -> None:
-    """Without a NIC the promises are the kinds that the card took, and are no guess any more."""
+    """The promises are the kinds that the card took, and are no guess any more."""
     host = FakeHost(answer("tx 1.2 aes-gcm-128", "tx 1.2 aes-gcm-256", "rx 1.2 aes-gcm-128"))
     trial = offered(host, nic())
     text = drafted(nic(), trial)
@@ -72,14 +72,14 @@ def test_what_it_took_is_promised() -> None:
 
 
 def test_tls_13_is_promised_where_it_is_taken() -> None:
-    """Without a NIC a card and kernel that take TLS 1.3 are believed, whatever kernels did before."""
+    """A card and kernel that take TLS 1.3 are believed, whatever kernels did before."""
     trial = offered(FakeHost(answer("tx 1.3 aes-gcm-128")), nic(rx=False))
     found = valid(drafted(nic(rx=False), trial), "ac")
     assert found.promised("tx", "1.3", "aes-gcm-128") and not found.promised("tx", "1.2", "aes-gcm-128")
 
 
 def test_what_is_off_stays_a_guess() -> None:
-    """Without a NIC a direction that is off was not tried, and the draft says how to switch it on."""
+    """A direction that is off was not tried, and the draft says how to switch it on."""
     trial = offered(FakeHost(answer("tx 1.2 aes-gcm-128")), nic(rx=False))
     text = drafted(nic(rx=False), trial)
     assert "# GUESS: aes-gcm-128 is what every driver of Linux 7.2 takes; off, so not tried" in text
@@ -87,7 +87,7 @@ def test_what_is_off_stays_a_guess() -> None:
 
 
 def test_a_card_that_takes_nothing_promises_nothing() -> None:
-    """Without a NIC a feature that is on and takes nothing is no promise."""
+    """A feature that is on and takes nothing is no promise."""
     found = valid(drafted(nic(), offered(FakeHost(answer()), nic())), "ac")
     assert found.promises == frozenset() and "took none" in found.why_no_direction("tx")
 
@@ -104,7 +104,7 @@ def test_a_card_that_takes_nothing_promises_nothing() -> None:
     ],
 )
 def test_why_nothing_was_tried(card: Nic, said: Any, kind: type[OffloadError], words: str) -> None:
-    """Without a NIC what stands in the way is told with the command that removes it."""
+    """What stands in the way is told with the command that removes it."""
     with pytest.raises(kind) as caught:
         offered(FakeHost(said), card)
     assert words in str(caught.value)

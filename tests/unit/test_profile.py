@@ -40,7 +40,7 @@ def line_of(text: str) -> int:
 
 @pytest.mark.parametrize("profile", load_all(), ids=lambda p: p.id)
 def test_shipped_profiles_say_something_about_every_cell(profile: Profile) -> None:
-    """Without a NIC each cell of a shipped profile is promised or has a reason, never both."""
+    """Each cell of a shipped profile is promised or has a reason, never both."""
     for cell in profile.cells():
         assert profile.promised(*cell) != bool(profile.reason(*cell)), cell
     assert (profile.limitations or profile.notes) and profile.kconfig
@@ -48,14 +48,14 @@ def test_shipped_profiles_say_something_about_every_cell(profile: Profile) -> No
 
 @pytest.mark.parametrize("profile", load_all(), ids=lambda p: p.id)
 def test_required_counters_of_shipped_profiles_have_a_driver_name(profile: Profile) -> None:
-    """Without a NIC a required counter has a name in the driver and is not dead."""
+    """A required counter has a name in the driver and is not dead."""
     for direction in DIRECTIONS:
         for name in profile.counters.required(direction):
             assert profile.counters.name(name) and name not in profile.counters.dead(direction)
 
 
 def test_connectx_6_dx_is_as_the_kernel_has_it() -> None:
-    """Without a NIC the ConnectX-6 Dx promises AES-GCM both ways, starts with receive off."""
+    """The ConnectX-6 Dx promises AES-GCM both ways, starts with receive off."""
     profile = find("connectx-6-dx")
     assert profile.driver == "mlx5_core" and profile.pci[0].covers("15b3:101d")
     assert profile.promised("rx", "1.2", "aes-gcm-256") and not profile.promised("rx", "1.3", "aes-gcm-256")
@@ -65,7 +65,7 @@ def test_connectx_6_dx_is_as_the_kernel_has_it() -> None:
 
 
 def test_t6_is_transmit_only_with_one_cipher() -> None:
-    """Without a NIC the T6 promises one cell, loads ch_ktls first, and says why there is no receive."""
+    """The T6 promises one cell, loads ch_ktls first, and says why there is no receive."""
     profile = find("chelsio-t6")
     assert [str(c) for c in profile.promises] == ["tx TLS 1.2 aes-gcm-128"]
     assert [s.what for s in profile.steps] == ["ch_ktls", "tls-hw-tx-offload"]
@@ -76,7 +76,7 @@ def test_t6_is_transmit_only_with_one_cipher() -> None:
 
 
 def test_nicsim_has_every_counter_of_the_kernel_document() -> None:
-    """Without a NIC the simulated card's map covers all names of tls-offload.rst."""
+    """The simulated card's map covers all names of tls-offload.rst."""
     counters = find("nicsim").counters
     for direction in DIRECTIONS:
         has = {*counters.required(direction), *counters.optional(direction), *counters.dead(direction)}
@@ -116,14 +116,14 @@ def test_nicsim_has_every_counter_of_the_kernel_document() -> None:
 def test_a_wrong_value_is_told_with_its_line(
     wrong: Wrong, old: str, new: str, text: str, expected: str
 ) -> None:
-    """Without a NIC each kind of mistake gives file, line, key, what was there and what was wanted."""
+    """Each kind of mistake gives file, line, key, what was there and what was wanted."""
     said = wrong(old, new)
     at = line_of(text) + ("given twice" in expected)
     assert any(x.startswith(f"nicsim.yaml:{at}: ") and expected in x for x in said.splitlines()), said
 
 
 def test_all_problems_come_at_once_in_order(tmp_path: Path) -> None:
-    """Without a NIC a file with five mistakes gives five lines, by line number."""
+    """A file with five mistakes gives five lines, by line number."""
     bad = (
         GOOD.replace("schema: 1", "schema: 2").replace("wanted: y", "wanted: q").replace("pci: []", "pci: x")
     )
@@ -151,7 +151,7 @@ def test_all_problems_come_at_once_in_order(tmp_path: Path) -> None:
     ids=lambda v: v[:12].strip() or "empty",
 )  # fmt: skip
 def test_hostile_files_are_refused_in_one_line(tmp_path: Path, text: str, expected: str) -> None:
-    """Without a NIC a file that is no small plain YAML is refused without a traceback."""
+    """A file that is no small plain YAML is refused without a traceback."""
     (tmp_path / "x.yaml").write_text(text)
     with pytest.raises(ConfigError) as caught:
         load(tmp_path / "x.yaml")
@@ -159,33 +159,33 @@ def test_hostile_files_are_refused_in_one_line(tmp_path: Path, text: str, expect
 
 
 def test_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:
-    """Without a NIC a binary file is told with the line where it stops being text."""
+    """A binary file is told with the line where it stops being text."""
     (tmp_path / "x.yaml").write_bytes(b"schema: 1\nid: \xff\xfe\n")
     with pytest.raises(ConfigError, match=":2: not UTF-8"):
         load(tmp_path / "x.yaml")
 
 
 def test_terminal_escapes_do_not_get_through(wrong: Wrong) -> None:
-    """Without a NIC a profile cannot move a person's cursor, neither accepted nor quoted back."""
+    """A profile cannot move a person's cursor, neither accepted nor quoted back."""
     said = wrong("name: nicsim", 'name: "x\\e[2Jy"')
     assert "\x1b" not in said and "wanted text" in said
 
 
 def test_an_unknown_id_names_the_nearest(tmp_path: Path) -> None:
-    """Without a NIC a mistyped profile is told the nearest and all that there are."""
+    """A mistyped profile is told the nearest and all that there are."""
     with pytest.raises(ConfigError, match=r"did you mean connectx-6-dx\?") as caught:
         find("conectx-6-dx")
     assert "chelsio-t6" in caught.value.hint
 
 
 def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
-    """Without a NIC a profile file that is not there is told as such."""
+    """A profile file that is not there is told as such."""
     with pytest.raises(ConfigError, match="cannot read: No such file"):
         load(tmp_path / "none.yaml")
 
 
 def test_problems_of_all_files_are_told_together(tmp_path: Path) -> None:
-    """Without a NIC load_all names every file that is wrong."""
+    """load_all names every file that is wrong."""
     for name in ("a", "b"):
         (tmp_path / f"{name}.yaml").write_text("id: 1\n")
     with pytest.raises(ConfigError) as caught:
@@ -194,13 +194,13 @@ def test_problems_of_all_files_are_told_together(tmp_path: Path) -> None:
 
 
 def test_a_driver_that_names_a_counter_otherwise() -> None:
-    """Without a NIC a mapping in the counter map translates the kernel document's name to the driver's."""
+    """A mapping in the counter map translates the kernel document's name to the driver's."""
     counters = find("nicsim").counters
     assert counters.name("tx_tls_del") == "sim_tx_tls_del" and counters.known("sim_tx_tls_del")
     assert counters.name("tx_tls_no_such") is None
 
 
 def test_a_mapping_to_no_counter_name_is_told(wrong: Wrong) -> None:
-    """Without a NIC a driver's name that cannot be one is refused with its line."""
+    """A driver's name that cannot be one is refused with its line."""
     said = wrong("tx_tls_del: sim_tx_tls_del", "tx_tls_del: [x]")
     assert "counters.tx.required.tx_tls_del: a list, wanted the driver's name" in said

@@ -49,13 +49,13 @@ def _tree(path: Path) -> ast.AST:
 
 
 def test_the_operators_files_need_no_more() -> None:
-    """Without a NIC no file of the operator's verbs uses what came after Python 3.9."""
+    """No file of the operator's verbs uses what came after Python 3.9."""
     ours = [path for path in files() if room_of(path) in OPERATOR]
     assert len(ours) > 60 and not newer(*ours)
 
 
 def test_newer_words_are_noticed(tmp_path: Path) -> None:
-    """Without a NIC the check itself goes red for words of 3.10 and 3.11, and not for annotations."""
+    """The check itself goes red for words of 3.10 and 3.11, and not for annotations."""
     newest = (
         "import tomllib",
         "zip([], [], strict=True)",
@@ -76,7 +76,7 @@ def test_newer_words_are_noticed(tmp_path: Path) -> None:
 def test_the_suite_says_what_it_needs(
     verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a NIC a verb of the suite on an older Python is one line that says so, before it is opened."""
+    """A verb of the suite on an older Python is one line that says so, before it is opened."""
     monkeypatch.setattr(cli, "NEWER", (9, 0))
     assert cli.main([verb, "--help"]) == 2
     said = capsys.readouterr().err
@@ -84,7 +84,7 @@ def test_the_suite_says_what_it_needs(
 
 
 def test_completion_leaves_out_what_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC the script for a shell on an older Python offers no options of verbs that do not run."""
+    """The script for a shell on an older Python offers no options of verbs that do not run."""
     monkeypatch.setattr(cli, "NEWER", (9, 0))
     offered = {c.path[0]: {name for o in c.options for name in o.names} for c in cli.whole().walk() if c.path}
     assert {verb for verb, names in offered.items() if not names - {"-h", "--help"}} >= {*cli.SUITE}

@@ -15,7 +15,7 @@ def line(number: int, encrypted: int, decrypted: int, sk: str = "00000000c0ffee0
 
 
 def test_shares() -> None:
-    """Without a NIC, records are told apart that came as plaintext, as ciphertext, and mixed."""
+    """Records are told apart that came as plaintext, as ciphertext, and mixed."""
     text = HEAD + line(1, 0, 1) + line(2, 0, 0) + line(3, 1, 0) + line(4, 0, 1, size=31)
     assert parse(text)[1:3] == [Met(2, 16384, "part"), Met(3, 16384, "none")] and parse(text)[3].size == 2
     assert shares(parse(text)) == {"records": 4, "full": 2, "part": 1, "none": 1}
@@ -33,13 +33,13 @@ def test_shares() -> None:
     ],
 )
 def test_what_is_no_whole_trace(text: str, why: str) -> None:
-    """Without a NIC, a trace with gaps, of two connections or of another form is a broken rig."""
+    """A trace with gaps, of two connections or of another form is a broken rig."""
     with pytest.raises(RigError, match=why):
         parse(HEAD + text)
 
 
 def test_what_the_card_decrypted_as_a_whole_is_added_up() -> None:
-    """Without a NIC records of several connections that came as plaintext are added up, each once."""
+    """Records of several connections that came as plaintext are added up, each once."""
     text = line(0, 0, 1, size=100) + line(1, 0, 0, size=7) + line(2, 1, 0, size=9)
     other = line(0, 0, 1, sk="00000000deadbeef", size=1000)
     assert whole(HEAD + text + other) == 1100 and whole(HEAD) == 0

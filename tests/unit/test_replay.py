@@ -52,7 +52,7 @@ def planned(path: Path, **options: Any) -> Any:
 
 
 def test_kernel_profile_cpus_and_faults_are_taken_over(tmp_path: Path) -> None:
-    """Without a NIC the former run says on what it is repeated, down to the faults of its card."""
+    """The former run says on what it is repeated, down to the faults of its card."""
     found = planned(result(tmp_path / "run", rig=RIG | {"knobs": "0/rx_noresync=1"}))
     assert (found.kernel, found.former.profile, found.cpus) == ("6.1", "connectx-6-dx", 2)
     assert (found.knobs, found.tests) == ("0/rx_noresync=1", (LATE,))
@@ -61,7 +61,7 @@ def test_kernel_profile_cpus_and_faults_are_taken_over(tmp_path: Path) -> None:
 
 
 def test_folder_events_and_report_say_the_same(tmp_path: Path) -> None:
-    """Without a NIC a run is read from its folder, its events (whole or cut off), or only its report."""
+    """A run is read from its folder, its events (whole or cut off), or only its report."""
     folder = result(tmp_path / "run")
     whole = read(folder)
     tests = [whole.tests[name] for name in (LATE, TAG)]
@@ -95,7 +95,7 @@ WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("what", WRONG)
 def test_what_cannot_be_repeated_is_refused(tmp_path: Path, what: str) -> None:
-    """Without a NIC a run that this lab cannot repeat is refused in one sentence."""
+    """A run that this lab cannot repeat is refused in one sentence."""
     change, options, text = WRONG[what]
     with pytest.raises(ConfigError, match=text) as caught:
         planned(result(tmp_path / "run", **change), **options)
@@ -103,7 +103,7 @@ def test_what_cannot_be_repeated_is_refused(tmp_path: Path, what: str) -> None:
 
 
 def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
-    """Without a NIC another schema, another file, or nothing at all is refused by its name."""
+    """Another schema, another file, or nothing at all is refused by its name."""
     folder = result(tmp_path / "run")
     with pytest.raises(ConfigError, match=r"nowhere/events\.jsonl|nowhere: No such file"):
         read(tmp_path / "nowhere")
@@ -130,7 +130,7 @@ def former(outcome: str = "fail") -> Former:
 
 
 def test_failed_tests_are_chosen_or_those_asked_for() -> None:
-    """Without a NIC the failed ones are repeated, broken rig included; a pattern picks by id."""
+    """The failed ones are repeated, broken rig included; a pattern picks by id."""
     assert choose(former()) == choose(former("error")) == (LATE,)
     assert choose(former(), "test_rx") == choose(former(), "test_30*[*]") == (LATE, TAG)
     assert choose(former(), TAG) == choose(former(), "[tag]") == (TAG,)
@@ -140,7 +140,7 @@ def test_failed_tests_are_chosen_or_those_asked_for() -> None:
 
 
 def test_suite_that_has_changed_is_told(tmp_path: Path) -> None:
-    """Without a NIC a test that the suite lost is named; if it lost all of them nothing starts."""
+    """A test that the suite lost is named; if it lost all of them nothing starts."""
     found = planned(result(tmp_path / "run"), only="test_rx")
     assert check_suite(found, (LATE, TAG)).gone == ()
     assert f"no longer in tests/hw, so left out: {TAG}" in check_suite(found, (LATE,)).words()
@@ -149,7 +149,7 @@ def test_suite_that_has_changed_is_told(tmp_path: Path) -> None:
 
 
 def test_command_can_be_pasted() -> None:
-    """Without a NIC the command of a failed test survives the shell."""
+    """The command of a failed test survives the shell."""
     assert command("results/x", LATE) == f"ktls-offload certify --replay results/x --only '{LATE}'"
 
 
@@ -186,7 +186,7 @@ COMPARED: list[tuple[Any, Any, str]] = [
 
 @pytest.mark.parametrize(("then", "now", "words"), COMPARED)
 def test_frames_are_compared(then: Any, now: Any, words: str) -> None:
-    """Without a NIC it is told whether the weather met the same frames, and the first that differs."""
+    """It is told whether the weather met the same frames, and the first that differs."""
     assert frames(then, now).startswith(words) and (words or frames(then, now) == "")
 
 
@@ -203,7 +203,7 @@ def replayed(outcome: str, reason: str, met: Any) -> dict[str, Any]:
 
 
 def test_outcomes_are_compared() -> None:
-    """Without a NIC a repeated test is told to end as then, for another reason, or otherwise."""
+    """A repeated test is told to end as then, for another reason, or otherwise."""
     again = replayed("fail", "lost 2 of 7", weather())
     assert again["same"] and (again["words"], again["weather"]) == ("same outcome", "no frame was met")
     assert replayed("fail", "EBADMSG", weather())["words"] == "same outcome, for another reason"
@@ -216,7 +216,7 @@ def test_outcomes_are_compared() -> None:
 
 
 def test_missing_results_and_another_rig_are_told() -> None:
-    """Without a NIC a test without result, one that is gone, and each changed part of the rig are named."""
+    """A test without result, one that is gone, and each changed part of the rig are named."""
     head = {"event": "replay", **event(former(), (LATE, TAG))}
     now = {"vm": RIG["vm"] + " (busy)", "knobs": "0/tx_leak=1", "openssl": "3"}
     found = section(Log([head, {"event": "plan", "tests": [{"id": LATE}]}]), "6.1.9", now)
@@ -231,7 +231,7 @@ def test_missing_results_and_another_rig_are_told() -> None:
 
 
 def test_hostile_event_is_a_problem_of_the_log(tmp_path: Path) -> None:
-    """Without a NIC a damaged event of a replay is named as such, and nothing falls over."""
+    """A damaged event of a replay is named as such, and nothing falls over."""
     bad = {"schema": 1, "seq": 0, "event": "replay", "of": 3}
     (tmp_path / "events.jsonl").write_text(json.dumps(bad) + "\n")
     assert "replay: of is 3" in read_events(tmp_path / "events.jsonl").problems[0]

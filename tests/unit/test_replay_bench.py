@@ -32,7 +32,7 @@ class FakeRoot:
 
 
 def test_faults_are_read_and_turned_again() -> None:
-    """Without a NIC the knobs that are not at 0 are one line, and from it they are turned again."""
+    """The knobs that are not at 0 are one line, and from it they are turned again."""
     counters = "tx_tls_ctx 3\nrx_tls_ctx:4"
     found: Any = FakeRoot({"1/rx_garble": "3", "0/tx_leak": "1", "0/tx_soft": "0", "0/counters": counters})
     assert knobs.turned(found) == "0/tx_leak=1 1/rx_garble=3"
@@ -44,7 +44,7 @@ def test_faults_are_read_and_turned_again() -> None:
 
 @pytest.mark.parametrize("text", ["0/tx_leak", "tx_leak=1", "0/../x=1", "0/tx_leak=1; reboot", "/x=1"])
 def test_what_is_no_knob_is_not_written(text: str) -> None:
-    """Without a NIC nothing but knobs and numbers of a former run reaches the lab's files."""
+    """Nothing but knobs and numbers of a former run reaches the lab's files."""
     root: Any = FakeRoot({})
     with pytest.raises(ConfigError, match="no knobs of the simulated card"):
         knobs.turn(root, text)
@@ -52,14 +52,14 @@ def test_what_is_no_knob_is_not_written(text: str) -> None:
 
 
 def test_weather_of_the_former_run_is_taken() -> None:
-    """Without a NIC a replay starts with the recorded rules and seed, not those that the test adds."""
+    """A replay starts with the recorded rules and seed, not those that the test adds."""
     record = Record(9, ("a>b first drop", "clear"), (), {}, 1).json()
     assert as_before({"replay": record}, 1) == (("a>b first drop",), 9)
     assert as_before({}, 1) is None and as_before({"replay": {"tool": "netem"}}, 1) is None
 
 
 def test_only_the_last_weather_of_a_test_was_recorded() -> None:
-    """Without a NIC a test that made weather twice gets the recorded one for the second time."""
+    """A test that made weather twice gets the recorded one for the second time."""
     record = {**Record(9, ("a>b first drop",), (), {}, 1).json(), "turn": 2}
     assert as_before({"replay": record}, 1) is None
     assert as_before({"replay": record}, 2) == (("a>b first drop",), 9)

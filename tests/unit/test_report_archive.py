@@ -87,7 +87,7 @@ def content(path: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("kind", archive.KINDS)
 def test_whole_run_is_in_it(run: Path, tmp_path: Path, kind: str) -> None:
-    """Without a NIC the archive has every file of the run, and says of each what it is."""
+    """The archive has every file of the run, and says of each what it is."""
     if kind == ".tar.zst" and shutil.which("zstd") is None:
         pytest.skip("zstd is not installed")
     packed = pack(run, tmp_path / f"a{kind}")
@@ -102,7 +102,7 @@ def test_whole_run_is_in_it(run: Path, tmp_path: Path, kind: str) -> None:
 
 
 def test_large_capture_is_cut(run: Path, tmp_path: Path) -> None:
-    """Without a NIC of a large capture the first and the last packets are kept, whole, with its digest."""
+    """Of a large capture the first and the last packets are kept, whole, with its digest."""
     packed = pack(run, tmp_path / "a.tar.gz")
     found = content(packed.path)["captures/large-wire.pcapng"]
     numbers = [int.from_bytes(data[28:32], "big") for kind, data in blocks(found) if kind == 6]
@@ -115,14 +115,14 @@ def test_large_capture_is_cut(run: Path, tmp_path: Path) -> None:
 
 
 def test_same_run_gives_the_same_bytes(run: Path, tmp_path: Path) -> None:
-    """Without a NIC two archives of one run are identical, so that one digest stands for both."""
+    """Two archives of one run are identical, so that one digest stands for both."""
     assert pack(run, tmp_path / "a.tar.gz").sha256 == pack(run, tmp_path / "b.tar.gz").sha256
 
 
 @pytest.mark.parametrize("name", ["events.jsonl", "console.log", "report.json", "captures/large-wire.pcapng"])
 @pytest.mark.parametrize("kind", PLANTED)
 def test_planted_keys_stop_it(run: Path, tmp_path: Path, name: str, kind: str) -> None:
-    """Without a NIC no archive is made while a file holds key material, and the file is named."""
+    """No archive is made while a file holds key material, and the file is named."""
     with (run / name).open("ab") as file:
         file.write(b"\n" + PLANTED[kind].encode() if name != "report.json" else b"")
     if name == "report.json":
@@ -134,7 +134,7 @@ def test_planted_keys_stop_it(run: Path, tmp_path: Path, name: str, kind: str) -
 
 
 def test_keys_in_a_block_of_a_capture_stop_it(run: Path, tmp_path: Path) -> None:
-    """Without a NIC a capture that carries session keys of its own is refused, in whatever form they are."""
+    """A capture that carries session keys of its own is refused, in whatever form they are."""
     secrets = block(10, struct.pack("<II", 0x544C534B, 8) + b"\x00" * 8)
     (run / "captures/small-wire.pcapng").write_bytes(head() + secrets + packet(1))
     with pytest.raises(Refused, match="block of session keys"):
@@ -145,14 +145,14 @@ def test_keys_in_a_block_of_a_capture_stop_it(run: Path, tmp_path: Path) -> None
     "name", ["keys-3f2a", "keylog", "sslkeylog.txt", "a.keylog", "server.key", "c.PEM", "id_ed25519"]
 )
 def test_key_files_stop_it(run: Path, tmp_path: Path, name: str) -> None:
-    """Without a NIC a file that is named like one of keys stops the archive, whatever is in it."""
+    """A file that is named like one of keys stops the archive, whatever is in it."""
     (run / name).write_text("nothing")
     with pytest.raises(Refused, match="named like a file of keys"):
         pack(run, tmp_path / "a.tar.gz")
 
 
 def test_strange_files_stay_behind(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC what no run leaves is not handed on, and what stayed behind is named."""
+    """What no run leaves is not handed on, and what stayed behind is named."""
     (run / "core.1234").write_bytes(b"memory of a process")
     (run / "captures/bad.pcapng").write_bytes(head() + b"\x06\x00\x00\x00\xff\xff\xff\xff" + bytes(40))
     (run / "link.txt").symlink_to("/etc/hostname")
@@ -168,7 +168,7 @@ def test_strange_files_stay_behind(run: Path, tmp_path: Path, capsys: pytest.Cap
 
 
 def test_wrong_places_are_refused(run: Path, tmp_path: Path) -> None:
-    """Without a NIC a wrong name, a taken one, one among the evidence, or of no run, is refused."""
+    """A wrong name, a taken one, one among the evidence, or of no run, is refused."""
     (tmp_path / "b.tar.gz").write_text("there")
     with pytest.raises(ConfigError, match=r"ends in \.tar\.zst or \.tar\.gz"):
         pack(run, tmp_path / "a.zip")
@@ -182,7 +182,7 @@ def test_wrong_places_are_refused(run: Path, tmp_path: Path) -> None:
 
 
 def test_without_zstd_is_one_sentence(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC and without zstd a .tar.zst is refused with what to do."""
+    """Without zstd a .tar.zst is refused with what to do."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Refused, match="zstd, which is not installed"):
         pack(run, tmp_path / "a.tar.zst")
@@ -190,7 +190,7 @@ def test_without_zstd_is_one_sentence(run: Path, tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("order", "<>")
 def test_window_keeps_what_fits(order: str) -> None:
-    """Without a NIC a capture of either byte order is whole if it fits, and never cut inside of a packet."""
+    """A capture of either byte order is whole if it fits, and never cut inside of a packet."""
     packets = [packet(number, 100 + number, order) for number in range(50)]
     data = head(order) + b"".join(packets)
     assert window(data, len(data)) == (whole := window(data, 1 << 30)) and whole.data == data
@@ -204,7 +204,7 @@ def test_window_keeps_what_fits(order: str) -> None:
 
 @pytest.mark.parametrize("cut", range(1, 60, 7))
 def test_damaged_capture_is_said_to_be(cut: int) -> None:
-    """Without a NIC a capture that ends anywhere, or is none, is found out."""
+    """A capture that ends anywhere, or is none, is found out."""
     good = head() + packet(1)
     for data in (good[:-cut], good[cut:], b"\x0a\x0d\x0d\x0a" + bytes(cut)):
         with pytest.raises(Damaged):

@@ -65,7 +65,7 @@ RULES = {
 
 @pytest.mark.parametrize("worst", ["pass", "fail", "xfail", "skip", "error"])
 def test_submission_keeps_the_rules(worst: str) -> None:
-    """Without a NIC submission.json has every key that Checkbox wants, and none that it does not know."""
+    """submission.json has every key that Checkbox wants, and none that it does not know."""
     tree = submission(made.document(worst=worst))
     jsonschema.validate(tree, RULES)
     assert {row["category_id"] for row in tree["results"]} == tree["category_map"].keys()
@@ -74,7 +74,7 @@ def test_submission_keeps_the_rules(worst: str) -> None:
 
 @pytest.mark.skipif("CHECKBOX_SCHEMA" not in os.environ, reason="CHECKBOX_SCHEMA names no copy of the schema")
 def test_submission_fits_their_own_schema() -> None:
-    """Without a NIC submission.json is valid by the schema that Checkbox publishes."""
+    """submission.json is valid by the schema that Checkbox publishes."""
     schema = json.loads(Path(os.environ["CHECKBOX_SCHEMA"]).read_text())
     whole = schema["definitions"]["Submission"]
     # since their commit 547496b1c nothing is valid: it requires `resource-results` and knows no such key
@@ -94,7 +94,7 @@ def test_submission_fits_their_own_schema() -> None:
     ],
 )
 def test_outcomes_say_the_same(worst: str, outcome: str, promise: str) -> None:
-    """Without a NIC a portal sees each outcome, which of them block, and what is behind a limitation."""
+    """A portal sees each outcome, which of them block, and what is behind a limitation."""
     rows = {row["id"]: row for row in submission(made.document(worst=worst))["results"]}
     test, kept = rows["payload.tx/test_payload.tx[0]"], rows["promise/payload.tx"]
     assert (test["outcome"], kept["outcome"], kept["certification_status"]) == (outcome, promise, "blocker")
@@ -105,7 +105,7 @@ def test_outcomes_say_the_same(worst: str, outcome: str, promise: str) -> None:
 
 
 def test_simulated_is_said_first() -> None:
-    """Without a NIC no portal can take a simulated card for a real one by its title."""
+    """No portal can take a simulated card for a real one by its title."""
     assert submission(small())["title"].startswith("TLS offload of SIMULATED ")
     assert "SIMULATED" not in submission(small(simulated=False))["title"]
 
@@ -114,7 +114,7 @@ def test_simulated_is_said_first() -> None:
     "broken", [{"template_id": ...}, {"skip_reason": "x"}, {"outcome": "xfail"}, {"duration": "1"}]
 )
 def test_rules_refuse_what_they_should(broken: dict[str, Any]) -> None:
-    """Without a NIC the rules refuse a missing key, an unknown one and an unknown outcome."""
+    """The rules refuse a missing key, an unknown one and an unknown outcome."""
     good: dict[str, Any] = submission(small())
     jsonschema.validate(good, RULES)
     row = good["results"][0] | broken

@@ -32,7 +32,7 @@ def pairs_of(found: dict[str, Any], number: int = 0) -> dict[tuple[str, str, str
 
 
 def test_published_rows_give_the_published_figures() -> None:
-    """Without a NIC, the rows of the ASPLOS'21 artifact come out as 39 % and 67 % saved."""
+    """The rows of the ASPLOS'21 artifact come out as 39 % and 67 % saved."""
     row = next(row for row in published().nginx if (row.file_kib, row.workers) == (1024, 8))
     arms = {"sw": row.arms["software"], "hw": row.arms["offload"], "hw-zc": row.arms["zerocopy"]}
     rows = [
@@ -54,7 +54,7 @@ def test_published_rows_give_the_published_figures() -> None:
 
 
 def test_bars_and_ratio_agree() -> None:
-    """Without a NIC, the ratio that is told is that of the means that are drawn, in its interval."""
+    """The ratio that is told is that of the means that are drawn, in its interval."""
     found = section(made.document(made.streams()))
     for setting in found["settings"]:
         means = {arm["arm"]: arm["per_100g"]["mean"] for arm in setting["arms"]}
@@ -81,7 +81,7 @@ def test_bars_and_ratio_agree() -> None:
 def test_uncertainty_is_told(
     count: int, noise: float, gain: float, state: str, wide: bool, words: str
 ) -> None:
-    """Without a NIC, a saving that the samples do not show is not claimed: in report, page and terminal."""
+    """A saving that the samples do not show is not claimed: in report, page and terminal."""
     rows = [
         made.row(arm, samples=made.rounds(10 * part, 5, count, noise, seed=n))
         for n, (arm, part) in enumerate({"sw": 1.0, "hw": gain}.items())
@@ -95,7 +95,7 @@ def test_uncertainty_is_told(
 
 
 def test_rounds_that_do_not_pair_give_no_ratio() -> None:
-    """Without a NIC, an arm that lost a round is not compared, and the report says so."""
+    """An arm that lost a round is not compared, and the report says so."""
     rows = made.streams()[:5]
     rows[2]["samples"] = rows[2]["samples"][:-1]
     tree = report(met("a", cpu=made.document(rows)))
@@ -106,7 +106,7 @@ def test_rounds_that_do_not_pair_give_no_ratio() -> None:
 
 
 def test_cost_mode_is_compared_by_side() -> None:
-    """Without a NIC, instructions per byte are compared on each side over the boots that both arms have."""
+    """Instructions per byte are compared on each side over the boots that both arms have."""
     rows = made.cost()
     rows[2]["cost"] = [entry for entry in rows[2]["cost"] if entry["boot"] != 2]
     found = section(made.document(rows, "icount"))
@@ -120,7 +120,7 @@ def test_cost_mode_is_compared_by_side() -> None:
 
 
 def test_only_passed_tests_give_figures() -> None:
-    """Without a NIC, a test that failed has no figures in the report; it is named, with its reason."""
+    """A test that failed has no figures in the report; it is named, with its reason."""
     found = section(made.document(made.streams(count=1)), outcome="fail")
     assert found["settings"] == [] and found["sources"][0]["problem"].startswith(
         "not shown, the test ended with fail"
@@ -141,7 +141,7 @@ def test_only_passed_tests_give_figures() -> None:
     ],
 )
 def test_simulated_unless_both_deny_it(said: Any, run: bool, simulated: bool) -> None:
-    """Without a NIC, figures count as those of a card only if evidence and run both say so."""
+    """Figures count as those of a card only if evidence and run both say so."""
     evidence = made.document(made.streams(count=1)[:5], simulated=said)
     page = render.html(report(met("a", cpu=evidence), simulated=run))
     assert (MARK in page) is simulated
@@ -189,7 +189,7 @@ HURT_SAMPLE: dict[str, Any] = {
 
 @pytest.mark.parametrize(("simulated", "first"), [(True, "sender: offload is 0.548"), (False, "1 pair")])
 def test_what_says_most_is_told_first(simulated: bool, first: str) -> None:
-    """Without a NIC, the first sentence is of counted instructions in a simulation, of time on a card."""
+    """The first sentence is of counted instructions in a simulation, of time on a card."""
     timed, counted = made.document(made.streams(count=1)[:5]), made.document(made.cost(), "icount")
     found = section(timed | {"simulated": simulated}, counted | {"simulated": simulated})
     assert first in summary(found)[0]
@@ -197,7 +197,7 @@ def test_what_says_most_is_told_first(simulated: bool, first: str) -> None:
 
 @pytest.mark.parametrize("hurt", HURT)
 def test_hostile_document_gives_no_figure(hurt: str) -> None:
-    """Without a NIC, evidence of another shape gives no figure and breaks nothing; the report says so."""
+    """Evidence of another shape gives no figure and breaks nothing; the report says so."""
     tree = report(met("a", cpu=made.document(made.streams(count=1)[:5]) | HURT[hurt]))
     checker("report").validate(tree)
     (source,) = tree["cpu"]["sources"]
@@ -207,7 +207,7 @@ def test_hostile_document_gives_no_figure(hurt: str) -> None:
 
 @pytest.mark.parametrize("found", [None, 3, "x", [], {}, {"rows": None}, [{"rows": 1}]])
 def test_evidence_of_any_type_is_met(found: Any) -> None:
-    """Without a NIC, evidence that is no document at all is told as such."""
+    """Evidence that is no document at all is told as such."""
     tree = report(met("a", cpu=found))
     checker("report").validate(tree)
     assert "not of the form" in tree["cpu"]["sources"][0]["problem"] and "not of the form" in render.html(
@@ -217,7 +217,7 @@ def test_evidence_of_any_type_is_met(found: Any) -> None:
 
 @pytest.mark.parametrize("hurt", [*HURT_ROW, *HURT_SAMPLE])
 def test_hostile_row_is_left_out(hurt: str) -> None:
-    """Without a NIC, a row with a wrong type, a NaN, or no traffic behind it is left out and counted."""
+    """A row with a wrong type, a NaN, or no traffic behind it is left out and counted."""
     rows = made.streams(count=1)[:5]
     if hurt in HURT_ROW:
         rows[1] |= HURT_ROW[hurt]
@@ -241,7 +241,7 @@ def test_hostile_row_is_left_out(hurt: str) -> None:
     ],
 )
 def test_hostile_cost_is_left_out(entry: Any) -> None:
-    """Without a NIC, a cost of an unknown side, of no boot, without a value or told twice is left out."""
+    """A cost of an unknown side, of no boot, without a value or told twice is left out."""
     rows = made.cost()[:5]
     rows[1]["cost"].append(entry)
     found = section(made.document(rows, "icount"))
@@ -251,7 +251,7 @@ def test_hostile_cost_is_left_out(entry: Any) -> None:
 
 
 def test_a_million_rows_cost_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC, evidence that is far too long is read up to a limit; the rest is counted."""
+    """Evidence that is far too long is read up to a limit; the rest is counted."""
     monkeypatch.setattr(cpu, "BUDGET", 20)
     many = [made.row("hw", streams=n + 1, samples=[made.sample(1, 5)] * 5) for n in range(700)]
     long = [made.row("sw", samples=[made.sample(1, 5)] * 10**5)]
@@ -262,7 +262,7 @@ def test_a_million_rows_cost_little(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_section_is_a_pure_function() -> None:
-    """Without a NIC, the same events give the same bytes, whatever the order of keys."""
+    """The same events give the same bytes, whatever the order of keys."""
     tests = [
         met("a", cpu=made.document(made.streams()[:5])),
         met("b", cpu=made.document(made.cost(), "icount")),
@@ -275,7 +275,7 @@ def test_section_is_a_pure_function() -> None:
 
 
 def test_esp_stands_beside_every_cipher() -> None:
-    """Without a NIC ESP, which has no TLS cipher, is drawn and compared where kernel TLS is."""
+    """ESP, which has no TLS cipher, is drawn and compared where kernel TLS is."""
     rows = [
         made.row(arm, samples=made.rounds(cores, 9, 6, 0.01, n))
         for n, (arm, cores) in enumerate(
@@ -310,13 +310,13 @@ def test_esp_stands_beside_every_cipher() -> None:
 
 @pytest.mark.parametrize("only", ["half", 7, None, ["gso"]])
 def test_unknown_part_is_no_row(only: Any) -> None:
-    """Without a NIC a row with segmentation offloads that nobody knows is counted and left out."""
+    """A row with segmentation offloads that nobody knows is counted and left out."""
     rows = [made.row("sw", samples=[made.sample(1, 1)], only=only)]
     (source,) = section(made.document(rows))["sources"]
     assert source["lost"] == 1 and source["problem"]
 
 
 def test_what_two_tests_say_is_said_once() -> None:
-    """Without a NIC a line of the summary is not repeated because two tests share their figures."""
+    """A line of the summary is not repeated because two tests share their figures."""
     one = made.document(made.cost(), "icount")
     assert summary(section(one, one)) == summary(section(one)) != []

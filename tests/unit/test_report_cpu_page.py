@@ -37,7 +37,7 @@ def sim() -> dict[str, Any]:
 
 
 def test_plots_say_simulated_or_published(sim: dict[str, Any]) -> None:
-    """Without a NIC, each plot of a simulated run says so, and what was published stands alone."""
+    """Each plot of a simulated run says so, and what was published stands alone."""
     plots = re.findall(r'<svg class="plot".*?</svg>', render.html(sim), re.S)
     theirs = [plot for plot in plots if "published by others, not measured here" in plot]
     assert len(theirs) == 4 and len(plots) == 17
@@ -52,14 +52,14 @@ def test_plots_say_simulated_or_published(sim: dict[str, Any]) -> None:
 
 
 def test_real_run_is_not_called_simulated() -> None:
-    """Without a NIC, the report on a card has the same plots without that word."""
+    """The report on a card has the same plots without that word."""
     tree = report(met("a", cpu=made.document(made.streams(count=1), simulated=False)), simulated=False)
     page = render.html(tree)
     assert "SIMULATED" not in page and "<b>a card</b>" in page and "published by others" in page
 
 
 def test_plots_can_be_read_aloud(sim: dict[str, Any]) -> None:
-    """Without a NIC, each plot has name, title and description; tables have its numbers."""
+    """Each plot has name, title and description; tables have its numbers."""
     html = render.html(sim)
     page = Page(html)
     assert not page.depth
@@ -81,7 +81,7 @@ def test_plots_can_be_read_aloud(sim: dict[str, Any]) -> None:
 
 
 def test_hostile_words_stay_words() -> None:
-    """Without a NIC, no name in the evidence becomes a tag, and nothing is fetched or run."""
+    """No name in the evidence becomes a tag, and nothing is fetched or run."""
     rows = [made.row("sw", cipher=EVIL[:40], version=EVIL[:40], samples=[made.sample(1, 5)])]
     skipped = [{"arm": EVIL, "workload": EVIL, "reason": EVIL}, {"arm": ["x"]}, 3, {"reason": EVIL * 100}]
     crowd = {f"n{n}": {f"m{m}": "x" * 200 for m in range(50)} for n in range(50)}
@@ -99,7 +99,7 @@ def test_hostile_words_stay_words() -> None:
 
 
 def test_everything_lies_within_its_drawing(sim: dict[str, Any]) -> None:
-    """Without a NIC, bars start at 0 and end at their value, and no text runs out of the drawing."""
+    """Bars start at 0 and end at their value, and no text runs out of the drawing."""
     page = cpu_page.page(sim["cpu"])
     for plot in [*page["bars"], *page["cost"]]:
         for row in plot["rows"]:
@@ -119,7 +119,7 @@ def test_everything_lies_within_its_drawing(sim: dict[str, Any]) -> None:
 
 
 def test_bars_are_in_proportion() -> None:
-    """Without a NIC, a bar is as long as its value, on an axis from 0; a whisker beyond the axis is cut."""
+    """A bar is as long as its value, on an axis from 0; a whisker beyond the axis is cut."""
     spreads = {"sw": (14.0, None, None), "hw": (7.0, 6.0, 8.0), "plain": (3.5, 0.5, 1e9)}
     rows = [(arm, dict(zip(("mean", "low", "high"), spread, strict=True))) for arm, spread in spreads.items()]
     drawn = {row["arm"]: row for row in cpu_plots.bars([("", rows)])["rows"]}
@@ -130,21 +130,21 @@ def test_bars_are_in_proportion() -> None:
 
 @pytest.mark.parametrize("value", [1e-30, 3e-5, 0.07, 0.999, 1, 9.99, 13.88, 93, 400, 12345, 7e8, 1e30])
 def test_axis_reaches_any_value(value: float) -> None:
-    """Without a NIC, an axis has a few round ticks from 0 to the greatest value, whatever its size."""
+    """An axis has a few round ticks from 0 to the greatest value, whatever its size."""
     marks = svg.ticks(value)
     assert marks[0] == 0 and value * 0.998 <= marks[-1] <= 2.6 * value and 3 <= len(marks) <= 7
     assert len(svg.figure(value)) <= 8
 
 
 def test_labels_move_apart_and_stay_inside() -> None:
-    """Without a NIC, labels at one place are set below each other, in order, within the drawing."""
+    """Labels at one place are set below each other, in order, within the drawing."""
     assert svg.apart([50, 50, 90], 12, 0, 100) == [50, 62, 90]
     assert svg.apart([99, 98, 97], 12, 0, 100) == [100, 88, 76]
     assert svg.apart([], 12, 0, 100) == []
 
 
 def test_a_sweep_shows_where_offload_pays(sim: dict[str, Any]) -> None:
-    """Without a NIC, the map has a cell per size and connections, and a line where it pays."""
+    """The map has a cell per size and connections, and a line where it pays."""
     points = {(one["arm"], one["streams"]): one for one in sim["cpu"]["break_even"]}
     page = cpu_page.page(sim["cpu"])
     ours = next(plot for plot in page["maps"] if not plot["published"] and plot["arm"] == ARMS["hw"])
@@ -166,7 +166,7 @@ def test_a_sweep_shows_where_offload_pays(sim: dict[str, Any]) -> None:
 
 
 def test_break_even_wants_every_larger_size() -> None:
-    """Without a NIC, offload pays from a size only if it pays at all larger ones too, with enough pairs."""
+    """Offload pays from a size only if it pays at all larger ones too, with enough pairs."""
 
     def even(*gains: float, count: int = 5) -> Any:
         rows = []
@@ -184,7 +184,7 @@ def test_break_even_wants_every_larger_size() -> None:
 
 
 def test_segmentation_and_close_are_settings_of_their_own() -> None:
-    """Without a NIC, what was measured without TSO, or with new connections, stands alone."""
+    """What was measured without TSO, or with new connections, stands alone."""
     rows = [
         made.row(
             arm, "nginx", size=4096, segmentation=on, close=close, samples=[made.sample(1, 5, requests=300)]

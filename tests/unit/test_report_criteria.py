@@ -27,7 +27,7 @@ IDS = [
 
 
 def test_shipped_criteria() -> None:
-    """Without a NIC, every promise is there, in order, as the end of a sentence."""
+    """Every promise is there, in order, as the end of a sentence."""
     promises = load().promises
     assert list(promises) == IDS
     assert all(p.title[0].islower() and not p.title.endswith(".") for p in promises.values())
@@ -38,7 +38,7 @@ def test_shipped_criteria() -> None:
 
 
 def test_every_bar_has_a_reason_and_a_source() -> None:
-    """Without a NIC, each promise says why it is asked, and who says so; pages that it names are there."""
+    """Each promise says why it is asked, and who says so; pages that it names are there."""
     said = [p.why for p in load().promises.values()]
     assert all(len(why) > 20 for why in said) and len(set(said)) == len(said)
     for promise in load().promises.values():
@@ -48,7 +48,7 @@ def test_every_bar_has_a_reason_and_a_source() -> None:
 
 
 def test_unknown_promise_names_the_nearest() -> None:
-    """Without a NIC, a mistyped promise id is answered with the right one."""
+    """A mistyped promise id is answered with the right one."""
     with pytest.raises(ConfigError, match=r"'payload\.xt' \(did you mean payload\.tx\?\)"):
         load().check("payload.xt")
     assert load().level("counters.move-when-on", "offloaded_bytes_percent").min == 90
@@ -80,7 +80,7 @@ def test_unknown_promise_names_the_nearest() -> None:
     ],
 )  # fmt: skip
 def test_wrong_criteria(tmp_path: Path, text: str, why: str) -> None:
-    """Without a NIC, a wrong criteria file is refused with the key that is wrong."""
+    """A wrong criteria file is refused with the key that is wrong."""
     path = tmp_path / "wrong.yaml"
     path.write_text(text)
     with pytest.raises(ConfigError, match=why):

@@ -37,7 +37,7 @@ def scenario(met: Any, outcome: str = "pass", line: str = LINE) -> dict[str, Any
 
 
 def test_pairs_and_triples_are_counted() -> None:
-    """Without a NIC what two scenarios met is covered, what nobody can make is neither possible nor open."""
+    """What two scenarios met is covered, what nobody can make is neither possible nor open."""
     found = crossed.section(log(scenario(made.SENT), scenario(made.FORGED)))
     # 6 + 4 + 6 pairs; impossible: one of direction and trouble, and all five with the event `pci`
     assert found["pairs"] == {"covered": 6, "possible": 10, "percent": 60.0, "impossible": 6}
@@ -60,21 +60,21 @@ def test_pairs_and_triples_are_counted() -> None:
 
 @pytest.mark.parametrize("outcome", ["fail", "skip", "error", "xfail"])
 def test_only_what_passed_is_covered(outcome: str) -> None:
-    """Without a NIC a scenario that failed, or was not made, covers nothing and is counted as what it is."""
+    """A scenario that failed, or was not made, covers nothing and is counted as what it is."""
     found = crossed.section(log(scenario(made.SENT, outcome)))
     assert found["pairs"]["covered"] == 0 and len(found["never"]) == 5
     assert found["scenarios"]["not_made" if outcome == "skip" else "failed"] == 1
 
 
 def test_a_condition_that_was_not_met_is_not_covered() -> None:
-    """Without a NIC a value that is missing, unknown or no text covers nothing; the others do."""
+    """A value that is missing, unknown or no text covers nothing; the others do."""
     for trouble in ({}, {"trouble": "hail"}, {"trouble": 3}, {"trouble": ["none"]}):
         met = {"direction": "tx", "event": "none", "mood": "good", **trouble}
         assert crossed.section(log(scenario(met)))["pairs"]["covered"] == 1
 
 
 def test_the_arrays_reach_the_bars() -> None:
-    """Without a NIC each depth reaches its bar on each card if all its scenarios pass, with some to spare."""
+    """Each depth reaches its bar on each card if all its scenarios pass, with some to spare."""
     for card in ("connectx-6-dx", "chelsio-t6"):
         profile = find(card)
         for depth, bars in load().promises["conditions.crossed"].crossed.items():
@@ -101,7 +101,7 @@ def test_the_arrays_reach_the_bars() -> None:
     ],
 )
 def test_too_little_limits_the_certificate(change: dict[str, Any], state: str, gap: str, words: str) -> None:
-    """Without a NIC a run that crossed too little is certified with a limitation, and says what it lacks."""
+    """A run that crossed too little is certified with a limitation, and says what it lacks."""
     events = copy.deepcopy(report_whole.events())
     (plan,) = [event for event in events if event["event"] == "plan"]
     plan["conditions"] |= change
@@ -113,7 +113,7 @@ def test_too_little_limits_the_certificate(change: dict[str, Any], state: str, g
 
 
 def test_a_failed_scenario_prevents_a_certificate_and_one_not_made_does_not() -> None:
-    """Without a NIC coverage only limits, a failure blocks."""
+    """Coverage only limits, a failure blocks."""
     for outcome, word in (("fail", "failed"), ("skip", "certified")):
         events = copy.deepcopy(report_whole.events())
         mine = [event for event in events if event.get("promise") == "conditions.crossed"]
@@ -138,7 +138,7 @@ JSON = st.recursive(
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
 @given(st.sampled_from([*made.TOLD, "met", "scenario"]), JSON)
 def test_hostile_events_end_nothing(key: str, value: Any) -> None:
-    """Without a NIC events of a stranger give a section or none, never a traceback."""
+    """Events of a stranger give a section or none, never a traceback."""
     test, plan = scenario(value if key == "met" else made.SENT), {**made.TOLD, key: value}
     if key == "scenario":
         test["evidence"] = {"scenario": value}
@@ -149,7 +149,7 @@ def test_hostile_events_end_nothing(key: str, value: Any) -> None:
 
 
 def test_too_many_values_are_not_counted() -> None:
-    """Without a NIC a plan that would take minutes to count is read as none."""
+    """A plan that would take minutes to count is read as none."""
     many = [str(number) for number in range(160)]
     wide = {**made.TOLD, "dimensions": {"direction": many, "trouble": many, "event": many}}
     assert crossed.section(log(conditions=wide)) == {}
@@ -157,7 +157,7 @@ def test_too_many_values_are_not_counted() -> None:
 
 
 def test_the_line_of_a_scenario_is_found_in_the_id_of_its_test() -> None:
-    """Without a NIC a replay finds the scenario of a failed test, and none in another one."""
+    """A replay finds the scenario of a failed test, and none in another one."""
     assert crossed.scenario_of(f"tests/hw/test_70_scenarios.py::test_crosses[{LINE}]") == LINE
     drawn = load_space(find("connectx-6-dx")).draw(5).line()
     assert (
@@ -170,7 +170,7 @@ def test_the_line_of_a_scenario_is_found_in_the_id_of_its_test() -> None:
 
 
 def test_summary_and_page_say_it() -> None:
-    """Without a NIC terminal and page name the share, and what no scenario can make."""
+    """Terminal and page name the share, and what no scenario can make."""
     document = build(log(scenario(made.SENT)), load(), facts.of(find("connectx-6-dx")))
     said = list(crossed_page.lines(document["crossed"]))
     assert said[:2] == ["depth quick: 1 of 2 scenarios passed", "3 of 10 pairs (30 %), 6 impossible"]

@@ -47,7 +47,7 @@ def states(promise: str, cell: str = "hw", verdict: str = "failed") -> dict[str,
 
 
 def test_nothing_changed_is_nothing_said() -> None:
-    """Without a NIC, a result is no worse than itself, and its bench is the same."""
+    """A result is no worse than itself, and its bench is the same."""
     found = compare(report(), report())
     assert (found["exit"], found["changes"], found["differs"]) == (0, [], [])
     assert text(found).startswith("no regression\n") and "worse" not in text(found)
@@ -66,7 +66,7 @@ def test_nothing_changed_is_nothing_said() -> None:
     ],
 )  # fmt: skip
 def test_promise_that_changed(old: str, new: str, kind: str, code: int) -> None:
-    """Without a NIC, a promise broken now is a regression, one that was not tested is none; each is named."""
+    """A promise broken now is a regression, one that was not tested is none; each is named."""
     found = compare(states(old), states(new))
     assert [(row["what"], row["name"], row["kind"]) for row in found["changes"]] == [
         ("promise", "payload.tx", kind)
@@ -81,14 +81,14 @@ def test_promise_that_changed(old: str, new: str, kind: str, code: int) -> None:
      ("failed", "not tested", "other", 0)],
 )  # fmt: skip
 def test_cell_that_changed(old: str, new: str, kind: str, code: int) -> None:
-    """Without a NIC, a cell of the truth table that the card did and does no more is a regression."""
+    """A cell of the truth table that the card did and does no more is a regression."""
     found = compare(states("kept", old), states("kept", new))
     assert [(row["what"], row["kind"]) for row in found["changes"]] == [("cell", kind)]
     assert found["exit"] == code
 
 
 def test_void_run_blames_nobody() -> None:
-    """Without a NIC, a run that broke says nothing of the card, whichever of the two it is."""
+    """A run that broke says nothing of the card, whichever of the two it is."""
     for pair in (
         (states("kept"), states("broken", verdict="void")),
         (states("kept", verdict="void"), states("kept")),
@@ -98,7 +98,7 @@ def test_void_run_blames_nobody() -> None:
 
 
 def test_tests_and_promises_that_come_and_go() -> None:
-    """Without a NIC, a test that fails now is told; what one result does not have is no regression."""
+    """A test that fails now is told; what one result does not have is no regression."""
     found = compare(report("pass"), report("fail"))
     assert {(row["what"], row["kind"]) for row in found["changes"]} == {
         ("promise", "worse"),
@@ -111,7 +111,7 @@ def test_tests_and_promises_that_come_and_go() -> None:
 
 
 def test_bench_that_is_not_the_same_is_told() -> None:
-    """Without a NIC, another kernel, program, card or bar is told beside what changed."""
+    """Another kernel, program, card or bar is told beside what changed."""
     new = report() | {"kernel": "7.2.0", "rig": {"openssl": "3.5", "wrk": "4.1"}, "simulated": False}
     new["digests"] = {"events": "b" * 64, "criteria": "c" * 64}
     found = compare(report(), new)["differs"]
@@ -133,7 +133,7 @@ def measured(gain: float, rounds: int = 7) -> dict[str, Any]:
     [(0.6, 0.8, 7, "worse"), (0.8, 0.6, 7, "better"), (0.6, 0.601, 7, "same"), (0.6, 0.8, 3, "unsure")],
 )
 def test_figures_are_compared_by_interval(old: float, new: float, rounds: int, kind: str) -> None:
-    """Without a NIC, a figure is worse only where the intervals do not touch, and it decides nothing."""
+    """A figure is worse only where the intervals do not touch, and it decides nothing."""
     found = compare(measured(old, rounds), measured(new, rounds))
     (row,) = found["figures"]
     assert row["kind"] == kind and row["name"].startswith("cores, hw to sw: stream Tx, TLS 1.2 aes_gcm_128")
@@ -142,7 +142,7 @@ def test_figures_are_compared_by_interval(old: float, new: float, rounds: int, k
 
 
 def test_counted_instructions_have_a_side() -> None:
-    """Without a NIC, the figures of cost mode are told by side, and less than 1 % is no difference."""
+    """The figures of cost mode are told by side, and less than 1 % is no difference."""
     old = report(promise="cpu.cost", cpu=made.document(made.cost(), method="icount"))
     names = [name for name in figures(old) if name.startswith("instructions")]
     assert {name.split(", ")[1] for name in names} >= {"sender", "receiver", "host"}
@@ -162,7 +162,7 @@ def call(*words: str | Path) -> int:
 
 
 def test_command_takes_folders_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC, two results are compared by folder or by file, in words or as JSON."""
+    """Two results are compared by folder or by file, in words or as JSON."""
     (tmp_path / "report.json").write_text(json.dumps(report()))
     (tmp_path / "new.json").write_text(json.dumps(report("fail", evil="\x1b[2J")))
     assert call("diff", tmp_path, tmp_path / "new.json") == 1
@@ -175,7 +175,7 @@ def test_command_takes_folders_and_files(tmp_path: Path, capsys: pytest.CaptureF
     "change", [{"promises": 3}, {"promises": [{}]}, {"tests": None}, {"cpu": {}}, {"rig": []}]
 )
 def test_damaged_result_is_one_line(tmp_path: Path, change: dict[str, Any]) -> None:
-    """Without a NIC, a result that is none, or is damaged, is refused with its name."""
+    """A result that is none, or is damaged, is refused with its name."""
     (tmp_path / "old.json").write_text(json.dumps(report()))
     (tmp_path / "new.json").write_text(json.dumps(report() | change))
     with pytest.raises(ConfigError, match=r"new\.json is damaged"):
@@ -185,7 +185,7 @@ def test_damaged_result_is_one_line(tmp_path: Path, change: dict[str, Any]) -> N
 
 
 def test_nothing_in_a_result_steers_the_terminal() -> None:
-    """Without a NIC, what a hostile result says is shown without control characters."""
+    """What a hostile result says is shown without control characters."""
     new = states("broken")
     new["promises"][0]["reason"] = new["rig"]["x\x1b"] = new["kernel"] = "\x1b[2J\u202e"
     shown = text(compare(states("kept"), new))

@@ -11,7 +11,7 @@ from offload.report.events import MAX_LINE, Writer, parse, plain, read, resume
 
 
 def test_events_are_on_disk_when_written(tmp_path: Path) -> None:
-    """Without a NIC, an event is in the file before the writer does anything else."""
+    """An event is in the file before the writer does anything else."""
     writer = Writer(tmp_path / "deep" / "events.jsonl")
     writer.write("progress", id="a")
     log = read(tmp_path / "deep" / "events.jsonl")
@@ -20,7 +20,7 @@ def test_events_are_on_disk_when_written(tmp_path: Path) -> None:
 
 
 def test_preamble_is_continued_and_an_old_run_replaced(tmp_path: Path) -> None:
-    """Without a NIC, what certify wrote before the tests stays, and an earlier run does not."""
+    """What certify wrote before the tests stays, and an earlier run does not."""
     path = tmp_path / "e"
     for events in (["phase"], ["run-start"], ["phase"]):
         writer = Writer(path)
@@ -41,7 +41,7 @@ def test_what_is_no_file_stays(tmp_path: Path) -> None:
 
 
 def test_resume_cuts_a_torn_line_and_numbers_on(tmp_path: Path) -> None:
-    """Without a NIC, a killed writer's half line goes, and the numbering stays whole."""
+    """A killed writer's half line goes, and the numbering stays whole."""
     path = tmp_path / "e"
     writer = Writer(path)
     writer.write("progress", id="a")
@@ -56,7 +56,7 @@ def test_resume_cuts_a_torn_line_and_numbers_on(tmp_path: Path) -> None:
 
 
 def test_what_json_cannot_hold_becomes_text() -> None:
-    """Without a NIC, any evidence can be written down."""
+    """Any evidence can be written down."""
 
     class Rude:
         def __str__(self) -> str:
@@ -94,7 +94,7 @@ GOOD = {
     ],
 )  # fmt: skip
 def test_wrong_event_is_named(change: dict[str, object], why: str) -> None:
-    """Without a NIC, an event that says nonsense is a problem, never a crash."""
+    """An event that says nonsense is a problem, never a crash."""
     found = parse(json.dumps(GOOD | change).encode())
     assert isinstance(found, str) and why in found
 
@@ -103,5 +103,5 @@ def test_wrong_event_is_named(change: dict[str, object], why: str) -> None:
     "line", [b"", b"[]", b"null", b"\xff", b"[" * 100_000, b'{"schema":1,"event":"x","v":1e999}']
 )
 def test_garbage_is_a_problem(line: bytes) -> None:
-    """Without a NIC, bytes that are no event are refused."""
+    """Bytes that are no event are refused."""
     assert isinstance(parse(line), str)

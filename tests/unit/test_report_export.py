@@ -34,7 +34,7 @@ def state(folder: Path) -> dict[str, str]:
 def test_form_is_the_same_on_paper_and_in_a_pipe(
     folder: Path, form: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    """Without a NIC a form is the same in a file and on standard output, and the run stays as it is."""
+    """A form is the same in a file and on standard output, and the run stays as it is."""
     before = state(folder)
     assert call("export", folder, "--as", form) == 0
     said = capfdbinary.readouterr().out
@@ -43,7 +43,7 @@ def test_form_is_the_same_on_paper_and_in_a_pipe(
 
 
 def test_forms_are_what_they_are_called(folder: Path, tmp_path: Path) -> None:
-    """Without a NIC KTAP, XML and JSON come out as such, and the first two are files that the run left."""
+    """KTAP, XML and JSON come out as such, and the first two are files that the run left."""
     for form in TEXTS:
         call("export", folder, "--as", form, "--out", tmp_path / form)
     assert (tmp_path / "ktap").read_bytes() == (folder / "report.ktap").read_bytes()
@@ -54,7 +54,7 @@ def test_forms_are_what_they_are_called(folder: Path, tmp_path: Path) -> None:
 
 
 def test_wrong_requests_are_one_sentence(folder: Path, tmp_path: Path) -> None:
-    """Without a NIC an unknown form, a file of the run as output, and a folder without a run are refused."""
+    """An unknown form, a file of the run as output, and a folder without a run are refused."""
     before = state(folder)
     for words, said in (
         ((folder, "--as", "ktpa"), r"no form 'ktpa' \(did you mean ktap\?\)"),
@@ -69,7 +69,7 @@ def test_wrong_requests_are_one_sentence(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("text", ['{"schema": 1}', '{"schema": 1, "verdict": 3, "tests": 4}'])
 def test_damaged_report_is_refused(tmp_path: Path, form: str, text: str) -> None:
-    """Without a NIC a report.json that lacks its parts is refused by name, in every form."""
+    """A report.json that lacks its parts is refused by name, in every form."""
     (tmp_path / "report.json").write_text(text)
     with pytest.raises(ConfigError, match=r"report\.json is damaged"):
         call("export", tmp_path, "--as", form, "--out", tmp_path / "out")

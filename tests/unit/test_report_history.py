@@ -55,7 +55,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def test_folder_becomes_a_history(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC, a folder of results is told by bench, the latest first, verdicts oldest first."""
+    """A folder of results is told by bench, the latest first, verdicts oldest first."""
     assert call(results) == 0
     out = capsys.readouterr().out
     assert out.startswith("7 results of 2 benches\n")
@@ -69,7 +69,7 @@ def test_folder_becomes_a_history(results: Path, capsys: pytest.CaptureFixture[s
 def test_simulated_results_are_a_bench_of_their_own(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a NIC, a simulated run is never put among those of a card, not even if it does not say so."""
+    """A simulated run is never put among those of a card, not even if it does not say so."""
     save(results, 10, report(), simulated=True)
     save(results, 11, report(), simulated=None)
     assert call(results, "--kernel", "6.1") == 0
@@ -79,7 +79,7 @@ def test_simulated_results_are_a_bench_of_their_own(
 
 
 def test_same_run_counts_once(results: Path, tmp_path: Path) -> None:
-    """Without a NIC, a copy of a result, or its report made anew, is the same result."""
+    """A copy of a result, or its report made anew, is the same result."""
     (results / "copy").mkdir()
     (results / "copy/report.json").write_bytes((results / "lab/run-01/report.json").read_bytes())
     for _ in range(2):
@@ -97,7 +97,7 @@ def test_same_run_counts_once(results: Path, tmp_path: Path) -> None:
 def test_file_of_results_needs_no_folder(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a NIC, what --db kept gives the same answer without the results, and is not written."""
+    """What --db kept gives the same answer without the results, and is not written."""
     assert call(results, "--db", tmp_path / "db", "--json") == 0
     first = json.loads(capsys.readouterr().out)
     before = (tmp_path / "db").read_bytes()
@@ -123,7 +123,7 @@ def test_file_of_results_needs_no_folder(
 def test_part_of_a_name_chooses(
     results: Path, words: list[str], count: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a NIC, a bench is chosen by a part of its name, and a quote in it is only a quote."""
+    """A bench is chosen by a part of its name, and a quote in it is only a quote."""
     assert call(results, *words) == 0
     assert capsys.readouterr().out.startswith(f"{count} result")
     with pytest.raises(ConfigError, match="no result is there"):
@@ -131,7 +131,7 @@ def test_part_of_a_name_chooses(
 
 
 def test_damaged_results_are_named(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC, what cannot be read is named with the reason, and costs no other result."""
+    """What cannot be read is named with the reason, and costs no other result."""
     for number, data in enumerate((b"", b"{", b'{"schema": 1}', b'{"schema": 2}', b"[" * 100_000), 20):
         save(results, number, report())
         (results / f"run-{number}/report.json").write_bytes(data)
@@ -147,7 +147,7 @@ def test_damaged_results_are_named(results: Path, capsys: pytest.CaptureFixture[
 
 
 def test_what_is_no_history_is_one_line(tmp_path: Path, results: Path) -> None:
-    """Without a NIC, a wrong path, an empty folder, a file of something else are refused and left alone."""
+    """A wrong path, an empty folder, a file of something else are refused and left alone."""
     (tmp_path / "text").write_text("no database")
     (tmp_path / "nothing").write_bytes(b"")
     (tmp_path / "empty").mkdir()
@@ -168,7 +168,7 @@ def test_what_is_no_history_is_one_line(tmp_path: Path, results: Path) -> None:
 
 
 def test_damaged_file_is_one_line(results: Path, tmp_path: Path) -> None:
-    """Without a NIC, a history with damaged pages says so, one with values of other types draws none."""
+    """A history with damaged pages says so, one with values of other types draws none."""
     assert call(results, "--db", tmp_path / "db") == 0
     with closing(sqlite3.connect(tmp_path / "db")) as store, store:
         store.execute("UPDATE figure SET mean = 'evil', low = x'00'")
@@ -186,7 +186,7 @@ def test_damaged_file_is_one_line(results: Path, tmp_path: Path) -> None:
 
 
 def test_full_disk_is_a_broken_rig(results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC, a history that cannot be written says so, and keeps what it had."""
+    """A history that cannot be written says so, and keeps what it had."""
     assert call(results, "--db", tmp_path / "db") == 0
     (results / "lab/run-01/report.json").touch()
 
@@ -201,7 +201,7 @@ def test_full_disk_is_a_broken_rig(results: Path, tmp_path: Path, monkeypatch: p
 
 
 def test_no_room_for_a_new_history(results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC, a disk that is full at once leaves no half history that would be refused later."""
+    """A disk that is full at once leaves no half history that would be refused later."""
 
     def full(*args: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
@@ -215,7 +215,7 @@ def test_no_room_for_a_new_history(results: Path, tmp_path: Path, monkeypatch: p
 
 
 def test_page_is_safe_whole_and_has_plots(tmp_path: Path) -> None:
-    """Without a NIC, the page runs and fetches nothing, whatever names say; plots have intervals."""
+    """The page runs and fetches nothing, whatever names say; plots have intervals."""
     folder = tmp_path / "results"
     for number in range(1, 5):
         save(folder, number, measured(0.6 + number / 50), rig={"firmware": EVIL}, headline=EVIL)
@@ -238,7 +238,7 @@ def test_page_is_safe_whole_and_has_plots(tmp_path: Path) -> None:
 
 
 def test_one_run_and_hostile_figures_are_drawn(tmp_path: Path) -> None:
-    """Without a NIC, one run, figures of 0, and numbers that are none make a page all the same."""
+    """One run, figures of 0, and numbers that are none make a page all the same."""
     found = report() | {"phases": []}
     found["promises"][0]["measured"] = {"x": {"value": True}, "y": {"value": 1e300}, "z": {"value": -1}}
     save(tmp_path / "results", 1, found, verdict="\x1b[2J", card={"name": 3})
@@ -252,7 +252,7 @@ def test_one_run_and_hostile_figures_are_drawn(tmp_path: Path) -> None:
 
 
 def test_many_results_cost_few_steps(tmp_path: Path) -> None:
-    """Without a NIC, every query reads by an index, and their number follows the benches, not the results."""
+    """Every query reads by an index, and their number follows the benches, not the results."""
     fill(tmp_path / "db", 300, 3)
     with closing(open_store(tmp_path / "db")) as store:
         asked: list[str] = []
@@ -271,7 +271,7 @@ def test_many_results_cost_few_steps(tmp_path: Path) -> None:
 
 
 def test_letters_are_the_verdicts() -> None:
-    """Without a NIC, every verdict has a letter of its own."""
+    """Every verdict has a letter of its own."""
     from offload.certify import EXIT
 
     assert set(LETTERS) == set(EXIT) and len(set(LETTERS.values())) == len(LETTERS)

@@ -74,7 +74,7 @@ def readers(folder: Path) -> list[list[str | Path]]:
 
 @pytest.mark.parametrize(("kind", "why"), ODD)
 def test_no_verb_waits_for_a_pipe(run: Path, kind: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC, a pipe, an endless device and a folder called report.json are refused at once."""
+    """A pipe, an endless device and a folder called report.json are refused at once."""
     put_odd(run / "report.json", kind)
     for words in readers(run):
         with pytest.raises(ConfigError, match=rf"report\.json: {why}"):
@@ -86,7 +86,7 @@ def test_no_verb_waits_for_a_pipe(run: Path, kind: str, why: str, capsys: pytest
 
 @pytest.mark.parametrize(("kind", "why"), ODD)
 def test_events_are_a_file(run: Path, kind: str, why: str) -> None:
-    """Without a NIC, a verdict is computed from a file, not from a pipe that never ends."""
+    """A verdict is computed from a file, not from a pipe that never ends."""
     put_odd(run / files.EVENTS, kind)
     with pytest.raises(ConfigError, match=rf"events\.jsonl: {why}"):
         call("recompute", run)
@@ -97,7 +97,7 @@ def test_events_are_a_file(run: Path, kind: str, why: str) -> None:
 
 @pytest.mark.parametrize("text", [HUGE, "-" + HUGE, "1e999", "NaN", "Infinity"])
 def test_numbers_that_nobody_can_hold(run: Path, text: str) -> None:
-    """Without a NIC, a report with a number beyond a double, or with none, is not JSON, whoever reads it."""
+    """A report with a number beyond a double, or with none, is not JSON, whoever reads it."""
     path = run / "report.json"
     path.write_text(path.read_text().replace('"seconds": 1.25', f'"seconds": {text}'))
     for words in readers(run):
@@ -114,7 +114,7 @@ def texts(tree: Any) -> Any:
 
 
 def test_words_for_numbers_are_damage(run: Path) -> None:
-    """Without a NIC, `show` says that a report is damaged, whatever the error behind it is called."""
+    """`show` says that a report is damaged, whatever the error behind it is called."""
     document = json.loads((run / "report.json").read_text())
     for section in ("migration", "weather", "cpu", "wire"):
         (run / "report.json").write_text(json.dumps(document | {section: texts(document[section])}))
@@ -125,7 +125,7 @@ def test_words_for_numbers_are_damage(run: Path) -> None:
 
 
 def test_plan_of_anything(run: Path) -> None:
-    """Without a NIC, a plan whose tests have lists for names is computed like any other."""
+    """A plan whose tests have lists for names is computed like any other."""
     path = run / files.EVENTS
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:
@@ -137,7 +137,7 @@ def test_plan_of_anything(run: Path) -> None:
 
 @pytest.mark.parametrize("name", [".", "/", "", "..", "folder"])
 def test_folder_for_a_file(run: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC, `--out` and `--html` that name a folder are a mistake of the person."""
+    """`--out` and `--html` that name a folder are a mistake of the person."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     for words in (["export", run, "--as", "ktap", "--out", name], ["history", run, "--html", name]):
@@ -149,7 +149,7 @@ def test_folder_for_a_file(run: Path, tmp_path: Path, name: str, monkeypatch: py
 def test_disk_that_refuses_is_one_sentence(
     tmp_path: Path, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a NIC, what cannot be written says why, also where the half of it cannot be removed."""
+    """What cannot be written says why, also where the half of it cannot be removed."""
 
     def refuse(path: Path, *args: object, **kwargs: object) -> None:
         raise OSError(code, os.strerror(code), str(path))
@@ -162,7 +162,7 @@ def test_disk_that_refuses_is_one_sentence(
 
 @pytest.mark.parametrize("words", [["show"], ["verify"], ["verify", "--json"], ["export", "--as", "ktap"]])
 def test_output_that_cannot_be_written(run: Path, words: list[str]) -> None:
-    """Without a NIC, a full disk behind `>` is one sentence, and no success."""
+    """A full disk behind `>` is one sentence, and no success."""
     argv = [sys.executable, "-m", "offload", "report", words[0], str(run), *words[1:]]
     with Path("/dev/full").open("wb") as full:
         ended = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -171,7 +171,7 @@ def test_output_that_cannot_be_written(run: Path, words: list[str]) -> None:
 
 
 def test_folder_that_is_not_there(tmp_path: Path) -> None:
-    """Without a NIC, a mistyped folder is not answered with how to make a report in it."""
+    """A mistyped folder is not answered with how to make a report in it."""
     for words in readers(tmp_path / "none"):
         with pytest.raises(ConfigError, match="hint: name the folder of a run"):
             call(*words)

@@ -48,7 +48,7 @@ FILES = {"report.json": "a" * 64, "events.jsonl": "b" * 64}
     [("pass", "PASSED"), ("xfail", "WARNED"), ("fail", "FAILED"), ("skip", "FAILED"), ("error", "FAILED")],
 )
 def test_statement_claims_what_was_proved(worst: str, result: str) -> None:
-    """Without a NIC only a certificate passes, and each test is in the list of its outcome."""
+    """Only a certificate passes, and each test is in the list of its outcome."""
     tree = statement(made.document(worst=worst), FILES)
     jsonschema.validate(tree, RULES)
     claim = tree["predicate"]
@@ -61,7 +61,7 @@ def test_statement_claims_what_was_proved(worst: str, result: str) -> None:
 
 
 def test_configuration_can_be_checked() -> None:
-    """Without a NIC the statement names the criteria by digest, and holds the rig with its own digest."""
+    """The statement names the criteria by digest, and holds the rig with its own digest."""
     tree = made.document()
     criteria, rig = statement(tree, FILES)["predicate"]["configuration"]
     assert criteria["digest"] == {"sha256": tree["digests"]["criteria"]}
@@ -71,7 +71,7 @@ def test_configuration_can_be_checked() -> None:
 
 
 def test_subjects_are_the_files_of_the_run(tmp_path: Path) -> None:
-    """Without a NIC the statement is about every file of the run, each by its SHA-256."""
+    """The statement is about every file of the run, each by its SHA-256."""
     folder = made.folder(tmp_path)
     (folder / "captures").mkdir()
     (folder / "captures/test-wire.pcapng").write_bytes(b"x")
@@ -86,5 +86,5 @@ def test_subjects_are_the_files_of_the_run(tmp_path: Path) -> None:
 
 
 def test_any_text_can_be_held() -> None:
-    """Without a NIC what a card says is text of the statement and nothing else."""
+    """What a card says is text of the statement and nothing else."""
     jsonschema.validate(json.loads(json.dumps(statement(small("fail", EVIL), FILES))), RULES)

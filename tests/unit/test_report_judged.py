@@ -50,7 +50,7 @@ def told(shipped: str, **more: Any) -> Log:
     ],
 )
 def test_every_form_says_whose_profile_judged(shipped: str, of: str, remark: str) -> None:
-    """Without a NIC, headline, first page, summary, JUnit and KTAP name a profile that is not shipped."""
+    """Headline, first page, summary, JUnit and KTAP name a profile that is not shipped."""
     document = build(told(shipped, of=of), CRITERIA, FACTS)
     page = html(document).partition('id="promises"')[0]
     forms = [document["headline"], page, text(document), junit(document).decode(), ktap(document)]
@@ -66,7 +66,7 @@ def test_every_form_says_whose_profile_judged(shipped: str, of: str, remark: str
 
 
 def test_a_comparison_names_other_judges() -> None:
-    """Without a NIC, `report diff` names another profile that judged, and says nothing of the same one."""
+    """`report diff` names another profile that judged, and says nothing of the same one."""
     old, new = (build(told("yes", sha256=digit * 64), CRITERIA, FACTS) for digit in "ab")
     found = [line for line in compare(old, new)["differs"] if line.startswith("judged")]
     assert found == ["judged by another profile: aaaaaaaaaaaaaaaa then, bbbbbbbbbbbbbbbb now"]
@@ -74,7 +74,7 @@ def test_a_comparison_names_other_judges() -> None:
 
 
 def test_a_profile_that_promises_nothing_certifies_nothing() -> None:
-    """Without a NIC, a run in which all went well is incomplete if the profile has no promised cell."""
+    """A run in which all went well is incomplete if the profile has no promised cell."""
     nothing = dataclasses.replace(FACTS, promised=frozenset())
     tests = [test for test in GOOD if test["promise"] != "payload.tx"]
     assert build(run(tests), CRITERIA, FACTS)["verdict"] == "incomplete"  # what follows is about the profile
@@ -101,7 +101,7 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_profile_is_shipped_as_the_commit_has_it(shipped: Path) -> None:
-    """Without a NIC, a profile changed in place is altered, another is foreign; nobody knows without git."""
+    """A profile changed in place is altered, another is foreign; nobody knows without git."""
     path = shipped / "nic-profiles/nicsim.yaml"
     first = judged(load(path), shipped)
     assert (
@@ -121,7 +121,7 @@ def test_a_profile_is_shipped_as_the_commit_has_it(shipped: Path) -> None:
 
 
 def test_tests_are_known_by_their_digest(shipped: Path) -> None:
-    """Without a NIC, the digest of a folder of tests is what sha256sum makes of it, and a byte changes it."""
+    """The digest of a folder of tests is what sha256sum makes of it, and a byte changes it."""
     folder = shipped / "tests/hw"
     (folder / "__pycache__").mkdir()
     (folder / "__pycache__/a.pyc").write_text("cache")
@@ -134,7 +134,7 @@ def test_tests_are_known_by_their_digest(shipped: Path) -> None:
 
 
 def test_a_host_says_what_lies_on_its_disk() -> None:
-    """Without a NIC, a real host is asked for the digests of what it booted; what is not there is empty."""
+    """A real host is asked for the digests of what it booted; what is not there is empty."""
     found = on_host(LocalHost(None), "no_such_driver")
     disk, running = ("image", "modules", "driver"), ("running", "running_driver", "version")
     assert set(found) == {"kernel", "checked", *disk, *running}
@@ -143,7 +143,7 @@ def test_a_host_says_what_lies_on_its_disk() -> None:
 
 
 def test_a_running_kernel_is_asked_what_it_is() -> None:
-    """Without a NIC, what runs is known by its build id, which the kernel itself says, not by a file."""
+    """What runs is known by its build id, which the kernel itself says, not by a file."""
     found, notes = on_host(LocalHost(None), "no_such_driver"), Path("/sys/kernel/notes").read_bytes()
     assert found["version"] == hashlib.sha256(Path("/proc/version").read_bytes()).hexdigest()
     head = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0"
@@ -151,7 +151,7 @@ def test_a_running_kernel_is_asked_what_it_is() -> None:
 
 
 def test_a_report_of_a_real_host_says_what_is_not_known() -> None:
-    """Without a NIC, a real host's kernel is named: what runs, what lies on disk, what is not known."""
+    """A real host's kernel is named: what runs, what lies on disk, what is not known."""
     about = on_host(LocalHost(None), "no_such_driver")
     events = [{"event": "judged", "time": "", **JUDGED}, {"event": "booted", "time": "", **about}]
     log = Log([event | {"seq": seq} for seq, event in enumerate([*events, *run(GOOD).events])])
@@ -178,7 +178,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
 
 @pytest.mark.parametrize("changed", ["vmlinux", "modules"])
 def test_a_kernel_that_changed_in_the_cache_is_not_booted(kernel: Kernel, changed: str) -> None:
-    """Without a NIC, 200 KB of other bytes in the cached kernel end the run before it boots."""
+    """200 KB of other bytes in the cached kernel end the run before it boots."""
     assert record.check(kernel).checked is record.Checked.FIRST
     assert record.check(kernel) == record.check(kernel)
     path = kernel.vmlinux if changed == "vmlinux" else kernel.modules / "tls.ko"
@@ -189,7 +189,7 @@ def test_a_kernel_that_changed_in_the_cache_is_not_booted(kernel: Kernel, change
 
 
 def test_a_kernel_is_recorded_when_it_is_fetched(kernel: Kernel) -> None:
-    """Without a NIC, a kernel with the record of its download is one that is as it was fetched."""
+    """A kernel with the record of its download is one that is as it was fetched."""
     place = kernel.vmlinux.parent
     known = cache.read_json(place / "kernel.json") or {}
     cache.write_json(place / "kernel.json", known | record.measured(kernel.vmlinux, kernel.modules))
@@ -200,7 +200,7 @@ def test_a_kernel_is_recorded_when_it_is_fetched(kernel: Kernel) -> None:
     ("said", "shown"), [({"serial_number": "MT2131X01234"}, "MT2131X01234"), ({}, "not known")]
 )
 def test_a_real_card_is_known_by_its_serial_number(said: dict[str, str], shown: str) -> None:
-    """Without a NIC, the rig of real hosts names the card's serial number where its driver tells it."""
+    """The rig of real hosts names the card's serial number where its driver tells it."""
     host, address = FakeHost(), "pci/0000:04:00.0"
     host.answers["devlink", "-j", "dev"] = (
         0,

@@ -63,7 +63,7 @@ def counts(suite: ET.Element) -> dict[str, int]:
 
 @pytest.mark.parametrize("worst", ["pass", "fail", "xfail", "skip", "error"])
 def test_tree_keeps_the_rules(worst: str) -> None:
-    """Without a NIC junit.xml has the parts, the order and the sums of the common schema."""
+    """junit.xml has the parts, the order and the sums of the common schema."""
     tree = made.document(worst=worst)
     root = ET.fromstring(junit(tree))
     assert problems(root) == []
@@ -84,7 +84,7 @@ def test_tree_keeps_the_rules(worst: str) -> None:
     ],
 )
 def test_bad_run_is_red(worst: str, tag: str, promise: str) -> None:
-    """Without a NIC a server that knows only JUnit sees an incomplete or void run as a failed one."""
+    """A server that knows only JUnit sees an incomplete or void run as a failed one."""
     root = ET.fromstring(junit(made.document(worst=worst)))
     (case,) = root.findall("testsuite/testcase[@name='test_payload.tx[0]']")
     assert [child.tag for child in case] == [tag] and worst in str(case[0].get("message")) + "xfail"
@@ -96,14 +96,14 @@ def test_bad_run_is_red(worst: str, tag: str, promise: str) -> None:
 
 @pytest.mark.parametrize("name", [EVIL, "\x00\x1f\ud800]]>&<!--", "a" * 100_000])
 def test_any_text_can_be_held(name: str) -> None:
-    """Without a NIC what a test or a card says stays text, and what XML cannot hold is left away."""
+    """What a test or a card says stays text, and what XML cannot hold is left away."""
     tree: dict[str, Any] = small("fail", name)
     root = ET.fromstring(junit(tree))
     assert problems(root) == [] and len(root.findall("testsuite")) == 2
 
 
 def test_broken_tree_is_noticed() -> None:
-    """Without a NIC the rules themselves find a wrong sum, a missing name and a wrong order."""
+    """The rules themselves find a wrong sum, a missing name and a wrong order."""
     root = ET.fromstring(junit(small("fail")))
     root[0].set("tests", "0")
     del root[0].attrib["hostname"]

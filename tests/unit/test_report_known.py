@@ -41,14 +41,14 @@ def document(outcome: str, notes: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("outcome", ["pass", "xfail", "skip", "fail", "error"])
 def test_only_what_failed_gets_a_note(outcome: str) -> None:
-    """Without a NIC a failure and a broken rig are explained, and what went as it should is not."""
+    """A failure and a broken rig are explained, and what went as it should is not."""
     found = known.notes(NODE, outcome, REASON, RIG)
     assert [note["id"] for note in found] == (["tls-splice-eof"] if outcome in ("fail", "error") else [])
     assert all({*note} == {*known.KEYS} for note in found)
 
 
 def test_a_rig_that_says_little_is_no_trouble() -> None:
-    """Without a NIC a run that does not know its kernel gets no note; without its package, a doubtful one."""
+    """A run that does not know its kernel gets no note; without its package, a doubtful one."""
     assert known.notes(NODE, "fail", REASON, RIG | {"rig": {}, "kernel": ""}) == []
     alone = known.notes(NODE, "fail", REASON, RIG | {"rig": {}, "kernel": "6.1.0-56-amd64"})
     assert {note["standing"] for note in alone} == {"unknown"}
@@ -56,7 +56,7 @@ def test_a_rig_that_says_little_is_no_trouble() -> None:
 
 
 def test_package_and_driver_of_the_rig_count() -> None:
-    """Without a NIC the package's version makes a note sure; other drivers' bugs are left out."""
+    """The package's version makes a note sure; other drivers' bugs are left out."""
     debian = RIG | {"rig": {"kernel-package": "6.1.192-2"}, "kernel": "6.1.0-56-amd64"}
     assert known.notes(NODE, "fail", REASON, debian)[0]["standing"] == "affected"
     few = "the card decrypted too little"
@@ -65,7 +65,7 @@ def test_package_and_driver_of_the_rig_count() -> None:
 
 
 def test_there_are_never_many_notes() -> None:
-    """Without a NIC a message that fits many bugs names the first few: a long list explains nothing."""
+    """A message that fits many bugs names the first few: a long list explains nothing."""
     rig, name = (
         RIG | {"rig": {}, "kernel": "6.1.0-56-amd64"},
         "x::test_loss_resync_sendfile_splice_stunnel_ktls",
@@ -77,7 +77,7 @@ def test_there_are_never_many_notes() -> None:
 
 @pytest.mark.parametrize("outcome", ["fail", "error"])
 def test_a_note_changes_nothing_but_itself(outcome: str) -> None:
-    """Without a NIC the report with a note is the report without it, but for the note in the test's row."""
+    """The report with a note is the report without it, but for the note in the test's row."""
     notes = known.notes(NODE, outcome, REASON, RIG)
     with_it, without = document(outcome, notes), document(outcome, [])
     checker("report").validate(with_it)
@@ -86,7 +86,7 @@ def test_a_note_changes_nothing_but_itself(outcome: str) -> None:
 
 
 def test_page_and_summary_name_the_bug() -> None:
-    """Without a NIC the failure and the row of the test name the bug, its fix, and what to do."""
+    """The failure and the row of the test name the bug, its fix, and what to do."""
     tree = document("fail", known.notes(NODE, "fail", REASON, RIG))
     page, lines = render.html(tree), text(tree)
     assert page.count("Known kernel bug?") == 2 and page.count("<code>tls-splice-eof</code>") == 2
@@ -104,7 +104,7 @@ def test_page_and_summary_name_the_bug() -> None:
     ids=repr,
 )  # fmt: skip
 def test_notes_of_a_hostile_file_do_no_harm(notes: Any) -> None:
-    """Without a NIC notes that somebody wrote into the events are bounded, escaped, or left out."""
+    """Notes that somebody wrote into the events are bounded, escaped, or left out."""
     tree = document("fail", notes)
     checker("report").validate(tree)
     page, lines = render.html(tree), text(tree)
@@ -113,13 +113,13 @@ def test_notes_of_a_hostile_file_do_no_harm(notes: Any) -> None:
 
 
 def test_behaviour_is_not_called_a_bug() -> None:
-    """Without a NIC what the kernel means to do is asked about as behaviour."""
+    """What the kernel means to do is asked about as behaviour."""
     (note,) = known.notes("x::test_link_down", "fail", "inet_diag shows transmit as hw", RIG)
     assert known.question(note) == "known kernel behaviour?" and note["kind"] == "behaviour"
 
 
 def test_the_plug_in_notes_it_in_event_and_terminal(pytester: pytest.Pytester) -> None:
-    """Without a NIC a failing test on a bad kernel is noted where it fails, and fails all the same."""
+    """A failing test on a bad kernel is noted where it fails, and fails all the same."""
     pytester.makepyfile(
         f"""
 import pytest

@@ -61,7 +61,7 @@ def whole(text: str, code: int) -> str:
 
 
 def test_reader_finds_every_promise_and_test() -> None:
-    """Without a NIC netdev CI reads each promise and each test with its time, none taken for another."""
+    """netdev CI reads each promise and each test with its time, none taken for another."""
     tree = made.document()
     found = netdev_ci(ktap(tree))
     asked = [promise for promise in tree["promises"] if promise["state"] != "not promised"]
@@ -75,7 +75,7 @@ def test_reader_finds_every_promise_and_test() -> None:
     ("worst", "word"), [("fail", "fail"), ("error", "fail"), ("skip", "skip"), ("xfail", "pass")]
 )
 def test_reader_sees_each_outcome(worst: str, word: str) -> None:
-    """Without a NIC netdev CI sees a test as it went, and a promise that it leaves unproved as a failure."""
+    """netdev CI sees a test as it went, and a promise that it leaves unproved as a failure."""
     found = {result.name: result.word for result in netdev_ci(ktap(made.document(worst=worst)))}
     assert found["payload-tx-test-payload-tx-0"] == word
     assert found["promise-payload-tx"] == ("pass" if worst == "xfail" else "fail")
@@ -84,14 +84,14 @@ def test_reader_sees_each_outcome(worst: str, word: str) -> None:
 
 @pytest.mark.parametrize("worst", ["pass", "xfail", "fail", "skip", "error"])
 def test_reader_judges_as_the_verdict_does(worst: str) -> None:
-    """Without a NIC netdev CI passes a run that is certified, by its output as by its exit code."""
+    """netdev CI passes a run that is certified, by its output as by its exit code."""
     tree = made.document(worst=worst)
     text, certified = ktap(tree), tree["verdict"].startswith("certified")
     assert whole(text, EXIT[tree["verdict"]]) == whole(text, 0) == ("pass" if certified else "fail")
 
 
 def test_plans_and_numbers_are_right() -> None:
-    """Without a NIC each part announces as many results as it has, numbered from 1."""
+    """Each part announces as many results as it has, numbered from 1."""
     lines = ktap(made.document(worst="fail")).splitlines()
     assert lines[0] == "TAP version 13" and lines[1] == "1..2"
     assert [
@@ -109,7 +109,7 @@ def test_plans_and_numbers_are_right() -> None:
 )
 @pytest.mark.parametrize("outcome", ["pass", "fail", "xfail", "skip", "error"])
 def test_no_name_steers_the_reader(name: str, outcome: str) -> None:
-    """Without a NIC what a test or a card says cannot add, hide or turn round a result."""
+    """What a test or a card says cannot add, hide or turn round a result."""
     tree: dict[str, Any] = small(outcome, name)
     asked = sum(promise["state"] != "not promised" for promise in tree["promises"])
     found = netdev_ci(ktap(tree))
@@ -118,7 +118,7 @@ def test_no_name_steers_the_reader(name: str, outcome: str) -> None:
 
 
 def test_run_without_results_is_bad() -> None:
-    """Without a NIC a run of no test is no success."""
+    """A run of no test is no success."""
     tree = small() | {"tests": [], "verdict": "void"}
     assert "# 1..0 # SKIP" in ktap(tree) and whole(ktap(tree), 0) == "fail"
     assert netdev_ci(ktap(tree))[-1] == Result("verdict-certified", "fail", None)
@@ -135,7 +135,7 @@ def test_run_without_results_is_bad() -> None:
     ],
 )
 def test_lines_of_a_part(outcome: str, bad: bool, directive: str, reason: list[str]) -> None:
-    """Without a NIC a part is written line by line as the kernel's own runner writes one."""
+    """A part is written line by line as the kernel's own runner writes one."""
     said, place = ktap(small(outcome, "why")).splitlines(), "selftests: drivers/net/hw: ktls_offload_tests"
     word = "not ok" if bad else "ok"
     part = [

@@ -39,7 +39,7 @@ def kinds(folder: Path) -> set[tuple[str, str]]:
 
 
 def test_untouched_result_is_intact(run: Path) -> None:
-    """Without a NIC, a result that nobody touched is intact, and every file but the manifest is listed."""
+    """A result that nobody touched is intact, and every file but the manifest is listed."""
     listed = manifest.parse((run / manifest.NAME).read_bytes())
     assert isinstance(listed, dict) and sorted(FILES) == list(listed)
     assert listed["report.json"].size == len(FILES["report.json"])
@@ -49,7 +49,7 @@ def test_untouched_result_is_intact(run: Path) -> None:
 
 
 def test_sha256sum_can_check_it_too(run: Path) -> None:
-    """Without a NIC, the digests of a manifest are the plain SHA-256 of the files, each in hexadecimal."""
+    """The digests of a manifest are the plain SHA-256 of the files, each in hexadecimal."""
     import hashlib
 
     for row in json.loads((run / manifest.NAME).read_bytes())["files"]:
@@ -58,7 +58,7 @@ def test_sha256sum_can_check_it_too(run: Path) -> None:
 
 @pytest.mark.parametrize("name", [*[name for name, data in FILES.items() if data], manifest.NAME])
 def test_any_flipped_byte_is_found(run: Path, name: str) -> None:
-    """Without a NIC, one bit that flips in any byte of any file, the manifest too, is found, where it is."""
+    """One bit that flips in any byte of any file, the manifest too, is found, where it is."""
     data = (run / name).read_bytes()
     for place in range(len(data)):
         changed = bytearray(data)
@@ -107,7 +107,7 @@ CHANGES: list[tuple[Callable[[Path], object], tuple[str, str]]] = [
     ("change", "what"), CHANGES, ids=[f"{kind}-{n}" for n, (_, (kind, _)) in enumerate(CHANGES)]
 )
 def test_other_changes_are_found(run: Path, change: Callable[[Path], object], what: tuple[str, str]) -> None:
-    """Without a NIC, what is missing, too much, a link, a pipe or has no name is found, and can be shown."""
+    """What is missing, too much, a link, a pipe or has no name is found, and can be shown."""
     change(run)
     assert kinds(run) == {what}
     assert "NOT INTACT" in text(check(run)) and text(check(run)).isascii()
@@ -117,7 +117,7 @@ def test_other_changes_are_found(run: Path, change: Callable[[Path], object], wh
 def test_link_in_place_of_what_was_there_is_found(
     run: Path, name: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Without a NIC, a link to a file or folder with the very same content is found."""
+    """A link to a file or folder with the very same content is found."""
     away = tmp_path_factory.mktemp("away") / name
     (run / name).rename(away)
     (run / name).symlink_to(away)
@@ -164,7 +164,7 @@ def tree(*rows: object, **more: object) -> bytes:
     ],
 )  # fmt: skip
 def test_hostile_manifest_is_refused(run: Path, data: bytes, why: str) -> None:
-    """Without a NIC, a manifest that leads elsewhere, is huge, ambiguous or no manifest opens no file."""
+    """A manifest that leads elsewhere, is huge, ambiguous or no manifest opens no file."""
     found = manifest.parse(data)
     assert isinstance(found, str) and why in found
     (run / manifest.NAME).write_bytes(data)
@@ -173,7 +173,7 @@ def test_hostile_manifest_is_refused(run: Path, data: bytes, why: str) -> None:
 
 
 def test_only_what_is_below_the_folder_is_opened(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC, even a path that passed the check opens nothing that the walk did not find."""
+    """Even a path that passed the check opens nothing that the walk did not find."""
     outside = run.parent / "outside"
     outside.write_bytes(b"x")
     monkeypatch.setattr(manifest, "path_problem", lambda path: "")
@@ -183,7 +183,7 @@ def test_only_what_is_below_the_folder_is_opened(run: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize("name", ["a\nb", os.fsdecode(b"\xff")])
 def test_what_cannot_be_listed_is_said_when_it_is_written(run: Path, name: str) -> None:
-    """Without a NIC, a file whose name no manifest can hold is named, in characters that print."""
+    """A file whose name no manifest can hold is named, in characters that print."""
     (run / name).write_bytes(b"")
     with pytest.raises(ConfigError, match="do not print") as caught:
         manifest.write(run)
@@ -191,7 +191,7 @@ def test_what_cannot_be_listed_is_said_when_it_is_written(run: Path, name: str) 
 
 
 def test_no_folder_is_one_line(tmp_path: Path) -> None:
-    """Without a NIC, a folder that is none is a mistake of who typed it, not damage."""
+    """A folder that is none is a mistake of who typed it, not damage."""
     (tmp_path / "file").write_bytes(b"")
     for name, why in (("none", "No such file"), ("file", "Not a directory")):
         with pytest.raises(ConfigError, match=why):

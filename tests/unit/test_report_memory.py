@@ -33,7 +33,7 @@ def tree(found: list[dict[str, Any]], said: str = "") -> dict[str, Any]:
 
 
 def test_memory_per_byte_stands_beside_the_cores() -> None:
-    """Without a NIC what was counted is shown per byte of payload; an arm that was not counted has a dash."""
+    """What was counted is shown per byte of payload; an arm that was not counted has a dash."""
     found = rows(memory_bytes=3_750_000_000)  # of 1.25e9 bytes of payload
     assert [arm["memory_per_byte"] for arm in tree(found)["cpu"]["settings"][0]["arms"]] == [3.0, 3.0]
     page = render.html(tree(found, "counted by a made-up controller"))
@@ -49,7 +49,7 @@ def test_memory_per_byte_stands_beside_the_cores() -> None:
 
 @pytest.mark.parametrize("value", [True, 0, -1, 1.5, "3", None, 1 << 64, [3]])
 def test_a_wrong_count_is_none(value: Any) -> None:
-    """Without a NIC a count that cannot be one is left out, and the cores beside it stay."""
+    """A count that cannot be one is left out, and the cores beside it stay."""
     found = [
         made.row(arm, samples=[made.sample(2, 5, memory_bytes=value), made.sample(2, 5, memory_bytes=5)])
         for arm in ("sw", "hw")
@@ -60,7 +60,7 @@ def test_a_wrong_count_is_none(value: Any) -> None:
 
 @pytest.mark.parametrize("said", [EMULATED, Memory(None, "this kernel has no resctrl").say()])
 def test_why_there_is_none_is_told_once(said: str) -> None:
-    """Without a NIC, where the host cannot tell, the page says so with the reason, and has no column."""
+    """Where the host cannot tell, the page says so with the reason, and has no column."""
     assert said.startswith(ABSENT)
     whole = report(*(met(f"t{n}", cpu=made.document(rows(), about={MEMORY: said})) for n in range(3)))
     page = render.html(whole)
@@ -71,7 +71,7 @@ def test_why_there_is_none_is_told_once(said: str) -> None:
 
 
 def test_columns_agree() -> None:
-    """Without a NIC each row of the table has as many cells as its head, with that column and without."""
+    """Each row of the table has as many cells as its head, with that column and without."""
     for found, said in ((rows(memory_bytes=5), ""), (rows(), ABSENT), (rows(requests=3, memory_bytes=5), "")):
         assert problems(render.html(tree(found, said))) == []
         page = render.html(tree(found, said))

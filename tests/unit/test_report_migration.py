@@ -35,7 +35,7 @@ def ways(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_medians_and_times_of_stunnel() -> None:
-    """Without a NIC each way has its medians, and by how much stunnel takes longer, with an interval."""
+    """Each way has its medians, and by how much stunnel takes longer, with an interval."""
     found = ways(tree(made.document(), simulated=False))
     assert list(found) == ["plain", "stunnel", "ktls-sw", "ktls-hw"]
     card = found["ktls-hw"]
@@ -49,7 +49,7 @@ def test_medians_and_times_of_stunnel() -> None:
 
 
 def test_one_round_is_too_few() -> None:
-    """Without a NIC a ratio of one round has no interval and is unsure; cores nobody told are no column."""
+    """A ratio of one round has no interval and is unsure; cores nobody told are no column."""
     found = tree(made.document(1, cores=False))
     beside = ways(found)["ktls-sw"]["stunnel"]
     assert (beside["low"], beside["state"]) == (None, "few") and "too few pairs" in beside["words"]
@@ -58,7 +58,7 @@ def test_one_round_is_too_few() -> None:
 
 
 def test_cores_of_some_runs_are_none() -> None:
-    """Without a NIC the cores of an end are told only where every migration told them; its seconds stay."""
+    """The cores of an end are told only where every migration told them; its seconds stay."""
     found = made.document()
     del found["ways"][0]["runs"][2]["source"]["cores"]
     near, far = ways(tree(found))["plain"]["ends"]
@@ -66,7 +66,7 @@ def test_cores_of_some_runs_are_none() -> None:
 
 
 def test_page_and_terminal_have_the_table() -> None:
-    """Without a NIC the page has a table by way with its caveat, and the terminal a line for each."""
+    """The page has a table by way with its caveat, and the terminal a line for each."""
     found = tree(made.document(), simulated=True)
     page, shown = render.html(found), text(found)
     assert problems(page) == [] and not Page(page).depth
@@ -89,7 +89,7 @@ def test_page_and_terminal_have_the_table() -> None:
 
 
 def test_a_card_is_not_called_simulated() -> None:
-    """Without a NIC a table from a real bench is without that word, unless the run or the test says it."""
+    """A table from a real bench is without that word, unless the run or the test says it."""
     real = made.document(simulated=False)
     assert "SIMULATED" not in render.html(tree(real, simulated=False))
     assert MARK in render.html(tree(real, simulated=True)) and MARK in render.html(
@@ -100,14 +100,14 @@ def test_a_card_is_not_called_simulated() -> None:
 
 
 def test_nothing_is_drawn_where_nothing_was_measured() -> None:
-    """Without a NIC a run without migrations has no such section, on the page or in the terminal."""
+    """A run without migrations has no such section, on the page or in the terminal."""
     found = report(met("a"))
     assert "migration" not in found and TITLE not in render.html(found) and "migration" not in text(found)
 
 
 @pytest.mark.parametrize("outcome", ["fail", "skip", "error"])
 def test_a_failed_test_gives_no_figure(outcome: str) -> None:
-    """Without a NIC figures of a test that did not pass are not shown, and why is."""
+    """Figures of a test that did not pass are not shown, and why is."""
     found = tree(made.document(), outcome=outcome)
     assert found["migration"]["ways"] == []
     assert f"not shown, the test ended with {outcome}" in render.html(found) and "Down ms" not in render.html(
@@ -132,7 +132,7 @@ DAMAGED: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", DAMAGED)
 def test_damaged_evidence_gives_no_figure(name: str) -> None:
-    """Without a NIC evidence that is not of the form is left out, counted, and said."""
+    """Evidence that is not of the form is left out, counted, and said."""
     found = tree(DAMAGED[name])
     (source,) = found["migration"]["sources"]
     assert found["migration"]["ways"] == [] and source["problem"] and source["problem"] in render.html(found)
@@ -140,7 +140,7 @@ def test_damaged_evidence_gives_no_figure(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["ms", "arrived_ms", "bytes", "rounds", "source", "destination"])
 def test_what_is_no_number_is_no_figure(name: str) -> None:
-    """Without a NIC a migration with a number that cannot be one is left out, and its way with it."""
+    """A migration with a number that cannot be one is left out, and its way with it."""
     for value in (0, -1, True, 1.5, "5", None, 1 << 60, [1], {"cpu_seconds": -1}, {"cpu_seconds": 1e300}):
         runs = [made.run("plain"), made.run("plain", **{name: value})]
         found = migration.section(
@@ -150,7 +150,7 @@ def test_what_is_no_number_is_no_figure(name: str) -> None:
 
 
 def test_hostile_words_stay_words() -> None:
-    """Without a NIC no name in the evidence becomes a tag, and much of it is not kept."""
+    """No name in the evidence becomes a tag, and much of it is not kept."""
     odd = {"tls": EVIL, EVIL: EVIL, "deep": {"x": 1}, **{f"n{n}": "x" * 10**5 for n in range(100)}}
     crowd = [{"way": "plain", "runs": [made.run("plain")] * 2}] * 5000
     skipped = [{"way": EVIL, "reason": EVIL}, 3, {"reason": [1]}] * 50
@@ -163,7 +163,7 @@ def test_hostile_words_stay_words() -> None:
 
 
 def test_rounds_that_do_not_pair_have_no_ratio() -> None:
-    """Without a NIC a way that lost a round is not compared with stunnel; the others are."""
+    """A way that lost a round is not compared with stunnel; the others are."""
     found = made.document()
     found["ways"][2]["runs"].pop()
     said = ways(tree(found))
@@ -173,7 +173,7 @@ def test_rounds_that_do_not_pair_have_no_ratio() -> None:
 
 
 def test_a_guest_that_was_stopped_is_marked() -> None:
-    """Without a NIC it is said how many migrations would not have ended by themselves."""
+    """It is said how many migrations would not have ended by themselves."""
     runs = [made.run("plain", n, forced=n < 2, rounds=7) for n in range(3)]
     found = tree(made.document(ways=[{"way": "plain", "runs": runs}]))
     assert ways(found)["plain"]["forced"] == 2 and "2 stopped" in render.html(found)

@@ -52,7 +52,7 @@ BREAKS = {
 
 @pytest.mark.parametrize("worst", ["pass", "fail", "xfail", "skip", "error"])
 def test_everyone_can_read_it(worst: str) -> None:
-    """Without a NIC the page has landmarks, headings, captions, scopes and names, whatever it says."""
+    """The page has landmarks, headings, captions, scopes and names, whatever it says."""
     assert problems(render.html(made.document(worst=worst), FILES)) == []
     assert problems(render.html(small(worst, EVIL))) == []
 
@@ -70,14 +70,14 @@ def short_page() -> str:
 
 @pytest.mark.parametrize("said", BREAKS)
 def test_checker_finds(said: str) -> None:
-    """Without a NIC the checker itself goes red for each thing that it looks at."""
+    """The checker itself goes red for each thing that it looks at."""
     (old, new), page = BREAKS[said], short_page()
     assert old in page and any(said in one for one in problems(page.replace(old, new, 1))), said
 
 
 @pytest.mark.parametrize("theme", ["light", "dark", "print"])
 def test_colours_can_be_told_apart(theme: str) -> None:
-    """Without a NIC text and shapes stand out from their ground in light, in dark and on paper."""
+    """Text and shapes stand out from their ground in light, in dark and on paper."""
     colours = themes(STYLE)[theme]
     weak = [(*pair, contrast(*(colours[name] for name in pair))) for pair in TEXTS]
     weak = [row for row in weak if row[2] < 4.5]
@@ -86,14 +86,14 @@ def test_colours_can_be_told_apart(theme: str) -> None:
 
 
 def test_contrast_is_that_of_the_rule() -> None:
-    """Without a NIC the contrast is computed as WCAG has it: black on white 21, its example of grey 4.54."""
+    """The contrast is computed as WCAG has it: black on white 21, its example of grey 4.54."""
     assert contrast("#000", "#ffffff") == pytest.approx(21) and contrast("#767676", "#fff") == pytest.approx(
         4.54, abs=0.005
     )
 
 
 def test_every_colour_is_a_named_one() -> None:
-    """Without a NIC no colour escapes the check: but for marks on paper, each is a name with its values."""
+    """No colour escapes the check: but for marks on paper, each is a name with its values."""
     names = set.intersection(*(set(colours) for colours in themes(STYLE).values()))
     rules = re.sub(r":root \{.*?\}", "", STYLE, flags=re.S)
     assert set(re.findall(r"var\(--([\w-]+)\)", rules)) <= names
@@ -101,7 +101,7 @@ def test_every_colour_is_a_named_one() -> None:
 
 
 def test_files_are_linked_by_digest() -> None:
-    """Without a NIC each file of the run is a link that stays in the folder, with size and digest."""
+    """Each file of the run is a link that stays in the folder, with size and digest."""
     page = Page(render.html(made.document(), FILES))
     links = [
         str(attrs["href"])
@@ -113,7 +113,7 @@ def test_files_are_linked_by_digest() -> None:
 
 
 def test_folder_has_a_page_with_its_files(tmp_path: Path) -> None:
-    """Without a NIC the page of a run names every file beside it but itself, by the digest that it has."""
+    """The page of a run names every file beside it but itself, by the digest that it has."""
     folder = made.folder(tmp_path)
     text = Page((folder / "report.html").read_text()).text
     for path in folder.iterdir():
@@ -122,7 +122,7 @@ def test_folder_has_a_page_with_its_files(tmp_path: Path) -> None:
 
 
 def test_page_allows_nothing_but_itself() -> None:
-    """Without a NIC a browser is told to load and run nothing: no script, picture, font or frame."""
+    """A browser is told to load and run nothing: no script, picture, font or frame."""
     page = Page(render.html(small()))
     (policy,) = [
         attrs["content"] for _, attrs in page.tags if attrs.get("http-equiv") == "Content-Security-Policy"
@@ -131,14 +131,14 @@ def test_page_allows_nothing_but_itself() -> None:
 
 
 def test_page_is_the_same_from_its_json() -> None:
-    """Without a NIC the page that is made again from report.json is the page that the run made."""
+    """The page that is made again from report.json is the page that the run made."""
     tree = made.document(worst="fail")
     again = json.loads(render.canonical(tree))
     assert render.html(tree, FILES) == render.html(again, FILES)
 
 
 def test_full_run_is_small_and_soon_there(tmp_path: Path) -> None:
-    """Without a NIC every form of a full run takes less than 2 s of a processor in all; its page 1.5 MiB."""
+    """Every form of a full run takes less than 2 s of a processor in all; its page 1.5 MiB."""
     made.folder(tmp_path, 300)
     draws.cache_clear()
     began = time.process_time()

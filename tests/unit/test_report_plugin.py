@@ -78,7 +78,7 @@ XFAIL = "@pytest.mark.xfail(reason='L1: known')\n"
     ],
 )  # fmt: skip
 def test_outcome_words(pytester: pytest.Pytester, body: str, exit: int, outcome: str, reason: str) -> None:
-    """Without a NIC, every way in which a test can end has one word, and "nothing passed" is no success."""
+    """Every way in which a test can end has one word, and "nothing passed" is no success."""
     code, events = play(pytester, body)
     (found,) = results(events)
     assert found[0] == outcome and found[1].startswith(reason), found
@@ -86,7 +86,7 @@ def test_outcome_words(pytester: pytest.Pytester, body: str, exit: int, outcome:
 
 
 def test_what_an_event_carries(pytester: pytest.Pytester) -> None:
-    """Without a NIC, promise, cell, evidence and rig reach the file, in the order of the run."""
+    """Promise, cell, evidence and rig reach the file, in the order of the run."""
     body = """
 @pytest.mark.promise("payload.tx")
 @pytest.mark.parametrize("cell", [("tx", "1.2", "aes-gcm-128")])
@@ -106,7 +106,7 @@ def test_a(cell, evidence, record_property):
 
 
 def test_unknown_promise_is_a_usage_error(pytester: pytest.Pytester) -> None:
-    """Without a NIC, a mistyped promise stops the run before the first test, naming the nearest."""
+    """A mistyped promise stops the run before the first test, naming the nearest."""
     pytester.makepyfile("import pytest\n@pytest.mark.promise('payload.xt')\ndef test(): pass")
     done = pytester.runpytest_inprocess("-p", "offload.report.plugin")
     assert done.ret == pytest.ExitCode.USAGE_ERROR
@@ -114,7 +114,7 @@ def test_unknown_promise_is_a_usage_error(pytester: pytest.Pytester) -> None:
 
 
 def test_left_out_and_uncollectable_are_noted(pytester: pytest.Pytester) -> None:
-    """Without a NIC, a deselected test is in the plan, and a file that cannot be read is an error."""
+    """A deselected test is in the plan, and a file that cannot be read is an error."""
     body = "def test_a(): pass\n@pytest.mark.promise('payload.rx')\ndef test_b(): pass"
     _, events = play(pytester, body, "-k", "test_a")
     (plan,) = [event for event in events if event["event"] == "plan"]
@@ -124,7 +124,7 @@ def test_left_out_and_uncollectable_are_noted(pytester: pytest.Pytester) -> None
 
 
 def test_progress_is_one_plain_line_per_test(pytester: pytest.Pytester) -> None:
-    """Without a NIC, the screen says which, how many of how many, how long, and no control characters."""
+    """The screen says which, how many of how many, how long, and no control characters."""
     pytester.makepyfile("def test_a(): pass\ndef test_b(): assert 0, 'why'")
     done = pytester.runpytest_inprocess("-p", "offload.report.plugin", "--events", "e", "-q")
     done.stdout.re_match_lines(
@@ -134,7 +134,7 @@ def test_progress_is_one_plain_line_per_test(pytester: pytest.Pytester) -> None:
 
 
 def test_a_killed_run_keeps_its_events(pytester: pytest.Pytester) -> None:
-    """Without a NIC, kill -9 in the middle of a test loses nothing that was found before."""
+    """Kill -9 in the middle of a test loses nothing that was found before."""
     file = pytester.makepyfile("import time\ndef test_a(): pass\ndef test_b(): time.sleep(60)")
     argv = [sys.executable, "-m", "pytest", "-p", "offload.report.plugin", "--events", "e", "-q", str(file)]
     child = subprocess.Popen(argv, cwd=pytester.path, stdout=subprocess.DEVNULL)
@@ -150,14 +150,14 @@ def test_a_killed_run_keeps_its_events(pytester: pytest.Pytester) -> None:
 
 
 def test_without_a_file_nothing_is_written(pytester: pytest.Pytester) -> None:
-    """Without a NIC, the plug-in alone changes neither the exit code nor the folder."""
+    """The plug-in alone changes neither the exit code nor the folder."""
     pytester.makepyfile("import pytest\ndef test(evidence): evidence['x'] = 1; pytest.skip('x')")
     done = pytester.runpytest_inprocess("-p", "offload.report.plugin", "-p", "no:cacheprovider")
     assert done.ret == 0 and not list(pytester.path.glob("*.jsonl"))
 
 
 def test_replay_runs_what_failed_in_its_former_weather(pytester: pytest.Pytester) -> None:
-    """Without a NIC, --replay leaves out what passed, hands out the recorded weather, and compares."""
+    """--replay leaves out what passed, hands out the recorded weather, and compares."""
     body = """
 def test_good(): pass
 def test_bad(evidence):
@@ -180,7 +180,7 @@ def test_bad(evidence):
 
 
 def test_replay_of_nothing_is_a_usage_error(pytester: pytest.Pytester) -> None:
-    """Without a NIC, a result that cannot be repeated stops the run before the first test."""
+    """A result that cannot be repeated stops the run before the first test."""
     play(pytester, "def test(): pass")
     done = pytester.runpytest_inprocess("-p", "offload.report.plugin", "--replay", "e.jsonl")
     assert done.ret == pytest.ExitCode.USAGE_ERROR
@@ -204,7 +204,7 @@ def test(n):
 
 
 def test_full_disk_loses_nothing(pytester: pytest.Pytester) -> None:
-    """Without a NIC a disk that fills up under the tests is one sentence; undos run, no line is torn."""
+    """A disk that fills up under the tests is one sentence; undos run, no line is torn."""
     pytester.makepyfile(HEAD + FULL)
     pytester.makeini(f"[pytest]\naddopts = {LEFT_OUT}")
     done = pytester.runpytest_subprocess("-p", "offload.report.plugin", "--events", "e.jsonl", "-q")

@@ -63,21 +63,21 @@ def asked_for(page: str, folder: Path) -> list[bytes]:
 
 @wanted
 def test_page_asks_nobody(tmp_path: Path) -> None:
-    """Without a NIC a browser that shows the report asks no one; a page that does is found out."""
+    """A browser that shows the report asks no one; a page that does is found out."""
     assert any(b"asked.example" in line for line in asked_for(ASKING, tmp_path))
     assert asked_for(render.html(small("fail", EVIL)), tmp_path) == []
 
 
 @wanted
 def test_policy_holds_even_a_planted_picture(tmp_path: Path) -> None:
-    """Without a NIC a picture that someone plants in the page is not fetched either."""
+    """A picture that someone plants in the page is not fetched either."""
     page = render.html(small()).replace("<footer>", "<img src='http://asked.example/x.png' alt='x'><footer>")
     assert asked_for(page, tmp_path) == []
 
 
 @wanted
 def test_prints_on_a4() -> None:
-    """Without a NIC the PDF is of A4 pages, can be read aloud, and has the report's title."""
+    """The PDF is of A4 pages, can be read aloud, and has the report's title."""
     data = pdf.pdf(render.html(small("fail")))
     assert data.startswith(b"%PDF-") and b"/StructTreeRoot" in data and b"/MarkInfo" in data
     boxes = {tuple(map(float, box.split())) for box in re.findall(rb"/MediaBox \[([^]]*)\]", data)}
@@ -88,14 +88,14 @@ def test_prints_on_a4() -> None:
 
 
 def test_without_chromium_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without a NIC and without Chromium a PDF is refused with what to do."""
+    """Without Chromium a PDF is refused with what to do."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Refused, match="a PDF needs Chromium, and none is installed\n  hint: apt install"):
         pdf.pdf("<p>x")
 
 
 def test_failing_browser_is_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without a NIC a browser that fails, or makes nothing, is shown with what it said."""
+    """A browser that fails, or makes nothing, is shown with what it said."""
     program = tmp_path / "chromium"
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     for code in (0, 3):

@@ -63,7 +63,7 @@ def figures(tree: Any, where: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 
 
 def test_every_figure_follows_from_the_events(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC, a figure of cores or weather that was edited is found, and named."""
+    """A figure of cores or weather that was edited is found, and named."""
     path = folder / "report.json"
     good = path.read_bytes()
     assert call("recompute", folder) == 0
@@ -88,7 +88,7 @@ def test_every_figure_follows_from_the_events(folder: Path, capsys: pytest.Captu
 
 @pytest.mark.parametrize("name", ["report.html", "summary.txt", "report.ktap"])
 def test_page_that_was_edited_is_found(folder: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC, a page that was edited is found, even if the manifest was made anew."""
+    """A page that was edited is found, even if the manifest was made anew."""
     path = folder / name
     good, listed = path.read_bytes(), (folder / manifest.NAME).read_bytes()
     path.write_bytes(good.replace(b"test_rain", b"test_gain"))

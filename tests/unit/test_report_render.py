@@ -68,7 +68,7 @@ class Page(HTMLParser):
 
 @pytest.mark.parametrize("outcome", ["pass", "fail", "xfail", "skip", "error"])
 def test_document_fits_its_schema(outcome: str) -> None:
-    """Without a NIC, report.json is what its schema says, whatever happened."""
+    """report.json is what its schema says, whatever happened."""
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     checker("report").validate(document(outcome))
     checker("report").validate(document(outcome, EVIL))
@@ -76,7 +76,7 @@ def test_document_fits_its_schema(outcome: str) -> None:
 
 
 def test_empty_run_fits_too() -> None:
-    """Without a NIC, a run that wrote nothing at all has a report: void."""
+    """A run that wrote nothing at all has a report: void."""
     empty = build(Log([], sha256="a" * 64), load(), facts.of(find("nicsim")))
     checker("report").validate(empty)
     assert empty["verdict"] == "void" and "void" in Page(render.html(empty)).text
@@ -89,7 +89,7 @@ def test_time_of_a_run_that_broke_off_is_not_the_whole() -> None:
 
 
 def test_canonical_json_is_stable() -> None:
-    """Without a NIC, the same content is the same bytes, in whatever order it was put together."""
+    """The same content is the same bytes, in whatever order it was put together."""
     tree = document()
     turned = {key: tree[key] for key in reversed(tree)}
     assert render.canonical(tree) == render.canonical(turned)
@@ -98,7 +98,7 @@ def test_canonical_json_is_stable() -> None:
 
 
 def test_page_has_landmarks_and_table_headers() -> None:
-    """Without a NIC, the page can be read aloud: language, landmarks, labelled sections, header cells."""
+    """The page can be read aloud: language, landmarks, labelled sections, header cells."""
     page = Page(render.html(document("fail")))
     names = [tag for tag, _ in page.tags]
     assert {"header", "main", "footer", "title", "caption"} <= set(names) and not page.depth
@@ -115,7 +115,7 @@ def test_page_has_landmarks_and_table_headers() -> None:
 
 
 def test_no_character_turns_the_page_round() -> None:
-    """Without a NIC, what turns the order of letters, or is none, is shown as one that is no letter."""
+    """What turns the order of letters, or is none, is shown as one that is no letter."""
     odd = "\u202edeifitrec\u2066\x00\x1b\x9b\x7f"
     made = render.html(document("fail", odd) | {"headline": odd})
     assert "\ufffddeifitrec\ufffd\ufffd\ufffd\ufffd\ufffd" in made
@@ -126,7 +126,7 @@ def test_no_character_turns_the_page_round() -> None:
 @pytest.mark.parametrize("name", ["test_a", EVIL])
 @pytest.mark.parametrize("outcome", ["pass", "fail", "xfail", "error"])
 def test_page_asks_nobody_and_runs_nothing(name: str, outcome: str) -> None:
-    """Without a NIC, no text from a test, a counter or the rig becomes a tag, and nothing is fetched."""
+    """No text from a test, a counter or the rig becomes a tag, and nothing is fetched."""
     page = render.html(document(outcome, name))
     found = Page(page)
     assert not {tag for tag, _ in found.tags} & {"script", "img", "link", "iframe", "object", "form", "base"}
@@ -139,7 +139,7 @@ def test_page_asks_nobody_and_runs_nothing(name: str, outcome: str) -> None:
 
 @pytest.mark.parametrize("simulated", [True, False])
 def test_simulated_is_plain(simulated: bool) -> None:
-    """Without a NIC, a simulated run says so in title, banner and on every printed page; a real one never."""
+    """A simulated run says so in title, banner and on every printed page; a real one never."""
     tree = document(simulated=simulated)
     page = render.html(tree)
     assert ("SIMULATED" in Page(page).text) is simulated
@@ -148,7 +148,7 @@ def test_simulated_is_plain(simulated: bool) -> None:
 
 
 def test_state_is_word_and_shape() -> None:
-    """Without a NIC, no state is told by colour alone: each badge has its word and its shape."""
+    """No state is told by colour alone: each badge has its word and its shape."""
     page = Page(render.html(document("fail")))
     badges = [attrs for tag, attrs in page.tags if tag == "span" and "badge" in str(attrs.get("class"))]
     shapes = [attrs for tag, attrs in page.tags if tag == "use"]
@@ -156,7 +156,7 @@ def test_state_is_word_and_shape() -> None:
 
 
 def test_summary_puts_failures_before_promises() -> None:
-    """Without a NIC, the terminal says verdict, failures, promises, time; and nothing steers it."""
+    """The terminal says verdict, failures, promises, time; and nothing steers it."""
     lines = text(document("fail", EVIL), colour=False)
     places = [lines.index(word) for word in ("verdict: FAILED", "failures:", "promises:", "time:")]
     assert places == sorted(places) and "\x1b" not in lines

@@ -59,12 +59,12 @@ def without(tree: dict[str, Any], place: Place) -> dict[str, Any]:
 
 @pytest.mark.parametrize("worst", ["pass", "fail", "xfail", "skip", "error"])
 def test_every_example_fits(worst: str) -> None:
-    """Without a NIC a report with every section fits the schema, whatever the verdict."""
+    """A report with every section fits the schema, whatever the verdict."""
     VALIDATOR.validate(made.document(worst=worst))
 
 
 def test_each_required_field_is_missed() -> None:
-    """Without a NIC a report that lacks any one required field is refused; no required field goes untried."""
+    """A report that lacks any one required field is refused; no required field goes untried."""
     whole, tried = made.document(worst="xfail"), {}
     tree = whole | {name: whole[name][:3] for name in ("tests", "promises", "cells", "wire")}
     for name, place in required(SCHEMA, tree):
@@ -75,7 +75,7 @@ def test_each_required_field_is_missed() -> None:
 
 
 def test_next_version_is_not_this_one() -> None:
-    """Without a NIC a reader of version 1 refuses another version, and takes keys that it does not know."""
+    """A reader of version 1 refuses another version, and takes keys that it does not know."""
     tree = made.document()
     assert not VALIDATOR.is_valid(tree | {"schema": 2}) and VALIDATOR.is_valid(tree | {"later": 1})
     assert FILE.name == f"report-{tree['schema']}.schema.json" and SCHEMA["$id"].endswith(
@@ -84,13 +84,13 @@ def test_next_version_is_not_this_one() -> None:
 
 
 def test_certificate_without_reasons_only() -> None:
-    """Without a NIC "certified" has no reasons, and every other word has some."""
+    """ "certified" has no reasons, and every other word has some."""
     good, bad = made.document(), made.document(worst="fail")
     assert not VALIDATOR.is_valid(good | {"reasons": ["x"]}) and not VALIDATOR.is_valid(bad | {"reasons": []})
 
 
 def test_numbers_are_stable() -> None:
-    """Without a NIC a number comes back as it was written, the same digits each time."""
+    """A number comes back as it was written, the same digits each time."""
     random = Random(1)
     values = [random.uniform(-1, 1) * 10 ** random.randint(-12, 20) for _ in range(2000)]
     once = render.canonical({"values": values})

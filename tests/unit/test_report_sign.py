@@ -65,7 +65,7 @@ def call(*words: str | Path) -> int:
 def test_signed_result_verifies(
     run: Path, key: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a NIC, a signed result is intact, and by whom is said; with a name where names are known."""
+    """A signed result is intact, and by whom is said; with a name where names are known."""
     assert call("sign", run, "--key", key) == 0
     assert capsys.readouterr().out.startswith(f"signed: {run / manifest.SIGNATURE}: ED25519 key SHA256:")
     assert call("verify", run) == 0
@@ -81,7 +81,7 @@ def test_signed_result_verifies(
 
 
 def test_ssh_keygen_alone_checks_it(run: Path, key: Path, tmp_path: Path) -> None:
-    """Without a NIC, who trusts none of us verifies with ssh-keygen and sha256sum alone."""
+    """Who trusts none of us verifies with ssh-keygen and sha256sum alone."""
     assert call("sign", run, "--key", key) == 0
     known = allow(tmp_path, (f'{WHO} namespaces="{sign.NAMESPACE}"', key))
     words = [
@@ -105,7 +105,7 @@ def test_ssh_keygen_alone_checks_it(run: Path, key: Path, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", ["events.jsonl", "report.html", manifest.NAME, manifest.SIGNATURE])
 def test_any_flipped_byte_is_found(run: Path, key: Path, tmp_path: Path, name: str) -> None:
-    """Without a NIC, one bit that flips anywhere in a signed result is found."""
+    """One bit that flips anywhere in a signed result is found."""
     assert call("sign", run, "--key", key) == 0
     known = allow(tmp_path, (WHO, key))
     data = (run / name).read_bytes()
@@ -119,7 +119,7 @@ def test_any_flipped_byte_is_found(run: Path, key: Path, tmp_path: Path, name: s
 def test_rewritten_result_needs_another_signature(
     run: Path, key: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a NIC, a result whose files and manifest were both rewritten is found by its signature."""
+    """A result whose files and manifest were both rewritten is found by its signature."""
     assert call("sign", run, "--key", key) == 0
     (run / "report.html").write_bytes(b"<!DOCTYPE html><p>CERTIFIED")
     manifest.write(run)
@@ -133,7 +133,7 @@ def test_rewritten_result_needs_another_signature(
 
 
 def test_signature_of_a_stranger_is_refused(run: Path, key: Path, tmp_path: Path) -> None:
-    """Without a NIC, a good signature counts only by who is allowed, by that name, for this, today."""
+    """A good signature counts only by who is allowed, by that name, for this, today."""
     assert call("sign", run, "--key", key) == 0
     other = make_key(tmp_path)
     for line, who in (
@@ -149,14 +149,14 @@ def test_signature_of_a_stranger_is_refused(run: Path, key: Path, tmp_path: Path
 
 
 def test_signature_for_another_purpose_is_refused(run: Path, key: Path) -> None:
-    """Without a NIC, a signature that its key made in another namespace is none of a result."""
+    """A signature that its key made in another namespace is none of a result."""
     words = ["-Y", "sign", "-q", "-n", "file", "-f", str(key), str(run / manifest.NAME)]
     subprocess.run(["ssh-keygen", *words], check=True)
     assert call("verify", run) == 1
 
 
 def test_damaged_armour_is_refused(run: Path, key: Path, tmp_path: Path) -> None:
-    """Without a NIC, only the very bytes that ssh-keygen wrote are a signature."""
+    """Only the very bytes that ssh-keygen wrote are a signature."""
     assert call("sign", run, "--key", key) == 0
     path = run / manifest.SIGNATURE
     good = path.read_bytes()
@@ -174,7 +174,7 @@ def test_damaged_armour_is_refused(run: Path, key: Path, tmp_path: Path) -> None
 def test_what_cannot_be_signed_is_said(
     run: Path, key: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a NIC, no key, no folder, a wrong key, a second signature are one sentence each."""
+    """No key, no folder, a wrong key, a second signature are one sentence each."""
     before = sorted(run.iterdir())
     assert call("sign", run, "--key", tmp_path / "none") == 2
     assert call("sign", tmp_path / "nothing", "--key", key) == 2
@@ -191,7 +191,7 @@ def test_what_cannot_be_signed_is_said(
 def test_what_is_not_signed_stays_as_it_was(
     run: Path, key: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a NIC, no manifest is left where no run is, or where there is no signature for it."""
+    """No manifest is left where no run is, or where there is no signature for it."""
     (tmp_path / "home").mkdir()
     assert call("sign", tmp_path / "home", "--key", key) == 2
     assert "holds no run" in capsys.readouterr().out and not list((tmp_path / "home").iterdir())
@@ -202,7 +202,7 @@ def test_what_is_not_signed_stays_as_it_was(
 
 
 def test_changed_result_is_not_signed(run: Path, key: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC, nobody signs what is no longer as it was left; to list it anew is a decision."""
+    """Nobody signs what is no longer as it was left; to list it anew is a decision."""
     (run / "report.html").write_bytes(b"<!DOCTYPE html><p>CERTIFIED")
     assert call("sign", run, "--key", key) == 5
     assert "report.html: SHA-256" in capsys.readouterr().out
@@ -211,7 +211,7 @@ def test_changed_result_is_not_signed(run: Path, key: Path, capsys: pytest.Captu
 
 
 def test_key_in_an_agent_signs(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC, a key whose private half only an agent holds signs by its public file."""
+    """A key whose private half only an agent holds signs by its public file."""
     key = make_key(tmp_path)
     with subprocess.Popen(["ssh-agent", "-D", "-a", str(tmp_path / "a")], stdout=subprocess.PIPE) as agent:
         try:
@@ -226,7 +226,7 @@ def test_key_in_an_agent_signs(run: Path, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_key_never_comes_near_us(run: Path, key: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC, signing opens no key: its path is handed on, and nothing of it is left in the result."""
+    """Signing opens no key: its path is handed on, and nothing of it is left in the result."""
     real = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail("read") if path == key else real(path))
     assert call("sign", run, "--key", key) == 0
@@ -235,7 +235,7 @@ def test_key_never_comes_near_us(run: Path, key: Path, monkeypatch: pytest.Monke
 
 
 def test_no_ssh_keygen_is_a_broken_rig(run: Path, key: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC, what cannot be checked for want of ssh-keygen is neither intact nor damaged."""
+    """What cannot be checked for want of ssh-keygen is neither intact nor damaged."""
     assert call("sign", run, "--key", key) == 0
     monkeypatch.setenv("PATH", str(run))
     assert call("verify", run) == 7
@@ -244,7 +244,7 @@ def test_no_ssh_keygen_is_a_broken_rig(run: Path, key: Path, monkeypatch: pytest
 
 
 def test_errors_have_their_kinds(run: Path, tmp_path: Path) -> None:
-    """Without a NIC, who calls these from Python gets the errors that the docstrings name."""
+    """Who calls these from Python gets the errors that the docstrings name."""
     with pytest.raises(ConfigError, match="no such key"):
         sign.sign(run, tmp_path / "none")
     (tmp_path / "text").write_text("no key")

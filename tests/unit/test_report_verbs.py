@@ -35,14 +35,14 @@ def call(*words: str | Path) -> int:
 
 
 def test_untouched_report_is_identical(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC, a report can be computed again from its events, byte for byte."""
+    """A report can be computed again from its events, byte for byte."""
     assert call("recompute", folder) == 0
     assert capsys.readouterr().out.startswith("identical: ")
     assert not list(folder.glob(".*"))
 
 
 def test_changed_report_is_found_out(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC, a verdict that was edited is found, with the place and both values."""
+    """A verdict that was edited is found, with the place and both values."""
     path = folder / "report.json"
     tree = json.loads(path.read_text())
     tree["verdict"] = "certified"
@@ -52,7 +52,7 @@ def test_changed_report_is_found_out(folder: Path, capsys: pytest.CaptureFixture
 
 
 def test_changed_events_are_found_out(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC, events that were edited after the report no longer fit it."""
+    """Events that were edited after the report no longer fit it."""
     path = folder / "events.jsonl"
     path.write_text(path.read_text().replace('"kernel": "6.1"', '"kernel": "7.2"'))
     assert call("recompute", folder) == 1
@@ -61,13 +61,13 @@ def test_changed_events_are_found_out(folder: Path, capsys: pytest.CaptureFixtur
 
 
 def test_show_prints_the_summary(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC, a report can be read again in a terminal."""
+    """A report can be read again in a terminal."""
     assert call("show", folder) == 0
     assert "verdict: VOID" in capsys.readouterr().out
 
 
 def test_show_for_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC, `show --json` is report.json, which fits its schema, in ASCII; NaN is damage."""
+    """`show --json` is report.json, which fits its schema, in ASCII; NaN is damage."""
     path = folder / "report.json"
     document = json.loads(path.read_text()) | {"headline": "\u00e9t\u00e9 \x9b31m"}
     path.write_text(json.dumps(document, ensure_ascii=False))
@@ -89,7 +89,7 @@ def test_show_for_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_colour_on_terminals_only(
     folder: Path, monkeypatch: pytest.MonkeyPatch, env: dict[str, str], terminal: bool, coloured: bool
 ) -> None:
-    """Without a NIC, a report is coloured on a terminal; NO_COLOR and TERM=dumb are obeyed."""
+    """A report is coloured on a terminal; NO_COLOR and TERM=dumb are obeyed."""
     out = io.StringIO()
     monkeypatch.setattr(out, "isatty", lambda: terminal)
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -104,14 +104,14 @@ def test_colour_on_terminals_only(
     "text", ["", "[]", "{}", '{"schema": 1}', '{"schema": 1, "verdict": 3}', "[" * 100_000]
 )
 def test_damaged_report_is_one_line(folder: Path, text: str) -> None:
-    """Without a NIC, a damaged report.json is refused with its name."""
+    """A damaged report.json is refused with its name."""
     (folder / "report.json").write_text(text)
     with pytest.raises(ConfigError, match=r"report\.json"):
         call("show", folder)
 
 
 def test_folder_without_a_run_is_refused(tmp_path: Path) -> None:
-    """Without a NIC, a wrong folder is answered with what to name instead."""
+    """A wrong folder is answered with what to name instead."""
     for verb in ("show", "recompute"):
         with pytest.raises(ConfigError, match="No such file"):
             call(verb, tmp_path)

@@ -107,7 +107,7 @@ def swap(number: int, **keys: Any) -> list[dict[str, Any]]:
     ],
 )  # fmt: skip
 def test_word_of_a_run(tests: list[dict[str, Any]], word: str, reason: str) -> None:
-    """Without a NIC, each outcome leads to its word, and the first reason says why."""
+    """Each outcome leads to its word, and the first reason says why."""
     verdict = judge(run(tests), CRITERIA, FACTS)
     assert verdict.word == word, verdict
     assert (reason in verdict.reasons[0]) if reason else not verdict.reasons
@@ -132,13 +132,13 @@ def test_word_of_a_run(tests: list[dict[str, Any]], word: str, reason: str) -> N
     ],
 )
 def test_headline_counts_what_counts(tests: list[dict[str, Any]], said: str) -> None:
-    """Without a NIC, a certificate says that all it requires is kept, and why the rest was not tested."""
+    """A certificate says that all it requires is kept, and why the rest was not tested."""
     assert judge(run(tests), CRITERIA, FACTS).headline == said
 
 
 @pytest.mark.parametrize("gone", range(len(run(GOOD).events)))
 def test_no_single_event_can_be_missing(gone: int) -> None:
-    """Without a NIC, a run that lost any one event is not certified."""
+    """A run that lost any one event is not certified."""
     log = run(GOOD)
     assert judge(log, CRITERIA, FACTS).word == "certified"
     assert judge(Log(log.events[:gone] + log.events[gone + 1 :]), CRITERIA, FACTS).word in (
@@ -151,7 +151,7 @@ def test_no_single_event_can_be_missing(gone: int) -> None:
 @pytest.mark.parametrize("renumber", [False, True])
 @pytest.mark.parametrize("gone", range(len(run([*GOOD, GOOD[0]]).events)))
 def test_losing_an_event_never_certifies(outcome: str, renumber: bool, gone: int) -> None:
-    """Without a NIC, taking one event out of a bad run, numbers mended or not, never certifies it."""
+    """Taking one event out of a bad run, numbers mended or not, never certifies it."""
     extra = case("more", "payload.tx", outcome, reason="bad", cell=cell(TX))
     log = run([*GOOD, extra])
     assert judge(log, CRITERIA, FACTS).word != "certified"
@@ -175,19 +175,19 @@ def test_losing_an_event_never_certifies(outcome: str, renumber: bool, gone: int
     ],
 )  # fmt: skip
 def test_void_says_why(log: Log, reason: str) -> None:
-    """Without a NIC, a run that cannot be trusted is void and says what happened."""
+    """A run that cannot be trusted is void and says what happened."""
     verdict = judge(log, CRITERIA, FACTS)
     assert verdict.word == "void" and any(reason in found for found in verdict.reasons), verdict.reasons
 
 
 def test_killed_run_names_the_running_test() -> None:
-    """Without a NIC, a run that was killed names the test it was in."""
+    """A run that was killed names the test it was in."""
     events = [*run(GOOD).events[:2], {"seq": 2, "event": "progress", "id": "test_x", "n": 1, "of": 4}]
     assert judge(Log(events), CRITERIA, FACTS).reasons == ("the run did not finish (during test_x)",)
 
 
 def test_tests_left_out_leave_a_gap() -> None:
-    """Without a NIC, a blocker with a deselected or unfinished test is not proved, however many passed."""
+    """A blocker with a deselected or unfinished test is not proved, however many passed."""
     out = run(GOOD, deselected=[{"id": "gone", "promise": "counters"}])
     assert judge(out, CRITERIA, FACTS).reasons == ("counters: left out of this run [gone]",)
     lost = run(GOOD, tests=[{"id": "lost", "promise": "counters"}])
@@ -195,13 +195,13 @@ def test_tests_left_out_leave_a_gap() -> None:
 
 
 def test_wrong_profile_is_void() -> None:
-    """Without a NIC, events of one card say nothing about another."""
+    """Events of one card say nothing about another."""
     other = dataclasses.replace(FACTS, id="other")
     assert "used profile 'card'" in judge(run(GOOD), CRITERIA, other).reasons[0]
 
 
 def test_truth_table_says_who_did_it() -> None:
-    """Without a NIC, each cell shows hardware, expected software with its reason, or what is missing."""
+    """Each cell shows hardware, expected software with its reason, or what is missing."""
     found = judge(run(GOOD), CRITERIA, FACTS).cells
     assert [(c.state, c.reason) for c in found] == [("hw", ""), ("sw expected", "kernel")]
     found = judge(run(swap(0, outcome="skip", reason="no peer")), CRITERIA, FACTS).cells
@@ -213,7 +213,7 @@ def test_truth_table_says_who_did_it() -> None:
 
 
 def test_promise_not_made_is_not_asked() -> None:
-    """Without a NIC, a card without Rx is not judged by it."""
+    """A card without Rx is not judged by it."""
     states = {state.criterion.id: state.state for state in judge(run(GOOD), CRITERIA, FACTS).promises}
     assert states["payload.rx"] == "not promised" and states["payload.tx"] == "kept"
 
@@ -230,7 +230,7 @@ def test_promise_not_made_is_not_asked() -> None:
     ],
 )
 def test_limitation_excuses_one_test_and_one_failure(name: str, reason: str, word: str) -> None:
-    """Without a NIC, a limitation excuses the test that the profile names, failing as it says; no other."""
+    """A limitation excuses the test that the profile names, failing as it says; no other."""
     excuses = {"L1": ("tests/hw/a.py::b", "rules lost"), "L3": ("", "")}
     strict = dataclasses.replace(FACTS, limitations={"L1": "known", "L3": "no test yet"}, excuses=excuses)
     assert from_event(to_event(strict)) == strict
@@ -241,14 +241,14 @@ def test_limitation_excuses_one_test_and_one_failure(name: str, reason: str, wor
 
 
 def test_judging_changes_nothing() -> None:
-    """Without a NIC, the same events give the same document, twice."""
+    """The same events give the same document, twice."""
     log = run(GOOD)
     before = repr(log)
     assert build(log, CRITERIA, FACTS) == build(log, CRITERIA, FACTS) and repr(log) == before
 
 
 def test_every_profile_can_be_judged() -> None:
-    """Without a NIC, the facts of each shipped profile survive the trip through an event."""
+    """The facts of each shipped profile survive the trip through an event."""
     from offload.profile import load_all
 
     for profile in load_all():
@@ -271,7 +271,7 @@ def test_every_profile_can_be_judged() -> None:
     ],
 )
 def test_wrong_facts_are_refused(change: dict[str, Any]) -> None:
-    """Without a NIC, a profile event that says nonsense is refused."""
+    """A profile event that says nonsense is refused."""
     assert isinstance(from_event(to_event(FACTS) | change), str)
 
 
@@ -284,7 +284,7 @@ def test_wrong_facts_are_refused(change: dict[str, Any]) -> None:
     ],
 )
 def test_a_gap_decides_and_not_its_words(gap: Gap | None, reason: str, limits: bool) -> None:
-    """Without a NIC, only what the rig lacked limits no certificate, whatever its reason begins with."""
+    """Only what the rig lacked limits no certificate, whatever its reason begins with."""
     state = State.UNPROVED if gap else State.BROKEN
     assert _counts(PromiseState(promise("nice", blocker=False), state, reason, (), gap)) is limits
 
@@ -323,7 +323,7 @@ def test_a_leaked_frame_counts_wherever_it_is_met(about: str | None, outcome: st
 
 
 def test_a_test_that_failed_for_a_leaked_frame_says_so_itself() -> None:
-    """Without a NIC the reason of wire.where is that test's own headline, which names the conditions."""
+    """The reason of wire.where is that test's own headline, which names the conditions."""
     own = "sent records leave with frames of the card over IPv6: 1 of 9 captured frames are unexplained"
     assert where(case("met", "nice", "fail", reason=own, evidence=captured(STRAY)))[1] == f"{own} [met]"
     assert "over IPv6" not in where(case("met", "nice", "pass", reason=own, evidence=captured(STRAY)))[1]

@@ -38,12 +38,12 @@ WORDS = {
 
 @pytest.mark.parametrize("said", WORDS)
 def test_every_rule_has_words(said: str) -> None:
-    """Without a NIC a rule is told in words, with the seed of its chance."""
+    """A rule is told in words, with the seed of its chance."""
     assert words([WORDS[said].text]) == [said]
 
 
 def test_rules_of_one_kind_are_told_together() -> None:
-    """Without a NIC rules that differ in place only are one line; one without words is shown as it is."""
+    """Rules that differ in place only are one line; one without words is shown as it is."""
     rules = [
         "b>a header +6 drop",
         "a>b first drop",
@@ -79,7 +79,7 @@ def record(*rules: str) -> dict[str, Any]:
 
 
 def test_levels_are_those_of_passed_tests() -> None:
-    """Without a NIC the records of passed tests are added up by loss; damaged evidence is left out."""
+    """The records of passed tests are added up by loss; damaged evidence is left out."""
     good = [met("a", **lossy(2, 20, 8, 4, resync_requests=3)), met("b", **lossy(0.0, 32, 0, 0)),
             met("c", **lossy(2.0, 1, 0, 1))]  # fmt: skip
     bad = [met("d", "fail", **lossy(2, 0, 0, 32)), met("e", loss=3), met("f", **lossy("2", 1, 1, 1)),
@@ -94,7 +94,7 @@ def test_levels_are_those_of_passed_tests() -> None:
 
 
 def test_cases_keep_rules_and_recovery() -> None:
-    """Without a NIC each test in weather has its rules, the frames met, and the numbers of its recovery."""
+    """Each test in weather has its rules, the frames met, and the numbers of its recovery."""
     back = {"software_records": 3, "calm_decrypted_percent": 100.0, "odd": "x", "yes": True}
     (case,) = section([met("a", weather=record("b>a first drop"), recovery=back), met("b")])["cases"]
     assert (case["rules"], case["seed"], case["met"]) == (["b>a first drop"], 4, 1)
@@ -122,7 +122,7 @@ STORMY = (
 
 @pytest.mark.parametrize("simulated", [True, False])
 def test_section_fits_schema_and_page(simulated: bool) -> None:
-    """Without a NIC weather and plot are in report and page, labelled, with the numbers as tables."""
+    """Weather and plot are in report and page, labelled, with the numbers as tables."""
     tree = document(*STORMY, simulated=simulated)
     checker("report").validate(tree)
     page = Page(render.html(tree))
@@ -138,7 +138,7 @@ def test_section_fits_schema_and_page(simulated: bool) -> None:
 
 
 def test_run_in_fair_weather_has_no_section() -> None:
-    """Without a NIC a report of a run without weather is what it was before there was any."""
+    """A report of a run without weather is what it was before there was any."""
     tree = document(met("a"))
     assert not {"weather", "replay"} & tree.keys()
     assert "ASPLOS" not in Page(render.html(tree)).text
@@ -147,7 +147,7 @@ def test_run_in_fair_weather_has_no_section() -> None:
 
 
 def test_bars_fill_the_axis() -> None:
-    """Without a NIC each bar is a hundred percent high, and stands where its loss is."""
+    """Each bar is a hundred percent high, and stands where its loss is."""
     ours, theirs = lossplot.panels(section(STORMY)["loss"])
     assert [bar["percent"] for bar in theirs["bars"]] == sorted(lossplot.PUBLISHED)
     for bar in (*ours["bars"], *theirs["bars"]):
@@ -161,7 +161,7 @@ def test_bars_fill_the_axis() -> None:
 
 
 def test_published_figures_are_those_of_the_source() -> None:
-    """Without a NIC the published shares are those of the authors' file, rounded as it was quoted."""
+    """The published shares are those of the authors' file, rounded as it was quoted."""
     quoted = {
         0.0: (84.1, 0.0, 15.9),
         1.52: (74.5, 3.0, 22.5),

@@ -93,7 +93,7 @@ def promise(tests: list[dict[str, Any]], name: str) -> PromiseState:
 
 
 def test_each_cell_has_its_proofs() -> None:
-    """Without a NIC, every cell says of each proof what is proven, in records and bytes, by which engine."""
+    """Every cell says of each proof what is proven, in records and bytes, by which engine."""
     rows = document(GOOD)["wire"]
     assert [(r["direction"], r["version"], r["cipher"]) for r in rows] == [*FACTS.cells, ("", "", "")]
     found = proof(GOOD, "B", TX)
@@ -124,7 +124,7 @@ def test_each_cell_has_its_proofs() -> None:
     ],
 )  # fmt: skip
 def test_only_equal_and_passed_is_proven(keys: dict[str, Any], state: str, words: str) -> None:
-    """Without a NIC, whatever is not a passed test with an equal comparison counts nothing, and says why."""
+    """Whatever is not a passed test with an equal comparison counts nothing, and says why."""
     found = proof(swap("b", **keys), "B", TX)
     assert (found["state"], found["records"], found["bytes"]) == (state, 0, 0)
     assert words in (found["difference"] or found["reason"])
@@ -143,7 +143,7 @@ def test_only_equal_and_passed_is_proven(keys: dict[str, Any], state: str, words
     ],
 )  # fmt: skip
 def test_promised_cell_without_proof_is_incomplete(keys: dict[str, Any], reason: str) -> None:
-    """Without a NIC, a promised cell that was sent but never compared on the wire is not proved."""
+    """A promised cell that was sent but never compared on the wire is not proved."""
     assert promise(GOOD, "wire.records").state == "kept"
     found = promise(swap("b256", **keys), "wire.records")
     assert (found.state, found.reason) == ("not proved", reason)
@@ -155,7 +155,7 @@ def test_promised_cell_without_proof_is_incomplete(keys: dict[str, Any], reason:
 @pytest.mark.parametrize("name", ["b", "b-sw", "c2", "w1"])
 @pytest.mark.parametrize("outcome", ["different", "inconclusive", "maybe", None])
 def test_passed_test_that_shows_a_difference_has_failed(name: str, outcome: Any) -> None:
-    """Without a NIC, no test passes against its own evidence of the wire, whichever proof it is."""
+    """No test passes against its own evidence of the wire, whichever proof it is."""
     (test,) = [test for test in GOOD if test["id"] == name]
     evidence = seen(test["evidence"]["wire"]["proof"], outcome, difference=WORDS)
     verdict = judge(run(swap(name, evidence=evidence)), load(), FACTS)
@@ -169,7 +169,7 @@ def test_passed_test_that_shows_a_difference_has_failed(name: str, outcome: Any)
 
 @pytest.mark.parametrize("evidence", [{"wire": 3}, {"wire": []}, {"wire": None}, {"wire": {"proof": []}}])
 def test_damaged_evidence_is_a_contradiction(evidence: dict[str, Any]) -> None:
-    """Without a NIC, evidence of the wire that cannot be read is no proof, and no crash."""
+    """Evidence of the wire that cannot be read is no proof, and no crash."""
     tests = swap("b", evidence=evidence)
     assert "not of the form" in promise(tests, "wire.records").reason
     assert "not of the form" in render.html(document(tests))
@@ -178,14 +178,14 @@ def test_damaged_evidence_is_a_contradiction(evidence: dict[str, Any]) -> None:
 
 
 def test_difference_of_a_payload_test_counts_too() -> None:
-    """Without a NIC, a test of another promise whose capture shows a difference fails that promise."""
+    """A test of another promise whose capture shows a difference fails that promise."""
     tests = swap("sent", evidence=SENT | seen("B", "different"))
     assert promise(tests, "payload.tx").state == "broken"
     assert proof(tests, "B", TX)["state"] == "different" and proof(tests, "A", TX)["state"] == "proven"
 
 
 def test_proof_is_asked_once() -> None:
-    """Without a NIC, a proof seen in some cell is not asked again of tests without one; nor without Tx."""
+    """A proof seen in some cell is not asked again of tests without one; nor without Tx."""
     states = [proof(GOOD, name, ("", "", ""))["state"] for name in wire.PROOFS]
     assert states == ["not asked", "not asked", "proven", "proven"]
     celled = [test | {"cell": GOOD[0]["cell"]} for test in GOOD]
@@ -198,13 +198,13 @@ def test_proof_is_asked_once() -> None:
 
 
 def test_numbers_that_are_none_count_nothing() -> None:
-    """Without a NIC, an absurd number in the evidence is not added up."""
+    """An absurd number in the evidence is not added up."""
     for number in (-1, 1 << 70, 1.5, "7", None):
         assert proof(swap("b", evidence=seen("B", bytes=number)), "B", TX)["bytes"] == 0
 
 
 def test_terminal_says_it_in_one_line() -> None:
-    """Without a NIC, the summary has the three proofs, their units, and that there is no difference."""
+    """The summary has the three proofs, their units, and that there is no difference."""
     (line,) = [line for line in text(document(GOOD), width=140).splitlines() if line.startswith("wire")]
     assert line == (
         "wire      B 3 cells, 201 records, 3.0 MiB proven; C 2 streams identical; where 2 tests; "
@@ -213,7 +213,7 @@ def test_terminal_says_it_in_one_line() -> None:
 
 
 def test_terminal_says_the_first_difference() -> None:
-    """Without a NIC, a difference is told in whole words under the line, wrapped, and steers nothing."""
+    """A difference is told in whole words under the line, wrapped, and steers nothing."""
     lines = text(document(swap("b", evidence=seen("B", "different", difference=EVIL))), width=80)
     block = lines[lines.index("\nwire ") : lines.index("\ntime:")]
     assert "wire      B different (2 of 3 cells, 101 records, 2.0 MiB proven); C 2 streams" in block
@@ -222,13 +222,13 @@ def test_terminal_says_the_first_difference() -> None:
 
 
 def test_nothing_tested_is_said() -> None:
-    """Without a NIC, a run without tests of the wire does not read as one without a difference."""
+    """A run without tests of the wire does not read as one without a difference."""
     lines = text(document(GOOD[:2]))
     assert "wire      B not tested; C not tested; where not tested\n" in lines
 
 
 def test_page_has_the_section() -> None:
-    """Without a NIC, the page says per cell what is proven, and a long difference in words, harmless."""
+    """The page says per cell what is proven, and a long difference in words, harmless."""
     page = render.html(document(GOOD))
     assert '<h2 id="wire">' in page and "Verified by the native core and the Python oracle." in page
     assert "1.0\u00a0MiB" in page and "first difference" not in page
@@ -238,14 +238,14 @@ def test_page_has_the_section() -> None:
 
 
 def test_reports_without_the_section_still_show() -> None:
-    """Without a NIC, a report made before there were proofs of the wire can be shown and fits the schema."""
+    """A report made before there were proofs of the wire can be shown and fits the schema."""
     old = {key: value for key, value in document(GOOD).items() if key != "wire"}
     checker("report").validate(old)
     assert "\nwire " not in text(old) and 'id="wire"' not in render.html(old)
 
 
 def test_recomputed_report_is_the_same(tmp_path: Path) -> None:
-    """Without a NIC, the section follows from the events on disk alone, byte for byte."""
+    """The section follows from the events on disk alone, byte for byte."""
     events = Writer(tmp_path / "events.jsonl")
     for event in run(GOOD).events:
         events.write(event["event"], **{k: v for k, v in event.items() if k not in ("event", "seq", "time")})
@@ -261,5 +261,5 @@ def test_recomputed_report_is_the_same(tmp_path: Path) -> None:
      (5 << 30, "5.0 GiB"), (1 << 62, "4,194,304.0 TiB")],
 )  # fmt: skip
 def test_sizes_say_their_unit(count: int, said: str) -> None:
-    """Without a NIC, bytes are shown in the unit that fits."""
+    """Bytes are shown in the unit that fits."""
     assert wire.size(count) == said

@@ -32,7 +32,7 @@ def labs(monkeypatch: pytest.MonkeyPatch, **shown: dict[str, bool]) -> Labs:
     "shown", [{"tx": feature(True)}, {"rx": feature(True, fixed=True)}, {"rx": feature(False)}]
 )
 def test_software_is_not_proved_beside_a_card(monkeypatch: pytest.MonkeyPatch, shown: dict[str, Any]) -> None:
-    """Without a NIC, tests/sw-fallback on a lab whose card offloads, or could, is an error and no pass."""
+    """tests/sw-fallback on a lab whose card offloads, or could, is an error and no pass."""
     with pytest.raises(
         RigError, match="needs a bench without a NIC that offloads: eth0: tls-hw-.x-offload is"
     ):
@@ -40,6 +40,6 @@ def test_software_is_not_proved_beside_a_card(monkeypatch: pytest.MonkeyPatch, s
 
 
 def test_software_is_proved_where_no_card_can(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC, a card whose features are off and fixed is one that software stands in for."""
+    """A card whose features are off and fixed is one that software stands in for."""
     assert labs(monkeypatch, tx=FIXED).get("veth").kind == "veth"
     assert labs(monkeypatch, tx=feature(True)).get("nicsim").kind == "nicsim"

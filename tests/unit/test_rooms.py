@@ -114,20 +114,20 @@ def complaint(path: Path, name: str) -> str:
 
 
 def test_every_room_has_a_row_and_every_row_a_room() -> None:
-    """Without a NIC the table and the folders agree."""
+    """The table and the folders agree."""
     assert {room_of(p) for p in files()} == set(DOORS)
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda p: p.relative_to(PACKAGE).as_posix())
 def test_imports_use_doors(path: Path) -> None:
-    """Without a NIC every import goes through a door of the table."""
+    """Every import goes through a door of the table."""
     shown = path.relative_to(PACKAGE.parent)
     bad = [f"{shown}:{line}: {name}: {why}" for line, name in imports(path) if (why := complaint(path, name))]
     assert not bad, "\n".join(bad)
 
 
 def test_a_closed_door_is_noticed() -> None:
-    """Without a NIC the check itself goes red for each kind of bad import."""
+    """The check itself goes red for each kind of bad import."""
     assert complaint(PACKAGE / "errors.py", "offload.cmd") == "errors has no door to cmd"
     assert complaint(PACKAGE / "cmd.py", "yaml") == "yaml is not for this room"
     assert complaint(PACKAGE / "cmd.py", ".errors") == "relative import"
@@ -197,13 +197,13 @@ def test_only_paths_knows_where_things_are() -> None:
 
 
 def test_cli_opens_heavy_rooms_only_inside_a_verb() -> None:
-    """Without a NIC the ground floor starts without the lab, the report and their extras."""
+    """The ground floor starts without the lab, the report and their extras."""
     tree = ast.parse((PACKAGE / "cli.py").read_text())
     top = [n.module or "" for n in tree.body if isinstance(n, ast.ImportFrom)]
     assert not [m for m in top if m.split(".")[1:2] in (["vm"], ["report"], ["certify"], ["wire"])]
 
 
 def test_ground_floor_needs_only_pyyaml() -> None:
-    """Without a NIC a production host with only PyYAML beside Python runs the operator's verbs."""
+    """A production host with only PyYAML beside Python runs the operator's verbs."""
     outside = {DOORS[room][1] for room in GROUND_FLOOR} - {""}
     assert outside == {"yaml"}

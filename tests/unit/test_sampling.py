@@ -35,7 +35,7 @@ def kinds(items: list[Any]) -> set[str]:
 
 
 def test_each_is_one_test_of_each_promise_cell_and_direction() -> None:
-    """Without a NIC no day leaves out a promise, a cell of it or a direction, and each day takes one test."""
+    """No day leaves out a promise, a cell of it or a direction, and each day takes one test."""
     for day in range(12):
         found = sampling.one_of_each(ITEMS, day)
         assert len(found) == len(kinds(ITEMS)) == len(kinds(found)) == 5
@@ -43,18 +43,18 @@ def test_each_is_one_test_of_each_promise_cell_and_direction() -> None:
 
 
 def test_each_test_has_its_day() -> None:
-    """Without a NIC as many days as a promise has tests run them all."""
+    """As many days as a promise has tests run them all."""
     ran = {one.nodeid for day in range(4) for one in sampling.one_of_each(ITEMS, 739_000 + day)}
     assert ran == {one.nodeid for one in ITEMS}
 
 
 def test_the_halves_of_two_days_are_the_whole() -> None:
-    """Without a NIC what is not run today is run tomorrow."""
+    """What is not run today is run tomorrow."""
     today, tomorrow = (sampling.sampled(ITEMS, f"2026-11-{day}") for day in (23, 24))
     assert today and tomorrow and [one for one in ITEMS if (one in today) == (one in tomorrow)] == []
 
 
 def test_no_day_is_a_usage_error() -> None:
-    """Without a NIC a word that is no day is said to be none."""
+    """A word that is no day is said to be none."""
     with pytest.raises(pytest.UsageError, match='"eech": wanted each, today, or a date'):
         sampling.sampled(ITEMS, "eech")

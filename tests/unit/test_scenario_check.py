@@ -80,7 +80,7 @@ def failed(card: str, software: str) -> tuple[BaseException, Stand, dict[str, An
     ],
 )
 def test_a_twin_that_fails_never_blames_the_card(software: str) -> None:
-    """Without a NIC a broken rig is named, and no headline says what records of the card are."""
+    """A broken rig is named, and no headline says what records of the card are."""
     exc, stand, evidence = failed(BAD, software)
     assert isinstance(exc, NotTheCards) and isinstance(exc, RigError)
     assert str(exc).startswith(
@@ -100,14 +100,14 @@ def test_a_twin_that_fails_never_blames_the_card(software: str) -> None:
     ],
 )
 def test_a_card_that_works_while_it_is_off_is_to_blame(software: str) -> None:
-    """Without a NIC what only a card or its driver can do is the card's, and so is what has no twin."""
+    """What only a card or its driver can do is the card's, and so is what has no twin."""
     exc, _, evidence = failed(BAD, software)
     assert isinstance(exc, AssertionError) and str(exc).startswith("sent records have a wrong keystream")
     assert "software under the same conditions:" in str(exc) and software in str(exc)
 
 
 def test_the_headline_names_the_conditions_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a card that fails where software holds is blamed, with the conditions it takes."""
+    """A card that fails where software holds is blamed, with the conditions it takes."""
 
     def run(stand: Any, scenario: Scenario) -> Any:
         if stand.card and scenario["trouble"] == "lost-tag":

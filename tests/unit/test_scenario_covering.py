@@ -24,7 +24,7 @@ def rows(depth: Depth, card: str) -> tuple[Scenario, ...]:
 
 @pytest.mark.parametrize("card", CARDS)
 def test_each_depth_crosses_what_it_says(card: str) -> None:
-    """Without a NIC standard meets all pairs but of slow values, deep all, quick a quarter."""
+    """Standard meets all pairs but of slow values, deep all, quick a quarter."""
     space = load(find(card))
     twos, threes = pairs(space), triples(space)
     met = {
@@ -39,14 +39,14 @@ def test_each_depth_crosses_what_it_says(card: str) -> None:
 
 @pytest.mark.parametrize("card", CARDS)
 def test_each_depth_begins_with_the_one_before(card: str) -> None:
-    """Without a NIC whoever goes deeper repeats what was seen, and each scenario is there once."""
+    """Whoever goes deeper repeats what was seen, and each scenario is there once."""
     quick, standard, deep = (rows(depth, card) for depth in Depth)
     assert len(quick) == FIRST and quick == standard[:FIRST] and standard == deep[: len(standard)]
     assert len({row.values for row in deep}) == len(deep)
 
 
 def test_the_quick_set_forges_and_has_nothing_slow() -> None:
-    """Without a NIC the shortest run forges a tag and a body, and opens no crowd."""
+    """The shortest run forges a tag and a body, and opens no crowd."""
     space, quick = load(find(CARDS[0])), rows(Depth.QUICK, CARDS[0])
     assert {"forged-tag", "forged-body"} <= {row["trouble"] for row in quick}
     assert "carrier" in {row["event"] for row in quick}
@@ -57,13 +57,13 @@ def test_the_quick_set_forges_and_has_nothing_slow() -> None:
 
 @pytest.mark.parametrize("card", CARDS)
 def test_there_are_few(card: str) -> None:
-    """Without a NIC an array is not much longer than the two largest dimensions ask for."""
+    """An array is not much longer than the two largest dimensions ask for."""
     sizes = sorted(len(values) for values in load(find(card)).made.values())
     assert len(rows(Depth.STANDARD, card)) <= 1.2 * sizes[-1] * sizes[-2]
 
 
 def test_another_process_makes_the_same() -> None:
-    """Without a NIC the arrays hang on nothing but the data: not on the order of a set, nor on the clock."""
+    """The arrays hang on nothing but the data: not on the order of a set, nor on the clock."""
     program = (
         "from offload.profile import find\nfrom tests.lib.scenario.covering import array\n"
         "print(*(row.line() for row in array('quick', find('connectx-6-dx'))), sep='\\n')"
@@ -75,7 +75,7 @@ def test_another_process_makes_the_same() -> None:
 
 
 def test_every_possible_triple_of_the_report_can_be_made() -> None:
-    """Without a NIC a triple is impossible only if a pair in it is: so the report counts (crossed.py)."""
+    """A triple is impossible only if a pair in it is: so the report counts (crossed.py)."""
     whole = load(find(CARDS[0])).some_day()
     twos, threes = pairs(whole), triples(whole)
     for group in whole.triples:

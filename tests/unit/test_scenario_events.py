@@ -53,7 +53,7 @@ def stage(text: str, rc: int = 0) -> tuple[Any, list[str]]:
 
 
 def test_rings_are_halved_and_given_back() -> None:
-    """Without a NIC both rings change by one command and come back by one."""
+    """Both rings change by one command and come back by one."""
     port, told = stage(RINGS)
     assert events.rings(port) == ""
     carrier = "cat /sys/class/net/p0/carrier"
@@ -63,7 +63,7 @@ def test_rings_are_halved_and_given_back() -> None:
 
 
 def test_queues_become_one_less_and_come_back() -> None:
-    """Without a NIC a port with all its queues loses one; one that has fewer gets one more."""
+    """A port with all its queues loses one; one that has fewer gets one more."""
     port, told = stage(CHANNELS)
     assert events.channels(port) == ""
     assert told[:2] == ["ethtool -L p0 combined 7", "ethtool -L p0 combined 8"]
@@ -75,14 +75,14 @@ def test_queues_become_one_less_and_come_back() -> None:
     "text", ["", RINGS.replace("1024", "n/a").replace("2048", "n/a"), CHANNELS.replace("8", "1")]
 )
 def test_a_port_without_figures_is_not_made(text: str) -> None:
-    """Without a NIC a port that shows no rings or one queue is told so, and nothing is changed."""
+    """A port that shows no rings or one queue is told so, and nothing is changed."""
     port, told = stage(text)
     assert events.rings(port) == "the rings of the port have one size"
     assert events.channels(port) == "the port has one queue" and not told
 
 
 def test_what_a_port_refuses_is_told() -> None:
-    """Without a NIC a command that the driver refuses makes the event not made, in its words."""
+    """A command that the driver refuses makes the event not made, in its words."""
     port, told = stage(RINGS, rc=1)
     assert events.rings(port) == "ethtool -G p0 rx 512 tx 1024 ended with 1" and len(told) == 1
 
@@ -112,7 +112,7 @@ class Routes:
 
 
 def test_another_route_is_there_until_the_scenario_ends() -> None:
-    """Without a NIC both families get a route of their own through the same port, which is gone later."""
+    """Both families get a route of their own through the same port, which is gone later."""
     dut = Routes()
     assert events.route(dut) == ""  # type: ignore[arg-type]
     ways = ["192.0.2.2/32 dev p0 metric 7", "fd00:2::2/128 dev p0 metric 7"]
@@ -125,7 +125,7 @@ def test_another_route_is_there_until_the_scenario_ends() -> None:
 
 
 def test_a_route_that_is_not_taken_is_not_made() -> None:
-    """Without a NIC a route that the kernel refuses or does not choose is told, and nothing is left."""
+    """A route that the kernel refuses or does not choose is told, and nothing is left."""
     refused = Routes(rc=2)
     assert "ip route add 192.0.2.2/32 dev p0 metric 7 ended with 2" in events.route(refused)  # type: ignore[arg-type]
     other = Routes(metric="77")

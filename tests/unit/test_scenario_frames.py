@@ -20,7 +20,7 @@ def frame(number: int, offset: int, *, tos: int = ECT, flags: int = ACK, size: i
 
 
 def test_a_packet_that_is_sent_twice_is_told() -> None:
-    """Without a NIC a card that sends a packet twice is told; what TCP sends again has another number."""
+    """A card that sends a packet twice is told; what TCP sends again has another number."""
     first, second = (replace(frame(n, 0, tos=0), ident=n) for n in (2, 3))
     assert wrong([first, second], PORT, Headers()) == ""
     again = replace(first, number=3)
@@ -33,7 +33,7 @@ def test_a_packet_that_is_sent_twice_is_told() -> None:
 
 
 def test_a_wrong_frame_is_named_by_its_place() -> None:
-    """Without a NIC what is said of a frame has its offset in the stream, from the first data on."""
+    """What is said of a frame has its offset in the stream, from the first data on."""
     first, second = frame(2, 0, tos=0), frame(9, SIZE, tos=0)
     assert "a wrong checksum (stream offset 1,000)" in wrong(
         [first, replace(second, intact=False)], PORT, Headers()
@@ -44,7 +44,7 @@ def test_a_wrong_frame_is_named_by_its_place() -> None:
 
 
 def test_the_number_of_a_packet_is_read() -> None:
-    """Without a NIC the identification of an IPv4 header is its packet's number; IPv6 has none."""
+    """The identification of an IPv4 header is its packet's number; IPv6 has none."""
     tcp = struct.pack("!HHIIBBHHH", PORT, 443, 7, 0, 5 << 4, ACK, 0, 0, 0) + b"data"
     v4 = struct.pack("!BBHHHBBH8x", 0x45, 0, 20 + len(tcp), 0x1234, 0, 64, 6, 0)
     v6 = struct.pack("!IHBB32x", 6 << 28, len(tcp), 6, 64)
@@ -64,7 +64,7 @@ def listening() -> list[Frame]:
 
 
 def test_who_listens_to_marks_is_right() -> None:
-    """Without a NIC ECT on new data, none on what is sent again, one CWR, and ECE are right."""
+    """ECT on new data, none on what is sent again, one CWR, and ECE are right."""
     assert wrong(listening(), PORT, ECN) == ""
     assert "flags" in wrong(listening(), PORT, Headers())
 
@@ -80,14 +80,14 @@ def test_who_listens_to_marks_is_right() -> None:
     ],
 )
 def test_a_card_that_loses_the_marks_is_told(at: int, bad: Frame, words: str) -> None:
-    """Without a NIC a card that drops ECT, or puts CWR into every segment, is told by its frame."""
+    """A card that drops ECT, or puts CWR into every segment, is told by its frame."""
     frames = listening()
     frames[at] = bad
     assert words in wrong(frames, PORT, ECN)
 
 
 def test_bytes_that_tcp_did_not_send_are_told() -> None:
-    """Without a NIC a card that sends a segment twice over IPv6 is told: TCP counts what it sends again."""
+    """A card that sends a segment twice over IPv6 is told: TCP counts what it sends again."""
     first, second, last = frame(1, 0), frame(2, SIZE), frame(3, 2 * SIZE)
     end = 3 * SIZE
     sent = [first, second, last]

@@ -77,12 +77,12 @@ SPACE = load(find(CARD))
     ],
 )
 def test_a_failure_is_a_sentence(line: str, said: str, sentence: str) -> None:
-    """Without a NIC a headline says which records are wrong, how, and under what conditions."""
+    """A headline says which records are wrong, how, and under what conditions."""
     assert headline(SPACE.parse(line), said) == sentence
 
 
 def test_every_cause_that_the_wire_names_has_its_words() -> None:
-    """Without a NIC no class of difference of `wire verify` is called by the general words."""
+    """No class of difference of `wire verify` is called by the general words."""
     plain = SPACE.parse("seed=7")
     for cause in CAUSES:
         assert OTHER not in headline(
@@ -91,7 +91,7 @@ def test_every_cause_that_the_wire_names_has_its_words() -> None:
 
 
 def test_no_words_are_a_part_of_others() -> None:
-    """Without a NIC each condition has words that no other one holds."""
+    """Each condition has words that no other one holds."""
     every = load().words
     assert all(5 < len(words) < 50 and words == words.strip() for words in every.values())
     for one, words in every.items():
@@ -99,7 +99,7 @@ def test_no_words_are_a_part_of_others() -> None:
 
 
 def test_plain_conditions_need_no_words() -> None:
-    """Without a NIC the plainest scenario has no condition to name, and each odd value is named."""
+    """The plainest scenario has no condition to name, and each odd value is named."""
     assert conditions(SPACE.parse("seed=7")) == conditions(SPACE.parse("seed=7,direction=rx")) == ""
     for name, values in SPACE.made.items():
         for value in values:
@@ -109,12 +109,12 @@ def test_plain_conditions_need_no_words() -> None:
 
 
 def test_a_headline_blames_what_a_drawn_card_has() -> None:
-    """Without a NIC the headline of a drawn card's own scenario holds what its condition is called."""
+    """The headline of a drawn card's own scenario holds what its condition is called."""
     for one in defects():
         said = headline(SPACE.parse(one.line), "different")
         assert all(words in said for words in one.named) or one.condition.place, one.id
 
 
 def test_no_pattern_is_hidden_by_another() -> None:
-    """Without a NIC every row of the table says something else."""
+    """Every row of the table says something else."""
     assert len({words for _, words in WRONG}) == len(WRONG)

@@ -69,7 +69,7 @@ class Labs:
 
 
 def test_what_fails_is_kept_with_its_seed(tmp_path: Path) -> None:
-    """Without a NIC a hunt goes on after a failure, whose folder says how to repeat it."""
+    """A hunt goes on after a failure, whose folder says how to repeat it."""
     labs = Labs(tmp_path, {2: [AssertionError("plaintext")], 3: [("no carry",)]})
     labs.hunt([1, 2, 3, 4])
     assert labs.words == [f"1 {HELD}", f"2 {FAILED}", f"3 {NOT_MADE}", f"4 {HELD}"]
@@ -83,7 +83,7 @@ def test_what_fails_is_kept_with_its_seed(tmp_path: Path) -> None:
 
 
 def test_a_lab_that_dies_is_booted_again(tmp_path: Path) -> None:
-    """Without a NIC the scenario under which a lab was lost runs once more: only twice is a failure."""
+    """The scenario under which a lab was lost runs once more: only twice is a failure."""
     labs = Labs(tmp_path, {2: [RigError("gone"), ()], 4: [RigError("gone"), RigError("gone again")]})
     labs.hunt([1, 2, 3, 4, 5])
     assert labs.words == [
@@ -93,7 +93,7 @@ def test_a_lab_that_dies_is_booted_again(tmp_path: Path) -> None:
 
 
 def test_what_software_fails_in_is_not_the_card_s(tmp_path: Path) -> None:
-    """Without a NIC a scenario in which software fails as well is told, and is no failure of the card."""
+    """A scenario in which software fails as well is told, and is no failure of the card."""
     labs = Labs(tmp_path, {2: [NotTheCards("software TLS fails under the same conditions")]})
     labs.hunt([1, 2, 3])
     assert labs.words == [f"1 {HELD}", f"2 {SOFTWARE}", f"3 {HELD}"] and labs.booted == 1
@@ -101,7 +101,7 @@ def test_what_software_fails_in_is_not_the_card_s(tmp_path: Path) -> None:
 
 
 def test_no_lab_at_all_ends_it(tmp_path: Path) -> None:
-    """Without a NIC a hunt on labs that never come up says so, and does not boot for ever."""
+    """A hunt on labs that never come up says so, and does not boot for ever."""
     with pytest.raises(RigError, match="3 labs died in a row"):
         Labs(tmp_path, {}, broken=9).hunt([1])
     one = Labs(tmp_path, {}, broken=2)
@@ -110,7 +110,7 @@ def test_no_lab_at_all_ends_it(tmp_path: Path) -> None:
 
 
 def test_it_ends_with_the_time(tmp_path: Path) -> None:
-    """Without a NIC no scenario begins after the time is over."""
+    """No scenario begins after the time is over."""
     ticks = count(0, 2)
     labs = Labs(tmp_path, {})
     labs.hunt(range(100), lambda: float(next(ticks)))
@@ -119,7 +119,7 @@ def test_it_ends_with_the_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("found", "kept"), [("plaintext", [2]), ("", [])])
 def test_ctrl_c_loses_no_failure(tmp_path: Path, found: str, kept: list[int]) -> None:
-    """Without a NIC what had failed when somebody ended the hunt is kept, though not shrunk."""
+    """What had failed when somebody ended the hunt is kept, though not shrunk."""
     labs = Labs(tmp_path, {2: [KeyboardInterrupt(*[found] if found else [])]})
     with pytest.raises(KeyboardInterrupt):
         labs.hunt([1, 2, 3])
@@ -138,7 +138,7 @@ def test_ctrl_c_loses_no_failure(tmp_path: Path, found: str, kept: list[int]) ->
     ],
 )
 def test_a_wrong_option_is_one_line(argv: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC a hunt that cannot begin says why, and makes no folder."""
+    """A hunt that cannot begin says why, and makes no folder."""
     assert main(argv) == 2
     said = capsys.readouterr().err
     assert why in said and "Traceback" not in said
@@ -147,7 +147,7 @@ def test_a_wrong_option_is_one_line(argv: list[str], why: str, capsys: pytest.Ca
 def test_a_hunt_without_programs_does_not_begin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a NIC a checkout that is not built is told what to type; no lab is booted and lost for it."""
+    """A checkout that is not built is told what to type; no lab is booted and lost for it."""
     monkeypatch.setattr(tap, "PROGRAM", str(tmp_path / "wiretap"))
     monkeypatch.setattr(impair, "PROGRAM", str(tmp_path / "wirebox"))
     assert main(["--out", str(tmp_path / "out")]) == 7

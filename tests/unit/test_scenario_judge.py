@@ -37,19 +37,19 @@ def seen(words: str) -> Seen:
 
 @pytest.mark.parametrize("words", ["", ",event=other", ",event=coalesce", ",ip=v6,place=tag-cut"])
 def test_in_fair_weather_all_that_came_is_asked_for(words: str) -> None:
-    """Without a NIC a card has to decrypt nine tenths of all bytes where nothing goes wrong."""
+    """A card has to decrypt nine tenths of all bytes where nothing goes wrong."""
     assert bounds(seen(words), "rx").least == 9000
 
 
 @pytest.mark.parametrize("words", [",trouble=lost-tag", ",trouble=noise", ",event=carrier", ",event=mtu"])
 def test_after_trouble_only_the_start_is_asked_for(words: str) -> None:
-    """Without a NIC a card that lost its place may leave to software what follows."""
+    """A card that lost its place may leave to software what follows."""
     assert bounds(seen(words), "rx").least == 3600
 
 
 @pytest.mark.parametrize("words", ["", ",place=tag-cut", ",trouble=lost-tag", ",event=carrier"])
 def test_what_the_kernel_took_as_decrypted_was_counted(words: str) -> None:
-    """Without a NIC the kernel's own count is the least, to the byte, also where something goes wrong."""
+    """The kernel's own count is the least, to the byte, also where something goes wrong."""
     found = seen(words)
     found.by_card = WHOLE + 29
     assert bounds(found, "rx").least == WHOLE + 29
@@ -63,7 +63,7 @@ def frame(number: int, size: int, *, source: int = 443, target: int = 9, head: i
 
 
 def test_no_more_is_counted_than_came() -> None:
-    """Without a NIC the payload of the frames to the DUT is the most, also where frames may be lost."""
+    """The payload of the frames to the DUT is the most, also where frames may be lost."""
     found = seen(",event=mtu")
     vars(found)["frames"] = [frame(1, 1000), frame(2, 700, head=78), frame(3, 50, source=9, target=443)]
     found.told.fair = 0
@@ -71,7 +71,7 @@ def test_no_more_is_counted_than_came() -> None:
 
 
 def test_all_that_tcp_sent_was_encrypted_and_no_more() -> None:
-    """Without a NIC the stream on the wire is the least, headers and tags of small records included."""
+    """The stream on the wire is the least, headers and tags of small records included."""
     found = seen(",record=1")
     vars(found)["shown"] = {9: Shown({"connections": [{"from_client": {"bytes": 3600}}]}, {"tx": 0})}
     vars(found)["frames"] = [frame(n, 1200, source=9, target=443) for n in range(3)]
@@ -98,7 +98,7 @@ FIVE = Bounds(5000, 5000, (66, 66))  # five frames of 1000 bytes
     ],
 )
 def test_a_frame_more_or_less_is_seen(done: int, packets: int, good: bool) -> None:
-    """Without a NIC a card that counts payload or whole frames is held to it, frame by frame."""
+    """A card that counts payload or whole frames is held to it, frame by frame."""
     moved = Delta("p0", 1.0, {BYTES["rx"]: done, PACKETS["rx"]: packets})
     if good:
         counted(moved, "rx", FIVE, "in all")

@@ -15,7 +15,7 @@ MSS = 1448
 
 @pytest.mark.parametrize("place", sorted(CUTS))
 def test_each_byte_is_cut_after(place: str) -> None:
-    """Without a NIC each byte of a header or tag has its record, and the seed says which one is the last."""
+    """Each byte of a header or tag has its record, and the seed says which one is the last."""
     last = set()
     for seed in range(120):
         bursts = cut(SPACE.parse(f"seed={seed},place={place}"), MSS)
@@ -32,7 +32,7 @@ def test_each_byte_is_cut_after(place: str) -> None:
 
 @pytest.mark.parametrize("place", sorted(CUTS))
 def test_a_forged_record_is_the_last_one_that_is_cut(place: str) -> None:
-    """Without a NIC the connection ends where somebody forged: what is cut is before it, not behind."""
+    """The connection ends where somebody forged: what is cut is before it, not behind."""
     for seed in range(20):
         scenario = SPACE.parse(f"seed={seed},direction=rx,place={place},trouble=forged-tag")
         bursts = placed(scenario, "placed rx", MSS)

@@ -69,7 +69,7 @@ def results(events: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def test_quick_is_the_default_and_its_failures_are_repeated(suite: Suite) -> None:
-    """Without a NIC a run has the scenarios of its depth, and a replay those that failed."""
+    """A run has the scenarios of its depth, and a replay those that failed."""
     rc, said, events = ran(suite)
     found, wanted = results(events), array("quick", find("connectx-6-dx"))
     assert rc == 1 and list(found) == [one.line() for one in wanted] and len(wanted) == FIRST, said
@@ -82,7 +82,7 @@ def test_quick_is_the_default_and_its_failures_are_repeated(suite: Suite) -> Non
 
 
 def test_a_chosen_scenario_runs_alone(suite: Suite) -> None:
-    """Without a NIC --scenario runs what its lines say, once each, of no depth; a replay knows them."""
+    """--scenario runs what its lines say, once each, of no depth; a replay knows them."""
     line = "seed=7,direction=rx,trouble=lost-tag"
     rc, said, events = ran(suite, "--scenario", line, "--scenario", line, "--scenario", "seed=3,record=mixed")
     assert rc == 1 and results(events) == {line: "pass", "seed=3,record=mixed": "fail"}, said
@@ -102,7 +102,7 @@ def test_a_chosen_scenario_runs_alone(suite: Suite) -> None:
     ],
 )
 def test_what_cannot_be_is_a_usage_error(suite: Suite, options: list[str], why: str) -> None:
-    """Without a NIC a wrong option ends the run before a test, with one line."""
+    """A wrong option ends the run before a test, with one line."""
     rc, said, events = ran(suite, *options)
     assert rc == 4 and why in said and "Traceback" not in said, said
     assert not results(events)

@@ -35,7 +35,7 @@ def file(tmp_path: Path, value: str, more: str = "") -> Path:
 
 
 def test_every_condition_has_its_reason_and_the_plain_one_is_made() -> None:
-    """Without a NIC each value says why it is there and who says so, and the plainest scenario is allowed."""
+    """Each value says why it is there and who says so, and the plainest scenario is allowed."""
     whole = load()
     values = [value for part in whole.parts for value in part.values]
     assert len(values) > 70 and all(value.why and value.source for value in values)
@@ -46,7 +46,7 @@ def test_every_condition_has_its_reason_and_the_plain_one_is_made() -> None:
 
 
 def test_a_profile_keeps_only_what_it_promises() -> None:
-    """Without a NIC, a card that only sends AES-128 is asked nothing else."""
+    """A card that only sends AES-128 is asked nothing else."""
     one = space("chelsio-t6").dimensions
     assert (one["direction"], one["cell"]) == (("tx",), ("1.2-aes-gcm-128",))
     cells = frozenset({Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-256")})
@@ -62,7 +62,7 @@ def test_a_profile_keeps_only_what_it_promises() -> None:
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
 @given(st.integers(0, SEEDS - 1), st.sampled_from(CARDS))
 def test_a_seed_draws_what_its_line_says(seed: int, card: str) -> None:
-    """Without a NIC a seed draws the same allowed scenario each time, and its line is parsed to it."""
+    """A seed draws the same allowed scenario each time, and its line is parsed to it."""
     on = space(card)
     drawn = on.draw(seed)
     assert on.allows(drawn) and on.draw(seed) == drawn
@@ -71,14 +71,14 @@ def test_a_seed_draws_what_its_line_says(seed: int, card: str) -> None:
 
 
 def test_every_value_that_is_made_is_drawn() -> None:
-    """Without a NIC no value of the space is out of reach."""
+    """No value of the space is out of reach."""
     on = space()
     drawn = {one for seed in range(2000) for one in on.draw(seed).values}
     assert drawn == {(name, value) for name, values in on.made.items() for value in values}
 
 
 def test_a_plainer_scenario_has_a_shorter_line() -> None:
-    """Without a NIC a scenario loses a condition at a time, down to its seed."""
+    """A scenario loses a condition at a time, down to its seed."""
     on = space()
     one = on.parse("seed=7,direction=rx,trouble=lost-tag")
     assert one.plainer("trouble").line() == "seed=7,direction=rx"
@@ -103,7 +103,7 @@ def test_a_plainer_scenario_has_a_shorter_line() -> None:
     ],
 )  # fmt: skip
 def test_a_wrong_line_names_its_mistake(line: str, why: str) -> None:
-    """Without a NIC a line that is no scenario is refused in a sentence."""
+    """A line that is no scenario is refused in a sentence."""
     with pytest.raises(ConfigError, match=why) as caught:
         space().parse(line)
     assert len(str(caught.value)) < 700 and str(caught.value).replace("\n", " ").isprintable()
@@ -122,13 +122,13 @@ def test_a_wrong_line_names_its_mistake(line: str, why: str) -> None:
     ],
 )  # fmt: skip
 def test_a_wrong_value_names_file_line_and_key(tmp_path: Path, value: str, why: str) -> None:
-    """Without a NIC a mistake in conditions.yaml is answered with its place."""
+    """A mistake in conditions.yaml is answered with its place."""
     with pytest.raises(ConfigError, match=rf"conditions\.yaml:\d+: .*{why}"):
         load(path=file(tmp_path, value))
 
 
 def test_a_wrong_file_names_all_its_mistakes(tmp_path: Path) -> None:
-    """Without a NIC a name with blanks, a dimension twice, a plain value that is not made: all are named."""
+    """A name with blanks, a dimension twice, a plain value that is not made: all are named."""
     twice = "  - {name: size, why: w, values: [{name: 'a b', why: w, words: o, source: s, not_yet: n}]}\n"
     with pytest.raises(ConfigError) as caught:
         load(path=file(tmp_path, "", twice))
@@ -141,7 +141,7 @@ def test_a_wrong_file_names_all_its_mistakes(tmp_path: Path) -> None:
 
 
 def test_what_a_needed_value_excludes_is_known(tmp_path: Path) -> None:
-    """Without a NIC `needs` bars the other values, `not_yet_with` only puts a pair off."""
+    """`needs` bars the other values, `not_yet_with` only puts a pair off."""
     needs = load(path=file(tmp_path, ", needs: [{size: [a], because: x}]"))
     assert needs.barred == {(("size", "b"), ("kind", "on-it")): "x"} and not needs.later
     path = file(tmp_path, ", not_yet_with: [{size: [a], because: x}]")

@@ -78,7 +78,7 @@ MADE: dict[str, Callable[[], str]] = {
 
 @pytest.mark.parametrize("verb", FOLDERS)
 def test_documents_fit(verb: str) -> None:
-    """Without a NIC a document with everything in it fits the schema, which is one itself."""
+    """A document with everything in it fits the schema, which is one itself."""
     jsonschema.Draft202012Validator.check_schema(schema(verb))
     assert fits(verb, MADE[verb]())["schema"] == 1
 
@@ -105,7 +105,7 @@ def without(document: Any, path: tuple[Any, ...]) -> Any:
 
 @pytest.mark.parametrize("verb", FOLDERS)
 def test_a_key_that_is_missing_is_noticed(verb: str) -> None:
-    """Without a NIC a document without any of its keys does not fit: no reader has to guess."""
+    """A document without any of its keys does not fit: no reader has to guess."""
     document = fits(verb, MADE[verb]())
     free = {
         "at",
@@ -128,7 +128,7 @@ def test_a_key_that_is_missing_is_noticed(verb: str) -> None:
     [["ls", "--here"], ["status"], ["status", "lo"], ["doctor", "lo"], ["driver", "status"]],
 )
 def test_this_machine_fits(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC what the command says of this machine fits, as it is."""
+    """What the command says of this machine fits, as it is."""
     main([*words, "--json"])
     said = capsys.readouterr()
     assert not said.err
@@ -139,7 +139,7 @@ def test_this_machine_fits(words: list[str], capsys: pytest.CaptureFixture[str])
 def test_labs_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a NIC a lab that runs, one that boots, and a dead one whose remains go, are in the document."""
+    """A lab that runs, one that boots, and a dead one whose remains go, are in the document."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     assert main(["lab", "status", "--json"]) == 0
     assert fits("lab-status", capsys.readouterr().out) == {"schema": 1, "labs": [], "removed": []}

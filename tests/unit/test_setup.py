@@ -62,7 +62,7 @@ def host(tmp_path: Path) -> Host:
 
 
 def test_it_waits_and_says_for_whom(host: Host) -> None:
-    """Without a NIC a lock held by another program is waited for, with one line for each holder."""
+    """A lock held by another program is waited for, with one line for each holder."""
     lists, dpkg = LOCKED.format("apt/lists/lock", 41), WAITED.format("dpkg/lock-frontend", 42)
     host.answers(lists, lists, "", dpkg, dpkg, dpkg, "")
     rc, said = host.setup(600)
@@ -76,7 +76,7 @@ def test_it_waits_and_says_for_whom(host: Host) -> None:
 
 @pytest.mark.parametrize("answer", ["E: Unable to locate package", LOCKED.format("dpkg/lock", 4)])
 def test_it_ends_with_the_words_of_apt(host: Host, answer: str) -> None:
-    """Without a NIC another failure is not repeated, and a lock that nobody gives back ends it, too."""
+    """Another failure is not repeated, and a lock that nobody gives back ends it, too."""
     host.answers("", answer)
     rc, said = host.setup(0)
     assert rc == 7 and host.asked() == ["update", "install"]

@@ -75,7 +75,7 @@ def loads(home: Path) -> list[int]:
 
 
 def test_rates_are_counted(home: Path, warm_python: str) -> None:
-    """Without a NIC a soak counts the failures of each test, set-up and tear-down too, and leaves no load."""
+    """A soak counts the failures of each test, set-up and tear-down too, and leaves no load."""
     soak = start(home, 4, python=warm_python)
     said, _ = soak.communicate(timeout=300)
     rows = {line.split(maxsplit=4)[-1]: line.split()[:4] for line in said.splitlines() if "%" in line}
@@ -89,7 +89,7 @@ def test_rates_are_counted(home: Path, warm_python: str) -> None:
 
 
 def test_no_failure_is_exit_0_and_a_broken_run_1(home: Path, warm_python: str) -> None:
-    """Without a NIC a soak without a failure ends with 0; a run that is broken off is no pass."""
+    """A soak without a failure ends with 0; a run that is broken off is no pass."""
     (home / "test_a.py").write_text("def test_a(): pass\n")
     soak = start(home, 2, 0, warm_python)
     said, _ = soak.communicate(timeout=300)
@@ -103,7 +103,7 @@ def test_no_failure_is_exit_0_and_a_broken_run_1(home: Path, warm_python: str) -
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda s: s.name)
 def test_no_load_stays_behind(home: Path, how: signal.Signals) -> None:
-    """Without a NIC the load ends with the soak, by Ctrl-C, by kill and by kill -9, and so do the tests."""
+    """The load ends with the soak, by Ctrl-C, by kill and by kill -9, and so do the tests."""
     (home / "test_a.py").write_text(WAITS)
     soak = start(home, 2)
     wait_until((home / "runs").exists, 120, "the test to run")
@@ -122,12 +122,12 @@ def test_no_load_stays_behind(home: Path, how: signal.Signals) -> None:
     ("failed", "runs", "below"), [(0, 10, 0.2589), (1, 20, 0.2161), (0, 1497, 0.002), (3, 3, 1)]
 )
 def test_bound(failed: int, runs: int, below: float) -> None:
-    """Without a NIC the bound is that of Clopper and Pearson: 1,497 runs without a failure are 1 in 500."""
+    """The bound is that of Clopper and Pearson: 1,497 runs without a failure are 1 in 500."""
     assert runpy.run_path(str(ROOT / "ci/soak"))["bound"](failed, runs) == pytest.approx(below, abs=5e-5)
 
 
 def test_shuffle_mixes_and_keeps_files_together(pytester: pytest.Pytester) -> None:
-    """Without a NIC another seed is another order, the same seed the same; a file's tests stay together."""
+    """Another seed is another order, the same seed the same; a file's tests stay together."""
     body = "\n".join(f"def test_{n}(): pass" for n in range(6))
     pytester.makepyfile(**{f"test_{letter}": body for letter in "abc"})
 

@@ -59,7 +59,7 @@ def read(message: bytes) -> Any:
 
 
 def test_connection_is_read() -> None:
-    """Without a NIC every field of a kernel-TLS connection is found where the kernel puts it."""
+    """Every field of a kernel-TLS connection is found where the kernel puts it."""
     found = read(diag(more=attribute(reader.MARK, struct.pack("=I", 9)) + info() + ulp()))
     assert found[:7] == ["192.0.2.1", 443, "192.0.2.2", 50000, 4, 0, 9]
     assert found[7:] == [1, 1000, 77, 5, TLS12, AES128, HW, SW, 0, 4900, 100, 700]
@@ -70,13 +70,13 @@ def test_connection_is_read() -> None:
     [("2001:db8::1", 6, "2001:db8::1"), ("::ffff:192.0.2.1", 4, "192.0.2.1"), ("fe80::1", 6, "fe80::1")],
 )
 def test_ipv6(ours: str, family: int, shown: str) -> None:
-    """Without a NIC IPv6 is read, and IPv4 in IPv6 shown as the IPv4 that it is."""
+    """IPv6 is read, and IPv4 in IPv6 shown as the IPv4 that it is."""
     found = read(diag(socket.AF_INET6, ours, ours, ulp()))
     assert (found[0], found[4]) == (shown, family)
 
 
 def test_other_sockets_are_left_out() -> None:
-    """Without a NIC a connection without kernel TLS is none of ours, whatever its attributes hold."""
+    """A connection without kernel TLS is none of ours, whatever its attributes hold."""
     assert read(diag()) is None
     assert read(diag(more=ulp(name=b"mptcp"))) is None
     for ulps in (b"", ulp(name=b"mptcp")):  # the text is there, and the attribute is another
@@ -87,7 +87,7 @@ def test_other_sockets_are_left_out() -> None:
     ("size", "wanted"), [(232, [4900, 100, 700]), (200, [-1, -1, 700]), (104, [-1, -1, -1])]
 )
 def test_older_tcp_info(size: int, wanted: list[int]) -> None:
-    """Without a NIC a kernel that says less gives unknown, not 0."""
+    """A kernel that says less gives unknown, not 0."""
     assert read(diag(more=info(size=size) + ulp()))[16:19] == wanted
 
 
@@ -103,20 +103,20 @@ def test_older_tcp_info(size: int, wanted: list[int]) -> None:
     ids=["short", "cut", "tiny attribute", "huge attribute", "family 99"],
 )
 def test_what_makes_no_sense_is_odd(message: bytes) -> None:
-    """Without a NIC a message that contradicts itself is refused as a whole."""
+    """A message that contradicts itself is refused as a whole."""
     with pytest.raises(reader.Odd):
         read(message)
 
 
 @pytest.mark.parametrize("size", [0, 4, 15, 200, 2**32 - 1])
 def test_message_of_an_odd_length_is_odd(size: int) -> None:
-    """Without a NIC a netlink message of length 0 is no endless loop, a longer one than was sent no guess."""
+    """A netlink message of length 0 is no endless loop, a longer one than was sent no guess."""
     with pytest.raises(reader.Odd):
         list(reader.messages(struct.pack("=IHHII", size, 20, 2, 1, 0) + bytes(100)))
 
 
 def test_damaged_messages_do_no_harm() -> None:
-    """Without a NIC 6,000 damaged answers give a row, nothing, or Odd, and no other exception."""
+    """6,000 damaged answers give a row, nothing, or Odd, and no other exception."""
     dice = random.Random(13)
     good = [diag(more=info() + ulp()), diag(socket.AF_INET6, "2001:db8::1", "::1", ulp() + info())]
     kinds = set()
@@ -140,7 +140,7 @@ def test_damaged_messages_do_no_harm() -> None:
 
 
 def test_known_shape_is_no_guess() -> None:
-    """Without a NIC 4,000 messages as long as one that was read are read as if they were the first."""
+    """4,000 messages as long as one that was read are read as if they were the first."""
     dice = random.Random(19)
     good = diag(more=attribute(8, b"\0") + attribute(reader.MARK, bytes(4)) + info() + ulp())
     kinds = set()
@@ -157,7 +157,7 @@ def test_known_shape_is_no_guess() -> None:
 
 
 def test_known_shapes_are_few() -> None:
-    """Without a NIC answers that all differ do not fill the memory."""
+    """Answers that all differ do not fill the memory."""
     for length in range(4, 8 * reader.MOST_SHAPES, 4):
         outcome(diag(more=attribute(4, bytes(length)) + ulp()))
     assert len(reader.SHAPES) <= reader.MOST_SHAPES
@@ -172,7 +172,7 @@ def outcome(message: bytes) -> Any:
 
 
 def test_ten_thousand_take_no_time() -> None:
-    """Without a NIC the parser reads 10,000 connections in well under a second of CPU."""
+    """The parser reads 10,000 connections in well under a second of CPU."""
     one = diag(more=info() + ulp())
     data = b"".join(struct.pack("=IHHII", 16 + len(one), 20, 2, 1, 0) + one for _ in range(10_000))
     began = time.process_time()
@@ -200,7 +200,7 @@ class Said:
     [b"", b"{", b"[]", b"{}", b'{"owners": 3}', b'{"owners": {}, "spaces": [{"inode": 1}], "at": 1}'],
 )
 def test_reader_that_fails_is_a_broken_rig(stdout: bytes) -> None:
-    """Without a NIC a reader that died or says nonsense ends in one sentence with its last words."""
+    """A reader that died or says nonsense ends in one sentence with its last words."""
     with pytest.raises(RigError, match="exit 1: No module named socket"):
         gather(Said(stdout, 1, b"Traceback\nNo module named socket"))  # type: ignore[arg-type]
 
@@ -221,7 +221,7 @@ def document(name: str, rows: list[Any]) -> dict[str, Any]:
 
 
 def test_names_of_others_move_no_terminal() -> None:
-    """Without a NIC a process, device or namespace with an escape in its name is shown without it."""
+    """A process, device or namespace with an escape in its name is shown without it."""
     evil = "a\x1b[2J\r\n\u202eb"
     found = understood(json.loads(json.dumps(document(evil, [[*read(diag(more=ulp())), evil]]))))
     one = found.spaces[0].sockets[0]
@@ -253,13 +253,13 @@ def shown(found: list[Any], **numbers: int) -> Socket:
     ],
 )
 def test_the_kernels_numbers_have_words(field: str, words: dict[int, object]) -> None:
-    """Without a NIC each number of the kernel's TLS and TCP headers has its word; an unknown one stays."""
+    """Each number of the kernel's TLS and TCP headers has its word; an unknown one stays."""
     given = {n: getattr(shown(read(diag(more=ulp())), **{field: n}), field) for n in words}
     assert given == words
 
 
 def test_directions_are_told_apart() -> None:
-    """Without a NIC what a socket says of sending is not what it says of receiving."""
+    """What a socket says of sending is not what it says of receiving."""
     one = shown(read(diag(more=ulp(tx=HW, rx=SW))))
     assert (one.conf("tx"), one.conf("rx")) == ("hw", "sw")
 
@@ -274,20 +274,20 @@ def test_directions_are_told_apart() -> None:
     ],
 )
 def test_a_namespace_has_a_title(names: list[str], path: str, here: bool, title: str) -> None:
-    """Without a NIC a namespace has the name of `ip netns`, or that of a process in it."""
+    """A namespace has the name of `ip netns`, or that of a process in it."""
     said = document("x", [])
     said["spaces"][0] |= {"names": names, "path": path, "here": here}
     assert understood(said).spaces[0].title() == title
 
 
 def test_long_names_are_cut() -> None:
-    """Without a NIC a name of 200 characters is shown whole, and no more of a longer one."""
+    """A name of 200 characters is shown whole, and no more of a longer one."""
     for length in (199, 200, 201, 5000):
         assert understood(document("n" * length, [])).notes == ("n" * min(length, 200),)
 
 
 def test_the_reader_is_alone() -> None:
-    """Without a NIC the reader runs in a Python that nobody's environment or folder reaches."""
+    """The reader runs in a Python that nobody's environment or folder reaches."""
     host = Said(json.dumps(document("x", [])).encode())
     for everywhere, word in ((True, "all"), (False, "here")):
         gather(host, everywhere=everywhere)  # type: ignore[arg-type]
@@ -296,14 +296,14 @@ def test_the_reader_is_alone() -> None:
 
 @pytest.mark.parametrize("kind", ["TlsCurrTxSw", "TlsCurrTxDevice", "TlsCurrRxSw", "TlsCurrRxDevice"])
 def test_each_kind_is_counted(kind: str) -> None:
-    """Without a NIC each of the kernel's four counts of directions in use tells of hidden ones."""
+    """Each of the kernel's four counts of directions in use tells of hidden ones."""
     said = document("x", [])
     said["spaces"][0]["tls_stat"] = {kind: 3, "TlsTxSw": 50}
     assert understood(said).spaces[0].unseen() == 3
 
 
 def test_what_the_kernel_counts_and_does_not_show() -> None:
-    """Without a NIC the kernel's own count tells how many directions are hidden from this user."""
+    """The kernel's own count tells how many directions are hidden from this user."""
     found = understood(document("x", []))
     assert found.spaces[0].unseen() == 4
     shown = understood(document("x", [[*read(diag(more=ulp())), "eth0"]]))
@@ -312,13 +312,13 @@ def test_what_the_kernel_counts_and_does_not_show() -> None:
 
 
 def test_commands_enter_the_namespace() -> None:
-    """Without a NIC a command for another namespace goes through nsenter, one for ours does not."""
+    """A command for another namespace goes through nsenter, one for ours does not."""
     host = Said(b"")
     Inside(host, "/run/netns/x", "x").run(["ip", "link"])  # type: ignore[arg-type]
     assert host.argv == ["nsenter", "--net=/run/netns/x", "--", "ip", "link"]
 
 
 def test_this_machine_can_be_read() -> None:
-    """Without a NIC this machine's own sockets are listed, kernel TLS or not, and nothing fails."""
+    """This machine's own sockets are listed, kernel TLS or not, and nothing fails."""
     found = gather(LocalHost(), everywhere=False)
     assert [(space.here, space.error) for space in found.spaces] == [(True, "")]

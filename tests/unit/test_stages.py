@@ -77,7 +77,7 @@ def module(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_failure_does_not_stop_the_others(home: Path) -> None:
-    """Without a NIC every stage runs though one fails, and the whole has then failed."""
+    """Every stage runs though one fails, and the whole has then failed."""
     rc, said, ran = stages(home, "!good", "bad", "other:HOW=fast")
     assert rc == 1 and sorted(ran.splitlines()) == ["bad", "good", "other fast"]
     ends = {title: cells[-1] for title, cells in table(said).items()}
@@ -85,13 +85,13 @@ def test_a_failure_does_not_stop_the_others(home: Path) -> None:
 
 
 def test_nothing_follows_a_set_up_that_fails(home: Path) -> None:
-    """Without a NIC a stage that dies of set-up stops all at once, wherever it stands in the line."""
+    """A stage that dies of set-up stops all at once, wherever it stands in the line."""
     rc, said, ran = stages(home, "!good", "other", "!bad", "+good")
     assert rc == 1 and ran == "good\nbad\n" and list(table(said)) == ["good", "bad", "in all"]
 
 
 def test_what_stands_before_a_set_up_runs_beside_it(home: Path) -> None:
-    """Without a NIC a light stage named before a set-up begins with it; what follows waits for both."""
+    """A light stage named before a set-up begins with it; what follows waits for both."""
     rc, said, ran = stages(home, "!good", "+meet:HOW=a", "!meet:HOW=b", "other")
     assert rc == 0 and ran.splitlines()[0] == "good" and ran.splitlines()[-1].startswith("other"), said
     rc, said, ran = stages(home, "+good", "!bad", "other")
@@ -99,7 +99,7 @@ def test_what_stands_before_a_set_up_runs_beside_it(home: Path) -> None:
 
 
 def test_a_stage_that_uses_all_cores_leaves_one_lane(home: Path, module: Any) -> None:
-    """Without a NIC one more runs beside a stage that uses all cores, and the next when that has ended."""
+    """One more runs beside a stage that uses all cores, and the next when that has ended."""
     assert [module.counts(name) for name in ("+a", "*a", "a")] == [0, module.CORES, 1]
     rc, said, ran = stages(home, "*meet:HOW=a", "meet:HOW=b", "other", "good")
     assert rc == 0 and sorted(word.strip() for word in ran.splitlines()) == ["good", "other"], said
@@ -109,7 +109,7 @@ def test_a_stage_that_uses_all_cores_leaves_one_lane(home: Path, module: Any) ->
 
 
 def test_processor_time_is_that_of_the_children(home: Path) -> None:
-    """Without a NIC the table has the processor seconds that a stage's processes spent."""
+    """The table has the processor seconds that a stage's processes spent."""
     rc, said, _ = stages(home, "busy", "good")
     cells = table(said)
     assert rc == 0 and 1 <= int(cells["busy"][1]) <= 3 and cells["good"][1] == "0"
@@ -117,7 +117,7 @@ def test_processor_time_is_that_of_the_children(home: Path) -> None:
 
 
 def test_memory_is_that_of_all_descendants(home: Path, module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a stage's memory is that of make's children too, and the peak of two that of both."""
+    """A stage's memory is that of make's children too, and the peak of two that of both."""
     monkeypatch.chdir(home)
     runs, meter = [module.Run("big", shown=False) for _ in range(2)], module.Meter()
     try:
@@ -135,7 +135,7 @@ def test_memory_is_that_of_all_descendants(home: Path, module: Any, monkeypatch:
 
 
 def test_a_shared_page_counts_once(module: Any) -> None:
-    """Without a NIC a page that two processes share is not counted twice; one that ended, not at all."""
+    """A page that two processes share is not counted twice; one that ended, not at all."""
     fork = "import os,sys\nheld=bytearray(b'x')*(64<<20)\nos.fork()\nprint(flush=True)\nsys.stdin.read()"
     child = subprocess.Popen([sys.executable, "-c", fork], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.stdin and child.stdout and child.stdout.readline() and child.stdout.readline()
@@ -147,7 +147,7 @@ def test_a_shared_page_counts_once(module: Any) -> None:
 
 
 def test_peak_is_seen_though_it_has_passed() -> None:
-    """Without a NIC the most that a process took with its children is known after they ended."""
+    """The most that a process took with its children is known after they ended."""
     argv = [sys.executable, "-c", HOLDS]
     done = subprocess.run([sys.executable, "-c", PEAK, *argv], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout == "ended\n" and done.returncode == 0, done.stderr

@@ -58,7 +58,7 @@ def opened(*argv: str) -> tuple[int, set[str]]:
 
 @pytest.mark.parametrize("verb", ROOMS)
 def test_a_verb_opens_its_own_rooms_and_nothing_heavy(machine: FakeMachine, verb: str) -> None:
-    """Without a NIC a verb opens the rooms that it needs and none of the standard library's heavy modules."""
+    """A verb opens the rooms that it needs and none of the standard library's heavy modules."""
     code, names = opened(verb, "sim0")
     assert code in (0, 10, 11, 12) and (code == 0 or verb == "doctor")
     rooms = {re.split(r"[._]", name.removeprefix("offload."))[0] for name in names if "offload." in name}
@@ -67,18 +67,18 @@ def test_a_verb_opens_its_own_rooms_and_nothing_heavy(machine: FakeMachine, verb
 
 
 def test_doctor_reads_no_configuration_of_a_server_that_is_not_there(machine: FakeMachine) -> None:
-    """Without a NIC the readers of nginx's, HAProxy's and stunnel's files stay closed without --app."""
+    """The readers of nginx's, HAProxy's and stunnel's files stay closed without --app."""
     assert not [name for name in opened("doctor", "sim0")[1] if name.startswith("offload.doctor.apps")]
 
 
 def test_ls_opens_no_terminal() -> None:
-    """Without a NIC what --watch needs is opened by --watch alone."""
+    """What --watch needs is opened by --watch alone."""
     code, names = opened("ls", "--here")
     assert code == 0 and not {"offload.ls_watch", "termios", "textwrap", *HEAVY} & names
 
 
 def test_enable_asks_as_often_as_it_must(machine: FakeMachine) -> None:
-    """Without a NIC the card is looked at once, under the lock, and its features once after the change."""
+    """The card is looked at once, under the lock, and its features once after the change."""
     assert machine.call("enable", "sim0") == 0
     show, driver, features = "ip -j -d link show", "ethtool -i sim0", "ethtool --json -k sim0"
     change = "ethtool -K sim0 tls-hw-rx-offload on"
@@ -87,7 +87,7 @@ def test_enable_asks_as_often_as_it_must(machine: FakeMachine) -> None:
 
 @pytest.mark.parametrize("verb", [verb.name for verb in cli.VERBS])
 def test_the_parser_of_one_verb_is_that_of_all(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC a verb says the same where the others' parsers are made and where they are not."""
+    """A verb says the same where the others' parsers are made and where they are not."""
     one = [v for v in cli.VERBS if v.name == verb]
     for argv in ([verb, "--help"], [verb, "--no-such-option"]):
         said = []
@@ -100,14 +100,14 @@ def test_the_parser_of_one_verb_is_that_of_all(verb: str, capsys: pytest.Capture
 
 @pytest.mark.parametrize("said", ["", "0", "-3", "many", "57"])
 def test_the_width_is_as_shutil_has_it(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC COLUMNS counts if it is a number above 0, and otherwise nothing is known of a pipe."""
+    """COLUMNS counts if it is a number above 0, and otherwise nothing is known of a pipe."""
     monkeypatch.setenv("COLUMNS", said)
     assert [columns(), columns(100)] == [shutil.get_terminal_size((n, 24)).columns for n in (80, 100)]
 
 
 @pytest.mark.parametrize("wide", [0, 61])
 def test_the_width_of_a_terminal(wide: int) -> None:
-    """Without a NIC a terminal's width is asked of it, and one that does not know it has 80 columns."""
+    """A terminal's width is asked of it, and one that does not know it has 80 columns."""
     ours, theirs = pty.openpty()
     ask = "from offload.host.terminal import columns; import sys; sys.stderr.write(str(columns()))"
     env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}

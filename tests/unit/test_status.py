@@ -35,24 +35,24 @@ def why(machine: FakeMachine, dev: str, direction: str) -> str:
 
 
 def test_on_says_what_is_offloaded(machine: FakeMachine) -> None:
-    """Without a NIC a direction that is on names version and ciphers."""
+    """A direction that is on names version and ciphers."""
     assert why(machine, "eth0", "tx") == "new connections: TLS 1.2 with aes-gcm-128, aes-gcm-256"
 
 
 def test_off_by_default_gives_the_command(machine: FakeMachine) -> None:
-    """Without a NIC receive of a ConnectX-6 Dx is off as the driver starts, and the command is given."""
+    """Receive of a ConnectX-6 Dx is off as the driver starts, and the command is given."""
     assert "the driver starts so" in why(machine, "eth0", "rx")
     assert why(machine, "eth0", "rx").endswith("ktls-offload enable eth0 --rx")
 
 
 def test_off_against_the_default_says_so(machine: FakeMachine) -> None:
-    """Without a NIC a direction that the driver starts with was switched off by somebody."""
+    """A direction that the driver starts with was switched off by somebody."""
     machine.change("eth0", TX, active=False, requested=False)
     assert why(machine, "eth0", "tx").startswith("switched off by somebody")
 
 
 def test_checksum_is_the_reason(machine: FakeMachine) -> None:
-    """Without a NIC a feature that waits for its checksum says what brings it back."""
+    """A feature that waits for its checksum says what brings it back."""
     machine.change("eth0", "tx-checksum-ip-generic", active=False, requested=False)
     machine.change("eth0", TX, active=False, requested=True)
     assert "comes back with transmit checksum offload" in why(machine, "eth0", "tx")
@@ -60,19 +60,19 @@ def test_checksum_is_the_reason(machine: FakeMachine) -> None:
 
 
 def test_t6_receive_has_the_profiles_reason(machine: FakeMachine) -> None:
-    """Without a NIC what the card never does is told in the profile's words."""
+    """What the card never does is told in the profile's words."""
     assert why(machine, "cx0", "rx").startswith("ch_ktls is transmit only")
 
 
 def test_fixed_names_the_kernel_option(machine: FakeMachine) -> None:
-    """Without a NIC a kernel built without the driver's TLS is named."""
+    """A kernel built without the driver's TLS is named."""
     machine.change("eth0", TX, active=False, requested=False, fixed=True)
     machine.kernel_config("CONFIG_TLS=m\nCONFIG_TLS_DEVICE=y\nCONFIG_MLX5_CORE=m\nCONFIG_MLX5_CORE_EN=y\n")
     assert "CONFIG_MLX5_EN_TLS is not y" in why(machine, "eth0", "tx")
 
 
 def test_link_down_is_told(machine: FakeMachine) -> None:
-    """Without a NIC an interface that is down offloads nothing, and that is said."""
+    """An interface that is down offloads nothing, and that is said."""
     devices = machine.state()["devices"]
     devices["eth0"]["up"] = False
     machine.set(devices=devices)
@@ -80,20 +80,20 @@ def test_link_down_is_told(machine: FakeMachine) -> None:
 
 
 def test_simulated_is_said_plainly(machine: FakeMachine) -> None:
-    """Without a NIC the simulated card is called SIMULATED in text and true in JSON."""
+    """The simulated card is called SIMULATED in text and true in JSON."""
     assert "sim0: NVIDIA ConnectX-6 Dx, SIMULATED by nicsim (profile connectx-6-dx)" in text("sim0")
     assert json.loads(as_json(gather(LocalHost(), ["sim0"])))["devices"][0]["simulated"] is True
 
 
 def test_a_simulated_card_without_tls_says_what_it_plays(machine: FakeMachine) -> None:
-    """Without a NIC the plain personality is the reason for a fixed feature."""
+    """The plain personality is the reason for a fixed feature."""
     plain = card("nicsim", "sim/plain", "sim:0", feature(False, True), feature(False, True))
     machine.set(devices={"sim0": plain})
     assert why(machine, "sim0", "tx") == "the simulated card plays plain, which has no transmit offload"
 
 
 def test_counters_leave_out_the_dead(machine: FakeMachine) -> None:
-    """Without a NIC TLS counters that move are shown, dead ones and others are not."""
+    """TLS counters that move are shown, dead ones and others are not."""
     stats = {"tx_tls_ctx": 2, "tx_tls_drop_bypass_req": 7, "rx_packets": 9, "tx_tls_ooo": 0}
     machine.set(devices={"eth0": {**machine.state()["devices"]["eth0"], "stats": stats}})
     assert "counters tx_tls_ctx 2" in text("eth0")
@@ -102,7 +102,7 @@ def test_counters_leave_out_the_dead(machine: FakeMachine) -> None:
 
 
 def test_all_devices_at_once(machine: FakeMachine) -> None:
-    """Without a NIC devices without TLS offload take one line together."""
+    """Devices without TLS offload take one line together."""
     fixed = card("e1000e", "1", "", feature(False, True), feature(False, True), ifindex=40)
     machine.set(devices={"cx0": T6, "en1": fixed, "en2": {**fixed, "ifindex": 41}})
     shown = text()
@@ -110,7 +110,7 @@ def test_all_devices_at_once(machine: FakeMachine) -> None:
 
 
 def test_json_has_its_schema_and_the_three_states(machine: FakeMachine) -> None:
-    """Without a NIC the document for programs has schema 1 and tells active, requested and fixed apart."""
+    """The document for programs has schema 1 and tells active, requested and fixed apart."""
     found = json.loads(as_json(gather(LocalHost(), [])))
     assert found["schema"] == 1 and [d["dev"] for d in found["devices"]] == ["eth0", "cx0", "sim0"]
     assert found["devices"][1]["directions"]["rx"] == {
@@ -120,14 +120,14 @@ def test_json_has_its_schema_and_the_three_states(machine: FakeMachine) -> None:
 
 
 def test_what_was_changed_is_shown(machine: FakeMachine) -> None:
-    """Without a NIC status says what restore would put back."""
+    """Status says what restore would put back."""
     machine.call("enable", "eth0")
     assert machine.call("status", "eth0") == 0
     assert f"{RX} was off before: ktls-offload restore eth0" in machine.said
 
 
 def test_kernel_tls_in_two_lines(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC connections on a card and in software are told apart, now and since boot."""
+    """Connections on a card and in software are told apart, now and since boot."""
     stat = {"TlsCurrTxDevice": 2, "TlsCurrTxSw": 1, "TlsTxDevice": 9, "TlsTxSw": 4, "TlsDecryptError": 3}
     monkeypatch.setattr("offload.status.tls_stat", lambda host: (stat, []))
     shown = text("eth0")
@@ -138,14 +138,14 @@ def test_kernel_tls_in_two_lines(machine: FakeMachine, monkeypatch: pytest.Monke
 def test_broken_profiles_do_not_stop_it(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Without a NIC and with a wrong profile file, status still works and warns."""
+    """With a wrong profile file, status still works and warns."""
     (tmp_path / "bad.yaml").write_text("id: 1\n")
     monkeypatch.setattr("offload.profile.folder", lambda: tmp_path)
     assert "warning: profiles not read" in text("eth0") and "eth0: unknown card" in text("eth0")
 
 
 def test_matching_is_what_enable_uses(machine: FakeMachine) -> None:
-    """Without a NIC status and enable agree on the profile."""
+    """Status and enable agree on the profile."""
     assert match(look(LocalHost(), "cx0"), load_all()).profile == next(
         p for p in load_all() if p.id == "chelsio-t6"
     )
@@ -158,7 +158,7 @@ def test_matching_is_what_enable_uses(machine: FakeMachine) -> None:
 def test_module_is_not_advised_where_there_is_none(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, config: str, says: str
 ) -> None:
-    """Without a NIC `modprobe tls` is advised only on a kernel that may have the module."""
+    """`modprobe tls` is advised only on a kernel that may have the module."""
     monkeypatch.setattr("offload.status.tls_stat", lambda host: (None, []))
     machine.kernel_config(config)
     shown = text("eth0")

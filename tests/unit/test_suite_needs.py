@@ -47,7 +47,7 @@ def needs() -> Mapping[str, tuple[str | None, tuple[str, ...]]]:
 
 
 def test_no_blocker_rests_on_the_peers_card() -> None:
-    """Without a NIC a bench with an ordinary peer can be certified: no blocker asks what its card can."""
+    """A bench with an ordinary peer can be certified: no blocker asks what its card can."""
     blockers = {name for name, promise in load().promises.items() if promise.blocker}
     asked = {test: set(wanted) for test, (promise, wanted) in needs().items() if promise in blockers}
     assert len(asked) > 100
@@ -57,7 +57,7 @@ def test_no_blocker_rests_on_the_peers_card() -> None:
 
 @pytest.mark.parametrize("promise", ["interop.tx", "interop.rx"])
 def test_interop_is_proved_without_a_card_at_the_peer(promise: str) -> None:
-    """Without a NIC only the cells with hardware at the far end ask for it, and they count for no blocker."""
+    """Only the cells with hardware at the far end ask for it, and they count for no blocker."""
     mine = [test for test, (of, _) in needs().items() if of == promise]
     assert len(mine) >= load().promises[promise].tests and not [test for test in mine if "hw]" in test]
     cards = {test: wanted for test, (of, wanted) in needs().items() if of == "interop.card"}

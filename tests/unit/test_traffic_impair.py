@@ -56,7 +56,7 @@ def in_wirebox(*rules: Any, wire: Any = None, program: str = "PROGRAM", **more: 
 
 @pytest.mark.parametrize("what", WRONG)
 def test_what_cannot_be_a_cable_is_refused_before_anything_changes(what: str) -> None:
-    """Without a NIC each impossible place gets one sentence, and no command changed anything."""
+    """Each impossible place gets one sentence, and no command changed anything."""
     change, error, text = WRONG[what]
     wire = FakeWire()
     change(wire)
@@ -66,7 +66,7 @@ def test_what_cannot_be_a_cable_is_refused_before_anything_changes(what: str) ->
 
 
 def test_the_ends_are_refused_and_told_why() -> None:
-    """Without a NIC weather on the DUT's or peer's own port is refused with the kernel's reason."""
+    """Weather on the DUT's or peer's own port is refused with the kernel's reason."""
     wire = FakeWire()
     for port in ("eth0", "eth1"):
         with pytest.raises(Refused, match=rf"{port} is the (DUT|peer)'s own port.*skb_orphan_partial"):
@@ -78,7 +78,7 @@ def test_the_ends_are_refused_and_told_why() -> None:
 
 
 def test_a_wire_is_two_ports_of_somebody() -> None:
-    """Without a NIC a bench without wire, with one port, or the same one twice is refused."""
+    """A bench without wire, with one port, or the same one twice is refused."""
     with pytest.raises(Refused, match="nobody can stand on this bench's wire"):
         in_wirebox(bench=bench(None, ()))
     for ports in (("w0",), ("w0", "w0"), ()):
@@ -91,7 +91,7 @@ def test_a_wire_is_two_ports_of_somebody() -> None:
 
 
 def test_weather_that_cannot_meet_the_offload_is_refused() -> None:
-    """Without a NIC weather only on what a transmit-only card receives is refused; on both it is not."""
+    """Weather only on what a transmit-only card receives is refused; on both it is not."""
     for rule in (Chosen("first", direction="to-dut"), Weather(loss=1, direction="to-dut"), "b>a last drop"):
         wire = FakeWire()
         with pytest.raises(
@@ -107,7 +107,7 @@ def test_weather_that_cannot_meet_the_offload_is_refused() -> None:
 
 
 def test_weather_added_later_is_refused_as_well() -> None:
-    """Without a NIC a rule that comes while frames are carried is held to what the card offloads."""
+    """A rule that comes while frames are carried is held to what the card offloads."""
     wire = FakeWire()
     with wirebox(bench(wire), program="PROGRAM", offloads=("tx",)) as box:
         with pytest.raises(Refused, match="offloads tx only"):
@@ -118,7 +118,7 @@ def test_weather_added_later_is_refused_as_well() -> None:
 
 @pytest.mark.parametrize(("port", "offloads"), [("w0", "tx"), ("w1", "rx")])
 def test_netem_that_cannot_meet_the_offload_is_refused(port: str, offloads: str) -> None:
-    """Without a NIC netem on the way that a card does not offload is refused; on the other way it is not."""
+    """netem on the way that a card does not offload is refused; on the other way it is not."""
     wire = FakeWire()
     with pytest.raises(Refused, match=f"says nothing of a card that offloads {offloads} only"):
         with netem(bench(wire), port, Netem(loss=1), offloads=(offloads,)):
@@ -131,7 +131,7 @@ def test_netem_that_cannot_meet_the_offload_is_refused(port: str, offloads: str)
 
 
 def test_wrong_rules_change_nothing() -> None:
-    """Without a NIC a rule that wirebox does not know, or two in one, is refused while all is as it was."""
+    """A rule that wirebox does not know, or two in one, is refused while all is as it was."""
     for rule in ("nonsense", "a>b first drop\nclear", "  "):
         wire = FakeWire()
         with pytest.raises(ConfigError, match="nonsense|not one rule"):
@@ -143,7 +143,7 @@ def test_wrong_rules_change_nothing() -> None:
 
 
 def test_wirebox_takes_the_place_of_the_bridge_and_gives_it_back() -> None:
-    """Without a NIC ports, merging and bridge settings are after as they were before, and rules went in."""
+    """Ports, merging and bridge settings are after as they were before, and rules went in."""
     wire = FakeWire()
     with wirebox(bench(wire), [Chosen("tag", 3)], seed=5, program="PROGRAM") as box:
         assert wire.did[-1] == "PROGRAM w0 w1 --seed 5 --bridge br0"
@@ -177,7 +177,7 @@ ACTION = {
 
 
 def test_a_wire_without_bridge_stays_without() -> None:
-    """Without a NIC ports that are in no bridge are in none after."""
+    """Ports that are in no bridge are in none after."""
     wire = FakeWire()
     for port in wire.ports.values():
         port.update(master="", gro=False)
@@ -187,7 +187,7 @@ def test_a_wire_without_bridge_stays_without() -> None:
 
 @pytest.mark.parametrize("how", ["never ran", "died", "in the body", "did not fit"])
 def test_a_broken_wirebox_leaves_a_whole_wire(how: str) -> None:
-    """Without a NIC a wirebox that dies, or forgets the bridge, is a broken rig, and the wire is put back."""
+    """A wirebox that dies, or forgets the bridge, is a broken rig, and the wire is put back."""
     wire = FakeWire()
     wire.dies, wire.forgets = how == "never ran", True
     with pytest.raises(KeyError if how == "in the body" else RigError):
@@ -203,7 +203,7 @@ def test_a_broken_wirebox_leaves_a_whole_wire(how: str) -> None:
 
 
 def test_a_record_that_is_none_is_refused() -> None:
-    """Without a NIC what is no record of weather is refused, whatever it is."""
+    """What is no record of weather is refused, whatever it is."""
     good = Record(1, ("a>b first drop",), (), {}).json()
     wrong: tuple[dict[str, object], ...] = ({"schema": 2}, {"rules": [1]}, {"seed": "x"}, {"actions": [{}]})
     for change in (*wrong, {"actions": 3}, {"begun": 2}, {"begun": -1}, {"begun": "x"}):
@@ -215,7 +215,7 @@ def test_a_record_that_is_none_is_refused() -> None:
 
 
 def test_an_older_record_began_with_what_came_before_it_cleared_up() -> None:
-    """Without a NIC a record that does not say how many rules it began with is read by its `clear`."""
+    """A record that does not say how many rules it began with is read by its `clear`."""
     found = Record(1, ("a>b first drop", "clear", "a>b last drop"), (), {}).json()
     del found["begun"]
     assert Record.of(found).start == ("a>b first drop",)

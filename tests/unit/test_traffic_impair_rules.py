@@ -61,20 +61,20 @@ WRONG: list[tuple[type, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_rules_become_words(text: str) -> None:
-    """Without a NIC a rule is one line in wirebox's words."""
+    """A rule is one line in wirebox's words."""
     assert TEXTS[text].text == text
 
 
 @pytest.mark.parametrize(("kind", "values", "why"), WRONG, ids=lambda v: v if isinstance(v, str) else "")
 def test_nonsense_is_named(kind: type, values: dict[str, Any], why: str) -> None:
-    """Without a NIC a value that makes no sense is refused by its name and value."""
+    """A value that makes no sense is refused by its name and value."""
     with pytest.raises(ConfigError) as caught:
         kind(**values)
     assert why in str(caught.value)
 
 
 def test_netem_is_put_on_and_taken_off() -> None:
-    """Without a NIC netem gets its words, its limit is no loss, and the kernel's qdisc comes back."""
+    """netem gets its words, its limit is no loss, and the kernel's qdisc comes back."""
     wire = FakeWire()
     with netem(bench(wire), "w1", Netem(loss=1, delay=3, jitter=0.5, reorder=2, rate=100)) as working:
         argv = "tc qdisc add dev w1 root netem limit 100000 delay 3ms 0.5ms loss 1% reorder 2% rate 100mbit"
@@ -89,7 +89,7 @@ def test_netem_is_put_on_and_taken_off() -> None:
 
 @pytest.mark.parametrize("known", [True, False])
 def test_netem_says_whether_it_has_a_seed(known: bool) -> None:
-    """Without a NIC a seed is used where tc and kernel know it, and else not claimed."""
+    """A seed is used where tc and kernel know it, and else not claimed."""
     wire = FakeWire()
     wire.knows_seed = known
     with netem(bench(wire), "w0", Netem(loss=1, seed=9)) as working:
@@ -97,7 +97,7 @@ def test_netem_says_whether_it_has_a_seed(known: bool) -> None:
 
 
 def test_netem_does_not_push_others_aside() -> None:
-    """Without a NIC a qdisc of somebody, no netem, no rights, an end, no such port: refused."""
+    """A qdisc of somebody, no netem, no rights, an end, no such port: refused."""
     taken, lacking, weak, end, down, gone, forbidden = (FakeWire() for _ in range(7))
     taken.qdisc = {"kind": "tbf", "handle": "1:", "root": True}
     lacking.qdisc["lacking"] = True
@@ -124,7 +124,7 @@ def test_netem_does_not_push_others_aside() -> None:
 
 
 def test_netem_comes_off_after_an_error() -> None:
-    """Without a NIC an error in the block takes netem off too."""
+    """An error in the block takes netem off too."""
     wire = FakeWire()
     with pytest.raises(KeyError), netem(bench(wire), "w1", Netem(loss=1)):
         raise KeyError

@@ -28,7 +28,7 @@ def answer(*rows: dict[str, Any], rc: int = 0, **more: Any) -> Completed:
 
 
 def test_commands() -> None:
-    """Without a NIC each arm and direction has its options, plain TCP none of TLS."""
+    """Each arm and direction has its options, plain TCP none of TLS."""
     hw = argv("192.0.2.2", 5300, "hw-zc", "both", 8, 2.4, size=65536)
     assert hw[1:] == [
         "-c", "192.0.2.2", "-p", "5300", "-J", "-t", "2", "-P", "8", "--bidir", "-l", "65536", "--tls=1.2",
@@ -44,7 +44,7 @@ def test_commands() -> None:
 
 
 def test_both_directions() -> None:
-    """Without a NIC bytes count where they were received, by the direction of their stream."""
+    """Bytes count where they were received, by the direction of their stream."""
     tls = {"tx": "hw", "rx": "sw", "zerocopy_sendfile": True}
     found = parse(answer(stream(True, 1000, 900, tls), stream(False, 500, 400, {**tls, "tx": "sw"})))
     assert (found.sent, found.received, found.bytes, found.seconds) == (900, 400, 1300, 2.0)
@@ -52,7 +52,7 @@ def test_both_directions() -> None:
 
 
 def test_plain_has_no_tls() -> None:
-    """Without a NIC a stream without a tls object is plain TCP."""
+    """A stream without a tls object is plain TCP."""
     found = parse(answer(stream(True, 10, 10, None)))
     assert (found.tx, found.rx, found.zerocopy) == (("none",), (), False)
 
@@ -72,13 +72,13 @@ def test_plain_has_no_tls() -> None:
     ],
 )
 def test_hostile_answers(done: Completed, why: str) -> None:
-    """Without a NIC an answer that failed, or makes no sense, is one line with the program's own words."""
+    """An answer that failed, or makes no sense, is one line with the program's own words."""
     with pytest.raises(RigError, match=why):
         parse(done)
 
 
 def test_a_port_of_others_is_no_server_of_ours() -> None:
-    """Without a NIC a port on which another program listens is told; when it has ended the port is ours."""
+    """A port on which another program listens is told; when it has ended the port is ours."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(RigError, match=rf"port {port} of .* to be free: `ss -tlnp sport = :{port}`"):

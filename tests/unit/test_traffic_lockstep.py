@@ -1,4 +1,4 @@
-"""Without a NIC the lock step of proof C keeps writes apart, and its programs are told what they must be."""
+"""The lock step of proof C keeps writes apart, and its programs are told what they must be."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def meet(pump: drive.Pump, plan: Sending) -> tuple[drive.Transfer, socket.socket
 
 @pytest.mark.parametrize("how", ["write", "sendfile"])
 def test_a_write_waits_until_the_one_before_was_taken(pump: drive.Pump, how: str) -> None:
-    """Without a NIC no byte of the next write is sent before the taker has said that it has all before it."""
+    """No byte of the next write is sent before the taker has said that it has all before it."""
     plan, taken = Sending("steps", (3, 700, 1, 16384), how), 0
     near, data, pace = meet(pump, plan)
     with data, pace:
@@ -59,7 +59,7 @@ def test_a_write_waits_until_the_one_before_was_taken(pump: drive.Pump, how: str
 
 
 def test_a_taker_that_leaves_ends_the_sender(pump: drive.Pump) -> None:
-    """Without a NIC a sender whose taker goes away says so, and does not send on."""
+    """A sender whose taker goes away says so, and does not send on."""
     near, data, pace = meet(pump, Sending("left", (10, 10)))
     with data:
         data.recv(10)
@@ -69,7 +69,7 @@ def test_a_taker_that_leaves_ends_the_sender(pump: drive.Pump) -> None:
 
 
 def test_a_taker_says_how_much_it_has(pump: drive.Pump) -> None:
-    """Without a NIC the taker's count comes after each read, and the payload is not touched by it."""
+    """The taker's count comes after each read, and the payload is not touched by it."""
     number, port = pump.listen()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(20)
@@ -86,7 +86,7 @@ def test_a_taker_says_how_much_it_has(pump: drive.Pump) -> None:
 
 
 def test_no_write_is_more_than_a_record() -> None:
-    """Without a NIC the payload has every size around a record's edges, and none that would be cut in two."""
+    """The payload has every size around a record's edges, and none that would be cut in two."""
     plan = lockstep.payload("sizes")
     assert max(plan.sizes) == 16384 and {1, 16383, 16384} <= set(plan.sizes)
     assert 100_000 < plan.total < 200_000
@@ -95,7 +95,7 @@ def test_no_write_is_more_than_a_record() -> None:
 def test_the_environment_names_the_provider_and_the_seed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a NIC the seed is in one program's environment only; without a provider the rig is broken."""
+    """The seed is in one program's environment only; without a provider the rig is broken."""
     monkeypatch.setattr(lockstep, "PROVIDER", tmp_path / "none.so")
     with pytest.raises(RigError, match=r"none.so is not built"):
         lockstep.environment(LocalHost(), str(tmp_path), "client")
@@ -108,7 +108,7 @@ def test_the_environment_names_the_provider_and_the_seed(
 
 
 def test_stunnel_without_sessions_and_with_a_name() -> None:
-    """Without a NIC a service sends no tickets and names the server only if asked to."""
+    """A service sends no tickets and names the server only if asked to."""
     plain = stunnel.Service("a", "1", "2").text(AT)
     assert "sessionResume" not in plain and "sni" not in plain
     assert "sessionResume = no\n" in stunnel.Service("a", "1", "2", resume=False).text(AT)
@@ -116,13 +116,13 @@ def test_stunnel_without_sessions_and_with_a_name() -> None:
 
 
 def test_sslwrite_takes_the_options_of_the_helper() -> None:
-    """Without a NIC the client that keeps its connection is called as the helper is."""
+    """The client that keeps its connection is called as the helper is."""
     argv = lockstep.sslwrite(["/x/ktls-handoff", "connect", "192.0.2.2", "4433"])
     assert argv == [str(lockstep.SSLWRITE), "connect", "192.0.2.2", "4433"]
 
 
 def test_a_staple_is_asked_for_only_on_request() -> None:
-    """Without a NIC the helper's hello is that of stunnel before 5.71, or from then on."""
+    """The helper's hello is that of stunnel before 5.71, or from then on."""
     plain = handoff.connect("192.0.2.2", 4433, "/f/ca.pem")
     asking = handoff.connect("192.0.2.2", 4433, "/f/ca.pem", staple=True)
     assert "--staple" not in plain and [word for word in asking if word != "--staple"] == plain

@@ -1,4 +1,4 @@
-"""Without a NIC the mangler's filters alter the content of chosen records, nothing else, and go away."""
+"""The mangler's filters alter the content of chosen records, nothing else, and go away."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def through(rule: Sequence[str], data: bytes) -> bytes:
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
 @pytest.mark.parametrize("sends", [False, True])
 def test_only_content_of_that_record_is_altered(words: int, family: int, version: str, sends: bool) -> None:
-    """Without a NIC header, nonce, tag and every other packet stay as they are."""
+    """Header, nonce, tag and every other packet stay as they are."""
     target = Target(PORT, 300, {0: 1, 7: 0x80, 299: 0xFF}, version, family, sends)
     rule, before = target.filter(words, False), 13 if version == "1.2" else 5
     content, after = bytes(range(256)) + bytes(44), bytes(16 if version == "1.2" else 17)
@@ -129,13 +129,13 @@ def test_only_content_of_that_record_is_altered(words: int, family: int, version
     ],
 )
 def test_refuses_what_is_not_content(size: int, flips: dict[int, int]) -> None:
-    """Without a NIC a place outside the first segment of a record's content and tag is no target."""
+    """A place outside the first segment of a record's content and tag is no target."""
     with pytest.raises(ConfigError):
         Target(PORT, size, flips)
 
 
 def test_tag_is_behind_the_content() -> None:
-    """Without a NIC a bit of the tag is altered behind the content, which stays; in TLS 1.3 there is none."""
+    """A bit of the tag is altered behind the content, which stays; in TLS 1.3 there is none."""
     target = Target(PORT, 100, {111: 4})
     assert target.altered(bytes(100)) == bytes(100)
     assert f"offset {20 + 20 + 13 + 111} u8 invert retain 0x4" in " ".join(target.filter(5, False))
@@ -145,7 +145,7 @@ def test_tag_is_behind_the_content() -> None:
 
 @pytest.mark.parametrize("found", [["fq_codel"], ["fq_codel", "clsact"], []])
 def test_what_was_found_is_there_after(found: list[str]) -> None:
-    """Without a NIC a clsact that was there stays, and ours goes, also after a failure inside."""
+    """A clsact that was there stays, and ours goes, also after a failure inside."""
     host = FakeTc(list(found), [])
     targets = [Target(PORT, 100, {1: 1}), Target(PORT, 200, {1: 1}, family=6)]
     with pytest.raises(KeyError), mangling(host, "eth0", targets, checksum=True) as mangler:
@@ -164,7 +164,7 @@ def test_what_was_found_is_there_after(found: list[str]) -> None:
     ("qdiscs", "egress", "word"), [(["ingress"], [], "ingress qdisc"), (["clsact"], [7], "filters")]
 )
 def test_stays_away_from_filters_of_others(qdiscs: list[str], egress: list[int], word: str) -> None:
-    """Without a NIC filters that were there are neither altered nor met: refused, saying where to look."""
+    """Filters that were there are neither altered nor met: refused, saying where to look."""
     host = FakeTc(list(qdiscs), list(egress))
     with pytest.raises(Refused, match=word), mangling(host, "eth0", [Target(PORT, 9, {0: 1})]):
         pass
@@ -172,7 +172,7 @@ def test_stays_away_from_filters_of_others(qdiscs: list[str], egress: list[int],
 
 
 def test_a_kernel_that_does_not_take_it_is_a_broken_rig() -> None:
-    """Without a NIC the kernel's words, the command and a hint are shown, and nothing is left."""
+    """The kernel's words, the command and a hint are shown, and nothing is left."""
     host = FakeTc([], [], refuses="pedit")
     with (
         pytest.raises(RigError, match="No such file") as caught,

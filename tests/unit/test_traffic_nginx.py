@@ -24,7 +24,7 @@ def host(rc: int, out: str = "", err: str = "") -> Any:
 
 
 def test_configuration() -> None:
-    """Without a NIC the kernel's TLS is asked for where the arm wants it, and nowhere else."""
+    """The kernel's TLS is asked for where the arm wants it, and nowhere else."""
     user, kernel, copy = (
         nginx.config(Shop("192.0.2.1", 8443, True, ktls=k, zerocopy=z), AT)
         for k, z in ((False, False), (True, False), (True, True))
@@ -48,7 +48,7 @@ def test_configuration() -> None:
     ],
 )
 def test_what_nginx_lacks(rc: int, said: str, zerocopy: bool, why: str) -> None:
-    """Without a NIC what is missing is said in a few words; zero-copy needs OpenSSL 3.2."""
+    """What is missing is said in a few words; zero-copy needs OpenSSL 3.2."""
     found = nginx.missing(host(rc, err=said), zerocopy=zerocopy)
     assert (why in found) if why else not found
 
@@ -61,7 +61,7 @@ def summary(**more: Any) -> Completed:
 
 
 def test_wrk() -> None:
-    """Without a NIC wrk's whole numbers are read, and its threads are never more than its connections."""
+    """wrk's whole numbers are read, and its threads are never more than its connections."""
     assert wrk.parse(summary()) == wrk.Result(70000, 1, 2.0)
     asked = wrk.argv("s.lua", "http://x/1", 2, 0.3, 8, close=True)
     assert asked[asked.index("-t") + 1] == "2" and "1s" in asked and "Connection: close" in asked
@@ -81,6 +81,6 @@ def test_wrk() -> None:
     ],
 )
 def test_failed_requests_are_no_figure(done: Completed, why: str) -> None:
-    """Without a NIC requests that failed, or an answer that makes no sense, end the turn."""
+    """Requests that failed, or an answer that makes no sense, end the turn."""
     with pytest.raises(RigError, match=why):
         wrk.parse(done)

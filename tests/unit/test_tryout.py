@@ -1,4 +1,4 @@
-"""Without a NIC `make try` finds what T means: a test's id, a file, or an expression."""
+"""`make try` finds what T means: a test's id, a file, or an expression."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def root(tmp_path: Path) -> Path:
     ],
 )
 def test_words_become_arguments(root: Path, wanted: str, arguments: list[str]) -> None:
-    """Without a NIC each way to name tests reaches them, in all three folders."""
+    """Each way to name tests reaches them, in all three folders."""
     assert tryout.chosen(wanted, root) == arguments
 
 
 def test_file_that_is_not_there_is_refused(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC a wrong file is one line, not a run of nothing."""
+    """A wrong file is one line, not a run of nothing."""
     with pytest.raises(ConfigError, match="no file 'tests/hw/test_99.py'"):
         tryout.chosen("tests/hw/test_99.py", root)
     assert tryout.main(["test_99_nothing.py::test_x"]) == 2
@@ -56,7 +56,7 @@ def test_file_that_is_not_there_is_refused(root: Path, capsys: pytest.CaptureFix
 def test_without_a_test_warm_labs_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a NIC only labs of `make try` end, and each is named."""
+    """Only labs of `make try` end, and each is named."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     held = {name: tryout.rundir.create(name) for name in ("try-6.1-veth", "mine")}
     ended: list[str] = []

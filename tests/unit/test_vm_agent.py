@@ -1,4 +1,4 @@
-"""Without a NIC the guest's agent, run here over socket pairs, obeys and cleans up as the lab needs."""
+"""The guest's agent, run here over socket pairs, obeys and cleans up as the lab needs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def gone(pid: int) -> bool:
 
 
 def test_run_gives_outputs_and_code(guest: Guest) -> None:
-    """Without a NIC a command's outputs, exit code and input go through."""
+    """A command's outputs, exit code and input go through."""
     done = guest.host.run(["sh", "-c", "cat; echo err >&2; exit 3"], input=b"\0\xff", check=False)
     assert (done.rc, done.stdout, done.stderr, done.where) == (3, b"\0\xff", b"err\n", "guest")
     with pytest.raises(CommandFailed, match="guest.*exit 1"):
@@ -74,18 +74,18 @@ def test_run_gives_outputs_and_code(guest: Guest) -> None:
 
 
 def test_killed_command_has_a_negative_code(guest: Guest) -> None:
-    """Without a NIC a command that a signal ended says which."""
+    """A command that a signal ended says which."""
     assert guest.host.run(["sh", "-c", "kill -11 $$"], check=False).rc == -signal.SIGSEGV
 
 
 def test_missing_program_is_127(guest: Guest) -> None:
-    """Without a NIC a program that is not there gives 127, as in a shell."""
+    """A program that is not there gives 127, as in a shell."""
     done = guest.host.run(["/no/such/program"], check=False)
     assert done.rc == 127 and b"No such file" in done.stderr
 
 
 def test_megabytes_go_both_ways(guest: Guest) -> None:
-    """Without a NIC large inputs and outputs arrive whole."""
+    """Large inputs and outputs arrive whole."""
     data = os.urandom(3 << 20)
     assert guest.host.run(["cat"], input=data).stdout == data
     process = guest.host.start(["cat"])
@@ -94,7 +94,7 @@ def test_megabytes_go_both_ways(guest: Guest) -> None:
 
 
 def test_time_out_kills_the_group(guest: Guest, tmp_path: Path) -> None:
-    """Without a NIC a command that does not end is killed with its children."""
+    """A command that does not end is killed with its children."""
     with pytest.raises(RigError, match=r"no end after 0.3 s"):
         guest.host.run(["sh", "-c", f"sleep 99 & echo $! > {tmp_path}/pid; wait"], timeout=0.3)
     pid = int((tmp_path / "pid").read_text())
@@ -102,7 +102,7 @@ def test_time_out_kills_the_group(guest: Guest, tmp_path: Path) -> None:
 
 
 def test_background_process_lives_and_is_asked(guest: Guest) -> None:
-    """Without a NIC a started command can be fed, watched and signalled."""
+    """A started command can be fed, watched and signalled."""
     process = guest.host.start(["cat"])
     process.stdin(b"one\n")
     wait_until(lambda: process.output() == (b"one\n", b""), 60, "the echo")
@@ -114,7 +114,7 @@ def test_background_process_lives_and_is_asked(guest: Guest) -> None:
 
 
 def test_news_is_waited_for(guest: Guest) -> None:
-    """Without a NIC one question waits for a command's next words or its end, at most as long as it says."""
+    """One question waits for a command's next words or its end, at most as long as it says."""
     process = guest.host.start(["sh", "-c", "read a; sleep 0.3; echo $a; read b; echo err >&2; read c"])
     began = time.monotonic()
     assert process.news(0.3) == (b"", b"") and time.monotonic() - began >= 0.3
@@ -128,7 +128,7 @@ def test_news_is_waited_for(guest: Guest) -> None:
 
 
 def test_news_is_for_those_who_wait(guest: Guest) -> None:
-    """Without a NIC a command's end answers all who wait for it; a client's leaving answers nobody."""
+    """A command's end answers all who wait for it; a client's leaving answers nobody."""
     process, answers = guest.host.start(["sh", "-c", "read a; exit 3"]), list[object]()
     watcher = threading.Thread(target=lambda: answers.append(process.news(20)))
     watcher.start()
@@ -150,14 +150,14 @@ def test_news_is_for_those_who_wait(guest: Guest) -> None:
 
 
 def test_answers_come_in_any_order(guest: Guest) -> None:
-    """Without a NIC a short request does not wait for a long one."""
+    """A short request does not wait for a long one."""
     slow = guest.host.start(["sleep", "999"])
     guest.host.run(["true"])
     assert slow.running()
 
 
 def test_files_have_the_mode_asked_for(guest: Guest, tmp_path: Path) -> None:
-    """Without a NIC a key written to the guest is readable by nobody else, whatever the umask."""
+    """A key written to the guest is readable by nobody else, whatever the umask."""
     guest.host.write(f"{tmp_path}/new/key", b"secret")
     guest.host.write(f"{tmp_path}/new/script", b"#!/bin/sh\n", 0o777)
     assert guest.host.read(f"{tmp_path}/new/key") == b"secret"
@@ -166,7 +166,7 @@ def test_files_have_the_mode_asked_for(guest: Guest, tmp_path: Path) -> None:
 
 
 def test_files_without_a_size_are_read(guest: Guest) -> None:
-    """Without a NIC files of /proc come whole; a missing one is FileNotFoundError."""
+    """Files of /proc come whole; a missing one is FileNotFoundError."""
     assert guest.host.read("/proc/version").startswith(b"Linux version")
     assert guest.host.read("/proc/sys/kernel/ostype") == b"Linux\n"  # a sysctl refuses a read of many MiB
     with pytest.raises(FileNotFoundError):
@@ -174,7 +174,7 @@ def test_files_without_a_size_are_read(guest: Guest) -> None:
 
 
 def test_garbage_is_no_request(guest: Guest) -> None:
-    """Without a NIC damaged lines neither end the agent nor get an answer."""
+    """Damaged lines neither end the agent nor get an answer."""
     for line in (
         b"{",
         b"[1]",
@@ -190,7 +190,7 @@ def test_garbage_is_no_request(guest: Guest) -> None:
 
 
 def test_bad_fields_are_one_error(guest: Guest) -> None:
-    """Without a NIC a request with wrong fields is answered, not obeyed."""
+    """A request with wrong fields is answered, not obeyed."""
     for fields in ({"argv": []}, {"argv": "x"}, {"argv": ["true"], "env": 3}, {}):
         with pytest.raises((RigError, OSError)):
             guest.client.call("start", 20, **fields)
@@ -199,7 +199,7 @@ def test_bad_fields_are_one_error(guest: Guest) -> None:
 
 
 def test_hello_ends_what_an_earlier_client_left(guest: Guest) -> None:
-    """Without a NIC a client that died in mid-request leaves nothing that the next one meets."""
+    """A client that died in mid-request leaves nothing that the next one meets."""
     left = guest.host.start(["sleep", "99"])
     guest.socks[0].sendall(b'{"id": 77, "op": "run", "argv": ["sleep')  # cut short
     guest.client.hello(20)
@@ -208,7 +208,7 @@ def test_hello_ends_what_an_earlier_client_left(guest: Guest) -> None:
 
 
 def test_words_before_an_apparent_end_are_answered(guest: Guest) -> None:
-    """Without a NIC a request is answered though the line seems to end right behind it."""
+    """A request is answered though the line seems to end right behind it."""
     guest.socks[1].sendall(b'{"id": 1, "op": "hello", "nonce": "n"}\n')
     guest.socks[1].shutdown(socket.SHUT_WR)
     guest.socks[1].settimeout(10)
@@ -216,7 +216,7 @@ def test_words_before_an_apparent_end_are_answered(guest: Guest) -> None:
 
 
 def test_idle_agent_ends_itself_but_not_under_a_command(guest: Guest) -> None:
-    """Without a NIC a lab that nobody asks for anything ends; one in which something runs goes on."""
+    """A lab that nobody asks for anything ends; one in which something runs goes on."""
     sleeper = guest.host.start(["sleep", "60"])
     guest.client.call("idle", seconds=0.1)
     time.sleep(1.5)  # the loop wakes once a second, and leaves it alone
@@ -228,7 +228,7 @@ def test_idle_agent_ends_itself_but_not_under_a_command(guest: Guest) -> None:
 
 
 def test_hello_is_said_again_until_answered() -> None:
-    """Without a NIC a first word that the guest dropped does not cost the connection."""
+    """A first word that the guest dropped does not cost the connection."""
     ours, theirs = socket.socketpair()
     client = Client(ours)
 
@@ -246,7 +246,7 @@ def test_hello_is_said_again_until_answered() -> None:
 
 
 def test_second_line_is_independent(guest: Guest) -> None:
-    """Without a NIC a person can look while a test runs: two clients do not end each other's processes."""
+    """A person can look while a test runs: two clients do not end each other's processes."""
     mine = guest.host.start(["sleep", "99"])
     second = Client(guest.socks[1])
     second.hello(20)
@@ -258,7 +258,7 @@ def test_second_line_is_independent(guest: Guest) -> None:
 
 
 def test_terminal_is_one(guest: Guest) -> None:
-    """Without a NIC a shell in the lab has a controlling terminal of the right size."""
+    """A shell in the lab has a controlling terminal of the right size."""
     events: list[dict[str, object]] = []
     guest.client.on_event = events.append
     script = "tty >/dev/null && stty size </dev/tty; exit 5"
@@ -271,7 +271,7 @@ def test_terminal_is_one(guest: Guest) -> None:
 
 
 def test_lost_vm_says_its_last_words(guest: Guest) -> None:
-    """Without a NIC a VM that dies is an error with the console's last lines, for calls under way too."""
+    """A VM that dies is an error with the console's last lines, for calls under way too."""
     guest.process.kill()
     with pytest.raises(RigError, match=r"VM is gone(.|\n)*last words"):
         guest.host.run(["true"])

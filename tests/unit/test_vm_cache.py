@@ -1,4 +1,4 @@
-"""Without a NIC the cache never shows half a download, whoever is killed or runs in parallel."""
+"""The cache never shows half a download, whoever is killed or runs in parallel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from offload.vm.cache import cache_root, kept, locked, need_space, new_folder, r
 
 
 def test_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
-    """Without a NIC a failure while a folder is filled leaves nothing behind."""
+    """A failure while a folder is filled leaves nothing behind."""
     with pytest.raises(ZeroDivisionError), new_folder(tmp_path / "k") as temp:
         (temp / "half").write_text("x")
         raise ZeroDivisionError
@@ -27,7 +27,7 @@ def test_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_leftovers_of_a_killed_run_are_removed(tmp_path: Path) -> None:
-    """Without a NIC the next run clears what a killed one had begun."""
+    """The next run clears what a killed one had begun."""
     (tmp_path / ".new-dead").mkdir()
     with new_folder(tmp_path / "k") as temp:
         temp.joinpath("x").touch()
@@ -42,7 +42,7 @@ def _hold(path: Path) -> None:
 
 
 def test_lock_waits_for_another_process(tmp_path: Path) -> None:
-    """Without a NIC two runs that fill the cache take turns."""
+    """Two runs that fill the cache take turns."""
     lock, ours = tmp_path / "fill.lock", threading.Event()
     other = multiprocessing.get_context("fork").Process(target=_hold, args=(lock,))
     other.start()
@@ -61,7 +61,7 @@ def test_lock_waits_for_another_process(tmp_path: Path) -> None:
 
 
 def test_damaged_json_reads_as_missing(tmp_path: Path) -> None:
-    """Without a NIC a damaged note in the cache is made again, not believed."""
+    """A damaged note in the cache is made again, not believed."""
     path = tmp_path / "n.json"
     write_json(path, {"a": "b"})
     assert read_json(path) == {"a": "b"}
@@ -71,7 +71,7 @@ def test_damaged_json_reads_as_missing(tmp_path: Path) -> None:
 
 
 def test_cache_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without a NIC a cache in an impossible place is one clear line."""
+    """A cache in an impossible place is one clear line."""
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(RigError, match="cannot make the cache"):
@@ -79,14 +79,14 @@ def test_cache_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 def test_room_is_asked_for(tmp_path: Path) -> None:
-    """Without a NIC more than the disk has is refused, and says how much."""
+    """More than the disk has is refused, and says how much."""
     free = os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize
     with pytest.raises(RigError, match="no room for it: it needs"):
         need_space(tmp_path, free * 2, "it")
 
 
 def test_what_was_made_is_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a folder is made once, and again if it is gone."""
+    """A folder is made once, and again if it is gone."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     made: list[Path] = []
 

@@ -1,4 +1,4 @@
-"""Without a NIC the console's faults are found, and its everyday words are not taken for faults."""
+"""The console's faults are found, and its everyday words are not taken for faults."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from offload.vm.console import Console, faults
     ],
 )
 def test_fault_is_found(line: str) -> None:
-    """Without a NIC each kind of kernel complaint makes the rig suspect."""
+    """Each kind of kernel complaint makes the rig suspect."""
     found = faults(f"nicsim: up\r\n[ 3.2] {line}\nbr0: port 1 entered forwarding state\n")
     assert len(found) == 1 and found[0] in line
 
@@ -46,12 +46,12 @@ def test_fault_is_found(line: str) -> None:
     ],
 )
 def test_everyday_words_are_not_faults(line: str) -> None:
-    """Without a NIC ordinary kernel lines void no run."""
+    """Ordinary kernel lines void no run."""
     assert faults(line) == []
 
 
 def test_faults_since_a_mark(tmp_path: Path) -> None:
-    """Without a NIC a test answers only for what was said during it."""
+    """A test answers only for what was said during it."""
     console = Console(tmp_path / "console.log")
     assert console.mark() == 0 and console.faults() == []
     console.path.write_text("[ 1.0] WARNING: early\n")

@@ -1,4 +1,4 @@
-"""Without a NIC cost mode asks for what makes sense, and believes only a boot that says what it did."""
+"""Cost mode asks for what makes sense, and believes only a boot that says what it did."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def moved(row: str, **more: Any) -> cost_boot.Moved:
 
 
 def test_every_row_but_one() -> None:
-    """Without a NIC every arm runs in every direction, but for zero-copy sendfile that receives."""
+    """Every arm runs in every direction, but for zero-copy sendfile that receives."""
     rows, skipped = choose()
     assert len(rows) == len(ARMS) * len(DIRECTIONS) - 1
     assert [(s["arm"], s["reason"]) for s in skipped] == [
@@ -52,7 +52,7 @@ def test_every_row_but_one() -> None:
 
 
 def test_card_that_only_sends() -> None:
-    """Without a NIC a card without receive offload has the other rows, and the reasons beside them."""
+    """A card without receive offload has the other rows, and the reasons beside them."""
     rows, skipped = choose(("sw", "hw"), DIRECTIONS, ("tx",))
     assert [row.name for row in rows] == ["sw/tx", "sw/rx", "sw/both", "hw/tx"]
     assert [s["reason"].split(":")[0] for s in skipped] == ["rx", "both"]
@@ -60,7 +60,7 @@ def test_card_that_only_sends() -> None:
 
 
 def test_names_of_rows() -> None:
-    """Without a NIC a row's name says its arm, direction, channels and load, and is read back as that row."""
+    """A row's name says its arm, direction, channels and load, and is read back as that row."""
     rows, _ = choose(ARMS, DIRECTIONS, channels=(1, 2, 4, 8), loads=("stream", "file"))
     assert [Row.named(row.name) for row in rows] == list(rows) and len({row.name for row in rows}) == len(
         rows
@@ -74,7 +74,7 @@ def test_names_of_rows() -> None:
 
 
 def test_channels_are_counted_together() -> None:
-    """Without a NIC the cost of channels is that of all of them per byte of all of them."""
+    """The cost of channels is that of all of them per byte of all of them."""
     tasks = [[f"dut-send{n}", MIB] for n in ("", "-2", "-3", "-4")] + [
         ["napi/nicsim0-1", 0],
         ["nicsim-hw0", 8],
@@ -104,13 +104,13 @@ def test_channels_are_counted_together() -> None:
     ],
 )
 def test_nonsense_is_refused_before_anything_starts(given: dict[str, Any], words: str) -> None:
-    """Without a NIC what makes no sense is one line, before a kernel is fetched."""
+    """What makes no sense is one line, before a kernel is fetched."""
     with pytest.raises(ConfigError, match=words):
         cost.measure(**given)
 
 
 def test_switches_follow_the_row() -> None:
-    """Without a NIC only what a row measures is offloaded, and rows of the same switches run in one go."""
+    """Only what a row measures is offloaded, and rows of the same switches run in one go."""
     assert cost_image.switched(Row("hw", "tx")) == ["tls-hw-tx-offload", "on", "tls-hw-rx-offload", "off"]
     assert "on" not in cost_image.switched(Row("sw", "both"))
     rows, _ = choose(("plain", "sw", "hw"), ("tx", "both"))
@@ -120,7 +120,7 @@ def test_switches_follow_the_row() -> None:
 
 
 def test_init_is_a_shell_script() -> None:
-    """Without a NIC the guest's init is understood by the guest's shell, and ends with its mark."""
+    """The guest's init is understood by the guest's shell, and ends with its mark."""
     steps = "\n".join(cost_image.steps(Plan(choose()[0])))
     text = cost_image.INIT % {"done": cost_image.DONE, "pair": "a,b", "steps": steps}
     assert subprocess.run(["busybox", "sh", "-n"], input=text.encode(), capture_output=True).returncode == 0
@@ -128,7 +128,7 @@ def test_init_is_a_shell_script() -> None:
 
 
 def test_libraries_are_found() -> None:
-    """Without a NIC a program comes with its loader and libraries, and one that does not run is named."""
+    """A program comes with its loader and libraries, and one that does not run is named."""
     names = [path.name for path in cost_image.libraries(cost_image.program("ip"))]
     assert "libc.so.6" in names and any(name.startswith("ld-linux") for name in names)
     with pytest.raises(RigError, match="does not run here"):
@@ -136,7 +136,7 @@ def test_libraries_are_found() -> None:
 
 
 def test_rows_are_read() -> None:
-    """Without a NIC a row's tasks, counters and ends are what the guest said."""
+    """A row's tasks, counters and ends are what the guest said."""
     (found,) = cost_boot.read(console(said("sw/tx")), [Row("sw", "tx")])
     assert (found.bytes, found.tasks["dut-send"], found.ends["dut-send"]) == (MIB, 2 * MIB, SW)
 
@@ -157,7 +157,7 @@ def test_rows_are_read() -> None:
     ],
 )
 def test_what_is_no_result_is_refused(text: str, words: str) -> None:
-    """Without a NIC a boot that failed, said less, more or nonsense, or warned, gives no figure."""
+    """A boot that failed, said less, more or nonsense, or warned, gives no figure."""
     with pytest.raises(RigError, match=words):
         cost_boot.read(text, [Row("sw", "tx")])
 
@@ -177,13 +177,13 @@ def test_what_is_no_result_is_refused(text: str, words: str) -> None:
     ],
 )
 def test_an_arm_is_what_its_name_says(row: str, more: dict[str, Any], words: str) -> None:
-    """Without a NIC an arm that ran otherwise, by the kernel's word or the card's counters, is no figure."""
+    """An arm that ran otherwise, by the kernel's word or the card's counters, is no figure."""
     with pytest.raises(RigError, match=words):
         cost.check(moved(row, **more))
 
 
 def test_sides() -> None:
-    """Without a NIC nanoseconds become instructions per byte: of the process, of the host, of the card."""
+    """Nanoseconds become instructions per byte: of the process, of the host, of the card."""
     assert cost.sides(moved("sw/tx")) == {"sender": 1.0, "host": 1.5, "card": 4.0}
     tasks = [["dut-send", 2 * MIB], ["dut-receive", 4 * MIB], ["napi/nicsim0-1", 2 * MIB], ["nicsim-hw0", 4]]
     both = cost.sides(moved("sw/both", tasks=tasks))
@@ -204,7 +204,7 @@ def document(*boots: float) -> dict[str, Any]:
 
 
 def test_figures() -> None:
-    """Without a NIC the saving is that of the means, and boots are as far apart as the widest row."""
+    """The saving is that of the means, and boots are as far apart as the widest row."""
     found = document(1.0, 1.001, 1.0)
     assert cost_figures.saving(found, "tx", "sender") == pytest.approx(0.74992, abs=1e-5)
     assert cost_figures.spread(found) == pytest.approx(0.001, rel=1e-3)
@@ -230,7 +230,7 @@ def test_figures() -> None:
 def test_broken_boot_is_the_rigs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, words: str
 ) -> None:
-    """Without a NIC a VM that dies, hangs or says nothing is one error with its reason."""
+    """A VM that dies, hangs or says nothing is one error with its reason."""
     program = tmp_path / "qemu"
     program.write_text(f"#!/bin/sh\n{body}\n")
     program.chmod(0o755)
@@ -241,7 +241,7 @@ def test_broken_boot_is_the_rigs(
 
 
 def test_no_program_says_how_to_make_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a load that was not built is told with the command that builds it."""
+    """A load that was not built is told with the command that builds it."""
     monkeypatch.setattr(cost_image, "LOAD", tmp_path / "costload")
     kernel = Kernel("6.1", "6.1.0-1-amd64", "6.1.1-1", *[tmp_path / "none"] * 4)
     with pytest.raises(RigError, match="make build"):

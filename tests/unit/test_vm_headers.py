@@ -8,7 +8,7 @@ from offload.vm.headers import programs
 
 
 def test_compiled_programs_are_found_and_closed(tmp_path: Path) -> None:
-    """Without a NIC programs() finds what is ELF and executable, and leaves no descriptor open."""
+    """programs() finds what is ELF and executable, and leaves no descriptor open."""
     scripts = tmp_path / "usr/lib/linux-kbuild-7.2/scripts"
     (scripts / "mod").mkdir(parents=True)
     for name, data, mode in (

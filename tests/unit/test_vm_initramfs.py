@@ -1,4 +1,4 @@
-"""Without a NIC the lab's first file system and its kernel are what the formats say."""
+"""The lab's first file system and its kernel are what the formats say."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def unpack(data: bytes) -> dict[str, tuple[int, bytes]]:
 
 
 def test_cpio_roundtrip() -> None:
-    """Without a NIC files come out of the archive as they went in, below folders made once."""
+    """Files come out of the archive as they went in, below folders made once."""
     cpio = initramfs.Cpio()
     sizes = {f"a/b/{n}": bytes(range(n)) for n in range(9)}
     for name, data in sizes.items():
@@ -42,7 +42,7 @@ def test_cpio_roundtrip() -> None:
 
 
 def test_busybox_reads_our_cpio() -> None:
-    """Without a NIC another program agrees on the archive."""
+    """Another program agrees on the archive."""
     cpio = initramfs.Cpio()
     cpio.file("x/y", b"content")
     listed = subprocess.run(["busybox", "cpio", "-t"], input=cpio.done(), capture_output=True, check=True)
@@ -57,32 +57,32 @@ def modules(folder: Path) -> Path:
 
 
 def test_modules_come_after_what_they_need(tmp_path: Path) -> None:
-    """Without a NIC each module is loaded once, after those it needs; built-in ones are not."""
+    """Each module is loaded once, after those it needs; built-in ones are not."""
     order = initramfs.module_order(modules(tmp_path), ["d", "a_x", "b"])
     assert [p.name for p in order] == ["c.ko", "b.ko", "a-x.ko.xz"]
 
 
 def test_missing_module_is_named(tmp_path: Path) -> None:
-    """Without a NIC a kernel without a module that the lab needs is told by name."""
+    """A kernel without a module that the lab needs is told by name."""
     with pytest.raises(RigError, match="has no module virtio_warp"):
         initramfs.module_order(modules(tmp_path), ["virtio_warp"])
 
 
 def test_modules_are_unpacked(tmp_path: Path) -> None:
-    """Without a NIC the guest's small insmod gets plain files."""
+    """The guest's small insmod gets plain files."""
     (tmp_path / "m.ko.xz").write_bytes(lzma.compress(b"\x7fELF"))
     assert initramfs.unpacked(tmp_path / "m.ko.xz") == b"\x7fELF"
 
 
 def test_folders_below_the_guests_own_are_bound() -> None:
-    """Without a NIC a project below the temporary folder is still seen in the guest, outermost only."""
+    """A project below the temporary folder is still seen in the guest, outermost only."""
     one, other = initramfs.TMPFS[:2]
     paths = [Path(p) for p in (f"{one}/a", f"{one}/a/venv", "/srv/b", f"{one}x", f"{other}/user/1")]
     assert initramfs.below_tmpfs(paths) == sorted([f"{other}/user/1", f"{one}/a"])
 
 
 def test_init_script_is_a_shell_script(tmp_path: Path) -> None:
-    """Without a NIC odd characters in paths do not break the guest's init."""
+    """Odd characters in paths do not break the guest's init."""
     odd = f"{initramfs.TMPFS[0]}/a b"
     text = initramfs.init_script(tmp_path / "it's; here", [Path(odd)], "/usr/bin/python3")
     checked = subprocess.run(["busybox", "sh", "-n"], input=text.encode(), capture_output=True)
@@ -101,7 +101,7 @@ def bzimage(payload: bytes) -> bytes:
 
 @pytest.mark.parametrize("level", ["xz", "zstd"])
 def test_vmlinux_comes_out_of_a_bzimage(level: str) -> None:
-    """Without a NIC the kernel inside is found, for both compressions that Debian uses."""
+    """The kernel inside is found, for both compressions that Debian uses."""
     elf = b"\x7fELF" + bytes(5000)
     if level == "xz":
         payload = lzma.compress(elf, check=lzma.CHECK_CRC32)
@@ -122,6 +122,6 @@ def test_vmlinux_comes_out_of_a_bzimage(level: str) -> None:
     ],
 )
 def test_bad_kernel_image_is_one_line(image: bytes, words: str) -> None:
-    """Without a NIC a damaged kernel image is an error that says which."""
+    """A damaged kernel image is an error that says which."""
     with pytest.raises(RigError, match=words):
         vmlinux.extract(image)

@@ -1,4 +1,4 @@
-"""Without a NIC what the lab's agent answers by itself is what the program prints."""
+"""What the lab's agent answers by itself is what the program prints."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def printed(argv: list[str]) -> tuple[int, bytes]:
     ],
 )
 def test_it_says_what_the_program_says(argv: str, tmp_path: Path) -> None:
-    """Without a NIC exit code and output are those of the program."""
+    """Exit code and output are those of the program."""
     file = tmp_path / "file"
     file.write_bytes(bytes(range(250)))
     words = argv.replace("FILE", str(file)).split()
@@ -72,7 +72,7 @@ def test_it_says_what_the_program_says(argv: str, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_not_plain_is_left_to_the_program(argv: str, tmp_path: Path) -> None:
-    """Without a NIC no other form, and no error, is answered for a program; nothing is done for it either."""
+    """No other form, and no error, is answered for a program; nothing is done for it either."""
     (tmp_path / "file").write_bytes(b"content")
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "fifo")
@@ -83,14 +83,14 @@ def test_what_is_not_plain_is_left_to_the_program(argv: str, tmp_path: Path) -> 
 
 
 def test_files_are_removed(tmp_path: Path) -> None:
-    """Without a NIC `rm -f` removes what is there, and does not mind what is not."""
+    """`rm -f` removes what is there, and does not mind what is not."""
     (tmp_path / "a").touch()
     assert Known(BASE_ENV["PATH"]).answer(["rm", "-f", f"{tmp_path}/b", f"{tmp_path}/a"]) == (0, b"")
     assert not (tmp_path / "a").exists()
 
 
 def test_a_program_that_was_taken_away_says_nothing(tmp_path: Path) -> None:
-    """Without a NIC nothing is said for a program that is not there, or not there any more."""
+    """Nothing is said for a program that is not there, or not there any more."""
     known = Known(str(tmp_path))
     assert known.answer(["uname", "-r"]) is None
     (tmp_path / "uname").touch()
@@ -101,7 +101,7 @@ def test_a_program_that_was_taken_away_says_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not shutil.which("ethtool", path=BASE_ENV["PATH"]), reason="no ethtool here")
 def test_features_are_remembered_as_they_were_printed() -> None:
-    """Without a NIC `ethtool -k` is answered from what it printed when the kernel said the same."""
+    """`ethtool -k` is answered from what it printed when the kernel said the same."""
     known, argv = Known(BASE_ENV["PATH"]), ["ethtool", "--json", "-k", "lo"]
     assert known.answer(argv) is None
     key = known.key(argv)

@@ -1,4 +1,4 @@
-"""Without a NIC the KVM probe ends in time whatever QEMU does, and believes only a kernel that booted."""
+"""The KVM probe ends in time whatever QEMU does, and believes only a kernel that booted."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def kernel(folder: Path) -> Kernel:
     ],
 )
 def test_only_marker_and_clean_end_count(tmp_path: Path, body: str, why: str) -> None:
-    """Without a NIC an abort, a hang and a silent end all mean that KVM is no use here."""
+    """An abort, a hang and a silent end all mean that KVM is no use here."""
     said = kvm.probe(tmp_path / "vmlinux", fake(tmp_path, body), wall=0.5)
     assert (why in said) if why else said == ""
 
 
 def test_spinning_qemu_is_cut_by_processor_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a QEMU that burns the processor ends by its limit, long before the wall."""
+    """A QEMU that burns the processor ends by its limit, long before the wall."""
     monkeypatch.setattr(kvm, "CPU_LIMIT", 1)
     began = time.monotonic()
     said = kvm.probe(tmp_path / "vmlinux", fake(tmp_path, "while :; do :; done"), wall=600)
@@ -51,7 +51,7 @@ def test_spinning_qemu_is_cut_by_processor_time(tmp_path: Path, monkeypatch: pyt
 
 
 def test_answer_is_kept_for_this_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC the question is asked once; where one kernel fails, the next is not tried."""
+    """The question is asked once; where one kernel fails, the next is not tried."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("LAB_ACCEL", raising=False)
     monkeypatch.setattr(kvm, "DEVICE", Path("/dev/null"))
@@ -63,14 +63,14 @@ def test_answer_is_kept_for_this_boot(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_no_device_is_tcg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without a NIC a machine without /dev/kvm gets TCG at once."""
+    """A machine without /dev/kvm gets TCG at once."""
     monkeypatch.delenv("LAB_ACCEL", raising=False)
     monkeypatch.setattr(kvm, "DEVICE", tmp_path / "kvm")
     assert kvm.accelerator(kernel(tmp_path), Qemu("q", "1"))[0] == "tcg"
 
 
 def test_wish_is_obeyed_or_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without a NIC LAB_ACCEL decides without asking; a word that it does not know is a usage error."""
+    """LAB_ACCEL decides without asking; a word that it does not know is a usage error."""
     for wish in ("tcg", "kvm"):
         monkeypatch.setenv("LAB_ACCEL", wish)
         assert kvm.accelerator(kernel(tmp_path), Qemu("q", "1")) == (wish, f"LAB_ACCEL={wish}")

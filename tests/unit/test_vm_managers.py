@@ -1,4 +1,4 @@
-"""Without a NIC the network managers for a test are those of the host's release, with their libraries."""
+"""The network managers for a test are those of the host's release, with their libraries."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ SHELF = (
 
 
 def test_of_this_release_with_what_is_not_installed() -> None:
-    """Without a NIC the newest of the host's release is taken, and those libraries that the host lacks."""
+    """The newest of the host's release is taken, and those libraries that the host lacks."""
     chosen = managers.choose(SHELF, "bookworm", {"libudev1"}, ["udev"])
     assert {(p.name, p.version) for p in chosen} == {
         ("udev", "252.39-1"), ("libkmod2", "30-1"), ("libzstd1", "1.5-1")}  # fmt: skip
 
 
 def test_a_release_that_lacks_one() -> None:
-    """Without a NIC a system that has no such package is told its name."""
+    """A system that has no such package is told its name."""
     with pytest.raises(RigError, match="no package ifupdown for bookworm"):
         managers.choose(SHELF, "bookworm", set(), ["udev", "ifupdown"])
 
 
 def test_lists_are_searched_for_whole_names() -> None:
-    """Without a NIC what is only called alike is not taken from the archive's lists."""
+    """What is only called alike is not taken from the archive's lists."""
     names = [
         "systemd",
         "systemd-oomd",
@@ -56,7 +56,7 @@ def test_lists_are_searched_for_whole_names() -> None:
 
 
 def test_lies_where_a_merged_system_has_it(tmp_path: Path) -> None:
-    """Without a NIC /lib of a package is below /usr, so that it does not hide the host's link."""
+    """/lib of a package is below /usr, so that it does not hide the host's link."""
     for place in ("lib/udev", "usr/lib/udev"):
         (tmp_path / place).mkdir(parents=True)
     (tmp_path / "lib/udev/a").write_text("a")

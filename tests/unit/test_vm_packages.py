@@ -1,4 +1,4 @@
-"""Without a NIC the lab chooses kernels and QEMU by what the suites offer, and says in a line what fails."""
+"""The lab chooses kernels and QEMU by what the suites offer, and says in a line what fails."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SHELF = (
     ],
 )
 def test_versions_sort_as_dpkg_does(lower: str, higher: str) -> None:
-    """Without a NIC a newer package is seen as newer."""
+    """A newer package is seen as newer."""
     assert version_key(lower) < version_key(higher)
 
 
@@ -57,30 +57,30 @@ def test_versions_sort_as_dpkg_does(lower: str, higher: str) -> None:
     ],
 )
 def test_newest_stock_kernel_built_for_this_host(series: str, host: str, want: str) -> None:
-    """Without a NIC the newest kernel is chosen; of equal ones the one with this host's tools."""
+    """The newest kernel is chosen; of equal ones the one with this host's tools."""
     found = kernels.choose(series, SHELF, host)
     assert found and found.name == want
 
 
 def test_no_kernel_of_a_series() -> None:
-    """Without a NIC a series that no suite has is not replaced by another."""
+    """A series that no suite has is not replaced by another."""
     assert kernels.choose("7.2", SHELF, "bookworm") is None
 
 
 def test_closure_takes_kernel_parts_only() -> None:
-    """Without a NIC headers bring their kbuild in the newest version, and no compiler."""
+    """Headers bring their kbuild in the newest version, and no compiler."""
     names = {p.name: p.version for p in kernels.closure(["linux-headers-6.1.0-56-amd64"], "bookworm", SHELF)}
     assert names == {"linux-headers-6.1.0-56-amd64": "6.1.192-2", "linux-kbuild-6.1": "6.1.192-2"}
 
 
 def test_unknown_series_names_the_known_ones() -> None:
-    """Without a NIC a kernel that the lab does not know is a usage error."""
+    """A kernel that the lab does not know is a usage error."""
     with pytest.raises(ConfigError, match=r"6\.6.*\n.*6\.1, 6\.12, 7\.2"):
         kernels.fetch("6.6")
 
 
 def test_qemu_brings_its_parts_and_missing_libraries() -> None:
-    """Without a NIC the backported QEMU comes with its own data and only what is not installed."""
+    """The backported QEMU comes with its own data and only what is not installed."""
     shelf = (
         package("qemu-system-x86", "1:7.2-1", "bookworm", "libold"),
         package(
@@ -101,13 +101,13 @@ def test_qemu_brings_its_parts_and_missing_libraries() -> None:
 
 
 def test_stanzas_keep_what_the_lab_asks_for() -> None:
-    """Without a NIC a damaged or foreign stanza of a package list is left out."""
+    """A damaged or foreign stanza of a package list is left out."""
     text = b"Package: 0ad\nVersion: 1\n\nPackage: linux-kbuild-6.1\nVersion: 6.1.1\n b\n\nPackage: libx\n\n"
     assert [f["Package"] for f in stanzas(text)] == ["linux-kbuild-6.1"]
 
 
 def test_depends_takes_first_alternatives() -> None:
-    """Without a NIC version bounds and alternatives do not end up in names."""
+    """Version bounds and alternatives do not end up in names."""
     assert depends(package("a", "1", "s", "libc6 (>= 2.34), x | y, zlib1g:any, ${bad}")) == [
         "libc6",
         "x",
@@ -116,7 +116,7 @@ def test_depends_takes_first_alternatives() -> None:
 
 
 def test_too_small_disk_is_seen_before_the_download(tmp_path: Path) -> None:
-    """Without a NIC a disk without room is an error before anything is fetched."""
+    """A disk without room is an error before anything is fetched."""
     huge = Package("linux-image-9", "9", "s", "", shutil.disk_usage(tmp_path).free, 0)
     with pytest.raises(RigError, match="no room for linux-image-9"):
         download([huge], tmp_path)
@@ -124,7 +124,7 @@ def test_too_small_disk_is_seen_before_the_download(tmp_path: Path) -> None:
 
 
 def test_interrupted_download_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a file of which only a part came is refused in one line."""
+    """A file of which only a part came is refused in one line."""
 
     def half(argv: list[str], timeout: float, cwd: str | None = None) -> tuple[int, str, str]:
         assert cwd
@@ -138,7 +138,7 @@ def test_interrupted_download_is_not_unpacked(tmp_path: Path, monkeypatch: pytes
 
 
 def test_last_words_are_apts_first_error() -> None:
-    """Without a NIC the cause of an apt failure is one line of it."""
+    """The cause of an apt failure is one line of it."""
     assert (
         last_words("Get:1\nE: The suite is missing\nE: Some index files failed\n") == "The suite is missing"
     )

@@ -1,4 +1,4 @@
-"""Without a NIC nginx and wrk come with what they need to run here, and only from Debian 13."""
+"""nginx and wrk come with what they need to run here, and only from Debian 13."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ARCHIVE = (
 
 
 def test_it_comes_with_its_loader() -> None:
-    """Without a NIC both, their C library and the newest OpenSSL of one release are taken, nothing else."""
+    """Both, their C library and the newest OpenSSL of one release are taken, nothing else."""
     found = {(p.name, p.version) for p in programs.choose(ARCHIVE)}
     assert found == {
         ("nginx", "1.26.3-3"), ("wrk", "4.1.0-4"), ("libluajit-5.1-2", "2.1.0"), ("libc6", "2.41-12"),
@@ -59,7 +59,7 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_one_that_cannot_be_had_is_one_line(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC an archive without it, and one that does not run here, are told in a sentence."""
+    """An archive without it, and one that does not run here, are told in a sentence."""
     monkeypatch.setattr(programs, "index", lambda: ARCHIVE[1:])
     with pytest.raises(RigError, match="no nginx and wrk of Debian 13 in the archive's lists"):
         programs.find()
@@ -76,7 +76,7 @@ def test_one_that_cannot_be_had_is_one_line(archive: Path, monkeypatch: pytest.M
 def test_a_lab_borrows_what_is_not_installed(
     archive: Path, monkeypatch: pytest.MonkeyPatch, installed: tuple[str, ...], wanted: list[str]
 ) -> None:
-    """Without a NIC the guest runs the unpacked program where this machine has none, and else its own."""
+    """The guest runs the unpacked program where this machine has none, and else its own."""
     ran: list[list[str]] = []
     guest: Any = SimpleNamespace(run=ran.append)
     monkeypatch.setattr(shutil, "which", lambda name, path: name if name in installed else None)

@@ -1,4 +1,4 @@
-"""Without a NIC a snapshot that does not work costs a boot and no run: said in one line, and removed."""
+"""A snapshot that does not work costs a boot and no run: said in one line, and removed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def booting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Booting
 
 
 def test_damaged_snapshot_is_removed_and_the_lab_boots(booting: Booting, tmp_path: Path) -> None:
-    """Without a NIC the lab comes up by a boot; the VM outlives the thread that noticed, and is kept anew."""
+    """The lab comes up by a boot; the VM outlives the thread that noticed, and is kept anew."""
     damaged = booting.started.child
     with ThreadPoolExecutor(1) as pool:
         up = pool.submit(booting.ready).result()
@@ -87,7 +87,7 @@ def test_damaged_snapshot_is_removed_and_the_lab_boots(booting: Booting, tmp_pat
 
 
 def test_good_snapshot_is_used(booting: Booting) -> None:
-    """Without a NIC a snapshot that works is no reason to boot."""
+    """A snapshot that works is no reason to boot."""
     booting.stop()
     (snapshot.folder_of("k") / "state").write_bytes(b"good")
     booting.run_dir.path.mkdir(exist_ok=True)
@@ -99,7 +99,7 @@ def test_good_snapshot_is_used(booting: Booting) -> None:
 
 
 def test_lab_that_was_given_up_does_not_boot_again(booting: Booting) -> None:
-    """Without a NIC a Ctrl-C that meets a damaged snapshot leaves no VM behind."""
+    """A Ctrl-C that meets a damaged snapshot leaves no VM behind."""
     booting.stopped = True
     with pytest.raises(RigError, match="given up"):
         booting.ready()

@@ -1,4 +1,4 @@
-"""Without a NIC parallel labs never collide, and a killed one is swept away by the next."""
+"""Parallel labs never collide, and a killed one is swept away by the next."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 
 
 def test_names_are_unique_or_refused() -> None:
-    """Without a NIC two labs without a name differ; two of one name cannot be."""
+    """Two labs without a name differ; two of one name cannot be."""
     first, second, named = rundir.create(None), rundir.create(None), rundir.create("mine")
     assert first.path != second.path and rundir.names() == sorted([first.name, second.name, "mine"])
     with pytest.raises(RigError, match="a lab named mine is running"):
@@ -44,14 +44,14 @@ def test_names_are_unique_or_refused() -> None:
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "-x", "A", "x" * 33, "a b", "$(x)"])
 def test_bad_names_are_usage_errors(name: str) -> None:
-    """Without a NIC a name that could leave the folder is refused."""
+    """A name that could leave the folder is refused."""
     with pytest.raises(ConfigError, match="lab name"):
         rundir.create(name)
     assert rundir.alive(name) is None
 
 
 def test_killed_runner_is_swept(runtime: Path) -> None:
-    """Without a NIC a lab lives as long as its process; kill -9 leaves nothing after the next start."""
+    """A lab lives as long as its process; kill -9 leaves nothing after the next start."""
     child = subprocess.Popen(
         [sys.executable, "-c", HOLD, "doomed"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -68,7 +68,7 @@ def test_killed_runner_is_swept(runtime: Path) -> None:
 
 
 def test_end_kills_only_its_own_process() -> None:
-    """Without a NIC a stale process id in a run directory never hits a stranger."""
+    """A stale process id in a run directory never hits a stranger."""
     made = rundir.create("mine")
     stranger = subprocess.Popen(["sleep", "60"], start_new_session=True)
     write_json(made.path / "pid.json", {"pid": str(stranger.pid)})
@@ -80,7 +80,7 @@ def test_end_kills_only_its_own_process() -> None:
 
 
 def test_end_kills_the_lab() -> None:
-    """Without a NIC `lab down` ends the process that names the lab's folder."""
+    """`lab down` ends the process that names the lab's folder."""
     made = rundir.create("mine")
     qemu = subprocess.Popen(  # `; :` keeps the shell, and with it the folder's name, from exec'ing sleep
         ["sh", "-c", "sleep 60; :", str(made.path)], start_new_session=True, pass_fds=[made.lock]
@@ -94,14 +94,14 @@ def test_end_kills_the_lab() -> None:
 
 
 def test_folder_of_somebody_else_is_refused(runtime: Path) -> None:
-    """Without a NIC a planted link in the temporary folder is not followed."""
+    """A planted link in the temporary folder is not followed."""
     (runtime / f"ktls-offload-{os.getuid()}").symlink_to(runtime)
     with pytest.raises(RigError, match="somebody else"):
         rundir.base()
 
 
 def test_too_long_folder_is_told(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a run directory too long for a socket is an error before anything starts."""
+    """A run directory too long for a socket is an error before anything starts."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime / ("x" * 90)))
     with pytest.raises(RigError, match="too long for a socket"):
         rundir.create("mine")

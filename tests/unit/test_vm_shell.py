@@ -1,4 +1,4 @@
-"""Without a NIC a person's terminal and one in the lab behave as one, whatever the moment."""
+"""A person's terminal and one in the lab behave as one, whatever the moment."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def terminal() -> Iterator[Terminal]:
 
 
 def test_shell_goes_on_though_its_window_changes(terminal: Terminal) -> None:
-    """Without a NIC keys arrive though the size changes at that moment, and the guest learns the size."""
+    """Keys arrive though the size changes at that moment, and the guest learns the size."""
     terminal.size(33, 77)
     terminal.type(b"echo $((6 * 7))\n")
     terminal.see(b"\r\n42\r\n")
@@ -112,12 +112,12 @@ def test_shell_goes_on_though_its_window_changes(terminal: Terminal) -> None:
 
 
 def test_shell_has_our_own_command(terminal: Terminal) -> None:
-    """Without a NIC `ktls-offload` in a shell of the lab is this installation's, as with `lab run`."""
+    """`ktls-offload` in a shell of the lab is this installation's, as with `lab run`."""
     terminal.type(b"ktls-offload --version\n")
     terminal.see(f"\r\nktls-offload {__version__}\r\n".encode())
 
 
 def test_shell_ends_with_its_terminal(terminal: Terminal) -> None:
-    """Without a NIC a shell whose terminal has gone ends, instead of asking it again and again."""
+    """A shell whose terminal has gone ends, instead of asking it again and again."""
     terminal.close()
     assert terminal.process.wait(120) == 129

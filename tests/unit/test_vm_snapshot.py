@@ -1,4 +1,4 @@
-"""Without a NIC a lab begins at a snapshot only if every byte is the same; one that fails costs no lab."""
+"""A lab begins at a snapshot only if every byte is the same; one that fails costs no lab."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def key(folder: Path, **other: object) -> str:
 
 
 def test_same_vm_in_another_folder_has_the_same_key(tmp_path: Path) -> None:
-    """Without a NIC neither a lab's name nor its measured clock makes it another one."""
+    """Neither a lab's name nor its measured clock makes it another one."""
     assert key(tmp_path / "lab-1") == key(tmp_path / "lab-22")
 
 
@@ -54,12 +54,12 @@ def test_same_vm_in_another_folder_has_the_same_key(tmp_path: Path) -> None:
     ids=["initramfs", "cards", "options", "version", "program"],
 )
 def test_any_other_byte_is_another_key(tmp_path: Path, other: dict[str, object]) -> None:
-    """Without a NIC another module, agent, card, memory or QEMU never meets a snapshot of this one."""
+    """Another module, agent, card, memory or QEMU never meets a snapshot of this one."""
     assert key(tmp_path) != key(tmp_path, **other)
 
 
 def test_other_bench_or_host_boot_is_another_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC an edit of what builds the bench makes every snapshot useless."""
+    """An edit of what builds the bench makes every snapshot useless."""
     before = key(tmp_path)
     monkeypatch.setattr(snapshot, "BENCH", ("topology.py",))
     assert key(tmp_path) != before
@@ -77,7 +77,7 @@ def test_other_bench_or_host_boot_is_another_key(tmp_path: Path, monkeypatch: py
 def test_where_there_are_snapshots(
     monkeypatch: pytest.MonkeyPatch, qemu: str, accel: str, off: str, word: bool
 ) -> None:
-    """Without a NIC an old QEMU, KVM and LAB_SNAPSHOT=off boot as ever."""
+    """An old QEMU, KVM and LAB_SNAPSHOT=off boot as ever."""
     monkeypatch.setenv("LAB_SNAPSHOT", off)
     assert snapshot.possible(Qemu("qemu", qemu), accel) is word
 
@@ -118,7 +118,7 @@ def console(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_kept_vm_goes_on_and_is_found(tmp_path: Path, console: Path) -> None:
-    """Without a NIC a snapshot has the state and the console so far, and the VM that it is of runs on."""
+    """A snapshot has the state and the console so far, and the VM that it is of runs on."""
     monitor = Monitor(tmp_path / "monitor", "completed")
     said: list[str] = []
     snapshot.save("k", monitor.path, console, said.append)
@@ -132,7 +132,7 @@ def test_kept_vm_goes_on_and_is_found(tmp_path: Path, console: Path) -> None:
 
 
 def test_vm_that_cannot_be_kept_goes_on(tmp_path: Path, console: Path) -> None:
-    """Without a NIC a snapshot that failed is said, leaves nothing, and the VM runs on."""
+    """A snapshot that failed is said, leaves nothing, and the VM runs on."""
     monitor = Monitor(tmp_path / "monitor", "failed")
     said: list[str] = []
     snapshot.save("k", monitor.path, console, said.append)
@@ -142,7 +142,7 @@ def test_vm_that_cannot_be_kept_goes_on(tmp_path: Path, console: Path) -> None:
 
 
 def test_last_used_snapshots_stay(tmp_path: Path, console: Path) -> None:
-    """Without a NIC the cache holds a few, and the one that was used longest ago goes."""
+    """The cache holds a few, and the one that was used longest ago goes."""
     names = [f"k{number}" for number in range(snapshot.KEPT)]
     for age, name in enumerate(names):
         snapshot.folder_of(name).mkdir(parents=True)
@@ -155,7 +155,7 @@ def test_last_used_snapshots_stay(tmp_path: Path, console: Path) -> None:
 
 
 def test_scripts_of_a_lab_are_shell_scripts(tmp_path: Path) -> None:
-    """Without a NIC odd characters in paths break neither the init nor the script that mounts the shares."""
+    """Odd characters in paths break neither the init nor the script that mounts the shares."""
     odd = f"{initramfs.TMPFS[0]}/a b"
     shares = initramfs.shares_script(tmp_path / "it's; here", [Path(odd)])
     for text in (initramfs.early_init("/usr/bin/python3"), shares):
@@ -165,7 +165,7 @@ def test_scripts_of_a_lab_are_shell_scripts(tmp_path: Path) -> None:
 
 
 def test_agent_runs_from_what_is_packed_for_it(tmp_path: Path) -> None:
-    """Without a NIC the packed Python finds its library, compiled, with nothing of this machine's."""
+    """The packed Python finds its library, compiled, with nothing of this machine's."""
     for name, data in userland.agent(interpreter()).items():
         path = tmp_path / name.strip("/")
         path.parent.mkdir(parents=True, exist_ok=True)

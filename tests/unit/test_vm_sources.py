@@ -1,4 +1,4 @@
-"""Without a NIC the lab finds this machine's Debian mirror in apt's configuration, and trusts none of it."""
+"""The lab finds this machine's Debian mirror in apt's configuration, and trusts none of it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def apt(folder: Path, **files: str) -> Path:
 
 
 def test_deb822_gives_one_entry_per_uri() -> None:
-    """Without a NIC continuation lines and several URIs of a stanza are understood."""
+    """Continuation lines and several URIs of a stanza are understood."""
     first, second, third = deb822(STANZAS)
     assert first == Entry(
         "http://mirror.example/debian", ("bookworm", "bookworm-updates"), ("main", "contrib")
@@ -57,7 +57,7 @@ def test_deb822_gives_one_entry_per_uri() -> None:
     ],
 )
 def test_one_line_entries(line: str, want: tuple[str, ...]) -> None:
-    """Without a NIC options, blanks and comments of one-line sources are understood."""
+    """Options, blanks and comments of one-line sources are understood."""
     assert [e.suites for e in one_line(line)] == [want]
 
 
@@ -76,7 +76,7 @@ def test_one_line_entries(line: str, want: tuple[str, ...]) -> None:
     ],
 )
 def test_one_line_leaves_out_what_it_cannot_trust(line: str) -> None:
-    """Without a NIC a damaged or hostile line gives no entry, and no traceback."""
+    """A damaged or hostile line gives no entry, and no traceback."""
     assert list(one_line(line)) == []
 
 
@@ -85,7 +85,7 @@ def test_one_line_leaves_out_what_it_cannot_trust(line: str) -> None:
     [("deb", "no", 0), ("deb", "false", 0), ("deb-src", "yes", 0), ("deb-src deb", "yes", 1)],
 )
 def test_disabled_stanza_is_left_out(kind: str, switch: str, entries_left: int) -> None:
-    """Without a NIC a stanza that is switched off, or has sources only, gives no archive."""
+    """A stanza that is switched off, or has sources only, gives no archive."""
     text = (
         f"Types: {kind}\nEnabled: {switch}\nURIs: http://m.example/debian\nSuites: trixie\nComponents: main\n"
     )
@@ -93,7 +93,7 @@ def test_disabled_stanza_is_left_out(kind: str, switch: str, entries_left: int) 
 
 
 def test_archive_is_the_main_one_and_its_security(tmp_path: Path) -> None:
-    """Without a NIC other vendors' sources beside Debian's are not taken for it."""
+    """Other vendors' sources beside Debian's are not taken for it."""
     other = "Types: deb\nURIs: http://vendor.example/apt\nSuites: nodistro\nComponents: main\n"
     found = archive(apt(tmp_path, aaa_sources=other, debian_sources=STANZAS))
     assert (found.main, found.security) == (
@@ -104,7 +104,7 @@ def test_archive_is_the_main_one_and_its_security(tmp_path: Path) -> None:
 
 
 def test_archive_from_one_line_without_security(tmp_path: Path) -> None:
-    """Without a NIC a machine without the security archive still has its main one."""
+    """A machine without the security archive still has its main one."""
     found = archive(apt(tmp_path, sources_list="deb http://old.example/debian trixie main\n"))
     assert (found.main, found.security) == ("http://old.example/debian", None)
 
@@ -113,13 +113,13 @@ def test_archive_from_one_line_without_security(tmp_path: Path) -> None:
     "text", ["", "\0\xff garbage\n\n: :\n", "Types: deb\nURIs: http://x.example\n", "deb " * 9999]
 )
 def test_no_archive_is_one_clear_line(tmp_path: Path, text: str) -> None:
-    """Without a NIC a machine without a Debian source is told so."""
+    """A machine without a Debian source is told so."""
     with pytest.raises(RigError, match="no Debian archive"):
         archive(apt(tmp_path, some_sources=text, other_list=text))
 
 
 def test_unreadable_and_strange_files_are_left_out(tmp_path: Path) -> None:
-    """Without a NIC backups and folders among the sources do no harm."""
+    """Backups and folders among the sources do no harm."""
     folder = apt(tmp_path, debian_sources=STANZAS, debian_save="deb http://bad.example/debian trixie main\n")
     (folder / "sources.list.d/folder.list").mkdir()
     assert {e.uri.split("/")[2] for e in entries(folder)} == {"mirror.example", "second.example"}

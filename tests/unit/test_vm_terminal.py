@@ -1,4 +1,4 @@
-"""Without a NIC a terminal in the lab shows all that its programs write, until the last has ended."""
+"""A terminal in the lab shows all that its programs write, until the last has ended."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def screens(line: socket.socket) -> Iterator[Screens]:
 
 
 def test_no_terminal_of_two_hundred_is_lost(screens: Screens) -> None:
-    """Without a NIC 200 terminals show all their lines, still take a word after them, and end."""
+    """200 terminals show all their lines, still take a word after them, and end."""
     said = b"".join(b"line %d\r\n" % n for n in range(1, LINES + 1))
     for _ in range(200 // CROWD):
         jobs = [screens.start("sh", "-c", CHATTER) for _ in range(CROWD)]
@@ -108,7 +108,7 @@ def test_no_terminal_of_two_hundred_is_lost(screens: Screens) -> None:
 
 
 def test_flood_is_ended_from_the_keyboard(screens: Screens) -> None:
-    """Without a NIC Ctrl-C reaches a program that writes without end, and the shell goes on."""
+    """Ctrl-C reaches a program that writes without end, and the shell goes on."""
     job = screens.start("bash", "--norc", "-i")
     screens.type(job, b"yes\n")
     screens.see(job, b"y\r\ny\r\n" * 5000)
@@ -120,7 +120,7 @@ def test_flood_is_ended_from_the_keyboard(screens: Screens) -> None:
 
 
 def test_terminal_that_was_let_go_is_taken_up_again(screens: Screens) -> None:
-    """Without a NIC a program that closes its terminal and opens it later is seen again."""
+    """A program that closes its terminal and opens it later is seen again."""
     away = "exec </dev/null >/dev/null 2>&1; sleep 0.5; exec </dev/tty >/dev/tty 2>&1"
     job = screens.start("sh", "-c", f"echo one; {away}; echo two; read word; exit 4")
     screens.see(job, b"one\r\ntwo\r\n")
@@ -129,14 +129,14 @@ def test_terminal_that_was_let_go_is_taken_up_again(screens: Screens) -> None:
 
 
 def test_last_words_are_shown_before_the_end(screens: Screens) -> None:
-    """Without a NIC a program's last words arrive before its end is told, though others hold the terminal."""
+    """A program's last words arrive before its end is told, though others hold the terminal."""
     job = screens.start("sh", "-c", "trap '' HUP; sleep 60 & seq 2000; exit 0")
     assert screens.end(job) == 0
     assert screens.of(job).endswith(b"\r\n1999\r\n2000\r\n")
 
 
 def test_what_a_client_does_not_read_waits_in_the_terminal(line: socket.socket, tmp_path: Path) -> None:
-    """Without a NIC a program waits for a client that does not read, and then every line of it arrives."""
+    """A program waits for a client that does not read, and then every line of it arrives."""
     argv = ["sh", "-c", f"seq 1000000; touch {tmp_path}/written; sleep 60"]
     ask = {"id": 1, "op": "terminal", "argv": argv, "rows": 24, "columns": 80}
     line.sendall(json.dumps(ask).encode() + b"\n")

@@ -1,4 +1,4 @@
-"""Without a NIC the lab's verbs refuse what cannot be, in one line and with the documented exit code."""
+"""The lab's verbs refuse what cannot be, in one line and with the documented exit code."""
 
 from __future__ import annotations
 
@@ -42,25 +42,25 @@ def lab(*argv: str, runtime: Path) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_usage_errors_are_one_line(tmp_path: Path, argv: tuple[str, ...], words: str) -> None:
-    """Without a NIC wrong words give exit code 2 and say what would be right."""
+    """Wrong words give exit code 2 and say what would be right."""
     done = lab(*argv, runtime=tmp_path)
     assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr
 
 
 def test_our_own_command_is_found_in_the_guest() -> None:
-    """Without a NIC `lab run -- ktls-offload` is this installation's, whatever the guest's PATH has."""
+    """`lab run -- ktls-offload` is this installation's, whatever the guest's PATH has."""
     assert verbs.as_here(["ktls-offload", "ls"]) == [sys.executable, "-m", "offload", "ls"]
     assert verbs.as_here(["ls", "ktls-offload"]) == ["ls", "ktls-offload"]
 
 
 def test_status_without_labs(tmp_path: Path) -> None:
-    """Without a NIC nothing running is said so, and is no error."""
+    """Nothing running is said so, and is no error."""
     done = lab("status", runtime=tmp_path)
     assert (done.returncode, done.stdout) == (0, "no lab is up\n")
 
 
 def test_personality_is_for_both_or_each() -> None:
-    """Without a NIC one card name counts for DUT and peer, two for each."""
+    """One card name counts for DUT and peer, two for each."""
     assert topology.check_personality("plain") == "plain,plain"
     assert topology.check_personality("chelsio-t6,plain") == "chelsio-t6,plain"
     for bad in ("", "a,b,c", "a,", "x y"):
@@ -70,7 +70,7 @@ def test_personality_is_for_both_or_each() -> None:
 
 @pytest.mark.parametrize("kind", topology.KINDS)
 def test_both_benches_have_one_shape(kind: str) -> None:
-    """Without a NIC every port ends in its namespace and both wire ports in the bridge."""
+    """Every port ends in its namespace and both wire ports in the bridge."""
     ends = topology.ENDS[kind]
     lines = topology.links(kind)
     for dev, place in (
@@ -86,7 +86,7 @@ def test_both_benches_have_one_shape(kind: str) -> None:
 
 
 def test_compile_error_is_one_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a module that does not compile says where, in the project's own paths."""
+    """A module that does not compile says where, in the project's own paths."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "Kbuild").write_text("obj-m := nicsim.o\n")
     (tmp_path / "headers").mkdir()
@@ -103,7 +103,7 @@ def test_compile_error_is_one_block(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_module_name_follows_its_sources(tmp_path: Path) -> None:
-    """Without a NIC a changed source, kernel or option is another module in the cache."""
+    """A changed source, kernel or option is another module in the cache."""
     source = tmp_path / "a.c"
     source.write_text("int a;")
     kernels = [

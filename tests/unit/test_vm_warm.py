@@ -1,4 +1,4 @@
-"""Without a NIC a warm lab is used again only while it is what would boot now, as it was booted."""
+"""A warm lab is used again only while it is what would boot now, as it was booted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def up() -> Iterator[Path]:
 
 
 def test_lab_of_the_same_parts_is_used_again(up: Path) -> None:
-    """Without a NIC nothing is said against a lab whose parts and log are as they were."""
+    """Nothing is said against a lab whose parts and log are as they were."""
     (up / "console.log").write_text("[    1.0] all is well\n")
     assert warm.stale(NAME, dict(PARTS)) == ""
 
@@ -52,25 +52,25 @@ def test_lab_of_the_same_parts_is_used_again(up: Path) -> None:
     ],
 )
 def test_changed_part_is_named(up: Path, now: dict[str, str], words: str) -> None:
-    """Without a NIC a part that is new, gone or another one keeps the lab from being used."""
+    """A part that is new, gone or another one keeps the lab from being used."""
     assert warm.stale(NAME, now) == words
 
 
 def test_dirty_kernel_log_is_quoted(up: Path) -> None:
-    """Without a NIC a lab whose kernel warned is not used."""
+    """A lab whose kernel warned is not used."""
     (up / "console.log").write_text("[    1.0] fine\n[    2.0] WARNING: CPU: 0 PID: 1 at net/tls\n")
     assert warm.stale(NAME, dict(PARTS)) == "its kernel log has: WARNING: CPU: 0 PID: 1 at net/tls"
 
 
 def test_half_made_and_absent_labs_are_told_apart(up: Path) -> None:
-    """Without a NIC a lab whose boot was killed is no lab, nor is one that is not there."""
+    """A lab whose boot was killed is no lab, nor is one that is not there."""
     (up / warm.STATE).unlink()
     assert warm.stale(NAME, dict(PARTS)) == "whoever booted it did not end that"
     assert warm.stale("try-none", dict(PARTS)) == "none was up"
 
 
 def test_lab_without_a_note_of_its_parts_is_not_used(up: Path) -> None:
-    """Without a NIC a lab of a version that noted nothing counts as another one."""
+    """A lab of a version that noted nothing counts as another one."""
     (up / made.MADE).unlink()
     assert "changed" in warm.stale(NAME, dict(PARTS))
 
@@ -117,7 +117,7 @@ def use(up: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[Any, St
 
 
 def test_second_use_is_the_same_lab(use: Callable[[], tuple[Any, Any]]) -> None:
-    """Without a NIC what was left as it was found is used again, and let go of each time."""
+    """What was left as it was found is used again, and let go of each time."""
     for _ in range(2):
         opened, stub = use()
         with opened:
@@ -133,7 +133,7 @@ def test_second_use_is_the_same_lab(use: Callable[[], tuple[Any, Any]]) -> None:
     ],
 )
 def test_lab_left_otherwise_is_replaced(use: Callable[[], tuple[Any, Any]], left: str, words: str) -> None:
-    """Without a NIC a lab that a test changed for good, or broke, serves no other test."""
+    """A lab that a test changed for good, or broke, serves no other test."""
     opened, stub = use()
     with opened:
         stub.text = left
@@ -144,7 +144,7 @@ def test_lab_left_otherwise_is_replaced(use: Callable[[], tuple[Any, Any]], left
 
 
 def test_killed_run_leaves_its_lab_unused(use: Callable[[], tuple[Any, Any]]) -> None:
-    """Without a NIC a run that could not put anything back is known by what it did not say."""
+    """A run that could not put anything back is known by what it did not say."""
     (rundir.base() / f".use-{NAME}").write_text(warm.KILLED)
     opened, stub = use()
     with opened:
@@ -152,13 +152,13 @@ def test_killed_run_leaves_its_lab_unused(use: Callable[[], tuple[Any, Any]]) ->
 
 
 def test_carrier_of_a_young_lab_is_no_change() -> None:
-    """Without a NIC a link that came up after the first look is the same link."""
+    """A link that came up after the first look is the same link."""
     young, old = "2: a: <UP> mtu 1500 state UNKNOWN", "2: a: <UP,LOWER_UP> mtu 1500 state UP"
     assert warm.CARRIER.sub("", young) == warm.CARRIER.sub("", old)
 
 
 def test_two_users_wait_for_each_other(tmp_path: Path) -> None:
-    """Without a NIC a lab has one user at a time, and the second one says that it waits."""
+    """A lab has one user at a time, and the second one says that it waits."""
     code = (
         "import sys; from offload.vm.warm import _Use\n"
         f"with _Use({NAME!r}, lambda words: print(words, flush=True)): print(1)"
@@ -170,13 +170,13 @@ def test_two_users_wait_for_each_other(tmp_path: Path) -> None:
 
 
 def test_names_hold_kernel_and_card() -> None:
-    """Without a NIC each kernel and card has a warm lab of its own."""
+    """Each kernel and card has a warm lab of its own."""
     assert warm.name_of("6.1", "nicsim", "chelsio-t6,connectx-6-dx") == "try-6.1-chelsio-t6"
     assert warm.name_of("7.2", "veth", "chelsio-t6,connectx-6-dx") == "try-7.2-veth"
 
 
 def test_module_is_a_part(tmp_path: Path) -> None:
-    """Without a NIC another build of the simulated NIC is another lab, and so is another agent."""
+    """Another build of the simulated NIC is another lab, and so is another agent."""
     kernel = SimpleNamespace(release="6.1", version="1", modules=tmp_path)
     qemu = SimpleNamespace(program="q", version="10", options=())
     module = tmp_path / "nicsim.ko"
@@ -189,7 +189,7 @@ def test_module_is_a_part(tmp_path: Path) -> None:
 
 
 def test_every_part_of_the_code_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC an edit of the agent or of the boot is noticed, by what is in the file."""
+    """An edit of the agent or of the boot is noticed, by what is in the file."""
     agent = tmp_path / "agent.py"
     agent.write_text("a = 1\n")
     monkeypatch.setattr(made, "GUEST", tmp_path)
@@ -201,7 +201,7 @@ def test_every_part_of_the_code_counts(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_touched_file_of_the_host_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC the guest looks again at files that changed, even with their old size and time."""
+    """The guest looks again at files that changed, even with their old size and time."""
     file = tmp_path / "build" / "helper"
     file.parent.mkdir()
     file.write_text("1")

@@ -47,7 +47,7 @@ def run(python: str, folder: Path, body: str, **env: str) -> subprocess.Complete
     ids=["pass", "fail", "unreadable", "nothing", "left", "exit", "interrupt", "killed"],
 )
 def test_ends_as_a_new_one(tmp_path: Path, warm_python: str, body: str, code: int) -> None:
-    """Without a NIC a pytest that was forked ends with the code of a new one, and says the same."""
+    """A pytest that was forked ends with the code of a new one, and says the same."""
     forked = run(warm_python, tmp_path, body)
     assert forked.returncode == code, forked.stdout + forked.stderr
     if code == 1:
@@ -57,7 +57,7 @@ def test_ends_as_a_new_one(tmp_path: Path, warm_python: str, body: str, code: in
 
 
 def test_is_where_and_what_it_was_told(tmp_path: Path, warm_python: str) -> None:
-    """Without a NIC folder, environment and path of the modules are those of the call."""
+    """Folder, environment and path of the modules are those of the call."""
     (tmp_path / "mine.py").write_text("HERE = 1\n")
     body = "import mine\ndef test_a():\n print(os.getcwd(), os.environ.get('WORD'), mine.HERE)\n assert 0"
     assert f"{tmp_path} a=b\nc 1" in run(warm_python, tmp_path, body, WORD="a=b\nc").stdout
@@ -65,7 +65,7 @@ def test_is_where_and_what_it_was_told(tmp_path: Path, warm_python: str) -> None
 
 
 def test_is_killed_with_its_stub(tmp_path: Path, warm_python: str) -> None:
-    """Without a NIC a pytest whose program is killed does not go on."""
+    """A pytest whose program is killed does not go on."""
     note = tmp_path / "pid"
     body = "import os, time\ndef test_a():\n open('pid', 'w').write(f'{os.getpid()} ')\n time.sleep(600)\n"
     (tmp_path / "test_it.py").write_text(body)

@@ -31,7 +31,7 @@ def folder() -> Iterator[Path]:
 
 
 def test_an_honest_capture_may_only_be_equal() -> None:
-    """Without a NIC the third party has nothing to say of captures that nobody edited."""
+    """The third party has nothing to say of captures that nobody edited."""
     for number in range(TABLES):
         assert opinion(table(number)).allowed == {"equal"}, number
 
@@ -63,7 +63,7 @@ FOUND = {
 
 @pytest.mark.parametrize("name", FOUND)
 def test_what_it_found_stays_found(folder: Path, name: str) -> None:
-    """Without a NIC a capture that was called equal, and should not be, is inconclusive."""
+    """A capture that was called equal, and should not be, is inconclusive."""
     hand = FOUND[name]()
     said = answers(hand, folder)
     assert {verdict["outcome"] for verdict in said.values()} == {"inconclusive"}
@@ -73,6 +73,6 @@ def test_what_it_found_stays_found(folder: Path, name: str) -> None:
 @settings(PLAIN, derandomize=True, max_examples=200)
 @given(hands())
 def test_no_edit_is_called_equal_and_no_legal_one_different(folder: Path, hand: Hand) -> None:
-    """Without a NIC an edited capture gets the outcome that a third party allows, from both engines."""
+    """An edited capture gets the outcome that a third party allows, from both engines."""
     why = complaint(hand, answers(hand, folder))
     assert not why, hand

@@ -44,7 +44,7 @@ def over(frame: bytes, at: int, data: bytes) -> bytes:
 
 @engines
 def test_payload_that_begins_in_a_plain_header(engine: str, tmp_path: Path) -> None:
-    """Without a NIC payload in window, checksum, urgent pointer and on into a clear record is a leak."""
+    """Payload in window, checksum, urgent pointer and on into a clear record is a leak."""
     hand = session()
     frames = hand.flow().frames
     number = next(i for i, frame in enumerate(frames) if frame[BODY:].startswith(bytes(40)))
@@ -56,7 +56,7 @@ def test_payload_that_begins_in_a_plain_header(engine: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("seed", FOUND_BY_PLANTS)
 def test_the_plants_that_were_equal(seed: int, tmp_path: Path) -> None:
-    """Without a NIC the two of 12,500 plants that both engines called equal are not, by either."""
+    """The two of 12,500 plants that both engines called equal are not, by either."""
     for _, ours, theirs in both([(seed, planted(seed))], tmp_path):
         assert ours["outcome"] == "different"
         assert not list(parting(ours, theirs))
@@ -65,7 +65,7 @@ def test_the_plants_that_were_equal(seed: int, tmp_path: Path) -> None:
 @engines
 @pytest.mark.parametrize("sixteens", [7, 9])
 def test_clear_handshake_ends_within_128_kib(engine: str, sixteens: int, tmp_path: Path) -> None:
-    """Without a NIC handshake records in clear are a problem beyond 128 KiB of a direction, not before."""
+    """Handshake records in clear are a problem beyond 128 KiB of a direction, not before."""
     hand = Hand(finished=False)
     for _ in range(sixteens):
         hand.add("server", record(22, message(11, bytes(16380))))

@@ -29,12 +29,12 @@ def plain(port: int = 80) -> list[bytes]:
 
 
 def test_a_clean_capture_has_no_leak(tmp_path: Path) -> None:
-    """Without a NIC a good session leaks nothing, nor do frames with something else."""
+    """A good session leaks nothing, nor do frames with something else."""
     assert asked(tmp_path, [b"arp" * 20, bytes(100)])["leak"] is None
 
 
 def test_a_frame_that_is_no_tcp(tmp_path: Path) -> None:
-    """Without a NIC payload in any other frame is a leak: frame, place, payload offset, how many."""
+    """Payload in any other frame is a leak: frame, place, payload offset, how many."""
     frame = b"\0" * 40 + PAYLOAD[155:200]
     found = asked(tmp_path, [b"arp" * 20, frame, frame])
     first = len(found["connections"]) and found["capture"]["frames"] - 1
@@ -49,34 +49,34 @@ def test_a_frame_that_is_no_tcp(tmp_path: Path) -> None:
 
 
 def test_a_connection_that_is_not_tls(tmp_path: Path) -> None:
-    """Without a NIC payload in a plain connection is a leak."""
+    """Payload in a plain connection is a leak."""
     found = asked(tmp_path, plain())
     assert found["leak"]["payload_offset"] == 512 and found["leak"]["at"] == 54 + 4 + 12
     assert found["capture"]["not_tls"] == 1
 
 
 def test_a_connection_that_the_port_leaves_out(tmp_path: Path) -> None:
-    """Without a NIC a connection on another port is searched as a whole."""
+    """A connection on another port is searched as a whole."""
     found = asked(tmp_path, plain(8443), 443)
     assert found["leak"]["payload_offset"] == 512 and found["capture"]["not_tls"] == 0
 
 
 def test_a_trailer(tmp_path: Path) -> None:
-    """Without a NIC what lies behind the IP packet is searched."""
+    """What lies behind the IP packet is searched."""
     flow = Hand().flow()
     found = asked(tmp_path, [flow.frames[0] + PAYLOAD[:32]])
     assert found["leak"]["at"] == len(flow.frames[0]) and found["leak"]["payload_offset"] == 0
 
 
 def test_needles_are_16_bytes_apart_and_the_first_counts() -> None:
-    """Without a NIC windows begin at multiples of 16; of equal ones the first offset is told."""
+    """Windows begin at multiples of 16; of equal ones the first offset is told."""
     found = needles(PAYLOAD[:32] * 2 + b"tail")
     assert found == {PAYLOAD[:16]: 0, PAYLOAD[16:32]: 16}
     assert needles(b"x" * 15) == {}
 
 
 def test_few_different_bytes_are_no_needle(tmp_path: Path) -> None:
-    """Without a NIC zeros and the like prove nothing."""
+    """Zeros and the like prove nothing."""
     hand = Hand()
     text = bytes(64) + b"abcde" * 20
     hand.say("client", text)

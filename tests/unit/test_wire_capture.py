@@ -63,20 +63,20 @@ def frames(data: bytes) -> list[tuple[int, bytes, int]]:
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("magic", [0xA1B2C3D4, 0xA1B23C4D])
 def test_pcap_in_either_order_and_resolution(order: str, magic: int) -> None:
-    """Without a NIC the four kinds of pcap give the same frames."""
+    """The four kinds of pcap give the same frames."""
     assert frames(pcap([FRAME, b"x"], 1, order, magic)) == [(1, FRAME, len(FRAME)), (1, b"x", 1)]
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_pcapng_blocks(order: str) -> None:
-    """Without a NIC interfaces, packets and blocks that are unknown are read in either order."""
+    """Interfaces, packets and blocks that are unknown are read in either order."""
     parts = [section(order), interface(1, 0, order), block(0xBAD, b"abc", order), interface(101, 0, order),
              enhanced(FRAME, 0, order), enhanced(IP, 1, order)]  # fmt: skip
     assert frames(b"".join(parts)) == [(1, FRAME, len(FRAME)), (101, IP, len(IP))]
 
 
 def test_pcapng_of_many_sections_and_old_blocks() -> None:
-    """Without a NIC a section has its own byte order and interfaces; old and simple packet blocks count."""
+    """A section has its own byte order and interfaces; old and simple packet blocks count."""
     data = section() + interface(101, 30) + simple(IP[:30], len(IP)) + obsolete(IP)
     data += section(">") + interface(1, 0, ">") + enhanced(FRAME, 0, ">", 2000)
     assert frames(data) == [(101, IP[:30], len(IP)), (101, IP, len(IP)), (1, FRAME, 2000)]
@@ -96,7 +96,7 @@ def test_pcapng_of_many_sections_and_old_blocks() -> None:
      section() + interface() + enhanced(FRAME) + b"\1\0\0"],
 )  # fmt: skip
 def test_damage_ends_the_reading(tmp_path: Path, data: bytes) -> None:
-    """Without a NIC a frame or block that claims too much ends the reading; what came before is used."""
+    """A frame or block that claims too much ends the reading; what came before is used."""
     path = tmp_path / "c"
     path.write_bytes(data)
     found = streams.load(path)
@@ -108,14 +108,14 @@ def test_damage_ends_the_reading(tmp_path: Path, data: bytes) -> None:
     "data", [b"", b"\xd4\xc3\xb2\xa1", b"\x0a\x0d\x0d\x0a" + bytes(40), b"GIF89a" + bytes(99)]
 )
 def test_what_is_no_capture_is_refused(tmp_path: Path, data: bytes) -> None:
-    """Without a NIC another file is refused with a sentence."""
+    """Another file is refused with a sentence."""
     (tmp_path / "c").write_bytes(data)
     with pytest.raises(ConfigError, match="not a capture"):
         streams.load(tmp_path / "c")
 
 
 def test_an_unknown_link_type_is_refused_on_a_frame(tmp_path: Path) -> None:
-    """Without a NIC a link type that is not read is named, if a frame has it."""
+    """A link type that is not read is named, if a frame has it."""
     (tmp_path / "c").write_bytes(pcap([b"x"], 105))
     with pytest.raises(ConfigError, match="frame 1 has link type 105"):
         streams.load(tmp_path / "c")
@@ -124,7 +124,7 @@ def test_an_unknown_link_type_is_refused_on_a_frame(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    """Without a NIC a missing file, a folder and a pipe are refused, and none is waited for."""
+    """A missing file, a folder and a pipe are refused, and none is waited for."""
     os.mkfifo(tmp_path / "pipe")
     for name, word in (("gone", "No such file"), (".", "not a regular"), ("pipe", "not a regular")):
         with pytest.raises(ConfigError, match=word):
@@ -149,7 +149,7 @@ LINKS = {
 
 @pytest.mark.parametrize("name", LINKS)
 def test_every_link_type(tmp_path: Path, name: str) -> None:
-    """Without a NIC a segment is found behind each header of the contract."""
+    """A segment is found behind each header of the contract."""
     link, frame = LINKS[name]
     (tmp_path / "c").write_bytes(pcap([frame], link))
     found = streams.load(tmp_path / "c")
@@ -159,7 +159,7 @@ def test_every_link_type(tmp_path: Path, name: str) -> None:
 
 
 def test_statistics(tmp_path: Path) -> None:
-    """Without a NIC every frame counts in one column, a cut one also in `truncated`."""
+    """Every frame counts in one column, a cut one also in `truncated`."""
     flow = Flow()
     flow.frame("client", 0, ACK, bytes(100))
     (tmp_path / "c").write_bytes(pcap([*flow.frames, b"arp" * 20, FRAME[:30]], snap=100))

@@ -74,7 +74,7 @@ def codes(document: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def test_equal_streams_in_other_packets(tmp_path: Path) -> None:
-    """Without a NIC streams are equal though ports, sequence numbers and segments are not."""
+    """Streams are equal though ports, sequence numbers and segments are not."""
     other = Talk(mss=77, isn=5, local=50000, port=4434)
     found = answer(tmp_path, [Talk()], [other])
     assert (found["outcome"], found["problems"], found["first_difference"]) == ("equal", [], None)
@@ -83,7 +83,7 @@ def test_equal_streams_in_other_packets(tmp_path: Path) -> None:
 
 
 def test_retransmissions_and_reordering_are_no_difference(tmp_path: Path) -> None:
-    """Without a NIC what TCP sent twice or late is the same stream."""
+    """What TCP sent twice or late is the same stream."""
     frames = Talk().frames()
     mixed = [*frames[:3], frames[5], frames[4], frames[3], frames[4], *frames[6:]]
     found = compare(write(tmp_path / "a", frames), write(tmp_path / "b", mixed))
@@ -99,7 +99,7 @@ def test_retransmissions_and_reordering_are_no_difference(tmp_path: Path) -> Non
 @pytest.mark.parametrize("way", ["client", "server"])
 @pytest.mark.parametrize("at", [0, 20])
 def test_one_bit_is_a_difference(tmp_path: Path, way: str, at: int) -> None:
-    """Without a NIC one bit anywhere, the handshake too, is found with its place in both directions."""
+    """One bit anywhere, the handshake too, is found with its place in both directions."""
     said = bytearray(getattr(Talk(), way))
     said[at] ^= 0x10
     found = answer(tmp_path, [Talk()], [Talk(**{way: bytes(said)})])
@@ -111,7 +111,7 @@ def test_one_bit_is_a_difference(tmp_path: Path, way: str, at: int) -> None:
 
 
 def test_the_record_of_a_difference_is_named(tmp_path: Path) -> None:
-    """Without a NIC a difference in TLS is told with record number, its type and the byte in it."""
+    """A difference in TLS is told with record number, its type and the byte in it."""
     said = bytearray(HELLO + DATA)
     said[37 + 12000] ^= 1
     found = answer(tmp_path, [Talk()], [Talk(client=bytes(said))])
@@ -120,7 +120,7 @@ def test_the_record_of_a_difference_is_named(tmp_path: Path) -> None:
 
 
 def test_a_stream_that_ends_earlier_differs(tmp_path: Path) -> None:
-    """Without a NIC a stream that was closed earlier is another one; one that was only cut may not be."""
+    """A stream that was closed earlier is another one; one that was only cut may not be."""
     short = (HELLO + DATA)[:-100]
     found = answer(tmp_path, [Talk()], [Talk(client=short)])
     assert found["outcome"] == "different" and found["first_difference"]["offset"] == len(short)
@@ -132,7 +132,7 @@ def test_a_stream_that_ends_earlier_differs(tmp_path: Path) -> None:
 
 
 def test_a_difference_before_the_cut_is_a_difference(tmp_path: Path) -> None:
-    """Without a NIC what is in both captures and differs is different, whatever is missing after it."""
+    """What is in both captures and differs is different, whatever is missing after it."""
     found = answer(tmp_path, [Talk()], [Talk(client=b"\x17" + HELLO, end=0)])
     assert found["outcome"] == "different" and found["problems"]
 
@@ -141,7 +141,7 @@ def test_a_difference_before_the_cut_is_a_difference(tmp_path: Path) -> None:
     ("talk", "code"), [(Talk(end=RST), "reset"), (Talk(end=0), "no-close"), (Talk(begins=False), "no-syn")]
 )
 def test_equal_as_far_as_seen_is_inconclusive(tmp_path: Path, talk: Talk, code: str) -> None:
-    """Without a NIC streams without beginning or end are never called equal."""
+    """Streams without beginning or end are never called equal."""
     found = answer(tmp_path, [talk], [talk])
     assert found["outcome"] == "inconclusive" and {c for _, _, c in codes(found)} == {code}
     assert (
@@ -151,7 +151,7 @@ def test_equal_as_far_as_seen_is_inconclusive(tmp_path: Path, talk: Talk, code: 
 
 
 def test_a_hole_is_inconclusive(tmp_path: Path) -> None:
-    """Without a NIC a segment that is missing is told with its offset, and nothing is called equal."""
+    """A segment that is missing is told with its offset, and nothing is called equal."""
     frames = Talk().frames()
     found = compare(write(tmp_path / "a", frames), write(tmp_path / "b", [*frames[:4], *frames[5:]]))
     assert found["outcome"] == "inconclusive" and codes(found) == [("b", "client", "gap")]
@@ -159,7 +159,7 @@ def test_a_hole_is_inconclusive(tmp_path: Path) -> None:
 
 
 def test_a_damaged_capture_is_inconclusive(tmp_path: Path) -> None:
-    """Without a NIC streams that are equal prove nothing if a capture ends in the middle of a frame."""
+    """Streams that are equal prove nothing if a capture ends in the middle of a frame."""
     whole = write(tmp_path / "a", Talk().frames())
     (tmp_path / "b").write_bytes(whole.read_bytes() + b"half a header")
     found = compare(whole, tmp_path / "b")
@@ -168,7 +168,7 @@ def test_a_damaged_capture_is_inconclusive(tmp_path: Path) -> None:
 
 
 def test_connections_are_compared_in_order(tmp_path: Path) -> None:
-    """Without a NIC several connections are compared one by one, and the differing one is named."""
+    """Several connections are compared one by one, and the differing one is named."""
     one, two = Talk(client=HELLO), Talk(client=HELLO + b"x" * 50, local=40001)
     assert answer(tmp_path, [one, two], [one, two])["outcome"] == "equal"
     found = answer(tmp_path, [one, two], [one, Talk(client=HELLO + b"y" * 50, local=40001)])
@@ -176,7 +176,7 @@ def test_connections_are_compared_in_order(tmp_path: Path) -> None:
 
 
 def test_other_numbers_of_connections_are_inconclusive(tmp_path: Path) -> None:
-    """Without a NIC other numbers of connections are told; a port chooses, silent ones do not count."""
+    """Other numbers of connections are told; a port chooses, silent ones do not count."""
     one, two = Talk(), Talk(port=5555, local=40001)
     found = answer(tmp_path, [one, two], [one])
     assert found["outcome"] == "inconclusive" and codes(found) == [
@@ -190,7 +190,7 @@ def test_other_numbers_of_connections_are_inconclusive(tmp_path: Path) -> None:
 
 
 def test_nothing_is_never_equal(tmp_path: Path) -> None:
-    """Without a NIC captures without payload are inconclusive; a file that is none is refused."""
+    """Captures without payload are inconclusive; a file that is none is refused."""
     found = answer(tmp_path, [Talk(b"", b"")], [])
     assert found["outcome"] == "inconclusive" and codes(found) == [("a", "", "empty"), ("b", "", "empty")]
     (tmp_path / "c").write_bytes(b"not a capture at all")
@@ -201,7 +201,7 @@ def test_nothing_is_never_equal(tmp_path: Path) -> None:
 
 
 def test_the_first_difference_is_the_first() -> None:
-    """Without a NIC the common part ends at the differing byte, also at the borders of pieces."""
+    """The common part ends at the differing byte, also at the borders of pieces."""
     for at in (0, 1, 65535, 65536, 65537, 199999):
         a, b = bytes(200000), bytearray(200000)
         b[at] = 1
@@ -210,7 +210,7 @@ def test_the_first_difference_is_the_first() -> None:
 
 
 def test_the_header_walk_stops_where_tls_stops() -> None:
-    """Without a NIC the record of an offset is found by the headers; where there is none, none is named."""
+    """The record of an offset is found by the headers; where there is none, none is named."""
     data = HELLO + DATA + b"plain text"
     assert record(data, 36) == {"number": 0, "type": 22, "at": 36}
     assert record(data, 37) == {"number": 1, "type": 23, "at": 0}

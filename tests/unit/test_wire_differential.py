@@ -19,7 +19,7 @@ CHUNK = max(1, int(os.environ.get("WIRE_CASES", "1000")) // CHUNKS)
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_both_engines_say_the_same(chunk: int, tmp_path: Path) -> None:
-    """Without a NIC the native core and the Python oracle give the same document."""
+    """The native core and the Python oracle give the same document."""
     seeds = range(chunk * CHUNK, (chunk + 1) * CHUNK)
     for seed, ours, theirs in both(((seed, any_case(seed)) for seed in seeds), tmp_path):
         assert not list(parting(ours, theirs)), f"any_case({seed})"

@@ -19,7 +19,7 @@ CHUNK = max(1, int(os.environ.get("WIRE_CASES", "500")) // CHUNKS)
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_a_good_capture_is_equal(chunk: int, tmp_path: Path) -> None:
-    """Without a NIC a capture of a correct sender is equal, by the core as by the oracle."""
+    """A capture of a correct sender is equal, by the core as by the oracle."""
     seeds = range(chunk * CHUNK, (chunk + 1) * CHUNK)
     for seed, ours, theirs in both(((seed, good_case(seed)) for seed in seeds), tmp_path):
         assert ours.get("outcome") == "equal", f"good_case({seed}): {ours}"

@@ -31,7 +31,7 @@ MOST = 384 << 20  # bytes in use at a time
 def test_bad_input_gives_a_sentence(
     name: str, engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a NIC hostile input ends with its exit code and a sentence that names what is wrong."""
+    """Hostile input ends with its exit code and a sentence that names what is wrong."""
     bad = BAD[name]()
     with patience():
         code = main(["wire", "verify", *files_of(bad, tmp_path), "--engine", engine])
@@ -44,7 +44,7 @@ def test_bad_input_gives_a_sentence(
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", HUGE)
 def test_memory_has_a_bound(name: str, engine: str, tmp_path: Path) -> None:
-    """Without a NIC a capture made to fill memory is answered in little of it."""
+    """A capture made to fill memory is answered in little of it."""
     make, word = HUGE[name]
     bad = Bad(replace(good_case(3), capture=make(), payload=None, reply=None, port=None), INCONCLUSIVE, word)
     args = [sys.executable, "-m", "offload", "wire", "verify", *files_of(bad, tmp_path), "--engine", engine]

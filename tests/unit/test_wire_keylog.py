@@ -31,20 +31,20 @@ GOOD = f"CLIENT_RANDOM {RANDOM} {MASTER}"
      (f"CLIENT_RANDOM {RANDOM} +{MASTER[1:]}", 0, 1), ("\0\xff", 0, 1)],
 )  # fmt: skip
 def test_a_line(line: str, keys: int, bad: int) -> None:
-    """Without a NIC each line is a key, nothing, or bad."""
+    """Each line is a key, nothing, or bad."""
     found = keylog.parse(line.encode("latin-1"))
     assert (found.keys, found.bad, len(found.secrets)) == (keys, bad, keys)
 
 
 def test_the_first_secret_of_a_label_and_random_counts() -> None:
-    """Without a NIC a second line for the same random counts as valid and changes nothing."""
+    """A second line for the same random counts as valid and changes nothing."""
     found = keylog.parse(f"{GOOD}\nCLIENT_RANDOM {RANDOM} {'00' * 48}\n".encode())
     assert found.keys == 2 and found.get("CLIENT_RANDOM", b"\x0a" * 32) == b"\xbb" * 48
     assert found.get("CLIENT_RANDOM", b"\x0b" * 32) is None
 
 
 def test_no_line_is_shown(tmp_path: Path) -> None:
-    """Without a NIC neither a message nor a repr of the key log has a secret in it."""
+    """Neither a message nor a repr of the key log has a secret in it."""
     found = keylog.parse(GOOD.encode())
     assert MASTER.lower() not in repr(found).lower() and "bbbb" not in repr(found)
     (tmp_path / "k").write_text(GOOD + "0\n")
@@ -54,7 +54,7 @@ def test_no_line_is_shown(tmp_path: Path) -> None:
 
 
 def test_a_descriptor_is_read() -> None:
-    """Without a NIC a key log may come through a pipe that was handed down."""
+    """A key log may come through a pipe that was handed down."""
     out, into = os.pipe()
     writer = threading.Thread(target=lambda: (os.write(into, GOOD.encode()), os.close(into)))
     writer.start()
@@ -65,7 +65,7 @@ def test_a_descriptor_is_read() -> None:
 
 
 def test_a_file_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
-    """Without a NIC a missing file, a folder, a pipe by name and 64 MiB are refused."""
+    """A missing file, a folder, a pipe by name and 64 MiB are refused."""
     os.mkfifo(tmp_path / "pipe")
     with (tmp_path / "large").open("wb") as file:
         file.truncate((64 << 20) + 1)

@@ -29,7 +29,7 @@ def keylog(random: bytes) -> Keylog:
 
 
 def test_the_client_data_of_rfc_8448_opens() -> None:
-    """Without a NIC the record of application data in RFC 8448 §3 decrypts to its 50 bytes."""
+    """The record of application data in RFC 8448 §3 decrypts to its 50 bytes."""
     found = schedules13(AES128, keylog(b"r"), b"r")
     assert found is not None
     epoch = found[0].get(1)
@@ -39,7 +39,7 @@ def test_the_client_data_of_rfc_8448_opens() -> None:
 
 
 def test_the_ivs_of_rfc_8448_are_derived() -> None:
-    """Without a NIC the four traffic secrets of RFC 8448 §3 give its IVs."""
+    """The four traffic secrets of RFC 8448 §3 give its IVs."""
     ivs = [traffic_epoch(AES128, bytes.fromhex(s)).iv.hex() for s in
            (CLIENT_HANDSHAKE, SERVER_HANDSHAKE, CLIENT_TRAFFIC, SERVER_TRAFFIC)]  # fmt: skip
     assert ivs == [
@@ -51,7 +51,7 @@ def test_the_ivs_of_rfc_8448_are_derived() -> None:
 
 
 def test_a_secret_that_is_missing_or_has_the_wrong_length_gives_no_keys() -> None:
-    """Without a NIC TLS 1.3 needs all four secrets, as long as its hash."""
+    """TLS 1.3 needs all four secrets, as long as its hash."""
     log = keylog(b"r")
     assert schedules13(AES256, log, b"r") is None
     del log.secrets["SERVER_TRAFFIC_SECRET_0", b"r"]
@@ -59,7 +59,7 @@ def test_a_secret_that_is_missing_or_has_the_wrong_length_gives_no_keys() -> Non
 
 
 def test_the_next_epoch_comes_from_the_one_before() -> None:
-    """Without a NIC a KeyUpdate derives `traffic upd` (RFC 8446 §7.2), checked with another HKDF."""
+    """A KeyUpdate derives `traffic upd` (RFC 8446 §7.2), checked with another HKDF."""
     secret = bytes.fromhex(CLIENT_TRAFFIC)
     schedule = Schedule([traffic_epoch(AES128, secret)], secret)
     again = label(label(secret, b"traffic upd", 32, "sha256"), b"traffic upd", 32, "sha256")
@@ -69,7 +69,7 @@ def test_the_next_epoch_comes_from_the_one_before() -> None:
 
 
 def test_the_prf_of_tls_12_with_sha_256() -> None:
-    """Without a NIC P_SHA256 gives the vector of the TLS working group (mail archive, 2009)."""
+    """P_SHA256 gives the vector of the TLS working group (mail archive, 2009)."""
     out = prf(bytes.fromhex("9bbe436ba940f017b17652849a71db35"), b"test label",
               bytes.fromhex("a0ba9f936cda311827a6f796ffd5198c"), 100, "sha256")  # fmt: skip
     assert out.hex() == (
@@ -80,7 +80,7 @@ def test_the_prf_of_tls_12_with_sha_256() -> None:
 
 
 def test_the_prf_of_tls_12_with_sha_384() -> None:
-    """Without a NIC P_SHA384 gives the vector of the TLS working group (mail archive, 2009)."""
+    """P_SHA384 gives the vector of the TLS working group (mail archive, 2009)."""
     out = prf(bytes.fromhex("b80b733d6ceefcdc71566ea48e5567df"), b"test label",
               bytes.fromhex("cd665cf6a8447dd6ff8b27555edb7465"), 148, "sha384")  # fmt: skip
     assert out.hex().startswith(
@@ -90,7 +90,7 @@ def test_the_prf_of_tls_12_with_sha_384() -> None:
 
 
 def test_client_and_server_have_their_own_keys() -> None:
-    """Without a NIC the key block of TLS 1.2 is dealt out in the order of RFC 5246 §6.3."""
+    """The key block of TLS 1.2 is dealt out in the order of RFC 5246 §6.3."""
     client, server = schedules12(AES128, b"m" * 48, b"c" * 32, b"s" * 32)
     block = prf(b"m" * 48, b"key expansion", b"s" * 32 + b"c" * 32, 40, "sha256")
     assert (client.epochs[0].iv, server.epochs[0].iv) == (block[32:36], block[36:40])

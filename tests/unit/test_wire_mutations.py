@@ -14,13 +14,13 @@ SEEDS = 4
 
 
 def test_there_are_enough_kinds() -> None:
-    """Without a NIC at least thirty kinds of damage have a name."""
+    """At least thirty kinds of damage have a name."""
     assert len(KINDS) >= 100
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))
 def test_damage_is_found_and_named(name: str, tmp_path: Path) -> None:
-    """Without a NIC damage to a capture is found, and named for what it is."""
+    """Damage to a capture is found, and named for what it is."""
     cases = [(seed, *damaged(name, seed)) for seed in range(SEEDS)]
     wants = {seed: want for seed, _, want in cases}
     for seed, ours, theirs in both(((seed, case) for seed, case, _ in cases), tmp_path):

@@ -28,7 +28,7 @@ def case(leaked: bytes) -> Case:
 
 @pytest.mark.parametrize("at", [16, 399_968, 2 * len(BLOCK)])
 def test_the_first_of_equal_needles_counts_with_any_number_of_threads(tmp_path: Path, at: int) -> None:
-    """Without a NIC a needle in any span is found, and of equal ones the first is told."""
+    """A needle in any span is found, and of equal ones the first is told."""
     asked = case(PAYLOAD[at : at + 32])
     wanted = oracle(asked, tmp_path / "oracle")
     assert wanted["leak"]["payload_offset"] == at and wanted["leak"]["at"] == 40

@@ -118,7 +118,7 @@ def talk(folder: Path, lines: list[bytes], ours: list[str], theirs: list[str]) -
     ],
 )
 def test_each_suite_of_tls_13(tmp_path: Path, name: str, suite: str) -> None:
-    """Without a NIC TLS 1.3 of openssl is equal with each of its suites."""
+    """TLS 1.3 of openssl is equal with each of its suites."""
     found = talk(tmp_path, [TEXT, TEXT], ["-tls1_3", "-ciphersuites", name], [])
     (one,) = found["connections"]
     assert found["outcome"] == "equal", one
@@ -127,7 +127,7 @@ def test_each_suite_of_tls_13(tmp_path: Path, name: str, suite: str) -> None:
 
 
 def test_a_hello_retry_request(tmp_path: Path) -> None:
-    """Without a NIC a session in which the server asked for another group is equal."""
+    """A session in which the server asked for another group is equal."""
     found = talk(tmp_path, [TEXT], ["-tls1_3", "-groups", "X25519:P-384"], ["-groups", "P-384"])
     (one,) = found["connections"]
     assert found["outcome"] == "equal", one
@@ -136,7 +136,7 @@ def test_a_hello_retry_request(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("key", "epochs"), [(b"k\n", {2}), (b"K\n", {2, 3})])
 def test_key_updates(tmp_path: Path, key: bytes, epochs: set[int]) -> None:
-    """Without a NIC openssl's KeyUpdate, asked for or not, is followed in both directions."""
+    """openssl's KeyUpdate, asked for or not, is followed in both directions."""
     found = talk(tmp_path, [TEXT, key, TEXT], ["-tls1_3"], [])
     (one,) = found["connections"]
     assert found["outcome"] == "equal", one

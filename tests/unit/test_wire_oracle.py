@@ -26,7 +26,7 @@ V12, V13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 def test_a_real_session_is_equal(
     tmp_path: Path, version: ssl.TLSVersion, ciphers: str, cipher: str, suite: str
 ) -> None:
-    """Without a NIC what OpenSSL sent is what a correct sender would have sent, both ways."""
+    """What OpenSSL sent is what a correct sender would have sent, both ways."""
     talk = Talk(tmp_path, version, ciphers)
     talk.say("client", PAYLOAD)
     talk.say("server", PAYLOAD[:5000])

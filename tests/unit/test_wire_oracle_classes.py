@@ -43,7 +43,7 @@ def bent(folder: Path, hand: Hand, payload: bytes | None = PAYLOAD) -> Any:
 
 @pytest.mark.parametrize(("version", "cipher"), ALL)
 def test_a_bit_of_the_ciphertext(tmp_path: Path, version: str, cipher: str) -> None:
-    """Without a NIC one flipped bit is a bit flip: where, and which one."""
+    """One flipped bit is a bit flip: where, and which one."""
     hand = session(version, cipher)
     hand.client.out[start(hand) + 77] ^= 8
     found = bent(tmp_path, hand)
@@ -58,7 +58,7 @@ def test_a_bit_of_the_ciphertext(tmp_path: Path, version: str, cipher: str) -> N
 
 
 def test_a_bit_of_the_tag(tmp_path: Path) -> None:
-    """Without a NIC one flipped bit in the tag is told as such."""
+    """One flipped bit in the tag is told as such."""
     hand = session()
     hand.client.out[start(hand) + 300 + 4] ^= 128
     found = bent(tmp_path, hand)
@@ -66,7 +66,7 @@ def test_a_bit_of_the_tag(tmp_path: Path) -> None:
 
 
 def test_a_tag_that_is_something_else(tmp_path: Path) -> None:
-    """Without a NIC a wrong tag over the right ciphertext is a bad tag."""
+    """A wrong tag over the right ciphertext is a bad tag."""
     hand = session()
     hand.client.out[start(hand) + 300 : start(hand) + 316] = bytes(16)
     found = bent(tmp_path, hand)
@@ -76,7 +76,7 @@ def test_a_tag_that_is_something_else(tmp_path: Path) -> None:
 @pytest.mark.parametrize("k", [1, -1, 2, 16, -2])
 @pytest.mark.parametrize(("version", "cipher"), ALL)
 def test_a_wrong_sequence(tmp_path: Path, version: str, cipher: str, k: int) -> None:
-    """Without a NIC a record that is right for another sequence says how far off it is."""
+    """A record that is right for another sequence says how far off it is."""
     hand = Hand(version, cipher)
     hand.say("client", PAYLOAD[:600])
     hand.say("client", PAYLOAD[600:900], sequence=hand.client.sequence + k)
@@ -89,7 +89,7 @@ def test_a_wrong_sequence(tmp_path: Path, version: str, cipher: str, k: int) -> 
 
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
 def test_the_key_of_the_other_direction(tmp_path: Path, version: str) -> None:
-    """Without a NIC a record under the server's key says so."""
+    """A record under the server's key says so."""
     hand = Hand(version)
     hand.say("client", PAYLOAD[:600])
     hand.say("client", PAYLOAD[600:900], keys_of="server")
@@ -99,7 +99,7 @@ def test_the_key_of_the_other_direction(tmp_path: Path, version: str) -> None:
 
 
 def test_the_key_of_another_epoch(tmp_path: Path) -> None:
-    """Without a NIC a TLS 1.3 record under the handshake secret says so."""
+    """A TLS 1.3 record under the handshake secret says so."""
     hand = Hand("1.3")
     hand.say("client", PAYLOAD[:600])
     hand.say("client", PAYLOAD[600:900], epoch=0)
@@ -126,7 +126,7 @@ def authentic(text: bytes) -> Hand:
      (PAYLOAD[600:895] + b"other", "wrong payload", "")],
 )  # fmt: skip
 def test_an_authentic_record_with_other_data(tmp_path: Path, text: bytes, name: str, detail: str) -> None:
-    """Without a NIC the wrong plaintext, sealed well, is looked up in the payload."""
+    """The wrong plaintext, sealed well, is looked up in the payload."""
     found = bent(tmp_path, authentic(text))
     assert (found["class"], found["detail"], found["field"]) == (name, detail, "ciphertext")
     at = found["at"]
@@ -178,7 +178,7 @@ def turned(hand: Hand, at: int, by: int = 16) -> None:
 def test_ciphertext_that_is_something_else(
     tmp_path: Path, version: str, cipher: str, bend: Bend, name: str, detail: str, at: int
 ) -> None:
-    """Without a NIC zeros, plaintext, bytes from elsewhere and noise in a record have their names."""
+    """Zeros, plaintext, bytes from elsewhere and noise in a record have their names."""
     hand = session(version, cipher)
     bend(hand, start(hand))
     found = bent(tmp_path, hand)
@@ -186,7 +186,7 @@ def test_ciphertext_that_is_something_else(
 
 
 def test_the_keystream_of_another_record(tmp_path: Path) -> None:
-    """Without a NIC the right plaintext under the keystream of another sequence says which."""
+    """The right plaintext under the keystream of another sequence says which."""
     hand = session("1.3")
     wrong = hand.sealed("client", 23, PAYLOAD[600:900], sequence=4)
     at = start(hand)
@@ -197,7 +197,7 @@ def test_the_keystream_of_another_record(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("payload", [None, PAYLOAD[:700]], ids=["none", "too short"])
 def test_without_a_payload_a_difference_is_unauthentic(tmp_path: Path, payload: bytes | None) -> None:
-    """Without a NIC a record that cannot be compared is judged by its tag."""
+    """A record that cannot be compared is judged by its tag."""
     hand = session()
     hand.client.out[start(hand) + 77] ^= 8
     found = bent(tmp_path, hand, payload)
@@ -206,7 +206,7 @@ def test_without_a_payload_a_difference_is_unauthentic(tmp_path: Path, payload: 
 
 
 def test_one_bit_of_the_length(tmp_path: Path) -> None:
-    """Without a NIC a record whose length lost a bit is authentic with it put back."""
+    """A record whose length lost a bit is authentic with it put back."""
     hand = session()
     hand.client.out[hand.client.starts[RECORD] + 4] ^= 4
     found = bent(tmp_path, hand)
@@ -223,7 +223,7 @@ def test_one_bit_of_the_length(tmp_path: Path) -> None:
     ("version", "kind", "bit"), [("1.2", 21, 1), ("1.2", 22, 0), ("1.3", 21, 1), ("1.3", 22, 0)]
 )
 def test_one_bit_of_the_type(tmp_path: Path, version: str, kind: int, bit: int) -> None:
-    """Without a NIC application data with a type that is one bit off is a flip in the header."""
+    """Application data with a type that is one bit off is a flip in the header."""
     hand = session(version)
     hand.client.out[hand.client.starts[RECORD]] = kind
     found = bent(tmp_path, hand)
@@ -242,7 +242,7 @@ def test_one_bit_of_the_type(tmp_path: Path, version: str, kind: int, bit: int) 
 def test_a_protected_record_with_another_version(
     tmp_path: Path, version: int, name: str, detail: str
 ) -> None:
-    """Without a NIC the version of a protected record is compared though the tag does not cover it."""
+    """The version of a protected record is compared though the tag does not cover it."""
     hand = session()
     hand.client.out[hand.client.starts[RECORD] + 2] = version & 255
     found = bent(tmp_path, hand)
@@ -250,7 +250,7 @@ def test_a_protected_record_with_another_version(
 
 
 def test_a_nonce_that_skips(tmp_path: Path) -> None:
-    """Without a NIC TLS 1.2 nonces go up by one; a skip is told though the record is authentic."""
+    """TLS 1.2 nonces go up by one; a skip is told though the record is authentic."""
     hand = Hand()
     hand.say("client", PAYLOAD[:600])
     hand.client.nonce += 1
@@ -262,7 +262,7 @@ def test_a_nonce_that_skips(tmp_path: Path) -> None:
 
 
 def test_a_nonce_that_was_used_before(tmp_path: Path) -> None:
-    """Without a NIC a nonce that comes again is named for what it is."""
+    """A nonce that comes again is named for what it is."""
     hand = Hand()
     hand.say("client", PAYLOAD[:600])
     hand.client.nonce -= 1
@@ -273,7 +273,7 @@ def test_a_nonce_that_was_used_before(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
 def test_a_record_too_short_for_nonce_and_tag(tmp_path: Path, version: str) -> None:
-    """Without a NIC a protected record of 10 bytes is malformed."""
+    """A protected record of 10 bytes is malformed."""
     hand = Hand(version)
     hand.say("client", PAYLOAD[:600])
     hand.add("client", record(23, bytes(10)))
@@ -284,7 +284,7 @@ def test_a_record_too_short_for_nonce_and_tag(tmp_path: Path, version: str) -> N
 
 
 def test_a_record_of_zeros(tmp_path: Path) -> None:
-    """Without a NIC an authentic TLS 1.3 record without a type inside is malformed."""
+    """An authentic TLS 1.3 record without a type inside is malformed."""
     hand = Hand("1.3")
     hand.say("client", PAYLOAD[:600])
     hand.seal("client", 0, bytes(20))
@@ -294,7 +294,7 @@ def test_a_record_of_zeros(tmp_path: Path) -> None:
 
 
 def test_padding_is_no_difference(tmp_path: Path) -> None:
-    """Without a NIC TLS 1.3 padding is the sender's choice: compared with, not counted as data."""
+    """TLS 1.3 padding is the sender's choice: compared with, not counted as data."""
     hand = Hand("1.3")
     hand.say("client", PAYLOAD, pad=100)
     found = hand.close().verify(tmp_path)

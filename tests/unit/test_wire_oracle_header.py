@@ -41,20 +41,20 @@ def broken(folder: Path, head: bytes, hand: Hand | None = None) -> Any:
      (b"\x55\x66\x77\x88\x99", "lost framing", "", 0)],
 )  # fmt: skip
 def test_a_header_that_cannot_be(tmp_path: Path, head: bytes, name: str, detail: str, at: int) -> None:
-    """Without a NIC an implausible header is named after what stands there."""
+    """An implausible header is named after what stands there."""
     found = broken(tmp_path, head)
     assert (found["class"], found["detail"], found["at"]) == (name, detail, at)
 
 
 def test_bytes_of_the_stream_for_a_header(tmp_path: Path) -> None:
-    """Without a NIC 16 bytes that were in the stream before are a replay."""
+    """16 bytes that were in the stream before are a replay."""
     hand = session()
     found = broken(tmp_path, bytes(hand.client.out[300:330]), hand)
     assert (found["class"], found["detail"]) == ("replay", "stream offset 300")
 
 
 def test_bytes_put_in_before_a_header(tmp_path: Path) -> None:
-    """Without a NIC a header that begins some bytes later is a shift."""
+    """A header that begins some bytes later is a shift."""
     hand = session()
     at = hand.client.starts[RECORD]
     hand.client.out[at:at] = b"\x99" * 7
@@ -101,7 +101,7 @@ def noise(data: bytearray) -> None:
     ("bend", "name"), [(bit, "bit flip"), (zeros, "zero run"), (clear, "plaintext"), (noise, "differs")]
 )
 def test_a_retransmission_that_differs(tmp_path: Path, bend: Any, name: str) -> None:
-    """Without a NIC bytes that come again have to be the same; the first that is not is told."""
+    """Bytes that come again have to be the same; the first that is not is told."""
     found = sent_again(tmp_path, bend)
     assert (found["class"], found["offset"]) == (name, 450)
     assert len(found["got"]) == len(found["expected"]) == 32 and found["got"] != found["expected"]

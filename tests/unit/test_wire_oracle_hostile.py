@@ -42,7 +42,7 @@ def damaged(rng: random.Random, data: bytes) -> bytes:
 @pytest.mark.parametrize("suite", SUITES)
 @pytest.mark.parametrize("where", ["stream", "pcap", "pcapng", "keylog", "frames"])
 def test_damage_never_breaks_the_verifier(tmp_path: Path, suite: tuple[str, str], where: str) -> None:
-    """Without a NIC whatever is damaged, the answer is a document or a sentence."""
+    """Whatever is damaged, the answer is a document or a sentence."""
     rng = random.Random(f"{suite}{where}")
     for _ in range(TURNS):
         hand = Hand(*suite)
@@ -70,7 +70,7 @@ def test_damage_never_breaks_the_verifier(tmp_path: Path, suite: tuple[str, str]
 
 
 def test_noise_behind_a_good_handshake(tmp_path: Path) -> None:
-    """Without a NIC records of every type, length and version after the handshake are survived."""
+    """Records of every type, length and version after the handshake are survived."""
     rng = random.Random(5)
     for turn in range(200):
         hand = Hand(*rng.choice(list(SUITES)))
@@ -81,7 +81,7 @@ def test_noise_behind_a_good_handshake(tmp_path: Path) -> None:
 
 
 def test_a_million_tiny_records(tmp_path: Path) -> None:
-    """Without a NIC a stream of empty records costs time in proportion to its length."""
+    """A stream of empty records costs time in proportion to its length."""
     hand = Hand(finished=False)
     hand.add("client", struct.pack(">BHHB", 22, 0x0303, 1, 11) * 20000)
     flow = Flow()

@@ -32,7 +32,7 @@ def asked(folder: Path, flow: Flow, hand: Hand, payload: bytes | None = PAYLOAD,
 
 @pytest.mark.parametrize(("version", "cipher"), SUITES)
 def test_a_good_session_is_equal(tmp_path: Path, version: str, cipher: str) -> None:
-    """Without a NIC a session of every version and cipher is equal, and counted right."""
+    """A session of every version and cipher is equal, and counted right."""
     hand = Hand(version, cipher)
     hand.say("client", PAYLOAD)
     hand.say("server", b"answer")
@@ -47,7 +47,7 @@ def test_a_good_session_is_equal(tmp_path: Path, version: str, cipher: str) -> N
 
 
 def test_without_payload_the_tags_are_the_proof(tmp_path: Path) -> None:
-    """Without a NIC a direction without a payload is authenticated, not compared."""
+    """A direction without a payload is authenticated, not compared."""
     found = session().verify(tmp_path, None)
     side = one(found)["from_client"]
     assert found["outcome"] == "equal" and side["proof"] == "tag"
@@ -55,7 +55,7 @@ def test_without_payload_the_tags_are_the_proof(tmp_path: Path) -> None:
 
 
 def test_no_hello(tmp_path: Path) -> None:
-    """Without a NIC a capture that began after the handshake proves nothing."""
+    """A capture that began after the handshake proves nothing."""
     hand = session()
     del hand.client.out[: hand.client.starts[1]]
     hand.client.starts = [s - hand.client.starts[1] for s in hand.client.starts[1:]]
@@ -74,7 +74,7 @@ def test_no_hello(tmp_path: Path) -> None:
      (b"\3\3" + RANDOMS["server"] + b"\x40\xc0\x2f\0", "no-hello")],
 )  # fmt: skip
 def test_a_server_hello_that_leads_nowhere(tmp_path: Path, body: bytes, code: str) -> None:
-    """Without a NIC another version, an unknown suite and a malformed hello are told apart."""
+    """Another version, an unknown suite and a malformed hello are told apart."""
     hand = session()
     size = hand.server.starts[1]
     hand.server.out[:size] = record(22, message(2, body))
@@ -84,7 +84,7 @@ def test_a_server_hello_that_leads_nowhere(tmp_path: Path, body: bytes, code: st
 
 @BOTH
 def test_no_key(tmp_path: Path, version: str) -> None:
-    """Without a NIC the keys of another connection do not help."""
+    """The keys of another connection do not help."""
     hand = session(version)
     other = hand.keylog.replace(RANDOMS["client"].hex().encode(), b"00" * 32)
     found = hand.verify(tmp_path, keylog=other)
@@ -94,7 +94,7 @@ def test_no_key(tmp_path: Path, version: str) -> None:
 
 
 def test_no_syn(tmp_path: Path) -> None:
-    """Without a NIC a connection whose SYN was missed may lack its first bytes."""
+    """A connection whose SYN was missed may lack its first bytes."""
     hand = session()
     flow = hand.flow()
     del flow.frames[:2]
@@ -103,7 +103,7 @@ def test_no_syn(tmp_path: Path) -> None:
 
 
 def test_a_gap(tmp_path: Path) -> None:
-    """Without a NIC a segment that was not captured leaves a gap, never an equal."""
+    """A segment that was not captured leaves a gap, never an equal."""
     hand = session()
     flow = hand.flow()
     del flow.frames[6]
@@ -115,7 +115,7 @@ def test_a_gap(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("rst", "code"), [(True, "reset"), (False, "no-close")])
 def test_an_end_without_fin(tmp_path: Path, rst: bool, code: str) -> None:
-    """Without a NIC a direction without FIN may go on, unless its payload is proven to the end."""
+    """A direction without FIN may go on, unless its payload is proven to the end."""
     hand = session()
     flow = hand.flow(fin=False)
     if rst:
@@ -126,7 +126,7 @@ def test_an_end_without_fin(tmp_path: Path, rst: bool, code: str) -> None:
 
 
 def test_data_after_fin(tmp_path: Path) -> None:
-    """Without a NIC what comes after FIN is told."""
+    """What comes after FIN is told."""
     hand = session()
     flow = hand.flow()
     flow.send("client", b"more")
@@ -136,7 +136,7 @@ def test_data_after_fin(tmp_path: Path) -> None:
 
 
 def test_an_alert_in_clear(tmp_path: Path) -> None:
-    """Without a NIC an alert before protection is told."""
+    """An alert before protection is told."""
     hand = Hand(finished=False)
     hand.add("server", record(21, b"\2\x28"))
     found = hand.verify(tmp_path, None)
@@ -146,7 +146,7 @@ def test_an_alert_in_clear(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [1, 11])
 def test_a_handshake_message_that_is_too_long(tmp_path: Path, kind: int) -> None:
-    """Without a NIC a message of more than 128 KiB is not collected; a certificate only costs the verdict."""
+    """A message of more than 128 KiB is not collected; a certificate only costs the verdict."""
     hand = Hand(finished=False)
     hand.add("client", record(22, bytes([kind, 2, 0, 0]) + bytes(100)))
     if kind == 1:
@@ -157,7 +157,7 @@ def test_a_handshake_message_that_is_too_long(tmp_path: Path, kind: int) -> None
 
 
 def test_a_message_of_128_kib_is_collected(tmp_path: Path) -> None:
-    """Without a NIC the longest message that is allowed is no problem, whatever its records."""
+    """The longest message that is allowed is no problem, whatever its records."""
     hand = Hand(finished=False)
     text = message(11, bytes((128 << 10) - 4))
     for at in range(0, len(text), 16000):
@@ -166,7 +166,7 @@ def test_a_message_of_128_kib_is_collected(tmp_path: Path) -> None:
 
 
 def test_renegotiation(tmp_path: Path) -> None:
-    """Without a NIC a second change of cipher ends what can be verified."""
+    """A second change of cipher ends what can be verified."""
     hand = Hand()
     hand.say("client", PAYLOAD[:600])
     hand.add("client", record(20, b"\1"))
@@ -176,7 +176,7 @@ def test_renegotiation(tmp_path: Path) -> None:
 
 
 def test_early_data(tmp_path: Path) -> None:
-    """Without a NIC 0-RTT data of the client are told, and not taken for damage."""
+    """0-RTT data of the client are told, and not taken for damage."""
     hand = session("1.3")
     hand.client.out[hand.client.starts[2] + 9] ^= 1
     line = f"CLIENT_EARLY_TRAFFIC_SECRET {RANDOMS['client'].hex()} {'00' * 32}\n".encode()
@@ -187,7 +187,7 @@ def test_early_data(tmp_path: Path) -> None:
 
 @BOTH
 def test_an_incomplete_record_before_fin(tmp_path: Path, version: str) -> None:
-    """Without a NIC a stream that ends inside a record is a truncation."""
+    """A stream that ends inside a record is a truncation."""
     hand = session(version)
     del hand.client.out[-7:]
     found = hand.verify(tmp_path)
@@ -197,14 +197,14 @@ def test_an_incomplete_record_before_fin(tmp_path: Path, version: str) -> None:
 
 @BOTH
 def test_a_payload_that_is_longer(tmp_path: Path, version: str) -> None:
-    """Without a NIC a closed stream that lacks payload is a truncation: where, and what should come."""
+    """A closed stream that lacks payload is a truncation: where, and what should come."""
     found = session(version).verify(tmp_path, PAYLOAD + b"and more")
     assert (first(found)["class"], first(found)["field"]) == ("truncation", "payload")
     assert (first(found)["at"], first(found)["expected"]) == (len(PAYLOAD), b"and more".hex())
 
 
 def test_a_payload_of_which_nothing_was_seen(tmp_path: Path) -> None:
-    """Without a NIC a payload for a direction without a byte is not covered."""
+    """A payload for a direction without a byte is not covered."""
     hand = session()
     flow = hand.flow()
     found = asked(tmp_path, flow, hand, reply=b"x")
@@ -215,7 +215,7 @@ def test_a_payload_of_which_nothing_was_seen(tmp_path: Path) -> None:
 
 @BOTH
 def test_a_payload_that_is_shorter(tmp_path: Path, version: str) -> None:
-    """Without a NIC application data beyond the payload are an excess, in each record that has some."""
+    """Application data beyond the payload are an excess, in each record that has some."""
     found = session(version).verify(tmp_path, PAYLOAD[:3500])
     assert (first(found)["class"], first(found)["field"], first(found)["at"]) == ("excess", "payload", 3500)
     assert first(found)["got"] == PAYLOAD[3500:3516].hex()
@@ -223,7 +223,7 @@ def test_a_payload_that_is_shorter(tmp_path: Path, version: str) -> None:
 
 
 def test_a_key_update(tmp_path: Path) -> None:
-    """Without a NIC a KeyUpdate in TLS 1.3 begins the next epoch, with sequence 0."""
+    """A KeyUpdate in TLS 1.3 begins the next epoch, with sequence 0."""
     hand = Hand("1.3")
     hand.say("client", PAYLOAD[:600])
     hand.seal("client", 22, message(24, b"\0"))
@@ -234,7 +234,7 @@ def test_a_key_update(tmp_path: Path) -> None:
 
 
 def test_a_hello_retry_request_is_passed_over(tmp_path: Path) -> None:
-    """Without a NIC the second ServerHello counts if the first asks to try again."""
+    """The second ServerHello counts if the first asks to try again."""
     hand = Hand("1.3", finished=False)
     retry = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
     hello = bytes(hand.server.out)
@@ -247,7 +247,7 @@ def test_a_hello_retry_request_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_a_finished_in_parts(tmp_path: Path) -> None:
-    """Without a NIC the epoch changes with the record that ends Finished, not before."""
+    """The epoch changes with the record that ends Finished, not before."""
     hand = Hand("1.3", finished=False)
     text = message(11, bytes(20000)) + message(20, b"f" * 12)
     for at in range(0, len(text), 9000):
@@ -259,7 +259,7 @@ def test_a_finished_in_parts(tmp_path: Path) -> None:
 
 
 def test_two_connections_and_one_payload(tmp_path: Path) -> None:
-    """Without a NIC a payload with two TLS connections is not used; a port chooses."""
+    """A payload with two TLS connections is not used; a port chooses."""
     hand, other = session(), session()
     flow = hand.flow()
     second = Flow(("192.0.2.9", 41000), ("192.0.2.2", 8443))
@@ -276,7 +276,7 @@ def test_two_connections_and_one_payload(tmp_path: Path) -> None:
 
 
 def test_no_tls(tmp_path: Path) -> None:
-    """Without a NIC a capture without TLS is inconclusive; a plain connection is counted."""
+    """A capture without TLS is inconclusive; a plain connection is counted."""
     flow = Flow()
     flow.send("client", b"GET / HTTP/1.0\r\n\r\n")
     found = asked(tmp_path, flow, Hand(), None)
@@ -285,7 +285,7 @@ def test_no_tls(tmp_path: Path) -> None:
 
 
 def test_a_damaged_capture(tmp_path: Path) -> None:
-    """Without a NIC a file that ends inside a frame is told; what came before is used."""
+    """A file that ends inside a frame is told; what came before is used."""
     hand = session()
     (tmp_path / "c.pcap").write_bytes(pcap(hand.flow().frames)[:-3])
     found = verify(Ask(tmp_path / "c.pcap", hand.keylog, PAYLOAD))
@@ -295,7 +295,7 @@ def test_a_damaged_capture(tmp_path: Path) -> None:
 
 
 def test_caps_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC more connections or payload than is held is said, not guessed."""
+    """More connections or payload than is held is said, not guessed."""
     hand = session()
     flow = hand.flow()
     flow.frames += Flow(("192.0.2.9", 41000)).frames

@@ -43,7 +43,7 @@ def raw(
 
 @pytest.mark.parametrize("packet", [IP, IP6, options6(0), options6(0, 43, 60, 0, 0, 0, 0, 0), fragment6(0)])
 def test_the_payload_is_found(packet: bytes) -> None:
-    """Without a NIC the payload of a segment begins behind TCP's header, whatever stands before it."""
+    """The payload of a segment begins behind TCP's header, whatever stands before it."""
     found = raw(packet)
     assert isinstance(found, Segment)
     assert packet[found.start : found.start + found.captured] == DATA
@@ -51,7 +51,7 @@ def test_the_payload_is_found(packet: bytes) -> None:
 
 
 def test_the_payload_ends_where_ip_says() -> None:
-    """Without a NIC an Ethernet trailer is no payload."""
+    """An Ethernet trailer is no payload."""
     frame = ethernet(IP) + b"\0" * 6
     found = parse(frame, 1, 0, len(frame), len(frame))
     assert isinstance(found, Segment) and found.size == len(DATA)
@@ -59,13 +59,13 @@ def test_the_payload_ends_where_ip_says() -> None:
 
 @pytest.mark.parametrize("packet", [put(IP, 2, b"\0\0"), put(IP6, 4, b"\0\0")])
 def test_a_length_of_zero_means_all(packet: bytes) -> None:
-    """Without a NIC a BIG TCP packet ends with the original frame."""
+    """A BIG TCP packet ends with the original frame."""
     found = raw(packet + bytes(90000))
     assert isinstance(found, Segment) and found.size == len(DATA) + 90000
 
 
 def test_a_cut_frame_has_less_than_it_says() -> None:
-    """Without a NIC a snapped frame gives the size that IP says and the bytes that are there."""
+    """A snapped frame gives the size that IP says and the bytes that are there."""
     found = raw(IP, 45)
     assert isinstance(found, Segment) and (found.size, found.captured) == (len(DATA), 5)
     assert raw(IP, 40) == found._replace(captured=0)
@@ -80,7 +80,7 @@ def test_a_cut_frame_has_less_than_it_says() -> None:
      put(options6(0), 41, b"\xff"), options6(44)[:46]],
 )  # fmt: skip
 def test_what_is_malformed_is_other(packet: bytes) -> None:
-    """Without a NIC a header that is cut off or makes no sense is `other`, never a guess."""
+    """A header that is cut off or makes no sense is `other`, never a guess."""
     assert parse(packet, 101, 0, len(packet), max(len(packet), 20)) == "other"
 
 
@@ -88,34 +88,34 @@ def test_what_is_malformed_is_other(packet: bytes) -> None:
     "packet", [put(IP, 6, b"\x20\0"), put(IP, 6, b"\0\1"), fragment6(1), fragment6(8), fragment6(0xFFF8)]
 )
 def test_fragments(packet: bytes) -> None:
-    """Without a NIC a fragment is counted, not put together."""
+    """A fragment is counted, not put together."""
     assert raw(packet) == "fragments"
 
 
 @pytest.mark.parametrize("packet", [IP, IP6, fragment6(0)])
 def test_right_checksums_pass(packet: bytes) -> None:
-    """Without a NIC a frame with right checksums is a segment; a cut one is not judged."""
+    """A frame with right checksums is a segment; a cut one is not judged."""
     assert isinstance(raw(packet, checksums=True), Segment)
     assert isinstance(raw(put(packet, len(packet) - 1, b"?"), len(packet) - 1, checksums=True), Segment)
 
 
 @pytest.mark.parametrize("packet", [put(IP, 8, b"\1"), put(IP, 58, b"?"), put(IP6, 70, b"?")])
 def test_wrong_checksums_are_left_out_if_asked(packet: bytes) -> None:
-    """Without a NIC a wrong IPv4 header or TCP checksum counts only with `checksums`."""
+    """A wrong IPv4 header or TCP checksum counts only with `checksums`."""
     assert raw(packet, checksums=True) == "bad_checksum"
     assert isinstance(raw(packet), Segment)
 
 
 @pytest.mark.parametrize(("link", "version"), [(228, 4), (229, 6)])
 def test_a_link_type_of_one_version(link: int, version: int) -> None:
-    """Without a NIC link types 228 and 229 hold only their version."""
+    """Link types 228 and 229 hold only their version."""
     for packet, number in ((IP, 4), (IP6, 6)):
         found = parse(packet, link, 0, len(packet), len(packet))
         assert isinstance(found, Segment) == (number == version)
 
 
 def test_five_vlan_tags_are_too_many() -> None:
-    """Without a NIC more than four VLAN tags are `other`, and so is one that is cut off."""
+    """More than four VLAN tags are `other`, and so is one that is cut off."""
     frame = ethernet(IP, (0x8100,) * 5)
     assert parse(frame, 1, 0, len(frame), len(frame)) == "other"
     assert parse(frame, 1, 0, 17, len(frame)) == "other"

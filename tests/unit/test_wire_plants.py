@@ -14,7 +14,7 @@ CHUNK = 64
 
 @pytest.mark.parametrize("chunk", range(4))
 def test_payload_anywhere_is_never_equal(chunk: int, tmp_path: Path) -> None:
-    """Without a NIC payload at a random place of a random frame is never equal, by either engine."""
+    """Payload at a random place of a random frame is never equal, by either engine."""
     seeds = range(chunk * CHUNK, (chunk + 1) * CHUNK)
     for seed, ours, theirs in both(((seed, planted(seed)) for seed in seeds), tmp_path):
         assert ours["outcome"] != "equal", f"planted({seed})"

@@ -27,7 +27,7 @@ def client(folder: Path, flow: Flow) -> Stream:
 
 
 def test_a_stream_in_order(tmp_path: Path) -> None:
-    """Without a NIC segments in order are the stream, across the end of the sequence space too."""
+    """Segments in order are the stream, across the end of the sequence space too."""
     flow = Flow()
     flow.base["client"] = 2**32 - 700
     flow.frames = []
@@ -40,7 +40,7 @@ def test_a_stream_in_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_any_order_gives_the_same_stream(tmp_path: Path, seed: int) -> None:
-    """Without a NIC reordered, repeated and overlapping segments give one stream, and no difference."""
+    """Reordered, repeated and overlapping segments give one stream, and no difference."""
     rng = random.Random(seed)
     flow = Flow()
     cuts = [(at, rng.randrange(1, 400)) for at in range(0, 3000, 100)] * 2
@@ -55,7 +55,7 @@ def test_any_order_gives_the_same_stream(tmp_path: Path, seed: int) -> None:
 
 
 def test_the_first_byte_counts(tmp_path: Path) -> None:
-    """Without a NIC a later copy never changes the stream; the lowest offset that differs is told."""
+    """A later copy never changes the stream; the lowest offset that differs is told."""
     flow = Flow()
     flow.send("client", DATA[:100])
     flow.frame("client", 200, data=DATA[200:300])
@@ -70,7 +70,7 @@ def test_the_first_byte_counts(tmp_path: Path) -> None:
 
 
 def test_a_difference_beyond_a_hole(tmp_path: Path) -> None:
-    """Without a NIC bytes that wait for others are compared too."""
+    """Bytes that wait for others are compared too."""
     flow = Flow()
     flow.frame("client", 500, data=DATA[500:600])
     flow.frame("client", 600, data=DATA[600:604])
@@ -82,7 +82,7 @@ def test_a_difference_beyond_a_hole(tmp_path: Path) -> None:
 
 
 def test_strange_sequence_numbers(tmp_path: Path) -> None:
-    """Without a NIC a segment before the stream or more than 1 GiB ahead is left out, FIN and all."""
+    """A segment before the stream or more than 1 GiB ahead is left out, FIN and all."""
     flow = Flow()
     flow.send("client", DATA[:100])
     for offset in (-1, 100 + (1 << 30) + 1):
@@ -93,7 +93,7 @@ def test_strange_sequence_numbers(tmp_path: Path) -> None:
 
 
 def test_a_keepalive_is_compared(tmp_path: Path) -> None:
-    """Without a NIC a keepalive's byte is that of the stream."""
+    """A keepalive's byte is that of the stream."""
     flow = Flow()
     flow.send("client", DATA[:100])
     flow.frame("client", 99, data=DATA[99:100])
@@ -122,13 +122,13 @@ def opened(folder: Path, *segments: tuple[str, int, int]) -> list[Connection]:
      ([("client", 5, SYN), ("server", 5, RST | ACK)], "c")],
 )  # fmt: skip
 def test_what_opens_a_connection(tmp_path: Path, segments: list[tuple[str, int, int]], clients: str) -> None:
-    """Without a NIC SYN decides who is the client and when a pair of ports begins anew."""
+    """SYN decides who is the client and when a pair of ports begins anew."""
     found = opened(tmp_path, *segments)
     assert "".join("c" if c.client == "192.0.2.1:40000" else "s" for c in found) == clients
 
 
 def test_problems_of_a_direction(tmp_path: Path) -> None:
-    """Without a NIC a direction that did not begin with SYN says so; RST and FIN are noted."""
+    """A direction that did not begin with SYN says so; RST and FIN are noted."""
     flow = Flow(syn=False)
     flow.send("client", b"\x16\x03")
     flow.frame("server", 0, RST)
@@ -139,7 +139,7 @@ def test_problems_of_a_direction(tmp_path: Path) -> None:
 
 
 def test_data_on_a_syn(tmp_path: Path) -> None:
-    """Without a NIC TCP Fast Open's data are the first of the stream."""
+    """TCP Fast Open's data are the first of the stream."""
     flow = Flow(syn=False)
     flow.frame("client", -1, SYN, DATA[:50])
     flow.frame("client", 50, data=DATA[50:99])
@@ -147,7 +147,7 @@ def test_data_on_a_syn(tmp_path: Path) -> None:
 
 
 def test_too_much_reorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC there is a bound to the ranges beyond a hole, and it is told once."""
+    """There is a bound to the ranges beyond a hole, and it is told once."""
     monkeypatch.setattr(ranges, "MAX_RANGES", 3)
     flow = Flow()
     for at in (100, 200, 300, 400, 500):
@@ -161,7 +161,7 @@ def test_too_much_reorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("seed", range(50))
 def test_ranges_hold_each_byte_once(seed: int) -> None:
-    """Without a NIC ranges agree with a plain list of bytes, whatever is added."""
+    """Ranges agree with a plain list of bytes, whatever is added."""
     rng, held, model = random.Random(seed), Ranges(), dict[int, int]()
     for _ in range(60):
         at, data = rng.randrange(10, 200), rng.randbytes(rng.randrange(1, 30))

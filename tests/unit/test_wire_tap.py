@@ -1,4 +1,4 @@
-"""Without a NIC a capture on a host starts, stops without loss, comes here, and says what went wrong."""
+"""A capture on a host starts, stops without loss, comes here, and says what went wrong."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def acting(folder: Path, last: str, rc: int = 0) -> None:
 
 
 def test_a_capture_comes_here_and_is_gone_there(play: Path) -> None:
-    """Without a NIC every byte of a capture of several pieces comes here, private, and none stays there."""
+    """Every byte of a capture of several pieces comes here, private, and none stays there."""
     acting(play, GOOD)
     there, here = play / "there", play / "here"
     with capturing(LocalHost(), "eth9", str(there)) as caught:
@@ -58,7 +58,7 @@ def test_a_capture_comes_here_and_is_gone_there(play: Path) -> None:
 
 
 def test_a_file_that_is_here_is_not_replaced(play: Path) -> None:
-    """Without a NIC a capture does not replace a file, and a transfer that breaks leaves none."""
+    """A capture does not replace a file, and a transfer that breaks leaves none."""
     acting(play, GOOD)
     with capturing(LocalHost(), "eth9", str(play / "there")) as caught:
         pass
@@ -85,7 +85,7 @@ def test_a_file_that_is_here_is_not_replaced(play: Path) -> None:
     ],
 )
 def test_a_capture_with_a_hole_is_no_capture(play: Path, last: str, rc: int, words: str) -> None:
-    """Without a NIC dropped frames or a bad end are the rig's error, and the file goes."""
+    """Dropped frames or a bad end are the rig's error, and the file goes."""
     acting(play, last, rc)
     there = play / "there"
     with pytest.raises(RigError, match=rf"the tap on eth9 \(here\).*{words}"):
@@ -95,7 +95,7 @@ def test_a_capture_with_a_hole_is_no_capture(play: Path, last: str, rc: int, wor
 
 
 def test_a_start_that_fails_is_told_in_its_words(play: Path) -> None:
-    """Without a NIC a tap that cannot start says why, and a file of somebody else stays."""
+    """A tap that cannot start says why, and a file of somebody else stays."""
     program(play, "echo 'wiretap: no such interface' >&2", "exit 2")
     (play / "theirs").write_text("theirs")
     with pytest.raises(RigError, match="ended with 2: wiretap: no such interface"):
@@ -109,7 +109,7 @@ def test_a_start_that_fails_is_told_in_its_words(play: Path) -> None:
 
 
 def test_a_block_that_fails_leaves_nothing(play: Path) -> None:
-    """Without a NIC an error in the block is what is seen; program and file are gone."""
+    """An error in the block is what is seen; program and file are gone."""
     program(play, 'echo $$ >"$2"', """echo '{"ready":true}'""", "exec sleep 1000")
     there = play / "there"
     with pytest.raises(ZeroDivisionError):
@@ -121,7 +121,7 @@ def test_a_block_that_fails_leaves_nothing(play: Path) -> None:
 
 @pytest.mark.skipif(not CAN, reason="needs root and build/wiretap")
 def test_the_last_datagram_is_there(tmp_path: Path) -> None:
-    """Without a NIC the real program captures what was sent right before the stop."""
+    """The real program captures what was sent right before the stop."""
     here, mark = tmp_path / "here.pcapng", uuid.uuid4().bytes
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("127.0.0.1", 0))

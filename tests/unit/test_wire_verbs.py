@@ -60,7 +60,7 @@ def answering(folder: Path, document: Any, rc: int = 0) -> None:
 def test_the_outcome_is_the_exit_code(
     folder: Path, capsys: pytest.CaptureFixture[str], document: dict[str, Any], rc: int, words: str
 ) -> None:
-    """Without a NIC equal is exit 0, different 20, inconclusive 21, in words and as JSON."""
+    """Equal is exit 0, different 20, inconclusive 21, in words and as JSON."""
     answering(folder, document)
     asked = ["wire", "verify", "run.pcap", "--keylog", "keys", "--payload", "sent"]
     assert main(asked) == rc
@@ -71,7 +71,7 @@ def test_the_outcome_is_the_exit_code(
 
 
 def test_every_part_of_the_question_reaches_the_core(folder: Path) -> None:
-    """Without a NIC each option of the verb becomes one of the core; a name with a dash stays a name."""
+    """Each option of the verb becomes one of the core; a name with a dash stays a name."""
     answering(folder, equal())
     (folder / "-run.pcap").write_bytes(b"capture")
     asked = ["wire", "verify", "--keylog", "keys", "--payload", "sent", "--reply", "sent", "--port", "443"]
@@ -83,7 +83,7 @@ def test_every_part_of_the_question_reaches_the_core(folder: Path) -> None:
 
 
 def test_secrets_go_by_memory(folder: Path) -> None:
-    """Without a NIC keys and payload given as bytes are in no argument, environment or file; then wiped."""
+    """Keys and payload given as bytes are in no argument, environment or file; then wiped."""
     answering(folder, equal())
     core(
         folder,
@@ -102,7 +102,7 @@ def test_secrets_go_by_memory(folder: Path) -> None:
 
 
 def test_bad_input_is_the_cores_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC what the core refuses is exit 2 with its words and no others."""
+    """What the core refuses is exit 2 with its words and no others."""
     core(folder, "echo 'ktls-wire: run.pcap: not a capture' >&2", "exit 2")
     assert main(["wire", "verify", "run.pcap", "--keylog", "keys"]) == 2
     assert capsys.readouterr().err == "ktls-offload: error: run.pcap: not a capture\n"
@@ -122,7 +122,7 @@ def test_bad_input_is_the_cores_sentence(folder: Path, capsys: pytest.CaptureFix
 def test_a_core_that_breaks_is_the_rigs_error(
     folder: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], words: str
 ) -> None:
-    """Without a NIC a core that dies, talks nonsense or talks without end is never a verdict."""
+    """A core that dies, talks nonsense or talks without end is never a verdict."""
     monkeypatch.setattr(native, "LONGEST", 1 << 20)
     answering(folder, equal())
     core(folder, *lines)
@@ -140,7 +140,7 @@ def leaves(tree: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def test_an_answer_of_another_form_is_not_believed(folder: Path) -> None:
-    """Without a NIC every value of another kind, and every missing one, is found with its place."""
+    """Every value of another kind, and every missing one, is found with its place."""
     assert [misfit(document) for document in (equal(), different(), inconclusive())] == ["", "", ""]
     paths = [path for path in leaves(different()) if path and path[-1] not in (0, "16384", "3072", "10")]
     assert len(paths) > 70
@@ -162,7 +162,7 @@ def test_an_answer_of_another_form_is_not_believed(folder: Path) -> None:
 def test_without_core_the_oracle_answers_and_says_so(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a NIC and without a core Python verifies, and a person is told; `--engine core` is exit 7."""
+    """Without a core Python verifies, and a person is told; `--engine core` is exit 7."""
     from tests.lib.wiregen.good import good_case
 
     case = next(case for case in map(good_case, range(99)) if not case.checksums and case.port is None)
@@ -182,7 +182,7 @@ def test_without_core_the_oracle_answers_and_says_so(
 
 
 def test_keys_that_others_can_read_are_worth_a_word(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC a keylog with an open mode is named on standard error, and used."""
+    """A keylog with an open mode is named on standard error, and used."""
     answering(folder, equal())
     (folder / "keys").chmod(0o644)
     assert main(["wire", "verify", "run.pcap", "--keylog", "keys"]) == 0
@@ -209,13 +209,13 @@ def test_keys_that_others_can_read_are_worth_a_word(folder: Path, capsys: pytest
 def test_a_question_without_sense_is_2(
     folder: Path, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a NIC a question that makes no sense is exit 2 and a sentence."""
+    """A question that makes no sense is exit 2 and a sentence."""
     assert main(["wire", *words]) == 2
     assert capsys.readouterr().err.strip() and not (folder / "f").exists()
 
 
 def test_compare_of_a_capture_with_itself(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC compare has the same exit codes, words and JSON."""
+    """Compare has the same exit codes, words and JSON."""
     from tests.lib.wiregen.good import good_case
 
     (folder / "a").write_bytes(good_case(7).capture)
@@ -227,7 +227,7 @@ def test_compare_of_a_capture_with_itself(folder: Path, capsys: pytest.CaptureFi
 
 
 def test_every_verb_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a NIC each --help says what it is for, where to capture, and its exit codes."""
+    """Each --help says what it is for, where to capture, and its exit codes."""
     for verb in ("verify", "compare", "capture"):
         assert main(["wire", verb, "--help"]) == 0
         said = capsys.readouterr().out
@@ -262,7 +262,7 @@ def capturing() -> Iterator[Callable[..., subprocess.Popen[str]]]:
 def test_capture_ends_by_interrupt_with_everything(
     tmp_path: Path, capturing: Callable[..., subprocess.Popen[str]], how: signal.Signals
 ) -> None:
-    """Without a NIC Ctrl-C ends a capture with exit 0, and what was sent before is in it."""
+    """Ctrl-C ends a capture with exit 0, and what was sent before is in it."""
     import socket
 
     mark = Random(how).randbytes(32)
@@ -278,7 +278,7 @@ def test_capture_ends_by_interrupt_with_everything(
 
 @pytest.mark.skipif(not CAN, reason="needs root and build/wiretap")
 def test_capture_ends_by_itself(tmp_path: Path, capturing: Callable[..., subprocess.Popen[str]]) -> None:
-    """Without a NIC a capture of one second takes one second; an old file or a wrong name is refused."""
+    """A capture of one second takes one second; an old file or a wrong name is refused."""
     began = time.monotonic()
     child = capturing("lo", "-o", str(tmp_path / "f"), "--seconds", "1")
     assert child.wait(120) == 0 and time.monotonic() - began >= 1
@@ -318,7 +318,7 @@ def test_a_capture_that_breaks_says_how(
     code: int,
     words: str,
 ) -> None:
-    """Without a NIC a capture that cannot begin, breaks or loses frames has the exit code of its cause."""
+    """A capture that cannot begin, breaks or loses frames has the exit code of its cause."""
     assert main(played(folder, monkeypatch, *lines)) == code
     assert words in capsys.readouterr().err
     monkeypatch.setattr(live, "PROGRAM", str(folder / "missing"))

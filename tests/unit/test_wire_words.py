@@ -15,7 +15,7 @@ CONTRACT = (Path(__file__).parents[2] / "docs" / "wire.md").read_text()
 
 
 def test_equal_says_what_was_compared() -> None:
-    """Without a NIC an equal capture is told with bytes, records and sizes; last the verdict."""
+    """An equal capture is told with bytes, records and sizes; last the verdict."""
     said = text(equal(), 200).splitlines()
     assert said[2] == "192.0.2.1:40000 -> [2001:db8::2]:4433, TLS 1.2 aes-gcm-256 (c030)"
     assert said[3].split(None, 3)[3].startswith("EQUAL         1,048,576 bytes in 67 records re-encrypted")
@@ -28,7 +28,7 @@ def test_equal_says_what_was_compared() -> None:
 
 
 def test_a_difference_is_told_to_the_bit() -> None:
-    """Without a NIC a difference is told with its place, field, byte, both sides and class."""
+    """A difference is told with its place, field, byte, both sides and class."""
     sentence = (
         "at stream offset 123,456: record 12 (sequence 11), ciphertext byte 17: "
         f"expected {'ab' * 16}, got {'ac' + 'ab' * 15}: bit flip (bit 3)"
@@ -42,7 +42,7 @@ def test_a_difference_is_told_to_the_bit() -> None:
 
 
 def test_a_retransmission_that_differs_is_told() -> None:
-    """Without a NIC what was sent again otherwise is a difference, alone and beside another one."""
+    """What was sent again otherwise is a difference, alone and beside another one."""
     document = different()
     way = document["connections"][0]["from_client"]
     way["retransmission"] = dict(AGAIN)
@@ -53,7 +53,7 @@ def test_a_retransmission_that_differs_is_told() -> None:
 
 
 def test_a_leak_is_the_verdict() -> None:
-    """Without a NIC payload in clear is told even where every record is right."""
+    """Payload in clear is told even where every record is right."""
     document = equal() | {"outcome": "different", "leak": dict(LEAK)}
     assert first_sentence(document).startswith("different: payload in CLEAR, outside TLS: frame 77, byte 66")
     said = text(document, 200).splitlines()
@@ -62,7 +62,7 @@ def test_a_leak_is_the_verdict() -> None:
 
 
 def test_what_is_missing_is_told_with_a_hint() -> None:
-    """Without a NIC each problem is a sentence with its place and what to do; it is never called a pass."""
+    """Each problem is a sentence with its place and what to do; it is never called a pass."""
     document = inconclusive(("gap", "server", 500000), ("no-key", "", 0))
     document["problems"] = [{"code": "capture-damaged", "direction": "", "at": 1234}]
     said = text(document, 200)
@@ -77,7 +77,7 @@ def test_what_is_missing_is_told_with_a_hint() -> None:
 
 
 def test_a_problem_belongs_to_its_direction() -> None:
-    """Without a NIC a direction that is proven keeps its word when the other one has a gap."""
+    """A direction that is proven keeps its word when the other one has a gap."""
     document = equal()
     document["outcome"] = document["connections"][0]["outcome"] = "inconclusive"
     document["connections"][0]["problems"] = [{"code": "gap", "direction": "server", "at": 7}]
@@ -88,14 +88,14 @@ def test_a_problem_belongs_to_its_direction() -> None:
 @pytest.mark.parametrize("document", [equal(), different(), inconclusive()])
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_lines_fit(document: dict[str, object], width: int) -> None:
-    """Without a NIC lines fit the terminal, whatever is in them; the verdict is one line."""
+    """Lines fit the terminal, whatever is in them; the verdict is one line."""
     lines = text(document, width).splitlines()
     assert all(len(line) <= width for line in lines[:-1])
     assert lines[-1].startswith("verdict: ") and len(lines[-1]) <= 110
 
 
 def test_the_worst_connections_come_first_and_not_all() -> None:
-    """Without a NIC of many connections those that are not equal are shown, and the others counted."""
+    """Of many connections those that are not equal are shown, and the others counted."""
     document = different()
     document["connections"] = [equal()["connections"][0] for _ in range(30)] + document["connections"]
     said = text(document)
@@ -104,7 +104,7 @@ def test_the_worst_connections_come_first_and_not_all() -> None:
 
 
 def test_nothing_found_is_said() -> None:
-    """Without a NIC a document without connections has a sentence too."""
+    """A document without connections has a sentence too."""
     document = inconclusive() | {
         "connections": [],
         "problems": [{"code": "no-tls", "direction": "", "at": 0}],
@@ -116,7 +116,7 @@ def test_nothing_found_is_said() -> None:
 
 
 def test_every_code_and_class_of_the_contract_has_words() -> None:
-    """Without a NIC no code or class of docs/wire.md goes without words, and none is invented."""
+    """No code or class of docs/wire.md goes without words, and none is invented."""
     quoted = set(re.findall(r"`([a-z]+(?:[- ][a-z]+)*)`", CONTRACT))
     rows = re.findall(r"^\| \d+ \| ([a-z ,]+?)(?: \(header\))? \|", CONTRACT, re.M)
     rules = {words for row in rows for words in row.split(", ")}
@@ -127,7 +127,7 @@ def test_every_code_and_class_of_the_contract_has_words() -> None:
 
 
 def test_an_unknown_code_or_class_is_shown_as_it_is() -> None:
-    """Without a NIC a code that is newer than the words is no error."""
+    """A code that is newer than the words is no error."""
     assert "[new-code]" in text(inconclusive(("new-code", "client", 3)))
     document = different()
     document["connections"][0]["from_client"]["first_difference"] = DIFFERENCE | {
