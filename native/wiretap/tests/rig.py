@@ -50,10 +50,21 @@ def sender(dev: str) -> socket.socket:
 
 
 def send(dev: str, *frames: bytes) -> None:
-    """Send frames out of an interface."""
-    with sender(dev) as sock:
+    """Send frames out of one end of the cable, and wait for each at the other: a kernel can be busy."""
+    with sender(dev) as sock, witness({"va": "vb", "vb": "va"}[dev]) as seen:
         for data in frames:
             sock.send(data)
+            while not seen.recv(65536).endswith(data[data.index(PROBE) :]):  # which has lost its outer tag
+                pass
+
+
+def witness(dev: str) -> socket.socket:
+    """A socket that has what comes in on an interface."""
+    sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))  # ETH_P_ALL
+    sock.setsockopt(263, 23, 1)  # SOL_PACKET, PACKET_IGNORE_OUTGOING
+    sock.bind((dev, 3))
+    sock.settimeout(60)
+    return sock
 
 
 @dataclass
