@@ -28,12 +28,11 @@ def larger(path: Path, size: int) -> bool:
 
 def check_nothing_is_lost_at_the_end(rig: Rig) -> None:
     """Frames sent right before the stop are all there, every time, by each way to stop."""
-    with pair(), sender("va") as sock:
+    with pair():
         for turn in range(24):
             path = rig.path()
             running = rig.start("vb", path)
-            for number in range(500):
-                sock.send(frame(number))
+            send("va", *map(frame, range(500)))
             how = (0, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)[turn % 4]
             rc, counts, _ = running.stop(how)
             assert (rc, counts["frames"], counts["dropped"]) == (0, 500, 0), (turn, how, rc, counts)
@@ -43,13 +42,10 @@ def check_nothing_is_lost_at_the_end(rig: Rig) -> None:
 def check_what_waits_in_the_queue_is_taken(rig: Rig) -> None:
     """Frames that the program has not yet read when it is told to stop (more than a buffer) are there."""
     path = rig.path()
-    with pair(), sender("va") as sock:
+    with pair():
         running = rig.start("vb", path)
         os.kill(running.child.pid, signal.SIGSTOP)
-        for first in range(0, 10_000, 500):  # net.core.netdev_max_backlog is 1,000
-            for number in range(first, first + 499):
-                sock.send(frame(number, 1514))
-            send("va", frame(first + 499, 1514))
+        send("va", *(frame(number, 1514) for number in range(10_000)))
         running.child.send_signal(signal.SIGTERM)
         os.kill(running.child.pid, signal.SIGCONT)
         rc, counts, _ = running.stop()
@@ -59,12 +55,11 @@ def check_what_waits_in_the_queue_is_taken(rig: Rig) -> None:
 def check_lost_frames_are_counted(rig: Rig) -> None:
     """Frames that did not fit into the kernel's queue are in `dropped`, here and in the file."""
     path, burst = rig.path(), 20_000
-    with pair(), sender("va") as sock:
+    with pair():
         running = rig.start("vb", path, "--buffer", "16")
         for _ in range(2):  # the kernel forgets its counter when it is read, which is after each 8 MiB
             os.kill(running.child.pid, signal.SIGSTOP)
-            for number in range(burst):
-                sock.send(frame(number, 1514))
+            send("va", *(frame(number, 1514) for number in range(burst)))
             enough = path.stat().st_size + (8 << 20)
             os.kill(running.child.pid, signal.SIGCONT)
             wait_until(partial(larger, path, enough))
@@ -105,9 +100,9 @@ def check_busy_interface_does_not_keep_it(rig: Rig) -> None:
 def check_quiet_capture_is_written(rig: Rig) -> None:
     """What was captured is in the file soon, so that a killed program leaves it."""
     path = rig.path()
-    with pair(), sender("va") as sock:
+    with pair():
         running = rig.start("vb", path)
-        sock.send(frame(1))
+        send("va", frame(1))
         wait_until(lambda: bool(read(path).frames))
         running.stop(signal.SIGKILL)
     assert read(path).numbers() == [1]
