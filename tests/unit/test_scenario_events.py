@@ -93,6 +93,7 @@ class Routes:
     def __init__(self, gateway: str = "", rc: int = 0, metric: str = "7") -> None:
         self.gateway, self.rc, self.metric = gateway, rc, metric
         self.told: list[str] = []
+        self.only = ""
         self.undo = ExitStack()
         dut, peer = SimpleNamespace(host=self, dev="p0"), SimpleNamespace(v4="192.0.2.2", v6="fd00:2::2")
         self.rig = SimpleNamespace(bench=SimpleNamespace(dut=dut, peer=peer))
@@ -104,6 +105,8 @@ class Routes:
         if words[0] != "get":
             self.told.append(" ".join(words))
             return Completed(tuple(argv), self.rc, b"", b"", 0.0)
+        if self.only not in words[-1]:
+            return Completed(tuple(argv), 2, b"", b"RTNETLINK answers: Network is unreachable", 0.0)
         found = [{"dst": words[-1], "dev": "p0"} | ({"gateway": self.gateway} if self.gateway else {})]
         text = f"{words[-1]} dev p0 scope link metric {self.metric} \n"
         return Completed(
@@ -119,6 +122,9 @@ def test_another_route_is_there_until_the_scenario_ends() -> None:
     assert dut.told == [f"add {way}" for way in ways]
     dut.undo.close()
     assert dut.told[2:] == [f"del {way}" for way in ways[::-1]]
+    small = Routes()
+    small.only = "192.0.2.2"
+    assert events.route(small) == "" and small.told == [f"add {ways[0]}"], "no IPv6 at a small MTU"  # type: ignore[arg-type]
     behind = Routes(gateway="192.0.2.1")
     events.route(behind)  # type: ignore[arg-type]
     assert behind.told[0] == "add 192.0.2.2/32 via 192.0.2.1 dev p0 metric 7"
