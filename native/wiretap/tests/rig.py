@@ -80,6 +80,7 @@ def witness(dev: str) -> socket.socket:
     """A socket that has what comes in on an interface."""
     sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))  # ETH_P_ALL
     sock.setsockopt(263, 23, 1)  # SOL_PACKET, PACKET_IGNORE_OUTGOING
+    sock.setsockopt(socket.SOL_SOCKET, 33, 16 << 20)  # SO_RCVBUFFORCE: it has to hold a piece
     sock.bind((dev, 3))
     sock.settimeout(60)
     return sock
