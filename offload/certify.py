@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from offload.certify_defaults import DEPTHS, KERNEL, NIC
+from offload.certify_request import Request, read
 from offload.errors import ConfigError, OffloadError
 
 if TYPE_CHECKING:
@@ -143,50 +144,40 @@ def main(args: argparse.Namespace) -> int:
     from offload.certify_tests import uninterrupted
 
     need_extras()
-    if args.retry and not (args.lab or args.all_benches):
-        raise ConfigError("--retry goes with --lab or --all-benches", "a lab in a VM is new at every run")
-    if args.all_benches:
-        return all_benches(args)
-    for option in ("coordinator", "wait", "hang"):
-        if getattr(args, option) is not None:
-            raise ConfigError(f"--{option} goes with --all-benches", "name the tags of the benches")
-    run = Run(plan(args), say)
+    request = read(args)
+    if request.all_benches:
+        return all_benches(request)
+    run = Run(plan(request), say)
     try:
         run.prepare()
         run.test()
     except BaseException as exc:
         with uninterrupted():
-            run.aborted(exc)
+            run.log.aborted(exc)
             word = finish(run)
         if isinstance(exc, Exception) and run.tested:
             say(f"\n{exc}\n")
             return EXIT[word]
         raise
-    return EXIT[finish(run, timing=args.timing)]
+    return EXIT[finish(run, timing=request.timing)]
 
 
-def all_benches(args: argparse.Namespace) -> int:
-    """Certify every bench with these tags. ConfigError if an option is for one bench alone."""
+def all_benches(request: Request) -> int:
+    """Certify every bench with these tags. ConfigError for a time that is none."""
     from offload.certify_plan import folder
     from offload.fleet import run_all
     from offload.fleet_grid import Grid, tags
     from offload.report import manifest
 
-    alone = ("scenario", "replay", "nicsim_patch", "keep_lab", "attach", "lab", "kernel", "nic", "jobs")
-    for option in alone:
-        if getattr(args, option):
-            word = option.replace("_", "-")
-            raise ConfigError(
-                f"--all-benches and --{word} exclude each other", "a place says what its bench is"
-            )
-    wait, hang = (args.wait, WAIT)[args.wait is None], (args.hang, HANG)[args.hang is None]
+    wait = WAIT if request.wait is None else request.wait
+    hang = HANG if request.hang is None else request.hang
     if not (wait > 0 and hang > 0):
         raise ConfigError("--wait and --hang are seconds, more than 0")
-    wanted, grid = tags(args.all_benches), Grid(args.coordinator or "")
-    options = [*(["--only", args.only] if args.only else []), *(["--retry"] if args.retry else [])]
-    options += ["--depth", args.depth] if args.depth else []
-    there = bool(args.out and args.out.exists())
-    out = folder(args.out)
+    wanted, grid = tags(request.all_benches), Grid(request.coordinator or "")
+    options = [*(["--only", request.only] if request.only else []), *(["--retry"] if request.retry else [])]
+    options += ["--depth", request.depth] if request.depth else []
+    there = bool(request.out and request.out.exists())
+    out = folder(request.out)
     try:
         code = run_all(grid, wanted, out, options, say, wait=wait, hang=hang)
     except OffloadError:
@@ -209,12 +200,13 @@ def need_extras() -> None:
 
 def finish(run: Run, *, timing: bool = False) -> str:
     """Write the report, print summary and paths; return the word of the verdict."""
+    from offload.certify_end import again, files, summary
     from offload.report.timing import text
 
     document = run.report()
     if timing:
         say(f"\n{text(document)}")
-    say(f"\n{run.summary(document)}\nfiles:\n{run.files()}{run.again(document)}")
+    say(f"\n{summary(document)}\nfiles:\n{files(run.plan)}{again(run.plan, document)}")
     return str(document["verdict"])
 
 

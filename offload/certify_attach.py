@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
 
+from offload.certify_request import Request
 from offload.errors import ConfigError
 
 
@@ -20,26 +20,22 @@ class Attached:
     nic: str
 
 
-def attached(args: argparse.Namespace) -> Attached:
+def attached(request: Request) -> Attached:
     """Look at the lab without joining it. ConfigError if it is not up, or not what the other options say."""
     from offload.vm.kernels import SERIES
     from offload.vm.lab import described
 
-    for option in ("replay", "nicsim_patch", "keep_lab"):
-        if getattr(args, option):
-            word = option.replace("_", "-")
-            raise ConfigError(f"--attach and --{word} exclude each other", f"--{word} boots a lab of its own")
-    state = described(args.attach)
+    state = described(request.attach)
     if state["kind"] != "nicsim":
         raise ConfigError(
-            f"lab {args.attach} has no card: it is of kind {state['kind']}",
+            f"lab {request.attach} has no card: it is of kind {state['kind']}",
             "ktls-offload lab up --kind nicsim",
         )
     series = next((s for s in SERIES if state["kernel"].startswith(f"{s}.")), "")
     nic = state["personality"].split(",")[0]
-    if args.nic and args.nic.endswith(".yaml"):
-        nic = args.nic  # a draft of `probe` is of the card that plays there, whatever it is called
-    for option, given, has in (("--kernel", args.kernel, series), ("--nic", args.nic, nic)):
+    if request.nic and request.nic.endswith(".yaml"):
+        nic = request.nic  # a draft of `probe` is of the card that plays there, whatever it is called
+    for option, given, has in (("--kernel", request.kernel, series), ("--nic", request.nic, nic)):
         if given and given != has:
-            raise ConfigError(f"{option} {given}: lab {args.attach} has {has}", f"leave {option} away")
-    return Attached(args.attach, series, nic)
+            raise ConfigError(f"{option} {given}: lab {request.attach} has {has}", f"leave {option} away")
+    return Attached(request.attach, series, nic)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,8 +13,6 @@ from offload.errors import ConfigError, OffloadError
 if TYPE_CHECKING:
     from offload.lab.bench import RealLab
     from offload.lab.model import LabFile
-
-EXCLUDED = ("attach", "replay", "nicsim_patch", "keep_lab", "kernel")
 
 
 @dataclass(frozen=True)
@@ -41,21 +38,17 @@ class Hosts:
         return [*self.bench, "--attempts", str(self.attempts), *(["--retry"] if self.retry else [])]
 
 
-def hosts(args: argparse.Namespace) -> Hosts:
-    """Read the file; nobody is asked yet. ConfigError `file:line: key`, or what other options it excludes."""
+def hosts(named: str, retry: bool) -> Hosts:
+    """Read the lab file; nobody is asked yet. ConfigError `file:line: key`."""
     from offload.lab.settings import journal_of
     from offload.lab.source import ENVIRONMENT, load_any
 
-    for option in EXCLUDED:
-        if getattr(args, option):
-            word = option.replace("_", "-")
-            raise ConfigError(f"--lab and --{word} exclude each other", "--lab is a bench as it is")
-    file = load_any(Path(args.lab))
-    given = args.lab if args.lab == ENVIRONMENT else str(Path(args.lab).absolute())
-    return Hosts(given, file, journal_of(file.dut).place / "attempts.jsonl", args.retry)
+    file = load_any(Path(named))
+    given = named if named == ENVIRONMENT else str(Path(named).absolute())
+    return Hosts(given, file, journal_of(file.dut).place / "attempts.jsonl", retry)
 
 
-def card(found: Hosts, nic: str | None) -> str:
+def card(found: Hosts, nic: str) -> str:
     """The profile that judges: the file's, or `--nic`. ConfigError if they differ, or there is none."""
     known = found.file.dut.port.profile if found.file.dut.port else ""
     if nic and known and nic != known:

@@ -20,17 +20,15 @@ FIRST, MORE = (
 )  # bytes: a lab (1 GiB), its QEMU and pytest; the first also a module build
 
 
-def how_many(asked: int | None, alone: str, cpus: int, meminfo: Path = Path("/proc/meminfo")) -> int:
+def how_many(asked: int | None, alone: bool, cpus: int, meminfo: Path = Path("/proc/meminfo")) -> int:
     """Return how many labs: what was asked for, else one per `cpus` cores, as far as the memory goes.
 
-    `alone`: the option that allows one lab only, or ''. ConfigError for a number that makes no sense,
-    RigError if there is not enough memory for what was asked, or for one.
+    `alone`: one lab is all there can be. ConfigError for a number that makes no sense, RigError if there is
+    not enough memory for what was asked, or for one.
     """
     if asked is not None and not 1 <= asked <= MOST:
         raise ConfigError(f"--jobs {asked}", f"1 to {MOST} labs side by side")
     if alone:
-        if asked not in (None, 1):
-            raise ConfigError(f"--jobs and --{alone} exclude each other", f"--{alone} uses one lab")
         return 1
     room = available(meminfo)
     fit = 1 + max(0, room - FIRST) // MORE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from offload.certify_lab import Hosts, card, hosts
 from offload.certify_labs import how_many
 from offload.certify_patch import PATCH, RIG, Patch, apply_patch, read_patch, try_patch
 from offload.certify_replay import Replay, check_suite, plan_replay
+from offload.certify_request import Request
 from offload.certify_suite import check_scenarios, collect
 from offload.errors import ConfigError, RigError
 from offload.paths import ROOT
@@ -52,81 +52,74 @@ class Plan:
         return self.out / "nicsim" if self.patch else None
 
 
-def plan(args: argparse.Namespace) -> Plan:
+def plan(request: Request) -> Plan:
     """Return the plan, with the folder of the run made. ConfigError or RigError if it cannot work."""
     missing = [
         name for name in ("native/nicsim", "native/ktls-handoff", "tests/hw") if not (ROOT / name).is_dir()
     ]
     if missing:
         raise ConfigError(f"certify needs a checkout of the project: {', '.join(missing)} is not there")
-    depth, scenarios = crossed(args)
-    if args.lab:
-        return real(args, depth, scenarios)
-    replay = plan_replay(args) if args.replay else None
-    lab = attached(args) if args.attach else None
-    from offload.vm.recipe import cpus_wanted
+    if request.scenario:
+        check_scenarios(request.nic or NIC, request.scenario)
+    return real(request) if request.lab else simulated(request)
 
-    kernel = known(lab.kernel if lab else replay.kernel if replay else args.kernel or KERNEL)
-    patch = read_patch(args.nicsim_patch) if args.nicsim_patch else None
+
+def simulated(request: Request) -> Plan:
+    """Return the plan for labs of ours: new ones, or one that is up. ConfigError or RigError."""
+    replay = plan_replay(request.replay, request) if request.replay else None
+    lab = attached(request) if request.attach else None
+    kernel = known(lab.kernel if lab else replay.kernel if replay else request.kernel or KERNEL)
+    patch = read_patch(request.nicsim_patch) if request.nicsim_patch else None
     if patch:
         try_patch(patch)  # before the folder of the run is made
     if replay:
         same_card(replay, patch)
-    profile = find(lab.nic if lab else replay.former.profile if replay else args.nic or NIC)
-    jobs = how_many(args.jobs, alone(args), cpus_wanted(replay.cpus if replay else None))
+    profile = find(lab.nic if lab else replay.former.profile if replay else request.nic or NIC)
+    jobs = labs(request, replay)
     if replay:
         replay = check_suite(replay, collect(kernel, profile.id, replay.tests))
-    only, out = "" if replay else args.only or "", folder(args.out)
     found = Plan(
         kernel,
         profile,
-        out,
-        only,
-        args.keep_lab,
+        folder(request.out),
+        "" if replay else request.only,
+        request.keep_lab,
         replay,
         patch,
-        args.attach or "",
-        given(args.nic),
-        jobs=jobs if args.jobs or not (only or scenarios) else 1,
-        depth=depth,
-        scenarios=scenarios,
+        request.attach,
+        given(request.nic),
+        jobs=jobs,
+        depth=request.crossed,
+        scenarios=request.scenario,
     )
     if patch and found.source:
         apply_patch(patch, found.source)
-        (out / PATCH).write_bytes(patch.raw)
+        (found.out / PATCH).write_bytes(patch.raw)
     return found
 
 
-def crossed(args: argparse.Namespace) -> tuple[str, tuple[str, ...]]:
-    """Return the depth and the scenarios that were asked for. ConfigError for one that cannot be."""
-    depth, scenarios = args.depth or DEPTHS[0], tuple(args.scenario or ())
-    for name, asked in (("depth", args.depth), ("scenario", scenarios)):
-        if asked and args.replay:
-            raise ConfigError(
-                f"--replay and --{name} exclude each other", "a replay has the scenarios of the former run"
-            )
-    if scenarios and args.depth:
-        raise ConfigError("--scenario and --depth exclude each other", "a scenario runs alone")
-    if scenarios:
-        check_scenarios(args.nic or NIC, scenarios)
-    return depth, scenarios
+def labs(request: Request, replay: Replay | None) -> int:
+    """Return how many labs run side by side: one for a few tests, unless more are asked for."""
+    from offload.vm.recipe import cpus_wanted
+
+    most = how_many(request.jobs, request.one_lab, cpus_wanted(replay.cpus if replay else None))
+    return most if request.jobs or not (request.only or request.scenario) else 1
 
 
-def real(args: argparse.Namespace, depth: str, scenarios: tuple[str, ...]) -> Plan:
+def real(request: Request) -> Plan:
     """Return the plan for a bench of real hosts, which nobody has asked anything yet. ConfigError."""
-    how_many(args.jobs, "lab", 1)
-    bench = hosts(args)
-    name = card(bench, args.nic)
+    bench = hosts(request.lab, request.retry)
+    name = card(bench, request.nic)
     return Plan(
         "",
         find(name),
-        folder(args.out),
-        args.only or "",
+        folder(request.out),
+        request.only,
         False,
         given=given(name),
         hosts=bench,
-        depth=depth,
-        scenarios=scenarios,
+        depth=request.crossed,
+        scenarios=request.scenario,
     )
 
 
@@ -142,15 +135,9 @@ def known(kernel: str) -> str:
     return kernel
 
 
-def given(nic: str | None) -> str:
+def given(nic: str) -> str:
     """The absolute path of a profile that was given as a file; else ''."""
-    return str(Path(nic).absolute()) if nic and nic.endswith(".yaml") else ""
-
-
-def alone(args: argparse.Namespace) -> str:
-    """The option of this run that allows one lab only, or ''."""
-    names = ("attach", "keep_lab", "replay")
-    return next((name.replace("_", "-") for name in names if getattr(args, name)), "")
+    return str(Path(nic).absolute()) if nic.endswith(".yaml") else ""
 
 
 def same_card(replay: Replay, patch: Patch | None) -> None:

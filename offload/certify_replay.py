@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from offload.certify_request import Request
 from offload.errors import ConfigError
 from offload.profile import find, near
 from offload.report.former import Former, choose, read
@@ -34,24 +34,24 @@ class Replay:
         return f"repeating {what} of {self.former.name}{knobs}{gone}"
 
 
-def plan_replay(args: argparse.Namespace) -> Replay:
+def plan_replay(result: Path, request: Request) -> Replay:
     """Return what is to be repeated. ConfigError for no result, or one that this lab cannot repeat."""
     from offload.vm.knobs import check
 
-    former = read(args.replay)
+    former = read(result)
     kernel = series(former)
-    for option, asked, had in (("--kernel", args.kernel, kernel), ("--nic", args.nic, former.profile)):
-        if asked not in (None, had):
+    for option, asked, had in (("--kernel", request.kernel, kernel), ("--nic", request.nic, former.profile)):
+        if asked not in ("", had):
             raise ConfigError(
                 f"{former.name} was a run with {option} {had}, not {asked}", f"leave {option} away"
             )
     known(former)
-    tests = choose(former, args.only or "")
+    tests = choose(former, request.only)
     knobs = former.rig.get("knobs", "")
     check(knobs)
     vcpus = re.match(r"([1-4]) vCPU", former.rig.get("vm", ""))
     cpus = int(vcpus[1]) if vcpus else None
-    return Replay(args.replay.absolute(), args.only or "", former, tests, kernel, cpus, knobs)
+    return Replay(result.absolute(), request.only, former, tests, kernel, cpus, knobs)
 
 
 def series(former: Former) -> str:

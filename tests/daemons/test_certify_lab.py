@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from offload import certify, certify_lab, certify_plan, certify_run, certify_tests
+from offload import certify, certify_plan, certify_run, certify_tests
+from offload.certify_request import Request, read
 from offload.errors import ConfigError, OffloadError, Refused, RigError
 from tests.lib.rack import Rack, rack
 from tests.lib.sshd import keys, missing
@@ -51,6 +52,11 @@ def typed(*words: str) -> argparse.Namespace:
     return parser.parse_args(["certify", *words])
 
 
+def asked(*words: str) -> Request:
+    """What somebody asked for."""
+    return read(typed(*words))
+
+
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A journal of its own."""
@@ -68,7 +74,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
 
 def test_the_file_says_what_is_certified(tmp_path: Path) -> None:
     """Without a NIC profile and bench come from the lab file, and pytest is told its absolute path."""
-    plan = certify_plan.plan(typed("--lab", EXAMPLE, "--out", str(tmp_path / "run"), "--retry"))
+    plan = certify_plan.plan(asked("--lab", EXAMPLE, "--out", str(tmp_path / "run"), "--retry"))
     words = certify_tests.command(plan, "")
     assert (plan.kernel, plan.profile.id) == ("", "connectx-6-dx")
     assert words[words.index("--lab") + 1] == EXAMPLE
@@ -86,7 +92,7 @@ def test_the_file_names_a_draft(tmp_path: Path) -> None:
     )
     (tmp_path / "my-card.yaml").write_text(draft)
     (tmp_path / "lab.yaml").write_text(Path(EXAMPLE).read_text().replace("connectx-6-dx", "my-card.yaml"))
-    plan = certify_plan.plan(typed("--lab", str(tmp_path / "lab.yaml"), "--out", str(tmp_path / "run")))
+    plan = certify_plan.plan(asked("--lab", str(tmp_path / "lab.yaml"), "--out", str(tmp_path / "run")))
     words = certify_tests.command(plan, "")
     assert plan.profile.id == "my-card"
     assert words[words.index("--profile") + 1] == str(tmp_path / "my-card.yaml")
@@ -96,22 +102,22 @@ def test_the_file_names_a_draft(tmp_path: Path) -> None:
 def test_what_real_hosts_exclude(option: str) -> None:
     """Without a NIC options that make a lab are refused before anybody is asked."""
     with pytest.raises(ConfigError, match=f"--lab and --{option} exclude each other"):
-        certify_lab.hosts(typed("--lab", EXAMPLE, f"--{option}", "x"))
+        asked("--lab", EXAMPLE, f"--{option}", "x")
     with pytest.raises(ConfigError, match="--retry goes with --lab"):
-        certify.main(typed("--retry"))
+        asked("--retry")
 
 
 def test_another_card_than_the_file_has(tmp_path: Path) -> None:
     """Without a NIC --nic does not overrule the lab file; a file without a profile wants it."""
     with pytest.raises(ConfigError, match="--nic chelsio-t6: .*lab.yaml has connectx-6-dx"):
-        certify_plan.plan(typed("--lab", EXAMPLE, "--nic", "chelsio-t6"))
+        certify_plan.plan(asked("--lab", EXAMPLE, "--nic", "chelsio-t6"))
     names = (
         "NETIF=eth0 LOCAL_V4=192.0.2.1 LOCAL_V6=fd00::1 REMOTE_V4=192.0.2.2 REMOTE_V6=fd00::2 "
         "REMOTE_TYPE=netns REMOTE_ARGS=peer"
     )
     (tmp_path / "net.config").write_text(names.replace(" ", "\n"))
     with pytest.raises(ConfigError, match="names no profile for the DUT"):
-        certify_plan.plan(typed("--lab", str(tmp_path / "net.config")))
+        certify_plan.plan(asked("--lab", str(tmp_path / "net.config")))
 
 
 @pytest.mark.parametrize(

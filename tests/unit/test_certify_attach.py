@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from offload import certify, certify_attach, certify_plan, certify_run, certify_tests
+from offload import certify, certify_attach, certify_boot, certify_plan, certify_run, certify_tests
+from offload.certify_request import Request, read
 from offload.errors import ConfigError, RigError
 from offload.vm import lab as labs
 from offload.vm.lab import Lab
@@ -25,10 +26,11 @@ STATE = {
 }
 
 
-def typed(*words: str) -> argparse.Namespace:
+def typed(*words: str) -> Request:
+    """What somebody typed."""
     parser = argparse.ArgumentParser()
     certify.add_parser(parser.add_subparsers())
-    return parser.parse_args(["certify", *words])
+    return read(parser.parse_args(["certify", *words]))
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +58,7 @@ def test_a_running_lab_is_judged_by_a_file(tmp_path: Path) -> None:
     assert f"--attach it --profile {file} --kernel 6.12" in " ".join(certify_tests.command(plan, "it"))
     said: list[str] = []
     certify_run.Run(plan, said.append).report()
-    assert "the card of lab it as" in said[0] and not any("does not play" in line for line in said), said
+    assert "the card of lab it as" in said[0] and not any("stands in" in line for line in said), said
 
 
 @pytest.mark.parametrize(
@@ -67,6 +69,7 @@ def test_a_running_lab_is_judged_by_a_file(tmp_path: Path) -> None:
         (["--keep-lab"], "--attach and --keep-lab exclude each other"),
         (["--replay", "results/x"], "--attach and --replay exclude each other"),
         (["--nicsim-patch", "x.patch"], "--attach and --nicsim-patch exclude each other"),
+        (["--jobs", "2"], "--attach and --jobs exclude each other"),
     ],
 )
 def test_what_a_running_lab_excludes(words: list[str], why: str) -> None:
@@ -83,11 +86,11 @@ def test_a_lab_without_a_card(up: dict[str, str]) -> None:
         certify_attach.attached(typed("--attach", "it"))
 
 
-@pytest.mark.parametrize("option", ["replay", "nicsim-patch", "attach", "kernel", "nic"])
+@pytest.mark.parametrize("option", ["replay", "nicsim-patch", "attach", "kernel", "nic", "jobs"])
 def test_what_many_benches_exclude(option: str) -> None:
     """Options of one bench are refused for all benches."""
     with pytest.raises(ConfigError, match=f"--all-benches and --{option} exclude"):
-        certify.all_benches(typed("--all-benches", "nic=x", f"--{option}", "6.1"))
+        typed("--all-benches", "nic=x", f"--{option}", "6")
 
 
 def test_a_profile_from_elsewhere_is_the_one_that_judges(tmp_path: Path) -> None:
@@ -115,7 +118,7 @@ def test_a_report_names_what_a_running_lab_booted(
     monkeypatch.setattr(Lab, "attach", lambda name: lab)
     run = certify_run.Run(certify_plan.plan(typed("--attach", "it", "--out", str(tmp_path / "r"))), print)
     with ExitStack() as stack:
-        run._boot(stack)
+        certify_boot.join(stack, run.plan, run.log)
     found = run.report()["judged"]["kernel"]
     assert (found or {}).get("image") == booted.get("image")
     shown = (tmp_path / "r/report.html").read_text()
@@ -174,12 +177,12 @@ def test_a_report_names_the_patch_of_the_lab_it_attached_to(
         booted={}, rig=rig, kernel="6.12.95", name="it", detach=lambda: None, console_text=lambda: ""
     )
     monkeypatch.setattr(Lab, "attach", lambda name: lab)
-    monkeypatch.setattr(certify_run, "identity", lambda lab: {})
+    monkeypatch.setattr(certify_boot, "identity", lambda lab: {})
     said: list[str] = []
     run = certify_run.Run(
         certify_plan.plan(typed("--attach", "it", "--out", str(tmp_path / "r"))), said.append
     )
     with ExitStack() as stack:
-        run._stand(run._boot(stack))
+        certify_boot.labs(stack, run.plan, None, run.log)
     assert run.report()["rig"]["nicsim"] == PATCHED and any(PATCHED in line for line in said)
     assert f"nicsim {PATCHED}" in (tmp_path / "r/summary.txt").read_text()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from offload.certify_replay import check_suite, plan_replay
+from offload.certify_request import Request
 from offload.errors import ConfigError
 from offload.report.events import Log
 from offload.report.events import read as read_events
@@ -47,8 +47,7 @@ def result(folder: Path, *, kernel: str = "6.1.0-56-amd64", **change: Any) -> Pa
 
 def planned(path: Path, **options: Any) -> Any:
     """What `certify --replay` makes of a result."""
-    words = {"kernel": None, "nic": None, "only": None, **options}
-    return plan_replay(argparse.Namespace(replay=path, **words))
+    return plan_replay(path, Request(**options))
 
 
 def test_kernel_profile_cpus_and_faults_are_taken_over(tmp_path: Path) -> None:
