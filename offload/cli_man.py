@@ -1,4 +1,8 @@
-"""The man page, made from the parser: `python -m offload.cli_man FILE` writes it."""
+"""The man page, made from the parser: `python -m offload.cli_man FILE` writes it.
+
+Why not argparse-manpage? Version 4.8 prints each verb's help well. Its page would still need our sections
+for files, variables and examples, and completion needs the tree of verbs anyway.
+"""
 
 from __future__ import annotations
 
