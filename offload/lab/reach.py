@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 from contextlib import suppress
+from itertools import accumulate
 
 from offload.errors import ConfigError, NoPermission, OffloadError, RigError
 from offload.host.ssh import Login, Master, SshHost, explain
-from offload.paths import PACKAGE
+from offload.paths import ROOT
 from offload.vm.client import Client
 
-MODULES = ("vm/guest/port", "vm/guest/job", "vm/guest/spaces", "vm/guest/agent", "lab/remote")
+MODULES = (
+    "offload.vm.guest.port", "offload.vm.guest.job", "offload.vm.guest.spaces", "offload.vm.guest.agent",
+    "offload.lab.remote",
+)  # fmt: skip
 PYTHON = (
     "/usr/bin/python3"  # the distribution's, as in traffic/drive.py: what a log-in shell finds may be any
 )
@@ -32,9 +36,9 @@ HELLO = 180.0  # seconds until the agent answers: Python has to start there
 
 def parcel() -> bytes:
     """The agent's modules by name, in the order in which they need one another."""
-    packages = [(name, "") for name in ("offload", "offload.vm", "offload.vm.guest", "offload.lab")]
-    sources = [(f"offload.{m.replace('/', '.')}", (PACKAGE / f"{m}.py").read_text()) for m in MODULES]
-    return json.dumps(packages + sources).encode()
+    sources = [(name, (ROOT / f"{name.replace('.', '/')}.py").read_text()) for name in MODULES]
+    above = {part for name in MODULES for part in accumulate(name.split(".")[:-1], "{}.{}".format)}
+    return json.dumps([(name, "") for name in sorted(above)] + sources).encode()
 
 
 class Machine:

@@ -14,7 +14,7 @@ from typing import Any
 from offload.cmd import wait_until
 from offload.errors import OffloadError, RigError
 from offload.host.base import Host
-from offload.paths import PACKAGE
+from offload.paths import PACKAGE, ROOT
 from offload.traffic.handoff import Line, parse
 
 PROGRAM = PACKAGE / "traffic/pump.py"
@@ -312,10 +312,10 @@ def archive() -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as into:
         into.writestr(zipfile.ZipInfo("__main__.py"), PROGRAM.read_bytes())
-        for package in ("offload", "offload/traffic"):
-            into.writestr(zipfile.ZipInfo(f"{package}/__init__.py"), b"")
+        for folder in PROGRAM.relative_to(ROOT).parents[:-1]:
+            into.writestr(zipfile.ZipInfo(f"{folder}/__init__.py"), b"")
         for part in sorted(PROGRAM.parent.glob("pump_*.py")):
-            into.writestr(zipfile.ZipInfo(f"offload/traffic/{part.name}"), part.read_bytes())
+            into.writestr(zipfile.ZipInfo(str(part.relative_to(ROOT))), part.read_bytes())
     return out.getvalue()
 
 

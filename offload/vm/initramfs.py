@@ -222,9 +222,9 @@ def build(
     for number, path in enumerate(modules):
         cpio.file(f"modules/{number:03}-{module_name(path.name)}.ko", unpacked(path))
     for path in sorted(GUEST.glob("*.py")):
-        cpio.file(f"lab/python/offload/vm/guest/{path.name}", path.read_bytes())
-    for name in ("offload", "offload/vm"):
-        cpio.file(f"lab/python/{name}/__init__.py", b"")
+        cpio.file(f"lab/python/{path.relative_to(PACKAGE.parent)}", path.read_bytes())
+    for package in GUEST.relative_to(PACKAGE.parent).parents[:-1]:
+        cpio.file(f"lab/python/{package}/__init__.py", b"")
     for name, data in files.items():
         cpio.file(f"lab/{name}", data)
     for name, data in (more or {}).items():

@@ -9,19 +9,25 @@ from typing import Any
 
 import jsonschema
 
-OFFLOAD = Path(__file__).parents[2] / "offload"
-HERE = OFFLOAD / "schema"
-FOLDERS = {
-    "doctor": OFFLOAD / "doctor/schema", "ls": HERE, "status": HERE,
-    "lab-status": HERE, "driver-status": HERE,
-}  # fmt: skip
+ROOT = Path(__file__).parents[2]
+FILES = {
+    "doctor": "offload/doctor/schema/doctor-1.schema.json",
+    "ls": "offload/schema/ls-1.schema.json",
+    "status": "offload/schema/status-1.schema.json",
+    "lab-status": "offload/schema/lab-status-1.schema.json",
+    "driver-status": "offload/schema/driver-status-1.schema.json",
+}
 # their own tests look at each key
-OTHERS = {"switch": HERE, "error": HERE, "report": OFFLOAD / "report/schema"}
+OTHERS = {
+    "switch": "offload/schema/switch-1.schema.json",
+    "error": "offload/schema/error-1.schema.json",
+    "report": "offload/report/schema/report-1.schema.json",
+}
 
 
 def schema(verb: str) -> dict[str, Any]:
     """The schema of `ktls-offload VERB --json`."""
-    loaded: dict[str, Any] = json.loads(((FOLDERS | OTHERS)[verb] / f"{verb}-1.schema.json").read_text())
+    loaded: dict[str, Any] = json.loads((ROOT / (FILES | OTHERS)[verb]).read_text())
     return loaded
 
 

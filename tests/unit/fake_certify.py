@@ -118,17 +118,17 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str) -> It
     (tmp_path / "tree/pytest.ini").write_text("[pytest]\n")
     kernel = types.SimpleNamespace(release="6.1.0", version="6.1.0-1")
     fakes = {
-        "kernels": {"SERIES": ("6.1", "6.12"), "fetch": lambda series, say: kernel},
-        "module": {"build_nicsim": lambda kernel, say: Path(__file__)},
-        "record": {"check": lambda kernel: Booted("a" * 64, "b" * 64, Checked.FETCHED)},
-        "programs": {"find": lambda say: "nginx"},
-        "lab": {"Lab": FakeLab},
-        "recipe": {"cpus_wanted": lambda cpus: cpus or 1},
+        "offload.vm.kernels": {"SERIES": ("6.1", "6.12"), "fetch": lambda series, say: kernel},
+        "offload.vm.module": {"build_nicsim": lambda kernel, say: Path(__file__)},
+        "offload.vm.record": {"check": lambda kernel: Booted("a" * 64, "b" * 64, Checked.FETCHED)},
+        "offload.vm.programs": {"find": lambda say: "nginx"},
+        "offload.vm.lab": {"Lab": FakeLab},
+        "offload.vm.recipe": {"cpus_wanted": lambda cpus: cpus or 1},
     }
     for name, parts in fakes.items():
         module = types.ModuleType(name)
         vars(module).update(parts)
-        monkeypatch.setitem(sys.modules, f"offload.vm.{name}", module)
+        monkeypatch.setitem(sys.modules, name, module)
     for module in (certify_plan, certify_run, certify_suite, certify_tests):
         monkeypatch.setattr(module, "ROOT", tmp_path / "tree")
     for module in (certify_suite, certify_tests):

@@ -19,9 +19,7 @@ ASK = "from offload.profile import find, folder; print(folder(), find('nicsim').
 
 def laid(place: Path, profiles: str) -> Path:
     """The package's own files alone in a folder, and the profiles beside or below them."""
-    (place / "offload").mkdir(parents=True)
-    for path in paths.PACKAGE.glob("*.py"):
-        shutil.copy(path, place / "offload")
+    shutil.copytree(paths.PACKAGE, place / "offload", ignore=shutil.ignore_patterns("__pycache__", "core"))
     shutil.copytree(paths.ROOT / "nic-profiles", place / profiles)
     return place / profiles
 

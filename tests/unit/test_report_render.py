@@ -2,7 +2,6 @@
 
 import json
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -14,9 +13,9 @@ from offload.report.criteria import load
 from offload.report.document import build
 from offload.report.events import Log
 from offload.report.summary import text
-from tests.lib.schemas import checker
+from tests.lib.schemas import checker, schema
 
-SCHEMA = json.loads((Path(render.__file__).parent / "schema/report-1.schema.json").read_text())
+SCHEMA = schema("report")
 EVIL = "<script>alert(1)</script><img src=//evil.example/x onerror=alert(1)>\"'\x1b[2J"
 
 

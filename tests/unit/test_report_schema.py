@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Iterator
 from copy import deepcopy
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -12,10 +11,11 @@ import jsonschema
 import pytest
 
 from offload.report import render
+from tests.lib import schemas
 from tests.unit import report_whole as made
 
-FILE = Path(render.__file__).parent / "schema/report-1.schema.json"
-SCHEMA = json.loads(FILE.read_text())
+FILE = schemas.ROOT / schemas.OTHERS["report"]
+SCHEMA = schemas.schema("report")
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 Place = tuple[str | int, ...]
 

@@ -5,14 +5,13 @@ import io
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from offload.errors import ConfigError
-from offload.report import verbs
 from offload.report.events import Writer
 from offload.report.files import write
 from offload.report.verbs import add_parser
+from tests.lib.schemas import fits
 
 
 @pytest.fixture
@@ -74,8 +73,7 @@ def test_show_for_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert call("show", folder, "--json") == 0
     said = capsys.readouterr().out
     assert said.isascii() and json.loads(said) == document
-    schema = Path(verbs.__file__).parent / "schema/report-1.schema.json"
-    jsonschema.validate(json.loads(said), json.loads(schema.read_text()))
+    fits("report", said)
     path.write_text(json.dumps(document | {"headline": float("nan")}))
     with pytest.raises(ConfigError, match=r"report\.json: not JSON \(NaN"):
         call("show", folder, "--json")

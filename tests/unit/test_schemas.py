@@ -24,7 +24,7 @@ from offload.status import as_json as status_json
 from offload.status import gather
 from offload.vm.rundir import create
 from offload.vm.verbs import for_programs
-from tests.lib.schemas import FOLDERS, checker, fits, schema
+from tests.lib.schemas import FILES, checker, fits, schema
 from tests.unit.fake_doctor import FakeHost, card
 from tests.unit.test_doctor import PROFILES
 from tests.unit.test_ls import connection, listing, looked
@@ -76,7 +76,7 @@ MADE: dict[str, Callable[[], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("verb", FOLDERS)
+@pytest.mark.parametrize("verb", FILES)
 def test_documents_fit(verb: str) -> None:
     """A document with everything in it fits the schema, which is one itself."""
     jsonschema.Draft202012Validator.check_schema(schema(verb))
@@ -103,7 +103,7 @@ def without(document: Any, path: tuple[Any, ...]) -> Any:
     return left
 
 
-@pytest.mark.parametrize("verb", FOLDERS)
+@pytest.mark.parametrize("verb", FILES)
 def test_a_key_that_is_missing_is_noticed(verb: str) -> None:
     """A document without any of its keys does not fit: no reader has to guess."""
     document = fits(verb, MADE[verb]())

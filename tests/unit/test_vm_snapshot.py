@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from offload import paths
 from offload.vm import initramfs, snapshot, userland
 from offload.vm.boot import interpreter
 from offload.vm.qemu import Qemu
@@ -171,9 +172,10 @@ def test_agent_runs_from_what_is_packed_for_it(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
         path.chmod(0o755)
-    shutil.copytree(initramfs.GUEST, tmp_path / "lab/offload/vm/guest")
-    for name in ("offload", "offload/vm"):
-        (tmp_path / "lab" / name / "__init__.py").touch()
+    there = tmp_path / "lab" / initramfs.GUEST.relative_to(paths.ROOT)
+    shutil.copytree(initramfs.GUEST, there)
+    for folder in there.relative_to(tmp_path / "lab").parents[:-1]:
+        (tmp_path / "lab" / folder / "__init__.py").touch()
     code = "import json, offload.vm.guest.agent, offload.vm.guest.known; print(json.__file__)"
     argv = ["unshare", "-r", "chroot", str(tmp_path), interpreter(), "-S", "-s", "-c", code]
     done = subprocess.run(
