@@ -35,7 +35,7 @@ LAB_PYTEST := ci/again $(PYTEST)
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration bench-channels bench-video bench-ipsec \
-	iperf3 fuzz hunt deb rpm man clean-runs mutate test-driver example soak \
+	iperf3 fuzz hunt deb rpm man docs clean-runs mutate test-driver example soak \
 	setup setup-check venv build fetch clean try try-down \
 	test-unit test-daemons test-native test-sw-fallback test-hw test-certify test-nicsim test-vm test-bench \
 	check-python check-text check-native check-module
@@ -177,6 +177,9 @@ man: venv  ## build/ktls-offload.1 from the parser's words; man -l reads it
 	@mkdir -p build
 	$(PY) -m offload.cli_man build/ktls-offload.1
 
+docs: venv  ## build/site: these pages as a web site, with search; a broken link fails
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs --quiet build --strict
+
 bench-endurance: build  ## 64 MiB each way under 2 % loss; minutes
 	$(PY) benchmarks/endurance.py --kernel $(KERNEL)
 
@@ -224,7 +227,7 @@ setup-check:
 venv: setup $(VENV)/.stamp
 $(VENV)/.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check -e '.[report,wire,lab,test,dev]'
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -e '.[report,wire,lab,test,dev,docs]'
 	touch $@
 
 try:  ## a test or some (T=...) against a lab that stays up for the next call; without T it ends
