@@ -85,6 +85,7 @@ class Counters:
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     dead: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
     names: tuple[tuple[str, str], ...] = ()
 
@@ -111,6 +112,10 @@ class CounterMap:
     def dead(self, direction: str) -> tuple[str, ...]:
         """Names that the driver shows but never moves: never part of a criterion."""
         return self.of(direction).dead
+
+    def absent(self, direction: str) -> tuple[str, ...]:
+        """Kernel names that the driver does not count: a proof has to do without them."""
+        return self.of(direction).absent
 
     def name(self, kernel_name: str) -> str | None:
         """The driver's name of a counter; None if the driver has none."""

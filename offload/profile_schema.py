@@ -37,16 +37,21 @@ SHORT = text("a short name in lower case", NAME)
 LINK = text("a public https:// link or a CVE number", r"https://[!-~]{4,400}|CVE-\d{4}-\d{4,7}")
 
 
-def _pci(id: str, name: str) -> PciId:
+def pci_id(id: str, name: str) -> PciId:
     """`15b3:101d` or a range `1425:6401-6409`, in lower case."""
     match = re.fullmatch(PCI, id)
     vendor, first, last = match.groups() if match else ("0", "0", "0")
     return PciId(int(vendor, 16), int(first, 16), int(last or first, 16), name)
 
 
-def _range(item: Item, have: Mapping[str, Item], ids: PciId) -> None:
+def pci_range(item: Item, ids: PciId) -> None:
+    """Note a range that ends before it begins."""
     if ids.first > ids.last:
-        have["id"].bad(f"{have['id'].shown()}, wanted the lower end of the range first")
+        item.bad(f"{item.shown()}, wanted the lower end of the range first")
+
+
+def _range(item: Item, have: Mapping[str, Item], ids: PciId) -> None:
+    pci_range(have["id"], ids)
 
 
 def _step(modprobe: str, feature: str | None, direction: str, why: str) -> Step:
@@ -83,20 +88,28 @@ def _names(direction: str) -> Kind:
 
 
 def _counters(
-    required: dict[str, str], optional: dict[str, str], dead: tuple[str, ...], own: tuple[str, ...]
+    required: dict[str, str],
+    optional: dict[str, str],
+    dead: tuple[str, ...],
+    absent: tuple[str, ...],
+    own: tuple[str, ...],
 ) -> Counters:
-    return Counters(tuple(required), tuple(optional), dead, own, tuple({**optional, **required}.items()))
+    names = tuple({**optional, **required}.items())
+    return Counters(tuple(required), tuple(optional), dead, absent, own, names)
 
 
 def _lists(item: Item, have: Mapping[str, Item], found: Counters) -> None:
     for name in {*found.required} & {*found.optional, *found.dead}:
         item.bad(f"{name} is required and something else: wanted it in one list")
+    for name in {*found.absent} & {*found.required, *found.optional, *found.dead}:
+        item.bad(f"{name} is absent and in another list: wanted it in one")
 
 
 def _direction(direction: str) -> Kind:
     """The counters of one direction."""
     names, free = _names(direction), listed(text("a counter name", r"[a-z0-9_*]{1,64}")).optional()
-    rows = {"required": names, "optional": names.optional(), "dead": free, "own": free}
+    absent = listed(text(choices=KERNEL_COUNTERS[direction])).optional()
+    rows = {"required": names, "optional": names.optional(), "dead": free, "absent": absent, "own": free}
     return record(_counters, rows, _lists).optional()
 
 
@@ -155,7 +168,7 @@ ROWS = {
     "name": text(),
     "vendor": text(),
     "driver": text("a driver name", MODULE),
-    "pci": listed(record(_pci, PCI_ID, _range)),
+    "pci": listed(record(pci_id, PCI_ID, _range)),
     "kconfig": listed(record(Kconfig, KCONFIG)),
     "promises": mapped(BY_VERSION, DIRECTIONS, what="direction"),
     "not_promised": listed(Kind(_reason)),

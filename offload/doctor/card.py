@@ -13,6 +13,7 @@ from offload.host.base import Host
 from offload.nic import PCI_ADDRESS, UPPERS, Match, Nic
 from offload.nic_tools import answer, below
 from offload.profile import FEATURES, WORDS, Profile
+from offload.profile_ids import named
 
 
 def stands_on_others(nic: Nic, notes: Notes) -> bool:
@@ -33,14 +34,22 @@ def describe(nic: Nic, found: Match, notes: Notes) -> None:
     """Note what is known of the card."""
     profile = found.profile
     if profile is None:
-        if nic.driver in facts()["drivers"] or _can_switch(nic):
-            notes.add("D206", f"ethtool -i {nic.dev}: driver {nic.driver}", driver=nic.driver, pci=nic.pci)
+        _undescribed(nic, notes)
         return
     for direction, word in WORDS.items():
         if why := profile.why_no_direction(direction):
             notes.add("D211", f"profile {profile.id}", [direction], card=profile.title(), word=word, why=why)
     if not found.simulated:
         _firmware(nic, profile, notes)
+
+
+def _undescribed(nic: Nic, notes: Notes) -> None:
+    """Note that no profile describes the card, and what is known of its id."""
+    seen = f"ethtool -i {nic.dev}: driver {nic.driver}"
+    if card := named(nic.driver, nic.pci):
+        notes.add("D219", f"{seen}; PCI id {nic.pci}", card=card.name, pci=nic.pci, told=card.told())
+    elif nic.driver in facts()["drivers"] or _can_switch(nic):
+        notes.add("D206", seen, driver=nic.driver, pci=nic.pci)
 
 
 def _firmware(nic: Nic, profile: Profile, notes: Notes) -> None:

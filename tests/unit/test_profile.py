@@ -1,14 +1,16 @@
-"""Profiles: the three that ship, and what a wrong file is told."""
+"""Profiles: those that ship, and what a wrong file is told."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from offload.errors import ConfigError
 from offload.profile import DIRECTIONS, Profile, find, folder, load, load_all
+from offload.profile_ids import named, undescribed
 from offload.profile_model import KERNEL_COUNTERS
 
 GOOD = (folder() / "nicsim.yaml").read_text()
@@ -75,6 +77,49 @@ def test_t6_is_transmit_only_with_one_cipher() -> None:
     )
 
 
+def test_mlx5_cards_differ_in_their_name_ids_and_parts() -> None:
+    """One driver, one set of facts: its profiles agree in all that the driver decides."""
+    first, *others = (p for p in load_all() if p.driver == "mlx5_core")
+    assert len(others) == 4
+    for other in others:
+        same = replace(
+            other, id=first.id, name=first.name, pci=first.pci, path=first.path,
+            sku=first.sku, firmware=first.firmware,
+        )  # fmt: skip
+        assert same == first, other.id
+        assert (other.sku.need, other.firmware.need) == (first.sku.need, first.firmware.need)
+
+
+def test_a_card_belongs_to_one_profile_or_to_the_list_of_others() -> None:
+    """No PCI id is described twice, and the list of cards without a profile names none that has one."""
+    every = [(p.driver, ids) for p in load_all() for ids in p.pci] + [
+        (c.driver, c.ids) for c in undescribed()
+    ]
+    taken: set[tuple[str, int, int]] = set()
+    for driver, ids in every:
+        devices = {(driver, ids.vendor, n) for n in range(ids.first, ids.last + 1)}
+        assert not devices & taken, ids
+        taken |= devices
+
+
+def test_a_card_without_a_profile_is_named() -> None:
+    """ConnectX-6 Lx, -9, -10 and BlueField-4 are known by name, and nothing is promised of them."""
+    for device, name in (("101f", "-6 Lx"), ("1025", "-9"), ("1027", "-10"), ("a2df", "BlueField-4")):
+        card = named("mlx5_core", f"15b3:{device}")
+        assert card and name in card.name and "not known" in card.told()
+    old = named("mlx5_core", "15b3:1019")
+    assert old and "older" in old.told()
+    assert named("mlx5_core", "15b3:101d") is None and named("nfp", "15b3:101f") is None
+
+
+def test_nfp_says_what_it_does_not_count() -> None:
+    """The nfp counts packets both ways, and neither bytes nor contexts nor errors."""
+    counters = find("agilio-nfp").counters
+    assert set(counters.absent("tx")) == {"tx_tls_encrypted_bytes", "tx_tls_ctx", "tx_tls_del"}
+    assert "rx_tls_err" in counters.absent("rx") and counters.name("rx_tls_ctx") is None
+    assert counters.name("rx_tls_resync_res_ok") == "rx_tls_resync_sent" and find("agilio-nfp").default("rx")
+
+
 def test_nicsim_has_every_counter_of_the_kernel_document() -> None:
     """The simulated card's map covers all names of tls-offload.rst."""
     counters = find("nicsim").counters
@@ -109,6 +154,10 @@ def test_nicsim_has_every_counter_of_the_kernel_document() -> None:
         ("    seen:", "    test: tests/x.py::test_y\n    seen:", "    seen:", "unknown key 'test'"),
         ("link: https:", "link: http:", "link: https:", "wanted a public https:// link or a CVE number"),
         ("id: nicsim-is-not-a-card", "id: nicsim-is-not-a-card\n    seen: twice", "    seen:", "given twice"),
+        ("dead: []", "dead: []\n    absent: [rx_tls_err]", "required: [rx_tls_dec",
+         "rx_tls_err is absent and in another list"),
+        ("dead: []", "absent: [rx_tls_bytes]", "dead: []",
+         "counters.rx.absent[0]: 'rx_tls_bytes', wanted one of"),
         ("cipher: chacha20-poly1305", "cipher: aes-gcm-256", "cipher: chacha20",
          "covers rx TLS 1.2 aes-gcm-256"),
     ],
