@@ -27,23 +27,23 @@ Made from [`offload/errata.yaml`](../offload/errata.yaml); do not edit this page
 ```
 
 When a test fails on a kernel that has, or may have, a bug whose symptom fits the message, the report and
-the terminal name it beside the failure. **The outcome stays.** To tell the bug from the card, run the same
-test with software kernel TLS, on the same kernel and with the same seed: only what differs counts against
-the card.
+the terminal name that bug with the failure. **The outcome does not change.** To tell the bug from the card,
+run the same test with software kernel TLS, on the same kernel and with the same seed: only a difference
+counts against the card.
 
 | in a table | means |
 |---|---|
 | fixed in V | Debian's package V was the first with the fix, by its changelog; earlier ones are affected |
-| affected: V | version V was read or run, and is affected |
-| not in V | version V was read, and is not affected; where the fix came in is not recorded |
+| affected: V | we read or ran version V, and it is affected |
+| not in V | we read version V, and it is not affected; the first version with the fix is not recorded |
 | none | no version of the series is affected |
-| ? | unknown: nothing is recorded, or it could not be told |
+| ? | unknown: nothing is recorded, or we could not find out |
 
-A kernel is told by `uname -r` and, on Debian, by the version of its package: `6.1.0-56-amd64` alone does not
-say which stable release it is, and then most answers are *unknown*. Packages rebuilt for an older Debian
-(`~bpo12+1`, `~deb12u1`) count as the original. An older number of another maker's kernel proves nothing,
-since fixes are taken back: *unknown*. A *bug* has a fix somewhere, or wants one; *behaviour* is how the
-kernel is meant to be, and easily taken for a card's mistake.
+The tools identify a kernel by `uname -r` and, on Debian, by its package version: `6.1.0-56-amd64` alone does
+not say which stable release it is, and then most answers are *unknown*. Packages rebuilt for an older Debian
+(`~bpo12+1`, `~deb12u1`) count as the original. An older version number of another vendor's kernel proves
+nothing, because vendors back-port fixes: *unknown*. A *bug* has a fix somewhere, or needs one; *behaviour* is
+how the kernel is meant to work, and easily mistaken for a fault of the card.
 
 *Source* names lines of the kernel's source (`6.1:529` is line 529 in Debian's linux-source 6.1.192; 6.12 is
 6.12.95 and 7.2 is 7.2.12); Debian's changelog of its package linux, which lists a fix by its title; a public

@@ -27,23 +27,23 @@ change of the data:
 ```
 
 `ktls-offload doctor` prints these codes, `ktls-offload doctor --explain D301` one section. A code never
-changes its meaning and is never used again. Words in {braces} are filled in with what was found.
+changes its meaning, and no other reason ever gets it. Doctor replaces words in {braces} with what it found.
 
 | level | means | so `doctor` exits with |
 |---|---|---|
 | never | offload is not possible on this kernel, device or card | 11 |
-| off | it is possible and is not so now; the remedy makes it so | 10 |
-| unknown | what would decide it could not be seen | 12 |
+| off | it is possible but not active now; the remedy activates it | 10 |
+| unknown | doctor could not find out | 12 |
 | risk | new connections are offloaded, but some are not, or they may break | 0 |
-| note | worth knowing; `--verbose` tells it in full | 0 |
+| note | worth knowing; `--verbose` prints it in full | 0 |
 
-Several devices: the best one counts. Several directions: an `off` before an `unknown` before a `never`, and
-a direction that the card's profile does not promise does not count. What concerns the TLS library or a server
-(5xx, 6xx) does not change the exit code: the device is ready or not, whoever uses it. 8xx are told by
-`doctor --app` ([apps.md](apps.md)), whose exit code is that of the worst service.
+With several devices, the best one sets the exit code. With several directions, `off` ranks before `unknown`,
+and `unknown` before `never`; a direction that the card's profile does not promise does not count. Findings
+about the TLS library or a server (5xx, 6xx) do not change the exit code: they do not affect the device.
+`doctor --app` ([apps.md](apps.md)) reports 8xx, and its exit code is that of the worst service.
 
-*Source* names lines of the kernel's source (7.2:500 is line 500 in Linux 7.2), a manual, a page in public, or
-what a run of this project showed. *Test* says how the condition is made:
+*Source* names lines of the kernel's source (7.2:500 is line 500 in Linux 7.2), a manual, a public page, or
+what a run of this project showed. *Test* says how a test makes the condition:
 *for real* in the lab's VM, or *recorded* where only hardware can make it, or a lab cannot.
 """
 

@@ -32,6 +32,6 @@ def test_on_a_card_is_what_ls_says(given: int, seen_there: int, fine: list[str],
     assert all(words.startswith(fine[number]) for number, words in enumerate(said))
     words = [finding.what for finding in device.findings if finding.code == "D702"]
     assert words == (
-        [f"{doubted} connections that the kernel calls a card's are stale or doubtful"] if doubted else []
+        [f"{doubted} connections that the kernel reports as offloaded are stale or doubtful"] if doubted else []
     )
     assert (listed.on_card() == 0) == bool(doubted)
