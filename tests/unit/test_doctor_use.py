@@ -31,7 +31,6 @@ def test_on_a_card_is_what_ls_says(given: int, seen_there: int, fine: list[str],
     assert len(said) == len(fine)
     assert all(words.startswith(fine[number]) for number, words in enumerate(said))
     words = [finding.what for finding in device.findings if finding.code == "D702"]
-    assert words == (
-        [f"{doubted} connections that the kernel reports as offloaded are stale or doubtful"] if doubted else []
-    )
+    wanted = f"{doubted} connections that the kernel reports as offloaded are stale or doubtful"
+    assert words == ([wanted] if doubted else [])
     assert (listed.on_card() == 0) == bool(doubted)
