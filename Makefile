@@ -38,7 +38,7 @@ unexport PYTHONDONTWRITEBYTECODE
 	iperf3 fuzz hunt deb rpm man docs clean-runs mutate test-driver example soak \
 	setup setup-check venv build fetch clean try try-down \
 	test-unit test-daemons test-native test-sw-fallback test-hw test-certify test-nicsim test-vm test-bench \
-	check-python check-text check-native check-module
+	check-python check-text check-native check-module check-profiles
 all: build
 
 certify: build  ## the whole run against the simulated NIC: leaves results/<time>/report.html
@@ -103,6 +103,10 @@ test-driver: build  ## Debian's drivers with TLS offload, on three kernels: buil
 		for d in mlx5 ch_ktls; do $(VENV)/bin/ktls-offload driver build $$d --kernel $$k || exit 1; done; \
 		$(PYTEST) tests/nicsim/test_41_driver.py --kernel $$k || exit 1; \
 	done
+
+check-profiles: build  ## every profile against its driver's tables in Debian's source of three kernels; fetches 3 x 160 MB, once
+	$(VENV)/bin/ktls-offload lab fetch 6.1 6.12 7.2
+	$(PYTEST) tests/drivers
 
 soak: build  ## STAGE N times beside LOAD busy processes, shuffled: how often does each test fail?
 	@ci/setup soak

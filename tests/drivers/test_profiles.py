@@ -1,0 +1,37 @@
+"""The profiles are held against the drivers' own tables, in Debian's source of each kernel of the lab."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from offload.profile import Profile, load_all
+from offload.profile_ids import undescribed
+from offload.vm.kernels import SERIES
+from tests.lib.driver_tables import DRIVERS, drift, read, unlisted
+
+REAL = [profile for profile in load_all() if not profile.plays]
+
+
+@pytest.mark.parametrize("series", SERIES)
+@pytest.mark.parametrize("profile", REAL, ids=lambda p: p.id)
+def test_profile_says_what_the_driver_says(profile: Profile, tree: Path) -> None:
+    """Ids, counters, ciphers, directions, defaults and options of a profile are those of its driver."""
+    wrong = drift(profile, read(tree, DRIVERS[profile.driver]))
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("series", SERIES)
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_every_card_of_a_driver_is_known(driver: str, tree: Path) -> None:
+    """Each id of a driver's table has a profile or is in the list of cards without one."""
+    new = unlisted(driver, read(tree, DRIVERS[driver]), REAL, undescribed())
+    assert not new, f"{driver} knows {', '.join(new)}: a profile, or a row of offload/profile_ids.yaml"
+
+
+@pytest.mark.parametrize("series", SERIES)
+def test_the_kernel_offloads_one_version_of_tls(tree: Path) -> None:
+    """The kernel hands TLS 1.2 to a card and nothing else: that is why no profile promises 1.3."""
+    text = (tree / "net/tls/tls_device.c").read_text()
+    assert text.count("!= TLS_1_2_VERSION") == 2 and "TLS_1_3_VERSION" not in text
