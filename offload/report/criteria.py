@@ -47,6 +47,7 @@ class Criterion:
     frames: str | None = None
     unproved: str = "blocks"
     crossed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # depth -> what -> percent
+    fault: str = ""
 
     @property
     def required(self) -> bool:
@@ -93,6 +94,7 @@ PROMISE = {
     "title": SENTENCE,
     "why": SENTENCE.optional(),
     "source": SENTENCE.optional(),
+    "fault": SENTENCE.optional(),
     "blocker": flag("true or false").optional(True),
     "unproved": text(choices=("blocks", "limits")).optional("blocks"),
     "applies": text(choices=("always", "tx", "rx", "unpromised")).optional("always"),

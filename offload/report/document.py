@@ -33,6 +33,7 @@ def build(log: Log, criteria: Criteria, facts: Facts) -> dict[str, Any]:
         "verdict": verdict.word,
         "headline": verdict.headline,
         "reasons": list(verdict.reasons),
+        **({"defect": verdict.defect._asdict()} if verdict.defect else {}),
         **rig_of(log),
         "profile": facts.id,
         "card": {"name": facts.name, "vendor": facts.vendor, "driver": facts.driver},

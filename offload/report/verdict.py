@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,6 +12,7 @@ from offload.report.cells import CellState, contradiction, truth_table
 from offload.report.criteria import Criteria, Criterion
 from offload.report.events import Log
 from offload.report.facts import Facts
+from offload.report.void import why_void
 
 CERTIFIED = "certified"
 LIMITED = "certified with limitations"
@@ -57,6 +57,25 @@ class Lack(NamedTuple):
     why: str = ""
 
 
+class Broken(NamedTuple):
+    """How a test shows that a promise is broken: what was seen, and the id of the test."""
+
+    seen: str
+    test: str
+
+    def __str__(self) -> str:
+        return f"{self.seen} [{self.test}]"
+
+
+class Defect(NamedTuple):
+    """What a failed card does wrong: the promise (may be empty), its fault, what was seen, the test's id."""
+
+    promise: str
+    fault: str
+    seen: str
+    test: str
+
+
 @dataclass(frozen=True)
 class PromiseState:
     """What became of one promise, why (empty when kept), its tests, and what it lacks if unproved."""
@@ -67,11 +86,15 @@ class PromiseState:
     tests: tuple[str, ...]
     gap: Gap | None = None
     why: str = ""
+    broken: Broken | None = None
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The word, one line for a person, every reason behind it, and the promises and cells one by one."""
+    """The word, one line for a person, every reason behind it, and the promises and cells one by one.
+
+    `defect`: what a failed card does wrong, worst first.
+    """
 
     word: str
     headline: str
@@ -79,6 +102,7 @@ class Verdict:
     promises: tuple[PromiseState, ...]
     cells: tuple[CellState, ...]
     limitations: Mapping[str, tuple[str, ...]]
+    defect: Defect | None = None
 
 
 def judge(log: Log, criteria: Criteria, facts: Facts) -> Verdict:
@@ -89,13 +113,15 @@ def judge(log: Log, criteria: Criteria, facts: Facts) -> Verdict:
         _promise(criterion, log, tests, cells, facts) for criterion in criteria.promises.values()
     )
     limits = _limitations(tests, facts)
-    void = [*_unreadable(log, criteria), *_unfinished(log), *_broken_rig(tests), *_inconsistent(log, facts)]
+    void = why_void(log, criteria, facts)
     empty = [] if facts.promised else [EMPTY]
-    word, reasons = _word(void, _stray_failures(tests, facts), empty, promises, limits)
-    said = _headline(word, reasons, promises, facts)
+    strays = _stray_failures(tests, facts)
+    word, reasons = _word(void, [f"{one.test}: {one.seen}" for one in strays], empty, promises, limits)
+    defect = _defect(promises, strays) if word == FAILED else None
+    said = _headline(word, reasons, promises, facts, defect)
     remark = judged.remark(log, facts.name)
     headline = f"{said} ({remark})" if remark else said
-    return Verdict(word, headline, tuple(reasons), promises, cells, limits)
+    return Verdict(word, headline, tuple(reasons), promises, cells, limits, defect)
 
 
 def _word(
@@ -129,12 +155,30 @@ def _line(promise: PromiseState) -> str:
     return f"{promise.criterion.id}: {promise.reason}"
 
 
-def _headline(word: str, reasons: Sequence[str], promises: Sequence[PromiseState], facts: Facts) -> str:
-    """Return one line for a person; a failed or void run names its first reason."""
+def _defect(promises: Sequence[PromiseState], strays: Sequence[Broken]) -> Defect:
+    """Return what a failed card does wrong: the first promise broken that blocks, else a test of none."""
+    for state in promises:
+        if state.broken and state.criterion.blocker:
+            fault = state.criterion.fault or f"breaks its promise: {state.criterion.title}"
+            return Defect(state.criterion.id, fault, *state.broken)
+    return Defect("", "fails a test that belongs to no promise", *strays[0])
+
+
+def _headline(
+    word: str,
+    reasons: Sequence[str],
+    promises: Sequence[PromiseState],
+    facts: Facts,
+    defect: Defect | None,
+) -> str:
+    """Return one line for a person: what a failed card does wrong, why a run is incomplete or void."""
     if word in (CERTIFIED, LIMITED):
         return f"{facts.name} {_kept(promises)}" + (", with limitations" if word == LIMITED else "")
-    first = {FAILED: "breaks", INCOMPLETE: "not proved:", VOID: "says nothing about the NIC:"}[word]
-    return f"{first} {reasons[0]}" + (f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else "")
+    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    if defect:
+        return f"{facts.name} {defect.fault}: {defect.seen}{more}"
+    first = {INCOMPLETE: "not proved:", VOID: "says nothing about the NIC:"}[word]
+    return f"{first} {reasons[0]}{more}"
 
 
 def _kept(promises: Sequence[PromiseState]) -> str:
@@ -166,7 +210,7 @@ def _promise(
     broken = _why_broken(criterion, mine, facts) or _why_unexplained(strays)
     names = tuple(dict.fromkeys(str(test["id"]) for test in [*mine, *strays]))
     if broken:
-        return PromiseState(criterion, State.BROKEN, broken, names)
+        return PromiseState(criterion, State.BROKEN, str(broken), names, broken=broken)
     if not facts.applies(criterion.applies):
         return PromiseState(criterion, State.UNPROMISED, "the profile does not promise it", names)
     lack = _why_unproved(criterion, log, mine, cells)
@@ -177,35 +221,36 @@ def _promise(
     return PromiseState(criterion, state, "; ".join(dict.fromkeys(limits)), names)
 
 
-def _why_broken(criterion: Criterion, mine: Sequence[Mapping[str, Any]], facts: Facts) -> str:
-    """Return the first reason why a promise is broken; empty if it is not."""
+def _why_broken(criterion: Criterion, mine: Sequence[Mapping[str, Any]], facts: Facts) -> Broken | None:
+    """Return the first reason why a promise is broken; None if it is not."""
     for test in mine:
+        name = str(test["id"])
         if test["outcome"] == "fail":
-            return f"{test['reason'] or 'failed'} [{test['id']}]"
+            return Broken(str(test["reason"] or "failed"), name)
         if test["outcome"] == "xfail" and limitation(test, facts) is None:
-            return f"expected failure that the profile does not list so: {test['reason']} [{test['id']}]"
+            return Broken(f"expected failure that the profile does not list so: {test['reason']}", name)
         denied = wire.contradiction(test) or _by_another(criterion, test, facts)
         if denied:
-            return f"{denied} [{test['id']}]"
+            return Broken(denied, name)
     for test in mine:
         for name, level in criterion.levels.items():
             value = test["evidence"].get(name)
             if test["outcome"] == "pass" and _is_number(value) and not level.holds(value):
-                return f"{name} is {value:g}, wanted {level} [{test['id']}]"
-    return ""
+                return Broken(f"{name} is {value:g}, wanted {level}", str(test["id"]))
+    return None
 
 
-def _why_unexplained(strays: Sequence[Mapping[str, Any]]) -> str:
-    """Return the first frame that nothing explains, and how many tests met one; empty if none did.
+def _why_unexplained(strays: Sequence[Mapping[str, Any]]) -> Broken | None:
+    """Return the first frame that nothing explains, and how many tests met one; None if none did.
 
     A test that failed for it says so itself, with the conditions that it knows.
     """
     if not strays:
-        return ""
+        return None
     first, own = strays[0], str(strays[0]["reason"])
     words = own if first["outcome"] == "fail" and captured.UNEXPLAINED in own else captured.denial(first)
     more = f" (and in {len(strays) - 1} more tests)" if len(strays) > 1 else ""
-    return f"{words} [{first['id']}]{more}"
+    return Broken(f"{words}{more}", str(first["id"]))
 
 
 def _by_another(criterion: Criterion, test: Mapping[str, Any], facts: Facts) -> str:
@@ -303,77 +348,14 @@ def _limitations(tests: Sequence[Mapping[str, Any]], facts: Facts) -> dict[str, 
     return met
 
 
-def _stray_failures(tests: Sequence[Mapping[str, Any]], facts: Facts) -> list[str]:
+def _stray_failures(tests: Sequence[Mapping[str, Any]], facts: Facts) -> list[Broken]:
     """Return failures of tests that belong to no promise: they block all the same."""
     stray = [test for test in tests if test.get("promise") is None]
     bad = [
         t for t in stray if t["outcome"] == "fail" or (t["outcome"] == "xfail" and not limitation(t, facts))
     ]
     why = [(test, test["reason"] if test in bad else wire.contradiction(test)) for test in stray]
-    return [f"{test['id']}: {words}" for test, words in why if words or test in bad]
-
-
-def _unreadable(log: Log, criteria: Criteria) -> list[str]:
-    """Return what is wrong with the events as a file: bad lines, holes in the numbering, unknown promises."""
-    found = [f"events: {problem}" for problem in log.problems]
-    for wanted, event in enumerate(log.events):
-        if event.get("seq") != wanted:
-            found.append(f"events: number {wanted} is missing (found {event.get('seq')!r:.20})")
-            break
-    used = {
-        str(event["promise"]) for event in log.events if event["event"] == "test" and event.get("promise")
-    }
-    return found + [f"events: unknown promise {name!r:.60}" for name in sorted(used - set(criteria.promises))]
-
-
-def _unfinished(log: Log) -> list[str]:
-    """Return why the run cannot have come to its end."""
-    found = [f"stopped: {event.get('reason')}" for event in log.events if event["event"] == "abort"]
-    kinds = Counter(event["event"] for event in log.events)
-    if kinds["run-start"] == 0:
-        found.append("the tests did not start")
-    elif kinds["run-end"] == 0:
-        found.append("the run did not finish" + _running(log))
-    elif kinds["plan"] == 0:
-        found.append("there is no plan of the tests to run")
-    if kinds["run-start"] > 1 or kinds["run-end"] > 1 or kinds["plan"] > 1:
-        found.append("the events are of more than one run")
-    return found
-
-
-def _running(log: Log) -> str:
-    """Name the test that was running when everything stopped."""
-    last = [event for event in log.events if event["event"] in ("progress", "test")][-1:]
-    return f" (during {last[0].get('id')})" if last and last[0]["event"] == "progress" else ""
-
-
-def _broken_rig(tests: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [
-        f"the rig broke in {test['id']}: {test['reason']}" for test in tests if test["outcome"] == "error"
-    ]
-
-
-def _inconsistent(log: Log, facts: Facts) -> list[str]:
-    """Return where the events contradict each other; a report on such a run would be worth nothing."""
-    found = []
-    words = Counter(event["outcome"] for event in log.events if event["event"] == "test")
-    ids = Counter(event["id"] for event in log.events if event["event"] == "test")
-    found += [f"{name} has {count} results" for name, count in ids.items() if count > 1]
-    for event in log.events:
-        if event["event"] == "run-end" and event["exit"] not in (0, 1, 5):
-            found.append(f"pytest ended with exit code {event['exit']}")
-        if (
-            event["event"] == "run-end"
-            and event["exit"] == 1
-            and words["pass"]
-            and not words["fail"] + words["error"]
-        ):
-            found.append("pytest ended with exit code 1, and no test says why")
-        if event["event"] in ("run-start", "rig") and event["profile"] not in ("", facts.id):
-            found.append(
-                f"the tests used profile {event['profile']!r}, the verdict is asked for {facts.id!r}"
-            )
-    return found
+    return [Broken(str(words), str(test["id"])) for test, words in why if words or test in bad]
 
 
 def _is_number(value: Any) -> bool:

@@ -31,6 +31,7 @@ def test_shipped_criteria() -> None:
     promises = load().promises
     assert list(promises) == IDS
     assert all(p.title[0].islower() and not p.title.endswith(".") for p in promises.values())
+    assert all(p.fault and p.fault[0].islower() and p.fault[-1] != "." for p in promises.values())
     assert [(p.id, p.proof) for p in promises.values() if p.proof not in ("A", None)] == [
         ("wire.records", "B"), ("wire.stream", "C"), ("wire.where", "where"), ("resync.tx", "B"),
         ("shapes.tx", "B"),

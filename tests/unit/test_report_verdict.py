@@ -113,6 +113,21 @@ def test_word_of_a_run(tests: list[dict[str, Any]], word: str, reason: str) -> N
     assert (reason in verdict.reasons[0]) if reason else not verdict.reasons
 
 
+def test_failed_run_says_what_the_card_does_wrong() -> None:
+    """The headline is the fault of the first broken promise and what was seen; the test stands apart."""
+    promise = CRITERIA.promises["payload.tx"]
+    told = dataclasses.replace(
+        CRITERIA,
+        promises={**CRITERIA.promises, "payload.tx": dataclasses.replace(promise, fault="loses data")},
+    )
+    found = judge(run(swap(0, outcome="fail", reason="3 bytes are gone")), told, FACTS)
+    assert found.headline == "A Card loses data: 3 bytes are gone"
+    assert found.defect == ("payload.tx", "loses data", "3 bytes are gone", GOOD[0]["id"])
+    assert judge(run(GOOD), told, FACTS).defect is None
+    stray = judge(run([*GOOD, case("x", None, "fail", reason="odd")]), told, FACTS)
+    assert stray.defect == ("", "fails a test that belongs to no promise", "odd", "x")
+
+
 @pytest.mark.parametrize(
     ("tests", "said"),
     [
@@ -332,7 +347,7 @@ def test_a_test_that_failed_for_a_leaked_frame_says_so_itself() -> None:
 def test_leaked_frames_of_many_tests_are_counted() -> None:
     """The first test is named, and how many more met such frames."""
     met = [case(f"met{number}", "nice", "fail", evidence=captured(STRAY, STRAY)) for number in range(3)]
-    assert where(*met)[1].endswith("[met0] (and in 2 more tests)")
+    assert where(*met)[1].endswith("(and in 2 more tests) [met0]")
 
 
 def test_explained_frames_break_nothing() -> None:

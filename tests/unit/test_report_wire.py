@@ -159,7 +159,7 @@ def test_passed_test_that_shows_a_difference_has_failed(name: str, outcome: Any)
     (test,) = [test for test in GOOD if test["id"] == name]
     evidence = seen(test["evidence"]["wire"]["proof"], outcome, difference=WORDS)
     verdict = judge(run(swap(name, evidence=evidence)), load(), FACTS)
-    assert verdict.word == "failed" and verdict.headline.startswith(f"breaks {test['promise']}: ")
+    assert verdict.word == "failed" and verdict.defect and verdict.defect.promise == test["promise"]
     assert f"[{name}]" in verdict.reasons[0] and (
         outcome is None or outcome == "maybe" or WORDS in verdict.reasons[0]
     )
