@@ -1,4 +1,4 @@
-"""For programs: what enable, disable and restore did (offload/schema/switch-1.schema.json), and errors."""
+"""For programs: what enable, disable and restore did (switch-1.schema.json), and errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def document(verb: str, dry_run: bool, devs: list[str], said: list[str], error: 
 
 
 def failed(verb: str, error: OffloadError) -> str:
-    """What any other verb with --json prints instead of its document (offload/schema/error-1.schema.json)."""
+    """What any other verb with --json prints instead of its document (error-1.schema.json)."""
     said = {"message": error.args[0], "hint": error.hint or None}
     return json.dumps({"schema": SCHEMA, "verb": verb, "exit": error.exit_code, "error": said})
 

@@ -1,7 +1,7 @@
 """What a shell has to know to complete the command: scripts for bash, zsh and fish from the tree of verbs.
 
-Why not shtab? Version 1.13 answers the lines of tests/unit/test_completion.py in bash and fish as well. But
-its zsh script works by `eval` only, it offers no command behind `lab run --`, and a bare host would need it.
+Why not shtab? Version 1.13 answers the lines of tests/unit/test_completion.py in bash and fish as well.
+But its zsh script works by `eval` only, it offers nothing behind `lab run --`, and a bare host would need it.
 """
 
 from __future__ import annotations

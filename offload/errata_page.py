@@ -20,7 +20,7 @@ HEADINGS = {
 }
 HEAD = """# Known kernel bugs
 
-Made from [`offload/errata.yaml`](../offload/errata.yaml); do not edit this page. After a change of the data:
+Made from [errata.yaml](../offload/errata.yaml); do not edit this page. After a change of the data:
 
 ```
 .venv/bin/python -m offload.errata_page > docs/errata.md

@@ -1,4 +1,6 @@
-"""What labgrid knows of a bench: `imports: [offload.labgrid_ext]` in an environment file, for your own tests.
+"""What labgrid knows of a bench, for your own tests.
+
+In an environment file: `imports: [offload.labgrid_ext]`.
 
 Our own commands do not need it: an exporter passes classes through that it does not know, and
 `certify --all-benches` reads them from the coordinator. labgrid 26; the extra `lab`.

@@ -13,9 +13,12 @@ from offload.paths import ROOT
 from offload.vm.client import Client
 
 MODULES = (
-    "offload.vm.guest.port", "offload.vm.guest.job", "offload.vm.guest.spaces", "offload.vm.guest.agent",
+    "offload.vm.guest.port",
+    "offload.vm.guest.job",
+    "offload.vm.guest.spaces",
+    "offload.vm.guest.agent",
     "offload.lab.remote",
-)  # fmt: skip
+)
 PYTHON = (
     "/usr/bin/python3"  # the distribution's, as in traffic/drive.py: what a log-in shell finds may be any
 )

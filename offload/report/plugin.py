@@ -1,7 +1,7 @@
 """pytest plug-in: what each test found, as events on disk while the run goes on.
 
-Use: `pytest -p offload.report.plugin --events FILE`. FILE is replaced, unless it holds only what `certify`
-wrote before the tests; then it is continued. Without --events only the promise ids are checked.
+Use: `pytest -p offload.report.plugin --events FILE`. FILE is replaced, unless it holds only what
+`certify` wrote before the tests; then it is continued. Without --events only the promise ids are checked.
 `--replay RESULT [--replay-only PATTERN]`: only the failed tests of a former run (replay.py). Then
 `evidence["replay"]` holds that test's former weather, if there was any, and in the end how they compare.
 

@@ -42,7 +42,7 @@ def measure(
 
     `offers`: the directions that the card of this `personality` offloads; rows that make no sense for it are
     in `skipped`. `channels`: connections of a direction; `loads`: stream, file (sent by sendfile). `more`:
-    rows beside those, as far as they make sense. `knobs`: of a bad card, as `offload.vm.knobs` writes them.
+    rows beside those, as far as they make sense. `knobs`: of a bad card, by `offload.vm.knobs`.
     `say` gets a line per boot.
     ConfigError for an arm, direction or kernel that there is not; RigError if a VM breaks, payload was not
     intact, or an arm was not what its name says.

@@ -2,7 +2,7 @@
 
 usage: python -m tests.lib.example_report build/example-report
 
-Everything that a report can have is in it, made up by tests/unit/report_whole.py; it says so on every page.
+Everything that a report can have is in it, made up by report_whole.py of tests/unit; each page says so.
 """
 
 from __future__ import annotations

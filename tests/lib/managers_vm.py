@@ -60,7 +60,8 @@ if [ ! -e /rw/prepared ]; then
     >systemd-udev-trigger.service.d/net.conf
   printf '%%s\\n' '[Unit]' DefaultDependencies=no '[Service]' \\
     'Environment=PYTHONPATH=/run/lab/python PYTHONDONTWRITEBYTECODE=1 TMPDIR=%(temp)s' \\
-    'ExecStart=%(python)s -S -s -c "from offload.vm.guest.agent import main; main([])"' >agent.service
+    'ExecStart=%(python)s -S -s -c "from offload.vm.guest.agent import main; main([])"' \\
+    >agent.service
   $b mkdir -p /new/etc/NetworkManager
   printf '%%s\\n' '[main]' plugins=keyfile auth-polkit=false 'no-auto-default=*' '[keyfile]' \\
     unmanaged-devices=except:interface-name:%(dev)s '[device]' match-device=interface-name:%(dev)s \\

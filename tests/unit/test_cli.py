@@ -108,10 +108,9 @@ def test_a_reader_that_leaves_is_quiet_and_no_success() -> None:
 
 def test_the_ground_floor_opens_nothing_heavy() -> None:
     """Status runs where only PyYAML is installed beside Python."""
+    heavy = ["pytest", "jinja2", "jsonschema", "offload.vm", "offload.report", "offload.certify"]
     code = (
-        "import sys\n"
-        "for name in ('pytest', 'jinja2', 'jsonschema', 'offload.vm', 'offload.report', 'offload.certify'):\n"
-        "    sys.modules[name] = None\n"
+        f"import sys; sys.modules.update(dict.fromkeys({heavy}))\n"
         "from offload.cli import main\n"
         "sys.exit(main(['status', '--json']))\n"
     )
@@ -122,9 +121,12 @@ def test_the_ground_floor_opens_nothing_heavy() -> None:
 
 @pytest.mark.parametrize(
     ("module", "verb", "extra"),
-    [("offload.lab.verbs", "lab", "test"), ("offload.certify", "certify", "report,test,wire"),
-     ("offload.report.verbs", "report", "report")],
-)  # fmt: skip
+    [
+        ("offload.lab.verbs", "lab", "test"),
+        ("offload.certify", "certify", "report,test,wire"),
+        ("offload.report.verbs", "report", "report"),
+    ],
+)
 def test_a_missing_extra_is_one_line(
     module: str, verb: str, extra: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

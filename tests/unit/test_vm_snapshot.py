@@ -176,7 +176,7 @@ def test_agent_runs_from_what_is_packed_for_it(tmp_path: Path) -> None:
     shutil.copytree(initramfs.GUEST, there)
     for folder in there.relative_to(tmp_path / "lab").parents[:-1]:
         (tmp_path / "lab" / folder / "__init__.py").touch()
-    code = "import json, offload.vm.guest.agent, offload.vm.guest.known; print(json.__file__)"
+    code = "import json; from offload.vm.guest import agent, known; print(json.__file__)"
     argv = ["unshare", "-r", "chroot", str(tmp_path), interpreter(), "-S", "-s", "-c", code]
     done = subprocess.run(
         argv, capture_output=True, text=True, env={"PYTHONPATH": "/lab", "PATH": "/usr/sbin:/usr/bin"}
