@@ -18,107 +18,96 @@ if TYPE_CHECKING:
 
 WAIT, HANG = 86400.0, 900.0  # seconds, by default
 EXIT = {"certified": 0, "certified with limitations": 0, "failed": 20, "incomplete": 21, "void": 22}
+HELP = """\
+Certify a NIC: prepare a lab, run the tests, and write a report with a verdict.
+The default is a simulated card in a VM. --nic names a profile by its id or by
+a FILE.yaml; the simulated card emulates it and the tests judge the card by it."""
 EPILOG = """\
 exit codes:
   0    certified (limitations, if any, are listed)
   20   failed: the NIC breaks a promise
-  21   incomplete: a promise could not be proved, nothing failed
+  21   incomplete: a promise is unproved, nothing failed
   22   void: the rig broke during the tests; says nothing about the NIC
-  2    usage or configuration is wrong; 4 not permitted; 7 the rig broke before the tests; 130 interrupted
+  2    wrong usage or configuration; 4 no permission; 7 the rig broke before
+       the tests; 130 interrupted
 
-What was found stays in the folder of the run, whatever happened. `ktls-offload report show DIR` prints it,
-`report recompute DIR` checks that report.json follows from the events, `report make DIR` makes the report of
-a run that was killed.
+All results stay in the run's folder, whatever happens. `ktls-offload report
+show DIR` prints them. `report recompute DIR` checks that report.json follows
+from the events. `report make DIR` writes the report of a killed run.
 
---replay RESULT repeats the failed tests of a former run: on its kernel series, as its profile, with its
-vCPUs, the faults of its simulated card, and its weather by rules and seed. It tells for each test whether the
-outcome is the same, and whether the same frames were met. Exit code 20: it fails again; 21: it does not (a
-part of the tests never certifies).
+--replay RESULT repeats the failed tests of an earlier run: with its kernel,
+profile, vCPUs, simulated faults, and impairments (rules and seed). It reports
+for each test whether the outcome is the same, and whether the same frames
+occurred. Exit code 20: it fails again; 21: it does not (a partial run can
+never produce a certificate).
 
---lab FILE certifies the card of real hosts: the kernel is the one that runs there, the profile that of the
-file. Hosts that cannot be reached, or are not as the file says, end it before the tests (exit codes 2, 4, 5,
-7). The TLS features of both ports are put back at the end, or first thing in the next run if a host was lost.
-A test under which a host or the run itself died is not run again (the result is void) until --retry is given.
+--lab FILE certifies the card in real hosts, on the kernel that runs there and
+with the profile that the file names. If a host is unreachable, or differs
+from the file, the run ends before the tests (exit codes 2, 4, 5, 7). At its
+end the run restores the TLS features of both ports; if it lost a host, the
+next run restores them first. Without --retry, the run does not repeat a test
+during which a host or an earlier run died, and the result is void.
 
---depth says how many conditions the scenarios cross (docs/conditions.md): quick is the default; standard
-crosses all pairs of conditions, deep also the triples that matter. --scenario runs one: the line that a
-failed test printed, or a seed, which draws one. The report names what was crossed, and what never.
+--depth sets how many conditions the scenarios combine (docs/conditions.md):
+quick is the default, standard covers all pairs of conditions, deep also the
+important triples. --scenario runs one scenario: a line that a failed test
+printed, or a seed that draws one. The report lists the combinations that ran
+and those that never did.
 
---nicsim-patch FILE tries to fool the suite: a defect of your own in a private copy of native/nicsim
-(docs/try-to-fool-us.md). A patch that does not apply or build is refused; the report names its SHA-256.
+--nicsim-patch FILE tests the suite itself: it builds your own defect into a
+private copy of native/nicsim (docs/try-to-fool-us.md). It rejects a patch
+that does not apply or build; the report records the patch's SHA-256.
 """
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `certify`; nothing heavy is imported for it."""
-    words = "certify a NIC, in the simulated lab or (--lab) on real hosts: prepare, boot, test, report"
     parser = verbs.add_parser(
         "certify",
-        help=words,
-        description=words,
+        usage="%(prog)s [options]",
+        help="",
+        description=HELP,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--kernel", metavar="SERIES", help=f"stock Debian kernel to boot (default {KERNEL})")
-    parser.add_argument(
-        "--nic",
-        metavar="ID|FILE",
-        help="profile that the NIC is judged by, and that the simulated one plays: an id, or a FILE.yaml, as"
-        f" `probe` drafts one (default {NIC})",
-    )
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="folder of this run (default results/<UTC time>)"
-    )
-    parser.add_argument(
-        "--only",
-        metavar="EXPR",
-        help="run only tests that match (pytest -k; with --replay: with EXPR in their id); never certifies",
-    )
-    parser.add_argument(
-        "--replay",
-        type=Path,
-        metavar="RESULT",
-        help="repeat the failed tests of a former run: its folder, events.jsonl or report.json",
-    )
-    _scenarios(parser)
-    parser.add_argument(
-        "--nicsim-patch",
-        type=Path,
-        metavar="FILE",
-        help="build the simulated NIC with this patch (or a folder's *.patch); the report says so",
-    )
-    parser.add_argument(
-        "--jobs",
-        type=int,
-        metavar="N",
-        help="labs side by side, one core each (default: as many as there are cores; 1 with --only)",
-    )
-    parser.add_argument("--attach", metavar="NAME", help="use the running lab of this name, and leave it up")
-    parser.add_argument(
-        "--lab", metavar="FILE", help="use the real hosts of this lab file, by ssh (docs/the-lab.md)"
-    )
-    parser.add_argument(
-        "--retry",
-        action="store_true",
-        help="with --lab or --all-benches: run tests again under which a host or a run died",
-    )
+    add = parser.add_argument
+    add("--kernel", metavar="SERIES", help=f"stock Debian kernel to boot (default {KERNEL})")
+    add("--nic", metavar="ID|FILE", help=f"profile of the card (default {NIC})")
+    add("--lab", metavar="FILE", help="test the real hosts of this lab file, by SSH")
+    add("--only", metavar="EXPR", help="run matching tests only; never certifies")
+    add("--replay", type=Path, metavar="RESULT", help="repeat the failed tests of an earlier run")
+    add("--depth", metavar="DEPTH", choices=DEPTHS, help=f"{', '.join(DEPTHS)} (default {DEPTHS[0]})")
+    add("--out", type=Path, metavar="DIR", help="folder of this run (default results/<UTC time>)")
+    add("--jobs", type=int, metavar="N", help="parallel labs (default: one per core; 1 with --only)")
+    _more(parser)
     _benches(parser)
-    parser.add_argument("--timing", action="store_true", help="show where the time of the slowest tests went")
-    parser.add_argument("--keep-lab", action="store_true", help="leave the lab running after the tests")
     parser.set_defaults(func=main)
 
 
-def _scenarios(parser: argparse.ArgumentParser) -> None:
-    """Add what chooses the scenarios."""
-    parser.add_argument(
-        "--depth", choices=DEPTHS, help="how many conditions the scenarios cross (default quick)"
-    )
-    parser.add_argument(
+def _more(parser: argparse.ArgumentParser) -> None:
+    """Add the options that do not fit on the first screen."""
+    more = parser.add_argument_group("more options")
+    add = more.add_argument
+    add(
         "--scenario",
         action="append",
         metavar="LINE|SEED",
-        help="run only this scenario; may be repeated; never certifies",
+        help="run this scenario only; may be repeated; never certifies",
     )
+    add(
+        "--nicsim-patch",
+        type=Path,
+        metavar="FILE",
+        help="build the simulated NIC with this patch (or a folder's *.patch); the report names it",
+    )
+    add("--attach", metavar="NAME", help="use the running lab of this name, and leave it up")
+    add(
+        "--retry",
+        action="store_true",
+        help="with --lab or --all-benches: repeat tests during which a host or a run died",
+    )
+    add("--timing", action="store_true", help="show where the slowest tests spent their time")
+    add("--keep-lab", action="store_true", help="leave the lab running after the tests")
 
 
 def _benches(parser: argparse.ArgumentParser) -> None:
@@ -128,13 +117,17 @@ def _benches(parser: argparse.ArgumentParser) -> None:
         "--all-benches",
         nargs="+",
         metavar="TAG=VALUE",
-        help="certify every place that has these tags, side by side, into one report",
+        help="certify every place that has these tags in parallel, into one report",
     )
     benches.add_argument(
         "--coordinator", metavar="HOST:PORT", help="default $LG_COORDINATOR, or 127.0.0.1:20408"
     )
-    benches.add_argument("--wait", type=float, metavar="S", help="for a place that others hold (a day)")
-    benches.add_argument("--hang", type=float, metavar="S", help="without an event: void, power-cycled (900)")
+    benches.add_argument(
+        "--wait", type=float, metavar="S", help="seconds to wait for a place that is in use (a day)"
+    )
+    benches.add_argument(
+        "--hang", type=float, metavar="S", help="seconds without an event before a power cycle; void (900)"
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -172,7 +165,7 @@ def all_benches(request: Request) -> int:
     wait = WAIT if request.wait is None else request.wait
     hang = HANG if request.hang is None else request.hang
     if not (wait > 0 and hang > 0):
-        raise ConfigError("--wait and --hang are seconds, more than 0")
+        raise ConfigError("--wait and --hang must be more than 0 seconds")
     wanted, grid = tags(request.all_benches), Grid(request.coordinator or "")
     options = [*(["--only", request.only] if request.only else []), *(["--retry"] if request.retry else [])]
     options += ["--depth", request.depth] if request.depth else []

@@ -23,75 +23,77 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 exit codes:
-  0    done (also: there was nothing to do)
-  2    usage, profile or configuration is wrong
+  0    success, also if there was nothing to do
+  1    unclassified error; for measure and report: see their own --help
+  2    wrong usage, profile or configuration
   3    no such interface
-  4    not permitted: needs root
-  5    refused: the card, its profile or the kernel cannot; nothing was changed
-  6    switching failed; what was changed has been put back (if not, it says so)
+  4    no permission: run it as root
+  5    refused: the card, its profile or the kernel cannot do it; nothing changed
+  6    switching failed; all changes were undone (if not, the message says so)
   7    the rig broke: a missing program, the lab, a download, the disk
-  10, 11, 12  doctor: off (a remedy is printed), never, unknown
-  130  interrupted; what was changed has been put back
-  141  whoever read the output left
+  10, 11, 12  doctor: off (with a remedy), never, unknown
   20, 21, 22  certify: failed, incomplete, void; wire: different, inconclusive
+  130  interrupted; all changes were undone
+  141  the output pipe was closed (SIGPIPE)
 
-Every change is written to a journal before it is made, so `ktls-offload restore` puts back what
-was there before the first change, even after kill -9. The journal is in $KTLS_OFFLOAD_STATE, or
-in /var/lib/ktls-offload.
+A journal records every change before ktls-offload makes it. `ktls-offload restore` uses it to put
+everything back, even after kill -9. It is in $KTLS_OFFLOAD_STATE or /var/lib/ktls-offload.
 """
 SWITCH = """\
-Without --tx or --rx: every direction that the card's profile promises (disable: both).
-Each change is journalled with the value found before it is made, and read back after it. On
-failure, Ctrl-C or SIGTERM everything is put back. The value found before the *first* change
-stays in the journal through any number of enable and disable, until `ktls-offload restore` puts
-it back. Modules are unloaded by restore only, and only those that enable loaded.
-Several devices, and the ports of a bond, are switched one after the other. Who is refused is
-listed before anything changes; a failure after that ends it, and those before stay as asked.
+Without --tx or --rx, enable switches every direction that the card's profile promises, and
+disable switches both. The journal records the old value before each change; the new value is
+read back after it. On failure, Ctrl-C or SIGTERM all changes are undone.
+The journal keeps the value from before the *first* change until `ktls-offload restore` puts it
+back. Only restore unloads modules, and only the modules that enable loaded.
+Several devices, and the ports of a bond, are switched in turn. Devices that cannot be switched
+are reported before any change. If a later step fails, devices already switched stay switched.
 Exit codes: ktls-offload --help.
 """
-PERSIST = """keep it over reboot, by the file of auto (default), networkmanager, systemd or ifupdown;
-none removes that file and switches nothing"""
+PERSIST = """keep the setting over reboots, in a file of HOW: auto (default), networkmanager, systemd or
+ifupdown; none removes that file and switches nothing"""
 RESTORE = """\
-Puts back features and modules as they were before the first enable or disable, newest change
-first, and forgets them. Safe at any time and any number of times. What belongs to an earlier boot
-or to a device that has been replaced is forgotten without being applied; a device that was
-renamed is recognised. Exit codes: ktls-offload --help.
+Puts features and modules back as they were before the first enable or disable, newest change
+first, and clears the journal. You can run it at any time and repeatedly. It drops journal entries
+of an earlier boot or of a replaced device without applying them; it recognizes a renamed device.
+Exit codes: ktls-offload --help.
 """
 STATUS = """\
-Per device and direction: what the kernel shows and, if it is off, why and what to do. Needs no
-root and no profile. Without DEV: every device that has TLS offload or a profile; the others are
-named in one line. --json prints a document with "schema": 1.
+Shows for each device and direction what the kernel reports and, if offload is off, why and what
+to do. Needs neither root nor a profile. Without DEV it shows every device that has TLS offload or
+a profile, and names the others in one line. --json prints a document with "schema": 1.
 """
 
 
 class Verb(NamedTuple):
-    """A verb, the module that does it and the extra that the module needs."""
+    """A verb, where it is listed, the module that does it and the extra that the module needs."""
 
     name: str
+    group: str
     module: str
     help: str
     extra: str = ""
 
 
+HOST, LAB, REPORT = "host: use TLS offload here", "lab: test a card", "report: check results"
 VERBS = (
-    Verb("status", "offload.status", "what the cards can do, what is on, and why not"),
-    Verb("doctor", "offload.doctor.verbs", "why is TLS not offloaded here, and what to do about it"),
-    Verb("ls", "offload.ls", "which connections are under kernel TLS, and does a card work for them"),
-    Verb("connect", "offload.connect", "connect by kernel TLS, or else by stunnel, and hand the socket over"),
-    Verb("enable", "offload.enable", "switch TLS offload on, by the card's profile"),
-    Verb("disable", "offload.enable", "switch TLS offload off"),
-    Verb("restore", "offload.enable", "put back what was there before the first enable or disable"),
-    Verb("driver", "offload.driver.verbs", "build a driver with TLS offload for a Debian kernel"),
-    Verb("probe", "offload.probe", "draft a profile for a card that has none"),
-    Verb("lab", "offload.lab.verbs", "benches: the embedded lab (up, run), real hosts (init, check)", "test"),
-    Verb("certify", "offload.certify", "the whole run: lab, tests, report", "report,test,wire"),
-    Verb("measure", "offload.measure", "how many cores TLS takes, and how many offload gives back"),
-    Verb("report", "offload.report.verbs", "look at a report again", "report"),
-    Verb("wire", "offload.wire.verbs", "prove what was on the wire", "wire"),
-    Verb("completion", "offload.cli_completion", "the script that lets a shell complete this command"),
+    Verb("status", HOST, "offload.status", "show what each card supports, and what is on"),
+    Verb("doctor", HOST, "offload.doctor.verbs", "find out why TLS is not offloaded here, and what to do"),
+    Verb("ls", HOST, "offload.ls", "list kernel TLS connections, and whether a card handles them"),
+    Verb("connect", HOST, "offload.connect", "open a kernel TLS connection (or stunnel) and pass it on"),
+    Verb("enable", HOST, "offload.enable", "switch TLS offload on, as the card's profile says"),
+    Verb("disable", HOST, "offload.enable", "switch TLS offload off"),
+    Verb("restore", HOST, "offload.enable", "undo every enable and disable"),
+    Verb("driver", HOST, "offload.driver.verbs", "build a driver with TLS offload for a Debian kernel"),
+    Verb("probe", HOST, "offload.probe", "draft a profile for a card that has none"),
+    Verb("completion", HOST, "offload.cli_completion", "print a completion script for your shell"),
+    Verb("lab", LAB, "offload.lab.verbs", "run a lab in a VM, or set up one of real hosts", "test"),
+    Verb("certify", LAB, "offload.certify", "test a card and write a report", "report,test,wire"),
+    Verb("measure", LAB, "offload.measure", "measure the CPU cost of TLS, and what offload saves"),
+    Verb("report", REPORT, "offload.report.verbs", "show, check, sign and compare reports", "report"),
+    Verb("wire", REPORT, "offload.wire.verbs", "capture frames and verify every TLS record in them", "wire"),
 )
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # of a disk that is full, or only read
-HINTS = {"persist": "ktls-offload enable DEV --persist keeps the offload on over reboots"}
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # the disk is full, or mounted read-only
+HINTS = {"persist": "ktls-offload enable DEV --persist keeps offload on over reboots"}
 OPERATOR = ("status", "enable", "disable", "restore")
 NEWER = (3, 11)  # of Python, for the suite; the operator's verbs run on 3.9, which RHEL 9 has
 NEED_CHECKOUT = ("certify", "lab up", "lab traffic", "lab fetch", "wire capture")
@@ -199,9 +201,7 @@ def _checkout(args: argparse.Namespace) -> None:
     needs = " ".join(words) in NEED_CHECKOUT or in_a_vm
     if needs and not _in_checkout():
         line = f".venv/bin/ktls-offload {' '.join(words)}"
-        message = (
-            f"`ktls-offload {' '.join(words)}` needs a checkout of the project, not only what is installed"
-        )
+        message = f"`ktls-offload {' '.join(words)}` needs a source checkout, not only the installed package"
         raise ConfigError(
             message, f"in a checkout: {'make certify' if words == ['certify'] else f'make build && {line}'}"
         )
@@ -233,11 +233,24 @@ def _without(verb: Verb, module: str) -> ConfigError:
 
 
 class Columns(argparse.RawDescriptionHelpFormatter):
-    """The list of verbs in two columns: argparse counts the longest verb without its indent."""
+    """The list of verbs by group, in two columns: argparse counts the longest verb without its indent."""
 
     def __init__(self, prog: str, width: int | None = None) -> None:
         super().__init__(prog, width=width)
         self._action_max_length = 4 + max(len(verb.name) for verb in VERBS)
+
+    def _format_action(self, action: argparse.Action) -> str:
+        """The verbs below the name of their group; anything else as argparse does."""
+        if not isinstance(action, argparse._SubParsersAction):
+            return super()._format_action(action)
+        lines: list[str] = []
+        self._indent()
+        for group in (HOST, LAB, REPORT):
+            mine = [v.name for v in VERBS if v.group == group]
+            rows = [self._format_action(a) for a in action._get_subactions() if a.dest in mine]
+            lines += [f"  {group}\n", *rows] if rows else []
+        self._dedent()
+        return "".join(lines)
 
 
 class Parser(argparse.ArgumentParser):
@@ -291,16 +304,21 @@ def _operator(verbs: argparse._SubParsersAction[argparse.ArgumentParser], verb: 
     text = {"status": STATUS, "restore": RESTORE}.get(verb.name, SWITCH)
     layout = argparse.RawDescriptionHelpFormatter
     parser = verbs.add_parser(
-        verb.name, help=verb.help, description=f"{verb.help}.\n\n{text}", formatter_class=layout
+        verb.name,
+        help=verb.help,
+        description=f"{verb.help[0].upper()}{verb.help[1:]}.\n\n{text}",
+        formatter_class=layout,
     )
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
     if verb.name == "status":
-        parser.add_argument("dev", nargs="*", metavar="DEV", help="interface")
+        parser.add_argument("dev", nargs="*", metavar="DEV", help="interface (default: all)")
         parser.set_defaults(func=_status)
         return
     if verb.name == "restore":
         which = parser.add_mutually_exclusive_group()
-        which.add_argument("dev", nargs="?", metavar="DEV", help="interface (default: as --all)")
+        which.add_argument(
+            "dev", nargs="?", metavar="DEV", help="interface (default: all devices in the journal)"
+        )
         which.add_argument("--all", action="store_true", help="every device in the journal")
         parser.set_defaults(func=_restore)
     else:
@@ -313,8 +331,8 @@ def _operator(verbs: argparse._SubParsersAction[argparse.ArgumentParser], verb: 
         )
         parser.set_defaults(func=_switch)
     if verb.name == "enable":
-        parser.add_argument("--profile", metavar="P", help="a profile's id, or a file ending in .yaml")
-    parser.add_argument("--dry-run", action="store_true", help="list every action as root; do none")
+        parser.add_argument("--profile", metavar="P", help="profile: an id, or a file that ends in .yaml")
+    parser.add_argument("--dry-run", action="store_true", help="list the root actions without doing them")
 
 
 def _switch(args: argparse.Namespace) -> int:

@@ -7,18 +7,21 @@ import sys
 
 SHELLS = ("bash", "zsh", "fish")
 HELP = """\
-Prints a script for the shell: verbs, options, words that an option takes, interfaces, profiles, files.
-It is made from the command's own parser, so it fits this version; make it anew after an update. The
-Debian package brings all three.
+Prints a completion script for your shell: it completes verbs, options, option values, interfaces,
+profiles and files. It fits this version of the command; generate it again after an update. The
+Debian package installs all three scripts.
 """
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `completion`."""
-    words = "the script that lets a shell complete this command"
+    words = "print a completion script for your shell"
     layout = argparse.RawDescriptionHelpFormatter
     parser = verbs.add_parser(
-        "completion", help=words, description=f"{words}.\n\n{HELP}", formatter_class=layout
+        "completion",
+        help=words,
+        description=f"{words[0].upper()}{words[1:]}.\n\n{HELP}",
+        formatter_class=layout,
     )
     parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help="bash, zsh or fish")
 

@@ -18,25 +18,26 @@ from offload.cli_tree import Command, Option, Value
 
 DATE = "2026-11-21"  # of these words; nothing of the build is in the page: so packages are reproducible
 DESCRIPTION = """\
-A network card with TLS offload encrypts and decrypts the records of a kernel TLS socket. ktls-offload says
-whether that happens here and why not (`doctor`, `status`, `ls`), switches it on, keeps it on and puts back
-what was there (`enable`, `disable`, `restore`), measures what it saves (`measure`), and tests a card
-against the promises of its profile (`certify`), by default a simulated one in a virtual machine.
+A network card with TLS offload encrypts and decrypts the records of a kernel TLS socket. ktls-offload
+reports whether that happens here and why not (`doctor`, `status`, `ls`). It switches offload on and
+off, and undoes its changes (`enable`, `disable`, `restore`). It measures what offload saves
+(`measure`), and tests a card against the promises of its profile (`certify`). The default card is a
+simulated one in a virtual machine.
 
-The verbs `status`, `doctor`, `ls`, `enable`, `disable`, `restore`, `probe` and `completion` need Python and
-PyYAML only. The others say what they need if it is missing.
+The verbs `status`, `doctor`, `ls`, `enable`, `disable`, `restore`, `probe` and `completion` need
+Python and PyYAML only. The others report what they need if it is missing.
 
-What programs read is printed with --json; the document has a key `schema`, and keys are only ever added.
-Colour is for terminals only.
+Use --json for output that programs read: its key `schema` is the version, and later releases only add
+keys. Only terminals get colored output.
 """
 ENVIRONMENT = {
     "KTLS_OFFLOAD_STATE": "Folder of the journal, instead of /var/lib/ktls-offload.",
-    "NO_COLOR": "If set and not empty: no colour, also on a terminal.",
-    "XDG_CACHE_HOME": "Where downloads and built modules of the lab are kept (below ktls-offload).",
+    "NO_COLOR": "If set and not empty: no color, even on a terminal.",
+    "XDG_CACHE_HOME": "Folder for the lab's downloads and built modules (in ktls-offload below it).",
 }
 FILES = {
-    "/var/lib/ktls-offload": "The journal: what was there before each first change.",
-    "/usr/share/ktls-offload/nic-profiles": "What is known of each card, in the Debian package.",
+    "/var/lib/ktls-offload": "The journal: each value before its first change.",
+    "/usr/share/ktls-offload/nic-profiles": "The profiles of known cards, in the Debian package.",
 }
 SEE = ("ethtool(8)", "ip(8)", "ss(8)", "devlink(8)", "modprobe(8)")
 

@@ -15,15 +15,15 @@ from offload.connect_client import Got, Policy, Target, connect, helper
 from offload.connect_stunnel import Failed
 from offload.errors import ConfigError, RigError
 
-TEXT = "connect by kernel TLS, or else by stunnel, and hand the socket over"
+TEXT = "open a kernel TLS connection (or stunnel) and pass it on"
 HELP = """\
-Connects, does the TLS handshake, gives the keys to the kernel (the card, where it can) and hands the
-socket over on a unix socket: one line of JSON and the descriptor (SCM_RIGHTS). Whatever fails before
-that is one warning line, and the stream goes through a stunnel with the same policy. Without --to and
---fd it only shows what would be. docs/connect.md has the keys of a policy.
+Connects, performs the TLS handshake, gives the keys to the kernel (or to the card, if possible)
+and hands the socket to another program over a Unix socket: one line of JSON and the descriptor
+(SCM_RIGHTS). If a step before that fails, it prints one warning line and uses stunnel with the same
+policy instead. Without --to and --fd it only shows the result. docs/connect.md lists policy keys.
 
-Exit code 0: handed over, by the kernel or by stunnel; 2: policy or option wrong; 7: not even stunnel
-connects, or nobody takes the socket.
+Exit codes: 0 handed off, over kernel TLS or stunnel; 2 wrong policy or option; 7 stunnel fails to
+connect too, or no program takes the socket.
 """
 PATIENCE = 10.0  # seconds
 SIDES = (("tx", "send   "), ("rx", "receive"))
@@ -33,29 +33,33 @@ WHERE = {"hw": "hardware", "sw": "software", "unknown": "unknown (needs CAP_NET_
 def add_parser(verbs: Any) -> None:
     """The command line of `connect`."""
     layout = argparse.RawDescriptionHelpFormatter
-    parser = verbs.add_parser("connect", help=TEXT, description=f"{TEXT}.\n\n{HELP}", formatter_class=layout)
+    parser = verbs.add_parser(
+        "connect", help=TEXT, description=f"{TEXT[0].upper()}{TEXT[1:]}.\n\n{HELP}", formatter_class=layout
+    )
     parser.add_argument("host", nargs="?", metavar="HOST", help="name or address")
     parser.add_argument("port", nargs="?", type=int, metavar="PORT", help="1 to 65535")
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--policy", default="", metavar="FILE", help="a piece of a stunnel configuration")
-    how.add_argument(
-        "--ca", default="", metavar="FILE", help="trust these; the rest of the policy by default"
-    )
-    how.add_argument("--pin", default="", metavar="FILE", help="trust this one certificate")
-    parser.add_argument("--name", default="", help="whom the certificate has to name (default: HOST)")
+    how.add_argument("--policy", default="", metavar="FILE", help="policy: part of a stunnel configuration")
+    how.add_argument("--ca", default="", metavar="FILE", help="trust these CAs; default policy otherwise")
+    how.add_argument("--pin", default="", metavar="FILE", help="trust only this certificate")
+    parser.add_argument("--name", default="", help="name that the certificate must contain (default: HOST)")
     to = parser.add_mutually_exclusive_group()
-    to.add_argument("--to", metavar="SOCKET", help="hand over to who listens on this unix socket")
-    to.add_argument("--fd", type=int, metavar="N", help="hand over on this inherited unix socket")
-    parser.add_argument("--via", metavar="SOCKET", help="ask a resident that serves there")
-    parser.add_argument("--serve", default="", metavar="SOCKET", help="be that resident, until SIGTERM")
-    parser.add_argument("--clients", type=int, metavar="N", help="of a resident: hand-overs at a time (64)")
+    to.add_argument(
+        "--to", metavar="SOCKET", help="hand the socket to the program that listens on this Unix socket"
+    )
+    to.add_argument("--fd", type=int, metavar="N", help="hand the socket over on this inherited Unix socket")
+    parser.add_argument("--via", metavar="SOCKET", help="ask the resident that serves on this socket")
     parser.add_argument(
-        "--user", type=int, metavar="UID", help="of a resident: who may ask beside us and root"
+        "--serve", default="", metavar="SOCKET", help="run as a resident on this socket until SIGTERM"
+    )
+    parser.add_argument("--clients", type=int, metavar="N", help="with --serve: concurrent hand-offs (64)")
+    parser.add_argument(
+        "--user", type=int, metavar="UID", help="with --serve: also accept requests from this user"
     )
     parser.add_argument("--timeout", type=float, metavar="S", help="seconds for each step (10)")
-    parser.add_argument("--stunnel", default="", metavar="PROGRAM", help="the stunnel of the fallback")
-    parser.add_argument("--no-fallback", action="store_true", help="fail instead of a fallback")
-    parser.add_argument("--json", action="store_true", help="print the line of JSON")
+    parser.add_argument("--stunnel", default="", metavar="PROGRAM", help="stunnel program for the fallback")
+    parser.add_argument("--no-fallback", action="store_true", help="fail instead of using stunnel")
+    parser.add_argument("--json", action="store_true", help="print the result as one line of JSON")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -66,11 +70,11 @@ def main(args: argparse.Namespace) -> int:
     policy = Policy(args.policy, args.ca, args.pin, args.timeout)
     policy.values()
     if "" in (args.to, args.via):
-        raise ConfigError("--to and --via want the path of a socket, not an empty word")
+        raise ConfigError("--to and --via need the path of a socket, not an empty string")
     if args.serve:
         return _serve(args, policy)
     if args.host is None or args.port is None or args.clients or args.user is not None:
-        raise ConfigError("HOST and PORT are needed; --clients and --user belong to --serve")
+        raise ConfigError("give HOST and PORT; --clients and --user need --serve")
     return _once(args, Target(args.host, args.port, args.name), policy)
 
 
@@ -86,7 +90,7 @@ def _stand() -> None:
 def _serve(args: argparse.Namespace, policy: Policy) -> int:
     """Become the resident: nothing of Python stays in memory."""
     if args.host is not None or args.to or args.fd is not None or args.via or args.name:
-        raise ConfigError("--serve takes a policy, --clients, --user and --timeout, and no target")
+        raise ConfigError("--serve takes a policy, --clients, --user and --timeout, but no target")
     more = {"--clients": args.clients, "--user": args.user}
     words = [word for name, value in more.items() if value is not None for word in (name, str(value))]
     try:

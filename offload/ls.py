@@ -16,29 +16,34 @@ from offload.profile import DIRECTIONS
 
 SCHEMA = 1
 HELP = """\
-One line per connection whose records the kernel makes (kernel TLS). TX and RX: hw, a card; sw, the
-kernel; none, the program itself. `hw stale`: a card took it once and no longer has it, by its route
-or by the card's counters. `hw ?`: the card has fewer than the kernel says, and nobody can tell which.
-AGE is at most so much: that of the process; the kernel does not keep a connection's own age.
-Bytes are those of the TCP stream, records and handshake included.
+Prints one line per kernel TLS connection. TX and RX show what makes the records: hw, a card; sw,
+the kernel; none, the program itself. `hw stale`: a card had the connection but lost it, as its
+route or the card's counters show. `hw ?`: the card holds fewer connections than the kernel
+reports; which ones are missing cannot be determined. AGE is an upper bound: the age of the owning
+process. Bytes are those of the TCP stream, including records and handshake.
 
-Looks into every network namespace that it may enter: as root, into all. Exit code 0, also if there is
-no connection. docs/ls.md explains columns, JSON and what cannot be known.
+It reads every network namespace that it may enter; root may enter all. The exit code is 0 even
+without connections. docs/ls.md explains the columns, the JSON and the limits.
 """
 
 
 def add_parser(verbs: Any) -> None:
     """The command line of `ls`."""
     layout = argparse.RawDescriptionHelpFormatter
-    text = "which connections are under kernel TLS, and does a card work for them"
-    parser = verbs.add_parser("ls", help=text, description=f"{text}?\n\n{HELP}", formatter_class=layout)
+    text = "list kernel TLS connections, and whether a card handles them"
+    about = f"{text[0].upper()}{text[1:]}.\n\n{HELP}"
+    parser = verbs.add_parser("ls", help=text, description=about, formatter_class=layout)
     parser.add_argument("--here", action="store_true", help="this network namespace only")
-    parser.add_argument("--json", action="store_true", help="for programs; with --watch one line per look")
-    parser.add_argument("--watch", action="store_true", help="look again and again, with rates; q ends it")
     parser.add_argument(
-        "--interval", type=float, default=2.0, metavar="S", help="seconds between looks: 0.2 to 3600"
+        "--json", action="store_true", help="print JSON, for programs; with --watch one line per update"
     )
-    parser.add_argument("--count", type=int, default=0, metavar="N", help="with --watch: end after N looks")
+    parser.add_argument(
+        "--watch", action="store_true", help="update continuously, with rates; press q to end"
+    )
+    parser.add_argument(
+        "--interval", type=float, default=2.0, metavar="S", help="seconds between updates: 0.2 to 3600"
+    )
+    parser.add_argument("--count", type=int, default=0, metavar="N", help="with --watch: end after N updates")
 
 
 def main(args: argparse.Namespace, out: Any = None) -> int:

@@ -15,43 +15,59 @@ if TYPE_CHECKING:
     from offload.measure_bed import Bed
 
 KERNEL, NIC = "6.1", "connectx-6-dx"
+HELP = """\
+Measure how much CPU TLS takes, and how much of it offload saves.
+Without DEV: a short run on a simulated card in a VM, labeled SIMULATED.
+With DEV: the card of this host; this needs root and a peer."""
 EPILOG = """\
-Without DEV: the simulated bench in a VM, a short run, labelled SIMULATED: it shows what is measured and
-proves that each arm is what its name says; an emulated CPU's time says nothing of a card. --cost counts
+The simulated run shows what is measured, and proves that each arm uses the path
+that it names. An emulated CPU's time says nothing about a card; --cost counts
 instructions there instead (docs/cost-mode.md).
 
-With DEV: this host's card. The far end is a network namespace of this host (--peer netns:NAME: a second port,
-cabled), or for --workload iperf3 any host on which `build/iperf3-tls -s` runs (--peer ADDRESS). Needs root.
-TLS and segmentation offloads and the CPU governor are switched for each arm and put back in the end, also
-on Ctrl-C; after kill -9 `ktls-offload restore` puts back the offloads.
+With DEV, the peer is a network namespace of this host with a second, cabled
+port (--peer netns:NAME). For --workload iperf3 it can be any host that runs
+`build/iperf3-tls -s` (--peer ADDRESS). Measure switches TLS offload,
+segmentation offload and the CPU governor for each arm, and restores them at the
+end or on Ctrl-C. After kill -9, `ktls-offload restore` restores the offloads.
 
-arms: user  TLS in user space (stunnel; OpenSSL for iperf3 and nginx)
-      sw    kernel TLS, software          hw     kernel TLS, the card
-      hw-zc the card, zero-copy sendfile  plain  TCP without TLS
-      esp-null, esp-128, esp-256, esp-128-hw, esp-256-hw  TCP in IPsec ESP, transport mode, no cipher or
-            AES-GCM, by software or by the card (docs/ipsec.md); ipsec: plain, sw, hw and all of these
+arms, the configurations that take turns:
+  user   TLS in user space (stunnel; OpenSSL for iperf3 and nginx)
+  sw     kernel TLS in software          hw     kernel TLS on the card
+  hw-zc  the card, zero-copy sendfile    plain  TCP without TLS
+  esp-null, esp-128, esp-256, esp-128-hw, esp-256-hw
+         TCP in IPsec ESP, transport mode: without a cipher or with AES-GCM,
+         in software or on the card (docs/ipsec.md)
+  ipsec  short for plain, sw, hw and all esp arms
 
-exit codes: 1 an arm was not what its name says, or payload was lost; 5 no arm can run here; else as
-ktls-offload --help says.
+exit codes: 1 an arm did not use the path that it names, or payload was lost;
+5 no arm can run here; others: see ktls-offload --help.
 """
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `measure`; nothing heavy is imported for it."""
-    words = "how many cores TLS takes, and how many offload gives back"
     layout = argparse.RawDescriptionHelpFormatter
-    parser = verbs.add_parser("measure", help=words, description=words, epilog=EPILOG, formatter_class=layout)
+    parser = verbs.add_parser(
+        "measure",
+        usage="%(prog)s [DEV] [options]",
+        help="",
+        description=HELP,
+        epilog=EPILOG,
+        formatter_class=layout,
+    )
     add = parser.add_argument
-    add("dev", nargs="?", metavar="DEV", help="interface of this host (default: a simulated card in a VM)")
-    add("--vm", action="store_true", help="the simulated card (the default without DEV)")
-    add("--peer", metavar="WHERE", help="with DEV: an IPv4 address, or netns:NAME")
-    add_arguments(parser)
+    add("dev", nargs="?", metavar="DEV", help="interface (default: simulated, in a VM)")
+    add("--peer", metavar="WHERE", help="with DEV: netns:NAME, or an IPv4 address")
+    add("--cost", action="store_true", help="in the VM: count instructions per byte")
+    more = parser.add_argument_group("more options")
+    add_arguments(parser, more)
+    add("--json", action="store_true", help="print JSON instead of a table")
+    add = more.add_argument
+    add("--boots", metavar="N", help="with --cost: number of boots (default 3)")
+    add("--vm", action="store_true", help="measure the simulated card (the default without DEV)")
     add("--kernel", metavar="SERIES", help=f"in the VM: stock Debian kernel (default {KERNEL})")
-    add("--nic", metavar="ID", help=f"in the VM: the profile that the card plays (default {NIC})")
+    add("--nic", metavar="ID", help=f"in the VM: the profile that the card emulates (default {NIC})")
     add("--attach", metavar="NAME", help="in the VM: use the running lab of this name")
-    add("--cost", action="store_true", help="in the VM: exact instructions per byte instead of time")
-    add("--boots", metavar="N", help="with --cost: how many boots (default 3)")
-    add("--json", action="store_true", help="print the document, not a table")
     parser.set_defaults(func=main)
 
 
@@ -76,20 +92,23 @@ def check(args: argparse.Namespace) -> None:
     """ConfigError for options that do not go together."""
     given = [o for o in ("vm", "kernel", "nic", "attach", "cost", "boots") if getattr(args, o)]
     if args.dev and given:
-        raise ConfigError(f"--{given[0]} is for the simulated bench, and {args.dev} is a card of this host")
+        raise ConfigError(
+            f"--{given[0]} is only for the simulated bench, but {args.dev} is a card of this host"
+        )
     if args.peer and not args.dev:
-        raise ConfigError("--peer goes with DEV: the simulated bench has its own")
+        raise ConfigError("--peer needs DEV: the simulated bench has its own peer")
     if args.boots and not args.cost:
-        raise ConfigError("--boots goes with --cost")
+        raise ConfigError("--boots needs --cost")
     fixed = [o for o in ("size", "close", "seconds", "rounds") if getattr(args, o)]
     fixed += [o for o in ("workload", "streams", "direction") if getattr(args, o) and args.cost and esp(args)]
     if args.cost and fixed:
-        beside = " beside ESP or --segmentation" if fixed[0] in ("workload", "streams", "direction") else ""
+        beside = " and ESP or --segmentation" if fixed[0] in ("workload", "streams", "direction") else ""
         raise ConfigError(
-            f"--{fixed[0]} has no meaning with --cost{beside}", "its load is fixed, so that it repeats"
+            f"--{fixed[0]} has no effect with --cost{beside}",
+            "omit it: the load is fixed, so that results repeat",
         )
     if args.attach and (args.kernel or args.nic or args.cost):
-        raise ConfigError("--attach uses a lab as it is: leave --kernel, --nic and --cost away")
+        raise ConfigError("--attach uses a running lab as it is: omit --kernel, --nic and --cost")
 
 
 def esp(args: argparse.Namespace) -> bool:

@@ -69,17 +69,14 @@ class Plan:
         return len(self.arms) * len(self.settings) * (self.rounds + self.warm)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that `plan` reads."""
+def add_arguments(parser: argparse.ArgumentParser, more: argparse._ArgumentGroup) -> None:
+    """Add the options that `plan` reads; to `more` those that do not fit on the first screen."""
     add = parser.add_argument
-    add(
-        "--arm",
-        metavar="A,..",
-        help=f"of {', '.join(EVERY)} (default: all but esp); ipsec: those beside kernel TLS",
-    )
-    add("--workload", metavar="W,..", help=f"of {', '.join(WORKLOADS)} (default: stream)")
-    add("--direction", metavar="D,..", help="tx, rx, both, as this host sees it (default: tx)")
-    add("--streams", metavar="N,..", help=f"connections at once, 1 to 1024 (default: 1; video: {CLIENTS})")
+    add("--arm", metavar="A,..", help="configurations to compare (default: all but esp)")
+    add("--workload", metavar="W,..", help=", ".join(WORKLOADS))
+    add("--direction", metavar="D,..", help="tx (default), rx, both, from this host's side")
+    add("--streams", metavar="N,..", help="connections at once, 1 to 1024 (default 1)")
+    add = more.add_argument
     add(
         "--size",
         metavar="B,..",
@@ -91,8 +88,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="on",
         help="TSO, GSO and GRO: on (default), off, both (on and off in turn); soft: all but TSO; gso; gro",
     )
-    add("--close", action="store_true", help="nginx: a new connection for each request")
-    add("--seconds", metavar="S", help="of one turn (default: 2; simulated: 1)")
+    add("--close", action="store_true", help="nginx: open a new connection for each request")
+    add("--seconds", metavar="S", help="seconds of one turn (default: 2; simulated: 1)")
     add("--rounds", metavar="N", help="turns of each arm that count (default: 5; simulated: 1)")
 
 

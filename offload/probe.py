@@ -18,14 +18,16 @@ if TYPE_CHECKING:
     from offload.profile import Profile
 
 HELP = """\
-Writes the draft of a profile: what is seen of the card says where (`# seen: ...`), what is not is marked
-`# GUESS: ...` with what it was guessed from. The draft is valid: `enable DEV --profile FILE` and the tests
-take it, and docs/add-a-nic.md says where in the driver's source each guess is settled. Changes nothing.
+Writes a draft profile. `# seen: ...` marks values that it read from the card and where, and
+`# GUESS: ...` marks the others, with the basis of each guess. The draft is valid: `enable DEV
+--profile FILE` and the tests accept it. docs/add-a-nic.md explains where in the driver's source you
+can check each guess. Probe changes nothing.
 
-With --try, as root, the card is offered a connection of each TLS version and cipher in the directions that
-are on, and what it took is promised instead of guessed. They exist in this kernel only: no frame is sent.
+With --try, as root, it offers the card a connection of each TLS version and cipher in the
+directions that are on, and promises what the card accepted. These connections exist only in this
+kernel; no frame is sent.
 
-Without --out the draft is printed. A file that is there is never written over.
+Without --out it prints the draft. It never overwrites a file.
 """
 
 
@@ -35,15 +37,15 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser = verbs.add_parser(
         "probe",
         help=words,
-        description=f"{words}.\n\n{HELP}",
+        description=f"{words[0].upper()}{words[1:]}.\n\n{HELP}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("dev", metavar="DEV", help="interface of the card")
     parser.add_argument(
-        "--try", dest="offer", action="store_true", help="see what the card takes; needs root"
+        "--try", dest="offer", action="store_true", help="test what the card accepts; needs root"
     )
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="a new file, called ID.yaml (default: print the draft)"
+        "--out", type=Path, metavar="FILE", help="new file, named ID.yaml (default: print the draft)"
     )
 
 
@@ -81,7 +83,7 @@ def check(out: Path) -> None:
             f"--out {str(out)!r}: wanted ID.yaml, the id in lower case", "nic-profiles/foo-9.yaml"
         )
     if os.path.lexists(out):
-        raise ConfigError(f"{out} is there already, and is not written over", "name another file with --out")
+        raise ConfigError(f"{out} already exists and is never overwritten", "name another file with --out")
     if not out.parent.is_dir():
         raise ConfigError(f"--out {str(out)!r}: there is no folder {out.parent}")
 

@@ -7,26 +7,28 @@ import os
 import sys
 
 HELP = """\
-Looks at kernel, module, driver, card, switches, what stands around the device, OpenSSL and the servers'
-configuration, and says for each direction whether new connections are offloaded; if not, the reason with
-what was seen, what follows and what to do. Changes nothing and loads nothing. Without DEV: every device that
-may offload. As root it sees more (the card's part number); what it cannot see it calls unknown.
+Doctor examines kernel, module, driver, card, switches, stacked devices (bond, VLAN), qdisc, IPsec,
+OpenSSL and the configuration of servers. For each direction it reports whether new connections are
+offloaded. If not, it gives the reason, the evidence, the consequence and the remedy. It changes
+nothing and loads nothing. Without DEV it examines every device that may offload. As root it sees
+more (the card's part number); it reports what it cannot see as unknown.
 
   ktls-offload doctor                  # this host
   ktls-offload doctor eth0 --tx        # one device, transmit only
-  ktls-offload doctor --explain D301   # what a code means; docs/reasons.md has all of them
-  ktls-offload doctor --app nginx eth0 # which of nginx's connections will be offloaded, by its configuration
+  ktls-offload doctor --explain D301   # what a code means; docs/reasons.md lists all codes
+  ktls-offload doctor --app nginx eth0 # which of nginx's connections will be offloaded
 
-OpenSSL is tried on loopback, in a network namespace of its own if root, so that no counter here moves.
+Doctor tests OpenSSL on loopback; as root it uses a separate network namespace, so that no counter
+of this host moves.
 """
 EXIT = """\
 exit codes:
-  0   ready: every direction that the card's profile promises is on, and nothing found prevents it
-  10  off: it could be offloaded and is not; each reason comes with a remedy
-  11  never: this kernel, device or card cannot
-  12  unknown: what would decide it could not be seen
-  2, 3, 7  usage; no such interface; a program is missing
-Of several devices the best one counts.
+  0   ready: every direction that the card's profile promises is on, and nothing prevents offload
+  10  off: offload is possible but not active; each reason comes with a remedy
+  11  never: this kernel, device or card cannot offload TLS
+  12  unknown: doctor could not find out
+  2, 3, 7  wrong usage; no such interface; a program is missing
+With several devices, the best one sets the exit code.
 """
 
 
@@ -37,22 +39,25 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Add `doctor`."""
     parser = verbs.add_parser(
         "doctor",
-        help="why is TLS not offloaded here?",
-        description=f"why is TLS not offloaded here?\n\n{HELP}",
+        help="find out why TLS is not offloaded here",
+        description=f"Find out why TLS is not offloaded here, and what to do.\n\n{HELP}",
         epilog=EXIT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("dev", nargs="*", metavar="DEV", help="interface (default: all that may offload)")
     parser.add_argument("--tx", action="store_true", help="transmit only")
     parser.add_argument("--rx", action="store_true", help="receive only")
-    parser.add_argument("-v", "--verbose", action="store_true", help="notes and kernel bugs in full")
-    parser.add_argument("--app", choices=APPS, help="read this program's configuration (docs/apps.md)")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print notes and kernel bugs in full")
+    parser.add_argument("--app", choices=APPS, help="examine this program's configuration (docs/apps.md)")
     parser.add_argument(
-        "--config", metavar="FILE", default="", help="its file (default: where the program looks)"
+        "--config",
+        metavar="FILE",
+        default="",
+        help="file to read for --app (default: where the program looks)",
     )
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--json", action="store_true", help="for programs")
-    how.add_argument("--explain", metavar="CODE", help="what a reason code means")
+    how.add_argument("--json", action="store_true", help="print JSON, for programs")
+    how.add_argument("--explain", metavar="CODE", help="explain a reason code")
 
 
 def main(args: argparse.Namespace) -> int:

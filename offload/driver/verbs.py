@@ -9,19 +9,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 HELP = """\
-Debian's kernels can offload TLS, and their drivers of ConnectX and Chelsio cards are built without it. This
-builds such a driver from Debian's own source of the same kernel version, with the one option set that is
-missing. Only `install` and `remove` change the machine, and they need root.
+Debian's kernels can offload TLS, but Debian builds the drivers of ConnectX and Chelsio cards without
+it. This command builds such a driver from Debian's source of the same kernel version, with the one
+missing option set. Only `install` and `remove` change the machine; they need root.
 
-  ktls-offload driver build mlx5       # fetch, compile (minutes), check; changes nothing
-  ktls-offload driver install mlx5     # into /lib/modules/RELEASE/updates; used from the next boot
-  ktls-offload driver remove mlx5      # back to Debian's driver
+  ktls-offload driver build mlx5       # download, compile (minutes), check; changes nothing
+  ktls-offload driver install mlx5     # into /lib/modules/RELEASE/updates, for the next boot
+  ktls-offload driver remove mlx5      # go back to Debian's driver
   ktls-offload driver status
 """
 EXIT = """\
-exit codes: 0 done; 2 usage, headers or programs missing; 4 needs root; 5 refused: not Debian, has the
-option already, does not fit, or Secure Boot wants a signature; 6 failed and was undone; 7 no source, does not
-compile.
+exit codes: 0 done; 2 wrong usage, or headers or programs are missing; 4 needs root; 5 refused: not
+Debian, the option is already set, the module does not fit, or Secure Boot requires a signature;
+6 failed, all changes undone; 7 no source, or it does not compile.
 """
 
 
@@ -29,35 +29,45 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Add `driver` with its verbs."""
     layout = argparse.RawDescriptionHelpFormatter
     parser = verbs.add_parser(
-        "driver", help="a driver with TLS offload for a Debian kernel", description=HELP, epilog=EXIT,
+        "driver", help="build a driver with TLS offload for a Debian kernel", description=HELP, epilog=EXIT,
         formatter_class=layout,
     )  # fmt: skip
     inner = parser.add_subparsers(dest="driver_verb", metavar="VERB", required=True)
     for name, words in (
-        ("build", "fetch the source, compile, check; changes nothing"),
-        ("install", "put what was built where modprobe finds it first"),
-        ("remove", "take it away again"),
-        ("status", "what was built and installed"),
+        ("build", "download the source, compile, check; changes nothing"),
+        ("install", "install the built driver where modprobe finds it first"),
+        ("remove", "remove the installed driver again"),
+        ("status", "show what is built and installed"),
     ):
         verb = inner.add_parser(
-            name, help=words, description=f"{words}.", epilog=EXIT, formatter_class=layout
+            name,
+            help=words,
+            description=f"{words[0].upper()}{words[1:]}.",
+            epilog=EXIT,
+            formatter_class=layout,
         )
         if name != "status":
             verb.add_argument("kind", metavar="DRIVER", help="mlx5 (ConnectX-6 Dx and newer) or ch_ktls (T6)")
             verb.add_argument(
                 "--kernel",
                 metavar="R",
-                help="release, as uname -r prints it (default: this one), or a series of the lab",
+                help="kernel release (uname -r; default: this one), or a series of the lab",
             )
         if name != "remove":
-            verb.add_argument("--out", metavar="DIR", help="where it is built (default: in ~/.cache)")
+            verb.add_argument("--out", metavar="DIR", help="build folder (default: in ~/.cache)")
         if name in ("install", "remove"):
-            verb.add_argument("--dry-run", action="store_true", help="list every action as root; do none")
+            verb.add_argument(
+                "--dry-run", action="store_true", help="list the root actions without doing them"
+            )
     build, install = inner.choices["build"], inner.choices["install"]
-    inner.choices["status"].add_argument("--json", action="store_true", help="for programs")
-    build.add_argument("--source", metavar="FILE", help="a linux-source-X.Y.tar.xz (default: apt fetches it)")
-    build.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="compilers")
-    install.add_argument("--dkms", action="store_true", help="let DKMS build it, also for kernels to come")
+    inner.choices["status"].add_argument("--json", action="store_true", help="print JSON, for programs")
+    build.add_argument(
+        "--source", metavar="FILE", help="a linux-source-X.Y.tar.xz (default: download with apt)"
+    )
+    build.add_argument(
+        "-j", "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="parallel compilers"
+    )
+    install.add_argument("--dkms", action="store_true", help="let DKMS build it, for future kernels too")
 
 
 def main(args: argparse.Namespace) -> int:

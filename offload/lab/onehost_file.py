@@ -24,7 +24,9 @@ def known(path: Path, ports: Sequence[str]) -> bool:
     wire = (lab.wire.login, lab.wire.netns, *lab.wire.wire) if lab.wire else ()
     wanted = [(None, "", ports[0]), (None, ONE_HOST, ports[1])]
     if ends != wanted or wire != ((None, ONE_WIRE, *ports[2:]) if ports[2:] else ()):
-        raise ConfigError(f"{path} is there already, of another bench", "--out FILE writes another one")
+        raise ConfigError(
+            f"{path} already exists and describes another bench", "--out FILE writes another one"
+        )
     return True
 
 

@@ -19,71 +19,77 @@ from offload.vm import verbs as embedded
 OUT = "lab.yaml"
 PLACE = "[USER@]HOST[:PORT][/NETNS], or here[/NETNS]"
 INIT = """\
-Logs in to both hosts, sends a numbered frame from each port of the DUT that has a link, listens on the
-peer's, and writes the pair that is alone on its cable to a lab file: with the host keys that were shown
-(compare the fingerprints), addresses, PCI address and the profile that fits. Nothing on the hosts is changed.
+Logs in to both hosts, sends a numbered frame from each port of the DUT that has a link, and listens
+on the ports of the peer. Then it writes the pair of ports that share a cable to a lab file, with
+host keys (compare the printed fingerprints), addresses, PCI address and matching profile. It
+changes nothing on the hosts.
 
-With --one-host DEV DEV, two ports of this host that are cabled to each other become a bench: the first is the
-DUT, the second goes into a network namespace. `ktls-offload lab restore` ends that, also after a kill. With
---wire DEV DEV two more ports are the wire: the first is cabled to the DUT's, the second to the peer's.
+With --one-host DEV DEV, two ports of this host that are cabled to each other become a bench: the
+first port is the DUT, and the second moves into a network namespace. `ktls-offload lab restore`
+undoes this, even after a kill. With --wire DEV DEV, two more ports form the wire between them:
+connect the first to the DUT's port and the second to the peer's port.
 """
 TRAFFIC = """\
-Connects the DUT to an unmodified stunnel on the peer, hands the sockets to kernel TLS and loads them until
-Ctrl-C or the time given. No switch is touched: the card does what was switched on before the connections were
-made. `ktls-offload lab shell --in dut`, and there `ktls-offload ls --watch`, shows it.
+Connects the DUT to an unmodified stunnel on the peer, moves the sockets to kernel TLS and sends data
+until Ctrl-C or for the given time. It changes no switch: the card offloads the directions that were
+on when the connections opened. To watch, run `ktls-offload lab shell --in dut`, then
+`ktls-offload ls --watch` in that shell.
 """
 DIRECTIONS = ("both", "tx", "rx")
+RAW = argparse.RawDescriptionHelpFormatter
 
 
 def add_parser(verbs: embedded.Parsers) -> None:
     """Add `lab` with the embedded lab's verbs and ours."""
     inner = embedded.add_parser(verbs)
     load = inner.add_parser(
-        "traffic", help="make kernel TLS traffic in a lab, to look at", description=TRAFFIC
+        "traffic", help="generate kernel TLS traffic in a lab", description=TRAFFIC, formatter_class=RAW
     )
-    load.add_argument("-n", "--name", default="", help="which lab, if several are up")
+    load.add_argument("-n", "--name", default="", help="name of the lab, if several are running")
     load.add_argument(
-        "--direction", default="both", choices=DIRECTIONS, help="as the DUT sees it (default: both)"
+        "--direction",
+        default="both",
+        choices=DIRECTIONS,
+        help="direction from the DUT's side (default: both)",
     )
     load.add_argument("--streams", type=int, default=2, metavar="N", help="connections each way (default: 2)")
-    load.add_argument("--seconds", type=float, default=0, metavar="S", help="end it after so long")
+    load.add_argument("--seconds", type=float, default=0, metavar="S", help="stop after S seconds")
     init = inner.add_parser(
-        "init", help="find the cable between two real hosts, write lab.yaml", description=INIT
+        "init", help="find the cable between two hosts, write lab.yaml", description=INIT, formatter_class=RAW
     )
     init.add_argument("--dut", metavar="HOST", help=PLACE)
-    init.add_argument("--peer", metavar="HOST", help="the same")
+    init.add_argument("--peer", metavar="HOST", help="peer, in the same form")
     init.add_argument(
-        "--one-host", nargs=2, metavar="DEV", help="instead: two ports of this host, the DUT's and the peer's"
+        "--one-host",
+        nargs=2,
+        metavar="DEV",
+        help="use two ports of this host instead: the DUT's and the peer's",
     )
     init.add_argument(
         "--wire",
         nargs=2,
         metavar="DEV",
-        help="with --one-host: two ports between, the first cabled to the DUT's",
+        help="with --one-host: two ports in between, the first cabled to the DUT's",
     )
-    inner.add_parser("restore", help="end the bench that `init --one-host` made: ports as found")
+    inner.add_parser("restore", help="undo `init --one-host` and put its ports back")
     check = inner.add_parser(
         "check",
-        help="open the bench of a lab file, say what it is and can prove, put back what a run left",
+        help="open a lab file's bench, report what it can prove",
     )
     check.add_argument("file", metavar="FILE", help="lab file, net.config, or env")
     check.add_argument(
-        "--device-info", action="store_true", help="only what netdev CI keeps of the card, as JSON"
+        "--device-info", action="store_true", help="print only the card data that netdev CI records, as JSON"
     )
-    get = inner.add_parser(
-        "import", help="write lab.yaml from an Ansible inventory, a net.config or the environment"
-    )
+    get = inner.add_parser("import", help="write lab.yaml from Ansible, net.config or environment")
     get.add_argument(
-        "source", metavar="SOURCE", help="inventory (INI, or .yaml), file ending in .config, or env"
+        "source", metavar="SOURCE", help="Ansible inventory (INI or .yaml), file that ends in .config, or env"
     )
     for verb in (init, get):
-        verb.add_argument("-i", "--keyfile", default="", metavar="KEY", help="private key to log in with")
-        verb.add_argument(
-            "--out", default=OUT, metavar="FILE", help=f"default {OUT}; it must not be there yet"
-        )
-    give = inner.add_parser("export", help="a lab file as upstream's selftests want it")
+        verb.add_argument("-i", "--keyfile", default="", metavar="KEY", help="private key for the login")
+        verb.add_argument("--out", default=OUT, metavar="FILE", help=f"new lab file (default {OUT})")
+    give = inner.add_parser("export", help="print a lab file in the form of upstream's selftests")
     give.add_argument("file", metavar="FILE", help="lab file, net.config, or env")
-    give.add_argument("--as", dest="kind", default=KINDS[0], choices=KINDS, help=f"default {KINDS[0]}")
+    give.add_argument("--as", dest="kind", default=KINDS[0], choices=KINDS, help=f"form (default {KINDS[0]})")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -101,7 +107,7 @@ def write(path: Path, text: str) -> None:
         with path.open("x") as out:
             out.write(text)
     except FileExistsError:
-        raise ConfigError(f"{path} is there already", "--out FILE writes another one") from None
+        raise ConfigError(f"{path} already exists", "--out FILE writes another one") from None
     except OSError as exc:
         raise RigError(f"cannot write {path}: {exc.strerror}") from None
     embedded.say(f"wrote {path}; `ktls-offload lab check {path}` opens the bench")
@@ -110,7 +116,7 @@ def write(path: Path, text: str) -> None:
 def fresh(path: Path) -> Path:
     """The path, if nothing is there: said before anybody is asked."""
     if path.exists():
-        raise ConfigError(f"{path} is there already", "--out FILE writes another one")
+        raise ConfigError(f"{path} already exists", "--out FILE writes another one")
     return path
 
 
@@ -136,10 +142,10 @@ def init(args: argparse.Namespace) -> int:
         return one_host(args)
     if args.wire:
         raise ConfigError(
-            "--wire goes with --one-host", "for ports of another host write OffloadWire into lab.yaml"
+            "--wire needs --one-host", "for ports of another host write OffloadWire into lab.yaml"
         )
     if not (args.dut and args.peer):
-        raise ConfigError("lab init wants --dut HOST and --peer HOST", "or --one-host DEV DEV")
+        raise ConfigError("lab init needs --dut HOST and --peer HOST", "or --one-host DEV DEV")
     out = fresh(Path(args.out))
     dut, peer = place("dut", args.dut, args.keyfile), place("peer", args.peer, args.keyfile)
     lab, notes = survey(with_keys(dut, embedded.say), with_keys(peer, embedded.say), embedded.say)
@@ -156,7 +162,7 @@ def one_host(args: argparse.Namespace) -> int:
     from offload.lab import onehost, onehost_file
 
     if args.dut or args.peer or args.keyfile:
-        raise ConfigError("--one-host goes without --dut, --peer and -i", "this host is both")
+        raise ConfigError("--one-host excludes --dut, --peer and -i", "this host is both DUT and peer")
     out, ports = Path(args.out), [*args.one_host, *(args.wire or ())]
     known = onehost_file.known(out, ports)
     with onehost.bench(ports, embedded.say) as names:
@@ -164,7 +170,7 @@ def one_host(args: argparse.Namespace) -> int:
         for note in notes:
             embedded.say(note)
         if known:
-            embedded.say(f"{out} is of these ports: it stays as it is")
+            embedded.say(f"{out} already describes these ports; it is unchanged")
         else:
             write(out, as_lab(lab, notes))
     return 0
@@ -200,9 +206,11 @@ def limits(file: LabFile) -> list[str]:
     """What a bench of one host, or one without a wire box, cannot show whatever its card is."""
     found = []
     if same_machine(file.dut, file.peer):
-        found.append("one host: DUT and peer share its processors, so CPU figures count both")
+        found.append("one host: DUT and peer share its CPUs, so CPU figures include both")
     if file.wire is None:
-        found.append("no wire box: no captures between the ports, and no loss, reordering or damage there")
+        found.append(
+            "no wire box: no captures between the ports, and no loss, reordering or corruption there"
+        )
     return found
 
 
@@ -212,8 +220,8 @@ def provable(file: LabFile, given: str) -> list[str]:
 
     card = file.dut.port.profile if file.dut.port else ""
     if not suite() or not card:
-        lack = "the DUT has no profile" if suite() else "the tests are not here: use a checkout"
-        return [f"which promises this bench can prove is not known: {lack}"]
+        lack = "the DUT has no profile" if suite() else "the tests are not installed; use a checkout"
+        return [f"unknown which promises this bench can prove: {lack}"]
     path = given if given == ENVIRONMENT else str(Path(given).absolute())
     return lines(["--lab", path], find(card), card if card.endswith(".yaml") else "")
 

@@ -72,7 +72,7 @@ def pack(folder: Path, out: Path) -> Packed:
     if not kind or out.name == kind:
         raise ConfigError(f"{out}: wanted a name that ends in {' or '.join(KINDS)}")
     if out.exists():
-        raise ConfigError(f"{out} is there already", "name a new file")
+        raise ConfigError(f"{out} already exists", "name a new file")
     if out.resolve().is_relative_to(folder.resolve()):
         raise ConfigError(f"{out} is in the folder of the run", "name a file outside of it")
     if kind == ".tar.zst" and shutil.which("zstd") is None:

@@ -6,18 +6,18 @@ import argparse
 import sys
 from pathlib import Path
 
-WORDS = "say what became worse from one result to another"
+WORDS = "compare two results and report what became worse"
 MORE = """\
-OLD and NEW are the folder of a run, or a report.json. A promise is worse if it was kept and is broken or
-limited now. Figures are told with their 95 % interval where there is one, and decide nothing: they are
-worse or better where the intervals do not touch.
+OLD and NEW are folders of runs, or report.json files. A promise is worse if the card kept it before
+and breaks or limits it now. Figures come with their 95 % intervals and count as worse or better only
+if the intervals do not overlap; they do not change the exit code.
 
 exit codes:
   0    no promise and no cell of the truth table is worse
-  1    one is worse
-  21   none is worse, but something that was proved is not proved any more
-  22   one of the runs is void, so there is nothing to compare
-  2    there is no such result, or it is damaged
+  1    a promise or a cell is worse
+  21   none is worse, but the new run no longer proves one that the old run proved
+  22   one of the runs is void, so a comparison is impossible
+  2    a result does not exist, or it is damaged
 """
 
 
@@ -27,7 +27,7 @@ def add_parsers(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser = verbs.add_parser("diff", help=WORDS, description=f"{WORDS}.\n\n{MORE}", formatter_class=layout)
     parser.add_argument("old", type=Path, metavar="OLD", help="the earlier result")
     parser.add_argument("new", type=Path, metavar="NEW", help="the later result")
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
     parser.set_defaults(call=diff)
 
 

@@ -1,4 +1,4 @@
-"""`ktls-offload report export | archive`: a run in the forms that others read, or packed to hand on."""
+"""`ktls-offload report export | archive`: a run in another format, or packed to share."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any
 
 FORMS = {
-    "ktap": "nested KTAP, as kernel selftests print it and netdev CI reads it",
+    "ktap": "nested KTAP, the format of kernel selftests and netdev CI",
     "junit": "JUnit XML, for CI servers",
-    "checkbox": "submission.json of Checkbox, for certification portals",
-    "in-toto": "in-toto statement of type test-result, about the digests of the run's files",
+    "checkbox": "Checkbox submission.json, for certification portals",
+    "in-toto": "in-toto statement of type test-result, with the digests of the run's files",
     "pdf": "the report page on A4; needs Chromium",
 }
-FOLDER = "the folder of a run, results/<time>"
-EPILOG = "forms:\n" + "".join(f"  {name:<10}{words}\n" for name, words in FORMS.items())
+FOLDER = "folder of a run: results/<time>"
+EPILOG = "formats:\n" + "".join(f"  {name:<10}{words}\n" for name, words in FORMS.items())
 
 
 def add_parsers(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `export` and `archive`; nothing is imported for them."""
-    words = "print the report in a form that others read"
+    words = "print the report in another format"
     verb = verbs.add_parser(
         "export",
         help=words,
@@ -31,10 +31,10 @@ def add_parsers(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verb.add_argument("folder", type=Path, metavar="DIR", help=FOLDER)
-    verb.add_argument("--as", dest="form", metavar="FORM", required=True, help=" | ".join(FORMS))
-    verb.add_argument("--out", type=Path, metavar="FILE", help="write FILE instead of standard output")
+    verb.add_argument("--as", dest="form", metavar="FORM", required=True, help=f"format: {', '.join(FORMS)}")
+    verb.add_argument("--out", type=Path, metavar="FILE", help="write to FILE instead of standard output")
     verb.set_defaults(call=export)
-    words = "pack what a run found, to hand it on: captures in part, keys never"
+    words = "pack a run to share it: parts of captures, never keys"
     verb = verbs.add_parser("archive", help=words, description=words)
     verb.add_argument("folder", type=Path, metavar="DIR", help=FOLDER)
     verb.add_argument("out", type=Path, metavar="OUT", help="a new file: NAME.tar.zst or NAME.tar.gz")

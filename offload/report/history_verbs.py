@@ -7,13 +7,13 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-WORDS = "say how results went over time, by NIC, kernel and firmware"
+WORDS = "show results over time by NIC, kernel and firmware"
 MORE = """\
-PATH is a folder of results, as results/, or a file that --db made. With --db the results of the folder are
-kept in that SQLite file, and only new ones are read the next time; results that were thrown away since stay
-in it. Verdicts are shown as C certified, L certified with limitations, I incomplete, F failed, V void.
+PATH is a folder of results, such as results/, or a file that --db wrote. --db stores the results in an
+SQLite file, and the next call reads only new ones; the file keeps results that you delete later.
+Verdicts: C certified, L certified with limitations, I incomplete, F failed, V void.
 
-exit codes: 0 done, whatever the results say; 2 there is no history in PATH; 7 a file cannot be written
+exit codes: 0 done, whatever the verdicts; 2 PATH has no history; 7 a file cannot be written
 """
 
 
@@ -23,12 +23,12 @@ def add_parsers(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser = verbs.add_parser(
         "history", help=WORDS, description=f"{WORDS}.\n\n{MORE}", formatter_class=layout
     )
-    parser.add_argument("path", type=Path, metavar="PATH", help="folder of results, or file that --db made")
-    parser.add_argument("--db", type=Path, metavar="FILE", help="keep what was read in this SQLite file")
+    parser.add_argument("path", type=Path, metavar="PATH", help="folder of results, or file that --db wrote")
+    parser.add_argument("--db", type=Path, metavar="FILE", help="store the results in this SQLite file")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with trend plots")
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
     for name in ("nic", "kernel", "firmware"):
-        parser.add_argument(f"--{name}", metavar="PART", help=f"only where the {name} has this in its name")
+        parser.add_argument(f"--{name}", metavar="PART", help=f"show only results whose {name} contains PART")
     parser.set_defaults(call=history)
 
 

@@ -9,20 +9,21 @@ from pathlib import Path
 
 RAW = argparse.RawDescriptionHelpFormatter
 SIGN = """\
-Signs manifest.json, which lists every file of the run with its SHA-256, by `ssh-keygen -Y sign` in the
-namespace report@ktls-offload. Keys in ssh-agent or in hardware work: name the public file. What does not fit
-its manifest is refused; a run of an earlier version, which has none, gets one.
+Signs manifest.json, which lists every file of the run with its SHA-256. It uses `ssh-keygen -Y sign`
+with the namespace report@ktls-offload. For a key in ssh-agent or in hardware, name the public file.
+Sign refuses a run that differs from its manifest; it adds a manifest to a run that has none.
 """
 VERIFY = """\
-Compares every file with manifest.json: changed, missing, extra, links. --allowed-signers demands a signature
-by one of them, in the format of ssh-keygen(1), for instance
+Compares every file with manifest.json and reports changed, missing and extra files, and links.
+--allowed-signers requires a signature by a trusted signer. Its file has the format of
+ssh-keygen(1), for example:
   lab@example.org namespaces="report@ktls-offload" ssh-ed25519 AAAA...
 
 exit codes:
-  0   intact; with --allowed-signers also: signed by one of them
-  1   not intact, or not signed as it was asked
-  2   there is no such folder, or no such file of signers
-  7   there is a signature, and no ssh-keygen to check it
+  0   intact; with --allowed-signers: signed by a trusted signer
+  1   not intact, or the required signature is missing or wrong
+  2   the folder or the file of signers does not exist
+  7   the run has a signature, but ssh-keygen is not installed
 """
 
 
@@ -32,20 +33,22 @@ def add_parsers(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser = verbs.add_parser("sign", help=words, description=f"{words}.\n\n{SIGN}", formatter_class=RAW)
     _folder(parser)
     parser.add_argument(
-        "--key", type=Path, required=True, metavar="K", help="file of an SSH key; it is handed to ssh-keygen"
+        "--key", type=Path, required=True, metavar="K", help="file of an SSH key, for ssh-keygen"
     )
     parser.set_defaults(call=sign)
-    words = "check that every file of a result is as it was left, and who signed it"
+    words = "verify the files and the signature of a result"
     parser = verbs.add_parser("verify", help=words, description=f"{words}.\n\n{VERIFY}", formatter_class=RAW)
     _folder(parser)
-    parser.add_argument("--allowed-signers", type=Path, metavar="F", help="who may have signed it")
-    parser.add_argument("--identity", metavar="I", help="who of them it has to be")
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument(
+        "--allowed-signers", type=Path, metavar="F", help="file that lists the trusted signers"
+    )
+    parser.add_argument("--identity", metavar="I", help="require this signer")
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
     parser.set_defaults(call=verify)
 
 
 def _folder(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run, results/<time>")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="folder of a run: results/<time>")
 
 
 def sign(args: argparse.Namespace) -> int:
@@ -58,7 +61,7 @@ def sign(args: argparse.Namespace) -> int:
         bad = verify.compare(args.folder).problems
         if bad:
             raise Refused(
-                f"{args.folder} is not as it was left: {manifest.shown(bad[0].path)}: {bad[0].words}",
+                f"{args.folder} has changed since the run: {manifest.shown(bad[0].path)}: {bad[0].words}",
                 f"`report verify` lists all {len(bad)}; without {manifest.NAME} what is there is listed anew",
             )
     sys.stdout.write(f"signed: {signing.sign(args.folder, args.key)}\n")

@@ -34,8 +34,8 @@ def text(document: Mapping[str, Any], *, width: int = 100, colour: bool = False)
         _crossed(document, width),
         _cpu(document, width),
         _migration(document, width),
-        _weaknesses(document, "limitations", "known limitations met:", width),
-        _weaknesses(document, "notes", "known weaknesses that no test meets (they excuse nothing):", width),
+        _weaknesses(document, "limitations", "known limitations seen:", width),
+        _weaknesses(document, "notes", "known weaknesses that no test covers (they excuse nothing):", width),
         _judged(document, width),
         _times(document),
     ]
@@ -62,7 +62,7 @@ def _simulated(document: Mapping[str, Any]) -> list[str]:
     if document["simulated"]:
         patched = document["rig"].get("nicsim")
         return [
-            f"SIMULATED {name}, kernel {clean(document['kernel']) or 'not known'}:"
+            f"SIMULATED {name}, kernel {clean(document['kernel']) or 'unknown'}:"
             " this run says nothing about a physical card",
             *([f"nicsim {clean(patched)}"] if patched else []),
         ]
@@ -71,7 +71,15 @@ def _simulated(document: Mapping[str, Any]) -> list[str]:
 
 def _reasons(document: Mapping[str, Any], width: int) -> list[str]:
     """Return the further reasons; the first is in the headline."""
-    return [_cut(f"  also: {reason}", width) for reason in document["reasons"][1:11]]
+    known = {f"{promise['id']}: {promise['reason']}" for promise in _unrun(document)}
+    further = [reason for reason in document["reasons"][1:] if reason not in known]
+    return [_cut(f"  also: {reason}", width) for reason in further[:10]]
+
+
+def _unrun(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the unproved promises without a single test, as --only leaves them; of one alone, nothing."""
+    found = [p for p in document["promises"] if p["state"] == "not proved" and not p["tests"]]
+    return found if len(found) > 1 else []
 
 
 def _failures(document: Mapping[str, Any], width: int) -> list[str]:
@@ -104,15 +112,16 @@ def _replay(document: Mapping[str, Any], width: int) -> list[str]:
 
 def _promises(document: Mapping[str, Any], width: int) -> list[str]:
     if not document["tests"]:
-        return ["promises: none was tested"]
-    lines = ["promises: this NIC ..."]
-    for promise in document["promises"]:
+        return ["promises: the run tested none"]
+    lines, unrun = ["promises: this NIC ..."], _unrun(document)
+    for promise in (p for p in document["promises"] if p not in unrun):
         state, count = promise["state"], f"{promise['passed']}/{len(promise['tests'])}"
         lines.append(_cut(f"  {MARKS[state]} {state:<12} {count:>7}  {promise['title']}", width))
         void = document["verdict"] == "void" and state == "not proved"  # the verdict has said why
         if promise["reason"] and state not in ("kept", "not promised") and not void:
             lines.append(_cut(f"      {promise['id']}: {promise['reason']}", width))
-    return lines
+    left = f"  ? not proved           {len(unrun)} more promises, whose tests were not part of this run"
+    return [*lines, _cut(left, width)] if unrun else lines
 
 
 def _wire(document: Mapping[str, Any], width: int) -> list[str]:
@@ -173,11 +182,11 @@ def _cpu(document: Mapping[str, Any], width: int) -> list[str]:
 
 
 def _migration(document: Mapping[str, Any], width: int) -> list[str]:
-    """Return what a live migration took, a line per way."""
+    """Return what a live migration took, a line per transport."""
     found = document.get("migration", {"sources": [], "ways": []})
     lines = [_cut(f"  {line}", width) for line in migration_page.lines(found)]
     mark = f" ({cpu_words.MARK})" if any(source["simulated"] for source in found["sources"]) else ""
-    return [f"live migration, by way{mark}:", *lines] if lines else []
+    return [f"live migration, by transport{mark}:", *lines] if lines else []
 
 
 def _weaknesses(document: Mapping[str, Any], section: str, head: str, width: int) -> list[str]:
@@ -194,6 +203,6 @@ def _judged(document: Mapping[str, Any], width: int) -> list[str]:
 def _times(document: Mapping[str, Any]) -> list[str]:
     total = sum(phase["seconds"] for phase in document["phases"])
     lines = [f"  {clean(phase['name']):<24} {phase['seconds']:8.1f} s" for phase in document["phases"]]
-    found = ["time:", *lines, f"  {'in all':<24} {total:8.1f} s"] if lines else []
+    found = ["time:", *lines, f"  {'total':<24} {total:8.1f} s"] if lines else []
     peak = document.get("memory", {}).get("peak", 0)
-    return found + ([f"memory at most: {peak >> 20} MiB (runner, VMs, tools)"] if peak else [])
+    return found + ([f"peak memory: {peak >> 20} MiB (runner, VMs, tools)"] if peak else [])

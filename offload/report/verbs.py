@@ -18,19 +18,19 @@ DIFFERENT = 1
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `report` with its verbs."""
-    parser = verbs.add_parser("report", help="show a certification report again, or check it")
+    parser = verbs.add_parser("report", help="show, check, sign and compare reports")
     inner = parser.add_subparsers(dest="report_verb", metavar="VERB", required=True)
     for name, words in (
         (
             "recompute",
-            "compute report.json again from events.jsonl and compare (exit 0: identical, 1: different)",
+            "check report.json against events.jsonl (exit 0: identical, 1: different)",
         ),
         ("show", "print the summary of a report"),
-        ("make", "make the report from events.jsonl, for a run that was killed before it could"),
+        ("make", "write the report of a killed run from its events.jsonl"),
     ):
         verb = inner.add_parser(name, help=words, description=words)
-        verb.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run, results/<time>")
-    inner.choices["show"].add_argument("--json", action="store_true", help="for programs: report.json")
+        verb.add_argument("folder", type=Path, metavar="DIR", help="folder of a run: results/<time>")
+    inner.choices["show"].add_argument("--json", action="store_true", help="print report.json, for programs")
     export.add_parsers(inner)
     sign_verbs.add_parsers(inner)
     diff_verbs.add_parsers(inner)
@@ -55,7 +55,7 @@ def make(folder: Path) -> int:
     from offload.report.files import write
 
     if (folder / "report.json").exists():
-        raise ConfigError(f"{folder / 'report.json'} is there already", "`report recompute` compares it")
+        raise ConfigError(f"{folder / 'report.json'} already exists", "`report recompute` compares it")
     document = write(folder)
     manifest.write(folder)
     say(f"{document['verdict']}: {folder / 'report.html'}\n")
@@ -106,7 +106,7 @@ def recompute(folder: Path) -> int:
     if content(folder / "report.json") == canonical(new):
         wrong = [name for name, made in pages(folder, new) if not _is_made(folder / name, made)]
         for name in wrong:
-            say(f"DIFFERENT: {folder / name} is not what this version makes of report.json\n")
+            say(f"DIFFERENT: {folder / name} differs from what this version makes of report.json\n")
         say(f"identical: {folder / 'report.json'} follows from its events; verdict: {new['verdict']}\n")
         return DIFFERENT if wrong else 0
     found = list(differences(old, new))

@@ -14,7 +14,7 @@ from offload.errors import ConfigError, RigError
 PLACES = ("root", "dut", "wire", "peer")
 DEFAULT = "lab"
 RUN_EXIT = """\
-Exits with the command's own code (128 + n if signal n ended it), or 7 if the lab broke.
+Exits with the command's own exit code (128 + n if signal n ended it), or 7 if the lab broke.
 """
 
 
@@ -23,42 +23,48 @@ Parsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def add_parser(verbs: Parsers) -> Parsers:
     """Add `lab` with its verbs; what takes more of them (offload/lab adds its own)."""
-    parser = verbs.add_parser("lab", help="the embedded lab: a stock kernel in a VM with a simulated NIC")
+    parser = verbs.add_parser("lab", help="run a lab in a VM: a stock kernel with a simulated NIC")
     inner = parser.add_subparsers(dest="lab_verb", metavar="VERB", required=True)
-    up = inner.add_parser("up", help="boot a lab that stays until `lab down`")
-    up.add_argument("--kernel", default="6.1", metavar="SERIES", help="6.1 (default), 6.12 or 7.2")
-    up.add_argument("--kind", default="nicsim", help="nicsim (default), or veth: no offload NIC")
-    up.add_argument("--personality", default="connectx-6-dx", metavar="P", help="card to play, or DUT,PEER")
+    up = inner.add_parser("up", help="boot a lab that runs until `lab down`")
+    up.add_argument("--kernel", default="6.1", metavar="SERIES", help="kernel: 6.1 (default), 6.12 or 7.2")
+    up.add_argument("--kind", default="nicsim", help="nicsim (default), or veth (no offload NIC)")
+    up.add_argument(
+        "--personality", default="connectx-6-dx", metavar="P", help="card to emulate, or DUT,PEER"
+    )
     up.add_argument("--cpus", type=int, metavar="N", help="vCPUs (default: LAB_CPUS, or 1)")
     up.add_argument(
-        "--ssh", action="store_true", help="an sshd in each namespace, as a rack; writes a lab file"
+        "--ssh", action="store_true", help="run an sshd in each namespace, like real hosts; writes a lab file"
     )
     up.add_argument(
-        "--idle", type=float, default=0, metavar="MIN", help="end it after so many minutes without use"
+        "--idle", type=float, default=0, metavar="MIN", help="stop the lab after MIN minutes without use"
     )
-    up.add_argument("--name", default=DEFAULT, help=f"to tell labs apart (default: {DEFAULT})")
+    up.add_argument("--name", default=DEFAULT, help=f"name of the lab (default: {DEFAULT})")
     for name, words in (
-        ("run", "run a command in a lab; exits with its code"),
-        ("shell", "a shell in a lab"),
+        ("run", "run a command in a lab, return its exit code"),
+        ("shell", "open a shell in a lab"),
     ):
         verb = inner.add_parser(name, help=words, epilog=RUN_EXIT)
-        verb.add_argument("-n", "--name", default="", help="which lab, if several are up")
+        verb.add_argument("-n", "--name", default="", help="name of the lab, if several are running")
         verb.add_argument(
             "--in", dest="place", default="root", choices=PLACES, help="namespace (default: root)"
         )
         if name == "run":
             verb.add_argument(
-                "--timeout", type=float, default=600.0, metavar="S", help="seconds (default: 600)"
+                "--timeout",
+                type=float,
+                default=600.0,
+                metavar="S",
+                help="seconds until it is killed (default: 600)",
             )
             verb.add_argument("argv", nargs=argparse.REMAINDER, metavar="-- CMD", help="the command")
-    look = inner.add_parser("status", help="the labs that are up")
-    look.add_argument("--json", action="store_true", help="for programs")
-    down = inner.add_parser("down", help="end a lab, and remove what dead ones left")
-    down.add_argument("name", nargs="?", default="", help="which lab, if several are up")
-    down.add_argument("--all", action="store_true", help="every lab of this user")
-    get = inner.add_parser("fetch", help="fill the cache: kernels, QEMU, the module")
-    get.add_argument("kernel", nargs="*", metavar="SERIES", help="default: all")
-    get.add_argument("--newest", action="store_true", help="look for newer kernels than the cache has")
+    look = inner.add_parser("status", help="list the running labs")
+    look.add_argument("--json", action="store_true", help="print JSON, for programs")
+    down = inner.add_parser("down", help="stop a lab, and clean up after dead ones")
+    down.add_argument("name", nargs="?", default="", help="name of the lab, if several are running")
+    down.add_argument("--all", action="store_true", help="stop every lab of this user")
+    get = inner.add_parser("fetch", help="download kernels and QEMU, build the module")
+    get.add_argument("kernel", nargs="*", metavar="SERIES", help="kernel series (default: all)")
+    get.add_argument("--newest", action="store_true", help="look for kernels newer than the cached ones")
     parser.set_defaults(func=main)
     return inner
 
@@ -98,9 +104,9 @@ def up(args: argparse.Namespace) -> int:
         say(f"  {key}: {lab.rig[key]}")
     if args.idle:
         lab.end_when_idle(args.idle * 60)
-        say(f"  it ends after {args.idle:g} minutes without use")
+        say(f"  it stops after {args.idle:g} minutes without use")
     lab.detach()
-    say(f"lab {args.name} is up after {time.monotonic() - began:.1f} s in all; results share: {lab.out}")
+    say(f"lab {args.name} is up after {time.monotonic() - began:.1f} s in total; shared folder: {lab.out}")
     say(f"try: ktls-offload lab run -n {args.name} --in dut -- ip -br address")
     return 0
 
@@ -113,8 +119,8 @@ def chosen(name: str) -> str:
     if name or len(running) == 1:
         return name or running[0]
     if not running:
-        raise ConfigError("no lab is up", "ktls-offload lab up")
-    raise ConfigError(f"which lab? up are {', '.join(running)}", "name one with -n")
+        raise ConfigError("no lab is running", "ktls-offload lab up")
+    raise ConfigError(f"several labs are running: {', '.join(running)}", "name one with -n")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,14 +12,14 @@ from typing import Any
 
 CODES = {"equal": 0, "different": 20, "inconclusive": 21}
 EXITS = """\
-exit: 0 equal, 20 different, 21 inconclusive (never a pass), 2 bad question or file, 7 broken.
+exit codes: 0 equal; 20 different; 21 inconclusive (never a pass); 2 wrong usage or file; 7 broken.
 """
 VERIFY = f"""\
-Proves that every TLS record in a capture is the one that a correct software sender would have put
-there: with the session's keys and the payload each record is encrypted again and compared, nonce,
-ciphertext and tag. Without the payload it is decrypted and its tag is checked. Retransmissions
-have to repeat what was sent first, the payload must be nowhere in clear, and what the capture does
-not hold is named: missing bytes or keys make the answer inconclusive.
+Proves that every TLS record in a capture is the one that a correct software sender would send.
+With the session keys and the payload, it encrypts each record again and compares nonce, ciphertext
+and tag. Without the payload, it decrypts each record and checks its tag. Retransmissions must
+repeat the first bytes, and the payload must not appear in plaintext. Missing bytes or keys make
+the answer inconclusive; the output names what is missing.
 
 Capture *beyond* the card: on the peer, on a mirror port of the switch, or on the simulated wire.
 The host's own port shows plaintext when the card encrypts.
@@ -31,50 +31,54 @@ The host's own port shows plaintext when the card encrypts.
 pcap and pcapng; TLS 1.2 and 1.3; AES-GCM and ChaCha20-Poly1305. docs/wire.md says what is compared.
 {EXITS}"""
 COMPARE = f"""\
-Compares the TCP streams of two captures byte for byte, both directions, handshake included: one of
-stunnel, say, and one with offload, made with the same random numbers on both ends (docs/wire.md,
-proof C). Connections are compared in the order in which they begin; addresses, ports, packets and
-retransmissions may differ. A capture in which a beginning, an end or a byte is missing is
-inconclusive, unless what it holds differs already.
+Compares the TCP streams of two captures byte for byte in both directions, handshake included. For
+example one capture of stunnel and one with offload, made with the same random numbers on both ends
+(docs/wire.md, proof C). It compares connections in the order in which they begin; addresses, ports,
+packets and retransmissions may differ. A capture that lacks a beginning, an end or a byte is
+inconclusive, unless the captures already differ.
 {EXITS}"""
 CAPTURE = """\
-Writes every frame that DEV sends and receives to a new pcapng file, until Ctrl-C. What was on the
-wire before that is in the file: nothing waits in a buffer that the end throws away. DEV is in
-promiscuous mode meanwhile. Needs root (CAP_NET_RAW).
+Writes every frame that DEV sends and receives to a new pcapng file, until Ctrl-C. The file then
+holds every frame up to that moment; no buffer is discarded. DEV is in promiscuous mode meanwhile.
+Needs root (CAP_NET_RAW).
 
-exit: 0 done, 2 the file cannot be made, 3 no such interface, 4 not permitted, 7 frames were lost.
+exit codes: 0 done; 2 the file cannot be created; 3 no such interface; 4 no permission; 7 frames lost.
 """
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `wire` with its verbs."""
-    parser = verbs.add_parser("wire", help="prove what was on the wire")
+    parser = verbs.add_parser("wire", help="capture frames and verify every TLS record in them")
     inner = parser.add_subparsers(dest="wire_verb", metavar="VERB", required=True)
-    verify = _verb(inner, "verify", "is every TLS record in a capture the right one?", VERIFY)
+    verify = _verb(inner, "verify", "verify every TLS record in a capture", VERIFY)
     verify.add_argument("capture", type=Path, metavar="CAPTURE", help="pcap or pcapng file")
     verify.add_argument(
-        "--keylog", type=Path, required=True, metavar="K", help="secrets, SSLKEYLOGFILE format"
+        "--keylog", type=Path, required=True, metavar="K", help="session keys, in SSLKEYLOGFILE format"
     )
-    verify.add_argument("--payload", type=Path, metavar="F", help="what the client sent; compared with it")
-    verify.add_argument("--reply", type=Path, metavar="F", help="what the server sent; compared with it")
+    verify.add_argument("--payload", type=Path, metavar="F", help="file with the data that the client sent")
+    verify.add_argument("--reply", type=Path, metavar="F", help="file with the data that the server sent")
     verify.add_argument("--port", type=_port, metavar="N", help="only connections with this TCP port")
-    verify.add_argument("--checksums", action="store_true", help="leave out frames with a wrong checksum")
+    verify.add_argument("--checksums", action="store_true", help="ignore frames with a wrong checksum")
     verify.add_argument("--engine", choices=("auto", "core", "python"), default="auto", help="default: auto")
-    verify.add_argument("--threads", type=_threads, default=0, metavar="N", help="of the core; default: all")
+    verify.add_argument(
+        "--threads", type=_threads, default=0, metavar="N", help="threads of the core (default: all CPUs)"
+    )
     compare = _verb(inner, "compare", "do two captures hold the same streams?", COMPARE)
     compare.add_argument("a", type=Path, metavar="A", help="pcap or pcapng file")
     compare.add_argument("b", type=Path, metavar="B", help="pcap or pcapng file")
     compare.add_argument("--port-a", type=_port, metavar="N", help="only connections of A with this TCP port")
     compare.add_argument("--port-b", type=_port, metavar="N", help="only connections of B with this TCP port")
     for verb in (verify, compare):
-        verb.add_argument("--json", action="store_true", help="for programs")
+        verb.add_argument("--json", action="store_true", help="print JSON, for programs")
     capture = _verb(inner, "capture", "every frame of an interface into a file", CAPTURE)
     capture.add_argument("dev", metavar="DEV", help="interface")
     capture.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE", help="must not exist yet"
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="new pcapng file; must not exist yet"
     )
-    capture.add_argument("--seconds", type=_seconds, metavar="N", help="end by itself")
-    capture.add_argument("--buffer", type=_buffer, default=64, metavar="MIB", help="kernel queue; default 64")
+    capture.add_argument("--seconds", type=_seconds, metavar="N", help="stop after N seconds")
+    capture.add_argument(
+        "--buffer", type=_buffer, default=64, metavar="MIB", help="size of the kernel queue (default 64)"
+    )
     parser.set_defaults(func=main)
 
 

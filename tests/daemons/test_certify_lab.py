@@ -103,7 +103,7 @@ def test_what_real_hosts_exclude(option: str) -> None:
     """Without a NIC options that make a lab are refused before anybody is asked."""
     with pytest.raises(ConfigError, match=f"--lab and --{option} exclude each other"):
         asked("--lab", EXAMPLE, f"--{option}", "x")
-    with pytest.raises(ConfigError, match="--retry goes with --lab"):
+    with pytest.raises(ConfigError, match="--retry needs --lab"):
         asked("--retry")
 
 

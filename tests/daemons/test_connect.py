@@ -273,9 +273,9 @@ def test_text_names_who_does_it() -> None:
 @pytest.mark.parametrize(
     ("more", "why"),
     [(["--to", "/nowhere"], "nobody takes a socket"), (["--fd", "0"], "nobody takes a socket"),
-     (["--to", "/" + "x" * 200], "too long"), (["--to", ""], "not an empty word"),
-     (["--fd", "-1"], "nobody takes a socket"), (["--via", ""], "not an empty word"),
-     (["--timeout", "0"], "--timeout"), (["--clients", "4"], "belong to --serve")],
+     (["--to", "/" + "x" * 200], "too long"), (["--to", ""], "not an empty string"),
+     (["--fd", "-1"], "nobody takes a socket"), (["--via", ""], "not an empty string"),
+     (["--timeout", "0"], "--timeout"), (["--clients", "4"], "need --serve")],
 )  # fmt: skip
 def test_command_refuses(
     more: list[str], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -267,7 +267,7 @@ def test_nothing_is_left_where_nothing_was_run(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize("more", [["--coordinator", "127.0.0.1:1"], ["--wait", "5"], ["--hang", "5"]])
 def test_options_of_many_benches_alone(more: list[str]) -> None:
     """Without a NIC what is only of use for many benches starts no run of a lab without them."""
-    with pytest.raises(ConfigError, match=f"{more[0]} goes with --all-benches"):
+    with pytest.raises(ConfigError, match=f"{more[0]} needs --all-benches"):
         certified(*more)
 
 

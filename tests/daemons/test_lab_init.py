@@ -130,5 +130,5 @@ def test_imports_net_config_and_keeps_what_is_there(tmp_path: Path) -> None:
         and "netns: " in (tmp_path / "lab.yaml").read_text()
     )
     again = lab(tmp_path, "import", "net.config")
-    assert again.returncode == 2 and "lab.yaml is there already" in again.stderr
+    assert again.returncode == 2 and "lab.yaml already exists" in again.stderr
     assert lab(tmp_path, "export", "net.config", "--as", "net.config").stdout.splitlines() == lines

@@ -146,9 +146,9 @@ def test_there_and_back(machine: Machine) -> None:
     done = machine.lab("check", "lab.yaml")
     assert done.returncode == 2 and "lab init --one-host" in done.stderr, done.stderr
     done = machine.lab("init", "--one-host", "near0", "far0")
-    assert done.returncode == 0 and "lab.yaml is of these ports: it stays as it is" in done.stdout, (
-        done.stderr
-    )
+    assert (
+        done.returncode == 0 and "lab.yaml already describes these ports; it is unchanged" in done.stdout
+    ), done.stderr
     assert machine.lab("restore").returncode == 0 and machine.is_as(before)
 
 
@@ -233,7 +233,7 @@ print(server.accept()[0].recv(100).decode())
     assert machine.lab("check", "lab.yaml", "--device-info").returncode == 0
     assert machine.lab("restore").returncode == 0 and machine.is_as(before) and not machine.noted
     done = machine.lab("init", "--one-host", "dut0", "peer0", "--wire", "peerw", "dutw")
-    assert done.returncode == 2 and "lab.yaml is there already, of another bench" in done.stderr
+    assert done.returncode == 2 and "lab.yaml already exists and describes another bench" in done.stderr
     done = machine.lab(
         "init", "--one-host", "dut0", "peer0", "--wire", "peerw", "dutw", "--out", "other.yaml"
     )
@@ -382,14 +382,14 @@ def test_a_bench_in_use(machine: Machine) -> None:
 def test_words_that_do_not_go_together(machine: Machine) -> None:
     """Without a NIC half of a request, and a file of another bench, are named."""
     done = machine.lab("init", "--dut", "a")
-    assert done.returncode == 2 and "lab init wants --dut HOST and --peer HOST" in done.stderr
+    assert done.returncode == 2 and "lab init needs --dut HOST and --peer HOST" in done.stderr
     done = machine.lab("init", "--dut", "a", "--peer", "b", "--wire", "c", "d")
-    assert done.returncode == 2 and "--wire goes with --one-host" in done.stderr
+    assert done.returncode == 2 and "--wire needs --one-host" in done.stderr
     done = machine.lab("init", "--one-host", "near0", "far0", "--dut", "a")
-    assert done.returncode == 2 and "--one-host goes without --dut" in done.stderr
+    assert done.returncode == 2 and "--one-host excludes --dut" in done.stderr
     (machine.folder / "lab.yaml").write_text((ROOT / "ci/lab.yaml").read_text())
     done = machine.lab("init", "--one-host", "near0", "far0")
-    assert done.returncode == 2 and "lab.yaml is there already, of another bench" in done.stderr
+    assert done.returncode == 2 and "lab.yaml already exists and describes another bench" in done.stderr
     (machine.folder / "state").mkdir(mode=0o700, exist_ok=True)
     (machine.folder / "state" / "one-host.json").write_text('{"schema": 1}')
     done = machine.lab("restore")

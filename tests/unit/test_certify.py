@@ -56,7 +56,7 @@ def test_all_promises_kept_is_certified(
     first, _, _ = out.partition("[5/6] tests")
     assert "--attach fake --kernel 6.1: all" in first, "what stays unproved is said before the tests"
     peak = report["memory"]["peak"] >> 20
-    assert peak > 20 and f"memory at most: {peak} MiB (runner, VMs, tools)" in out
+    assert peak > 20 and f"peak memory: {peak} MiB (runner, VMs, tools)" in out
     assert f"Memory at most: {peak} MiB" in (root / "run/report.html").read_text()
 
 

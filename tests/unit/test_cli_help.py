@@ -60,6 +60,32 @@ def test_help_fits_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch:
         assert said.isprintable() or all(c.isprintable() or c == "\n" for c in said)
 
 
+@pytest.mark.parametrize(
+    ("verb", "last"), [("lab", "lab run --in dut"), ("certify", "--jobs N"), ("measure", "--json")]
+)
+def test_the_first_screen_is_enough_to_start(
+    verb: str, last: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first 24 lines of 80 columns hold the examples and the usual options; no line is longer."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cli.main([verb, "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    first = "\n".join(lines[:24])
+    assert "examples:" in first and last in first
+    assert [line for line in lines if len(line) > 80] == []
+
+
+def test_help_groups_the_verbs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each verb stands below the name of its group."""
+    assert cli.main(["--help"]) == 0
+    said = capsys.readouterr().out
+    places = [said.index(f"\n  {group}\n") for group in (cli.HOST, cli.LAB, cli.REPORT)]
+    assert places == sorted(places)
+    for verb in cli.VERBS:
+        before = [p for p in places if p < said.index(f"\n    {verb.name} ")]
+        assert before and said[before[-1] :].startswith(f"\n  {verb.group}\n"), verb.name
+
+
 def test_one_verb_opens_one_module() -> None:
     """Asking for one verb leaves the arguments of the others unread."""
     verb = next(v for v in cli.VERBS if v.name == "status")

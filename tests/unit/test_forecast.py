@@ -115,5 +115,5 @@ def test_lab_check_says_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     assert capsys.readouterr().out.endswith("this bench cannot prove 9 of 35 required promises\n")
     monkeypatch.setattr(certify_forecast, "suite", lambda: False)
     assert verbs.provable(load_lab(file), str(file)) == [
-        "which promises this bench can prove is not known: the tests are not here: use a checkout"
+        "unknown which promises this bench can prove: the tests are not installed; use a checkout"
     ]

@@ -79,15 +79,15 @@ def test_mistakes(argv: list[str], why: str) -> None:
 @pytest.mark.parametrize(
     ("argv", "why"),
     [
-        (["eth0", "--vm"], "--vm is for the simulated bench, and eth0 is a card"),
-        (["eth0", "--kernel", "6.1"], "--kernel is for the simulated bench"),
-        (["eth0", "--cost"], "--cost is for the simulated bench"),
-        (["--peer", "192.0.2.2"], "--peer goes with DEV"),
-        (["--boots", "3"], "--boots goes with --cost"),
-        (["--cost", "--rounds", "3"], "--rounds has no meaning with --cost"),
-        (["--cost", "--arm", "esp-128", "--streams", "2"], "--streams has no meaning with --cost beside ESP"),
-        (["--cost", "--segmentation", "off", "--direction", "tx"], "--direction has no meaning with --cost"),
-        (["--attach", "lab", "--kernel", "6.1"], "--attach uses a lab as it is"),
+        (["eth0", "--vm"], "--vm is only for the simulated bench, but eth0 is a card"),
+        (["eth0", "--kernel", "6.1"], "--kernel is only for the simulated bench"),
+        (["eth0", "--cost"], "--cost is only for the simulated bench"),
+        (["--peer", "192.0.2.2"], "--peer needs DEV"),
+        (["--boots", "3"], "--boots needs --cost"),
+        (["--cost", "--rounds", "3"], "--rounds has no effect with --cost"),
+        (["--cost", "--arm", "esp-128", "--streams", "2"], "--streams has no effect with --cost and ESP"),
+        (["--cost", "--segmentation", "off", "--direction", "tx"], "--direction has no effect with --cost"),
+        (["--attach", "lab", "--kernel", "6.1"], "--attach uses a running lab as it is"),
     ],
 )
 def test_options_that_do_not_go_together(argv: list[str], why: str) -> None:

@@ -57,7 +57,7 @@ def test_settings_of_a_film() -> None:
     from offload.measure_plan import CLIENTS, FILMS, add_arguments, plan
 
     parser = ArgumentParser()
-    add_arguments(parser)
+    add_arguments(parser, parser.add_argument_group("more options"))
     found = plan(parser.parse_args(["--workload", "video,stream"]), short=True).settings
     assert found == (
         Setting("stream", "tx", 1, None), *(Setting("video", "tx", CLIENTS, size) for size in FILMS)

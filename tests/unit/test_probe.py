@@ -115,7 +115,7 @@ def test_nothing_is_written_over(machine: FakeMachine) -> None:
     Path("link.yaml").symlink_to("nowhere.yaml")
     for name in ("there.yaml", "link.yaml"):
         assert machine.call("probe", "ac0", "--out", name) == 2
-        assert f"{name} is there already" in machine.said
+        assert f"{name} already exists" in machine.said
     assert Path("there.yaml").read_text() == "mine" and not Path("nowhere.yaml").exists()
 
 

@@ -172,7 +172,7 @@ def test_wrong_places_are_refused(run: Path, tmp_path: Path) -> None:
     (tmp_path / "b.tar.gz").write_text("there")
     with pytest.raises(ConfigError, match=r"ends in \.tar\.zst or \.tar\.gz"):
         pack(run, tmp_path / "a.zip")
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="already exists"):
         pack(run, tmp_path / "b.tar.gz")
     with pytest.raises(ConfigError, match="in the folder of the run"):
         pack(run, run / "a.tar.gz")

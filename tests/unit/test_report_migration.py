@@ -81,7 +81,7 @@ def test_page_and_terminal_have_the_table() -> None:
     ):
         assert words in page, words
     assert "Not measured: QEMU&#39;s own TLS: made up" in page and "Published by others" in page
-    assert f"live migration, by way ({MARK}):" in shown
+    assert f"live migration, by transport ({MARK}):" in shown
     assert (
         "kernel TLS, the card   1.07 s, down 70 ms, 260 MiB, CPU 0.50 s + 1.80 s; stunnel takes 2.82x\n"
         in shown

@@ -96,7 +96,7 @@ def test_page_that_was_edited_is_found(folder: Path, name: str, capsys: pytest.C
     manifest.write(folder)
     assert not compare(folder).problems
     assert call("recompute", folder) == 1
-    assert f"DIFFERENT: {path} is not what this version makes" in capsys.readouterr().out
+    assert f"DIFFERENT: {path} differs from what this version makes" in capsys.readouterr().out
     path.write_bytes(good)
     (folder / manifest.NAME).write_bytes(listed)
     assert call("recompute", folder) == 0

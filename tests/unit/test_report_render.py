@@ -160,3 +160,13 @@ def test_summary_puts_failures_before_promises() -> None:
     places = [lines.index(word) for word in ("verdict: FAILED", "failures:", "promises:", "time:")]
     assert places == sorted(places) and "\x1b" not in lines
     assert "\x1b[1;31mFAILED" in text(document("fail"), colour=True)
+
+
+def test_summary_of_a_part_ends_in_one_line_for_the_rest() -> None:
+    """Promises whose tests were not part of the run (--only) share one line, and no `also:` names them."""
+    found = document("pass")
+    shown = text(found)
+    unrun = [p for p in found["promises"] if p["state"] == "not proved" and not p["tests"]]
+    assert len(unrun) > 20
+    assert f"{len(unrun)} more promises, whose tests were not part of this run" in shown
+    assert "  also:" not in shown and unrun[1]["title"] not in shown

@@ -183,7 +183,7 @@ def test_what_cannot_be_signed_is_said(
     assert "ssh-keygen did not sign" in capsys.readouterr().out and sorted(run.iterdir()) == before
     assert call("sign", run, "--key", key) == 0
     assert call("sign", run, "--key", key) == 2
-    assert "is there already" in capsys.readouterr().out
+    assert "already exists" in capsys.readouterr().out
     assert call("verify", run, "--identity", WHO) == call("verify", run, "--allowed-signers", tmp_path) == 2
     assert call("verify", run, "--allowed-signers", tmp_path / "none") == 2
 

@@ -33,12 +33,12 @@ def lab(*argv: str, runtime: Path) -> subprocess.CompletedProcess[str]:
         (("up", "--personality", "a;b"), "personality 'a;b'"),
         (("up", "--name", "../x"), "lab name '../x'"),
         (("up", "--cpus", "99"), "'99' vCPUs"),
-        (("run", "--", "true"), "no lab is up"),
+        (("run", "--", "true"), "no lab is running"),
         (("run", "-n", "x"), "which command?"),
         (("run", "-n", "x", "--", "true"), "no lab named 'x'"),
         (("down", "x"), "no lab named 'x'"),
         (("down", "x", "--all"), "either a name or --all"),
-        (("shell",), "no lab is up"),
+        (("shell",), "no lab is running"),
     ],
 )
 def test_usage_errors_are_one_line(tmp_path: Path, argv: tuple[str, ...], words: str) -> None:
