@@ -51,28 +51,28 @@ class Request:
         return self.depth or DEPTHS[0]
 
 
-# an option, those that it excludes, and a hint with the other's name; the first row that fits is told
+# an option, those that it excludes, and a hint with the other's name; the first row that applies is reported
 EXCLUDES = (
     (
         "all_benches",
         ("scenario", "replay", "nicsim_patch", "keep_lab", "attach", "lab", "kernel", "nic", "jobs"),
-        "a place says what its bench is",
+        "each place defines its own bench",
     ),
     (
         "lab",
         ("attach", "replay", "nicsim_patch", "keep_lab", "kernel", "jobs"),
-        "--lab names a bench that is there",
+        "--lab names a bench that already exists",
     ),
-    ("attach", ("replay", "nicsim_patch", "keep_lab"), "{other} boots a lab of its own"),
-    ("attach", ("jobs",), "--attach uses one lab"),
-    ("keep_lab", ("jobs",), "--keep-lab uses one lab"),
-    ("replay", ("jobs",), "--replay uses one lab"),
-    ("replay", ("depth", "scenario"), "a replay has the scenarios of the former run"),
+    ("attach", ("replay", "nicsim_patch", "keep_lab"), "{other} boots its own lab"),
+    ("attach", ("jobs",), "--attach uses one lab only"),
+    ("keep_lab", ("jobs",), "--keep-lab uses one lab only"),
+    ("replay", ("jobs",), "--replay uses one lab only"),
+    ("replay", ("depth", "scenario"), "a replay runs the scenarios of the earlier run"),
     ("scenario", ("depth",), "a scenario runs alone"),
 )
 # an option, those of which it needs one, and a hint
 NEEDS = (
-    ("retry", ("lab", "all_benches"), "a lab in a VM is new at every run"),
+    ("retry", ("lab", "all_benches"), "a lab in a VM is new in every run"),
     ("coordinator", ("all_benches",), "name the tags of the benches"),
     ("wait", ("all_benches",), "name the tags of the benches"),
     ("hang", ("all_benches",), "name the tags of the benches"),
@@ -91,7 +91,7 @@ def read(args: argparse.Namespace) -> Request:
             )
     for option, others, hint in NEEDS:
         if request.typed(option) and not any(map(request.typed, others)):
-            raise ConfigError(f"{flag(option)} goes with {' or '.join(map(flag, others))}", hint)
+            raise ConfigError(f"{flag(option)} needs {' or '.join(map(flag, others))}", hint)
     return request
 
 
