@@ -16,6 +16,8 @@ def page(section: Mapping[str, Any]) -> dict[str, Any]:
     """Return all that templates/cpu.html shows of a report's section `cpu`; empty for a report without it."""
     if not section:
         return {}
+    all_, shown = len(section["settings"]), cpu_words.worth_showing(section)
+    section = {**section, "settings": shown}
     arms = [arm for setting in section["settings"] for arm in setting["arms"]]
     return cpu_plots.page(section) | {
         "requests": any("requests" in arm for arm in arms),
@@ -29,6 +31,7 @@ def page(section: Mapping[str, Any]) -> dict[str, Any]:
         "sources": section["sources"],
         "skipped": _skipped(section),
         "complete": section["complete"],
+        "hidden": all_ - len(shown),
     }
 
 

@@ -55,15 +55,19 @@ def ends(spread: Mapping[str, Any]) -> str:
     return "" if spread["low"] is None else f"{figure(spread['low'])} to {figure(spread['high'])}"
 
 
+def worth_showing(section: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the settings that say something of a card: times of a simulated one say nothing, counts do."""
+    settings = section["settings"]
+    return [one for one in settings if one["method"] != "time" or not is_simulated(section, one)]
+
+
 def summary(section: Mapping[str, Any]) -> list[str]:
     """Return what offload costs of software kTLS, a line per setting and side; what two tests say, once.
 
-    First what says most: on a card what was timed, in a simulation what was counted.
+    First what says most: what was timed on a card; of a simulated one only what was counted.
     """
     found = []
-    for setting in sorted(
-        section["settings"], key=lambda one: is_simulated(section, one) == (one["method"] == "time")
-    ):
+    for setting in sorted(worth_showing(section), key=lambda one: one["method"] != "time"):
         for pair in setting["compared"]:
             side = f", {SIDES[pair['side']]}" if pair.get("side") else ""
             if (pair["base"], pair["arm"]) == ("sw", "hw"):

@@ -101,6 +101,8 @@ def _promise(state: PromiseState, tests: Mapping[str, Mapping[str, Any]]) -> dic
             measured[name] = {"value": round(float(worst(values)), 3), "wanted": str(level)}
     if state.criterion.unproved != "blocks":
         found["unproved"] = state.criterion.unproved
+    if state.why:
+        found["why"] = state.why
     found["passed"] = sum(test["outcome"] == "pass" for test in mine)
     return found | {
         "state": state.state.value,

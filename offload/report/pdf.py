@@ -27,9 +27,12 @@ def browser() -> str | None:
     return next((path for name in BROWSERS if (path := shutil.which(name))), None)
 
 
-def pdf(page: str) -> bytes:
-    """Return an HTML page of ours as PDF (A4). Refused without Chromium; CommandFailed if it fails."""
-    program = browser()
+def pdf(page: str, program: str | None = None) -> bytes:
+    """Return an HTML page of ours as PDF (A4). Refused without Chromium; CommandFailed if it fails.
+
+    `program`: a Chromium, if not the installed one.
+    """
+    program = program or browser()
     if program is None:
         raise Refused(
             "a PDF needs Chromium, and none is installed",

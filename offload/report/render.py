@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -15,6 +16,7 @@ from offload.report import (
     cpu_page,
     cpu_words,
     crossed_page,
+    front,
     judged,
     known,
     lossplot,
@@ -30,6 +32,7 @@ from offload.report.kept import Kept
 HERE = "DIRECTORY-OF-THIS-REPORT"
 # controls, and what turns the order of letters: no name of a card makes other words of those beside it
 ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,52}\b")
 SLOWEST = 15  # tests whose times the page shows
 TEMPLATES = PACKAGE / "report/templates"
 
@@ -52,7 +55,7 @@ def _room() -> Environment:
     )
     room.filters.update(number=number, duration=duration, short=short_name, case=case_name)
     room.filters.update(size=size, label=wire.label, wire=wire.words, question=known.question)
-    room.filters.update(cpu_page.FILTERS)
+    room.filters.update(cpu_page.FILTERS, shortened=shortened)
     room.filters["words"] = weather.words
     room.filters["engine"] = {"core": "native core", "python": "Python oracle"}.get
     return room
@@ -67,6 +70,11 @@ def html(document: Mapping[str, Any], kept: Sequence[Kept] = ()) -> str:
         "report.html",
         r=document,
         kept=kept,
+        figures=front.figures(document),
+        capped=front.capped(document),
+        by_need=front.by_need(document),
+        unproved=front.unproved(document),
+        gists=gists(document),
         groups=groups(document),
         bad=[test for test in document["tests"] if test["outcome"] in ("fail", "error")],
         table=table(document),
@@ -116,6 +124,30 @@ def wire_section(document: Mapping[str, Any]) -> dict[str, Any]:
         [(name, p) for name, p in row["proofs"].items() if p["difference"] or p["reason"]] for row in rows
     ]
     return {"totals": wire.totals(rows), "rows": list(zip(rows, said, strict=True))} if rows else {}
+
+
+def gists(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return what each folded part of the appendix holds, in a phrase."""
+    states = Counter(cell["state"] for cell in document["cells"])
+    records = wire.totals(document.get("wire", []))["B"]["records"]
+    took = sum(phase["seconds"] for phase in document["phases"])
+    scenarios = document.get("crossed", {}).get("scenarios", {})
+    return {
+        "truth": ", ".join(f"{count} {state}" for state, count in states.items()),
+        "wire": f"{number(records)} records compared",
+        "weather": f"{len(document.get('weather', {}).get('cases', []))} tests",
+        "crossed": f"{scenarios.get('passed', 0)} of {scenarios.get('planned', 0)} scenarios passed",
+        "cpu": "what offload saves",
+        "counters": "what each test moved",
+        "time": f"{duration(took)} in all",
+        "tests": f"{len(document['tests'])} tests",
+        "files": "each with its digest",
+    }
+
+
+def shortened(text: str) -> str:
+    """Return text with every digest in it cut to its first digits; the page shows the whole one on hover."""
+    return DIGEST.sub("\\1\u2026", str(text))
 
 
 def waterfall(phases: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -86,7 +86,7 @@ def test_uncertainty_is_told(
         made.row(arm, samples=made.rounds(10 * part, 5, count, noise, seed=n))
         for n, (arm, part) in enumerate({"sw": 1.0, "hw": gain}.items())
     ]
-    tree = report(met("a", cpu=made.document(rows)))
+    tree = report(met("a", cpu=made.document(rows, simulated=False)), simulated=False)
     (pair,) = tree["cpu"]["settings"][0]["compared"]
     assert (pair["state"], pair["wide"]) == (state, wide) and words in pair["words"]
     shown = render.html(tree).replace("\u00a0", " ")
@@ -98,7 +98,7 @@ def test_rounds_that_do_not_pair_give_no_ratio() -> None:
     """An arm that lost a round is not compared, and the report says so."""
     rows = made.streams()[:5]
     rows[2]["samples"] = rows[2]["samples"][:-1]
-    tree = report(met("a", cpu=made.document(rows)))
+    tree = report(met("a", cpu=made.document(rows, simulated=False)), simulated=False)
     checker("report").validate(tree)
     said = {(one["base"], one["arm"]): one for one in tree["cpu"]["settings"][0]["compared"]}
     assert said["sw", "hw"]["ratio"] is None and "no pairs" in said["sw", "hw"]["words"]
@@ -202,7 +202,7 @@ def test_hostile_document_gives_no_figure(hurt: str) -> None:
     checker("report").validate(tree)
     (source,) = tree["cpu"]["sources"]
     assert hurt == "about" or (source["problem"] and not tree["cpu"]["settings"])
-    assert "Active cores" in render.html(tree) and text(tree)
+    assert "CPU cost" in render.html(tree) and text(tree)
 
 
 @pytest.mark.parametrize("found", [None, 3, "x", [], {}, {"rows": None}, [{"rows": 1}]])
@@ -292,7 +292,7 @@ def test_esp_stands_beside_every_cipher() -> None:
     for row in rows:
         row |= {} if row["arm"] in ("sw", "hw") else {"version": "", "cipher": ""}
     part = [{**row, "segmentation": False, "only": "gso"} for row in rows]
-    tree = report(met("a", cpu=made.document([*rows, *part])))
+    tree = report(met("a", cpu=made.document([*rows, *part], simulated=False)), simulated=False)
     checker("report").validate(tree)
     settings = tree["cpu"]["settings"]
     assert [[arm["arm"] for arm in one["arms"]] for one in settings] == [

@@ -11,6 +11,7 @@ import pytest
 from offload.report import cpu_page, cpu_plots, render, svg
 from offload.report.cpu_rows import ARMS
 from offload.report.cpu_words import MARK
+from offload.report.summary import text
 from tests.unit import cpu_documents as made
 from tests.unit.test_report_cpu import section
 from tests.unit.test_report_render import EVIL, Page
@@ -36,18 +37,24 @@ def sim() -> dict[str, Any]:
     return whole()
 
 
-def test_plots_say_simulated_or_published(sim: dict[str, Any]) -> None:
+@pytest.fixture(scope="module")
+def real() -> dict[str, Any]:
+    """The report of the same on a card."""
+    return whole(simulated=False)
+
+
+def test_plots_say_simulated_or_published(sim: dict[str, Any], real: dict[str, Any]) -> None:
     """Each plot of a simulated run says so, and what was published stands alone."""
-    plots = re.findall(r'<svg class="plot".*?</svg>', render.html(sim), re.S)
+    ours = re.findall(r'<svg class="plot".*?</svg>', render.html(sim), re.S)
+    assert ours and all(MARK in plot and ">SIMULATED<" in plot for plot in ours)
+    plots = re.findall(r'<svg class="plot".*?</svg>', render.html(real), re.S)
     theirs = [plot for plot in plots if "published by others, not measured here" in plot]
-    assert len(theirs) == 4 and len(plots) == 17
-    for plot in plots:
-        assert (MARK in plot) is (plot not in theirs) and (">SIMULATED<" in plot) is (
-            "cell" not in plot and plot not in theirs
-        )
+    assert len(theirs) == 4 and len(plots) == 17 and not any(MARK in plot for plot in plots)
     page = cpu_page.page(sim["cpu"])
+    assert not page["bars"] and not page["lines"] and not page["maps"]
+    page = cpu_page.page(real["cpu"])
     every = [*page["bars"], *page["lines"], *page["maps"], *page["cost"]]
-    assert all(plot["simulated"] != bool(plot["published"]) for plot in every)
+    assert not any(plot["simulated"] for plot in every)
     assert all("ConnectX-6 Dx" in plot["published"] for plot in every if plot["published"])
 
 
@@ -58,16 +65,26 @@ def test_real_run_is_not_called_simulated() -> None:
     assert "SIMULATED" not in page and "<b>a card</b>" in page and "published by others" in page
 
 
-def test_plots_can_be_read_aloud(sim: dict[str, Any]) -> None:
+def test_times_of_a_simulated_card_are_not_shown(sim: dict[str, Any], real: dict[str, Any]) -> None:
+    """Of a simulated card page and terminal show what was counted; what was timed stays in the JSON."""
+    timed = [one for one in sim["cpu"]["settings"] if one["method"] == "time"]
+    page, lines = render.html(sim), text(sim)
+    assert f"{len(timed)} settings were timed on a simulated card" in page
+    assert "100 Gbit/s" not in page and "100 Gbit/s" in render.html(real)
+    assert not [pair for one in timed for pair in one["compared"] if pair["words"] in lines]
+    assert "instructions per byte" in page and "sender: offload is" in lines
+
+
+def test_plots_can_be_read_aloud(real: dict[str, Any]) -> None:
     """Each plot has name, title and description; tables have its numbers."""
-    html = render.html(sim)
+    html = render.html(real)
     page = Page(html)
     assert not page.depth
     for plot in re.findall(r'<svg class="plot".*?</svg>', html, re.S):
         assert 'role="img"' in plot and 'aria-label="' in plot and "<title>" in plot
         assert len(re.search(r"<desc>(.*?)</desc>", plot, re.S)[1].split(";")) > 2  # type: ignore[index]
     tables = "".join(re.findall(r'<table class="cpu">.*?</table>', html, re.S))
-    for setting in sim["cpu"]["settings"]:
+    for setting in real["cpu"]["settings"]:
         for arm in setting["arms"]:
             values = (
                 [cost["mean"] for cost in arm["cost"]]
@@ -98,9 +115,9 @@ def test_hostile_words_stay_words() -> None:
     assert len(json.dumps(tree["cpu"])) < 40_000 and "x" * 300 not in json.dumps(tree["cpu"])
 
 
-def test_everything_lies_within_its_drawing(sim: dict[str, Any]) -> None:
+def test_everything_lies_within_its_drawing(real: dict[str, Any]) -> None:
     """Bars start at 0 and end at their value, and no text runs out of the drawing."""
-    page = cpu_page.page(sim["cpu"])
+    page = cpu_page.page(real["cpu"])
     for plot in [*page["bars"], *page["cost"]]:
         for row in plot["rows"]:
             assert 0 < row["width"] <= cpu_plots.RIGHT - cpu_plots.LEFT
@@ -143,10 +160,10 @@ def test_labels_move_apart_and_stay_inside() -> None:
     assert svg.apart([], 12, 0, 100) == []
 
 
-def test_a_sweep_shows_where_offload_pays(sim: dict[str, Any]) -> None:
+def test_a_sweep_shows_where_offload_pays(real: dict[str, Any]) -> None:
     """The map has a cell per size and connections, and a line where it pays."""
-    points = {(one["arm"], one["streams"]): one for one in sim["cpu"]["break_even"]}
-    page = cpu_page.page(sim["cpu"])
+    points = {(one["arm"], one["streams"]): one for one in real["cpu"]["break_even"]}
+    page = cpu_page.page(real["cpu"])
     ours = next(plot for plot in page["maps"] if not plot["published"] and plot["arm"] == ARMS["hw"])
     assert [row["name"] for row in ours["rows"]] == [
         "1 connection",
@@ -193,7 +210,7 @@ def test_segmentation_and_close_are_settings_of_their_own() -> None:
         for on in (True, False)
         for close in (True, False)
     ]
-    tree = report(met("a", cpu=made.document(rows)))
+    tree = report(met("a", cpu=made.document(rows, simulated=False)), simulated=False)
     page = render.html(tree)
     assert [(one["segmentation"], one["close"]) for one in tree["cpu"]["settings"]] == [
         (False, False),

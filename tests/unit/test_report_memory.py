@@ -27,7 +27,7 @@ def rows(**more: Any) -> list[dict[str, Any]]:
 def tree(found: list[dict[str, Any]], said: str = "") -> dict[str, Any]:
     """A report on a test that measured these rows; `said`: of memory traffic."""
     about = made.ABOUT | ({MEMORY: said} if said else {})
-    document = report(met("a", cpu=made.document(found, about=about)))
+    document = report(met("a", cpu=made.document(found, about=about, simulated=False)), simulated=False)
     checker("report").validate(document)
     return document
 
@@ -62,7 +62,8 @@ def test_a_wrong_count_is_none(value: Any) -> None:
 def test_why_there_is_none_is_told_once(said: str) -> None:
     """Where the host cannot tell, the page says so with the reason, and has no column."""
     assert said.startswith(ABSENT)
-    whole = report(*(met(f"t{n}", cpu=made.document(rows(), about={MEMORY: said})) for n in range(3)))
+    told = made.document(rows(), about={MEMORY: said}, simulated=False)
+    whole = report(*(met(f"t{n}", cpu=told) for n in range(3)), simulated=False)
     page = render.html(whole)
     assert page.count(f"per byte of payload: {said}.") == 1 and COLUMN not in page
     assert problems(page) == [] and cpu_page.page(whole["cpu"])["no_memory"] == [said]
