@@ -84,6 +84,7 @@ VERBS = (
     Verb("disable", HOST, "offload.enable", "switch TLS offload off"),
     Verb("restore", HOST, "offload.enable", "undo every enable and disable"),
     Verb("driver", HOST, "offload.driver.verbs", "build a driver with TLS offload for a Debian kernel"),
+    Verb("cards", HOST, "offload.cards", "list the cards that offload TLS, and in which kernels"),
     Verb("probe", HOST, "offload.probe", "draft a profile for a card that has none"),
     Verb("completion", HOST, "offload.cli_completion", "print a completion script for your shell"),
     Verb("lab", LAB, "offload.lab.verbs", "run a lab in a VM, or set up one of real hosts", "test"),

@@ -42,6 +42,10 @@ ktls-offload disable eth0 --persist=none    # remove the file of enable --persis
 ktls-offload restore eth0             # one card
 ktls-offload restore --all --dry-run  # list what restore would undo
 """,
+    "cards": """\
+ktls-offload cards                    # every card that has a profile
+ktls-offload cards --json             # for a program
+""",
     "probe": """\
 ktls-offload probe eth0                                # print the draft
 ktls-offload probe eth0 --try --out my-card.yaml       # test what the card accepts; as root

@@ -48,6 +48,10 @@ class PciId(NamedTuple):
     last: int
     name: str
 
+    def __str__(self) -> str:
+        last = "" if self.first == self.last else f"-{self.last:04x}"
+        return f"{self.vendor:04x}:{self.first:04x}{last}"
+
     def covers(self, pci: str) -> bool:
         """Say whether `vvvv:dddd` is one of these."""
         vendor, _, device = pci.partition(":")

@@ -17,7 +17,7 @@ from offload.cli import VERBS
 
 ROOT = Path(__file__).parents[2]
 NAME = f"ktls-offload_{__version__}_all.deb"
-GROUND = ("status", "doctor", "ls", "enable", "disable", "restore", "probe", "completion")
+GROUND = ("status", "doctor", "ls", "cards", "enable", "disable", "restore", "probe", "completion")
 # A throw-away copy of this machine's files: what dpkg does in it is gone with the namespace.
 INSTALL = """\
 mount -t tmpfs tmpfs "$1" && mkdir "$1/up" "$1/aside" "$1/tree"

@@ -12,6 +12,7 @@ import jsonschema
 ROOT = Path(__file__).parents[2]
 FILES = {
     "doctor": "offload/doctor/schema/doctor-1.schema.json",
+    "cards": "offload/schema/cards-1.schema.json",
     "ls": "offload/schema/ls-1.schema.json",
     "status": "offload/schema/status-1.schema.json",
     "lab-status": "offload/schema/lab-status-1.schema.json",

@@ -22,6 +22,7 @@ DOORS: dict[str, tuple[str, str]] = {
     "usage": ("", ""),
     "host": ("cmd errors", ""),
     "profile": ("yamlfile paths errors", ""),
+    "cards": ("profile yamlfile paths errors", ""),
     "errata": ("yamlfile paths errors", ""),
     "nic": ("host cmd profile errors", ""),
     "counters": ("host cmd profile errors", ""),
@@ -60,8 +61,8 @@ FILE_DOORS: dict[str, tuple[str, str]] = {
     "cli.py": ("vm report certify wire measure", ""),  # only inside a function: the ground floor stays light
 }
 GROUND_FLOOR = (
-    "errors", "cmd", "paths", "yamlfile", "host", "profile", "errata", "nic", "counters", "journal", "enable",
-    "status", "sockets", "ls", "persist", "doctor", "driver", "connect", "cli",
+    "errors", "cmd", "paths", "yamlfile", "host", "profile", "cards", "errata", "nic", "counters",
+    "journal", "enable", "status", "sockets", "ls", "persist", "doctor", "driver", "connect", "cli",
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from offload.cards import as_json as cards_json
 from offload.cli import main
 from offload.doctor.document import as_json as doctor_json
 from offload.doctor.examine import Doctor
@@ -72,6 +73,7 @@ def drivers() -> str:
 
 
 MADE: dict[str, Callable[[], str]] = {
+    "cards": cards_json,
     "ls": listed, "status": standing, "doctor": diagnosed, "lab-status": labs, "driver-status": drivers,
 }  # fmt: skip
 
@@ -125,7 +127,7 @@ def test_a_key_that_is_missing_is_noticed(verb: str) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["ls", "--here"], ["status"], ["status", "lo"], ["doctor", "lo"], ["driver", "status"]],
+    [["ls", "--here"], ["status"], ["status", "lo"], ["doctor", "lo"], ["driver", "status"], ["cards"]],
 )
 def test_this_machine_fits(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """What the command says of this machine fits, as it is."""
