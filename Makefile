@@ -192,6 +192,7 @@ fuzz: setup-check build  ## for SECONDS in all: parsers under ASan and UBSan, an
 	$(PY) -m tests.lib.adversary --seconds $$(($(SECONDS) / 2))
 	WIRE_CASES=4000 $(PYTEST) -n auto --dist worksteal tests/unit/test_wire_good.py tests/unit/test_wire_differential.py
 	$(MAKE) -C native/ktls-handoff fuzz
+	$(MAKE) -C native/cx6sim fuzz
 	$(PY) -m tests.lib.wiregen.plants --count 10000
 
 check: check-python check-text check-native check-module  ## every linter and static check

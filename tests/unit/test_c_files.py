@@ -15,6 +15,7 @@ FOLDERS = (
     "native/wirebox",
     "native/wiretap",
     "native/iperf3",
+    "native/cx6sim",
     "offload/wire/core",
 )
 # what is still to be taken apart: a file leaves this list, none joins it

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* BAR0: the initialization segment (mlx5_init_seg in device.h) and the doorbells in the UAR pages. */
+#include <time.h>
+
+#include "cx6.h"
+
+enum { FW_REV = 0x00, CMDIF = 0x04, QUEUE_HIGH = 0x10, QUEUE_LOW = 0x14, DOORBELL = 0x18, HEALTH = 0x200,
+       TIMER_HIGH = 0x1000, TIMER_LOW = 0x1004, HEALTH_COUNTER = 0x1010 };
+enum { FW_MAJOR = 22, FW_MINOR = 41, FW_SUB = 1000, CMDIF_REV = 5, LOG_QUEUE = 5, LOG_STRIDE = 6 };
+enum { HEALTH_FW_VER = HEALTH + 0x30, HEALTH_HW_ID = HEALTH + 0x34, HEALTH_SEVERITY = HEALTH + 0x38,
+       HEALTH_SYNDROME = HEALTH + 0x3c };
+enum { UARS = 0x20000, UAR_CQ = 0x20, UAR_EQ_ARM = 0x40, UAR_EQ = 0x48, UAR_SQ = 0x800 };
+enum { NIC_FULL = 0, NIC_DISABLED = 1, NIC_SW_RESET = 7 };
+
+static uint64_t nanoseconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* 156.25 MHz, which caps.c says as well. */
+static uint64_t timer(void)
+{
+	return nanoseconds() / 1000 * 15625 / 100;
+}
+
+/* It moves ten times a second; a card in trouble stands still. */
+static uint32_t health_counter(const struct card *c)
+{
+	return c->syndrome ? 0 : (uint32_t)(nanoseconds() / 100000000) & 0xffffff;
+}
+
+static uint32_t read_register(const struct card *c, uint32_t at)
+{
+	switch (at) {
+	case FW_REV:
+		return FW_MAJOR | FW_MINOR << 16;
+	case CMDIF:
+		return CMDIF_REV << 16 | FW_SUB;
+	case QUEUE_HIGH:
+		return (uint32_t)(c->command_queue >> 32);
+	case QUEUE_LOW:
+		return ((uint32_t)c->command_queue & ~0xfffu) | c->nic_state << 8 | LOG_QUEUE << 4 | LOG_STRIDE;
+	case HEALTH_FW_VER:
+		return FW_MAJOR << 24 | FW_MINOR << 16 | FW_SUB;
+	case HEALTH_HW_ID:
+		return 0x212;
+	case HEALTH_SEVERITY: /* the top bit asks for a reset of the firmware */
+		return c->syndrome ? 0x80000000u : 0;
+	case HEALTH_SYNDROME:
+		return (uint32_t)c->syndrome << 16;
+	case TIMER_HIGH:
+		return (uint32_t)(timer() >> 32);
+	case TIMER_LOW:
+		return (uint32_t)timer();
+	case HEALTH_COUNTER:
+		return health_counter(c);
+	}
+	return 0;
+}
+
+void bar_read(struct card *c, uint64_t at, uint8_t *data, uint32_t len)
+{
+	for (uint32_t i = 0; i < len; i++) {
+		uint8_t word[4];
+
+		store32(word, read_register(c, (uint32_t)(at + i) & ~3u));
+		data[i] = word[(at + i) & 3];
+	}
+}
+
+/* The driver asks a card in trouble to reset itself, or lets go of one: either way the objects are gone. */
+static void set_nic_state(struct card *c, uint32_t state)
+{
+	if (state == NIC_SW_RESET || (state == NIC_DISABLED && c->syndrome)) {
+		card_reset(c);
+		c->nic_state = NIC_DISABLED;
+		return;
+	}
+	c->nic_state = state == NIC_DISABLED ? NIC_DISABLED : NIC_FULL;
+}
+
+static void write_queue(struct card *c, uint32_t value)
+{
+	c->command_queue = (uint64_t)c->command_high << 32 | (value & ~0xfffu);
+	set_nic_state(c, value >> 8 & 7);
+}
+
+static void write_doorbell(struct card *c, uint32_t at, const uint8_t *data, uint32_t len)
+{
+	uint32_t word = load32(data), second = len >= 8 ? load32(data + 4) : 0;
+
+	c->truth.doorbells++;
+	if (at == UAR_EQ_ARM || at == UAR_EQ)
+		eq_doorbell(c, word, at == UAR_EQ_ARM);
+	else if (at == UAR_CQ && len == 8)
+		cq_doorbell(c, word, second);
+	else if (at >= UAR_SQ && len == 8)
+		sq_doorbell(c, second >> 8);
+}
+
+void bar_write(struct card *c, uint64_t at, const uint8_t *data, uint32_t len)
+{
+	if (len < 4)
+		return;
+	if (at >= UARS)
+		write_doorbell(c, (uint32_t)at & 0xfff, data, len);
+	else if (at == QUEUE_HIGH)
+		c->command_high = load32(data);
+	else if (at == QUEUE_LOW)
+		write_queue(c, load32(data));
+	else if (at == DOORBELL)
+		command_doorbell(c, load32(data));
+}

@@ -1,0 +1,98 @@
+"""The command queue: mailboxes are read and written, and what is wrong gets its own status."""
+
+from __future__ import annotations
+
+import struct
+
+from rig import BASE, FIELDS, Rig, at, got
+
+BAD_OP, BAD_PARAM, BAD_RESOURCE = 2, 3, 5
+
+
+def number(value: int) -> bytes:
+    """The third and fourth word of a command that names an object."""
+    return struct.pack(">II", value, 0)
+
+
+def check_the_capabilities_have_tls(rig: Rig) -> None:
+    """QUERY_HCA_CAP says TLS both ways, one port, and 16 bytes of header before it all."""
+    with rig.pair() as (_, guest, _):
+        said = guest.command(0x100, 1, bytes(8), 16 + 4096)
+        assert all(got(said, 16, f"cmd_hca_cap__{name}") == 1 for name in ("tls_tx", "tls_rx", "num_ports"))
+        assert got(guest.command(0x100, 0x11 << 1, bytes(8), 272), 16, "tls_cap__tls_1_2_aes_gcm_256") == 1
+        assert not any(guest.command(0x100, 0x3E << 1, bytes(8), 16 + 256)[16:]), "of what it lacks: zeros"
+
+
+def check_pages_come_back(rig: Rig) -> None:
+    """The pages that the driver gives are those that it gets back, each once."""
+    with rig.pair() as (_, guest, _):
+        pages = [BASE + 0x1000 * i for i in range(100)]
+        list_ = b"".join(struct.pack(">Q", page) for page in pages)
+        guest.command(0x108, 1, struct.pack(">II", 0, len(pages)) + list_)
+        back: list[int] = []
+        while len(back) < 100:
+            said = guest.command(0x108, 2, struct.pack(">II", 0, 30), 16 + 8 * 30)
+            count = got(said, 0, "manage_pages_out__output_num_entries")
+            assert count, "it keeps pages"
+            back += struct.unpack_from(f">{count}Q", said, 16)
+        assert sorted(back) == pages
+        said = guest.command(0x108, 2, struct.pack(">II", 0, 30), 16 + 8 * 30)
+        assert got(said, 0, "manage_pages_out__output_num_entries") == 0
+
+
+def check_objects_have_numbers(rig: Rig) -> None:
+    """What is made has a number of its own, and is gone when it is destroyed."""
+    with rig.pair() as (_, guest, _):
+        numbers = [struct.unpack_from(">I", guest.command(0x912, 0, bytes(200)), 8)[0] for _ in range(300)]
+        assert len(set(numbers)) == 300
+        for tis in numbers:
+            guest.command(0x914, 0, number(tis))
+        guest.command(0x914, 0, number(numbers[0]), status=BAD_RESOURCE)
+        again = struct.unpack_from(">I", guest.command(0x912, 0, bytes(200)), 8)[0]
+        assert again == min(numbers), "a number is free again"
+
+
+def check_what_is_wrong_is_refused(rig: Rig) -> None:
+    """An unknown opcode, queues of impossible size, pages that are not listed, objects that are not there."""
+    with rig.pair() as (model, guest, _):
+        guest.command(0xBAD, status=BAD_OP)
+        assert model.control({"card": 0})["unknown"] == 1
+        guest.command(0x401, 0, number(77), status=BAD_RESOURCE)
+        guest.command(0x301, 0, bytes(at("create_eq_in__pas") - 8), status=BAD_PARAM)  # no page at all
+        guest.command(0x933, 0, bytes(1000), status=BAD_RESOURCE)
+        guest.command(0x108, 1, struct.pack(">II", 0, 2**32 - 1), status=BAD_PARAM)
+        guest.command(0xA00, 0, bytes(100), status=BAD_PARAM)
+        body = bytearray(at("create_cq_in__pas") - 8 + 8)
+        context = at("create_cq_in__cq_context") - 8
+        body[context + FIELDS["cqc__log_cq_size"][0] // 8] = 0x1F
+        guest.command(0x400, 0, bytes(body), status=BAD_PARAM)
+
+
+def check_a_broken_chain_of_mailboxes_is_not_followed(rig: Rig) -> None:
+    """A wrong token, a chain that ends early or leads out of memory, and lengths of gigabytes."""
+    with rig.pair() as (_, guest, _):
+        query = struct.pack(">HHHHQ", 0x100, 0, 0, 1, 0)
+        assert guest.raw_command(query, 16 + 4096, token=8)[0] == 2
+        for ilen, olen, box in (
+            (2**31, 16, 0),
+            (16, 2**31, 0),
+            (64, 16, 0),
+            (64, 16, 2**63),
+            (64, 16, BASE - 8),
+        ):
+            entry = struct.pack(">B3xIQ", 7, ilen, box) + query + bytes(16)
+            guest.memory[0:64] = entry + struct.pack(">QIBBBB", box, olen, 9, 0, 0, 1)
+            guest.write(0x18, (1).to_bytes(4, "big"))
+            assert guest.memory[63] >> 1, (ilen, olen, box)
+        assert guest.raw_command(query, 16 + 4096)[0] == 0
+
+
+def check_reset_makes_it_new(rig: Rig) -> None:
+    """After a reset of the function nothing is left of what was made."""
+    with rig.pair() as (model, guest, _):
+        guest.command(0x912, 0, bytes(200))
+        assert model.control({"card": 0})["tis"] == 1
+        guest.ask(13)
+        assert model.control({"card": 0})["tis"] == 0
+        guest.start()
+        guest.command(0x104)

@@ -1,0 +1,161 @@
+"""Frames: what one card sends arrives at the other, cut, summed and marked as the driver wants it."""
+
+from __future__ import annotations
+
+import struct
+
+from parts import (
+    MAC,
+    completion,
+    control,
+    make_cq,
+    make_eq,
+    make_sq,
+    ring,
+    send,
+    set_link,
+    side,
+    sums_right,
+    tcp,
+)
+from rig import Rig, at, got
+
+
+def check_a_frame_arrives(rig: Rig) -> None:
+    """Its bytes, the sum of its IP packet, its headers' kinds; and the sender's completion."""
+    with rig.pair() as (model, a, b):
+        one, two = side(a), side(b)
+        send(a, one.sq, tcp(b"hello" * 20))
+        [(entry, frame)] = two.came()
+        assert frame[54:] == b"hello" * 20 and sums_right(frame) and frame[:14] == tcp(b"")[:14]
+        assert entry[29] == 4 << 4 | 2 << 2 and entry[28] == 7 and entry[63] >> 4 == 2
+        assert struct.unpack_from(">H", entry, 20)[0] == 0xFFFF ^ _sum(frame[14:])
+        sent = completion(a, one.tx_cq)
+        assert (
+            sent and struct.unpack_from(">I", sent, 56)[0] == one.sq.number | 0x0A << 24 and not sent[63] >> 4
+        )
+        truth = model.control({"card": 1})
+        assert truth["rx_frames"] == 1 and truth["rx_bytes"] == len(frame) and truth["link"] == 1
+
+
+def _sum(data: bytes) -> int:
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def check_a_wrong_checksum_is_told(rig: Rig) -> None:
+    """The frame arrives, and the card does not say that its TCP is right."""
+    with rig.pair() as (model, a, b):
+        one, two = side(a), side(b)
+        wrong = bytearray(tcp(b"x" * 100, sums=True))
+        wrong[60] ^= 1
+        send(a, one.sq, bytes(wrong), sums=0)
+        [(entry, frame)] = two.came()
+        assert frame == bytes(wrong) and entry[28] == 3 and entry[29] >> 4 == 0
+        assert model.control({"card": 1})["rx_bad_checksum"] == 1
+
+
+def check_a_long_frame_is_cut(rig: Rig) -> None:
+    """TSO: sequence numbers, IP identifications, flags and checksums of each segment; the last is shorter."""
+    with rig.pair() as (_, a, b):
+        one, two = side(a), side(b)
+        payload = bytes(i * 7 % 251 for i in range(20001))
+        send(a, one.sq, tcp(payload, flags=0x99), mss=1448)
+        frames = [frame for _, frame in two.came()]
+        assert len(frames) == 14 and all(map(sums_right, frames))
+        assert b"".join(frame[54:] for frame in frames) == payload
+        assert [struct.unpack_from("!I", f, 38)[0] for f in frames] == [1000 + 1448 * i for i in range(14)]
+        assert [struct.unpack_from("!H", f, 18)[0] for f in frames] == [7 + i for i in range(14)]
+        assert [f[47] for f in frames] == [0x90, *[0x10] * 12, 0x19], "CWR first; PSH and FIN last"
+
+
+def check_a_vlan_tag_goes_in_and_out(rig: Rig) -> None:
+    """The sender's card puts the tag in; the receiver's takes it out and tells it, or leaves it."""
+    for strips in (True, False):
+        with rig.pair() as (_, a, b):
+            one, two = side(a), side(b, strips_vlan=strips)
+            send(a, one.sq, tcp(b"v" * 100, sums=True), vlan=0x6005, sums=0)
+            [(entry, frame)] = two.came()
+            want = tcp(b"v" * 100, sums=True, vlan=0 if strips else 0x6005)
+            assert frame == want and entry[28] == 7, frame.hex()
+            assert entry[29] & 1 == strips and struct.unpack_from(">H", entry, 30)[0] == (
+                0x6005 if strips else 0
+            )
+
+
+def check_no_frame_without_a_link(rig: Rig) -> None:
+    """A port that is down neither sends nor receives, and says so."""
+    with rig.pair() as (_, a, b):
+        one, two = side(a), side(b)
+        for down in (b, a):
+            set_link(down, False)
+            send(a, one.sq, tcp(b"n" * 100))
+            assert not two.came()
+            set_link(down, True)
+        send(a, one.sq, tcp(b"y" * 100))
+        assert len(two.came()) == 1
+
+
+def check_own_frames_go_round(rig: Rig) -> None:
+    """A frame to the card's own address comes back, and is not on the wire (`ethtool -t` lives on it)."""
+    with rig.pair() as (model, a, b):
+        one, two = side(a), side(b)
+        send(a, one.sq, tcp(b"o" * 100, to=0))
+        [(_, frame)] = one.came()
+        assert frame[:6] == MAC[0] and not two.came() and model.control({"card": 0})["own_frames"] == 1
+
+
+def check_interrupts_come_when_they_are_armed(rig: Rig) -> None:
+    """A completion makes an event and an interrupt; if it was there before, arming brings it at once."""
+    with rig.pair() as (_, _, b):
+        eq = make_eq(b, 3, 0)
+        cq = make_cq(b, eq.number)
+        b.write(0x20040, struct.pack(">I", eq.number << 24))
+        b.write(0x20020, struct.pack(">II", 0, cq.number))
+        ring(b, _queue_to(b, cq), b"")
+        b.wait_irq(3)
+        assert bytes(b.memory[eq.start : eq.start + 64])[1] == 0 and completion(b, cq)
+        event = struct.unpack_from(">I", b.memory, eq.start + 32 + 24)[0]
+        assert event == cq.number and not b.memory[eq.start + 63] & 1
+        b.write(0x20020, struct.pack(">II", 0, cq.number))  # armed with an old index: it is behind
+        b.write(0x20040, struct.pack(">I", eq.number << 24 | 1))
+        b.wait_irq(3)
+
+
+def _queue_to(guest, cq):
+    """A send queue whose first WQE, a NOP, completes into this CQ."""
+    queue = make_sq(guest, cq)
+    nop = control(queue, 0, 16)
+    guest.memory[queue.start : queue.start + 16] = nop
+    queue.posted = 1
+    guest.memory[queue.doorbell + 4 : queue.doorbell + 8] = struct.pack(">I", 1)
+    return queue
+
+
+def check_a_bad_wqe_breaks_its_queue_only(rig: Rig) -> None:
+    """An error completion, a queue in error, and the others go on."""
+    with rig.pair() as (_, a, b):
+        one, two = side(a), side(b)
+        other_cq = make_cq(a)
+        broken = _queue_to(a, other_cq)
+        ring(a, broken, control(broken, 0x0A, 48) + bytes(16) + struct.pack(">IIQ", 100, 0x1000, 1 << 60))
+        entries = [completion(a, other_cq), completion(a, other_cq)]
+        assert entries[0] and entries[1] and entries[1][63] >> 4 == 13 and entries[1][55]
+        said = a.command(0x907, 0, struct.pack(">II", broken.number, 0), 16 + 240)
+        assert got(said, at("query_sq_out__sq_context"), "sqc__state") == 3
+        send(a, one.sq, tcp(b"g" * 100))
+        assert len(two.came()) == 1
+
+
+def check_no_buffer_no_frame(rig: Rig) -> None:
+    """The seventeenth frame finds no buffer, and the counter says so."""
+    with rig.pair() as (model, a, b):
+        one, two = side(a), side(b)
+        for i in range(17):
+            send(a, one.sq, tcp(bytes([i]) * 100))
+        assert [frame[54] for _, frame in two.came()] == list(range(16))
+        assert model.control({"card": 1})["rx_no_buffer"] == 1
+        send(a, one.sq, tcp(b"z" * 100))
+        assert len(two.came()) == 1

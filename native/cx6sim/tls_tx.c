@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sending with TLS: a stream's records are sealed as their bytes come by; DUMP bytes count and are not sent. */
+#include "cx6.h"
+
+static struct tls *stream(struct card *c, uint32_t tis)
+{
+	struct tis *found = object_find(c, KIND_TIS, tis);
+
+	return found && found->tls.on ? &found->tls : NULL;
+}
+
+/* The bad cards: one sends a piece as it is, one loses the record number. */
+static bool leaks(struct card *c, struct tls *t)
+{
+	if (fault_hit(c, FAULT_TX_FORGET))
+		memset(t->record.number, 0, sizeof(t->record.number));
+	return fault_hit(c, FAULT_TX_LEAK);
+}
+
+/* Seal the payload of a frame. False if it must not be sent: it does not follow what was sent before. */
+bool tls_tx(struct card *c, uint32_t tis, struct frame *f)
+{
+	struct tls *t = stream(c, tis);
+	uint32_t len = f->end - f->payload, seq;
+
+	if (!t || f->protocol != 6 || !len)
+		return true;
+	seq = load32(f->data + f->l4 + 4);
+	if (t->open_start)
+		t->next = seq;
+	t->open_start = false;
+	if (seq != t->next) {
+		c->truth.tx_out_of_step++;
+		say(c, 0, "TIS %u: byte %u where %u should come; the frame is dropped", tis, seq, t->next);
+		return false;
+	}
+	t->next += len;
+	c->truth.tx_tls_frames++;
+	c->truth.tx_tls_bytes += len;
+	if (leaks(c, t))
+		return true;
+	return record_run(c, &t->record, f->data + f->payload, len) >= 0;
+}
+
+/* The start of a record that was sent before: the cipher has to see it again. The next SEND says where it goes on. */
+void tls_dump(struct card *c, uint32_t tis, uint8_t *data, uint32_t len)
+{
+	struct tls *t = stream(c, tis);
+
+	if (!t)
+		return;
+	c->truth.dumps++;
+	record_run(c, &t->record, data, len);
+}

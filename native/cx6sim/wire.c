@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cable between two cards: a frame that one sends arrives at the other, if both links are up. */
+#include "cx6.h"
+
+#define FRAME_MIN 60u
+
+/* A frame to the card's own address goes round within the card, and out as well only if it is for many. */
+static bool is_own(const struct card *c, const uint8_t *data)
+{
+	return !memcmp(data, c->mac, sizeof(c->mac));
+}
+
+/* The frame's buffer has room for the shortest one there is; the receiver may change it. */
+void wire_send(struct card *c, uint8_t *data, uint32_t len)
+{
+	if (len < FRAME_MIN) {
+		memset(data + len, 0, FRAME_MIN - len);
+		len = FRAME_MIN;
+	}
+	c->truth.tx_frames++;
+	c->truth.tx_bytes += len;
+	if (fault_hit(c, FAULT_TX_DROP))
+		return;
+	if (is_own(c, data)) {
+		c->truth.own_frames++;
+		steer(c, data, len, true);
+	} else if (c->link && c->far_end && c->far_end->link) {
+		steer(c->far_end, data, len, false);
+	}
+}
