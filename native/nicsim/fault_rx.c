@@ -28,7 +28,7 @@ static u32 nicsim_checked(struct nicsim_ktls *ctx)
 	return nicsim_gated(ctx->ns, &ctx->fault.at, READ_ONCE(knobs->rx_short_tag)) ? 4 : REC_TAG;
 }
 
-static void nicsim_spoil(void *arg, struct rec *rec)
+static void nicsim_spoil_received(void *arg, struct rec *rec)
 {
 	struct nicsim_ktls *ctx = arg;
 	const struct nicsim_knobs *knobs = &ctx->ns->knobs;
@@ -59,7 +59,7 @@ void nicsim_fault_rx_before(struct nicsim_ktls *ctx, u32 seq, u32 n)
 {
 	struct rec *rec = &ctx->rx.rxt.rec;
 
-	rec->spoil = nicsim_spoil;
+	rec->spoil = nicsim_spoil_received;
 	rec->spoil_arg = ctx;
 	nicsim_when_frame(ctx, rec, n, seq - ctx->fault.start_seq);
 	rec->tag_checked = nicsim_checked(ctx);

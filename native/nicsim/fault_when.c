@@ -95,7 +95,7 @@ void nicsim_when_born(struct nicsim_at *at, struct nicsim *ns, const struct sock
 }
 
 /* A good card, or one that is always bad, has nothing to compare. */
-static bool nicsim_asked(const struct nicsim *ns)
+static bool nicsim_is_asked(const struct nicsim *ns)
 {
 	return memchr_inv(ns->knobs.when, 0, sizeof(ns->knobs.when));
 }
@@ -121,7 +121,7 @@ void nicsim_when_packet(struct nicsim_at *at, const struct nicsim_ktls *ctx, con
 {
 	const struct iphdr *ip4 = (const struct iphdr *)ip;
 
-	if (!nicsim_asked(ctx->ns))
+	if (!nicsim_is_asked(ctx->ns))
 		return;
 	nicsim_when_context(at, ctx);
 	at->is[WHEN_TOS] = (ip4->version == 4 ? ip4->tos : ipv6_get_dsfield((void *)ip)) != 0;
@@ -151,7 +151,7 @@ void nicsim_when_frame(struct nicsim_ktls *ctx, const struct rec *rec, u32 n, u3
 	ctx->fault.sn = rec->sn;
 	ctx->fault.off = rec->off;
 	ctx->fault.len = rec->len;
-	if (!nicsim_asked(ctx->ns))
+	if (!nicsim_is_asked(ctx->ns))
 		return;
 	at->is[WHEN_FRAME]++;
 	at->is[WHEN_SPAN]++;
@@ -171,7 +171,7 @@ void nicsim_when_record(struct nicsim_ktls *ctx, const struct rec *rec)
 	struct nicsim_at *at = &ctx->fault.at;
 	bool first = ctx->fault.sn == rec->sn;
 
-	if (!nicsim_asked(ctx->ns))
+	if (!nicsim_is_asked(ctx->ns))
 		return;
 	at->is[WHEN_RECORD] = rec->len - REC_HEADER - REC_OVERHEAD;
 	at->is[WHEN_BELOW] = at->is[WHEN_RECORD];
