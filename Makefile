@@ -182,7 +182,7 @@ man: venv  ## build/ktls-offload.1 from the parser's words; man -l reads it
 	$(PY) -m offload.cli_man build/ktls-offload.1
 
 docs: venv  ## build/site: these pages as a web site, with search; a broken link fails
-	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs --quiet build --strict
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
 
 bench-endurance: build  ## 64 MiB each way under 2 % loss; minutes
 	$(PY) benchmarks/endurance.py --kernel $(KERNEL)

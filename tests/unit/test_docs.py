@@ -28,8 +28,10 @@ def prose(text: str) -> str:
 
 
 def built(root: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    """What `make docs` does, elsewhere."""
-    argv = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
+    """What `make docs` types, elsewhere."""
+    typed = re.search(r"bin/mkdocs (.*)", (ROOT / "Makefile").read_text())
+    assert typed
+    argv = [sys.executable, "-m", "mkdocs", *typed[1].split(), "--site-dir", str(site)]
     env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     return subprocess.run(argv, cwd=root, env=env, capture_output=True, text=True, check=False)
 
