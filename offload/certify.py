@@ -48,15 +48,15 @@ end the run restores the TLS features of both ports; if it lost a host, the
 next run restores them first. Without --retry, the run does not repeat a test
 during which a host or an earlier run died, and the result is void.
 
---depth sets how many conditions the scenarios combine (docs/conditions.md):
+--depth sets how many conditions scenarios combine (docs/conditions.md):
 quick is the default, standard covers all pairs of conditions, deep also the
 important triples. --scenario runs one scenario: a line that a failed test
 printed, or a seed that draws one. The report lists the combinations that ran
 and those that never did.
 
 --nicsim-patch FILE tests the suite itself: it builds your own defect into a
-private copy of native/nicsim (docs/try-to-fool-us.md). It rejects a patch
-that does not apply or build; the report records the patch's SHA-256.
+private copy of native/nicsim (docs/try-to-fool-us.md). It rejects a
+patch that does not apply or build; the report records the patch's SHA-256.
 """
 
 
