@@ -25,12 +25,12 @@ PLACE, NAME, SHELL = "chromium", "chromium", "chromium-headless-shell"
 WANTED = (SHELL, "chromium-common", "fonts-liberation")
 ABSENT = "no Chromium here: install it, or `python -m tests.lib.browser` unpacks Debian's into the cache"
 LIBRARY = "usr/lib/x86_64-linux-gnu"
-STARTER = """\
-#!/bin/sh
-export LD_LIBRARY_PATH="{folder}/{library}:{folder}/{library}/pulseaudio"
-export FONTCONFIG_FILE="{folder}/fonts.conf"
-exec "{folder}/usr/lib/chromium/{shell}" "$@"
-"""
+STARTER = (
+    "#!/bin/sh\n"
+    'export LD_LIBRARY_PATH="{folder}/{library}:{folder}/{library}/pulseaudio"\n'
+    'export FONTCONFIG_FILE="{folder}/fonts.conf"\n'
+    'exec "{folder}/usr/lib/chromium/{shell}" "$@"\n'
+)
 # Chromium asks for a nameless font where a page says system-ui: the last edit is for that
 FONTS = """\
 <fontconfig><dir>{folder}/usr/share/fonts</dir><cachedir>{folder}/fonts</cachedir>
