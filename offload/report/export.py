@@ -14,8 +14,11 @@ FORMS = {
     "junit": "JUnit XML, for CI servers",
     "checkbox": "Checkbox submission.json, for certification portals",
     "in-toto": "in-toto statement of type test-result, with the digests of the run's files",
+    "card": "one picture, as SVG: card, kernel, verdict, three figures, digest",
+    "card-png": "the same as PNG; needs Chromium",
     "pdf": "the report page on A4; needs Chromium",
 }
+BYTES = {"pdf": "a PDF", "card-png": "a PNG"}  # formats that are not text
 FOLDER = "folder of a run: results/<time>"
 EPILOG = "formats:\n" + "".join(f"  {name:<10}{words}\n" for name, words in FORMS.items())
 
@@ -51,8 +54,8 @@ def export(args: argparse.Namespace) -> int:
         raise ConfigError(f"no form {args.form!r}{near(args.form, FORMS)}", f"one of {', '.join(FORMS)}")
     if args.out and args.out.exists() and args.out.resolve().is_relative_to(args.folder.resolve()):
         raise ConfigError(f"{args.out} is a file of the run", "name another file with --out")
-    if not args.out and args.form == "pdf" and sys.stdout.isatty():
-        raise ConfigError("a PDF is nothing for a terminal", "--out FILE, or > FILE")
+    if not args.out and args.form in BYTES and sys.stdout.isatty():
+        raise ConfigError(f"{BYTES[args.form]} is nothing for a terminal", "--out FILE, or > FILE")
     data = made(args.form, saved(args.folder), args.folder)
     if args.out:
         put(args.out, data)
@@ -73,7 +76,7 @@ def made(form: str, document: Mapping[str, Any], folder: Path) -> bytes:
 
 
 def _made(form: str, document: Mapping[str, Any], folder: Path) -> bytes:
-    from offload.report import checkbox, in_toto, junit, ktap, pdf
+    from offload.report import card, checkbox, in_toto, junit, ktap, pdf
     from offload.report.kept import kept
     from offload.report.render import html
 
@@ -83,6 +86,10 @@ def _made(form: str, document: Mapping[str, Any], folder: Path) -> bytes:
         return junit.junit(document)
     if form == "pdf":
         return pdf.pdf(html(document))
+    if form == "card":
+        return card.svg(document).encode("utf-8", "backslashreplace") + b"\n"
+    if form == "card-png":
+        return card.png(document)
     if form == "checkbox":
         return _json(checkbox.submission(document))
     return _json(in_toto.statement(document, {one.name: one.sha256 for one in kept(folder)}))

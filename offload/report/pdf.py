@@ -27,17 +27,19 @@ def browser() -> str | None:
     return next((path for name in BROWSERS if (path := shutil.which(name))), None)
 
 
+def needed(what: str, instead: str) -> str:
+    """Return the path of a Chromium; Refused, with what to do instead, if there is none."""
+    if program := browser():
+        return program
+    raise Refused(f"{what} needs Chromium, and none is installed", f"apt install chromium, or {instead}")
+
+
 def pdf(page: str, program: str | None = None) -> bytes:
     """Return an HTML page of ours as PDF (A4). Refused without Chromium; CommandFailed if it fails.
 
     `program`: a Chromium, if not the installed one.
     """
-    program = program or browser()
-    if program is None:
-        raise Refused(
-            "a PDF needs Chromium, and none is installed",
-            "apt install chromium, or open report.html in a browser and print it",
-        )
+    program = program or needed("a PDF", "open report.html in a browser and print it")
     with TemporaryDirectory(prefix="ktls-offload-pdf-") as folder:
         source, out = Path(folder) / "report.html", Path(folder) / "report.pdf"
         source.write_text(page, "utf-8", "backslashreplace")

@@ -8,11 +8,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from offload.errors import ConfigError
-from offload.report.export import FORMS
+from offload.report.export import BYTES, FORMS
 from tests.unit import report_whole as made
 from tests.unit.test_report_verbs import call
 
-TEXTS = [form for form in FORMS if form != "pdf"]
+TEXTS = [form for form in FORMS if form not in BYTES]
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +50,7 @@ def test_forms_are_what_they_are_called(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "junit").read_bytes() == (folder / "junit.xml").read_bytes()
     assert ET.fromstring((tmp_path / "junit").read_bytes()).tag == "testsuites"
     assert json.loads((tmp_path / "checkbox").read_text())["results"]
+    assert ET.fromstring((tmp_path / "card").read_bytes()).tag == "{http://www.w3.org/2000/svg}svg"
     assert json.loads((tmp_path / "in-toto").read_text())["_type"] == "https://in-toto.io/Statement/v1"
 
 

@@ -16,6 +16,7 @@ from offload.errors import RigError
 from offload.host.local import LocalHost
 from offload.lab.rig import versions
 from offload.profile import find, load
+from offload.report import card
 from offload.report.diff import compare
 from offload.report.document import build
 from offload.report.events import Log
@@ -50,10 +51,11 @@ def told(shipped: str, **more: Any) -> Log:
     ],
 )
 def test_every_form_says_whose_profile_judged(shipped: str, of: str, remark: str) -> None:
-    """Headline, first page, summary, JUnit and KTAP name a profile that is not shipped."""
+    """Headline, first page, summary, JUnit, KTAP and picture name a profile that is not shipped."""
     document = build(told(shipped, of=of), CRITERIA, FACTS)
     page = html(document).partition('id="promises"')[0]
     forms = [document["headline"], page, text(document), junit(document).decode(), ktap(document)]
+    forms.append(card.svg(document))
     if remark:
         assert document["verdict"] == "certified" and all(remark in form for form in forms)
     else:

@@ -12,11 +12,12 @@ import pytest
 from offload.cmd import run
 from offload.errors import CommandFailed, Refused
 from offload.report import pdf, render
+from tests.lib import browser
 from tests.unit.test_report_render import EVIL
 from tests.unit.test_report_render import document as small
 
-PROGRAM = pdf.browser() or ""
-wanted = pytest.mark.skipif(not PROGRAM, reason="Chromium is not installed")
+PROGRAM = browser.had()
+wanted = pytest.mark.skipif(not PROGRAM, reason=browser.ABSENT)
 # what the browser itself asks its maker for: the time, updates; here only, `pdf` lets it resolve no name
 OWN = re.compile(rb"^\w+ (https?://)?[\w.-]+\.(google|googleapis|gstatic|gvt1)\.com[:/ ]")
 ASKING = "<!DOCTYPE html><title>x</title><img src='http://asked.example/x.png'><p>x"
@@ -78,7 +79,7 @@ def test_policy_holds_even_a_planted_picture(tmp_path: Path) -> None:
 @wanted
 def test_prints_on_a4() -> None:
     """The PDF is of A4 pages, can be read aloud, and has the report's title."""
-    data = pdf.pdf(render.html(small("fail")))
+    data = pdf.pdf(render.html(small("fail")), PROGRAM)
     assert data.startswith(b"%PDF-") and b"/StructTreeRoot" in data and b"/MarkInfo" in data
     boxes = {tuple(map(float, box.split())) for box in re.findall(rb"/MediaBox \[([^]]*)\]", data)}
     assert (
