@@ -20,6 +20,7 @@ SCHEMA = 1
 OUTCOMES = ("pass", "fail", "xfail", "skip", "error")
 MAX_LINE = 1 << 20  # bytes; a longer line is a problem, not a reason to eat all memory
 MAX_FILE = 1 << 28
+DEEPEST = 16  # levels that an event may nest: the ends of a migration are at 8, what is deeper is text
 
 
 def now() -> str:
@@ -33,9 +34,9 @@ def plain(value: Any, depth: int = 0) -> Any:
         return value
     if isinstance(value, float):
         return value if value == value and abs(value) != float("inf") else str(value)
-    if depth < 8 and isinstance(value, Mapping):
+    if depth < DEEPEST and isinstance(value, Mapping):
         return {str(key): plain(inner, depth + 1) for key, inner in value.items()}
-    if depth < 8 and isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+    if depth < DEEPEST and isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         return [plain(inner, depth + 1) for inner in value]
     if isinstance(value, bytes | bytearray):
         return bytes(value).hex() if len(value) <= 64 else f"{len(value)} bytes, {bytes(value[:32]).hex()}..."

@@ -9,6 +9,7 @@ import pytest
 
 from offload.report import migration, render
 from offload.report.cpu_words import MARK
+from offload.report.events import plain
 from offload.report.migration_page import EMULATED
 from offload.report.summary import text
 from tests.lib.schemas import checker
@@ -170,6 +171,12 @@ def test_rounds_that_do_not_pair_have_no_ratio() -> None:
     assert said["ktls-sw"]["stunnel"] is None and said["ktls-hw"]["stunnel"] is not None
     alone = [way for way in made.document()["ways"] if way["way"] != "stunnel"]
     assert all(way["stunnel"] is None for way in ways(tree(made.document(ways=alone))).values())
+
+
+def test_figures_survive_the_events() -> None:
+    """The evidence is written as it was measured: what nests deep is no text, which gives no figure."""
+    found = made.document()
+    assert plain({"test": {"evidence": {"migrations": found}}})["test"]["evidence"]["migrations"] == found
 
 
 def test_a_guest_that_was_stopped_is_marked() -> None:
