@@ -35,7 +35,7 @@ LAB_PYTEST := ci/again $(PYTEST)
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration bench-channels bench-video bench-ipsec \
-	iperf3 fuzz hunt deb rpm man docs clean-runs mutate test-driver example soak \
+	iperf3 fuzz hunt deb rpm man docs clean-runs mutate test-driver example pictures soak \
 	setup setup-check venv build fetch clean try try-down \
 	test-unit test-daemons test-native test-sw-fallback test-hw test-certify test-nicsim test-vm test-bench \
 	check-python check-text check-native check-module check-profiles
@@ -164,8 +164,12 @@ bench-video: build  ## files and films, counted in a cost VM; then nginx here
 bench-ipsec: build  ## ESP beside kernel TLS, counted in a cost VM
 	$(PY) -m benchmarks.ipsec --kernel $(KERNEL)
 
-example: venv  ## build/example-report: a complete report, made up
-	$(PY) -m tests.lib.example_report build/example-report
+example: build  ## build/example: a certified and a failed report from real runs, with pictures; 5 to 10 minutes
+	$(PY) -m tests.lib.example_runs build/example --kernel $(KERNEL)
+
+pictures: build  ## build/example/pictures anew, from the runs of `make example`; fetches a Chromium into the cache
+	$(PY) -m tests.lib.browser
+	$(PY) -m tests.lib.example_runs build/example --pictures
 
 bench-operator: build  ## what doctor, ls and enable take, in the VM and here
 	$(PY) -m benchmarks.verbs --kernel $(KERNEL)
