@@ -97,6 +97,7 @@ ktls-offload measure eth0 --peer netns:far --arm user,sw,hw --streams 1,8
     "report": """\
 ktls-offload report show results/20261121T130544Z
 ktls-offload report recompute results/20261121T130544Z
+ktls-offload report registry archives/ --out site/ --allowed-signers signers
 """,
     "wire": """\
 ktls-offload wire capture eth1 -o run.pcapng

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedError
 
 from offload.paths import PACKAGE
 from offload.report import (
@@ -96,8 +96,14 @@ def html(document: Mapping[str, Any], kept: Sequence[Kept] = ()) -> str:
 
 
 def page(name: str, **parts: Any) -> str:
-    """Return another page, by the name of its template: everything in it is escaped as in the report."""
-    return ODD.sub("\ufffd", _room().get_template(name).render(**parts))
+    """Return another page, by the name of its template: everything in it is escaped as in the report.
+
+    KeyError for a document that lacks a part.
+    """
+    try:
+        return ODD.sub("\ufffd", _room().get_template(name).render(**parts))
+    except UndefinedError as exc:
+        raise KeyError(str(exc)) from None
 
 
 def groups(document: Mapping[str, Any]) -> list[tuple[Any, list[Any]]]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from offload.report import diff_verbs, export, history_verbs, sign_verbs
+from offload.report import diff_verbs, export, history_verbs, registry_verbs, sign_verbs
 
 DIFFERENT = 1
 
@@ -35,6 +35,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     sign_verbs.add_parsers(inner)
     diff_verbs.add_parsers(inner)
     history_verbs.add_parsers(inner)
+    registry_verbs.add_parsers(inner)
     parser.set_defaults(func=main)
 
 
