@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, reduce
 from pathlib import Path
 
 from offload.errors import ConfigError
@@ -19,6 +19,7 @@ DEFAULT = Path(__file__).with_name("conditions.yaml")
 SEEDS = 1 << 32
 NONE: frozenset[Condition] = frozenset()
 Pair = tuple[Condition, Condition]  # in the order of the dimensions
+Rows = list[tuple[str, Sequence[str]]]  # values that are left, by dimension
 
 
 @dataclass(frozen=True)
@@ -133,22 +134,33 @@ class Space:
         here = chosen.items()
         if not all(self._bars.get(one, NONE).isdisjoint(here) for one in here):
             return None
-        rest = {name: row for name, row in (values or self.made).items() if name not in chosen}
-        return self._filled(chosen, list(rest.items()))
+        rows = [(name, row) for name, row in (values or self.made).items() if name not in chosen]
+        rest = reduce(self._without, here, rows)
+        return None if rest is None else self._filled(chosen, rest)
 
-    def _filled(
-        self, chosen: dict[str, str], rest: Sequence[tuple[str, Sequence[str]]]
-    ) -> dict[str, str] | None:
+    def _filled(self, chosen: dict[str, str], rest: Rows) -> dict[str, str] | None:
         """What is chosen and a value of each of the other dimensions, going back where none is left."""
         if not rest:
             return chosen
         (name, values), *more = rest
         for value in values:
-            if self._bars.get((name, value), NONE).isdisjoint(chosen.items()):
-                found = self._filled({**chosen, name: value}, more)
-                if found is not None:
-                    return found
+            left = self._without(more, (name, value))
+            found = None if left is None else self._filled({**chosen, name: value}, left)
+            if found is not None:
+                return found
         return None
+
+    def _without(self, rest: Rows | None, chosen: Condition) -> Rows | None:
+        """The rows without what is not made together with a condition; None if one has nothing left."""
+        bars = self._bars.get(chosen, NONE)
+        if rest is None or not bars:
+            return rest
+        names = {name for name, _ in bars}
+        left = [
+            (name, [value for value in row if (name, value) not in bars] if name in names else row)
+            for name, row in rest
+        ]
+        return left if all(row for _, row in left) else None
 
     def some_day(self) -> Space:
         """The space as if the suite made all that a lab can make."""
