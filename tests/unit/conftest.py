@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -54,6 +55,13 @@ def pytest_configure(config: pytest.Config) -> None:
             shutil.rmtree(old, ignore_errors=True)
     folder = config.option.basetemp = tempfile.mkdtemp(prefix=PREFIX, dir=MEMORY)
     config.add_cleanup(lambda: shutil.rmtree(folder) if not failed(config) else None)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Let the collector pass by what stays to the end, which takes a tenth of the run's processor time."""
+    gc.collect()
+    gc.freeze()
 
 
 def failed(config: pytest.Config) -> int:
