@@ -35,7 +35,7 @@ static const struct cap general[] = {
 	/* one Ethernet port, and what its queues can do */
 	{ I(cmd_hca_cap, port_type), 1 }, { I(cmd_hca_cap, num_ports), 1 }, { I(cmd_hca_cap, max_tc), 8 },
 	{ I(cmd_hca_cap, cqe_version), 1 }, { I(cmd_hca_cap, eth_net_offloads), 1 },
-	{ I(cmd_hca_cap, nic_flow_table), 1 }, { I(cmd_hca_cap, vport_counters), 1 },
+	{ I(cmd_hca_cap, nic_flow_table), 1 }, { I(cmd_hca_cap, vport_counters), 1 }, { I(cmd_hca_cap, vport_group_manager), 1 },
 	{ I(cmd_hca_cap, cq_oi), 1 }, { I(cmd_hca_cap, cq_resize), 1 }, { I(cmd_hca_cap, cq_moderation), 1 },
 	{ I(cmd_hca_cap, scqe_break_moderation), 1 }, { I(cmd_hca_cap, cd), 1 }, { I(cmd_hca_cap, imaicl), 1 },
 	{ I(cmd_hca_cap, sho), 1 }, { I(cmd_hca_cap, uar_sz), 5 }, { I(cmd_hca_cap, log_pg_sz), 12 },

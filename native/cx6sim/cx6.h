@@ -131,7 +131,7 @@ struct tis {
 };
 
 struct tir {
-	uint32_t number, rq, rqt, blocks_own, fields;
+	uint32_t number, rq, rqt, takes_own, fields;
 	bool tls_en, symmetric;
 	uint8_t hash_key[40];
 	struct tls tls;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the fields of the card's messages are: {first bit, bits}, as mlx5_ifc.h of Linux 6.1 has them. */
+/* Where the fields of the card's messages are, first bit and width: from mlx5_ifc.h of Linux 6.1. */
 /* Made by `make layout`; not to be edited. */
 #ifndef CX6_LAYOUT_H
 #define CX6_LAYOUT_H
@@ -91,6 +91,7 @@
 #define cmd_hca_cap__umr_ptr_rlky 560, 1
 #define cmd_hca_cap__vhca_id 48, 16
 #define cmd_hca_cap__vport_counters 385, 1
+#define cmd_hca_cap__vport_group_manager 416, 1
 #define cqc__c_eqn_or_apu_element 160, 32
 #define cqc__cqe_sz 8, 3
 #define cqc__log_cq_size 99, 5

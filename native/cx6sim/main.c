@@ -10,6 +10,9 @@
 #include "cx6.h"
 
 enum { RC_OK, RC_BROKEN, RC_USAGE };
+#ifndef WAIT_MS
+#define WAIT_MS 300000 /* for the first QEMU: whoever started us may be gone */
+#endif
 
 static const char usage[] =
 	"usage: cx6sim [--control PATH] [--verbose 0|1|2] SOCKET SOCKET [SOCKET SOCKET]\n"
@@ -74,16 +77,23 @@ static bool open_all(char **paths, int count, const char *control_path)
 static bool turn(int count)
 {
 	struct pollfd p[CARDS_MAX + 1] = { 0 };
+	static bool came;
 	bool left = false, any = false;
+	int ready;
 
 	for (int i = 0; i < count; i++)
 		p[i] = (struct pollfd){ .fd = servers[i].fd >= 0 ? servers[i].fd : servers[i].listener, .events = POLLIN };
 	p[count] = (struct pollfd){ .fd = control_fd(&control), .events = POLLIN };
-	if (poll(p, (nfds_t)count + 1, -1) < 0)
+	ready = poll(p, (nfds_t)count + 1, came ? -1 : WAIT_MS);
+	if (!ready && !came) {
+		fputs("cx6sim: no QEMU has come\n", stderr);
+		return false;
+	}
+	if (ready < 0)
 		return errno == EINTR;
 	for (int i = 0; i < count; i++) {
 		if (p[i].revents && servers[i].fd < 0) {
-			server_accept(&servers[i], &cards[i]);
+			came |= server_accept(&servers[i], &cards[i]);
 		} else if (p[i].revents && !server_serve(&servers[i], &cards[i])) {
 			server_close(&servers[i], &cards[i]);
 			left = true;

@@ -4,7 +4,7 @@
 
 #include "cx6.h"
 
-enum { FW_REV = 0x00, CMDIF = 0x04, QUEUE_HIGH = 0x10, QUEUE_LOW = 0x14, DOORBELL = 0x18, HEALTH = 0x200,
+enum { FW_REV = 0x00, CMDIF = 0x04, QUEUE_HIGH = 0x10, QUEUE_LOW = 0x14, DOORBELL = 0x18, STARTING = 0x1fc, HEALTH = 0x200,
        TIMER_HIGH = 0x1000, TIMER_LOW = 0x1004, HEALTH_COUNTER = 0x1010 };
 enum { FW_MAJOR = 22, FW_MINOR = 41, FW_SUB = 1000, CMDIF_REV = 5, LOG_QUEUE = 5, LOG_STRIDE = 6 };
 enum { HEALTH_FW_VER = HEALTH + 0x30, HEALTH_HW_ID = HEALTH + 0x34, HEALTH_SEVERITY = HEALTH + 0x38,
@@ -43,6 +43,8 @@ static uint32_t read_register(const struct card *c, uint32_t at)
 		return (uint32_t)(c->command_queue >> 32);
 	case QUEUE_LOW:
 		return ((uint32_t)c->command_queue & ~0xfffu) | c->nic_state << 8 | LOG_QUEUE << 4 | LOG_STRIDE;
+	case STARTING: /* bit 31: not ready yet; bit 30: it can reset itself */
+		return 1u << 30;
 	case HEALTH_FW_VER:
 		return FW_MAJOR << 24 | FW_MINOR << 16 | FW_SUB;
 	case HEALTH_HW_ID:

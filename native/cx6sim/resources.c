@@ -96,7 +96,7 @@ static enum status make_tir(struct card *c, const struct command *cmd)
 		tir->rq = get(x, F(tirc, inline_rqn));
 		tir->rqt = get(x, F(tirc, disp_type)) == DISP_INDIRECT ? get(x, F(tirc, indirect_table)) : 0;
 		tir->tls_en = get(x, F(tirc, tls_en));
-		tir->blocks_own = get(x, F(tirc, self_lb_block));
+		tir->takes_own = get(x, F(tirc, self_lb_block));
 		take_hash(tir, x);
 	}
 	return made(cmd, tir, number);
@@ -110,7 +110,7 @@ static enum status change_tir(struct card *c, const struct command *cmd)
 	if (!tir)
 		return ST_BAD_RESOURCE;
 	if (get(bits, F(modify_tir_bitmask, self_lb_en)))
-		tir->blocks_own = get(x, F(tirc, self_lb_block));
+		tir->takes_own = get(x, F(tirc, self_lb_block));
 	if (get(bits, F(modify_tir_bitmask, hash)))
 		take_hash(tir, x);
 	return ST_OK;

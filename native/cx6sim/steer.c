@@ -119,9 +119,10 @@ uint32_t rss_hash(const struct frame *f, const struct tir *t)
 	return toeplitz(t->hash_key, data, at);
 }
 
+/* The field is called self_lb_block, and mlx5e_refresh_tirs() sets its bits to let own frames in. */
 static bool is_blocked(const struct tir *t, const struct frame *f, bool own)
 {
-	return own && t->blocks_own & (f->data[0] & 1 ? OWN_MULTICAST : OWN_UNICAST);
+	return own && !(t->takes_own & (f->data[0] & 1 ? OWN_MULTICAST : OWN_UNICAST));
 }
 
 static void to_tir(struct card *c, uint32_t number, struct frame *f, uint32_t tag, bool own)

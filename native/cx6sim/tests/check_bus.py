@@ -39,7 +39,7 @@ def check_it_is_a_connectx_6_dx(rig: Rig) -> None:
         assert struct.unpack("<IIIIQQ", info)[4] == 32 << 20
         info = guest.ask(IRQ_INFO, struct.pack("<IIII", 16, 0, 2, 0))
         assert struct.unpack("<IIII", info)[3] == 16
-        assert guest.word(0x1FC) == 0 and guest.word(4) >> 16 == 5, (
+        assert not guest.word(0x1FC) >> 31 and guest.word(4) >> 16 == 5, (
             "it is not initializing; command interface 5"
         )
         first = guest.word(0x1010)

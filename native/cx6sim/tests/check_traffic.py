@@ -101,10 +101,12 @@ def check_no_frame_without_a_link(rig: Rig) -> None:
 def check_own_frames_go_round(rig: Rig) -> None:
     """A frame to the card's own address comes back, and is not on the wire (`ethtool -t` lives on it)."""
     with rig.pair() as (model, a, b):
-        one, two = side(a), side(b)
+        one, two = side(a, takes_own=1), side(b)
         send(a, one.sq, tcp(b"o" * 100, to=0))
         [(_, frame)] = one.came()
         assert frame[:6] == MAC[0] and not two.came() and model.control({"card": 0})["own_frames"] == 1
+        send(b, two.sq, tcp(b"o" * 100, to=1))
+        assert not two.came(), "a TIR takes its own frames only if it was told to"
 
 
 def check_interrupts_come_when_they_are_armed(rig: Rig) -> None:

@@ -114,12 +114,13 @@ def post(guest: Guest, queue: Queue, count: int) -> None:
     guest.memory[queue.doorbell : queue.doorbell + 4] = struct.pack(">I", queue.posted & 0xFFFF)
 
 
-def make_tir(guest: Guest, rq: Queue, tls: bool = False) -> int:
+def make_tir(guest: Guest, rq: Queue, tls: bool = False, takes_own: int = 0) -> int:
     """A TIR that leads to one receive queue."""
     context = at("create_tir_in__ctx") - 8
     body = bytearray(context + 240)
     put(body, context, "tirc__inline_rqn", rq.number)
     put(body, context, "tirc__tls_en", tls)
+    put(body, context, "tirc__self_lb_block", takes_own)
     return made(guest.command(0x900, 0, bytes(body)))
 
 
@@ -251,11 +252,11 @@ class Side:
         return arrived(self.guest, self.rx_cq, self.rq)
 
 
-def side(guest: Guest, tls: bool = False, strips_vlan: bool = True) -> Side:
+def side(guest: Guest, tls: bool = False, strips_vlan: bool = True, takes_own: int = 0) -> Side:
     """All that a guest needs to send and to receive."""
     tx_cq, rx_cq = make_cq(guest), make_cq(guest)
     sq, rq = make_sq(guest, tx_cq), make_rq(guest, rx_cq, strips_vlan)
-    tir = make_tir(guest, rq, tls)
+    tir = make_tir(guest, rq, tls, takes_own)
     lead_all_to(guest, tir)
     set_link(guest, True)
     return Side(guest, tx_cq, sq, rx_cq, rq, tir)
