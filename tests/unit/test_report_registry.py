@@ -202,10 +202,18 @@ def test_signed_lie_is_not_listed(signed: Path, tmp_path: Path) -> None:
     assert why == "its verdict does not follow from its events"
 
 
-@pytest.mark.parametrize("data", [b"", b"x" * 99, gzip.compress(b"x" * 99), gzip.compress(bytes(10240))])
-def test_what_is_no_archive_is_told(signed: Path, tmp_path: Path, data: bytes) -> None:
+RUBBISH = {
+    "empty": b"",
+    "text": b"x" * 99,
+    "no tar": gzip.compress(b"x" * 99),
+    "no file": gzip.compress(bytes(10240)),
+}
+
+
+@pytest.mark.parametrize("kind", RUBBISH)
+def test_what_is_no_archive_is_told(signed: Path, tmp_path: Path, kind: str) -> None:
     """Rubbish by the name of an archive is one line."""
-    (tmp_path / "x.tar.gz").write_bytes(data)
+    (tmp_path / "x.tar.gz").write_bytes(RUBBISH[kind])
     assert make(signed, tmp_path, tmp_path / "site") == 1
     assert len(json.loads((tmp_path / "site/registry.json").read_text())["not_listed"]) == 1
 
