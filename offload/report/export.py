@@ -14,6 +14,7 @@ FORMS = {
     "junit": "JUnit XML, for CI servers",
     "checkbox": "Checkbox submission.json, for certification portals",
     "in-toto": "in-toto statement of type test-result, with the digests of the run's files",
+    "kcidb": "a submission to KCIDB, schema v5.3: the database of kernel test results",
     "card": "one picture, as SVG: card, kernel, verdict, three figures, digest",
     "card-png": "the same as PNG; needs Chromium",
     "pdf": "the report page on A4; needs Chromium",
@@ -76,7 +77,7 @@ def made(form: str, document: Mapping[str, Any], folder: Path) -> bytes:
 
 
 def _made(form: str, document: Mapping[str, Any], folder: Path) -> bytes:
-    from offload.report import card, checkbox, in_toto, junit, ktap, pdf
+    from offload.report import card, checkbox, in_toto, junit, kcidb, ktap, pdf
     from offload.report.kept import kept
     from offload.report.render import html
 
@@ -90,6 +91,8 @@ def _made(form: str, document: Mapping[str, Any], folder: Path) -> bytes:
         return card.svg(document).encode("utf-8", "backslashreplace") + b"\n"
     if form == "card-png":
         return card.png(document)
+    if form == "kcidb":
+        return _json(kcidb.document(document))
     if form == "checkbox":
         return _json(checkbox.submission(document))
     return _json(in_toto.statement(document, {one.name: one.sha256 for one in kept(folder)}))
