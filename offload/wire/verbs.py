@@ -28,21 +28,23 @@ The host's own port shows plaintext when the card encrypts.
   ktls-offload wire capture eth1 -o run.pcapng
   ktls-offload wire verify run.pcapng --keylog keys.txt --payload sent.bin
 
-pcap and pcapng; TLS 1.2 and 1.3; AES-GCM and ChaCha20-Poly1305. docs/wire.md says what is compared.
+It reads pcap and pcapng; TLS 1.2 and 1.3; AES-GCM and ChaCha20-Poly1305. What it compares is in
+docs/wire.md.
 {EXITS}"""
 COMPARE = f"""\
 Compares the TCP streams of two captures byte for byte in both directions, handshake included. For
 example one capture of stunnel and one with offload, made with the same random numbers on both ends
-(docs/wire.md, proof C). It compares connections in the order in which they begin; addresses, ports,
-packets and retransmissions may differ. A capture that lacks a beginning, an end or a byte is
-inconclusive, unless the captures already differ.
+(docs/wire.md, proof C). It compares connections in the order in which they begin.
+Addresses, ports, packets and retransmissions may differ. A capture that lacks a beginning, an end
+or a byte is inconclusive, unless the captures already differ.
 {EXITS}"""
 CAPTURE = """\
 Writes every frame that DEV sends and receives to a new pcapng file, until Ctrl-C. The file then
 holds every frame up to that moment; no buffer is discarded. DEV is in promiscuous mode meanwhile.
 Needs root (CAP_NET_RAW).
 
-exit codes: 0 done; 2 the file cannot be created; 3 no such interface; 4 no permission; 7 frames lost.
+exit codes: 0 done; 2 the file cannot be created; 3 no such interface; 4 no permission; 7 lost
+frames.
 """
 
 
