@@ -10,7 +10,7 @@ import pytest
 from offload.report import migration, render
 from offload.report.cpu_words import MARK
 from offload.report.events import plain
-from offload.report.migration_page import EMULATED
+from offload.report.migration_page import UNTOLD
 from offload.report.summary import text
 from tests.lib.schemas import checker
 from tests.unit import migration_documents as made
@@ -51,7 +51,7 @@ def test_medians_and_times_of_stunnel() -> None:
 
 def test_one_round_is_too_few() -> None:
     """A ratio of one round has no interval and is unsure; cores nobody told are no column."""
-    found = tree(made.document(1, cores=False))
+    found = tree(made.document(1, cores=False, simulated=False), simulated=False)
     beside = ways(found)["ktls-sw"]["stunnel"]
     assert (beside["low"], beside["state"]) == (None, "few") and "too few pairs" in beside["words"]
     page = render.html(found)
@@ -67,11 +67,11 @@ def test_cores_of_some_runs_are_none() -> None:
 
 
 def test_page_and_terminal_have_the_table() -> None:
-    """The page has a table by way with its caveat, and the terminal a line for each."""
-    found = tree(made.document(), simulated=True)
+    """The page has a table by way, and the terminal a line for each."""
+    found = tree(made.document(simulated=False), simulated=False)
     page, shown = render.html(found), text(found)
     assert problems(page) == [] and not Page(page).depth
-    assert page.count(TITLE) == 1 and MARK in page and EMULATED in Page(page).text
+    assert page.count(TITLE) == 1 and MARK not in page
     for words in (
         "stunnel at both ends",
         "kernel TLS, the card",
@@ -82,11 +82,20 @@ def test_page_and_terminal_have_the_table() -> None:
     ):
         assert words in page, words
     assert "Not measured: QEMU&#39;s own TLS: made up" in page and "Published by others" in page
-    assert f"live migration, by transport ({MARK}):" in shown
+    assert "live migration, by transport:" in shown
     assert (
         "kernel TLS, the card   1.07 s, down 70 ms, 260 MiB, CPU 0.50 s + 1.80 s; stunnel takes 2.82x\n"
         in shown
     )
+
+
+def test_times_of_a_simulated_card_are_not_shown() -> None:
+    """Of a simulated card page and terminal say that the guest arrived; its times stay in the JSON."""
+    found = tree(made.document(), simulated=True)
+    page, shown = render.html(found), text(found)
+    assert "4 ways moved a guest" in page and UNTOLD in page and "2.82" not in page and MARK in page
+    assert f"live migration, by transport ({MARK}):" in shown and "4 ways moved the guest" in shown
+    assert "2.82x" not in shown and found["migration"]["ways"][0]["arrived"] and problems(page) == []
 
 
 def test_a_card_is_not_called_simulated() -> None:
@@ -182,5 +191,5 @@ def test_figures_survive_the_events() -> None:
 def test_a_guest_that_was_stopped_is_marked() -> None:
     """It is said how many migrations would not have ended by themselves."""
     runs = [made.run("plain", n, forced=n < 2, rounds=7) for n in range(3)]
-    found = tree(made.document(ways=[{"way": "plain", "runs": runs}]))
+    found = tree(made.document(ways=[{"way": "plain", "runs": runs}], simulated=False), simulated=False)
     assert ways(found)["plain"]["forced"] == 2 and "2 stopped" in render.html(found)
