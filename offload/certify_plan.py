@@ -19,7 +19,6 @@ from offload.errors import ConfigError, RigError
 from offload.paths import ROOT
 from offload.profile import Profile, find, near
 
-CARDS = ("connectx-6-dx", "chelsio-t6", "nicsim")  # personalities of the simulated NIC
 DISK = 100 << 20  # bytes below the run's folder; the kernel cache checks its own needs
 
 
@@ -43,8 +42,8 @@ class Plan:
 
     @property
     def played(self) -> str:
-        """The card that the simulated NIC plays: a profile from elsewhere is tried on one that can all."""
-        return self.profile.id if self.profile.id in CARDS else CARDS[-1]
+        """The card that the simulated NIC plays: that of the profile."""
+        return self.given or self.profile.id
 
     @property
     def source(self) -> Path | None:

@@ -103,8 +103,6 @@ def opening(plan: Plan) -> list[str]:
     else:
         what = f"a simulated NIC as {plan.profile.title()} on kernel {plan.kernel}"
     lines = [f"certifying {what}; results go to {plan.out}"]
-    if not plan.hosts and not plan.attach and plan.played != plan.profile.id:
-        lines.append(f"no simulated NIC plays {plan.profile.id}; the one that offloads everything stands in")
     lines += [f"nicsim {plan.patch.words()}"] if plan.patch else []
     return [*lines, *([plan.replay.words()] if plan.replay else [])]
 

@@ -10,7 +10,7 @@ static void nicsim_get_drvinfo(struct net_device *dev, struct ethtool_drvinfo *i
 
 	strscpy(info->driver, "nicsim", sizeof(info->driver));
 	strscpy(info->version, NICSIM_VERSION, sizeof(info->version));
-	snprintf(info->fw_version, sizeof(info->fw_version), "sim/%s", ns->pers->name);
+	snprintf(info->fw_version, sizeof(info->fw_version), "sim/%s", ns->card.name);
 	nicsim_fault_firmware(ns, info->fw_version, sizeof(info->fw_version));
 	snprintf(info->bus_info, sizeof(info->bus_info), "sim:%u", ns->id);
 }
@@ -38,10 +38,10 @@ static void nicsim_get_strings(struct net_device *dev, u32 sset, u8 *data)
 
 	if (sset != ETH_SS_STATS)
 		return;
-	for (i = 0; i < ns->pers->n_stats; i++) {
-		if (nicsim_fault_hides(ns, &ns->pers->stats[i]))
+	for (i = 0; i < ns->card.n_stats; i++) {
+		if (nicsim_fault_hides(ns, &ns->card.stats[i]))
 			continue;
-		nicsim_fault_name(ns, data, ns->pers->stats[i].name);
+		nicsim_fault_name(ns, data, ns->card.stats[i].name);
 		data += ETH_GSTRING_LEN;
 	}
 	esp = nicsim_esp_stats(ns, &n);
@@ -57,9 +57,9 @@ static void nicsim_get_stats(struct net_device *dev, struct ethtool_stats *stats
 	unsigned int i, n;
 
 	/* The core gives zeroed memory: what comes after stays 0. */
-	for (i = 0; i < ns->pers->n_stats; i++) {
-		if (!nicsim_fault_hides(ns, &ns->pers->stats[i]))
-			*data++ = atomic64_read(&ns->counters[ns->pers->stats[i].counter]);
+	for (i = 0; i < ns->card.n_stats; i++) {
+		if (!nicsim_fault_hides(ns, &ns->card.stats[i]))
+			*data++ = atomic64_read(&ns->counters[ns->card.stats[i].counter]);
 	}
 	esp = nicsim_esp_stats(ns, &n);
 	for (i = 0; i < n; i++)

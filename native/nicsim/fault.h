@@ -52,14 +52,14 @@ struct nicsim_knobs {
 	u32 tx_first_leak, tx_toggle_leak, tx_down_leak, tx_route_leak, tx_wrong_nonce, tx_replay;
 	u32 tx_bad_csum, tx_dup, tx_drop, tx_stray, burn, oops_unload;
 	u32 tx_ks, tx_full_ks, tx_ooo_other, tx_rare, tso_bad;
-	u32 tx_clear, tx_tail, tx_tos, tx_swap;
+	u32 tx_clear, tx_tail, tx_tos, tx_swap, tx_unseen;
 	u32 rx_noauth, rx_noresync, rx_bad_sn, rx_late_resync, rx_stay_sw, rx_garble, rx_count;
 	u32 rx_short_tag, rx_stale, rx_resync_ks, rx_ks, rx_pass;
 	u32 aes256_as_128;
 	u32 ctx_limit_hard, off_drops;
 	u32 wire_flip, wire_drop_header, wire_drop_body;
 	u32 wire_in_drop_header, wire_in_drop_body;
-	u32 refuse_add, ctx_limit, ctx_leak;
+	u32 refuse_add, ctx_limit, ctx_leak, add_slow;
 	/* Changed under rtnl; esp is a feature, and two faults of it. */
 	u32 esp;
 	u32 feature_stuck, feature_refused, feature_deaf, feature_fixed;

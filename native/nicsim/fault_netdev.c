@@ -56,7 +56,7 @@ int nicsim_set_features(struct net_device *dev, netdev_features_t features)
 		ns->fault.before = dev->features & NICSIM_TLS_FEATURES;
 		queue_work(nicsim_wq, &ns->fault.relapse);
 	}
-	if (ns->pers->off_drops_rules && (dev->features & ~features & NETIF_F_HW_TLS_RX))
+	if (ns->card.off_drops_rules && (dev->features & ~features & NETIF_F_HW_TLS_RX))
 		nicsim_ktls_rx_drop_rules(ns);
 	return 0;
 }
@@ -76,8 +76,8 @@ unsigned int nicsim_fault_n_stats(const struct nicsim *ns)
 {
 	unsigned int i, n = ns->knobs.stats_many;
 
-	for (i = 0; i < ns->pers->n_stats; i++)
-		n += !nicsim_fault_hides(ns, &ns->pers->stats[i]);
+	for (i = 0; i < ns->card.n_stats; i++)
+		n += !nicsim_fault_hides(ns, &ns->card.stats[i]);
 	nicsim_esp_stats(ns, &i);
 	return n + i;
 }
@@ -113,7 +113,7 @@ void nicsim_fault_init(struct nicsim *ns)
 /* All knobs are 0 again, under rtnl. Who met a fixed feature could not put it back. */
 void nicsim_fault_reset(struct nicsim *ns)
 {
-	if (ns->pers->offered & ~ns->host->hw_features) {
+	if (ns->card.offered & ~ns->host->hw_features) {
 		ns->host->wanted_features &= ~NICSIM_TLS_FEATURES;
 		ns->host->wanted_features |= ns->fault.found;
 	}
@@ -127,7 +127,7 @@ void nicsim_fault_reset(struct nicsim *ns)
 	atomic64_set(&ns->fault.fired, 0);
 	atomic_set(&ns->fault.met, 0);
 	ns->fault.switches = 0;
-	ns->host->hw_features |= ns->pers->offered;
+	ns->host->hw_features |= ns->card.offered;
 }
 
 /* The net devices are no longer registered, the silicon has stopped. */

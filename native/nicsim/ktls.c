@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* tlsdev_ops: what the card takes and refuses, and the life of an offloaded direction. */
 #include <crypto/skcipher.h>
+#include <linux/delay.h>
 #include <net/tls.h>
 
 #include "nicsim.h"
@@ -17,18 +18,20 @@ struct nicsim_secret {
 	unsigned int key_len;
 };
 
-static int nicsim_secret(const struct nicsim *ns, struct tls_crypto_info *info,
-			 struct nicsim_secret *s)
+static int nicsim_secret(const struct nicsim *ns, enum tls_offload_ctx_dir dir,
+			 struct tls_crypto_info *info, struct nicsim_secret *s)
 {
+	u32 keys = dir == TLS_OFFLOAD_CTX_DIR_TX ? ns->card.tx_keys : ns->card.rx_keys;
+
 	if (info->version != TLS_1_2_VERSION)
 		return -EOPNOTSUPP;
-	if (info->cipher_type == TLS_CIPHER_AES_GCM_128) {
+	if (info->cipher_type == TLS_CIPHER_AES_GCM_128 && keys & NICSIM_KEY_128) {
 		struct tls12_crypto_info_aes_gcm_128 *gcm = (void *)info;
 
 		*s = (struct nicsim_secret){ gcm->key, gcm->salt, gcm->rec_seq, sizeof(gcm->key) };
 		return 0;
 	}
-	if (info->cipher_type == TLS_CIPHER_AES_GCM_256 && ns->pers->gcm_256) {
+	if (info->cipher_type == TLS_CIPHER_AES_GCM_256 && keys & NICSIM_KEY_256) {
 		struct tls12_crypto_info_aes_gcm_256 *gcm = (void *)info;
 
 		*s = (struct nicsim_secret){ gcm->key, gcm->salt, gcm->rec_seq, sizeof(gcm->key) };
@@ -105,12 +108,17 @@ static int nicsim_ktls_check(struct nicsim *ns, enum tls_offload_ctx_dir dir)
 {
 	netdev_features_t need = dir == TLS_OFFLOAD_CTX_DIR_TX ? NETIF_F_HW_TLS_TX :
 								 NETIF_F_HW_TLS_RX;
-	u32 limit = READ_ONCE(ns->knobs.ctx_limit);
+	u32 limit = READ_ONCE(ns->knobs.ctx_limit), slow = READ_ONCE(ns->knobs.add_slow);
 
-	if (!(ns->pers->offered & need))
+	if (!(ns->card.offered & need))
 		return -EOPNOTSUPP;
-	if (limit && atomic_read(&ns->contexts) >= limit)
+	if (limit && atomic_read(&ns->contexts) >= limit) {
+		nicsim_count(ns, CTR_SIM_NO_SPACE, 1);
 		return -ENOSPC;
+	}
+	/* A firmware that answers late, as ch_ktls waits for: the kernel holds a lock meanwhile. */
+	if (slow)
+		msleep(min(slow, 10000U));
 	return 0;
 }
 
@@ -124,7 +132,7 @@ static int nicsim_ktls_add(struct net_device *dev, struct sock *sk, enum tls_off
 
 	err = nicsim_ktls_check(ns, dir);
 	if (!err)
-		err = nicsim_secret(ns, info, &s);
+		err = nicsim_secret(ns, dir, info, &s);
 	if (!err && nicsim_fault_refuses(ns, sk, s.key_len,
 					 dir == TLS_OFFLOAD_CTX_DIR_TX ? 1 : 2))
 		err = -EOPNOTSUPP;
@@ -196,6 +204,6 @@ static const struct tlsdev_ops nicsim_tlsdev_ops = {
 /* Before register_netdevice(): its notifier refuses TLS features without operations. */
 void nicsim_ktls_attach(struct nicsim *ns)
 {
-	if (ns->pers->offered)
+	if (ns->card.offered)
 		ns->host->tlsdev_ops = &nicsim_tlsdev_ops;
 }

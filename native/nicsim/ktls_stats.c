@@ -1,67 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Personalities: what a card offers, and which counters it shows under which names.
- * mlx5: en_stats.c and the counters of en_accel. T6: cxgb4_ethtool.c, names padded with blanks.
+ * What the model counts, and under which names the kernel and its drivers know it.
  */
 #include <linux/seq_file.h>
 
 #include "nicsim.h"
-
-/* The card's dead counters are shown and never move: nothing increments them in 6.1 to 7.3. */
-static const struct nicsim_stat nicsim_mlx5_stats[] = {
-	{ "rx_packets", CTR_RX_PACKETS },
-	{ "rx_bytes", CTR_RX_BYTES },
-	{ "tx_packets", CTR_TX_PACKETS },
-	{ "tx_bytes", CTR_TX_BYTES },
-	{ "tx_tso_packets", CTR_TX_TSO_PACKETS },
-	{ "tx_tso_bytes", CTR_TX_TSO_BYTES },
-	{ "tx_tls_encrypted_packets", CTR_TX_TLS_PACKETS },
-	{ "tx_tls_encrypted_bytes", CTR_TX_TLS_BYTES },
-	{ "tx_tls_ooo", CTR_TX_TLS_OOO },
-	{ "tx_tls_dump_packets", CTR_TX_TLS_DUMP_PACKETS },
-	{ "tx_tls_dump_bytes", CTR_TX_TLS_DUMP_BYTES },
-	{ "tx_tls_resync_bytes", CTR_DEAD },
-	{ "tx_tls_skip_no_sync_data", CTR_TX_TLS_SKIP_NO_SYNC },
-	{ "tx_tls_drop_no_sync_data", CTR_TX_TLS_DROP_NO_SYNC },
-	{ "tx_tls_drop_bypass_req", CTR_DEAD },
-	{ "rx_tls_decrypted_packets", CTR_RX_TLS_PACKETS },
-	{ "rx_tls_decrypted_bytes", CTR_RX_TLS_BYTES },
-	{ "rx_tls_resync_req_pkt", CTR_RX_TLS_REQ_PKT },
-	{ "rx_tls_resync_req_start", CTR_RX_TLS_REQ_START },
-	{ "rx_tls_resync_req_end", CTR_RX_TLS_REQ_END },
-	{ "rx_tls_resync_req_skip", CTR_RX_TLS_REQ_SKIP },
-	{ "rx_tls_resync_res_ok", CTR_RX_TLS_RES_OK },
-	{ "rx_tls_resync_res_retry", CTR_DEAD },
-	{ "rx_tls_resync_res_skip", CTR_DEAD },
-	{ "rx_tls_err", CTR_RX_TLS_ERR },
-	{ "tx_tls_ctx", CTR_TX_TLS_CTX },
-	{ "tx_tls_del", CTR_TX_TLS_DEL },
-	{ "tx_tls_pool_alloc", CTR_TX_TLS_CTX },
-	{ "tx_tls_pool_free", CTR_TX_TLS_DEL },
-	{ "rx_tls_ctx", CTR_RX_TLS_CTX },
-	{ "rx_tls_del", CTR_RX_TLS_DEL },
-	{ "rx0_tls_decrypted_packets", CTR_RX_TLS_PACKETS },
-	{ "rx0_tls_decrypted_bytes", CTR_RX_TLS_BYTES },
-	{ "rx0_tls_err", CTR_RX_TLS_ERR },
-	{ "tx0_tls_encrypted_packets", CTR_TX_TLS_PACKETS },
-	{ "tx0_tls_encrypted_bytes", CTR_TX_TLS_BYTES },
-	{ "tx0_tls_ooo", CTR_TX_TLS_OOO },
-};
-
-static const struct nicsim_stat nicsim_t6_stats[] = {
-	{ "tx_octets_ok           ", CTR_TX_BYTES },
-	{ "tx_frames_ok           ", CTR_TX_PACKETS },
-	{ "rx_octets_ok           ", CTR_RX_BYTES },
-	{ "rx_frames_ok           ", CTR_RX_PACKETS },
-	{ "tso                    ", CTR_TX_TSO_PACKETS },
-	{ "tx_tls_encrypted_packets", CTR_TX_TLS_PACKETS },
-	{ "tx_tls_encrypted_bytes  ", CTR_TX_TLS_BYTES },
-	{ "tx_tls_ctx              ", CTR_TX_TLS_CTX },
-	{ "tx_tls_ooo              ", CTR_TX_TLS_OOO },
-	{ "tx_tls_skip_no_sync_data", CTR_TX_TLS_SKIP_NO_SYNC },
-	{ "tx_tls_drop_no_sync_data", CTR_TX_TLS_DROP_NO_SYNC },
-	{ "tx_tls_drop_bypass_req  ", CTR_DEAD },
-};
 
 /* The minimum set of Documentation/networking/tls-offload.rst, then what only a model knows. */
 static const struct nicsim_stat nicsim_own_stats[] = {
@@ -88,6 +31,7 @@ static const struct nicsim_stat nicsim_own_stats[] = {
 	{ "tx_tls_drop_no_sync_data", CTR_TX_TLS_DROP_NO_SYNC },
 	{ "tx_tls_drop_bypass_req", CTR_DEAD },
 	{ "sim_tx_tls_del", CTR_TX_TLS_DEL },
+	{ "sim_no_space", CTR_SIM_NO_SPACE },
 	{ "sim_tx_dump_packets", CTR_TX_TLS_DUMP_PACKETS },
 	{ "sim_tx_dump_bytes", CTR_TX_TLS_DUMP_BYTES },
 	{ "sim_refused", CTR_SIM_REFUSED },
@@ -102,47 +46,48 @@ static const struct nicsim_stat nicsim_own_stats[] = {
 	{ "sim_wire_flipped", CTR_SIM_WIRE_FLIPPED },
 };
 
-static const struct nicsim_stat nicsim_plain_stats[] = {
-	{ "rx_packets", CTR_RX_PACKETS },
-	{ "rx_bytes", CTR_RX_BYTES },
-	{ "tx_packets", CTR_TX_PACKETS },
-	{ "tx_bytes", CTR_TX_BYTES },
+/* Names that some drivers have beyond those: mlx5, nfp. */
+static const struct nicsim_stat nicsim_driver_stats[] = {
+	{ "tx_tls_del", CTR_TX_TLS_DEL },
+	{ "tx_tls_dump_packets", CTR_TX_TLS_DUMP_PACKETS },
+	{ "tx_tls_dump_bytes", CTR_TX_TLS_DUMP_BYTES },
+	{ "tx_tls_pool_alloc", CTR_TX_TLS_CTX },
+	{ "tx_tls_pool_free", CTR_TX_TLS_DEL },
+	{ "hw_tls_no_space", CTR_SIM_NO_SPACE },
 };
 
-static const struct nicsim_personality nicsim_personalities[] = {
-	{
-		/*
-		 * mlx5e_ktls_build_netdev(): TX on, RX only switchable.
-		 * Off: mlx5e_accel_fs_tcp_destroy().
-		 */
-		.name = "connectx-6-dx",
-		.offered = NICSIM_TLS_FEATURES,
-		.initial = NETIF_F_HW_TLS_TX,
-		.gcm_256 = true,
-		.off_drops_rules = true,
-		.stats = nicsim_mlx5_stats,
-		.n_stats = ARRAY_SIZE(nicsim_mlx5_stats),
-	},
-	{
-		/* chcr_ktls_dev_add(): no RX, AES-GCM-128 only. */
-		.name = "chelsio-t6",
-		.offered = NETIF_F_HW_TLS_TX,
-		.stats = nicsim_t6_stats,
-		.n_stats = ARRAY_SIZE(nicsim_t6_stats),
-	},
-	{
-		.name = "nicsim",
-		.offered = NICSIM_TLS_FEATURES,
-		.gcm_256 = true,
-		.stats = nicsim_own_stats,
-		.n_stats = ARRAY_SIZE(nicsim_own_stats),
-	},
-	{
-		.name = "plain",
-		.stats = nicsim_plain_stats,
-		.n_stats = ARRAY_SIZE(nicsim_plain_stats),
-	},
-};
+static int nicsim_find(const struct nicsim_stat *stats, unsigned int n, const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		if (!strcmp(stats[i].name, name))
+			return stats[i].counter;
+	}
+	return -ENOENT;
+}
+
+/* What a name counts; negative for one that the model does not know. */
+int nicsim_counter(const char *name)
+{
+	int found = nicsim_find(nicsim_own_stats, ARRAY_SIZE(nicsim_own_stats), name);
+
+	return found >= 0 ? found :
+			    nicsim_find(nicsim_driver_stats, ARRAY_SIZE(nicsim_driver_stats), name);
+}
+
+/* Give a card all that only a model knows. */
+int nicsim_model_stats(struct nicsim_card *card, nicsim_give_t give)
+{
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < ARRAY_SIZE(nicsim_own_stats) && !err; i++) {
+		if (!strncmp(nicsim_own_stats[i].name, "sim_", 4))
+			err = give(card, nicsim_own_stats[i].name, nicsim_own_stats[i].counter);
+	}
+	return err;
+}
 
 /* mlx5's names (en_accel/ipsec_stats.c), shown after the others while the card has ESP. */
 static const struct nicsim_stat nicsim_ipsec_stats[] = {
@@ -166,17 +111,6 @@ const struct nicsim_stat *nicsim_esp_stats(const struct nicsim *ns, unsigned int
 {
 	*n = READ_ONCE(ns->knobs.esp) ? ARRAY_SIZE(nicsim_ipsec_stats) : 0;
 	return nicsim_ipsec_stats;
-}
-
-const struct nicsim_personality *nicsim_personality(const char *name)
-{
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(nicsim_personalities); i++) {
-		if (!strcmp(nicsim_personalities[i].name, name))
-			return &nicsim_personalities[i];
-	}
-	return NULL;
 }
 
 /* All that the model counts, whatever the personality shows. */

@@ -141,6 +141,9 @@ struct sk_buff *nicsim_ktls_tx(struct nicsim *ns, struct sk_buff *skb)
 	seq = ntohl(tcp_hdr(skb)->seq);
 	nicsim_when_packet(&ctx->fault.drv, ctx, skb_network_header(skb), tcp_hdrlen(skb),
 			   before(seq, ctx->tx.expected_seq));
+	/* A data path without a call for TLS, as nfp's NFDK: nothing encrypted, nothing counted. */
+	if (nicsim_acts(ns, &ctx->fault.drv, READ_ONCE(ns->knobs.tx_unseen)))
+		return skb;
 	if (nicsim_acts(ns, &ctx->fault.drv, READ_ONCE(ns->knobs.tx_soft))) {
 		nicsim_count_tx(ns, skb, len);
 		return tls_encrypt_skb(skb);

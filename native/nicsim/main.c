@@ -6,9 +6,9 @@
 
 struct workqueue_struct *nicsim_wq;
 
-static char *personality[NICSIM_ADAPTERS] = { "connectx-6-dx", "connectx-6-dx" };
+static char *personality[NICSIM_ADAPTERS] = { "plain", "plain" };
 module_param_array(personality, charp, NULL, 0444);
-MODULE_PARM_DESC(personality, "per adapter: connectx-6-dx, chelsio-t6, nicsim or plain");
+MODULE_PARM_DESC(personality, "per adapter, the card that it plays: a word of offload/vm/card.py");
 
 int nicsim_hw_cpu = -1;
 module_param_named(hw_cpu, nicsim_hw_cpu, int, 0444);
@@ -23,7 +23,7 @@ static struct nicsim *nicsim_adapters[NICSIM_ADAPTERS];
 static struct nicsim *nicsim_create(unsigned int id)
 {
 	struct nicsim *ns;
-	int err = -EINVAL;
+	int err;
 
 	ns = kzalloc(sizeof(*ns), GFP_KERNEL);
 	if (!ns)
@@ -36,14 +36,12 @@ static struct nicsim *nicsim_create(unsigned int id)
 	nicsim_fault_init(ns);
 	spin_lock_init(&ns->rx_lock);
 	hash_init(ns->rx_table);
-	ns->pers = nicsim_personality(personality[id]);
-	if (!ns->pers) {
-		pr_err("nicsim: unknown personality '%s'\n", personality[id]);
-		goto err_free;
-	}
-	err = nicsim_hw_start(ns);
+	err = nicsim_card_init(&ns->card, personality[id]);
 	if (err)
 		goto err_free;
+	err = nicsim_hw_start(ns);
+	if (err)
+		goto err_card;
 	err = nicsim_netdev_create(ns);
 	if (err)
 		goto err_stop;
@@ -52,6 +50,8 @@ static struct nicsim *nicsim_create(unsigned int id)
 
 err_stop:
 	nicsim_hw_stop(ns);
+err_card:
+	nicsim_card_exit(&ns->card);
 err_free:
 	kfree(ns);
 	return ERR_PTR(err);
@@ -65,6 +65,7 @@ static void nicsim_destroy(struct nicsim *ns)
 	nicsim_ktls_cleanup(ns);
 	nicsim_netdev_free(ns);
 	nicsim_fault_unload(ns);
+	nicsim_card_exit(&ns->card);
 	kfree(ns);
 }
 

@@ -207,8 +207,8 @@ static void nicsim_setup_host(struct nicsim *ns)
 	dev->ethtool_ops = &nicsim_host_ethtool_ops;
 	dev->hw_features = NETIF_F_SG | NETIF_F_HW_CSUM | NETIF_F_RXCSUM | NETIF_F_TSO |
 			   NETIF_F_TSO_ECN | NETIF_F_TSO6 | NETIF_F_GRO;
-	dev->features = dev->hw_features | ns->pers->initial;
-	dev->hw_features |= ns->pers->offered;
+	dev->features = dev->hw_features | ns->card.initial;
+	dev->hw_features |= ns->card.offered;
 	netif_napi_add(dev, &ns->napi, nicsim_poll);
 	nicsim_ktls_attach(ns);
 	nicsim_esp_attach(ns);

@@ -38,7 +38,8 @@ enum nicsim_counter {
 	CTR_RX_TLS_PACKETS, CTR_RX_TLS_BYTES, CTR_RX_TLS_CTX, CTR_RX_TLS_DEL,
 	CTR_RX_TLS_REQ_PKT, CTR_RX_TLS_REQ_START, CTR_RX_TLS_REQ_END, CTR_RX_TLS_REQ_SKIP,
 	CTR_RX_TLS_RES_OK, CTR_RX_TLS_RES_SKIP, CTR_RX_TLS_ERR,
-	CTR_SIM_REFUSED, CTR_SIM_TX_STALLED, CTR_SIM_RX_GAPS, CTR_SIM_RX_HOPS, CTR_SIM_RX_LOST,
+	CTR_SIM_REFUSED, CTR_SIM_NO_SPACE, CTR_SIM_TX_STALLED,
+	CTR_SIM_RX_GAPS, CTR_SIM_RX_HOPS, CTR_SIM_RX_LOST,
 	CTR_SIM_RX_OLD, CTR_SIM_RX_BAD_CSUM, CTR_SIM_RX_BAD_TAGS, CTR_SIM_WIRE_DROPPED,
 	CTR_SIM_WIRE_FLIPPED,
 	CTR_ESP_TX_PACKETS, CTR_ESP_TX_BYTES, CTR_ESP_TX_DROP_PACKETS, CTR_ESP_TX_DROP_BYTES,
@@ -53,15 +54,24 @@ struct nicsim_stat {
 	enum nicsim_counter counter;
 };
 
-struct nicsim_personality {
+#define NICSIM_STATS 64
+#define NICSIM_KEY_128 0x1
+#define NICSIM_KEY_256 0x2
+
+/* The card that an adapter plays; the names lie in what was said of it. */
+struct nicsim_card {
+	char *said;
 	const char *name;
 	netdev_features_t offered;	/* TLS bits that ethtool may switch */
 	netdev_features_t initial;	/* those that are on at start */
-	bool gcm_256;
+	u32 tx_keys, rx_keys;
 	bool off_drops_rules;	/* receive switched off: live connections stay in software */
-	const struct nicsim_stat *stats;
+	struct nicsim_stat stats[NICSIM_STATS];
 	unsigned int n_stats;
 };
+
+typedef int (*nicsim_give_t)(struct nicsim_card *card, const char *name,
+			     enum nicsim_counter counter);
 
 struct nicsim_aes {
 	struct crypto_skcipher *tfm;
@@ -163,7 +173,7 @@ struct nicsim_rxd {
 /* One adapter. */
 struct nicsim {
 	unsigned int id;
-	const struct nicsim_personality *pers;
+	struct nicsim_card card;
 	struct net_device *host;
 	struct net_device *wire;
 	struct napi_struct napi;
@@ -243,6 +253,10 @@ static inline bool nicsim_fires(u32 *knob)
 /* main.c */
 extern struct workqueue_struct *nicsim_wq;
 extern int nicsim_hw_cpu, nicsim_irq_cpu;
+
+/* card.c */
+int nicsim_card_init(struct nicsim_card *card, const char *said);
+void nicsim_card_exit(struct nicsim_card *card);
 
 /* netdev.c */
 int nicsim_netdev_create(struct nicsim *ns);
@@ -328,7 +342,8 @@ void nicsim_esp_hw_rx(struct nicsim *ns, struct sk_buff *frame);
 
 /* ktls_stats.c */
 const struct nicsim_stat *nicsim_esp_stats(const struct nicsim *ns, unsigned int *n);
-const struct nicsim_personality *nicsim_personality(const char *name);
+int nicsim_counter(const char *name);
+int nicsim_model_stats(struct nicsim_card *card, nicsim_give_t give);
 void nicsim_show_counters(struct nicsim *ns, struct seq_file *m);
 
 /* ethtool.c */

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from offload.errors import RigError
 from offload.paths import BUILD
+from offload.vm.card import told
 from offload.vm.cost_plan import Plan, Row
 from offload.vm.initramfs import Cpio, busybox, module_name, module_order, unpacked
 from offload.vm.kernels import Kernel
@@ -36,7 +37,7 @@ $b ln -s /run /var/run
 set -e
 trap '$b echo "%(done)s $?"; $b poweroff -f' EXIT
 for m in /modules/*; do $b insmod "$m"; done
-$b insmod /nicsim.ko personality=%(pair)s
+$b insmod /nicsim.ko personality=%(cards)s
 %(steps)s
 """
 
@@ -125,5 +126,5 @@ def image(
     for path in sorted({lib for binary in (LOAD, *tools.values()) for lib in libraries(binary)}):
         cpio.file(str(path), path.read_bytes(), 0o755)
     lines = "\n".join(["export PATH=/usr/sbin", *(script or steps(plan))])
-    cpio.file("init", (INIT % {"done": DONE, "pair": plan.pair, "steps": lines}).encode(), 0o755)
+    cpio.file("init", (INIT % {"done": DONE, "cards": told(plan.pair), "steps": lines}).encode(), 0o755)
     return cpio.done()

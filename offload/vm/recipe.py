@@ -9,6 +9,7 @@ from pathlib import Path
 
 from offload.errors import ConfigError
 from offload.vm import made
+from offload.vm.card import told
 from offload.vm.kernels import Kernel
 from offload.vm.kvm import accelerator
 from offload.vm.module import build_nicsim
@@ -22,7 +23,7 @@ CPUS, MOST_CPUS, MEMORY = 1, 4, 1024  # memory in MiB
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that decides what boots; `pair`: what cards DUT and peer play; `why`: of this accelerator."""
+    """All that decides what boots; `pair`: what both cards are told to play; `why`: of this accelerator."""
 
     kernel: Kernel
     kind: str
@@ -52,6 +53,7 @@ def choose(
     """The lab that boots for these wishes, its module built. ConfigError for a bench that does not exist."""
     check_kind(kind)
     pair, vcpus, qemu = check_personality(personality), cpus_wanted(cpus), find(say)
+    pair = told(pair) if kind == "nicsim" else pair
     accel, why = accelerator(kernel, qemu, say)
     module = build_nicsim(kernel, say, source) if kind == "nicsim" else None
     return Recipe(kernel, kind, pair, vcpus, qemu, accel, why, module)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 
@@ -43,9 +44,9 @@ def check_kind(kind: str) -> None:
 
 
 def check_personality(personality: str) -> str:
-    """The module's parameter for one card or two ("dut,peer"): one name is for both."""
+    """The names of one card or two ("dut,peer"), profiles or files of one: one name is for both."""
     names = personality.split(",")
-    if not 1 <= len(names) <= 2 or not all(n.replace("-", "").isalnum() for n in names):
+    if not 1 <= len(names) <= 2 or not all(re.fullmatch(r"[A-Za-z0-9-]+|.+\.yaml", n) for n in names):
         raise ConfigError(f"personality {personality!r}", "one name, or two as DUT,PEER")
     return ",".join((names * 2)[:2])
 
@@ -102,7 +103,7 @@ def enter_root(agent: Agent, root: VmHost) -> None:
 
 
 def load_module(root: Host, personality: str) -> None:
-    """Load the simulated NIC; RigError with the kernel's words if it does not take it."""
+    """Load the simulated NIC, told by card.py; RigError with the kernel's words if it does not take it."""
     try:
         root.run(["insmod", MODULE, f"personality={personality}"], timeout=60)
     except CommandFailed as exc:

@@ -15,7 +15,7 @@ from offload.yamlfile import Item, near, quoted, read_yaml
 
 FILE = Path(__file__).parents[1] / "nicsim" / "catalogue.yaml"
 KERNELS = ("6.1", "6.12", "7.2")
-CARDS = ("connectx-6-dx", "chelsio-t6", "nicsim")
+CARDS = ("connectx-6-dx", "chelsio-t6", "nicsim", "agilio-nfp")
 FAMILIES = (
     "plaintext", "authenticity", "keystream", "nonce", "resync", "counters", "contexts", "switch", "coverage",
     "frames", "cost", "driver", "odd",

@@ -19,6 +19,7 @@ from offload.nic import features
 from offload.paths import ROOT
 from offload.profile import FEATURES
 from offload.vm import boot, rundir
+from offload.vm.card import told
 from offload.vm.console import Console
 from offload.vm.initramfs import build, init_script, module_order
 from offload.vm.kernels import Kernel
@@ -28,7 +29,7 @@ from offload.vm.qemu import command, find
 from offload.vm.topology import MODULE, MODULES
 
 DEV, CABLE = "nicsim0", ("nicsim1", "nswire0", "nswire1")
-CARD = "personality=connectx-6-dx,connectx-6-dx"
+CARD = f"personality={told('connectx-6-dx,connectx-6-dx')}"
 SOON = 300.0  # seconds; nothing takes more than 20 on an idle machine
 DISK, DISK_SIZE = ("virtio_blk", "ext4"), 256 << 20
 SUM = "crc32c_generic"  # a soft dependency of ext4 in 6.1 and 6.12; later ones have it in them

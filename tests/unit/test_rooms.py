@@ -40,7 +40,7 @@ DOORS: dict[str, tuple[str, str]] = {
     "ls": ("sockets host nic counters profile errors", ""),
     "traffic": ("host cmd paths errors", ""),
     "wire": ("cmd paths errors", "cryptography"),
-    "vm": ("ipsec host cmd paths errors", ""),
+    "vm": ("ipsec host profile cmd paths errors", ""),
     "measure": ("vm ipsec host nic counters enable journal cpu traffic profile cmd errors", ""),
     "report": ("profile errata cpu cmd yamlfile paths errors", ""),
     "lab": ("enable vm traffic host nic journal profile cmd yamlfile paths errors", "yaml"),

@@ -122,7 +122,7 @@ def test_switches_follow_the_row() -> None:
 def test_init_is_a_shell_script() -> None:
     """The guest's init is understood by the guest's shell, and ends with its mark."""
     steps = "\n".join(cost_image.steps(Plan(choose()[0])))
-    text = cost_image.INIT % {"done": cost_image.DONE, "pair": "a,b", "steps": steps}
+    text = cost_image.INIT % {"done": cost_image.DONE, "cards": "a,b", "steps": steps}
     assert subprocess.run(["busybox", "sh", "-n"], input=text.encode(), capture_output=True).returncode == 0
     assert text.count("/costload ") == 6, "runs between switches"
 
