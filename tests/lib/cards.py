@@ -10,10 +10,12 @@ from offload.cmd import wait_until
 from offload.counters import snapshot
 from offload.host.base import Bench, Host, Side
 from offload.profile import Profile
+from tests.lib.stand_ins import HEADERS, PACKETS
 from tests.lib.ways import OURS, THEIRS, addressed, made, put_back
 
 POLICY = ("miimon", "50", "xmit_hash_policy", "layer3+4")
 TX = "tx_tls_encrypted_bytes"
+FULL = 1500 - HEADERS  # bytes, of a packet where no bytes are counted
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,10 @@ class Cards:
 
     def encrypted(self, profile: Profile) -> dict[str, int]:
         """Return the bytes that each card has encrypted so far."""
-        return {card: snapshot(self.dut, card, profile).values().get(TX, 0) for card, _ in self.ports}
+        name = PACKETS["tx"] if TX in profile.counters.absent("tx") else TX
+        full = FULL if name != TX else 1
+        shown = {card: snapshot(self.dut, card, profile).values() for card, _ in self.ports}
+        return {card: full * values.get(name, 0) for card, values in shown.items()}
 
     def pull(self, card: str) -> None:
         """Pull the cable of a card, until the bond knows it: the carrier goes, the port stays up."""

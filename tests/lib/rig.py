@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from offload.traffic.stunnel_resident import Resident
 from offload.vm import knobs
 from tests.lib import rig_choice
 from tests.lib.captures import Captures
+from tests.lib.stand_ins import StandIns
 
 
 @dataclass
@@ -48,6 +50,10 @@ class Rig:
     pace: float = 0.0  # bytes per second in a first look; 0: nobody has looked (cores.py)
     captures: Captures = field(default_factory=Captures)
     _ends: dict[str, End] = field(default_factory=dict)
+
+    @cached_property
+    def _stand_ins(self) -> StandIns:
+        return StandIns(self.profile)
 
     @property
     def bench(self) -> Bench:
@@ -90,8 +96,9 @@ class Rig:
         return self.port
 
     def counters(self) -> Snapshot:
-        """The counters of the DUT now."""
-        return snapshot(self.bench.dut.host, self.bench.dut.dev, self.profile)
+        """The counters of the DUT now, with what stands in for those that its driver does not have."""
+        dut = self.bench.dut
+        return self._stand_ins.add(dut.host, snapshot(dut.host, dut.dev, self.profile))
 
 
 class Labs:

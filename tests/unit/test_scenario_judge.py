@@ -105,3 +105,17 @@ def test_a_frame_more_or_less_is_seen(done: int, packets: int, good: bool) -> No
         return
     with pytest.raises(AssertionError, match=f"rx_tls_decrypted_bytes moved by {done}, wanted 5000 to 5000"):
         counted(moved, "rx", FIVE, "in all")
+
+
+def test_a_card_without_bytes_is_held_to_its_packets() -> None:
+    """Where a card counts packets only, each frame is one, and no frame is two."""
+    found = seen(",record=1")
+    found.no_bytes = frozenset({"tx"})
+    vars(found)["shown"] = {9: Shown({"connections": [{"from_client": {"bytes": 3000}}]}, {"tx": 0})}
+    vars(found)["frames"] = [frame(n, 1200, source=9, target=443) for n in range(3)]
+    bound = bounds(found, "tx")
+    assert bound.packets == (3, 3)
+    counted(Delta("p0", 1.0, {BYTES["tx"]: 9999, PACKETS["tx"]: 3}), "tx", bound, "in all")
+    for packets in (2, 4, 6):
+        with pytest.raises(AssertionError, match=f"tx_tls_encrypted_packets moved by {packets}, wanted 3"):
+            counted(Delta("p0", 1.0, {BYTES["tx"]: 3000, PACKETS["tx"]: packets}), "tx", bound, "in all")

@@ -38,6 +38,7 @@ class Seen:
     software: frozenset[str] = frozenset()  # directions in which what is old is software's by now
     cuts: bool = True  # there is a card that cuts packets (TSO)
     by_card: int | None = None  # bytes that the kernel took as decrypted by the card, if it says
+    no_bytes: frozenset[str] = frozenset()  # directions in which the card counts packets only
 
     @property
     def ways(self) -> tuple[str, ...]:
@@ -108,10 +109,12 @@ def bounds(seen: Seen, way: str) -> Bounds:
     """What the card has to have done of a direction at least, and at most."""
     ports = {line.port for line in seen.everyone}
     data = [f for f in seen.frames if f.data and (f.source if way == "tx" else f.target) in ports]
-    most = sum(len(frame.payload) for frame in data)
-    most *= 2 if way == "tx" and setting.losing(seen.scenario) else 1
+    sizes, twice = [len(frame.payload) for frame in data], way == "tx" and setting.losing(seen.scenario)
+    most, frames = (n * (2 if twice else 1) for n in (sum(sizes), len(sizes)))
     heads = [frame.head for frame in data] or [0]
-    return Bounds(_least(seen, way), most, (min(heads), max(heads)))
+    least = _least(seen, way)
+    packets = (-(-least // max(sizes, default=1)), frames) if way in seen.no_bytes else None
+    return Bounds(least, most, (min(heads), max(heads)), packets)
 
 
 def _least(seen: Seen, way: str) -> int:

@@ -22,6 +22,7 @@ from tests.lib.scenario.play import Play
 from tests.lib.scenario.space import Scenario, cell_of
 from tests.lib.scenario.stand import Stand
 from tests.lib.scenario.taps import Taps
+from tests.lib.stand_ins import packets_only
 
 NUMBERS = {"0": 0, "2^8": 1 << 8, "2^16": 1 << 16, "2^32": 1 << 32}
 BEFORE = 2  # records before the carry
@@ -57,8 +58,9 @@ def run(stand: Stand, scenario: Scenario) -> Made:
         old = frozenset(stand.software)
         stand.software |= set(judge.SOFTWARE.get(scenario["event"], ()))
         seen = judge.Seen(
-            scenario, lines, play.told, before, after, files, stand.card, old, rig.kind != "veth", by_card
-        )
+            scenario, lines, play.told, before, after, files, stand.card, old, rig.kind != "veth", by_card,
+            no_bytes=packets_only(rig.profile),
+        )  # fmt: skip
         return _judged(seen, said, kept)
 
 
