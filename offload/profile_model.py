@@ -174,12 +174,16 @@ class Limitation(NamedTuple):
 
 
 class Note(NamedTuple):
-    """A known weakness that no test meets: it tells a person what is then `seen`, and excuses nothing."""
+    """A known weakness that no test meets: it tells a person what is then `seen`, and excuses nothing.
+
+    `warn`: the direction that `doctor` warns of while it is on, '' for none.
+    """
 
     id: str
     what: str
     seen: str
     link: str
+    warn: str = ""
 
 
 @dataclass(frozen=True)

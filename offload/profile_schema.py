@@ -122,6 +122,8 @@ def _known(make: type[Limitation] | type[Note]) -> Kind:
     rows = {key: text() for key in make._fields} | {"id": SHORT.once(), "link": LINK}
     if make is Limitation:
         rows["test"] = text(TEST, r"tests/\S+\.py::test_\S+")
+    else:
+        rows["warn"] = text(choices=DIRECTIONS).optional()
     return listed(record(make, rows))
 
 

@@ -40,7 +40,16 @@ def describe(nic: Nic, found: Match, notes: Notes) -> None:
         if why := profile.why_no_direction(direction):
             notes.add("D211", f"profile {profile.id}", [direction], card=profile.title(), word=word, why=why)
     if not found.simulated:
+        _hazards(nic, profile, notes)
         _firmware(nic, profile, notes)
+
+
+def _hazards(nic: Nic, profile: Profile, notes: Notes) -> None:
+    """Note what the profile warns of, of each direction that is on."""
+    for known in profile.notes:
+        if known.warn and (shown := nic.feature(known.warn)) and shown.active:
+            seen = f"profile {profile.id}: {known.id}"
+            notes.add("D220", seen, [known.warn], what=known.what, seen=known.seen)
 
 
 def _undescribed(nic: Nic, notes: Notes) -> None:

@@ -191,6 +191,7 @@ CASES: dict[str, tuple[Callable[[FakeHost], None], str]] = {
     "D217": (lambda h: (bonded("balance-xor", "layer3+4")(h), _veth_port(h)), "bond0"),
     "D218": (lambda h: firmware(h, "22.31.1014 (MT_0000000359)"), "eth0"),
     "D219": (only("mlx5_core", "15b3:101f", fix=False), "eth0"),
+    "D220": (only("nfp", "19ee:4000", fix=False), "eth0"),
     "D301": (switched(RX, feature(False)), "eth0"),
     "D302": (switched(CHECKSUM, feature(False), switched(TX, feature(False, requested=True))), "eth0"),
     "D303": (on_eth0(flags=[]), "eth0"),
