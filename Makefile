@@ -5,7 +5,8 @@
 #   JOBS=2                labs side by side in `make certify`, `test-hw` and `test-sw-fallback` (default: one a core)
 #   SECONDS=60            how long `make fuzz` looks for trouble
 #   SAMPLE=today          `make test-hw` without what says the same on every kernel, and half of the rest, by the date;
-#                         SAMPLE=each: one test of each promise and cell, another one each day
+#                         SAMPLE=each: one test of each promise and cell, another one each day; SAMPLE=promises (as `make test`
+#                         has it for test-sw-fallback): the same, and every test without a promise
 #   T=test_sends          what `make try` or `make soak` runs: a test's id, a file, or an expression as for pytest -k
 #   N=10 LOAD=8           `make soak`: how many runs, beside how many busy processes; STAGE=test-hw which stage
 #   RESULT=results/TIME   the run whose failures `make replay` repeats
@@ -60,13 +61,13 @@ mutate: build  ## what if one of the suite's checks were not there? 15 minutes, 
 # wait and do not count. If a set-up (!) fails, nothing after it runs. Only fetch downloads; native tests need none of it. The stages:
 #   test-unit             the package itself, first: most mistakes show here
 #   test-certify          all promises of a card that offloads both ways, on 6.1: what a person runs, every test and its verdict
-#   test-sw-fallback      the same promises without a card
+#   test-sw-fallback      the same promises without a card: each promise and cell by one test, another each day; the rest whole
 #   test-nicsim           bad cards are caught, by name
 #   test-hw 6.12          the card that only transmits, on the kernel between: each promise and cell by one test, another each day
 #   test-hw 7.2           the newest kernel with two virtual CPUs, as one alone would hide races: half of what kernels differ in,
 #                         the other half tomorrow. Last, since it can use both cores when nothing else is left
 test:  ## every test of the project, with its own set-up; prints the time of each stage
-	JOBS=1 ci/stages '!setup-check' '!build' +test-native '!fetch' +test-daemons '*test-unit' test-certify test-nicsim test-sw-fallback \
+	JOBS=1 ci/stages '!setup-check' '!build' +test-native '!fetch' +test-daemons '*test-unit' test-certify test-nicsim test-sw-fallback:SAMPLE=promises \
 		test-hw:KERNEL=6.12,NIC=chelsio-t6,SAMPLE=each test-hw:KERNEL=7.2,LAB_CPUS=2,SAMPLE=today
 
 test-unit: venv  ## the package itself, on all cores: no root, no kernel, no daemon
@@ -79,7 +80,7 @@ test-native: setup-check build  ## compiled parts in user space, under sanitizer
 	$(MAKE) -j 4 --output-sync=recurse -C native check
 
 test-sw-fallback: build  ## no offload NIC: the same promises kept by software
-	$(LAB_PYTEST) tests/sw-fallback --kernel $(KERNEL) $(LABS)
+	$(LAB_PYTEST) tests/sw-fallback --kernel $(KERNEL) $(if $(SAMPLE),--sample=$(SAMPLE)) $(LABS)
 
 test-hw: build  ## the promises of a NIC, against the simulated one
 	$(LAB_PYTEST) tests/hw --kernel $(KERNEL) --profile $(NIC) $(if $(SAMPLE),--sample=$(SAMPLE)) $(LABS)

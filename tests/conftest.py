@@ -55,7 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--sample",
         metavar="DAY",
         default="",
-        help="without `once`, half: by DAY (or today); `each`: tests/README.md",
+        help="without `once`, half: by DAY (or today); `each`, `promises`: tests/README.md",
     )
 
 

@@ -11,22 +11,26 @@ import pytest
 from offload.report.testinfo import cell_of, promise_of
 
 EACH = "each"  # one test of each promise and cell, instead of a day's half
+PROMISES = "promises"  # the same, and every test without a promise
 
 
 def sampled(items: Iterable[pytest.Item], word: str) -> list[pytest.Item]:
-    """What a sample runs: `each`, or the half of a day without what says the same on every kernel."""
-    if word == EACH:
-        return one_of_each(items, day_of("today"))
+    """What a sample runs: `each`, `promises`, or a day's half without what says the same on every kernel."""
+    if word in (EACH, PROMISES):
+        return one_of_each(items, day_of("today"), rest=word == PROMISES)
     half = day_of(word) % 2
     return [i for i in items if i.get_closest_marker("once") is None and half_of(i.nodeid) == half]
 
 
-def one_of_each(items: Iterable[pytest.Item], day: int) -> list[pytest.Item]:
-    """One test, by the day, of each promise, cell and direction, and of a file's tests without a promise."""
+def one_of_each(items: Iterable[pytest.Item], day: int, rest: bool = False) -> list[pytest.Item]:
+    """One test, by the day, of each promise, cell and direction.
+
+    Of a file's tests without a promise one, too; all of them if `rest`.
+    """
     kinds: dict[str, list[pytest.Item]] = {}
     found = list(items)
     for item in found:
-        kinds.setdefault(kind_of(item), []).append(item)
+        kinds.setdefault(item.nodeid if rest and not promise_of(item) else kind_of(item), []).append(item)
     wanted = {id(same[day % len(same)]) for same in kinds.values()}
     return [item for item in found if id(item) in wanted]
 
@@ -49,4 +53,5 @@ def day_of(word: str) -> int:
         today = datetime.datetime.now(datetime.UTC).date()
         return (today if word == "today" else datetime.date.fromisoformat(word)).toordinal()
     except ValueError:
-        raise pytest.UsageError(f'--sample "{word}": wanted each, today, or a date as 2026-01-31') from None
+        wanted = f"{EACH}, {PROMISES}, today, or a date as 2026-01-31"
+        raise pytest.UsageError(f'--sample "{word}": wanted {wanted}') from None

@@ -48,6 +48,14 @@ def test_each_test_has_its_day() -> None:
     assert ran == {one.nodeid for one in ITEMS}
 
 
+def test_promises_leaves_out_nothing_that_is_no_promise() -> None:
+    """Tests that no promise has run each day, those of a promise take turns as with `each`."""
+    each, found = sampling.sampled(ITEMS, "each"), sampling.sampled(ITEMS, "promises")
+    none = [one for one in ITEMS if sampling.promise_of(one) is None]
+    assert len(none) == 4 and [one for one in found if one not in none] == [o for o in each if o not in none]
+    assert [one for one in found if one in none] == none
+
+
 def test_the_halves_of_two_days_are_the_whole() -> None:
     """What is not run today is run tomorrow."""
     today, tomorrow = (sampling.sampled(ITEMS, f"2026-11-{day}") for day in (23, 24))
@@ -56,5 +64,5 @@ def test_the_halves_of_two_days_are_the_whole() -> None:
 
 def test_no_day_is_a_usage_error() -> None:
     """A word that is no day is said to be none."""
-    with pytest.raises(pytest.UsageError, match='"eech": wanted each, today, or a date'):
+    with pytest.raises(pytest.UsageError, match='"eech": wanted each, promises, today, or a date'):
         sampling.sampled(ITEMS, "eech")
