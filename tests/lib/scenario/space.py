@@ -152,15 +152,14 @@ class Space:
 
     def _without(self, rest: Rows | None, chosen: Condition) -> Rows | None:
         """The rows without what is not made together with a condition; None if one has nothing left."""
-        bars = self._bars.get(chosen, NONE)
+        bars = self._barred_by.get(chosen)
         if rest is None or not bars:
             return rest
-        names = {name for name, _ in bars}
         left = [
-            (name, [value for value in row if (name, value) not in bars] if name in names else row)
-            for name, row in rest
+            (row[0], [value for value in row[1] if value not in bars[row[0]]]) if row[0] in bars else row
+            for row in rest
         ]
-        return left if all(row for _, row in left) else None
+        return left if all(values for _, values in left) else None
 
     def some_day(self) -> Space:
         """The space as if the suite made all that a lab can make."""
@@ -184,6 +183,15 @@ class Space:
         for one, other in (*self.barred, *self.later):
             found.setdefault(one, set()).add(other)
             found.setdefault(other, set()).add(one)
+        return found
+
+    @cached_property
+    def _barred_by(self) -> dict[Condition, dict[str, set[str]]]:
+        """What each condition is not made together with: values by dimension."""
+        found: dict[Condition, dict[str, set[str]]] = {}
+        for one, others in self._bars.items():
+            for name, value in others:
+                found.setdefault(one, {}).setdefault(name, set()).add(value)
         return found
 
     def parse(self, text: str) -> Scenario:
