@@ -10,12 +10,13 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "testing"))
 import check_bus
 import check_commands
 import check_control
+import check_queues
 import check_tls
 import check_traffic
 import runner
 from rig import Rig
 
-MODULES = (check_bus, check_commands, check_traffic, check_tls, check_control)
+MODULES = (check_bus, check_commands, check_traffic, check_queues, check_tls, check_control)
 
 
 def main(program: str, word: str = "") -> int:
