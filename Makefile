@@ -209,6 +209,7 @@ check-python: venv
 
 check-text: setup-check venv
 	$(VENV)/bin/codespell
+	$(PY) ci/prose
 	shellcheck $$(git ls-files -z | xargs -0 grep -lIE '^#!/usr/bin/env bash|^#!/bin/(ba)?sh')
 
 check-native: setup-check

@@ -20,9 +20,9 @@ OPTIONS = (
     "CONFIG_FUN_ETH",
 )  # fmt: skip
 HELP = """\
-Every card with a profile: what it offloads, what is on when the driver starts, which distributions'
-kernels have it compiled in, and what card and firmware need. No card is asked; `status` and `doctor`
-look at those of this host. No result of a real card is in it: docs/cards.md.
+Lists every card with a profile: what it offloads, the driver's defaults, which distributions'
+kernels include its TLS offload, and what card and firmware need. It does not access any card;
+`status` and `doctor` examine those of this host. It contains no result of a real card: docs/cards.md.
 """
 
 

@@ -24,7 +24,7 @@ def labs(stack: ExitStack, plan: Plan, kernel: Kernel | None, log: Log) -> list[
     """Return the labs, as the plan has them; their consoles are kept and they are left when `stack` ends."""
     found = [join(stack, plan, log)] if plan.attach else boot(stack, plan, kernel, log)
     lab = found[0]
-    several = {"labs": f"{len(found)} side by side"} if len(found) > 1 else {}
+    several = {"labs": f"{len(found)} in parallel"} if len(found) > 1 else {}
     rig = {**lab.rig, **several, **identity(lab)}  # they are all alike
     log.event("rig", rig=rig, kernel=lab.kernel, profile=plan.profile.id, simulated=True)
     return found

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TESTS = ("tests/conftest.py", "tests/hw", "tests/lib")
 DISK, RUNNING = ("image", "modules", "driver"), ("running", "running_driver", "version")
-ON_DISK = "as the host's disk has them now, which need not be what runs"
+ON_DISK = "as on the host's disk now, which may differ from the running ones"
 # A kernel can be asked for the build ids of itself and of a module (ELF note 3 of "GNU": 20 bytes), not for
 # its image: that is what lies on disk. A folder as offload/vm/digests.py has it.
 HOST = """\

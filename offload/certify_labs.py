@@ -27,7 +27,7 @@ def how_many(asked: int | None, alone: bool, cpus: int, meminfo: Path = Path("/p
     not enough memory for what was asked, or for one.
     """
     if asked is not None and not 1 <= asked <= MOST:
-        raise ConfigError(f"--jobs {asked}", f"1 to {MOST} labs side by side")
+        raise ConfigError(f"--jobs {asked}", f"1 to {MOST} labs in parallel")
     if alone:
         return 1
     room = available(meminfo)

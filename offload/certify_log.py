@@ -46,7 +46,7 @@ class Log:
         finally:
             took, whole = time.monotonic() - began, time.monotonic() - self._began
             self.event("phase", name=name, seconds=round(took, 3))
-            self.note(f"{name}: {took:.1f} s (in all {whole:.0f} s)")
+            self.note(f"{name}: {took:.1f} s (total {whole:.0f} s)")
 
     @contextmanager
     def lent(self) -> Iterator[None]:

@@ -60,7 +60,9 @@ def read_patch(path: Path) -> Patch:
     raw, names = b"".join(contents), tuple(one.name for one in files)
     diff = b"".join(b"".join(_plain(one, content)) for one, content in zip(files, contents, strict=True))
     if not diff:
-        raise ConfigError(f"{path} holds no patch: no line begins with '--- ' and the next with '+++ '", HINT)
+        raise ConfigError(
+            f"{path} contains no patch: no line begins with '--- ' and the next with '+++ '", HINT
+        )
     return Patch(path, names, hashlib.sha256(raw).hexdigest(), raw, diff)
 
 
@@ -71,7 +73,7 @@ def _files(folder: Path) -> list[Path]:
         others = sorted(one.name for one in folder.iterdir())
         there = f"; it holds {', '.join(others[:5])}{' and more' * (len(others) > 5)}" if others else ""
         raise ConfigError(
-            f"{folder} holds no file whose name ends with .patch{there}",
+            f"{folder} contains no file whose name ends with .patch{there}",
             "rename the files that belong to the card (mv my.diff 1.patch), or name one file of any name",
         )
     return found
@@ -154,4 +156,4 @@ def build_patched(patch: Patch, kernel: Kernel, folder: Path, say: Callable[[str
     try:
         return build_nicsim(kernel, say, folder)
     except RigError as exc:
-        raise ConfigError(f"with {patch.path}, {exc}", "line numbers are those of the patched file") from None
+        raise ConfigError(f"with {patch.path}, {exc}", "line numbers refer to the patched file") from None

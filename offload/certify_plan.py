@@ -57,7 +57,7 @@ def plan(request: Request) -> Plan:
         name for name in ("native/nicsim", "native/ktls-handoff", "tests/hw") if not (ROOT / name).is_dir()
     ]
     if missing:
-        raise ConfigError(f"certify needs a checkout of the project: {', '.join(missing)} is not there")
+        raise ConfigError(f"certify needs a checkout of the project: {', '.join(missing)} is missing")
     if request.scenario:
         check_scenarios(request.nic or NIC, request.scenario)
     return real(request) if request.lab else simulated(request)
@@ -129,7 +129,7 @@ def known(kernel: str) -> str:
     if kernel not in SERIES:
         raise ConfigError(
             f"no kernel series {kernel!r}{near(kernel, SERIES)}",
-            f"the lab knows {', '.join(SERIES)}",
+            f"choose one of {', '.join(SERIES)}",
         )
     return kernel
 
@@ -162,7 +162,7 @@ def folder(wanted: Path | None) -> Path:
             out = base.with_name(f"{base.name}-{number}").absolute()
         out.mkdir(parents=True, exist_ok=True)
         if any(out.iterdir()):
-            raise ConfigError(f"{out} is not empty", "every run needs a folder of its own; leave --out away")
+            raise ConfigError(f"{out} is not empty", "every run needs its own folder; omit --out")
         free = shutil.disk_usage(out).free
     except OSError as exc:
         raise ConfigError(
@@ -170,6 +170,6 @@ def folder(wanted: Path | None) -> Path:
         ) from None
     if free < DISK:
         raise RigError(
-            f"no room for the results: {out} has {free >> 20} MiB free, {DISK >> 20} MiB are needed"
+            f"not enough space for the results: {out} has {free >> 20} MiB free, {DISK >> 20} MiB are needed"
         )
     return out

@@ -59,12 +59,12 @@ def series(former: Former) -> str:
     from offload.vm.kernels import SERIES
 
     if not former.kernel:
-        raise ConfigError(f"{former.name} does not say on which kernel it ran: the rig was never up")
+        raise ConfigError(f"{former.name} does not say on which kernel it ran: its rig never started")
     match = re.match(r"\d+\.\d+", former.kernel)
     if match is None or match[0] not in SERIES:
         raise ConfigError(
             f"{former.name} ran on kernel {former.kernel}, which the lab does not boot",
-            f"the lab knows {', '.join(SERIES)}",
+            f"choose one of {', '.join(SERIES)}",
         )
     return match[0]
 
@@ -87,6 +87,6 @@ def check_suite(found: Replay, suite: tuple[str, ...]) -> Replay:
         raise ConfigError(
             f"none of the tests to repeat is in tests/hw today: {missing[0]}"
             + (f" and {len(missing) - 1} more" if len(missing) > 1 else ""),
-            hint or "the suite has changed since: take the version of the project that made the result",
+            hint or "the suite has changed since: use the version of the project that made the result",
         )
     return replace(found, gone=missing)

@@ -42,7 +42,7 @@ class Run:
         """Get the kernel, build the module for it and the helper. RigError or CommandFailed."""
         if self.plan.attach or self.plan.hosts:
             where = f"lab {self.plan.attach}" if self.plan.attach else "the bench"
-            self.log.note(f"the kernel and the card are those of {where}")
+            self.log.note(f"{where} determines the kernel and the card")
         else:
             self._kernel = simulated_card(self.plan, self.log)
         programs(self.plan, self.log)
@@ -74,7 +74,7 @@ class Run:
         try:
             found = forecast(bench, self.plan.profile, self.plan.given)
         except RigError as exc:
-            found = [f"what this bench can prove could not be asked: {exc.args[0].partition(chr(10))[0]}"]
+            found = [f"could not find out what this bench can prove: {exc.args[0].partition(chr(10))[0]}"]
         for line in found:
             self.log.note(line)
 
@@ -146,7 +146,7 @@ def fetch_programs(log: Log) -> None:
     try:
         find(say=log.note)
     except RigError as exc:
-        log.note(f"no nginx and wrk but this machine's own: {exc.args[0]}")
+        log.note(f"using this machine's own nginx and wrk: {exc.args[0]}")
 
 
 def reach(stack: ExitStack, plan: Plan, hosts: Hosts, log: Log) -> str:

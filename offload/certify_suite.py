@@ -24,7 +24,7 @@ def check_scenarios(profile: str, scenarios: Sequence[str]) -> None:
     rc, _, err, _ = run([sys.executable, "-m", "pytest", *options, SCENARIOS], timeout=120, cwd=str(ROOT))
     if rc != 0:
         said = err.decode("utf-8", "replace").partition("ERROR: ")[2].strip()
-        raise ConfigError(said or "the scenarios cannot be collected")
+        raise ConfigError(said or "cannot collect the scenarios")
 
 
 def collect(kernel: str, profile: str, tests: Iterable[str] = ()) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ def run(
     except subprocess.TimeoutExpired:
         kill_group(child.pid)
         child.communicate()
-        raise TimedOut(f"no end after {timeout:g} s: {' '.join(argv)}") from None
+        raise TimedOut(f"timed out after {timeout:g} s: {' '.join(argv)}") from None
     except BaseException:
         kill_group(child.pid)
         child.communicate()

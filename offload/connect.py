@@ -17,10 +17,11 @@ from offload.errors import ConfigError, RigError
 
 TEXT = "open a kernel TLS connection (or stunnel) and pass it on"
 HELP = """\
-Connects, performs the TLS handshake, gives the keys to the kernel (or to the card, if possible)
-and hands the socket to another program over a Unix socket: one line of JSON and the descriptor
-(SCM_RIGHTS). If a step before that fails, it prints one warning line and uses stunnel with the same
-policy instead. Without --to and --fd it only shows the result. docs/connect.md lists policy keys.
+Connects, performs the TLS handshake and gives the keys to the kernel (or to the card, if possible).
+Then it hands the socket to another program over a Unix socket, as one line of JSON and the
+descriptor (SCM_RIGHTS). If a step before that fails, it prints one warning line and uses stunnel
+with the same policy instead. Without --to and --fd it only shows the result. docs/connect.md lists
+the keys of a policy.
 
 Exit codes: 0 handed off, over kernel TLS or stunnel; 2 wrong policy or option; 7 stunnel fails to
 connect too, or no program takes the socket.
@@ -129,7 +130,7 @@ def _receiver(args: argparse.Namespace, undo: ExitStack) -> socket.socket | None
         raise OSError(0, "no unix socket")
     except (OSError, ValueError) as exc:
         where, why = args.to or f"descriptor {args.fd}", getattr(exc, "strerror", "") or exc
-        raise ConfigError(f"{where}: {why}: nobody takes a socket there") from None
+        raise ConfigError(f"{where}: {why}: no program accepts a socket there") from None
 
 
 def _dialled(path: str) -> socket.socket:

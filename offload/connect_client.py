@@ -121,7 +121,7 @@ def _by_kernel(target: Target, policy: Policy, via: str, program: str) -> Got:
         line, sock = _started(target, policy, program)
     except Failed as exc:
         raise Failed(f"{refused}; {exc}") from None
-    return Got(sock, line, f"{target}: {refused}; a ktls-handoff of our own was started")
+    return Got(sock, line, f"{target}: {refused}; started a separate ktls-handoff instead")
 
 
 def _say(warning: str) -> None:
@@ -219,11 +219,11 @@ def _line(data: bytes, flags: int) -> dict[str, Any]:
     if not data:
         raise _Lost("it ended without an answer")
     if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC) or not data.endswith(b"\n"):
-        raise _Lost("an answer that was cut off")
+        raise _Lost("a truncated answer")
     try:
         line = json.loads(data)
     except (ValueError, RecursionError):
         line = None
     if not isinstance(line, dict) or not isinstance(line.get("ok"), bool):
-        raise _Lost("an answer that is none")
+        raise _Lost("an invalid answer")
     return line

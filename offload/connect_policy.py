@@ -41,9 +41,9 @@ class Target:
     def __post_init__(self) -> None:
         for word in (self.host, self.name or "-"):
             if not word.isascii() or not word.isprintable() or not 0 < len(word) <= 253 or " " in word:
-                raise ConfigError(f"{word!r} is no name of a host", "ASCII, up to 253 characters, no blank")
+                raise ConfigError(f"{word!r} is not a host name", "ASCII, up to 253 characters, no blank")
             if word.startswith("--"):
-                raise ConfigError(f"{word!r} is no name of a host")
+                raise ConfigError(f"{word!r} is not a host name")
         if not 0 < self.port < 65536:
             raise ConfigError(f"port {self.port}", "1 to 65535")
 
@@ -72,7 +72,7 @@ class Policy:
     def values(self) -> dict[str, str]:
         """Return key -> value, defaults included. ConfigError, by line, for what ktls-handoff refuses too."""
         if (bool(self.file), bool(self.ca), bool(self.pin)).count(True) != 1:
-            raise ConfigError("exactly one of --policy, --ca, --pin is needed", "docs/connect.md")
+            raise ConfigError("give exactly one of --policy, --ca, --pin", "docs/connect.md")
         given = _of_file(self.file) if self.file else {"CAfile": self.ca or self.pin}
         if self.ca or self.pin:
             given["verifyChain" if self.ca else "verifyPeer"] = "yes"
@@ -110,7 +110,7 @@ def _sha256(path: str) -> str:
             return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError as exc:
         raise ConfigError(f"CAfile {path}: {exc.strerror}") from None
-    raise ConfigError(f"CAfile {path}: no regular file")
+    raise ConfigError(f"CAfile {path}: not a regular file")
 
 
 def _of_file(path: str) -> dict[str, str]:
@@ -136,16 +136,16 @@ def _pair(line: str, where: str) -> tuple[str, str]:
     """KEY = VALUE of one line."""
     key, equals, value = (part.strip(" \t\r") for part in line.partition("="))
     if line[0] == "[" or not equals or any(c < " " and c != "\t" or c == "\x7f" for c in line):
-        raise ConfigError(f"{where}: KEY = VALUE is wanted, and no section: {line!r}")
+        raise ConfigError(f"{where}: KEY = VALUE expected, without sections: {line!r}")
     if key not in KEYS:
-        raise ConfigError(f"{where}: unknown key {key!r}", f"those of a policy: {' '.join(KEYS)}")
+        raise ConfigError(f"{where}: unknown key {key!r}", f"keys of a policy: {' '.join(KEYS)}")
     if not value and key != "sni":
         raise ConfigError(f"{where}: {key} without a value")
     if key in WORDS and value not in WORDS[key]:
-        raise ConfigError(f"{where}: {key} wants {' or '.join(WORDS[key])}, not {value!r}")
+        raise ConfigError(f"{where}: {key} must be {' or '.join(WORDS[key])}, not {value!r}")
     digits = value.isascii() and value.isdigit()
     if key == "TIMEOUTconnect" and not (digits and 0 < int(value) <= 3600):
-        raise ConfigError(f"{where}: {key} wants 1 to 3600 seconds, not {value!r}")
+        raise ConfigError(f"{where}: {key} must be 1 to 3600 seconds, not {value!r}")
     return key, value
 
 
@@ -153,9 +153,13 @@ def _judged(found: dict[str, str], path: str) -> dict[str, str]:
     """The keys together: silence is no way to verify."""
     chain, peer = found.get("verifyChain"), found.get("verifyPeer")
     if chain == peer == "yes":
-        raise ConfigError(f"{path}: verifyChain and verifyPeer: one of them", "verifyPeer pins a certificate")
+        raise ConfigError(
+            f"{path}: verifyChain and verifyPeer: use only one of them", "verifyPeer pins a certificate"
+        )
     if "yes" not in (chain, peer) and chain != "no":
-        raise ConfigError(f"{path}: neither verifyChain nor verifyPeer", "one of them `yes`, and CAfile")
+        raise ConfigError(
+            f"{path}: neither verifyChain nor verifyPeer", "set one of them to `yes`, and set CAfile"
+        )
     if "yes" in (chain, peer) and "CAfile" not in found:
         raise ConfigError(f"{path}: verification without CAfile")
     if chain != "yes" and {"checkHost", "checkIP"} & set(found):

@@ -19,7 +19,7 @@ def taken(fd: int) -> socket.socket:
         sock = socket.socket(fileno=fd)
     except OSError:
         os.close(fd)
-        raise Unfit("a descriptor that is no socket") from None
+        raise Unfit("a descriptor that is not a socket") from None
     try:
         _connected(sock)
         _encrypts(sock)
@@ -33,13 +33,13 @@ def taken(fd: int) -> socket.socket:
 def _connected(sock: socket.socket) -> None:
     """Unfit if it is no TCP socket, or if its connection has ended."""
     if sock.family not in (socket.AF_INET, socket.AF_INET6):
-        raise Unfit("a descriptor that is no connected TCP socket")
+        raise Unfit("a descriptor that is not a connected TCP socket")
     try:
         sock.getpeername()
     except OSError:
         error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         why = f"the connection ended right after the handshake: {os.strerror(error)}"
-        raise Unfit(why if error else "a descriptor that is no connected TCP socket") from None
+        raise Unfit(why if error else "a descriptor that is not a connected TCP socket") from None
 
 
 def _encrypts(sock: socket.socket) -> None:

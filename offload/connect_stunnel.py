@@ -98,5 +98,5 @@ def _shaken(process: subprocess.Popen[bytes], seconds: float) -> dict[str, objec
 def _trouble(log: str) -> str:
     """The first trouble of the connection, or else the first before it: later lines follow from the first."""
     said = TROUBLE.findall(log)
-    first = said[0][2] if said else "it ended without a word"
+    first = said[0][2] if said else "it ended without a message"
     return next((text for early, ui, text in said if not early and not ui), first)

@@ -69,7 +69,9 @@ class Delta:
 
     def __getitem__(self, name: str) -> int:
         if name in self.backwards:
-            raise MissingCounter(f"counter {name} of {self.dev} went backwards: it was reset, or it lies")
+            raise MissingCounter(
+                f"counter {name} of {self.dev} went backwards: it was reset, or its value is wrong"
+            )
         return _pick(self.moved, name, f"in both snapshots of {self.dev}")
 
     def get(self, name: str, default: int | None = None) -> int | None:

@@ -143,7 +143,7 @@ def parse(text: bytes, where: str) -> dict[int, dict[str, int]]:
         if not found or max(values) > U64:
             raise RigError(f"{where}:{at}: {line[:80]!r}, wanted cpuN and 8 or more counters below 2^64")
         if int(found[1]) in cpus:
-            raise RigError(f"{where}:{at}: cpu{int(found[1])} stands there twice")
+            raise RigError(f"{where}:{at}: cpu{int(found[1])} appears twice")
         cpus[int(found[1])] = dict(zip(COLUMNS, values, strict=False))
     if not cpus:
         raise RigError(f"{where}: no line of a CPU in {len(text)} bytes")
@@ -163,7 +163,9 @@ def difference(before: Snapshot, after: Snapshot) -> Use:
     if seconds < 0:
         raise RigError(f"{after.host}: its clock went back by {-seconds:.2f} s: was it booted in between?")
     if seconds <= skew + CLOCK:
-        raise RigError(f"{after.host}: {seconds:.2f} s between two snapshots is no window", "wait longer")
+        raise RigError(
+            f"{after.host}: {seconds:.2f} s between two snapshots: the time must be positive", "wait longer"
+        )
     moved = {*before.cpus} ^ {*after.cpus}
     if moved:
         names = ", ".join(f"cpu{cpu}" for cpu in sorted(moved))
@@ -196,7 +198,7 @@ def _core(
         raise RigError(f"{where}: idle for {idle:.2f} s of {seconds:.2f} s")
     told = idle + sum(spent.values())
     if told < seconds / 2 - slack:
-        why = "was it offline in between, or a virtual machine that stood still?"
+        why = "was the CPU offline in between, or the virtual machine paused?"
         raise RigError(f"{where}: accounts for {told:.2f} s of {seconds:.2f} s: {why}")
     steal = spent.pop("steal")
     busy = max(seconds - idle - steal, 0.0)

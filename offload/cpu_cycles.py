@@ -88,7 +88,7 @@ def _begun(host: Host, process: Process) -> Counter:
     except RigError as exc:
         first = {"absent": str(exc)}
     if first.keys() != {"cpus"}:
-        counter.absent = str(first.get("absent", "no answer that makes sense"))[:300]
+        counter.absent = str(first.get("absent", "the answer makes no sense"))[:300]
     return counter
 
 

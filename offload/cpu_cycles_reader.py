@@ -21,9 +21,9 @@ HARDWARE, CYCLES = 0, 0  # PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES
 WHY = {
     errno.EACCES: "not permitted: run it as root, or lower kernel.perf_event_paranoid",
     errno.EPERM: "not permitted: run it as root, or lower kernel.perf_event_paranoid",
-    errno.ENOENT: "this CPU shows no cycle counter, as in most virtual machines",
-    errno.EOPNOTSUPP: "this CPU shows no cycle counter, as in most virtual machines",
-    errno.ENODEV: "this CPU shows no cycle counter, as in most virtual machines",
+    errno.ENOENT: "this CPU has no cycle counter, like most virtual machines",
+    errno.EOPNOTSUPP: "this CPU has no cycle counter, like most virtual machines",
+    errno.ENODEV: "this CPU has no cycle counter, like most virtual machines",
     errno.ENOSYS: "this kernel has no perf_event_open",
 }
 
@@ -56,7 +56,7 @@ def main() -> None:
     try:
         counters = {cpu: opened(cpu) for cpu in online()}
     except KeyError:
-        say({"absent": f"not known how on {platform.machine()}"})
+        say({"absent": f"not supported on {platform.machine()}"})
         return
     except OSError as exc:
         why = WHY.get(exc.errno or 0, str(exc))

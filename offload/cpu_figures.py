@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from offload.cpu import Use
 from offload.errors import RigError
 
-MEASURE = "a figure needs traffic behind it: look at what should have sent it"
+MEASURE = "a figure needs traffic: check the program that should have sent it"
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def counting(host: Host, root: str = "/sys") -> Iterator[Memory]:
         if isinstance(words, str):
             yield Memory(counter, words=words[:200])
         else:
-            yield Memory(None, str(first.get("absent", "no answer that makes sense"))[:300])
+            yield Memory(None, str(first.get("absent", "the answer makes no sense"))[:300])
     finally:
         process.kill(9)
 

@@ -111,7 +111,7 @@ def absent(root: str, why: str) -> str:
 
 def source(root: str) -> tuple[str, Callable[[], dict[str, int]]]:
     """The way to ask: (words, function). ValueError with the reason if there is none."""
-    why = "no memory controller shows counters (uncore_imc), as in most virtual machines"
+    why = "no memory controller has counters (uncore_imc), as in most virtual machines"
     try:
         fds = {name: (opened(kind, number, cpu), each) for name, kind, number, cpu, each in controllers(root)}
     except (OSError, KeyError) as exc:

@@ -65,10 +65,10 @@ class Ratio:
         known = f"{self.arm} is {self.ratio:.3f} of {self.base}"
         known += f" (95 % interval {self.low:.3f} to {self.high:.3f}, {self.pairs} pairs)"
         if self.pairs < FEW:
-            return f"{known}: too few pairs to conclude, {FEW} are wanted"
+            return f"{known}: too few pairs to conclude; {FEW} are needed"
         if self.wide:
             still = f", though {'less' if self.high < 1 else 'more'} it is" if self.differ else ""
-            return f"{known}: too wide to conclude by how much{still}"
+            return f"{known}: the interval is too wide to conclude by how much{still}"
         if not self.differ:
             return f"{known}: no difference shown"
         return f"{known}: {100 * abs(1 - self.ratio):.1f} % {'less' if self.ratio < 1 else 'more'}"

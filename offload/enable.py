@@ -93,7 +93,7 @@ def _carry_out(host: Host, nic: Nic, actions: list[Action], journal: Journal) ->
 def _failure(trouble: BaseException, stuck: list[str]) -> BaseException:
     """What to raise after a roll-back."""
     if stuck:
-        hint = "`ktls-offload restore` tries again: the values found are in the journal"
+        hint = "the journal has the original values; `ktls-offload restore` tries again"
         return SwitchFailed(f"{trouble or 'interrupted'}; and could NOT put back: {'; '.join(stuck)}", hint)
     if isinstance(trouble, OffloadError) and not isinstance(trouble, NoPermission):
         return SwitchFailed(f"{trouble}; everything was put back")
@@ -142,7 +142,7 @@ def put_back(host: Host, dev: str, entry: Entry) -> str:
         return _unload(host, entry.what)
     now = features(host, dev).get(entry.what)
     if now is None:
-        return f"{dev} has no {entry.what} any more"
+        return f"{dev} has no {entry.what} now"
     if (now.active, now.requested) == (entry.active, entry.requested):
         return ""
     # what was asked for is what can be set; whether it is active follows from it
@@ -184,8 +184,8 @@ def _say_plan(nic: Nic, found: Match, actions: list[Action], journal: Journal, s
     if not actions:
         say(f"{nic.dev}: nothing to do")
         return
-    say(f"{nic.dev}: {describe(found.profile, found, nic)}: would do, as root:" if found.profile else
-        f"{nic.dev}: would do, as root:")  # fmt: skip
+    say(f"{nic.dev}: {describe(found.profile, found, nic)}: would run as root:" if found.profile else
+        f"{nic.dev}: would run as root:")  # fmt: skip
     for number, action in enumerate(actions, 1):
         now = nic.features.get(action.what)
         state = f"now {now}" if now else "not loaded now"
@@ -208,7 +208,7 @@ def _say_done(
         if action.kind == "module":
             say(f"  module    {action.what} loaded{why[action.what]}")
     if wish.on and not nic.up:
-        say("  the interface is down: the kernel offloads connections only while it is up")
+        say("  the interface is down; the kernel offloads connections only while it is up")
     if actions:
-        say("  new connections follow this; those that are open stay as they are")
+        say("  new connections follow this; open connections do not change")
         say(f"  undo: ktls-offload restore {nic.dev}")

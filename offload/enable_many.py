@@ -51,7 +51,7 @@ def _usable(wish: Wish, name: str, row: Mapping[str, Any], below: list[str]) -> 
     raise Refused(
         f"{name} is a bond in mode {mode} with hash policy {policy or 'none'}: the kernel offloads through "
         "a bond in 802.3ad and balance-xor with layer3+4 only",
-        f"ktls-offload doctor {name}; its ports for themselves: ktls-offload enable {' '.join(below)}",
+        f"ktls-offload doctor {name}; its ports individually: ktls-offload enable {' '.join(below)}",
     )
 
 
@@ -79,7 +79,7 @@ def _together(wishes: Sequence[Wish], refused: Sequence[tuple[str, OffloadError]
     return kind(
         f"{len(refused)} of {len(wishes)} devices refused; nothing was changed\n  "
         + "\n  ".join(line.replace("\n", "\n  ") for line in lines),
-        f"the others alone: ktls-offload {'enable' if wishes[0].on else 'disable'} {' '.join(others)}"
+        f"only the others: ktls-offload {'enable' if wishes[0].on else 'disable'} {' '.join(others)}"
         if others
         else "",
     )

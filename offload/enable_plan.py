@@ -36,7 +36,7 @@ def profile_for(nic: Nic, named: str | None) -> Match:
     plays = f", which plays {own.plays}" if own.plays else ""
     raise Refused(
         f"profile {wanted.id} is for driver {wanted.driver}; {nic.dev} has {nic.driver or 'none'}{plays}",
-        "leave --profile out to take the one that fits",
+        "omit --profile to use the matching one",
     )
 
 
@@ -69,7 +69,7 @@ def _no_profile(host: Host, nic: Nic, found: Match, asked: tuple[str, ...]) -> R
     who = f"driver {nic.driver}" + (f", PCI {nic.pci}" if nic.pci else "")
     return ConfigError(
         f"{nic.dev}: no profile in nic-profiles fits ({who})",
-        f"write one (docs/add-a-nic.md) or name one with --profile; it offers: "
+        f"write one (docs/add-a-nic.md) or name one with --profile; the device offers: "
         f"{', '.join(FEATURES[d] for d in changeable)}",
     )
 
@@ -98,7 +98,7 @@ def plan_off(nic: Nic, asked: tuple[str, ...]) -> list[Action]:
         if feature is None or not (feature.active or feature.requested):
             continue
         if feature.fixed:
-            raise Refused(f"{nic.dev}: {feature.name} is {feature}: the driver does not let go of it")
+            raise Refused(f"{nic.dev}: {feature.name} is {feature}: the driver does not allow a change")
         actions.append(_switch(nic, direction, False, ""))
     return actions
 
@@ -126,7 +126,7 @@ def _check(host: Host, nic: Nic, found: Match, direction: str) -> None:
     if feature.fixed:
         raise Refused(*refusal(host, nic, found, direction))
     if missing := nic.checksum_missing(direction):
-        state = f" ({feature.name} is {feature}: it comes back with it)" if feature.requested else ""
+        state = f" ({feature.name} is {feature}: it returns with it)" if feature.requested else ""
         word = WORDS[missing]
         raise Refused(
             f"{nic.dev}: {WORDS[direction]} TLS offload needs {word} checksum offload, which is off{state}",
@@ -143,7 +143,7 @@ def _modules(host: Host, nic: Nic, step: Step) -> list[Action]:
     """Every module that `modprobe` would load now, one by one, so that each can be taken out again."""
     done = tool(host, ["modprobe", "--show-depends", step.what])
     if done.rc != 0:
-        message = f"{nic.dev}: module {step.what} is not in this kernel's folder: {step.why}"
+        message = f"{nic.dev}: module {step.what} is missing for this kernel: {step.why}"
         raise Refused(message, done.stderr.decode("utf-8", "replace").strip()[:300])
     names = [line.split()[1] for line in done.text.splitlines() if line.startswith("insmod ")]
     modules = [name.rpartition("/")[2].partition(".ko")[0].replace("-", "_") for name in names]

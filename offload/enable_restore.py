@@ -50,7 +50,7 @@ def _all(
         else:
             _one(host, entry, rows, here, journal, say, stuck, dry)
     if stuck:
-        raise SwitchFailed(f"not put back: {'; '.join(stuck)}", "the journal keeps it; call restore again")
+        raise SwitchFailed(f"not put back: {'; '.join(stuck)}", "the journal keeps them; run restore again")
 
 
 def _is(entry: Entry, dev: str, rows: Mapping[str, Any]) -> bool:
@@ -92,21 +92,21 @@ def _one(
         stuck.append(problem)
     else:
         renamed = f" (it was called {entry.dev})" if where not in ("", entry.dev) else ""
-        say(f"{label}: {entry.found()}, as found{renamed}")
+        say(f"{label}: {entry.found()}, as before{renamed}")
 
 
 def _target(host: Host, entry: Entry, rows: Mapping[str, Any], here: tuple[str, str]) -> tuple[str, str, str]:
     """(interface today, why the entry is void, why it cannot be applied here)."""
     if entry.boot != here[0]:
-        return "", "that was before the last boot, and nothing of it outlives a boot", ""
+        return "", "the change was before the last boot and did not survive it", ""
     if entry.kind == "module":
         return "", "", ""
     if entry.netns != here[1]:
-        return "", "", "the device is in another network namespace; call restore there"
+        return "", "", "the device is in another network namespace; run restore there"
     name = next((n for n, r in rows.items() if r.get("ifindex") == entry.ifindex), "")
     if not name:
         if entry.dev in rows:
-            return entry.dev, "the device of that name is a new one, which never had the change", ""
+            return entry.dev, "a new device has that name, and never had the change", ""
         return "", "", "the interface is not here (removed, or moved to another network namespace)"
     try:
         nic = seen(host, name, rows)

@@ -65,14 +65,14 @@ def _before(span: Span, at: Kernel) -> Standing:
     if at.stable is None:
         return Standing(UNKNOWN, at.why)
     if span.fixed and at.whose == "debian":
-        return Standing(AFFECTED, f"the fix came with {span.fixed}, and this is {at.package or at.release}")
+        return Standing(AFFECTED, f"the fix is in {span.fixed}, but this is {at.package or at.release}")
     if at.whose == "other":
-        return Standing(UNKNOWN, f"{at.release} is its maker's own build, which may hold the fix anyway")
+        return Standing(UNKNOWN, f"{at.release} is a vendor build, which may include the fix anyway")
     if span.lacks and at.stable <= _number(span.lacks):
         return Standing(AFFECTED, f"so it is in {span.lacks}")
     if known := span.fixed or span.has:
-        return Standing(UNKNOWN, f"{known} has the fix, and it is not recorded where that came in")
-    return Standing(UNKNOWN, f"so it is in {span.lacks}, and nothing later was read")
+        return Standing(UNKNOWN, f"{known} has the fix; the first version with it is not recorded")
+    return Standing(UNKNOWN, f"so it is in {span.lacks}, and no later version was checked")
 
 
 def _number(text: str) -> Version:

@@ -67,7 +67,7 @@ def _expression(item: Item) -> str:
     said = item.text()
     try:
         if said and re.search(said, ""):
-            item.bad(f"{item.shown()}, wanted an expression that does not fit an empty text")
+            item.bad(f"{item.shown()}, wanted an expression that does not match an empty text")
     except re.error as exc:
         item.bad(f"{item.shown()}, wanted a regular expression ({exc})")
     return said

@@ -53,7 +53,7 @@ def kernel(release: str, package: str = "") -> Kernel:
     """The kernel with this `uname -r` and package version (Debian's; leave it out where there is none)."""
     match = RELEASE.fullmatch(release)
     if not match:
-        return Kernel(release, package, why=f"{release!r:.60} is no kernel release")
+        return Kernel(release, package, why=f"{release!r:.60} is not a kernel release")
     x, y, z, rest = int(match[1]), int(match[2]), int(match[3] or 0), match[4]
     if CANDIDATE.search(rest) or CANDIDATE.search(package):
         why = f"{release} is a release candidate"
@@ -73,5 +73,11 @@ def _stable(release: str, own: Version, whose: str, package: str) -> tuple[Versi
     if own[2] or whose == "upstream":
         return own, ""
     if whose == "debian":
-        return None, f"{release} does not tell the stable number: dpkg-query -W linux-image-{release} does"
-    return None, f"{release} does not tell the stable number, and its maker may have taken fixes back"
+        return (
+            None,
+            f"{release} does not show the stable release number: dpkg-query -W linux-image-{release} does",
+        )
+    return (
+        None,
+        f"{release} does not show the stable release number, and its vendor may have back-ported fixes",
+    )

@@ -125,7 +125,7 @@ def reached(found: Mapping[str, Any], file: Path) -> list[str]:
         file.write_text(yaml.safe_dump({"targets": targets}))
         return ["--lab", str(file)]
     raise ConfigError(
-        f"the place says nowhere how its bench is reached (resources: {', '.join(found) or 'none'})",
+        f"the place does not say how to reach its bench (resources: {', '.join(found) or 'none'})",
         "an OffloadVm, or matches named dut-..., peer-...: docs/labgrid.md",
     )
 

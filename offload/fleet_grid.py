@@ -70,7 +70,7 @@ class Grid:
             said = " ".join(said.split())
             raise RigError(
                 f"labgrid at {self.coordinator}: {printable(said)[-300:] or f'exit code {rc}'}",
-                "is labgrid-coordinator up, and is --coordinator right?",
+                "is labgrid-coordinator running, and is --coordinator right?",
             )
         return out[:MOST].decode("utf-8", "replace")
 

@@ -52,7 +52,7 @@ class Counted:
 def way(source: str, target: str, cipher: str) -> Way:
     """A direction with a new key. ConfigError for a cipher that there is not."""
     if cipher not in CIPHERS:
-        raise ConfigError(f"no IPsec cipher {cipher!r}", f"there are {', '.join(CIPHERS)}")
+        raise ConfigError(f"no IPsec cipher {cipher!r}", f"choose one of {', '.join(CIPHERS)}")
     size = CIPHERS[cipher][1]
     key = "0x" + secrets.token_hex(size) if size else '""'
     return Way(source, target, 0x1000 + secrets.randbelow(1 << 31), key)
@@ -136,9 +136,7 @@ class Esp:
             side.host.run(["ip", "-force", "-batch", "-"], input=_text(words), check=False)
             left += [f"{what} on {side.host.name}" for what in ("state", "policy") if _ours(side.host, what)]
         if left:
-            raise RigError(
-                f"could NOT take away IPsec {', '.join(left)}", f"it ends by itself in {self._life} s"
-            )
+            raise RigError(f"could NOT remove IPsec {', '.join(left)}", f"it expires in {self._life} s")
 
     def counted(self, side: Side, one: Way) -> Counted:
         """What a side's kernel has counted of a direction. RigError if its state is gone."""
@@ -187,7 +185,7 @@ def _clear(host: Host, ways: Sequence[tuple[Way, str]]) -> None:
         if found and f"priority {MARK}" not in found:
             raise Refused(
                 f"{host.name} has an IPsec policy for {one.source} to {one.target} already",
-                "it is not ours: measure on other addresses",
+                "another program made it: measure on other addresses",
             )
         if found:
             _batch(host, [f"xfrm policy delete {selector(one, to)}"])

@@ -98,7 +98,7 @@ class Journal:
             return False
 
         try:
-            wait_until(taken, patience, f"another ktls-offload that works on {self.place}", every=0.02)
+            wait_until(taken, patience, f"another ktls-offload that uses {self.place}", every=0.02)
             KEEP_OPEN.add(fd)
             self._held = True
             yield
@@ -141,7 +141,7 @@ class Journal:
                 raise ValueError("another schema")
             return tuple(_entry(row) for row in found["entries"])
         except (ValueError, TypeError, KeyError) as exc:
-            hint = "look at it, then move it away; what it lists can be put back with ethtool -K"
+            hint = "inspect it, then move it away; ethtool -K can restore what it lists"
             raise ConfigError(f"{self.file}: damaged: {' '.join(str(exc).split())[:120]}", hint) from None
 
     def lacks(self, entry: Entry) -> bool:
@@ -179,7 +179,7 @@ def durable(file: Path, text: str) -> None:
         fresh.replace(file)
         _sync(file.parent)
     except OSError as exc:
-        raise RigError(f"cannot write {file}: {exc.strerror}", "nothing was switched without it") from None
+        raise RigError(f"cannot write {file}: {exc.strerror}", "without it nothing was switched") from None
 
 
 def _sync(folder: Path) -> None:

@@ -141,7 +141,7 @@ def notes(listing: Listing) -> list[str]:
     for space in listing.found.spaces:
         found += [f"{space.title()}: {note}" for note in space.notes]
         if space.error:
-            found.append(f"namespace {space.title()} was not looked at: {space.error}{_as_root(listing)}")
+            found.append(f"namespace {space.title()} could not be read: {space.error}{_as_root(listing)}")
         if (hidden := space.unseen()) and not listing.found.root:
             found.append(
                 f"namespace {space.title()}: the kernel counts {hidden} more directions under kernel TLS, "

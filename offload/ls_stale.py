@@ -63,16 +63,16 @@ def doubt(one: Socket, direction: str, card: Card | None) -> tuple[str, str]:
     if one.conf(direction) != "hw" or one.device == "?":
         return "", ""
     if not one.device:
-        return STALE, "there is no route to the peer now"
+        return STALE, "the host has no route to the peer now"
     if card is None:
-        return UNSURE, f"{one.device} could not be looked at"
+        return UNSURE, f"{one.device} could not be examined"
     if why := _elsewhere(card, direction):
         return STALE, why
     missing, have = card.missing(direction), card.hw[direction]
     if not missing:
         return "", ""
-    counted = f"{card.nic.dev} holds {have - missing} of the {have} connections that the kernel calls hw"
-    why = f"{counted}: the others were given back (link down?) and stay in software"
+    counted = f"{card.nic.dev} holds {have - missing} of the {have} connections that the kernel reports as hw"
+    why = f"{counted}: the card lost the others (link down?); they stay in software"
     return (STALE if missing == have else UNSURE), why
 
 
@@ -80,7 +80,7 @@ def _elsewhere(card: Card, direction: str) -> str:
     """Why no connection that leads through this device can be on a card, or ''."""
     nic = card.nic
     if not nic.up:
-        return f"{nic.dev} is down: connections that it had were given back, and stay in software"
+        return f"{nic.dev} is down: its connections moved to software, and stay there"
     if nic.kind in UPPERS and nic.kind != "bond":
         below = " ".join(nic.lower) or "another device"
         danger = f"; if {below} still has it, plaintext may leave (docs/lifecycle.md)"
@@ -88,5 +88,7 @@ def _elsewhere(card: Card, direction: str) -> str:
             f"the route leads through {nic.dev}, a {nic.kind} on {below}, which encrypts in software{danger}"
         )
     if not card.offers(direction):
-        return f"the route leads through {nic.dev}, which has no {WORDS[direction]} offload: software does it"
+        return (
+            f"the route leads through {nic.dev}, which has no {WORDS[direction]} offload: software handles it"
+        )
     return ""

@@ -127,7 +127,7 @@ def summary(listing: Listing) -> list[str]:
     if not listing.lines:
         loaded = any(space.tls_stat is not None for space in listing.found.spaces)
         why = "" if loaded else f": kernel TLS is {listing.without or 'not loaded (modprobe tls)'}"
-        return [f"no connection under kernel TLS{why}"]
+        return [f"no kernel-TLS connection{why}"]
     many = len(listing.lines)
     counts = [f"{WORDS[d]} {_counted(listing.count(d))}" for d in DIRECTIONS]
     lines = [f"{many} connection{'s' if many > 1 else ''} under kernel TLS: {'; '.join(counts)}"]

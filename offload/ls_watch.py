@@ -49,7 +49,7 @@ class Pace:
         if not 0.2 <= self.interval <= 3600:
             raise ConfigError(f"--interval {self.interval:g}: seconds, from 0.2 to 3600")
         if self.count < 0:
-            raise ConfigError(f"--count {self.count}: how many looks; 0 looks until you end it")
+            raise ConfigError(f"--count {self.count}: number of updates; 0 updates until you end it")
         return self
 
 

@@ -187,7 +187,7 @@ def simulated(args: argparse.Namespace, undo: ExitStack) -> Bed:
     series, profile = args.kernel or KERNEL, find(args.nic or NIC)
     if series not in SERIES:
         raise ConfigError(
-            f"no kernel series {series!r}{near(series, SERIES)}", f"there are {', '.join(SERIES)}"
+            f"no kernel series {series!r}{near(series, SERIES)}", f"choose one of {', '.join(SERIES)}"
         )
     kernel = fetch(series, say=say)
     lab = Lab.boot(kernel, "nicsim", f"{profile.id},connectx-6-dx", say=say)

@@ -73,13 +73,13 @@ def impossible(
 ) -> str:
     """Why an arm cannot be, or ''."""
     if workload in ("nginx", "video", "file") and direction != "tx":
-        return f"{workload} serves files: its bulk data is transmitted"
+        return f"{workload} serves files: its bulk data goes out"
     if arm == "hw-zc" and direction == "rx":
-        return "zero-copy sendfile is about transmit"
+        return "zero-copy sendfile affects transmit only"
     if not arm.startswith("hw"):
         return ""
     if profile is None:
-        return "no profile fits this interface: nobody knows what it offloads"
+        return "no profile matches this interface, so its offloads are unknown"
     for side in SIDES[direction]:
         if not profile.promised(side, version, cipher):
             return f"{profile.title()} has no {side} offload here: {profile.reason(side, version, cipher)}"
@@ -95,11 +95,13 @@ def check(
     """
     for side in SIDES[direction]:
         if moved.of(side) <= 0:
-            raise NoFigure(f"arm {arm}: no payload was moved ({side})", "look at what should have sent it")
+            raise NoFigure(
+                f"arm {arm}: no payload moved ({side})", "check the program that should have sent it"
+            )
         if carried[side] < moved.of(side) * SHARE:
             raise NoFigure(
                 f"arm {arm}: {moved.of(side)} bytes of payload ({side}), {carried[side]} on the interface",
-                "the traffic went another way: look at addresses and routes",
+                "the traffic took another path: check addresses and routes",
             )
         _by_whom(arm, side, delta)
         _by_card(arm, side, moved, delta, profile)
@@ -116,7 +118,7 @@ def _by_whom(arm: str, side: str, delta: Delta) -> None:
     wrong = device if arm == "sw" else software if arm.startswith("hw") else device + software
     right = software if arm == "sw" else device
     if wrong or (arm in ("sw", "hw", "hw-zc") and not right):
-        raise NoFigure(f"{said}: that is another arm")
+        raise NoFigure(f"{said}: it ran as another arm")
     if delta.get("TlsDecryptError", 0):
         raise NoFigure(f"arm {arm}: records did not decrypt (TlsDecryptError moved)")
 

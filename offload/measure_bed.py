@@ -95,7 +95,7 @@ class Bed:
         if which not in self.ends:
             side = self.dut if which == "dut" else self.peer
             if side is None:
-                raise RigError("the peer's host cannot be reached: only an address is known")
+                raise RigError("cannot log in to the peer's host: only its address is known")
             folder = f"/run/ktls-offload-{uuid.uuid4().hex[:8]}-{which}"
             self.undo.callback(side.host.run, ["rm", "-rf", folder], check=False)
             at = self.undo.enter_context(certs.placed(self.certs(), side.host, folder))
@@ -131,7 +131,7 @@ class Bed:
         host = self.dut.host
         if tls_stat(host)[0] is not None or host.run(["modprobe", "--dry-run", "tls"], check=False).rc == 0:
             return ""
-        return "this kernel has no TLS for sockets (module tls)"
+        return "this kernel has no kernel TLS (module tls)"
 
     def unswitchable(self, direction: str) -> str:
         """Why the offload of a direction cannot be switched on here, or ''."""
@@ -160,7 +160,7 @@ def local(dev: str, peer: str, undo: ExitStack) -> Bed:
     found = match(nic, load_all())
     own = _address(host, nic.dev)
     if not peer:
-        raise ConfigError(f"who is at the far end of {nic.dev}?", "--peer ADDRESS or --peer netns:NAME")
+        raise ConfigError(f"the peer of {nic.dev} is unknown", "--peer ADDRESS or --peer netns:NAME")
     side, address = _peer(peer, own)
     dut = Side(host, nic.dev, str(own.ip), "")
     switches = undo.enter_context(keeping(host, nic.dev, journal))
@@ -200,7 +200,9 @@ def _peer(text: str, own: ipaddress.IPv4Interface) -> tuple[Side | None, str]:
         for found, dev in _addresses(host):
             if found.ip in own.network and found.ip != own.ip:
                 return Side(host, dev, str(found.ip), ""), str(found.ip)
-        raise ConfigError(f"--peer {text!r}: no address there is in {own.network}, as the DUT's {own.ip} is")
+        raise ConfigError(
+            f"--peer {text!r}: it has no address in {own.network}, the network of the DUT's {own.ip}"
+        )
     try:
         return None, str(ipaddress.IPv4Address(text))
     except ValueError:
@@ -244,11 +246,9 @@ def _weaknesses(bed: Bed, nic: Nic) -> None:
     cores = len(bed.meter.snapshot().cpus)
     bed.about["cores"] = str(cores)
     if bed.shared:
-        bed.add("both ends are on this host: its active cores are those of sender and receiver together")
+        bed.add("both ends are on this host: active cores include sender and receiver")
     if cores < 2 + 2 * bed.shared:
-        bed.add(
-            f"{cores} core{'s' * (cores > 1)}: too few to load the link; cores per 100 Gbit/s still compare"
-        )
+        bed.add(f"{cores} core{'s' * (cores > 1)}: too few to load the link; cores per 100 Gbit/s stay valid")
     if bed.dut.host.run(["pidof", "irqbalance"], check=False).rc == 0:
         bed.add("irqbalance runs: it may move the card's interrupts between turns")
     if not nic.up:

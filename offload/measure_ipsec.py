@@ -36,7 +36,7 @@ def impossible_esp(bed: Bed, arm: str) -> str:
     if arm not in ARMS:
         return ""
     if bed.peer is None:
-        return "both ends get states of IPsec: name the peer as netns:NAME"
+        return "IPsec configures both ends: name the peer as netns:NAME"
     why = missing(bed.dut.host) or missing(bed.peer.host)
     return why or (without_card(bed.dut.host, bed.dut.dev) if by_card(arm) else "")
 
@@ -57,9 +57,7 @@ class Turn:
             return
         for side, one in (("tx", self.esp.out), ("rx", self.esp.into)):
             if by_card(self.arm) and not self.esp.by_card(one):
-                raise NoFigure(
-                    f"arm {self.arm}: the driver did not take the state ({side}), nor did it say so"
-                )
+                raise NoFigure(f"arm {self.arm}: the driver silently rejected the state ({side})")
             for end in self.sides:
                 counted = self.esp.counted(end, one)
                 if counted.bytes < moved.of(side) * SHARE:

@@ -124,7 +124,7 @@ def listed(text: str, option: str) -> list[str]:
     """The words of a list, each once."""
     words = list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
     if not words:
-        raise ConfigError(f"{option}: nothing in {text!r}", "words with commas between them")
+        raise ConfigError(f"{option}: empty value {text!r}", "give a comma-separated list")
     return words
 
 
@@ -135,7 +135,9 @@ def names(text: str | None, option: str, known: Sequence[str], default: Sequence
     words = listed(text, option)
     for word in words:
         if word not in known:
-            raise ConfigError(f"{option}: no {word!r}{near(word, known)}", f"there are {', '.join(known)}")
+            raise ConfigError(
+                f"{option}: no {word!r}{near(word, known)}", f"choose one of {', '.join(known)}"
+            )
     return tuple(word for word in known if word in words)
 
 

@@ -27,7 +27,7 @@ def ended(host: Host, argv: list[str], seconds: float, window: Window) -> Comple
         over = window.wait(seconds + GRACE, lambda: not process.running())
         window.end()
         if not over:
-            raise TimedOut(f"no end after {seconds + GRACE:g} s ({host.name}): {' '.join(argv)}")
+            raise TimedOut(f"timed out after {seconds + GRACE:g} s ({host.name}): {' '.join(argv)}")
         return process.wait(10)
     finally:
         process.kill()
@@ -80,7 +80,7 @@ class Nginx:
     def missing(self, arm: str, setting: Setting) -> str:
         """Why an arm cannot run here, or ''."""
         if self.bed.peer is None:
-            return "wrk has to run on the peer: name it as netns:NAME"
+            return "wrk runs on the peer: name it as netns:NAME"
         zerocopy, program = arm == "hw-zc", self._program(arm)
         lacks = nginx.missing(self.bed.dut.host, zerocopy=zerocopy, program=program)
         return lacks or wrk.missing(self.bed.peer.host)
@@ -116,7 +116,7 @@ class Nginx:
             found = wrk.parse(ended(host, [*MANY, *argv], time, window))
             if found.requests:
                 return found
-        raise TimedOut(f"wrk: not one answer in {time:g} s from {url}", "--seconds gives it longer")
+        raise TimedOut(f"wrk: not one answer in {time:g} s from {url}", "use a larger --seconds")
 
     def _shop(self, arm: str) -> Shop:
         """The nginx of an arm; software and card have the same one."""

@@ -63,7 +63,7 @@ def measure(bed: Bed, plan: Plan, live: Live | None = None) -> dict[str, Any]:
         for row in found["skipped"]:
             reasons.setdefault(row["reason"], {})[f"{row['workload']} {row['arm']}"] = None
         words = [f"{', '.join(arms)}: {reason}" for reason, arms in reasons.items()]
-        raise Refused("nothing could be measured: " + "; ".join(words))
+        raise Refused("could not measure anything: " + "; ".join(words))
     return found
 
 
@@ -150,9 +150,9 @@ def _limits(bed: Bed, arm: str, setting: Setting, sample: Sample, cpus: int) -> 
     each = sample.gbits / (2 if setting.direction == "both" else 1)
     if speed and each >= FULL * speed:
         bed.add(
-            f"arm {arm}: the link ({speed:g} Gbit/s) was full: throughput is the link's; cores still compare"
+            f"arm {arm}: the link ({speed:g} Gbit/s) was saturated and limits throughput; cores stay valid"
         )
     if sample.cores >= FULL * cpus:
         bed.add(
-            f"arm {arm}: all {cpus} cores were busy: throughput is theirs; cores per 100 Gbit/s still compare"
+            f"arm {arm}: all {cpus} cores were busy and limit throughput; cores per 100 Gbit/s stay valid"
         )

@@ -51,7 +51,7 @@ class Stream:
     def missing(self, arm: str, setting: Setting) -> str:
         """Why an arm cannot run here, or ''."""
         if self.bed.peer is None:
-            return "it needs both ends: name the peer as netns:NAME"
+            return "this needs both ends: name the peer as netns:NAME"
         host = self.bed.dut.host
         if arm in ("sw", "hw", "hw-zc") and host.run(["test", "-x", handoff.PROGRAM], check=False).rc:
             return "build/ktls-handoff is not built (in a checkout: make build)"

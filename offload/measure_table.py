@@ -15,8 +15,8 @@ from offload.measure_plan import amount
 Row = Mapping[str, Any]
 ONLY = {"": "off", "soft": "of the card off", "gso": "off but GSO", "gro": "off but GRO"}
 KEYS = ("workload", "direction", "streams", "size", "segmentation")
-ONE = "one pair: too few to conclude, 5 are wanted (--rounds 5)"
-NOTE = "SIMULATED: the emulated cores do the card's work too; shows the method, says nothing of any card"
+ONE = "one pair: too few to conclude; 5 are needed (--rounds 5)"
+NOTE = "SIMULATED: the emulated cores also do the card's work; the figures say nothing about any card"
 
 
 def text(document: Mapping[str, Any]) -> str:
@@ -138,4 +138,4 @@ def even(found: Mapping[int, Ratio]) -> str:
         if not (found[size].differ and found[size].high < 1):
             break
         first = size
-    return f"offload pays from {amount(first)} on" if first else "no size from which offload was shown to pay"
+    return f"offload pays from {amount(first)} upward" if first else "offload pays at no measured size"

@@ -139,7 +139,7 @@ class Window:
     def ends(self) -> tuple[Snapshot, Snapshot]:
         """Both snapshots. RigError if there are none."""
         if self._before is None or self._after is None:
-            raise RigError("nothing was measured: the workload opened no window")
+            raise RigError("no measurement: the workload never reached its measuring window")
         return self._before, self._after
 
     @property

@@ -198,7 +198,7 @@ def features(host: Host, dev: str) -> dict[str, Feature]:
             return _from_json(json.loads(done.text)[0])
     done = tool(host, ["ethtool", "-k", dev])
     if b"No such device" in done.stderr or b"no device matches" in done.stderr:
-        raise NoDevice(f"interface {dev} has gone")
+        raise NoDevice(f"interface {dev} disappeared")
     return from_text(done.checked().text)
 
 
@@ -251,9 +251,9 @@ def no_offload_because_of_kind(nic: Nic) -> str:
     """
     if nic.kind not in UPPERS:
         return ""
-    below = f": switch it on there ({', '.join(nic.lower)})" if nic.lower else ""
+    below = f": switch it on for the ports ({', '.join(nic.lower)})" if nic.lower else ""
     if nic.kind == "bond":
         return (
             f"{nic.dev} is a bond; its ports offload, in modes 802.3ad and balance-xor with layer3+4{below}"
         )
-    return f"{nic.dev} is a {nic.kind}; connections routed through it are never offloaded"
+    return f"{nic.dev} is a {nic.kind}; the kernel never offloads connections that are routed through it"

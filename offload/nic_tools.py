@@ -70,7 +70,7 @@ def _ask(host: Host, tool: Tool, bus: str) -> Answer:
                 tool.name, {}, plain(f"{program}: {text.partition(chr(10))[0] or f'exit {done.rc}'}")
             )
         said = {plain(name): plain(value) for name, value in tool.read(done.text, bus).items()}
-        return Answer(tool.name, said, "" if said else f"{program} printed nothing recognisable")
+        return Answer(tool.name, said, "" if said else f"the output of {program} is not recognizable")
     return Answer(tool.name, {}, f"{tool.programs[0]} is not installed")
 
 

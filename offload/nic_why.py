@@ -53,7 +53,7 @@ def why_fixed(host: Host, nic: Nic, found: Match, direction: str) -> list[str]:
     profile = found.profile
     if found.simulated:
         should = profile is not None and direction in profile.directions()
-        which = "and yet offers no" if should else "which has no"
+        which = "but offers no" if should else "which has no"
         return [f"the simulated card plays {found.plays}, {which} {WORDS[direction]} offload"]
     if profile is None:
         return [f"driver {nic.driver or 'of this device'} has no {WORDS[direction]} TLS offload"]
@@ -62,7 +62,7 @@ def why_fixed(host: Host, nic: Nic, found: Match, direction: str) -> list[str]:
         return [f"{path}: {k.symbol} is not {_wanted(k)}: {k.why}" for k in missing]
     symbols = ", ".join(f"{k.symbol}={k.wanted}" for k in profile.kconfig)
     built = (
-        f"the kernel has what it takes ({path})"
+        f"the kernel has all that it needs ({path})"
         if path
         else f"kernel configuration not found; wanted {symbols}"
     )

@@ -25,7 +25,7 @@ FOLDERS = {  # what has to be there for a manager to be asked for by name
 }
 NETPLAN = (
     "netplan has no key for TLS offload, and what it writes is for NetworkManager or systemd-networkd",
-    "--persist auto takes the one that has the device: both leave the features alone that they do not set",
+    "--persist auto chooses the one that manages the device; both keep features that they do not set",
 )
 
 
@@ -84,7 +84,7 @@ def _one_by_one(host: Host, tasks: Sequence[Task], journal: Journal, say: Say) -
                 persist(host, plan.wish, kept, journal, say)
         except OffloadError:
             if number:
-                say(f"{', '.join(p.wish.dev for p, _ in tasks[:number])}: done before the error, and left so")
+                say(f"{', '.join(p.wish.dev for p, _ in tasks[:number])}: done before the error, not undone")
             raise
 
 
@@ -103,7 +103,7 @@ def persist(host: Host, wish: Wish, kept: Kept, journal: Journal, say: Say) -> N
         _write(host, kept, ours(host, kept.path))
         for manager in _others(host, wish.dev, kept):
             _remove(host, manager, wish.dev)
-            say(f"  {path_of(manager, wish.dev)} removed: one keeper is enough")
+            say(f"  {path_of(manager, wish.dev)} removed: only one manager may own the setting")
     say(f"  remove it: ktls-offload enable {wish.dev} --persist none")
 
 
@@ -111,7 +111,7 @@ def decide(host: Host, plan: Plan, how: str) -> Kept:
     """Which manager, and the text for it. Refused with the reason; changes nothing."""
     dev = plan.nic.dev
     if not NAME.fullmatch(dev):
-        raise Refused(f"{dev!r} cannot be kept: its name is not made of letters, digits, - and _ only")
+        raise Refused(f"{dev!r} cannot persist: its name must contain only letters, digits, - and _")
     commands = list(_commands(host, plan))
     return made(_manager(host, dev, how), dev, "enable" if plan.wish.on else "disable", commands)
 
@@ -143,7 +143,7 @@ def _manager(host: Host, dev: str, how: str) -> str:
         raise Refused(*NETPLAN)
     if how != "auto":
         if not _there(host, FOLDERS[how]):
-            raise Refused(f"no {how} here: {FOLDERS[how]} is missing", "--persist auto looks which there is")
+            raise Refused(f"no {how} here: {FOLDERS[how]} is missing", "--persist auto finds the right one")
         return how
     state = host.run(["nmcli", "-g", "GENERAL.STATE", "device", "show", dev], check=False)
     if state.rc == 0 and state.text.strip() and not state.text.startswith("10 "):  # NM_DEVICE_STATE_UNMANAGED
@@ -152,8 +152,8 @@ def _manager(host: Host, dev: str, how: str) -> str:
         return "ifupdown"
     if _there(host, "/run/systemd/system"):
         return "systemd"
-    raise Refused(f"{dev}: neither NetworkManager nor ifupdown has it, and systemd does not run here",
-                  f"name one all the same: --persist {'|'.join(MANAGERS)}")  # fmt: skip
+    raise Refused(f"{dev}: neither NetworkManager nor ifupdown manages it, and systemd is not running here",
+                  f"choose one anyway: --persist {'|'.join(MANAGERS)}")  # fmt: skip
 
 
 def _there(host: Host, path: str) -> bool:
@@ -175,7 +175,7 @@ def ours(host: Host, path: str) -> str | None:
     except OSError as exc:
         raise Refused(f"{path} cannot be read: {exc.strerror}") from None
     if MARK not in text:
-        raise Refused(f"{path} is there, and this command did not write it", "look at it, then move it away")
+        raise Refused(f"{path} exists, and this command did not write it", "inspect it, then move it away")
     return text
 
 
@@ -202,7 +202,7 @@ def _write(host: Host, kept: Kept, old: str | None) -> None:
                 _reload(host, kept)
         if isinstance(trouble, CommandFailed):
             raise SwitchFailed(
-                f"{kept.manager} did not take {kept.path}: {trouble}; it was put back"
+                f"{kept.manager} did not accept {kept.path}: {trouble}; it was put back"
             ) from None
         raise
 
@@ -276,7 +276,7 @@ def remove_all(host: Host, wish: Wish, rows: Rows, journal: Journal, say: Say) -
                 _remove(host, manager, dev)
             say(f"{dev}: {path} {'would be removed' if wish.dry_run else 'removed'}")
     if not found:
-        say(f"{dev}: nothing keeps its switches")
+        say(f"{dev}: no file persists its switches")
 
 
 def kept_by(host: Host, dev: str) -> list[str]:

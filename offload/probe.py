@@ -85,7 +85,7 @@ def check(out: Path) -> None:
     if os.path.lexists(out):
         raise ConfigError(f"{out} already exists and is never overwritten", "name another file with --out")
     if not out.parent.is_dir():
-        raise ConfigError(f"--out {str(out)!r}: there is no folder {out.parent}")
+        raise ConfigError(f"--out {str(out)!r}: no folder {out.parent}")
 
 
 def valid(text: str, name: str) -> Profile:
@@ -98,7 +98,7 @@ def valid(text: str, name: str) -> Profile:
         try:
             return load(path)
         except ConfigError as exc:
-            raise RigError(f"the draft is not valid, which is a mistake of ours:\n{exc}") from None
+            raise RigError(f"the draft is not valid; this is a bug of ktls-offload:\n{exc}") from None
 
 
 def write(out: Path, text: str) -> None:
@@ -120,11 +120,11 @@ def tell(seen: Seen, out: Path) -> None:
     """What a person should know beside the draft, on standard error."""
     profile, dev = seen.found.profile, seen.nic.dev
     if seen.found.simulated:
-        sys.stderr.write(f"note: {dev} is SIMULATED by {seen.nic.driver}, and plays {seen.found.plays}\n")
+        sys.stderr.write(f"note: {dev} is SIMULATED by {seen.nic.driver}, and emulates {seen.found.plays}\n")
     if profile:
-        sys.stderr.write(f"note: {dev} has a profile already: {profile.id}\n")
+        sys.stderr.write(f"note: {dev} already has a profile: {profile.id}\n")
     if not any(seen.offers(d) for d in ("tx", "rx")):
-        words = f"note: the kernel shows no TLS offload of {dev}, so nothing is promised"
+        words = f"note: the kernel shows no TLS offload for {dev}, so the draft promises nothing"
         sys.stderr.write(f"{words}; why: ktls-offload doctor {dev}\n")
     sys.stderr.write(
         f"next: settle each GUESS (docs/add-a-nic.md), then ktls-offload enable {dev} --profile {out}\n"

@@ -68,7 +68,7 @@ def _head(seen: Seen, ident: str) -> list[str]:
     maker = nic.pci.partition(":")[0]
     lines = [
         f"# DRAFT by ktls-offload {__version__} probe {_plain(nic.dev)}, Linux {_plain(seen.kernel)}:"
-        " each GUESS wants a look at the driver's source (docs/add-a-nic.md)."
+        " check each GUESS in the driver's source (docs/add-a-nic.md)."
     ]
     if seen.found.simulated:
         lines.append(f"# SIMULATED: the card is {_plain(nic.driver)}, firmware {_plain(nic.firmware)}")
@@ -77,7 +77,7 @@ def _head(seen: Seen, ident: str) -> list[str]:
     return [
         *lines,
         "schema: 1",
-        f"id: {_q(ident)}" + _guess("a name to start with; the file is called as this"),
+        f"id: {_q(ident)}" + _guess("a first name; the file has the same name"),
         f"name: {_q(name or f'{nic.driver} {nic.pci or nic.firmware}'.strip())}{source}",
         f"vendor: {_q(vendor or (f'PCI vendor {maker}' if maker else 'unknown'))}{maker_source}",
         f"driver: {_q(nic.driver)}{_seen(f'ethtool -i {nic.dev}')}",
@@ -120,7 +120,7 @@ def kept(seen: Seen) -> list[Cell]:
 def _promises(seen: Seen) -> list[str]:
     """Promises, and a reason for everything else."""
     cells = kept(seen)
-    lines = ["promises:" if cells else "promises: {}" + _seen("nothing that the kernel shows as offered")]
+    lines = ["promises:" if cells else "promises: {}" + _seen("the kernel shows no offered direction")]
     for direction in DIRECTIONS:
         ours = [c for c in cells if c.direction == direction]
         versions = {v: [c.cipher for c in ours if c.version == v] for v in VERSIONS}
@@ -133,7 +133,7 @@ def _promises(seen: Seen) -> list[str]:
 def _how(seen: Seen, direction: str) -> str:
     """How the promises of a direction are known."""
     if seen.trial.tried(direction):
-        return _seen("offered to the card, which took it (probe --try)")
+        return _seen("offered to the card, which accepted it (probe --try)")
     return _guess(f"{SURE} is what every driver of Linux 7.2 takes; {seen.trial.why}")
 
 
@@ -158,9 +158,9 @@ def _fits(what: str, cell: Cell) -> bool:
 
 def _refusal(seen: Seen, cell: Cell) -> str:
     """The entry of a single cell."""
-    why, mark = "nobody has seen yet whether the card takes it", _guess(seen.trial.why)
+    why, mark = "not yet tested whether the card accepts it", _guess(seen.trial.why)
     if cell in seen.trial.took:
-        why, mark = "the card did not take it", _seen("offered to the card, which left it to software")
+        why, mark = "the card did not accept it", _seen("offered to the card, which left it to software")
     names = f'direction: {cell.direction}, version: "{cell.version}", cipher: {cell.cipher}'
     return f"  - {{{names}, reason: {_q(why)}}}{mark}"
 
@@ -173,8 +173,8 @@ def _never(seen: Seen, direction: str) -> str:
     if not seen.offers(direction):
         return f"{FEATURES[direction]} is {feature} on this card, driver and kernel"
     if not mapped(seen, direction)[0]:
-        return f"the driver has no {WORDS[direction]} counter of a name that the kernel's document knows"
-    return "the card took none of the connections that it was offered"
+        return f"the driver has no {WORDS[direction]} counter with a name from the kernel's documentation"
+    return "the card accepted none of the offered connections"
 
 
 def _switches(seen: Seen) -> list[str]:
@@ -182,7 +182,7 @@ def _switches(seen: Seen) -> list[str]:
     directions = [d for d in DIRECTIONS if any(c.direction == d for c in kept(seen))]
     now = {d: bool((f := seen.nic.feature(d)) and f.active) for d in DIRECTIONS}
     words = ", ".join(f"{d}: {'on' if on else 'off'}" for d, on in now.items())
-    lines = [f"defaults: {{{words}}}" + _guess("as it is now; the driver may start otherwise"), ""]
+    lines = [f"defaults: {{{words}}}" + _guess("the current state; the driver's default may differ"), ""]
     if not directions:
         return [*lines, "steps: []"]
     lines.append("steps:")
@@ -226,9 +226,7 @@ def mapped(seen: Seen, direction: str) -> tuple[dict[str, str], dict[str, str], 
 
 def _counters(seen: Seen) -> list[str]:
     """What the driver shows, sorted by what it is good for."""
-    lines = [
-        f"counters:  # seen: ethtool -S {_plain(seen.nic.dev)}; GUESS: that they move as their names say"
-    ]
+    lines = [f"counters:  # seen: ethtool -S {_plain(seen.nic.dev)}; GUESS: their names"]
     for direction in DIRECTIONS:
         required, optional, own = mapped(seen, direction)
         if not required:
@@ -238,7 +236,7 @@ def _counters(seen: Seen) -> list[str]:
         lines += _mapping("required", required)
         lines += _mapping("optional", optional)
         lines.append(
-            f"    dead: [{', '.join(dead)}]" + (_guess("dead in every driver so far") if dead else "")
+            f"    dead: [{', '.join(dead)}]" + (_guess("unused in every driver so far") if dead else "")
         )
         lines.append(f"    own: [{', '.join(own)}]")
     if seen.trial.moved:
@@ -268,12 +266,12 @@ def _needs(seen: Seen) -> list[str]:
     firmware = f"not known; {seen.nic.firmware} is what this card had" if seen.nic.firmware else "not known"
     return [
         "sku:",
-        '  need: "not known"' + _guess("one card does not tell which parts can do it"),
+        '  need: "not known"' + _guess("one card does not show which parts support it"),
         *part,
         "  hints: []",
         "",
         "firmware:",
-        f"  need: {_q(firmware)}" + _guess("ethtool -i tells what is there, not what it takes"),
+        f"  need: {_q(firmware)}" + _guess("ethtool -i shows the installed version, not the required one"),
         "  hints: []",
         "",
         "limitations: []  # GUESS: none known; write down what the tests find",

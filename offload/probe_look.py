@@ -27,7 +27,7 @@ class Trial:
     """
 
     took: Mapping[Cell, bool] = field(default_factory=dict)
-    why: str = "nothing was tried; probe --try does"
+    why: str = "not tested; probe --try does"
     moved: tuple[str, ...] = ()
 
     def tried(self, direction: str) -> bool:

@@ -26,11 +26,11 @@ def offered(host: Host, nic: Nic) -> Trial:
     switch = "; ".join(f"ethtool -K {nic.dev} {FEATURES[d]} on" for d in off)
     if not nic.up:
         raise Refused(
-            f"{nic.dev} is down: a card takes connections only while it is up", f"ip link set {nic.dev} up"
+            f"{nic.dev} is down: a card accepts connections only while it is up", f"ip link set {nic.dev} up"
         )
     if not on:
         raise Refused(
-            f"{nic.dev}: no direction is on, so nothing can be tried",
+            f"{nic.dev}: no direction is on, so there is nothing to test",
             switch or f"ktls-offload doctor {nic.dev}",
         )
     before = driver_stats(host, nic.dev)[0]
@@ -40,7 +40,7 @@ def offered(host: Host, nic: Nic) -> Trial:
         Cell(d, v, c): found.get(f"{v} {c}", {}).get(d) == "hw" for d in on for v in VERSIONS for c in CIPHERS
     }
     moved = tuple(n for n in after if "tls" in n.lower() and after[n] != before.get(n, 0))
-    return Trial(took, f"off, so not tried; {switch}" if off else "not tried", moved)
+    return Trial(took, f"off, so not tested; {switch}" if off else "not tried", moved)
 
 
 def _ask(host: Host, dev: str) -> dict[str, dict[str, str]]:
@@ -54,7 +54,7 @@ def _ask(host: Host, dev: str) -> dict[str, dict[str, str]]:
             f"--try: no answer from {dev}: {done.stderr.decode('utf-8', 'replace')[-300:]}"
         ) from None
     if "not permitted" in error:
-        raise NoPermission("--try makes sockets that only root may make", "run it as root")
+        raise NoPermission("--try needs root to create its sockets", "run it as root")
     if error:
-        raise RigError(f"--try on {dev}: {error}", "without --try the draft has guesses instead")
+        raise RigError(f"--try on {dev}: {error}", "omit --try to get a draft with guesses instead")
     return {str(kind): dict(rows) for kind, rows in found.items()}

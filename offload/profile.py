@@ -36,7 +36,7 @@ def folder() -> Path:
         if place.is_dir():
             return place
     raise ConfigError(
-        f"no profiles: neither {places[0]} nor {places[1]} is there", "is the package complete?"
+        f"no profiles: neither {places[0]} nor {places[1]} exists", "is the installation complete?"
     )
 
 

@@ -213,9 +213,7 @@ def _promised_directions(have: Mapping[str, Item], said: Mapping[str, Any], root
         if switched and not promised:
             steps.bad(f"a step for {direction}, which promises nothing: wanted a promise or no step")
         if promised and "counters" in have and not said["counters"].required(direction):
-            have["counters"].bad(
-                f"{direction} is promised but has no required counter: nothing could prove it"
-            )
+            have["counters"].bad(f"{direction} is promised but has no required counter to prove it")
 
 
 def profile(root: Item, path: Path) -> Profile:

@@ -164,7 +164,7 @@ def gather(host: Host, *, everywhere: bool = True) -> Found:
         return understood(json.loads(done.stdout))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError):
         said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:300]
-        raise RigError(f"the sockets of {host.name} were not read: exit {done.rc}: {said or 'no answer'}",
+        raise RigError(f"the sockets of {host.name} could not be read: exit {done.rc}: {said or 'no answer'}",
                        "python3 is needed there") from None  # fmt: skip
 
 
@@ -179,7 +179,7 @@ def understood(said: Mapping[str, Any]) -> Found:
 def _owner(pid: int, name: str, age: float, count: int) -> Owner:
     """Who has a socket."""
     if not 0 <= age < FOREVER or pid < 0 or count < 1:
-        raise ValueError("no process is so")
+        raise ValueError(" no such process")
     return Owner(int(pid), plain(name), float(age), int(count) - 1)
 
 
@@ -187,7 +187,7 @@ def _space(row: Mapping[str, Any], owners: Mapping[int, Owner]) -> Space:
     """One namespace of the reader's answer."""
     stat = row["tls_stat"]
     if not re.fullmatch(r"/(proc|run)/[^/]+/.+", row["path"], re.DOTALL):
-        raise ValueError("no way into a namespace")
+        raise ValueError("cannot enter a namespace")
     return Space(
         int(row["inode"]), tuple(plain(name) for name in row["names"]), row["path"], row["here"] is True,
         plain(row["error"]), tuple(_socket(one, owners) for one in row["sockets"]),

@@ -185,7 +185,7 @@ def dumped(family: int, notes: list[str]) -> tuple[list[Row], int]:
             for kind, at, end in messages(data):
                 if kind in (DONE, ERROR):
                     if odd:
-                        notes.append(f"{odd} sockets were described in a way that makes no sense")
+                        notes.append(f"{odd} sockets had a description that makes no sense")
                     return found, refused(data, at, end) if kind == ERROR else 0
                 seen += 1
                 try:
@@ -329,7 +329,7 @@ def spaces(notes: list[str]) -> dict[int, Place]:
                 found.setdefault(inode, (path, []))
     if hidden:
         some = f"{hidden} process{'es' * (hidden > 1)}"
-        notes.append(f"the network namespaces of {some} may not be seen{AS_ROOT}")
+        notes.append(f"could not enter the network namespace of {some}: connections not listed{AS_ROOT}")
     return found
 
 
@@ -358,7 +358,7 @@ def owners(wanted: set[int], notes: list[str]) -> dict[int, Row]:
             break
     if hidden:
         some = f"{hidden} process{'es' * (hidden > 1)}"
-        notes.append(f"the files of {some} may not be seen, so names may be missing{AS_ROOT}")
+        notes.append(f"could not read the files of {some}, so names may be missing{AS_ROOT}")
     return found
 
 

@@ -78,8 +78,8 @@ def _why(host: Host, nic: Nic, found: Match, direction: str) -> str:
     if feature is None:
         return f"this kernel or ethtool does not know {FEATURES[direction]}"
     if feature.active:
-        what = profile.offloads(direction) if profile else "what the driver takes"
-        down = "" if nic.up else "; but the interface is down, and nothing is offloaded while it is"
+        what = profile.offloads(direction) if profile else "what the driver accepts"
+        down = "" if nic.up else "; but the interface is down, and the kernel offloads nothing while it is"
         return f"new connections: {what or 'nothing that the profile promises'}{down}"
     if profile and (never := profile.why_no_direction(direction)):
         return never
@@ -95,9 +95,7 @@ def _origin(profile: Profile | None, direction: str) -> str:
     """Whether it is off because the driver starts so."""
     if profile is None:
         return "switched off"
-    return (
-        "switched off by somebody" if profile.default(direction) else "the driver starts so; to switch it on"
-    )
+    return "someone switched it off" if profile.default(direction) else "driver default; to switch it on"
 
 
 def as_json(status: Status) -> str:

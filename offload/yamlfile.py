@@ -235,11 +235,11 @@ def _refuse_odd(text: str, log: Log, what: str) -> None:
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         problem = ""
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            problem = "anchors and aliases are not taken: write the value out"
+            problem = "anchors and aliases are not supported: write the value in full"
         elif tag := getattr(event, "tag", None):
-            problem = f"tag {quoted(str(tag))} is not taken: write a plain value"
+            problem = f"tag {quoted(str(tag))} is not supported: write a plain value"
         elif depth > MAX_DEPTH:
-            problem = f"nested deeper than {MAX_DEPTH}: this is no {what}"
+            problem = f"nested deeper than {MAX_DEPTH}: this is not a {what}"
         elif count > MAX_EVENTS or documents > 1:
             problem = "too many entries" if documents < 2 else f"a second document: one file is one {what}"
         if problem:
@@ -267,7 +267,7 @@ def parse(raw: bytes, shown: str, what: str) -> Item:
     """The root node of these bytes, as read_yaml()."""
     log = Log(shown)
     if len(raw) > MAX_BYTES:
-        raise ConfigError(f"{shown}: larger than {MAX_BYTES // 1024} KiB: this is no {what}")
+        raise ConfigError(f"{shown}: larger than {MAX_BYTES // 1024} KiB: this is not a {what}")
     try:
         text = raw.decode("utf-8")
         _refuse_odd(text, log, what)

@@ -71,7 +71,7 @@ def _firmware(nic: Nic, profile: Profile, notes: Notes) -> None:
         gives = profile.firmware.gives
         notes.add("D218", seen, firmware=shown, minimum=least, gives=gives, bus=nic.bus)
     elif older is None:
-        hints.append(f"{least} or newer is wanted ({profile.firmware.gives})")
+        hints.append(f"{least} or newer is recommended ({profile.firmware.gives})")
     elif least:
         notes.ok(f"firmware {shown} is not older than {least}")
     for hint in hints:

@@ -190,7 +190,7 @@ class Doctor:
         try:
             listing = self.listed or Eyes(self.host, everywhere=False, profiles=self.profiles).look()
         except OffloadError as exc:
-            self.warnings.append(f"connections were not looked at: {str(exc).splitlines()[0]}")
+            self.warnings.append(f"could not list connections: {str(exc).splitlines()[0]}")
             return
         self.listed = listing
         if now := listing.on_card():
@@ -198,7 +198,7 @@ class Doctor:
         if why := listing.doubted():
             notes.add("D702", why[0], stale=len(why))
         if (unseen := called - now - len(why)) > 0:
-            notes.ok(f"{unseen} more are a card's by the kernel's word, and could not be looked at")
+            notes.ok(f"{unseen} more are on a card according to the kernel; ls could not check them")
 
     def _bond(self, nic: Nic, found: Match, notes: Notes, host_notes: Notes) -> Device:
         """A bond is what its ports are, if it asks them."""

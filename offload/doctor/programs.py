@@ -11,9 +11,9 @@ from offload.host.base import Host
 MAX_LINES = 2000
 Version = tuple[int, ...]
 NO_13 = {
-    "nginx": "ssl_protocols TLSv1.2;  and ssl_ciphers ECDHE+AESGCM;  where offload matters more",
-    "HAProxy": "ssl-max-ver TLSv1.2 on the bind line, where offload matters more",
-    "stunnel": "sslVersionMax = TLSv1.2 in the service's section, where offload matters more",
+    "nginx": "ssl_protocols TLSv1.2;  and ssl_ciphers ECDHE+AESGCM;  if offload matters more",
+    "HAProxy": "ssl-max-ver TLSv1.2 on the bind line, if offload matters more",
+    "stunnel": "sslVersionMax = TLSv1.2 in the service's section, if offload matters more",
 }
 
 
@@ -102,9 +102,13 @@ def _newest(program: Program, version: Version, ktls: str, offers: str, notes: N
     shown = f"{program.name} {'.'.join(map(str, version))}".strip()
     if not offers and version and version < program.since:
         first = ".".join(map(str, program.since))
-        notes.ok(f"{shown} stops at TLS 1.2: no line offers 1.3, which is its default since {first} only")
+        notes.ok(f"{shown} stops at TLS 1.2: no line offers 1.3, the default only since {first}")
         return
-    why = f"{offers} names TLS 1.3" if offers else f"it is the default of {shown}, and no line says otherwise"
+    why = (
+        f"{offers} names TLS 1.3"
+        if offers
+        else f"it is the default of {shown}, and the configuration does not override it"
+    )
     notes.add("D602", f"{ktls} asks for kernel TLS, and {why}", program=program.name,
               where=offers or "by default", how=NO_13[program.name])  # fmt: skip
 
@@ -129,5 +133,5 @@ def _before(name: str, version: Version, built: bool) -> str:
     oldest = OLDEST[name.lower()]
     if version and version < oldest:
         here, first = (".".join(map(str, v)) for v in (version, oldest))
-        return f"a newer {name} (this is {here}, and {first} is the first that can be asked); then "
+        return f"a newer {name} (this is {here}, and {first} is the first with kernel TLS); then "
     return "" if built or not version else f"another {name} (this one is built without kernel TLS); then "

@@ -113,7 +113,7 @@ def load(path: Path = FILE) -> dict[str, Reason]:
         rows = document["reasons"].items()
         found = {code: Reason(code, **{name: row[name] for name in FIELDS}) for code, row in rows}
     except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError) as exc:
-        raise ConfigError(f"{path.name}: {exc}", "is the package complete?") from None
+        raise ConfigError(f"{path.name}: {exc}", "is the installation complete?") from None
     if odd := [r.code for r in found.values() if r.level not in LEVELS]:
         raise ConfigError(f"{path.name}: {odd[0]}: level, wanted one of {', '.join(LEVELS)}")
     return found

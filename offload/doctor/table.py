@@ -42,7 +42,7 @@ def _cell(cell: Cell, profile: Profile | None, state: str, code: str, trial: Tri
         return Verdict(cell, *_software(cell, trial, why))
     if state == "ready":
         if profile is None:
-            return Verdict(cell, UNKNOWN, "the driver decides, and no profile says what it takes")
+            return Verdict(cell, UNKNOWN, "the driver decides, and no profile describes it")
         return Verdict(cell, HW, "")
     return Verdict(cell, *_software(cell, trial, code))
 

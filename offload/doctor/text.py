@@ -89,7 +89,7 @@ def _device(page: Page, device: Device) -> None:
     for direction, (state, code) in device.states.items():
         said = f"{code} {load()[code].name}" if code else ""
         if state == READY:
-            said = found.profile.offloads(direction) if found.profile else "what the driver takes"
+            said = found.profile.offloads(direction) if found.profile else "what the driver accepts"
             said = f"new connections: {said}"
         if state == NOT_PROMISED:
             said = found.profile.why_no_direction(direction) if found.profile else ""
@@ -162,7 +162,7 @@ def _fine(page: Page, diagnosis: Diagnosis) -> None:
 def general(text: str) -> str:
     """A reason's sentence without what one finding fills in: {release} is RELEASE, as in a synopsis."""
     if re.fullmatch(r"\W*(\{\w+\}\W*)+", text):
-        return "depends on what is found; `ktls-offload doctor` says it where it applies"
+        return "depends on the finding; `ktls-offload doctor` prints it where it applies"
     shown = re.sub(r"\{(\w+)\}", lambda found: found[1].upper().replace("_", "-"), text)
     return shown.replace("{{", "{").replace("}}", "}")
 

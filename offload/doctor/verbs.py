@@ -72,7 +72,7 @@ def main(args: argparse.Namespace) -> int:
 
     width = columns(100)
     if args.config and not args.app:
-        raise ConfigError("--config is for --app", f"--app {'|'.join(APPS)}")
+        raise ConfigError("--config needs --app", f"--app {'|'.join(APPS)}")
     if args.explain:
         sys.stdout.write(explain(args.explain, width))
         return 0

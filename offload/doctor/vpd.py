@@ -42,7 +42,7 @@ def of(host: Host, bus: str) -> tuple[str, str]:
     try:
         found = part_number(host.read(f"/sys/bus/pci/devices/{bus}/vpd"))
     except PermissionError:
-        return "", "reading it needs root"
+        return "", "only root can read it"
     except OSError:
-        return "", "the card shows no vital product data"
-    return found, "" if found else "its vital product data has no part number"
+        return "", "the card has no vital product data"
+    return found, "" if found else "its vital product data contains no part number"

@@ -79,7 +79,7 @@ def _prepare(target: Target, kind: Kind, tree: Path, archive: Path | None, say: 
         say(f"source: {tree} has it")
         return
     if tree.exists() and not _made(tree):
-        raise Refused(f"{tree} is there, and this command did not make it", "--out names another folder")
+        raise Refused(f"{tree} exists, and this command did not make it", "--out names another folder")
     need_space(tree.parent, ROOM, f"building {kind.name}")
     with new_folder(tree) as fresh:
         take(target, kind, fresh, archive, say)
@@ -121,7 +121,7 @@ def _make(target: Target, kind: Kind, tree: Path, jobs: int, say: Say) -> None:
     """Compile. RigError with the compiler's words."""
     cc, own = compiler(target), its_own(target)
     if own not in ("", cc):
-        say(f"note: the kernel was built with {own}, this is {cc}; its own is the better one")
+        say(f"note: the kernel was built with {own}, but this is {cc}; the kernel's own compiler is safer")
     count = sum(1 for folder in kind.modules.values() for _ in (tree / folder).rglob("*.c"))
     log = tree / "build.log"
     say(f"building {', '.join(kind.modules)} with {cc}, {count} files: tail -f {log}")
@@ -136,7 +136,7 @@ def _make(target: Target, kind: Kind, tree: Path, jobs: int, say: Say) -> None:
 
 def check(target: Target, tree: Path, say: Say) -> None:
     """Show what the tree's check says; Refused if it found something bad."""
-    say(f"do they fit kernel {target.release} ({target.version})?")
+    say(f"checking that they fit kernel {target.release} ({target.version})?")
     env = {"PATH": os.pathsep.join((os.environ.get("PATH", ""), *SBIN))}
     argv = ["sh", str(tree / "check"), str(target.headers), str(target.modules)]
     rc, out, err, _ = run(argv, timeout=600, env=env)
@@ -145,4 +145,4 @@ def check(target: Target, tree: Path, say: Say) -> None:
     if rc != 0:
         said = err.decode("utf-8", "replace").strip()[-300:]
         why = f" ({said})" if said else ""
-        raise Refused(f"these modules must not be installed for {target.release}{why}", f"they are in {tree}")
+        raise Refused(f"do not install these modules for {target.release}{why}", f"they are in {tree}")

@@ -87,10 +87,10 @@ def _here(target: Target, kind: Kind) -> None:
     """Refused for a kernel that is not installed on this machine, or has the driver already."""
     if not target.modules.is_dir() or cache_root() in target.modules.parents:
         raise Refused(
-            f"kernel {target.release} is not installed here: {kind.name} can be built for it, not more"
+            f"kernel {target.release} is not here: you can build {kind.name} for it, but not install it"
         )
     if load(kind.name, target.release):
-        raise Refused(f"{kind.name} is installed for {target.release} already",
+        raise Refused(f"{kind.name} is already installed for {target.release}",
                       f"ktls-offload driver remove {kind.name} --kernel {target.release}")  # fmt: skip
 
 
@@ -100,7 +100,7 @@ def _allowed(target: Target, modules: list[Path]) -> None:
     unsigned = [path for path in modules if not secure.signed(path)]
     if gate.closed and unsigned:
         raise Refused(
-            f"{gate.why}: {', '.join(p.name for p in unsigned)} would not be loaded",
+            f"{gate.why}: {', '.join(p.name for p in unsigned)} would not load",
             "\n  ".join(secure.advice(target, unsigned)),
         )
 
@@ -119,7 +119,7 @@ def _install(target: Target, kind: Kind, tree: Path, record: Record, say: Say) -
     except BaseException as trouble:
         _undo(target, record, say)
         if isinstance(trouble, OffloadError):
-            raise SwitchFailed(f"{kind.name} was not installed: {trouble}; what was done is undone") from None
+            raise SwitchFailed(f"{kind.name} was not installed: {trouble}; all changes were undone") from None
         raise
 
 
@@ -179,7 +179,7 @@ def _dkms(tree: Path, record: Record) -> None:
     archive, folder = archive_of(tree), SOURCES / record.dkms.replace("/", "-")
     assert archive
     if folder.exists() and not _ours(folder):
-        raise Refused(f"{folder} is there, and this command did not make it")
+        raise Refused(f"{folder} exists, and this command did not make it")
     command(["tar", "-xzf", str(archive), "-C", str(SOURCES)])
     for step in _dkms_steps(record):
         words = step.split()
@@ -219,7 +219,7 @@ def _undo(target: Target, record: Record, say: Say) -> None:
             path = Path(name)
             path.with_suffix(".new").unlink(missing_ok=True)
             if path.is_file() and digest(path) != sha:
-                say(f"  {name}: is not as it was installed, so it stays")
+                say(f"  {name}: changed since the installation, so it stays")
             else:
                 path.unlink(missing_ok=True)
         for name in record.folders:
@@ -236,12 +236,12 @@ def _reload(kind: Kind, unload: str) -> str:
     return (
         "it is used from the next boot, or after\n"
         f"    {unload} {' '.join(kind.reload)}; modprobe {kind.reload[-1]}\n"
-        "  which takes the card's links down for some seconds"
+        "  which takes the card's links down for a few seconds"
     )
 
 
 def _next(target: Target, kind: Kind, say: Say) -> None:
     """What comes after an installation."""
     say(f"{kind.name} with TLS offload is installed for {target.release}: {_reload(kind, 'modprobe -r')}")
-    say("then: ktls-offload doctor; what was there comes back with")
+    say("next: ktls-offload doctor; to go back to the old driver:")
     say(f"    ktls-offload driver remove {kind.name} --kernel {target.release}")

@@ -53,5 +53,5 @@ def kind(name: str) -> Kind:
     if found is None:
         near = difflib.get_close_matches(name, kinds(), n=1)
         meant = f" (did you mean {near[0]}?)" if near else ""
-        raise ConfigError(f"no driver {name!r} to build{meant}", f"there are {' and '.join(kinds())}")
+        raise ConfigError(f"no driver {name!r} to build{meant}", f"choose one of {' and '.join(kinds())}")
     return found

@@ -52,7 +52,7 @@ def advice(target: Target, modules: list[Path], root: Path = Path("/")) -> list[
     tool = target.headers / "scripts/sign-file"
     digest = target.config.get("CONFIG_MODULE_SIG_HASH", '"sha256"').strip('"')
     lines = [
-        "sign each module with a key of yours, and enroll its certificate once (the next boot asks for it):"
+        "sign each module with your own key, and enroll its certificate once (confirm it at the next boot):"
     ]
     lines += [f"  {tool} {digest} KEY.priv KEY.der {module}" for module in modules]
     lines.append("  mokutil --import KEY.der")

@@ -117,7 +117,7 @@ def lines(found: Standing) -> Iterator[str]:
         whose = "was built outside the kernel" if foreign else "is the kernel's own"
         yield f"{name}: the loaded {next(iter(kinds()[name].modules))} {whose}"
     if not found.drivers:
-        yield "nothing was built: ktls-offload driver build " + "|".join(kinds())
+        yield "nothing is built: ktls-offload driver build " + "|".join(kinds())
 
 
 def _told(row: Driver) -> Iterator[str]:
@@ -131,4 +131,4 @@ def _told(row: Driver) -> Iterator[str]:
     words = {"changed": "is another file now", "gone": "is gone"}
     yield from (f"  {name}: {words[state]}" for name, state in was.files.items() if state in words)
     if was.now and was.now != was.version:
-        yield f"  the kernel is {was.now} now: `driver build {row.driver}` brings its fixes"
+        yield f"  the kernel is {was.now} now: `driver build {row.driver}` adds its fixes"

@@ -58,7 +58,7 @@ def _of_series(release: str) -> str:
     """
     pointer = read_json(cache_root() / "kernels" / f"{release}.json")
     if not pointer and re.fullmatch(r"\d+\.\d+", release):
-        known = f"ktls-offload lab fetch {release}" if release in SERIES else f"it knows {', '.join(SERIES)}"
+        known = f"ktls-offload lab fetch {release}" if release in SERIES else f"it has {', '.join(SERIES)}"
         hint = f"{known}; or name a release, as uname -r prints it"
         raise ConfigError(f"the lab has no kernel {release} here", hint)
     return pointer.get("release", release) if pointer else release
@@ -68,7 +68,7 @@ def bare(release: str | None, root: Path = Path("/")) -> Target:
     """A kernel of which only the modules matter: its headers may be gone."""
     release = release or os.uname().release
     if not RELEASE.fullmatch(release):
-        raise ConfigError(f"{release!r} is no kernel release", "uname -r prints one, as 6.1.0-56-amd64")
+        raise ConfigError(f"{release!r} is not a kernel release", "uname -r prints one, as 6.1.0-56-amd64")
     return Target(release, "", "", root / "nowhere", root / "lib/modules" / release, {})
 
 
@@ -82,7 +82,7 @@ def debian(root: Path) -> None:
     if fields.get("ID") != "debian":
         name = fields.get("PRETTY_NAME") or fields.get("ID") or "an unknown system"
         raise Refused(
-            f"this is {name}, and `driver` rebuilds drivers of Debian's kernels only",
+            f"this is {name}, but `driver` rebuilds only drivers of Debian's kernels",
             "many other kernels have the option: ktls-offload doctor --explain D104",
         )
 
@@ -105,7 +105,7 @@ def _foreign(release: str) -> Refused:
     """The error for a kernel that somebody else built."""
     return Refused(
         f"kernel {release} is not one that Debian built",
-        "whoever did can set the option in its configuration",
+        "its vendor can set the option in the kernel configuration",
     )
 
 
@@ -134,4 +134,4 @@ def fits(target: Target, kind: Kind) -> None:
     short = [f"{k}={v}" for k, v in kind.needs.items() if target.config.get(k) != v]
     if short:
         raise Refused(f"kernel {target.release} lacks {', '.join(short)}, which {kind.option} depends on",
-                      "take the amd64 flavour of Debian's kernel, not cloud")  # fmt: skip
+                      "use the amd64 flavor of Debian's kernel, not cloud")  # fmt: skip

@@ -87,7 +87,7 @@ class LocalProcess:
             rc = self._child.wait(timeout)
         except subprocess.TimeoutExpired:
             self.kill(9)
-            raise TimedOut(f"no end after {timeout:g} s: {' '.join(self._argv)}") from None
+            raise TimedOut(f"timed out after {timeout:g} s: {' '.join(self._argv)}") from None
         return Completed(self._argv, rc, *self.output(), time.monotonic() - self._began, self._where)
 
     def kill(self, signal: int = 15) -> None:

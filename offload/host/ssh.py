@@ -92,7 +92,7 @@ class Master:
             (self._folder / "known_hosts").write_text(known_hosts(login))
             self._child = undo.enter_context(self._start())
             undo.callback(self._end)
-            wait_until(self._ready, CONNECT + 10, f"{login.shown} to let us in")
+            wait_until(self._ready, CONNECT + 10, f"{login.shown} to accept the login")
             self._undo = undo.pop_all()
 
     def _argv(self, *more: str) -> list[str]:
@@ -162,12 +162,12 @@ def explain(login: Login, said: str) -> OffloadError:
         shows = f" (it shows {seen[0]})" if seen else ""
         return Refused(
             f"the host key of {login.shown} is not the one in {login.source}{shows}",
-            "if it was installed anew, compare the fingerprint on its console and correct hostkeys there",
+            "if the host was reinstalled, compare the fingerprint on its console and correct hostkeys there",
         )
     if "Permission denied" in said or "Too many authentication failures" in said:
         hint = f"{login.source} names the key file and the user; `ssh-copy-id` puts a key there"
-        return NoPermission(f"{login.shown} does not let us in: {last}", hint)
-    return RigError(f"cannot reach {login.shown}: {last}", "is it up, and is the address right?")
+        return NoPermission(f"{login.shown} refuses the login: {last}", hint)
+    return RigError(f"cannot reach {login.shown}: {last}", "is it running, and is the address right?")
 
 
 class SshHost:

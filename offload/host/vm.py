@@ -73,7 +73,7 @@ class VmProcess:
             answer = self._agent.call("wait", timeout + GRACE, job=self._job, timeout=timeout, since=since)
             self._take(answer)
             if answer["timed_out"]:
-                raise TimedOut(f"no end after {timeout:g} s ({self._where}): {' '.join(self._argv)}")
+                raise TimedOut(f"timed out after {timeout:g} s ({self._where}): {' '.join(self._argv)}")
         assert self._rc is not None
         return Completed(self._argv, self._rc, self._out, self._err, self._seconds, self._where)
 
@@ -109,7 +109,7 @@ class VmHost:
             )
             return done.checked() if check else done
         if answer["timed_out"]:
-            raise TimedOut(f"no end after {timeout:g} s ({self.name}): {' '.join(command)}")
+            raise TimedOut(f"timed out after {timeout:g} s ({self.name}): {' '.join(command)}")
         out, err = (binascii.a2b_base64(answer[key]) for key in ("out", "err"))
         done = Completed(tuple(command), answer["rc"], out, err, answer["seconds"], self.name)
         return done.checked() if check else done

@@ -31,11 +31,13 @@ class Attempts:
         except OSError as exc:
             raise ConfigError(f"{self.path}: cannot read: {exc.strerror}") from None
         if len(raw) > MAX_BYTES:
-            raise ConfigError(f"{self.path}: larger than {MAX_BYTES >> 20} MiB: this is no list of attempts")
+            raise ConfigError(
+                f"{self.path}: larger than {MAX_BYTES >> 20} MiB: this is not a list of attempts"
+            )
         found: dict[str, str] = {}
         lines = raw.decode("utf-8", "replace").splitlines()
         if sum(_noted(line, found, self.why) for line in lines) == 0 and len(lines) > 1:
-            raise ConfigError(f"{self.path}: this is no list of attempts")
+            raise ConfigError(f"{self.path}: this is not a list of attempts")
         return found
 
     def begin(self, test: str, at: str) -> None:

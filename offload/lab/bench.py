@@ -26,7 +26,7 @@ from offload.nic import look
 Say = Callable[[str], None]
 T = TypeVar("T")
 NETNS = Path("/run/netns")  # of iproute2
-ONE_HOST_HINT = "`ktls-offload lab init --one-host NEAR FAR` makes it again, from the ports of the lab file"
+ONE_HOST_HINT = "`ktls-offload lab init --one-host NEAR FAR` recreates it from the ports of the lab file"
 RETURN = 60.0  # seconds that a lost host is given to come back, so that its settings can be put back
 
 
@@ -115,9 +115,9 @@ class RealLab:
             try:
                 boot = _anew(replace(target, netns=""), lambda host: host.read(BOOT))
             except RigError as exc:
-                return f"what became of {target.place} is unknown: {exc.args[0]}"
+                return f"the state of {target.place} is unknown: {exc.args[0]}"
             if boot != self._logs.boots[target.role]:
-                return f"{target.place} was booted anew under it"
+                return f"{target.place} rebooted during the test"
         return ""
 
     def stop(self) -> None:
@@ -183,7 +183,7 @@ def _kept(file: LabFile, sides: dict[str, Side], say: Say) -> Iterator[None]:
     ends = [(sides[target.role], target) for target in (file.dut, file.peer)]
     for side, target in ends:
         if count := settings.put_back(side.host, target, say):
-            say(f"{target.place}: {count} settings of a run that did not end were put back")
+            say(f"{target.place}: {count} settings of an unfinished run were put back")
         settings.note(side, target)
     try:
         yield

@@ -36,7 +36,7 @@ def ports(host: Host) -> Ports:
             continue
         flags, kind = row.get("flags", []), row.get("linkinfo", {}).get("info_kind", "")
         if why := (
-            "it is how this host is reached" if dev in reached
+            "this host is reachable only through it" if dev in reached
             else f"{kind}, no port" if kind not in ("", "veth")
             else "it is down" if "UP" not in flags
             else "no carrier" if "LOWER_UP" not in flags else ""
@@ -54,10 +54,10 @@ def ways(host: Host) -> dict[str, str]:
     for row in _rows(host.run(["ip", "-j", "address", "show"], check=False).text):
         have = {address.get("local") for address in row.get("addr_info", [])}
         if have & set(ssh[2:3]):
-            found[str(row.get("ifname"))] = "your ssh session comes in there"
+            found[str(row.get("ifname"))] = "your SSH session uses it"
     for family in ("-4", "-6"):
         text = host.run(["ip", family, "-j", "route", "show", "default"], check=False).text
-        found |= {str(row.get("dev")): "the default route leads there" for row in _rows(text)}
+        found |= {str(row.get("dev")): "the default route uses it" for row in _rows(text)}
     return found
 
 
@@ -119,8 +119,11 @@ def pairs(found: dict[str, set[str]]) -> list[tuple[str, str]]:
     if good:
         return sorted(good)
     if not found:
-        raise RigError("no port of the peer hears a port of the DUT", "are both ends of the cable up?")
-    seen = "; ".join(f"{dev} is heard by {', '.join(sorted(who))}" for dev, who in sorted(found.items()))
+        raise RigError(
+            "no port of the peer receives frames from a port of the DUT", "are both ends of the cable up?"
+        )
+    seen = "; ".join(f"{dev} is received by {', '.join(sorted(who))}" for dev, who in sorted(found.items()))
     raise RigError(
-        f"no pair of ports alone on a cable: {seen}", "a switch between them? write lab.yaml by hand"
+        f"no two ports share a cable of their own: {seen}",
+        "if a switch is between them, write lab.yaml by hand",
     )

@@ -54,8 +54,8 @@ def with_keys(target: Target, say: Say) -> Target:
     keys = tuple(" ".join(row) for row in rows if not key_problem(row))
     if not keys:
         lines = [" ".join(line.split()) for line in err.decode("utf-8", "replace").splitlines()]
-        why = "; ".join(dict.fromkeys(lines))[-200:] or "it shows no host key"
-        raise RigError(f"cannot reach {login.shown}: {why}", "is it up, and is the address right?")
+        why = "; ".join(dict.fromkeys(lines))[-200:] or "it presents no host key"
+        raise RigError(f"cannot reach {login.shown}: {why}", "is it running, and is the address right?")
     for key in keys:
         _, shown, _, _ = run(["ssh-keygen", "-lf", "-"], input=key.encode() + b"\n")
         say(f"{target.role}: {' '.join(shown.decode('utf-8', 'replace').split()[1:2])} {key.split()[0]}")
@@ -69,9 +69,9 @@ def survey(dut: Target, peer: Target, say: Say) -> tuple[LabFile, tuple[str, ...
         found = [ports(host) for host in hosts]
         for target, seen in zip((dut, peer), found, strict=True):
             for dev, why in seen.left_out.items():
-                say(f"{target.role}: {dev} is left out: {why}")
+                say(f"{target.role}: {dev} is skipped: {why}")
             if not seen.usable:
-                raise RigError(f"{target.place} has no port to ask", "ip link set DEV up, on both ends")
+                raise RigError(f"{target.place} has no usable port", "ip link set DEV up, on both ends")
         cabled = pairs(heard(hosts[0], hosts[1], found[0].usable, found[1].usable))
         rated = sorted(cabled, key=lambda pair: not _profile(hosts[0], pair[0]))
         ends = [_end(h, t, dev) for h, t, dev in zip(hosts, (dut, peer), rated[0], strict=True)]

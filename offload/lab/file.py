@@ -65,7 +65,7 @@ def _login(service: Item, more: dict[str, Item], role: str, keyfile: str, path: 
     """How the host is reached; its key has to be there."""
     fields = service.fields(("address", "username", "port", "password"), ("address",))
     if "password" in fields:
-        fields["password"].bad("passwords are not taken: a key file in SSHDriver, or ssh's agent")
+        fields["password"].bad("passwords are not accepted: use a key file in SSHDriver, or the SSH agent")
     keys = [_hostkey(k) for k in _each(more["hostkeys"])] if "hostkeys" in more else []
     if not keys:
         where = more.get("hostkeys", service)
@@ -118,7 +118,7 @@ def key_problem(words: list[str]) -> str:
     except (binascii.Error, ValueError):
         return "the key is not base64: was it cut off?"
     kind = words[0].encode()
-    return "" if raw[4 : 4 + len(kind)] == kind and len(raw) > 40 else f"the base64 is no {words[0]} key"
+    return "" if raw[4 : 4 + len(kind)] == kind and len(raw) > 40 else f"the base64 is not of type {words[0]}"
 
 
 def _keyfile(drivers: Item, path: Path) -> str:

@@ -97,7 +97,7 @@ def _ini_line(group: Group, kind: str, words: str) -> None:
     if not all(equals for _, equals, _ in pairs):
         raise ValueError("wanted HOST NAME=VALUE ...")
     if "[" in first:
-        raise ValueError("a range of hosts is no single host")
+        raise ValueError("a range of hosts is not a single host")
     name, colon, port = first.rpartition(":")
     values = {key: value for key, _, value in pairs}
     if colon and ":" not in name:  # HOST:PORT; an IPv6 address has more colons
@@ -124,7 +124,7 @@ def _yaml_groups(found: Any, groups: dict[str, Group], path: Path, seen: list[st
         raise ConfigError(f"{path}: groups nested deeper than 8")
     for name, body in _mapping(found, "groups", path):
         if len(seen) > MOST_GROUPS:
-            raise ConfigError(f"{path}: more than {MOST_GROUPS} groups: this is no inventory for a bench")
+            raise ConfigError(f"{path}: more than {MOST_GROUPS} groups: this is not an inventory for a bench")
         seen.append(name)
         group = groups.setdefault(name, Group())
         for key, value in _mapping(body, name, path):
@@ -169,7 +169,9 @@ def _target(role: str, name: str, values: dict[str, str], path: Path) -> Target:
     where = f"{path}: {name}"
     for key in ("ansible_password", "ansible_ssh_pass", "ansible_become_password", "ansible_become_pass"):
         if key in values:
-            raise ConfigError(f"{where}: {key}: passwords are not taken", "a key file, or ssh's agent")
+            raise ConfigError(
+                f"{where}: {key}: passwords are not accepted", "use a key file, or the SSH agent"
+            )
 
     def get(key: str, default: str, pattern: str, wanted: str) -> str:
         value = values.get(key, default)

@@ -10,7 +10,7 @@ import os
 import select
 import sys
 
-LOST = "WARNING: the kernel log ran over: what was said is lost"
+LOST = "WARNING: the kernel log overflowed: messages are lost"
 READY, END = "kernel log: followed", "kernel log: that is all"
 RECORD = 8192  # bytes: CONSOLE_EXT_LOG_MAX, kernel/printk/
 

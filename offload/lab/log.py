@@ -52,7 +52,7 @@ class Log:
             said = b"\n" + self._process.news(LOOK)[0][self._taken :]
             if ANSWER not in said and not self._process.running():
                 why = self._process.output()[1].decode("utf-8", "replace").strip()[-300:]
-                raise RigError(f"the kernel log of {self.name} is not followed any more: {why or 'killed'}")
+                raise RigError(f"the kernel log of {self.name} is no longer followed: {why or 'killed'}")
             return ANSWER in said
 
         wait_until(answered, SLOW, f"the kernel log of {self.name}", every=0.01)

@@ -110,4 +110,4 @@ def _misspelt(pairs: Mapping[str, tuple[str, int]], file: str) -> None:
     for name, (_, line) in pairs.items():
         close = "" if name in known else near(name.removeprefix("export ").strip("\ufeff \t"), known)
         if close:
-            raise ConfigError(f"{file}:{line}: unknown name {quoted(name)}{close}", "a line is NAME=VALUE")
+            raise ConfigError(f"{file}:{line}: unknown name {quoted(name)}{close}", "each line is NAME=VALUE")

@@ -24,7 +24,7 @@ Say = Callable[[str], None]
 CARRIER = 30.0  # seconds: a link of 100 Gbit/s negotiates and trains for some of them
 BRIDGE = "br0"
 UNDO = "`ktls-offload lab restore` puts it back"
-RETRY = "the journal keeps what is left: fix the cause, then run `ktls-offload lab restore`"
+RETRY = "the journal keeps the rest: fix the cause, then run `ktls-offload lab restore`"
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def restore(say: Say, journal: Journal | None = None) -> None:
         before = onehost_note.read(journal)
         if before is None or before.boot != identity(host)[0]:
             onehost_note.forget(journal)
-            say("there is no one-host bench here: nothing to put back")
+            say("no one-host bench here: nothing to put back")
             return
         if before.netns != identity(host)[1]:
             raise Refused("the bench was made in another network namespace", "run it there")
@@ -77,7 +77,7 @@ def _free(host: Host, journal: Journal) -> None:
     before = onehost_note.read(journal)
     if before and before.boot == identity(host)[0]:
         names = " and ".join(before.names)
-        raise Refused(f"{names} are a bench already, or `init` was interrupted", UNDO.replace("it", "them"))
+        raise Refused(f"{names} already form a bench, or `init` was interrupted", UNDO.replace("it", "them"))
 
 
 def _look(host: Host, names: Sequence[str]) -> Before:
@@ -104,7 +104,7 @@ def _make(host: Host, before: Before, say: Say) -> None:
     for one, other in [(near, wires[0]), (far, wires[1])] if wires else [(near, far)]:
         if not cabled(host, one, other):
             hint = f"one cable, from {one} to {other}, with nothing in between"
-            raise RigError(f"{other} does not hear {one}: they are not cabled to each other", hint)
+            raise RigError(f"{other} receives no frames from {one}: they are not cabled to each other", hint)
         say(f"cable: {one} to {other}")
     for space in before.spaces:
         ip(host, "netns", "add", space)
@@ -146,7 +146,7 @@ def _linked(ends: Mapping[str, Host], patience: float) -> None:
         return [dev for dev, host in ends.items() if "LOWER_UP" not in links(host)[dev]["flags"]]
 
     if not settles(lambda: not dark(), patience):
-        hint = "is the cable plugged in at both ends? the ports are as before"
+        hint = "is the cable plugged in at both ends? the ports are unchanged"
         raise RigError(f"no link on {' and '.join(dark())}", hint)
 
 
@@ -154,7 +154,7 @@ def _idle(host: Host, before: Before) -> None:
     """Refused while a program runs in a namespace of the bench."""
     for space in before.spaces:
         if pids := host.run(["ip", "netns", "pids", space], check=False).text.split():
-            hint = "end it first, or wait for it"
+            hint = "stop it first, or wait for it"
             raise Refused(f"the bench is in use: process {', '.join(pids[:5])} runs in {space}", hint)
 
 
@@ -179,7 +179,7 @@ def _undo(host: Host, before: Before, journal: Journal) -> list[str]:
     """Put all ports back from wherever they are, and forget them; what is stuck, which keeps the journal."""
     stuck = [problem for dev, space in before.moved.items() for problem in _home(host, dev, space)]
     here = links(host)
-    stuck += [f"there is no {dev} here" for dev in before.names if dev not in here]
+    stuck += [f"no interface {dev} here" for dev in before.names if dev not in here]
     if not stuck:
         stuck = [problem for port in before.ports[1:] for problem in put_back(host, port)]
         stuck += _near(host, before)

@@ -51,13 +51,13 @@ def _port(dev: str, rows: Mapping[str, dict[str, Any]]) -> None:
     """Refused for what is no port of a card, or is part of something else."""
     row, kind = rows[dev], rows[dev].get("linkinfo", {}).get("info_kind", "")
     if row.get("link_type") != "ether" or kind not in ("", "veth"):
-        raise Refused(f"{dev} is no port of a card: it is of kind {kind or row.get('link_type')}")
+        raise Refused(f"{dev} is not a port of a card: its kind is {kind or row.get('link_type')}")
     if "master" in row:
         hint = f"ip link set {dev} nomaster"
-        raise Refused(f"{dev} is a part of {row['master']}, which would lose it", hint)
+        raise Refused(f"{dev} belongs to {row['master']}, which would lose it", hint)
     above = [name for name, other in rows.items() if other.get("link") == dev and _stacked(other)]
     if above:
-        raise Refused(f"{', '.join(above)} is made on top of {dev}", f"ip link del {above[0]}")
+        raise Refused(f"{', '.join(above)} is stacked on {dev}", f"ip link del {above[0]}")
 
 
 def _stacked(row: Mapping[str, Any]) -> bool:
@@ -73,7 +73,7 @@ def _spare(host: Host, names: Sequence[str]) -> None:
         local, other = line.split()[-2:]
         address = local.rpartition(":")[0].strip("[]").partition("%")[0].removeprefix("::ffff:")
         if (dev := have.get(address)) in names:
-            hint = "end it, or take another port"
+            hint = "close it, or use another port"
             raise Refused(f"{dev} carries a TCP connection, {local} to {other}", hint)
 
 
@@ -82,24 +82,24 @@ def _movable(host: Host, far: str) -> None:
     rows = json.loads(tool(host, ["tc", "-j", "qdisc", "show", "dev", far]).text or "[]")
     if own := [str(row.get("kind")) for row in rows if row.get("handle") not in ("0:", None)]:
         raise Refused(
-            f"{far} has a queueing discipline of its own ({', '.join(own)}), which a move loses",
+            f"{far} has its own queueing discipline ({', '.join(own)}), which a move would lose",
             f"tc qdisc del dev {far} root (or ingress, clsact); add it again when the port is back",
         )
     for route in json.loads(tool(host, ["ip", "-j", "route", "show", "table", "all"]).text or "[]"):
         if any(hop.get("dev") == far for hop in route.get("nexthops", [])):
             hint = f"ip route del {route.get('dst')}; add it again when the port is back"
-            raise Refused(f"{far} has a route over several ports, which a move loses", hint)
+            raise Refused(f"{far} has a multipath route, which a move would lose", hint)
     near = json.loads(tool(host, ["ip", "-j", "neigh", "show", "dev", far, "nud", "permanent"]).text or "[]")
     if near:
         hint = f"ip neigh flush dev {far} nud permanent; add them again when the port is back"
-        raise Refused(f"{far} has {len(near)} permanent neighbours, which a move loses", hint)
+        raise Refused(f"{far} has {len(near)} permanent neighbors, which a move would lose", hint)
 
 
 def _room(host: Host, names: Sequence[str]) -> None:
     """Refused if a namespace or the addresses of the bench are taken, or IPv6 is off at an end."""
     for space in (ONE_HOST, ONE_WIRE):
         if (SPACES / space).exists():
-            raise Refused(f"there is a network namespace {space} already", f"ip netns del {space}")
+            raise Refused(f"network namespace {space} already exists", f"ip netns del {space}")
     for row in json.loads(host.run(["ip", "-j", "address", "show"]).text or "[]"):
         for address in (a.get("local", "") for a in row.get("addr_info", [])):
             if row["ifname"] not in names and any(_within(address, net) for net in NETWORKS):

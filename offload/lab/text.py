@@ -18,5 +18,5 @@ def bounded(path: Path, most: int, what: str) -> str:
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: not UTF-8 text") from None
     if len(raw) > most:
-        raise ConfigError(f"{path}: larger than {most // 1024} KiB: this is no {what}")
+        raise ConfigError(f"{path}: larger than {most // 1024} KiB: this is not a {what}")
     return text

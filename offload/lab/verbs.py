@@ -24,8 +24,8 @@ on the ports of the peer. Then it writes the pair of ports that share a cable to
 host keys (compare the printed fingerprints), addresses, PCI address and matching profile. It
 changes nothing on the hosts.
 
-With --one-host DEV DEV, two ports of this host that are cabled to each other become a bench: the
-first port is the DUT, and the second moves into a network namespace. `ktls-offload lab restore`
+With --one-host DEV DEV, two ports of this host become a bench. They must be cabled to each other.
+The first port is the DUT, and the second moves into a network namespace. `ktls-offload lab restore`
 undoes this, even after a kill. With --wire DEV DEV, two more ports form the wire between them:
 connect the first to the DUT's port and the second to the peer's port.
 """

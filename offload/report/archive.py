@@ -26,7 +26,7 @@ from offload.report.wire import size
 INDEX = "ARCHIVE.json"
 WINDOW = 1 << 20  # bytes of packets kept of a capture
 KINDS = (".tar.zst", ".tar.gz")
-HINT = "keys are never handed on; find out who wrote it there, and remove it"
+HINT = "an archive must not contain keys; find out what wrote the file, and remove it"
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def _collect(folder: Path) -> tuple[dict[str, bytes], list[Entry], dict[str, str
     entries, left = [], {}
     for name, path in paths(folder).items():
         if is_key_file(name):
-            raise Refused(f"{path} is named like a file of keys: no archive was made", HINT)
+            raise Refused(f"{path} is named like a key file; no archive was made", HINT)
         why = left_out(name) or ("too large" if path.stat().st_size > MAX_FILE else "")
         if why:
             left[name] = why
@@ -114,13 +114,13 @@ def _entry(path: Path, name: str) -> tuple[Entry, bytes]:
         data = file.read()
     found = key_material(data)
     if found:
-        raise Refused(f"{path} holds {found}: no archive was made", HINT)
+        raise Refused(f"{path} holds {found}; no archive was made", HINT)
     if path.suffix.lower() != ".pcapng":
         return Entry(name, len(data), hashlib.sha256(data).hexdigest()), data
     try:
         part = window(data, WINDOW)
     except Secrets:
-        raise Refused(f"{path} holds a block of session keys: no archive was made", HINT) from None
+        raise Refused(f"{path} holds a block of session keys; no archive was made", HINT) from None
     digest = hashlib.sha256(part.data).hexdigest()
     if part.data == data:
         return Entry(name, len(data), digest, part.packets), data

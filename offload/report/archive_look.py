@@ -28,7 +28,7 @@ def is_key_file(name: str) -> bool:
 def left_out(name: str) -> str:
     """Say why a file of this name stays behind; empty if it may go."""
     if PurePosixPath(name).suffix.lower() not in SUFFIXES:
-        return "not of a kind that a run leaves"
+        return "not a file type that a run produces"
     return "" if name.isprintable() and "\\" not in name else "a name that does not print"
 
 

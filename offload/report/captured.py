@@ -67,7 +67,7 @@ def denial(test: Mapping[str, Any]) -> str:
     try:
         found = read(test)
     except ValueError:
-        return "the evidence of the captures is not of the form that the report reads"
+        return "the evidence of the captures does not have the form that the report reads"
     if found is None or not found.unexplained:
         return ""
     first = f": {found.first[0]}" if found.first else ""

@@ -69,7 +69,7 @@ def _state(tests: Sequence[Mapping[str, Any]], deciding: str, promised: bool) ->
         return (
             ("hw", "")
             if promised
-            else ("sw expected", "not promised; software took over, intact and visibly")
+            else ("sw expected", "not promised; software took over, correctly and visibly")
         )
     for word, state in (("xfail", "limited"), ("skip", "not tested"), ("error", "not tested")):
         for test in mine:

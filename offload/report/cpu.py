@@ -156,7 +156,7 @@ def said(ratio: Ratio) -> str:
     if ratio.pairs > 1:
         return ratio.say()
     known = f"{ratio.arm} is {ratio.ratio:.3f} of {ratio.base} (1 pair)"
-    return f"{known}: too few pairs to conclude, {FEW} are wanted"
+    return f"{known}: too few pairs to conclude; {FEW} are needed"
 
 
 def state(ratio: Ratio) -> str:

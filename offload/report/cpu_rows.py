@@ -119,11 +119,11 @@ def _problem(test: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     """Say why the evidence of a test gives no figure; empty if it may."""
     if test["outcome"] != "pass":
         return (
-            f"not shown, the test ended with {test['outcome']}: {text(test['reason']) or 'no reason given'}"
+            f"not shown: the test ended with {test['outcome']}: {text(test['reason']) or 'no reason given'}"
         )
     known = found.get("schema") == SCHEMA and isinstance(found.get("rows"), list)
     if not known or not isinstance(found.get("method"), str) or found["method"] not in METHODS:
-        return f"its evidence is not of the form that the report reads ({SCHEMA})"
+        return f"its evidence does not have the form that the report reads ({SCHEMA})"
     return ""
 
 

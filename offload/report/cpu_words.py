@@ -12,7 +12,7 @@ from offload.report.svg import figure, size
 WAYS = {"tx": "Tx", "rx": "Rx", "both": "both ways"}
 ARTIFACT = "ConnectX-6 Dx, ASPLOS\u201921 artifact"
 OFF = {"": "TSO, GSO, GRO off", "soft": "TSO off", "gso": "TSO, GRO off", "gro": "TSO, GSO off"}
-MARK = "SIMULATED: validates the method, says nothing of a card"
+MARK = "SIMULATED: validates the method, says nothing about a card"
 
 
 def label(setting: Mapping[str, Any], sized: bool = True, counted: bool = True) -> str:

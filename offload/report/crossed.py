@@ -130,13 +130,13 @@ def short(log: Log, bars: Mapping[str, Mapping[str, float]]) -> str:
     """Say how too little was crossed for the depth of the run, by the bars of each; empty if it is enough."""
     found = shares(log)
     if found is None:
-        return "the run does not say which conditions could be crossed"
+        return "the run does not record which conditions were possible"
     depth, reached = found
     if depth not in bars:
-        return "only chosen scenarios ran"
+        return "only selected scenarios ran"
     for name, bar in bars[depth].items():
         if reached[name] < bar:
-            share = f"{reached[name]:g} % of the possible {name} of conditions were crossed"
+            share = f"{reached[name]:g} % of the possible {name} of conditions ran"
             return f"{share}, {depth} wants {bar:g}"
     return ""
 

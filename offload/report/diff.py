@@ -85,9 +85,9 @@ def _differs(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     by_then, by_now = (dict(judged.rows(report)) for report in (old, new))
     for name in sorted(by_then.keys() & by_now.keys()):
         if by_then[name] != by_now[name]:
-            yield f"judged by another {name}: {by_then[name][:16]} then, {by_now[name][:16]} now"
+            yield f"judged by a different {name}: {by_then[name][:16]} then, {by_now[name][:16]} now"
     if old["digests"]["criteria"] != new["digests"]["criteria"]:
-        yield "criteria: other bars, so that a promise can change its state by them alone"
+        yield "criteria: the bars differ, which alone can change a promise's state"
 
 
 def _short(value: Any) -> str:
@@ -180,7 +180,7 @@ def text(found: Mapping[str, Any]) -> str:
     lines += ["", "figures (old -> new, with their intervals):"] if found["figures"] else []
     lines += [_figure(row) for row in found["figures"]]
     lines += (
-        ["", "not the same bench:", *(f"  {line}" for line in found["differs"])] if found["differs"] else []
+        ["", "different benches:", *(f"  {line}" for line in found["differs"])] if found["differs"] else []
     )
     return "\n".join(clean(line) for line in lines) + "\n"
 
@@ -190,8 +190,8 @@ def _answer(found: Mapping[str, Any]) -> str:
     return {
         SAME: "no regression",
         WORSE: f"REGRESSION: {count} promise{'s' if count != 1 else ''} worse",
-        LESS: "nothing became worse, but not all that was proved is proved again",
-        VOID: "no comparison: one of the runs is void, which says nothing of the card",
+        LESS: "nothing became worse, but the new run did not prove everything again",
+        VOID: "no comparison: one of the runs is void and says nothing about the card",
     }[found["exit"]]
 
 

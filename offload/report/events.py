@@ -179,7 +179,7 @@ def parse(line: bytes) -> dict[str, Any] | str:
 
 
 def _refuse(word: str) -> float:
-    raise ValueError(f"{word} is no number of JSON")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def _finite(digits: str) -> float:
@@ -224,7 +224,7 @@ def _checked(event: dict[str, Any]) -> dict[str, Any] | str:
 
 def _checked_test(event: dict[str, Any]) -> dict[str, Any] | str:
     if event["outcome"] not in OUTCOMES:
-        return f"test: outcome {event['outcome']!r:.60} is none of {', '.join(OUTCOMES)}"
+        return f"test: outcome {event['outcome']!r:.60} is not one of {', '.join(OUTCOMES)}"
     if not isinstance(event.get("promise"), str | None) or not isinstance(event.get("cell"), dict | None):
         return "test: promise is not text, or cell is not an object"
     return event

@@ -56,7 +56,7 @@ def export(args: argparse.Namespace) -> int:
     if args.out and args.out.exists() and args.out.resolve().is_relative_to(args.folder.resolve()):
         raise ConfigError(f"{args.out} is a file of the run", "name another file with --out")
     if not args.out and args.form in BYTES and sys.stdout.isatty():
-        raise ConfigError(f"{BYTES[args.form]} is nothing for a terminal", "--out FILE, or > FILE")
+        raise ConfigError(f"{BYTES[args.form]} cannot go to a terminal", "--out FILE, or > FILE")
     data = made(args.form, saved(args.folder), args.folder)
     if args.out:
         put(args.out, data)

@@ -23,8 +23,8 @@ class Forecast:
     def lines(self) -> list[str]:
         """In words for a person, before the run."""
         return [
-            *_told(self.required, self.gaps, "required", "so the run can end no better than incomplete"),
-            *_told(self.optional, self.gaps, "optional", "which limits no certificate"),
+            *_told(self.required, self.gaps, "required", "so the run will be incomplete at best"),
+            *_told(self.optional, self.gaps, "optional", "which does not limit a certificate"),
         ]
 
 

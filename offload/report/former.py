@@ -48,7 +48,7 @@ def _of_events(path: Path) -> Former:
         ) from None
     wrong = log.problems[: -1 if log.torn else None]  # a run that was killed may end in half a line
     if wrong or not log.events:
-        raise ConfigError(f"{path} is no result: {wrong[0] if wrong else 'there are no events in it'}")
+        raise ConfigError(f"{path} is not a result: {wrong[0] if wrong else 'there are no events in it'}")
     named = [
         str(e.get("id") or e.get("profile")) for e in log.events if e["event"] in ("profile", "run-start")
     ]
@@ -60,7 +60,7 @@ def _of_report(path: Path) -> Former:
     document = saved_file(path)
     tests, digests = document.get("tests"), document.get("digests")
     if not isinstance(tests, list) or not all(map(_is_test, tests)) or not isinstance(digests, dict):
-        raise ConfigError(f"{path} is no result: it has no list of tests", "`report recompute` says more")
+        raise ConfigError(f"{path} is not a result: it has no list of tests", "`report recompute` says more")
     found = {str(test["id"]): test for test in tests}
     return _former(path, str(digests.get("events", "")), str(document.get("profile") or ""), document, found)
 

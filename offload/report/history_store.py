@@ -84,7 +84,7 @@ def open_store(path: Path | None, change: bool = False) -> sqlite3.Connection:
         return _made(sqlite3.connect(":memory:"))
     if path.exists() and not path.is_file():  # SQLite would wait for a pipe
         raise ConfigError(
-            f"cannot read {path}: not a plain file", "name a folder of results, or what --db made"
+            f"cannot read {path}: not a plain file", "name a folder of results, or a file that --db wrote"
         )
     new, mode = change and not os.path.lexists(path), "rwc" if change else "ro"
     store: sqlite3.Connection | None = None
@@ -104,7 +104,7 @@ def open_store(path: Path | None, change: bool = False) -> sqlite3.Connection:
     if new and store is not None:
         path.unlink(missing_ok=True)  # half of a history is none, and nothing could be kept in it
         raise RigError(f"cannot write {path}: {why}")
-    raise ConfigError(f"{path}: {why}", "name a folder of results, or a file that --db made")
+    raise ConfigError(f"{path}: {why}", "name a folder of results, or a file that --db wrote")
 
 
 def _made(store: sqlite3.Connection) -> sqlite3.Connection:
@@ -118,7 +118,7 @@ def add_folder(store: sqlite3.Connection, folder: Path) -> list[tuple[str, str]]
     ConfigError if there is no such folder, RigError if the store cannot be written.
     """
     if not folder.is_dir():
-        raise ConfigError(f"{folder}: no such folder", "name a folder of results, or a file that --db made")
+        raise ConfigError(f"{folder}: no such folder", "name a folder of results, or a file that --db wrote")
     wrong: list[tuple[str, str]] = []
     try:
         with closing(store.cursor()) as cursor:
@@ -179,5 +179,5 @@ def ask(store: sqlite3.Connection, words: str, values: Sequence[Any] = ()) -> li
         return store.execute(words, values).fetchall()
     except sqlite3.Error as exc:
         raise ConfigError(
-            f"the history is damaged: {exc}", "make it anew with --db from the results"
+            f"the history is damaged: {exc}", "create it again with --db from the results"
         ) from None

@@ -99,7 +99,7 @@ def _words(told: Mapping[str, Any], name: str) -> str:
         Shipped.YES: "",
         Shipped.ALTERED: f"not the shipped profile of {of}",
         Shipped.FOREIGN: "not a shipped profile",
-        Shipped.UNKNOWN: "nothing shows that the profile is a shipped one",
+        Shipped.UNKNOWN: "no evidence that the profile is a shipped one",
     }[_shipped(told)]
 
 

@@ -80,7 +80,7 @@ def parse(data: bytes) -> dict[str, Listed] | str:
         if why:
             return f"file {number}: {why}"
         files[row["path"]] = Listed(row["size"], row["sha256"])
-    return files if render(files) == data else "not in canonical form, so it is not what `ktls-offload` wrote"
+    return files if render(files) == data else "not in canonical form, so `ktls-offload` did not write it"
 
 
 def _row_problem(row: Any) -> str:
@@ -104,7 +104,7 @@ def path_problem(path: Any) -> str:
     if not path.isprintable() or "\\" in path:
         return f"path {ascii(path):.60} has characters that do not print"
     if path.startswith("/") or {"", ".", ".."} & set(path.split("/")):
-        return f"path {path!r:.60} leads out of the folder, or round in it"
+        return f"path {path!r:.60} leads out of the folder, or through a loop in it"
     return f"path {path!r} is the manifest's own" if path in (NAME, SIGNATURE) else ""
 
 

@@ -22,7 +22,7 @@ WAYS = {
 ENDS = ("source", "destination")
 NUMBERS = ("ms", "arrived_ms", "bytes", "rounds")  # above 0
 MOST_RUNS, MOST_NOTES, MOST_SOURCES, BUDGET = 64, 12, 8, 20
-PROBLEM = f"its evidence is not of the form that the report reads ({SCHEMA})"
+PROBLEM = f"its evidence does not have the form that the report reads ({SCHEMA})"
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def _problem(test: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     """Say why the evidence of a test gives no figure; empty if it may."""
     if test["outcome"] != "pass":
         return (
-            f"not shown, the test ended with {test['outcome']}: {text(test['reason']) or 'no reason given'}"
+            f"not shown: the test ended with {test['outcome']}: {text(test['reason']) or 'no reason given'}"
         )
     return "" if found.get("schema") == SCHEMA and isinstance(found.get("ways"), list) else PROBLEM
 

@@ -31,7 +31,7 @@ def needed(what: str, instead: str) -> str:
     """Return the path of a Chromium; Refused, with what to do instead, if there is none."""
     if program := browser():
         return program
-    raise Refused(f"{what} needs Chromium, and none is installed", f"apt install chromium, or {instead}")
+    raise Refused(f"{what} needs Chromium, which is not installed", f"apt install chromium, or {instead}")
 
 
 def pdf(page: str, program: str | None = None) -> bytes:

@@ -54,7 +54,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add --events and --replay."""
     group = parser.getgroup("ktls-offload report")
     group.addoption("--events", metavar="FILE", help="write one JSON line per event to FILE")
-    group.addoption("--replay", metavar="RESULT", help="only the failed tests of this run, in its weather")
+    group.addoption(
+        "--replay", metavar="RESULT", help="only the failed tests of this run, under its impairments"
+    )
     group.addoption("--replay-only", metavar="PATTERN", default="", help="its tests with PATTERN in their id")
 
 

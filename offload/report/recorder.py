@@ -49,7 +49,7 @@ class Recorder:
             self._writer.write(event, **fields)
         except RigError as exc:
             self._full = True
-            pytest.exit(f"{exc}; what was found before is there", returncode=RigError.exit_code)
+            pytest.exit(f"{exc}; earlier results are intact", returncode=RigError.exit_code)
 
     def start(self) -> None:
         """Write what the run stands on: first as the start of the run, later as news."""

@@ -26,14 +26,14 @@ def add_parsers(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser = verbs.add_parser(
         "registry", help=WORDS, description=f"{WORDS}.\n\n{MORE}", formatter_class=layout
     )
-    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder of archives")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="folder of archives")
     parser.add_argument(
-        "--out", type=Path, required=True, metavar="SITE", help="folder of the site, made anew"
+        "--out", type=Path, required=True, metavar="SITE", help="folder of the site; its content is replaced"
     )
     parser.add_argument(
-        "--allowed-signers", type=Path, required=True, metavar="F", help="who may have signed a result"
+        "--allowed-signers", type=Path, required=True, metavar="F", help="file that lists the trusted signers"
     )
-    parser.add_argument("--identity", metavar="I", help="who of them it has to be")
+    parser.add_argument("--identity", metavar="I", help="require this signer")
     parser.set_defaults(call=registry)
 
 

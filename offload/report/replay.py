@@ -32,21 +32,21 @@ def _shape(reason: str) -> str:
 
 
 def frames(then: Any, now: Any) -> str:
-    """Say in one phrase whether the same frames were met; empty without weather then and now.
+    """Say in one phrase whether the same frames matched; empty without weather then and now.
 
     A chosen frame is the same if rule, action and record are; one met by chance if its number is. What one
     run met beyond the end of the other run is not counted. Which bytes of the stream chance met is told too:
     that depends on what TCP had sent by then.
     """
     if not _is_weather(then) or not _is_weather(now):
-        return "" if then is None and now is None else "nothing says which frames were met"
+        return "" if then is None and now is None else "no record of the frames that the rules matched"
     if then["rules"] != now["rules"] or then.get("seed") != now.get("seed"):
-        return "the weather had other rules"
+        return "the impairment rules differed"
     limits = {way: min(_last(then, way), _last(now, way)) for way in ("to-peer", "to-dut")}
     old, new = _met(then, limits), _met(now, limits)
     both, either = sum((old & new).values()), sum((old | new).values())
     if both == either:
-        return _all_of(both) + _bytes(then, now, limits) if both else "no frame was met"
+        return _all_of(both) + _bytes(then, now, limits) if both else "no rule matched a frame"
     first = min((old - new) or (new - old))
     whose = "only then" if first in old - new else "only now"
     return f"{both} of {either} frames were the same; {whose}: {_words(first)}"
@@ -82,7 +82,7 @@ def _last(weather: Mapping[str, Any], way: str) -> int:
 
 
 def _all_of(count: int) -> str:
-    return "the same frame was met" if count == 1 else f"the same {count} frames were met"
+    return "the same frame matched" if count == 1 else f"the same {count} frames matched"
 
 
 def _bytes(then: Mapping[str, Any], now: Mapping[str, Any], limits: Mapping[str, int]) -> str:
@@ -144,7 +144,7 @@ def _differs(head: Mapping[str, Any], kernel: str, rig: Mapping[str, str]) -> li
 def _row(then: Mapping[str, Any], test: Mapping[str, Any] | None, planned: bool) -> dict[str, Any]:
     found = {"id": then["id"], "then": str(then.get("outcome")), "now": "", "same": False, "weather": ""}
     if test is None:
-        return found | {"words": "planned, and has no result" if planned else "no longer in the suite"}
+        return found | {"words": "planned, but has no result" if planned else "no longer in the suite"}
     told = test["evidence"].get("replay")
     told = told if isinstance(told, Mapping) else {}
     same = test["outcome"] == found["then"]

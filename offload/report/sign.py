@@ -53,7 +53,7 @@ def sign(folder: Path, key: Path) -> str:
     made = _made(data, key)
     found = look(data, made)
     if found.state != "unknown signer":
-        raise Refused(f"the signature that ssh-keygen made with {key} does not hold: {found.words}")
+        raise Refused(f"the signature that ssh-keygen made with {key} is not valid: {found.words}")
     if there is None:
         put(folder / manifest.NAME, data)
     put(folder / manifest.SIGNATURE, made)
@@ -82,7 +82,7 @@ def look(
     RigError without ssh-keygen. Nothing of the signature is trusted, nor that it is one.
     """
     if not _armoured(signature):
-        return Signature("bad", f"{manifest.SIGNATURE} is damaged, or is no signature by ssh-keygen")
+        return Signature("bad", f"{manifest.SIGNATURE} is damaged, or is not an ssh-keygen signature")
     with tempfile.TemporaryDirectory(prefix="ktls-offload-") as name:
         copy = Path(name) / manifest.SIGNATURE
         copy.write_bytes(signature)

@@ -228,7 +228,7 @@ def _why_broken(criterion: Criterion, mine: Sequence[Mapping[str, Any]], facts: 
         if test["outcome"] == "fail":
             return Broken(str(test["reason"] or "failed"), name)
         if test["outcome"] == "xfail" and limitation(test, facts) is None:
-            return Broken(f"expected failure that the profile does not list so: {test['reason']}", name)
+            return Broken(f"expected failure that the profile does not list: {test['reason']}", name)
         denied = wire.contradiction(test) or _by_another(criterion, test, facts)
         if denied:
             return Broken(denied, name)
@@ -281,7 +281,7 @@ def _why_unproved(
     short = _too_few(criterion, good) or _uncovered(criterion, cells, good)
     mute = [test for test in passed if test not in good]
     if short and mute:
-        words = f"passed, and its evidence shows no proof {criterion.proof} [{mute[0]['id']}]"
+        words = f"passed, but its evidence shows no proof {criterion.proof} [{mute[0]['id']}]"
         return Lack(Gap.NO_PROOF, words)
     if short:
         return short

@@ -18,7 +18,7 @@ SCHEMA = "ktls-offload/verify/1"
 DAMAGED = 1
 SHOWN = 20
 BENCHES = "benches.json"
-UNSIGNED = "unsigned: whoever can write here can have written all of it anew"
+UNSIGNED = "unsigned: anyone with write access could have replaced everything here"
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _read(path: Path) -> tuple[bytes, str]:
         data = manifest.content(path)
     except ConfigError as exc:
         return b"", str(exc).removeprefix(f"{path}: ")
-    return (b"", "there is none, so nothing says what was here") if data is None else (data, "")
+    return (b"", "no manifest, so the original content is unknown") if data is None else (data, "")
 
 
 def _changed(listed: dict[str, Listed], found: Found) -> Iterator[Problem]:
@@ -94,7 +94,7 @@ def _changed(listed: dict[str, Listed], found: Found) -> Iterator[Problem]:
         if path in found.odd:
             continue
         if path not in found.files:
-            yield Problem("missing", path, "listed, and not there")
+            yield Problem("missing", path, "listed, but missing")
             continue
         try:
             have = manifest.measure(found.files[path])
@@ -113,7 +113,7 @@ def _unlisted(listed: dict[str, Listed], found: Found) -> Iterator[Problem]:
     """Yield what is there and not listed: files, empty folders, links, pipes, names that do not print."""
     parents = {"/".join(parts[:n]) for p in listed if (parts := p.split("/")) for n in range(1, len(parts))}
     yield from (Problem("extra", path, "not listed") for path in found.files if path not in listed)
-    yield from (Problem("extra", path, "a folder of nothing listed") for path in found.folders - parents)
+    yield from (Problem("extra", path, "a folder without listed files") for path in found.folders - parents)
     yield from (Problem("odd", path, why) for path, why in found.odd.items())
 
 

@@ -39,9 +39,9 @@ def _unfinished(log: Log) -> list[str]:
     elif kinds["run-end"] == 0:
         found.append("the run did not finish" + _running(log))
     elif kinds["plan"] == 0:
-        found.append("there is no plan of the tests to run")
+        found.append("the plan of tests is missing")
     if kinds["run-start"] > 1 or kinds["run-end"] > 1 or kinds["plan"] > 1:
-        found.append("the events are of more than one run")
+        found.append("the events belong to more than one run")
     return found
 
 
@@ -72,9 +72,7 @@ def _inconsistent(log: Log, facts: Facts) -> list[str]:
             and words["pass"]
             and not words["fail"] + words["error"]
         ):
-            found.append("pytest ended with exit code 1, and no test says why")
+            found.append("pytest ended with exit code 1, but no test failed")
         if event["event"] in ("run-start", "rig") and event["profile"] not in ("", facts.id):
-            found.append(
-                f"the tests used profile {event['profile']!r}, the verdict is asked for {facts.id!r}"
-            )
+            found.append(f"the tests used profile {event['profile']!r}, but the verdict is for {facts.id!r}")
     return found

@@ -55,11 +55,11 @@ def contradiction(test: Mapping[str, Any]) -> str:
         return ""
     found = shown(test["evidence"])
     if found is None or found.outcome not in ("equal", "different", "inconclusive"):
-        return "the evidence of the wire is not of the form that the report reads"
+        return "the evidence of the wire does not have the form that the report reads"
     if found.outcome == "equal":
         return ""
     told = f": {found.difference}" if found.difference else ""
-    return f"its evidence says that the wire is {found.outcome}{told}"
+    return f"its evidence reports that the wire is {found.outcome}{told}"
 
 
 def proves(test: Mapping[str, Any], proof: str | None) -> bool:
@@ -225,7 +225,7 @@ def _judge(test: Mapping[str, Any], mine: Shown | None, proof: str) -> tuple[str
     if outcome == "fail":
         return "failed", reason or "failed, and gave no reason"
     good = mine is not None and mine.whole
-    return ("proven", "") if good else ("inconclusive", f"passed, and its evidence shows no proof {proof}")
+    return ("proven", "") if good else ("inconclusive", f"passed, but its evidence shows no proof {proof}")
 
 
 def _text(value: Any) -> str:

@@ -139,7 +139,7 @@ class Transfer:
         """Wait until it waits for somebody to connect."""
         event = self._pump.event(self.number, ("listening", "done"), timeout)
         if event["event"] == "done":
-            raise Ended(f"nobody listens on {self._pump.host.name}: {event['error']}")
+            raise Ended(f"no program listens on {self._pump.host.name}: {event['error']}")
 
     def at_gate(self, timeout: float = PATIENCE) -> None:
         """Wait until it stands at its gate."""

@@ -30,7 +30,7 @@ from offload.traffic.impair_rules import (
 __all__ = ["Action", "Box", "Chosen", "Netem", "Record", "Weather", "netem", "wirebox"]
 PROGRAM = str(BUILD / "wirebox")
 SCHEMA = 1
-HELP = "native/wirebox/README.md has the words"
+HELP = "native/wirebox/README.md lists the keywords"
 NAMES = {arrow: name for name, arrow in DIRECTIONS.items()}
 
 
@@ -94,7 +94,9 @@ class Record:
                 raise ValueError(f"{begun} rules at the start, of {len(rules)}")
             return cls(int(found["seed"]), rules, actions, dict(found["summary"]), begun)
         except (KeyError, TypeError, ValueError) as exc:
-            raise ConfigError(f"this is no record of weather: {exc}", f"schema {SCHEMA} is wanted") from None
+            raise ConfigError(
+                f"this is not an impairment record: {exc}", f"schema {SCHEMA} is required"
+            ) from None
 
 
 def _before_clear(rules: Sequence[str]) -> int:
@@ -205,10 +207,10 @@ class Box:
         self._read()
         said = self._ended.stderr.decode("utf-8", "replace").strip()
         if died or self._ended.rc != 0:
-            raise RigError(f"wirebox ended with exit code {self._ended.rc}: {said[-500:] or 'no word'}")
+            raise RigError(f"wirebox ended with exit code {self._ended.rc}: {said[-500:] or 'no message'}")
         trouble = [line["error"] for line in self._lines("error") if "line" not in line]
         if trouble:
-            raise RigError(f"the wire did not carry everything: {'; '.join(trouble)}")
+            raise RigError(f"the wire did not forward every frame: {'; '.join(trouble)}")
 
 
 def _check_program(host: Host, program: str, texts: Sequence[str]) -> None:

@@ -51,12 +51,13 @@ class Netem:
                 raise ConfigError(f"{what} is {getattr(self, what)}", "0 or more")
         if self.reorder and not self.delay:
             raise ConfigError(
-                "netem reorders only what it delays", "set delay too: the reordered ones go at once"
+                "netem reorders only delayed packets",
+                "set delay too: netem sends the reordered packets at once",
             )
         if self.jitter and not self.delay:
-            raise ConfigError("netem's jitter is a spread of its delay", "set delay too")
+            raise ConfigError("netem's jitter varies its delay, so it needs a delay", "set delay too")
         if not self.words():
-            raise ConfigError("netem with nothing to do", "set loss, delay, rate, ...")
+            raise ConfigError("netem without a setting", "set loss, delay, rate, ...")
 
     def words(self) -> list[str]:
         """The options of `tc qdisc ... netem`, without the seed."""
@@ -104,7 +105,7 @@ def _check_default(host: Host, port: str) -> None:
     found = _root(host, port)
     if found and found.get("handle") != "0:":
         raise Refused(
-            f"{port} has a queueing discipline already: {found.get('kind')} {found.get('handle')}",
+            f"{port} already has a queueing discipline: {found.get('kind')} {found.get('handle')}",
             f"tc qdisc del dev {port} root",
         )
 

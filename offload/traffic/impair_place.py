@@ -51,7 +51,7 @@ def wire_of(bench: Bench, ports: Sequence[str]) -> Host:
     """
     if bench.wire is None:
         raise Refused(
-            "nobody can stand on this bench's wire", "name a host and its two ports between the cards"
+            "this bench's wire has no capture point", "name a host and its two ports between the cards"
         )
     for port in ports:
         for who, side in (("DUT", bench.dut), ("peer", bench.peer)):
@@ -59,7 +59,7 @@ def wire_of(bench: Bench, ports: Sequence[str]) -> Host:
             if same and port == side.dev:
                 raise Refused(
                     f"{port} is the {who}'s own port: {ORPHANS}",
-                    f"make weather on the wire: {' or '.join(bench.wire_ports) or 'none here'}",
+                    f"inject impairments on the wire: {' or '.join(bench.wire_ports) or 'none here'}",
                 )
         if port not in bench.wire_ports:
             raise ConfigError(
@@ -79,7 +79,7 @@ def links(host: Host, ports: Sequence[str]) -> dict[str, dict[str, Any]]:
         if port not in rows:
             raise NoDevice(f"the wire has no interface {port!r}", f"{host.name} has: {', '.join(rows)}")
         if "UP" not in rows[port].get("flags", []):
-            raise RigError(f"{port} is down: nothing goes through it", f"ip link set {port} up")
+            raise RigError(f"{port} is down: it carries no traffic", f"ip link set {port} up")
     return rows
 
 
@@ -88,7 +88,7 @@ def check_no_end(rows: Mapping[str, dict[str, Any]], ports: Sequence[str]) -> No
     for port in ports:
         own = [a["local"] for a in rows[port].get("addr_info", []) if a.get("scope") == "global"]
         if own:
-            raise Refused(f"{port} has the address {own[0]}: it is an end, not the wire; {ORPHANS}")
+            raise Refused(f"{port} has the address {own[0]}: it is an endpoint, not the wire; {ORPHANS}")
 
 
 def read_files(host: Host, paths: Sequence[str]) -> dict[str, str]:
@@ -105,13 +105,13 @@ def check_rights(host: Host, status: str, *wanted: int) -> None:
     match = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.M)
     have = int(match[1], 16) if match else 0
     if any(not have >> bit & 1 for bit in wanted):
-        raise NoPermission(f"weather on {host.name} needs CAP_NET_ADMIN and CAP_NET_RAW", "run it as root")
+        raise NoPermission(f"impairments on {host.name} need CAP_NET_ADMIN and CAP_NET_RAW", "run it as root")
 
 
 def survey(bench: Bench) -> Found:
     """What is between the two wire ports now; an error in one sentence if wirebox cannot take its place."""
     if bench.wire is not None and len(set(bench.wire_ports)) != 2:
-        raise ConfigError(f"the wire has {len(bench.wire_ports)} ports", "a cable has two ends")
+        raise ConfigError(f"the wire has {len(bench.wire_ports)} ports", "a wire needs exactly two ports")
     ports = bench.wire_ports
     host = wire_of(bench, ports)
     rows = links(host, ports)
@@ -122,14 +122,17 @@ def survey(bench: Bench) -> Found:
         raise ConfigError(f"the ports of the wire have different MTUs: {shown}", "make them equal")
     if any(type(mtu) is int and mtu < LEAST_MTU for mtu in mtus.values()):
         raise ConfigError(
-            f"the wire has an MTU of {mtus[ports[0]]}", f"at least {LEAST_MTU}, which every host has to take"
+            f"the wire has an MTU of {mtus[ports[0]]}", f"at least {LEAST_MTU}, which every host must accept"
         )
     bridge = _bridge(rows, ports)
     filters = f"/sys/class/net/{bridge}/bridge/vlan_filtering"
     files = read_files(host, [STATUS, filters, *(path for port in ports for path in _settings(port))])
     check_rights(host, files.get(STATUS, ""), NET_ADMIN, NET_RAW)
     if files.get(filters) == "1":
-        raise Refused(f"bridge {bridge} filters VLANs: its table would be lost", "use a bridge without")
+        raise Refused(
+            f"bridge {bridge} filters VLANs: it would lose its table",
+            "use a bridge without VLAN filtering",
+        )
     return Found(bridge, {port: _merging(host, port) for port in ports}, files)
 
 
@@ -143,10 +146,12 @@ def _bridge(rows: Mapping[str, dict[str, Any]], ports: Sequence[str]) -> str:
     if not bridge:
         return ""
     if rows.get(bridge, {}).get("linkinfo", {}).get("info_kind") != "bridge":
-        raise ConfigError(f"{ports[0]} and {ports[1]} belong to {bridge}, which is no bridge")
+        raise ConfigError(f"{ports[0]} and {ports[1]} belong to {bridge}, which is not a bridge")
     others = [name for name, row in rows.items() if row.get("master") == bridge and name not in ports]
     if others:
-        raise Refused(f"bridge {bridge} has more ports ({', '.join(others)}): they would be cut off")
+        raise Refused(
+            f"bridge {bridge} has more ports ({', '.join(others)}): they would lose their connection"
+        )
     return bridge
 
 
@@ -156,7 +161,9 @@ def _merging(host: Host, port: str) -> tuple[str, ...]:
     found = {word: re.search(rf"^\s*{name}: on( \[fixed\])?", text, re.M) for word, name in MERGES.items()}
     fixed = [word for word, match in found.items() if match and match[1]]
     if "lro" in fixed:
-        raise RigError(f"{port} merges frames (LRO) and cannot stop: frames are not as on the cable")
+        raise RigError(
+            f"{port} merges frames (LRO) and cannot stop: its frames differ from those on the cable"
+        )
     return tuple(word for word, match in found.items() if match and word not in fixed)
 
 

@@ -20,7 +20,7 @@ def _one_of(what: str, value: str, known: tuple[str, ...]) -> None:
 
 def _within(what: str, value: int, low: int, high: int) -> None:
     if not low <= value <= high:
-        raise ConfigError(f"{what} is {value}", f"it has to be {low} to {high}")
+        raise ConfigError(f"{what} is {value}", f"it must be {low} to {high}")
 
 
 def _port(port: int) -> str:
@@ -66,9 +66,13 @@ class Chosen:
         _one_of("direction", self.direction, ("to-peer", "to-dut"))
         _within("number", self.number, 0, 1 << 40)
         if self.number and self.place not in NUMBERED:
-            raise ConfigError(f"{self.place} {self.number}", f"there is one {self.place} frame: no number")
+            raise ConfigError(
+                f"{self.place} {self.number}", f"{self.place} is a single frame and takes no number"
+            )
         if self.data and self.place not in RECORDS:
-            raise ConfigError(f"{self.place} counts no records", f"data=True is for {', '.join(RECORDS)}")
+            raise ConfigError(
+                f"{self.place} does not count records", f"data=True applies to {', '.join(RECORDS)}"
+            )
         _within("behind", self.behind, 1, 1000)
         _within("bit", self.bit, 0, 7)
         _within("times", self.times, 1, 100)
@@ -145,7 +149,7 @@ def text_of(rule: Rule) -> str:
     """The rule as one line; ConfigError for text that is more or less than one."""
     text = rule if isinstance(rule, str) else rule.text
     if not text.strip() or "\n" in text:
-        raise ConfigError(f"{text!r} is not one rule", "native/wirebox/README.md has the words")
+        raise ConfigError(f"{text!r} is not a rule", "native/wirebox/README.md lists the keywords")
     return text
 
 
@@ -159,6 +163,6 @@ def check_directions(rules: list[str], offloads: tuple[str, ...]) -> None:
         heads = ([word for word in text.split() if word != "weather"][:1] for text in rules)
         if offloads == (only,) and [arrow] in heads:
             raise Refused(
-                f"weather on what the DUT {verb} says nothing of a card that offloads {only} only",
-                f"{name} is that direction: choose the other one, or both",
+                f"impairments of what the DUT {verb} say nothing about a card that offloads {only} only",
+                f"{name} impairs that direction: choose the other one, or both",
             )

@@ -95,7 +95,7 @@ def server(host: Host, port: int = PORT) -> Iterator[Process]:
 
 def vacant(host: Host, port: int, patience: float = 20) -> None:
     """Wait until nobody listens on a port: who does would pass for ours. RigError after so many seconds."""
-    who = f"`ss -tlnp sport = :{port}` there names who listens"
+    who = f"`ss -tlnp sport = :{port}` there shows the listening program"
     wait_until(lambda: not listens(host, port), patience, f"port {port} of {host.name} to be free: {who}")
 
 
@@ -120,7 +120,7 @@ def parse(done: Completed) -> Result:
     try:
         return _result(said["end"])
     except (KeyError, TypeError, ValueError, AttributeError) as exc:
-        raise RigError(f"iperf3-tls: JSON without what was wanted: {type(exc).__name__} {exc}") from None
+        raise RigError(f"iperf3-tls: JSON without the expected fields: {type(exc).__name__} {exc}") from None
 
 
 def _result(end: Mapping[str, Any]) -> Result:
@@ -142,7 +142,7 @@ def _result(end: Mapping[str, Any]) -> Result:
 def _number(value: object) -> int:
     """A count of bytes."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
-        raise ValueError(f"{value!r} is no count of bytes")
+        raise ValueError(f"{value!r} is not a byte count")
     return value
 
 

@@ -48,4 +48,4 @@ def keylog(host: Host, folder: str, name: str = "keys") -> Iterator[KeyLog]:
         done = host.run(["shred", "--remove", log.path], check=False)
         if host.run(["test", "-e", log.path], check=False).rc != 1:
             said = done.stderr.decode("utf-8", "replace").strip()
-            raise RigError(f"the key log is still on {host.name}: {log.path}: {said}", "remove it by hand")
+            raise RigError(f"the key log remains on {host.name}: {log.path}: {said}", "remove it manually")

@@ -48,7 +48,7 @@ class Target:
                 f"cannot flip bits at {sorted(self.flips)} of {self.size} bytes", f"0 to {reach - 1}"
             )
         if not all(0 < bits < 256 for bits in self.flips.values()):
-            raise ConfigError(f"bits {sorted(self.flips.values())}", "1 to 255: what is flipped in a byte")
+            raise ConfigError(f"bits {sorted(self.flips.values())}", "1 to 255: a mask of the flipped bits")
 
     @property
     def before(self) -> int:
@@ -138,15 +138,13 @@ def _claim(host: Host, dev: str) -> bool:
     """Make sure that there is a clsact without filters; say whether we made it."""
     kinds = {row["kind"] for row in _json(host, "qdisc", "show", "dev", dev)}
     if "ingress" in kinds:
-        raise Refused(
-            f"{dev} has an ingress qdisc, and clsact cannot stand beside it", f"tc qdisc show dev {dev}"
-        )
+        raise Refused(f"{dev} has an ingress qdisc, and clsact excludes it", f"tc qdisc show dev {dev}")
     if "clsact" not in kinds:
         _tc(host, "qdisc", "add", "dev", dev, "clsact")
         return True
     for way in ("egress", "ingress"):
         if _filters(host, dev, way):
-            raise Refused(f"{dev} has filters on its {way} already", f"tc filter show dev {dev} {way}")
+            raise Refused(f"{dev} already has filters on its {way}", f"tc filter show dev {dev} {way}")
     return False
 
 

@@ -244,7 +244,7 @@ class Transfer(threading.Thread):
         while len(said := far.recv(8, socket.MSG_WAITALL)) == 8:
             if int.from_bytes(said, "big") >= count:
                 return
-        raise Peerless(f"the taker left before it had {count} bytes")
+        raise Peerless(f"the receiver closed before it had {count} bytes")
 
     def stand(self) -> None:
         """Wait at the gate until told to go on."""

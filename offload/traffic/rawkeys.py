@@ -24,7 +24,7 @@ def info(cipher: str, number: int) -> bytes:
     ConfigError for a cipher that is not here, or a number that is none of 64 bits.
     """
     if cipher not in CIPHERS:
-        raise ConfigError(f"no keys are made for {cipher!r}", f"there are {' and '.join(CIPHERS)}")
+        raise ConfigError(f"cannot derive keys for {cipher!r}", f"choose one of {' and '.join(CIPHERS)}")
     if not 0 <= number < 1 << 64:
         raise ConfigError(f"record number {number}", "0 to 2^64 - 1")
     kind, size = CIPHERS[cipher]
@@ -36,7 +36,7 @@ def _remove(host: Host, path: str) -> None:
     done = host.run(["shred", "--remove", path], check=False)
     if host.run(["test", "-e", path], check=False).rc != 1:
         said = done.stderr.decode("utf-8", "replace").strip()
-        raise RigError(f"keys are still on {host.name}: {path}: {said}", "remove them by hand")
+        raise RigError(f"keys remain on {host.name}: {path}: {said}", "remove them manually")
 
 
 @contextmanager

@@ -99,7 +99,7 @@ def _counts(done: Completed, where: str) -> Counts:
         line = json.loads(done.stdout.removeprefix(READY))
         counts, dropped = Counts(line["frames"], line["bytes"], line["truncated"]), line["dropped"]
     except (ValueError, KeyError, TypeError):
-        raise RigError(f"{where} did not say what it captured: {done.text!r:.200}") from None
+        raise RigError(f"{where} did not report what it captured: {done.text!r:.200}") from None
     if dropped:
         raise RigError(f"{where} lost {dropped} of {counts.frames + dropped} frames: it could not keep up")
     return counts

@@ -41,7 +41,7 @@ def need_space(folder: Path, bytes_wanted: int, what: str) -> None:
     free = shutil.disk_usage(folder).free
     if free < bytes_wanted:
         raise RigError(
-            f"no room for {what}: it needs {bytes_wanted >> 20} MiB below {folder}, which has {free >> 20}",
+            f"no space for {what}: it needs {bytes_wanted >> 20} MiB below {folder}, which has {free >> 20}",
             "free some space, or set XDG_CACHE_HOME to a larger disk",
         )
 

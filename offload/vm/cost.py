@@ -92,7 +92,9 @@ def check(moved: Moved) -> None:
             hw = row.offloaded and name.startswith("dut-") and row.moves(direction)
             is_now, should = state.get(direction), "hw" if hw else wanted
             if is_now != should:
-                raise RigError(f"{row.name} is not what its name says: {direction} of {name} is {is_now!r}")
+                raise RigError(
+                    f"{row.name} did not use the path that it names: {direction} of {name} is {is_now!r}"
+                )
     for direction, card in (("tx", moved.encrypted), ("rx", moved.decrypted)):
         whole = moved.bytes * row.channels
         least = whole * WHOLE if row.offloaded and row.moves(direction) else 0

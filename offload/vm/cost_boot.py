@@ -108,7 +108,7 @@ def read(text: str, rows: Sequence[Row]) -> list[Moved]:
     moved = [parsed(line) for line in lines_of(text, '{"row"')]
     if [m.row for m in moved] != list(rows):
         names = ", ".join(m.row.name for m in moved) or "none"
-        raise RigError(f"the cost VM measured other rows than were asked for: {names}")
+        raise RigError(f"the cost VM did not measure the requested rows: {names}")
     return moved
 
 

@@ -9,9 +9,7 @@ from offload.errors import RigError
 
 SIDES = ("sender", "receiver", "host", "card")
 REPEATS = 0.001  # what boots of one image may differ by
-NOTE = (
-    "SIMULATED: validates the method, says nothing of any card. Instructions per byte of payload, on the DUT."
-)
+NOTE = "SIMULATED: validates the method, says nothing about a card. Instructions per payload byte on the DUT."
 Document = Mapping[str, Any]
 
 
@@ -81,7 +79,7 @@ def text(document: Document) -> str:
     lines += ["", *_savings(document)]
     boots = max(cost["boot"] for row in document["rows"] for cost in row["cost"])
     if boots > 1:
-        lines.append(f"{boots} boots lie within {100 * spread(document):.3f} % of each other")
+        lines.append(f"{boots} boots agree within {100 * spread(document):.3f} % of each other")
     lines += [f"skipped: {s['arm']}: {s['reason']}" for s in document["skipped"]]
     lines += [f"warning: {warning}" for warning in document["warnings"]]
     return "\n".join(lines) + "\n"

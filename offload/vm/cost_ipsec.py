@@ -126,7 +126,7 @@ def read(text: str, plan: Plan, cells: Sequence[Cell]) -> list[Moved]:
         name, *lines = group.splitlines()
         rows = [parsed(line) for line in lines if line.startswith("{")]
         if f"CELL {name}" != cell.mark or [row.row for row in rows] != [cell.row]:
-            raise RigError(f"the cost VM measured {name} {rows}, asked was {cell.mark}")
+            raise RigError(f"the cost VM measured {name} {rows}, requested was {cell.mark}")
         _in_esp(cell, plan, lines)
         check(rows[0])
         found += rows
@@ -146,7 +146,7 @@ def _in_esp(cell: Cell, plan: Plan, lines: Sequence[str]) -> None:
     carried = [int(line.split()[1]) for line in lines if line.startswith("ESP ")]
     least, ways = plan.bytes + plan.warm, cell.row.streams
     if not told or sum(n >= least for n in carried) != ways:
-        raise RigError(f"{cell.mark}: {carried} bytes were in ESP, {ways} times {least} were moved")
+        raise RigError(f"{cell.mark}: {carried} bytes were in ESP; expected {ways} times {least}")
 
 
 def measure(
@@ -180,7 +180,7 @@ def measure(
 def impossible(arm: str, offers: Sequence[str]) -> str:
     """Why an arm cannot be here, or ''. `offers`: the directions in which the card offloads TLS."""
     if arm in CARD:
-        return "the simulated card has no ESP crypto offload here: cost mode does not turn its knob esp"
+        return "the simulated card has no ESP crypto offload here: cost mode does not set its knob esp"
     return senseless(Row(arm, DIRECTION), set(offers)) if arm == "hw" else ""
 
 

@@ -83,7 +83,7 @@ class Plan:
 def wanted(word: str, known: Sequence[str], what: str) -> str:
     """The word, if it is one; ConfigError with those there are."""
     if word not in known:
-        raise ConfigError(f"no {what} {word!r} in cost mode", f"there are {', '.join(known)}")
+        raise ConfigError(f"no {what} {word!r} in cost mode", f"choose one of {', '.join(known)}")
     return word
 
 
@@ -119,9 +119,9 @@ def senseless(row: Row, offers: set[str]) -> str:
     """Why a row makes no sense with a card that offloads these directions, or ''."""
     lacking = [d for d in ("tx", "rx") if row.moves(d) and d not in offers]
     if row.file and row.moves("rx"):
-        return f"{row.direction}: sending a file is about transmit"
+        return f"{row.direction}: a file workload transmits only"
     if row.offloaded and lacking:
         return f"{row.direction}: the card offers no {' and no '.join(lacking)} offload"
     if row.arm == "hw-zc" and row.direction == "rx":
-        return "rx: zero-copy sendfile is a way to send"
+        return "rx: zero-copy sendfile affects transmit only"
     return ""

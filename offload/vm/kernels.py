@@ -83,7 +83,7 @@ def fetch(series: str, say: Say = print, newest: bool = False) -> Kernel:
     does not know; RigError for no network, no room, or no such package.
     """
     if series not in SERIES:
-        raise ConfigError(f"no kernel series {series!r} here", f"the lab knows {', '.join(SERIES)}")
+        raise ConfigError(f"no kernel series {series!r} here", f"choose one of {', '.join(SERIES)}")
     amd64_only()
     root = cache_root() / "kernels"
     root.mkdir(exist_ok=True)

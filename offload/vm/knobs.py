@@ -23,7 +23,7 @@ def check(text: str) -> dict[str, str]:
     """Return knob -> value of what `turned` returned; ConfigError for anything else."""
     found = [WORD.fullmatch(word) for word in text.split()]
     if not all(found):
-        raise ConfigError(f"{text!r} are no knobs of the simulated card", "0/tx_leak=1 is one")
+        raise ConfigError(f"{text!r} are not knobs of the simulated card", "0/tx_leak=1 is one")
     return {match[1]: match[2] for match in found if match}
 
 

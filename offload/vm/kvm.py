@@ -40,7 +40,7 @@ def accelerator(kernel: Kernel, qemu: Qemu, say: Say = print) -> tuple[str, str]
         known[key] = probe(kernel.vmlinux, qemu)
         write_json(path, {k: v for k, v in known.items() if k.startswith(here.split()[0])})
     why = known.get(key, failed)
-    return ("kvm", "the kernel boots in it") if not why else ("tcg", why)
+    return ("kvm", "the kernel boots in KVM") if not why else ("tcg", why)
 
 
 def _here(qemu: Qemu) -> str:
@@ -77,7 +77,7 @@ def probe(vmlinux: Path, qemu: Qemu, accel: str = "kvm", cpu: str = "host", wall
     if rc == 0 and MARKER in out:
         return ""
     if rc == 0:
-        return "a kernel started in KVM and said nothing"
+        return "a kernel started in KVM but printed nothing"
     words = err.decode("utf-8", "replace").strip().splitlines()
     return f"KVM does not boot a kernel: exit {rc} after {seconds:.1f} s" + (
         f", {words[0][:160]}" if words else ""

@@ -136,7 +136,7 @@ class Lab:
             if lock is not None:
                 break
         else:
-            raise RigError(f"all {PORTS} lines to lab {name} are taken", "end one of its clients first")
+            raise RigError(f"all {PORTS} lines to lab {name} are taken", "stop one of its clients first")
         console = Console(folder / "console.log")
         client = Client(connect(folder / f"port{number}", timeout, lambda: True), console.tail)
         client.hello(timeout)
@@ -234,7 +234,7 @@ class Booting:
         try:
             lab, began = self._restored() or self._bench()
             programs.lend(lab.root)
-            self.say(f"lab {lab.name}: {lab.kind} bench is up after {time.monotonic() - began:.1f} s more")
+            self.say(f"lab {lab.name}: {lab.kind} bench is up after another {time.monotonic() - began:.1f} s")
             if self.doors:
                 card = lab.personality.split(",")[0]
                 file = rack.serve(lab.root, lab.bench, self.doors, self.run_dir.path, card)
@@ -256,7 +256,7 @@ class Booting:
         except RigError as exc:
             snapshot.forget(self.started.kept)
             why = str(exc).splitlines()[0]
-            self.say(f"lab {self.run_dir.name}: its snapshot does not work, and is removed; it boots ({why})")
+            self.say(f"lab {self.run_dir.name}: its snapshot does not work and was removed; booting ({why})")
             self._boot_again()
             return None
 
@@ -269,7 +269,7 @@ class Booting:
             self.state["pid"] = str(self.started.child.pid)
         if self.stopped:
             boot.stop(self.started.child)
-            raise RigError(f"lab {self.run_dir.name} was given up")
+            raise RigError(f"lab {self.run_dir.name} was abandoned")
 
     def _bench(self) -> tuple[Lab, float]:
         """The lab with its bench, once its agent answers, and when that was."""

@@ -120,7 +120,7 @@ def refresh(force: bool = False) -> str:
     if not index():
         raise RigError(
             f"cannot fetch the package lists from {found.main}: {last_words(err)}",
-            "the first run needs the network; later ones use the cache",
+            "the first run needs the network; later runs use the cache",
         )
     return last_words(err)
 
@@ -206,7 +206,7 @@ def download(packages: Iterable[Package], into: Path) -> None:
     if rc != 0 or len(files) != len(wanted):
         raise RigError(
             f"download of {specs[0]} and {len(specs) - 1} more failed: {last_words(err)}",
-            "run it again: nothing half-fetched was kept",
+            "run it again: partial downloads were discarded",
         )
     for file in files:
         rc, _, raw, _ = run(["dpkg-deb", "-x", str(file), str(into)], timeout=900)

@@ -50,7 +50,7 @@ def find(say: Say = print) -> Qemu:
     except RigError as exc:
         if not own:
             raise RigError(f"no QEMU: {exc}", "apt-get install qemu-system-x86") from exc
-        say(f"QEMU {own} it is, crypto will be slow: {str(exc).splitlines()[0]}")
+        say(f"using QEMU {own}, so crypto will be slow: {str(exc).splitlines()[0]}")
         return Qemu(PROGRAM, own)
 
 

@@ -47,8 +47,8 @@ def check(kernel: Kernel) -> Booted:
     odd = [name for name in now if known.get(name, now[name]) != now[name]]
     if odd:
         raise RigError(
-            f"kernel {kernel.release} in the cache is not as it was fetched: its {' and '.join(odd)} changed",
-            f"rm -r {place}, and it is fetched anew",
+            f"cached kernel {kernel.release} has changed since the download: its {' and '.join(odd)} changed",
+            f"rm -r {place}, then it is downloaded again",
         )
     first = bool(missing) or known.get("recorded") == FIRST["recorded"]
     return Booted(now["vmlinux"], now["modules"], Checked.FIRST if first else Checked.FETCHED)

@@ -44,7 +44,7 @@ def base() -> Path:
     except OSError as exc:
         raise RigError(f"cannot make {path}: {exc.strerror}") from exc
     if owner.st_uid != os.getuid() or path.is_symlink():
-        raise RigError(f"{path} belongs to somebody else", "remove it or set XDG_RUNTIME_DIR")
+        raise RigError(f"{path} belongs to another user", "remove it or set XDG_RUNTIME_DIR")
     return path
 
 

@@ -97,7 +97,7 @@ def archive(folder: Path = APT) -> Archive:
     if not main:
         raise RigError(
             f"no Debian archive among the apt sources below {folder}",
-            "the lab fetches stock Debian kernels from the mirror that this machine uses",
+            "the lab downloads stock Debian kernels from this machine's own mirror",
         )
     return Archive(main, security, keyring())
 

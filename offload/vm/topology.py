@@ -40,7 +40,7 @@ MODULES = {
 def check_kind(kind: str) -> None:
     """ConfigError for a bench that does not exist."""
     if kind not in KINDS:
-        raise ConfigError(f"no bench of kind {kind!r}", f"there are {' and '.join(KINDS)}")
+        raise ConfigError(f"no bench of kind {kind!r}", f"choose one of {' and '.join(KINDS)}")
 
 
 def check_personality(personality: str) -> str:
@@ -108,5 +108,5 @@ def load_module(root: Host, personality: str) -> None:
         root.run(["insmod", MODULE, f"personality={personality}"], timeout=60)
     except CommandFailed as exc:
         raise RigError(
-            f"the kernel does not take nicsim: {exc.stderr.decode('utf-8', 'replace').strip()}"
+            f"the kernel does not accept nicsim: {exc.stderr.decode('utf-8', 'replace').strip()}"
         ) from exc

@@ -160,7 +160,7 @@ def follow(process: object, timeout: float) -> int:
                 rc = process.wait(5).rc
                 return 128 - rc if rc < 0 else rc
             if time.monotonic() > deadline:
-                raise RigError(f"no end after {timeout:g} s", "--timeout gives it longer")
+                raise RigError(f"timed out after {timeout:g} s", "use a larger --timeout")
             time.sleep(0.05)
     finally:
         process.kill(9)
@@ -207,7 +207,7 @@ def status(args: argparse.Namespace) -> int:
         else:
             say(f"{name}: booting")
     if swept:
-        say(f"removed what dead labs left: {', '.join(swept)}")
+        say(f"cleaned up after dead labs: {', '.join(swept)}")
     if not found:
         say("no lab is up")
     return 0
@@ -226,7 +226,7 @@ def down(args: argparse.Namespace) -> int:
 
     sweep()
     if args.all and args.name:
-        raise ConfigError("either a name or --all")
+        raise ConfigError("give either a name or --all")
     for name in names() if args.all else [chosen(args.name)]:
         if not end(name):
             raise ConfigError(f"no lab named {name!r} is up", "ktls-offload lab status")

@@ -23,7 +23,7 @@ from offload.vm.topology import NAMESPACES
 PREFIX = "try-"
 IDLE = 60  # minutes without use, after which it ends by itself
 BOOT_LIMIT = 300.0  # seconds for `lab up`, on a busy machine
-KILLED = "the run before was killed in it"
+KILLED = "the previous run in it was killed"
 LOOK = f"grep -sH '' {knobs.FOLDER}/*/*;" + "".join(
     f" printf 'link\\naddress show scope global\\n' | ip -n {name} -o -batch -; tc -n {name} qdisc;"
     for name in NAMESPACES
@@ -68,7 +68,7 @@ def _join(name: str, say: Say) -> Lab | None:
     """The lab, if it answers."""
     with suppress(RigError):
         found = Lab.attach(name, project=True)
-        say(f"lab {name}: used again, nothing that it is made of has changed")
+        say(f"lab {name}: reused: none of its parts has changed")
         return found
     return None
 
@@ -94,7 +94,7 @@ def stale(name: str, now: dict[str, str]) -> str:
     if folder is None:
         return "none was up"
     if read_json(folder / STATE) is None:
-        return "whoever booted it did not end that"
+        return "the program that booted it did not finish"
     if new := made.changed(folder, now):
         return f"{' and '.join(new)} changed"
     if faults := Console(folder / "console.log").faults():
@@ -107,10 +107,10 @@ def left(found: Lab) -> str:
     try:
         then, now = (read_json(found.folder / STATE_FOUND) or {}).get("state", ""), _state(found)
     except (RigError, OSError):
-        return "it did not answer at the end of the run before"
+        return "it did not answer at the end of the previous run"
     old, new = set(then.splitlines()), set(now.splitlines())
     odd = sorted(new - old) or sorted(old - new)
-    return f"a test left it otherwise than it was: {odd[0].strip()}" if odd else ""
+    return f"a test changed its state: {odd[0].strip()}" if odd else ""
 
 
 def _state(found: Lab) -> str:
@@ -135,7 +135,7 @@ class _Use:
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            self._say(f"lab {self._name}: another run uses it; waiting until that ends")
+            self._say(f"lab {self._name}: another run uses it; waiting for that run")
             fcntl.flock(self._fd, fcntl.LOCK_EX)
         return self
 

@@ -61,7 +61,7 @@ class Reader:
         self.count += 1
         if link not in LINKS:
             raise ConfigError(
-                f"{self.name}: frame {self.count} has link type {link}, which is not read",
+                f"{self.name}: frame {self.count} has link type {link}, which is not supported",
                 "capture on an Ethernet interface, a tunnel or any",
             )
         return self.count, link, start, captured, original

@@ -248,7 +248,7 @@ def stream_replay(case: Case) -> Verdict | None:
 
 
 def shift(case: Case) -> Verdict | None:
-    """Rule 9: the right bytes at the wrong place."""
+    """Rule 9: the right bytes at the wrong offset."""
     if (found := piece(case)) is None:
         return None
     for n in around(256):

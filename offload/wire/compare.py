@@ -183,15 +183,15 @@ def _difference(found: dict[str, Any]) -> str:
 CAUSES = {
     "capture-damaged": "it ends inside a frame, or is damaged there (frame {at:,})",
     "too-many-connections": "more than 65,536 connections: give --port-a, --port-b",
-    "empty": "there is no TCP connection with payload in it",
+    "empty": "it contains no TCP connection with payload",
     "gap": "bytes are missing from the capture after stream offset {at:,}",
     "no-syn": "its beginning is not in the capture",
     "no-close": "its end is not in the capture",
     "reset": "it was reset, not closed",
-    "retransmission": "something was sent again otherwise",
-    "data-after-fin": "bytes follow its end",
-    "too-much-reorder": "more than 65,536 pieces waited for an earlier one",
-    "other-number": "{at:,} connections, and they can only be compared one by one: give --port-a, --port-b",
+    "retransmission": "a retransmission differs from the original",
+    "data-after-fin": "more bytes follow its end",
+    "too-much-reorder": "more than 65,536 segments waited for an earlier one",
+    "other-number": "{at:,} connections; compare them one at a time: give --port-a, --port-b",
 }
 
 

@@ -43,7 +43,7 @@ def load(source: Path | bytes) -> Keylog:
     if not log.keys:
         raise ConfigError(
             f"{name}: no valid key line",
-            "wanted: lines as SSLKEYLOGFILE has them, e.g. CLIENT_RANDOM <hex> <hex>",
+            "wanted: lines of an SSLKEYLOGFILE, e.g. CLIENT_RANDOM <hex> <hex>",
         )
     return log
 

@@ -59,7 +59,7 @@ def _end(child: subprocess.Popen[bytes], dev: str, path: Path) -> int:
     said = f"{counts['frames']:,} frames, {counts['bytes']:,} bytes in {path}"
     if counts["dropped"]:
         hint = "a larger --buffer, or a shorter capture: a proof needs every frame"
-        raise RigError(f"{said}; {counts['dropped']:,} more were lost on {dev}, which was too fast", hint)
+        raise RigError(f"{said}; {counts['dropped']:,} more were lost: traffic on {dev} was too fast", hint)
     sys.stderr.write(f"{said}; none lost\n")
     return 0
 
@@ -69,4 +69,4 @@ def _failed(child: subprocess.Popen[bytes], causes: dict[int, type[OffloadError]
     assert child.stderr is not None
     said = child.stderr.read().decode("utf-8", "replace").strip().removeprefix("wiretap: ")
     kind = causes.get(child.wait(), RigError)
-    return kind(said or f"wiretap ended with {child.returncode} and said nothing")
+    return kind(said or f"wiretap ended with {child.returncode} without a message")

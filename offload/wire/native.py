@@ -83,7 +83,7 @@ def _document(rc: int, out: bytes, err: bytes) -> dict[str, Any]:
     """Return the answer once it has the form of docs/wire.md."""
     said = err.decode("utf-8", "replace").strip().removeprefix("ktls-wire: ")
     if rc == 2:
-        raise ConfigError(said.splitlines()[0] if said else "the native core refuses the question")
+        raise ConfigError(said.splitlines()[0] if said else "the native core rejects the request")
     if rc == -signal.SIGXFSZ:
         raise RigError(f"the native core's answer is longer than {LONGEST >> 20} MiB")
     if rc not in EXITS:
@@ -91,10 +91,10 @@ def _document(rc: int, out: bytes, err: bytes) -> dict[str, Any]:
     try:
         document = json.loads(out)
     except (ValueError, RecursionError) as exc:
-        raise RigError(f"the native core's answer is no JSON: {exc!s:.200}") from None
+        raise RigError(f"the native core's answer is not JSON: {exc!s:.200}") from None
     words = misfit(document) or _contradiction(rc, document["outcome"])
     if words:
-        raise RigError(f"the native core's answer is not as docs/wire.md says: {words}")
+        raise RigError(f"the native core's answer does not follow docs/wire.md: {words}")
     return dict(document)
 
 

@@ -28,8 +28,8 @@ The host's own port shows plaintext when the card encrypts.
   ktls-offload wire capture eth1 -o run.pcapng
   ktls-offload wire verify run.pcapng --keylog keys.txt --payload sent.bin
 
-It reads pcap and pcapng; TLS 1.2 and 1.3; AES-GCM and ChaCha20-Poly1305. What it compares is in
-docs/wire.md.
+It reads pcap and pcapng; TLS 1.2 and 1.3; AES-GCM and ChaCha20-Poly1305. docs/wire.md explains the
+comparison.
 {EXITS}"""
 COMPARE = f"""\
 Compares the TCP streams of two captures byte for byte in both directions, handshake included. For
@@ -65,14 +65,14 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     verify.add_argument(
         "--threads", type=_threads, default=0, metavar="N", help="threads of the core (default: all CPUs)"
     )
-    compare = _verb(inner, "compare", "do two captures hold the same streams?", COMPARE)
+    compare = _verb(inner, "compare", "compare the streams of two captures", COMPARE)
     compare.add_argument("a", type=Path, metavar="A", help="pcap or pcapng file")
     compare.add_argument("b", type=Path, metavar="B", help="pcap or pcapng file")
     compare.add_argument("--port-a", type=_port, metavar="N", help="only connections of A with this TCP port")
     compare.add_argument("--port-b", type=_port, metavar="N", help="only connections of B with this TCP port")
     for verb in (verify, compare):
         verb.add_argument("--json", action="store_true", help="print JSON, for programs")
-    capture = _verb(inner, "capture", "every frame of an interface into a file", CAPTURE)
+    capture = _verb(inner, "capture", "capture every frame of an interface in a file", CAPTURE)
     capture.add_argument("dev", metavar="DEV", help="interface")
     capture.add_argument(
         "-o", "--output", type=Path, required=True, metavar="FILE", help="new pcapng file; must not exist yet"
@@ -93,7 +93,7 @@ def _verb(
 
 def _number(text: str, least: int, most: int) -> int:
     if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
-        raise argparse.ArgumentTypeError(f"{text!r} is not from {least} to {most}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not between {least} and {most}")
     return int(text)
 
 
@@ -169,7 +169,7 @@ def _warn_of_readers(keylog: Path) -> None:
     mode = stat.S_IMODE(found.st_mode)
     if stat.S_ISREG(found.st_mode) and mode & 0o077:
         say(
-            f"warning: {keylog} holds secrets, and others may read it (mode {mode:o}): chmod 600 {keylog}\n",
+            f"warning: {keylog} holds secrets, but others can read it (mode {mode:o}): chmod 600 {keylog}\n",
             sys.stderr,
         )
 

@@ -17,7 +17,7 @@ def verify(ask: Ask, engine: str = "auto") -> dict[str, Any]:
     ConfigError if the question or a file makes no sense, RigError if the core is asked for and broken.
     """
     if engine not in ENGINES:
-        raise ConfigError(f"no engine {engine!r}", f"there are {', '.join(ENGINES)}")
+        raise ConfigError(f"no engine {engine!r}", f"choose one of {', '.join(ENGINES)}")
     if engine == "core" or (engine == "auto" and native.built()):
         return native.verify(ask)
     from offload.wire.oracle import verify as by_oracle

@@ -21,7 +21,7 @@ def text(document: Found, width: int = 100) -> str:
     for connection in connections[:SHOWN]:
         lines += ["", *_connection(connection)]
     if len(connections) > SHOWN:
-        lines += ["", f"and {len(connections) - SHOWN:,} more connections, none worse than these"]
+        lines += ["", f"and {len(connections) - SHOWN:,} more connections, none worse"]
     lines += ["", *([f"! {_leak(document['leak'])}"] if document["leak"] else [])]
     lines += [line for problem in document["problems"] for line in _problem(problem)]
     parts = [part for line in lines for part in _wrapped(line, width)]
@@ -35,7 +35,7 @@ def verdict(document: Found) -> str:
     if outcome == "equal":
         given = any(way["proof"] == "payload" for way in ways)
         compared, tags = (sum(way[name] for way in ways) for name in ("payload_bytes", "authentic_bytes"))
-        proven = f"{_bytes(compared)} of payload compared" if given else "no payload given to compare with"
+        proven = f"{_bytes(compared)} of payload compared" if given else "no payload given for comparison"
         return f"EQUAL: {_many(len(connections), 'connection')}, {proven}, {_bytes(tags)} authentic"
     if outcome == "different":
         count = sum(c["outcome"] == outcome for c in connections)
@@ -147,10 +147,10 @@ def _details(way: Found) -> Iterator[str]:
         equal = "" if way["retransmission"] else ", equal"
         segments = _many(way["retransmissions"], "retransmitted segment")
         yield f"{segments} ({_bytes(way['retransmitted_bytes'])}){equal}"
-    oddities = {"out_of_order": "out of order", "strange": "far outside the window, and left out"}
+    oddities = {"out_of_order": "out of order", "strange": "far outside the window, and ignored"}
     yield from (f"{_many(way[name], 'segment')} {words}" for name, words in oddities.items() if way[name])
     if way["cut_bytes"]:
-        yield f"{_bytes(way['cut_bytes'])} of segments are not in the capture, which cut its frames"
+        yield f"{_bytes(way['cut_bytes'])} of segments are missing, because the capture truncated its frames"
     if way["sizes"]:
         yield f"record sizes: {_sizes(way['sizes'])}"
 
@@ -171,7 +171,10 @@ def _differences(way: Found) -> Iterator[tuple[Found, str]]:
         yield found, f"at stream offset {found['offset']:,}: {record}, {found['field']} byte {found['at']:,}"
     found = way["retransmission"]
     if found:
-        yield found, f"sent again otherwise at stream offset {found['offset']:,} (frame {found['frame']:,})"
+        yield (
+            found,
+            f"sent again otherwise at stream offset {found['offset']:,} (frame {found['frame']:,})",
+        )
 
 
 def _seen(found: Found) -> str:
@@ -198,10 +201,10 @@ def _explained(found: Found) -> Iterator[str]:
 
 def _leak(leak: Found) -> str:
     """Return where payload was seen in clear."""
-    more = f" ({leak['frames']:,} frames in all)" if leak["frames"] > 1 else ""
+    more = f" ({leak['frames']:,} frames in total)" if leak["frames"] > 1 else ""
     where = f"frame {leak['frame']:,}, byte {leak['at']:,}{more}"
     place = f"{leak['of']} offset {leak['payload_offset']:,}"
-    return f"payload in CLEAR, outside TLS: {where} has what is at {place}"
+    return f"payload in PLAINTEXT, outside TLS: {where} has what is at {place}"
 
 
 def _sentence(problem: Found) -> str:

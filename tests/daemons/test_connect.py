@@ -133,17 +133,17 @@ ANSWERS: dict[str, tuple[Callable[[socket.socket], object], str]] = {
     "two descriptors": (says(GOOD + b"\n", 2), "an answer with 2 descriptors"),
     "many descriptors": (says(GOOD + b"\n", 200), "cut off"),
     "why not, and a descriptor": (says(b'{"ok":false,"message":"x"}\n', 1), "an answer with 1 descriptors"),
-    "no socket": (says(GOOD + b"\n", 1), "a descriptor that is no socket"),
+    "no socket": (says(GOOD + b"\n", 1), "a descriptor that is not a socket"),
     "not connected": (gives(unconnected), "no connected TCP socket"),
     "other socket": (gives(lambda: socket.socket(socket.AF_UNIX)), "no connected TCP socket"),
     "plain TCP": (gives(connected), "a socket on which the kernel does not encrypt"),
     "reset": (gives(was_reset), "right after the handshake: Connection reset by peer"),
     "cut off": (says(GOOD[:20], 1), "cut off"),
     "too long": (says(b" " * 9000 + b"\n", 1), "cut off"),
-    "no JSON": (says(b"ok\n", 1), "an answer that is none"),
-    "deep JSON": (says(b"[" * 4000 + b"\n"), "an answer that is none"),
-    "not an object": (says(b"[true]\n"), "an answer that is none"),
-    "no verdict": (says(b'{"ok": 1}\n', 1), "an answer that is none"),
+    "no JSON": (says(b"ok\n", 1), "an invalid answer"),
+    "deep JSON": (says(b"[" * 4000 + b"\n"), "an invalid answer"),
+    "not an object": (says(b"[true]\n"), "an invalid answer"),
+    "no verdict": (says(b'{"ok": 1}\n', 1), "an invalid answer"),
     "says why not": (says(b'{"ok":false,"cause":"verify","message":"told so","exit":2}\n'), "(told so)"),
     "finds fault": (says(b'{"ok":false,"message":"bad request","exit":1}\n'), "bad request"),
 }  # fmt: skip
@@ -272,9 +272,9 @@ def test_text_names_who_does_it() -> None:
 
 @pytest.mark.parametrize(
     ("more", "why"),
-    [(["--to", "/nowhere"], "nobody takes a socket"), (["--fd", "0"], "nobody takes a socket"),
+    [(["--to", "/nowhere"], "no program accepts a socket"), (["--fd", "0"], "no program accepts a socket"),
      (["--to", "/" + "x" * 200], "too long"), (["--to", ""], "not an empty string"),
-     (["--fd", "-1"], "nobody takes a socket"), (["--via", ""], "not an empty string"),
+     (["--fd", "-1"], "no program accepts a socket"), (["--via", ""], "not an empty string"),
      (["--timeout", "0"], "--timeout"), (["--clients", "4"], "need --serve")],
 )  # fmt: skip
 def test_command_refuses(

@@ -208,7 +208,7 @@ def test_waits_for_a_bench_that_others_hold(grid: Grid, tmp_path: Path) -> None:
     with grid.held("faulty"):
         assert taken(grid) == ["faulty"]
         code, _, found = run(grid, tmp_path / "late", "nic=faulty", wait=2)
-        assert code == 22 and "no end after 2 s" in found["faulty"]["reason"] and taken(grid) == ["faulty"]
+        assert code == 22 and "timed out after 2 s" in found["faulty"]["reason"] and taken(grid) == ["faulty"]
     assert not taken(grid)
 
 
@@ -324,7 +324,7 @@ def test_how_a_bench_is_reached(tmp_path: Path) -> None:
     targets = yaml.safe_load(file.read_text())["targets"]
     assert targets["peer"]["resources"] == {"OffloadNic": nic, "NetworkService": ssh} and len(targets) == 2
     for wrong in ({}, {"USBSerialPort:x": {}}, {"OffloadNic:dut-port": nic}, {"OffloadVm:vm": {"lab": 3}}):
-        with pytest.raises(ConfigError, match="nowhere how its bench"):
+        with pytest.raises(ConfigError, match="does not say how to reach its bench"):
             reached(wrong, file)
 
 

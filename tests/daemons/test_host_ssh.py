@@ -71,7 +71,7 @@ def test_runs_to_the_end(host: Host) -> None:
 
 def test_ends_what_takes_too_long(host: Host) -> None:
     """Without a NIC a time-out ends the command and everything that it started."""
-    with pytest.raises(RigError, match="no end after 0.5 s"):
+    with pytest.raises(RigError, match="timed out after 0.5 s"):
         host.run(["sh", "-c", "sleep 54321 & sleep 54321"], timeout=0.5)
     wait_until(lambda: not children("54321"), 60, "the sleepers to end")
 
@@ -171,8 +171,8 @@ def test_refuses_a_changed_host_key(server: Server, tmp_path: Path) -> None:
     [
         (lambda login, at: replace(login, port=1), RigError, "cannot reach dut"),
         (lambda login, at: replace(login, address="none.invalid"), RigError, "cannot reach dut"),
-        (lambda login, at: replace(login, keyfile=str(at / "other")), NoPermission, "does not let us in"),
-        (lambda login, at: replace(login, user="nobody"), NoPermission, "does not let us in"),
+        (lambda login, at: replace(login, keyfile=str(at / "other")), NoPermission, "refuses the login"),
+        (lambda login, at: replace(login, user="nobody"), NoPermission, "refuses the login"),
         (lambda login, at: replace(login, sudo=True), OffloadError, "dut"),
     ],
     ids=["refused", "unknown", "wrong key", "wrong user", "no sudo"],

@@ -158,7 +158,7 @@ def test_settings_survive_what_happens_to_a_run(bed: RealLab, hosts: Rack, state
     said: list[str] = []
     with RealLab.open(hosts.file, said.append):
         assert now(hosts) == before
-    assert any("of a run that did not end were put back" in line for line in said)
+    assert any("of an unfinished run were put back" in line for line in said)
 
 
 def now(hosts: Rack) -> list[bool]:
@@ -183,7 +183,7 @@ def test_a_lost_connection_is_no_dead_host(hosts: Rack, state: Path, monkeypatch
             lab.root.run(["true"])
         assert lab.fate() == ""
         lab._logs.boots["peer"] = b"another\n"
-        assert lab.fate() == f"{lab.file.peer.place} was booted anew under it"
+        assert lab.fate() == f"{lab.file.peer.place} rebooted during the test"
         with monkeypatch.context() as out_of_reach:
             out_of_reach.setattr(bench, "Machine", lambda login: gone(login.name))
             assert "is unknown: cannot reach dut" in lab.fate()

@@ -56,7 +56,7 @@ def test_finds_the_cable(hosts: Rack, tmp_path: Path) -> None:
     done = lab(tmp_path, "init", "--dut", dut, "--peer", peer, "-i", str(key))
     assert done.returncode == 0, done.stderr
     assert "cable: cable0 of the DUT to cable1 of the peer" in done.stdout
-    assert "dut: SHA256:" in done.stdout and "dut: down0 is left out: it is down" in done.stdout
+    assert "dut: SHA256:" in done.stdout and "dut: down0 is skipped: it is down" in done.stdout
     assert "no profile fits cable0 (driver veth)" in done.stdout
     file = tmp_path / "lab.yaml"
     file.write_text(

@@ -139,7 +139,7 @@ def test_there_and_back(machine: Machine) -> None:
     done = machine.lab("check", "lab.yaml", "--device-info")
     assert done.returncode == 0 and '"driver": "veth"' in done.stdout, done.stderr
     done = machine.lab("init", "--one-host", "near0", "far0")
-    assert done.returncode == 5 and "near0 and far0 are a bench already" in done.stderr, done.stderr
+    assert done.returncode == 5 and "near0 and far0 already form a bench" in done.stderr, done.stderr
     assert machine.lab("restore").stdout == "near0, far0: as found\n"
     assert machine.is_as(before) and not machine.noted
     assert "nothing to put back" in machine.lab("restore").stdout
@@ -237,7 +237,7 @@ print(server.accept()[0].recv(100).decode())
     done = machine.lab(
         "init", "--one-host", "dut0", "peer0", "--wire", "peerw", "dutw", "--out", "other.yaml"
     )
-    assert done.returncode == 7 and "peerw does not hear dut0" in done.stderr, done.stderr
+    assert done.returncode == 7 and "peerw receives no frames from dut0" in done.stderr, done.stderr
     assert machine.is_as(before) and not machine.noted
 
 
@@ -274,12 +274,12 @@ def test_put_back_killed_at_any_step(machine: Machine) -> None:
 REFUSED = {
     "same": ("", ("near0", "near0"), 2, "near0 is named twice"),
     "none": ("", ("near0", "far1"), 3, "far1"),
-    "loopback": ("", ("near0", "lo"), 5, "lo is no port of a card: it is of kind loopback"),
+    "loopback": ("", ("near0", "lo"), 5, "lo is not a port of a card: its kind is loopback"),
     "default route": (
         "ip route add default via 10.9.0.2",
         ("near0", "far0"),
         5,
-        "far0 is needed to reach this host: the default route leads there",
+        "far0 is needed to reach this host: the default route uses it",
     ),
     "a bridge's": (
         "ip link add br0 type bridge; ip link set far0 master br0",
@@ -291,7 +291,7 @@ REFUSED = {
         "tc qdisc add dev far0 root handle 1: pfifo",
         ("near0", "far0"),
         5,
-        "far0 has a queueing discipline of its own (pfifo)",
+        "far0 has its own queueing discipline (pfifo)",
     ),
     "neighbour": (
         "ip neigh add 10.9.0.7 lladdr 02:00:00:00:00:07 dev far0 nud permanent",
@@ -305,7 +305,7 @@ REFUSED = {
         " ip route add 10.12.0.0/16 nexthop via 10.9.0.2 dev far0 nexthop via 10.8.0.2 dev other0",
         ("near0", "far0"),
         5,
-        "far0 has a route over several ports",
+        "far0 has a multipath route",
     ),
     "addresses": ("ip address add 192.0.2.7/32 dev lo", ("near0", "far0"), 5, "lo has 192.0.2.7"),
     "IPv6": ("sysctl -qw net.ipv6.conf.near0.disable_ipv6=1", ("near0", "far0"), 5, "IPv6 is off on near0"),
@@ -319,7 +319,7 @@ REFUSED = {
         "ip link add o0 type veth peer name o1; ip link set o0 up; ip link set o1 up",
         ("o0", "far0"),
         7,
-        "far0 does not hear o0: they are not cabled to each other",
+        "far0 receives no frames from o0: they are not cabled to each other",
     ),
 }
 
@@ -349,7 +349,7 @@ def test_the_way_in(machine: Machine) -> None:
     """Without a NIC the port at which sshd serves the person stays where it is."""
     way = "203.0.113.5 50000 10.9.0.1 22"
     done = machine.lab("init", "--one-host", "near0", "far0", SSH_CONNECTION=way)
-    assert done.returncode == 5 and "far0 is needed to reach this host: your ssh session" in done.stderr, done
+    assert done.returncode == 5 and "far0 is needed to reach this host: your SSH session" in done.stderr, done
     assert not machine.noted
 
 

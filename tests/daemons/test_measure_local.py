@@ -114,9 +114,9 @@ def test_interrupted(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("argv", "rc", "why"),
     [
-        (["v0"], 2, "who is at the far end of v0?"),
+        (["v0"], 2, "the peer of v0 is unknown"),
         (["v9", "--peer", "192.0.2.2"], 3, "no interface 'v9'"),
-        (["v0", "--peer", "192.0.2.2"], 5, "it needs both ends"),
+        (["v0", "--peer", "192.0.2.2"], 5, "this needs both ends"),
         (["lo", "--peer", "192.0.2.2"], 5, "stream user"),
         (["v0", "--peer", "nowhere"], 2, "an IPv4 address, or netns:NAME"),
         (["v0", "--arm", "hx"], 2, "--arm: no 'hx'"),

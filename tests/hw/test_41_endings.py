@@ -29,7 +29,7 @@ def test_ends_it(
     moved = rig.counters() - before
     evidence["counters"] = {name: n for name, n in moved.nonzero().items() if "tls" in name.lower()}
     for direction in profile.directions():
-        assert moved[f"Tls{direction.title()}Device"] == 1, f"{direction}: the card did not take it"
+        assert moved[f"Tls{direction.title()}Device"] == 1, f"{direction}: the card did not accept it"
     assert moved["tx_tls_encrypted_bytes"] >= 64 * KIB, "the card encrypted nothing to speak of"
 
 

@@ -43,7 +43,7 @@ def path_of(bench: Bench, mtu: int) -> list[Port]:
     that is missing, ConfigError for an MTU outside a port's limits.
     """
     if bench.wire is None:
-        raise Refused("nobody can stand on this bench's wire", "its MTU is not ours to choose")
+        raise Refused("this bench's wire has no capture point", "its MTU is not ours to choose")
     ends = [(bench.wire, port) for port in bench.wire_ports]
     ends += [(side.host, side.dev) for side in (bench.dut, bench.peer)]
     ports = [port_of(*end) for end in ends]

@@ -34,7 +34,7 @@ def test_states_that_no_card_took(labs: Labs) -> None:
     """Without ESP crypto in the card `ip` takes states for it all the same, and the arm is no figure."""
     with (
         bed_of(labs.get("nicsim")) as bed,
-        pytest.raises(NoFigure, match="the driver did not take the state"),
+        pytest.raises(NoFigure, match="the driver silently rejected the state"),
     ):
         with carried(bed, "esp-128-hw", 60) as turn:
             turn.check(Moved(0, 0, 1))

@@ -116,7 +116,7 @@ def test_refuses_another_path(bench: Bench) -> None:
         (bench, 67, ConfigError, "MTU 67 is below the minimum of vw0 on wire"),
         (bench, 65536, ConfigError, "MTU 65536 is above the maximum of vw0 on wire"),
         (missing, 600, NoDevice, "dut has no interface 'veth7'"),
-        (replace(bench, wire=None), 600, Refused, "nobody can stand on this bench's wire"),
+        (replace(bench, wire=None), 600, Refused, "this bench's wire has no capture point"),
     ]
     found = path.path_of(bench, 1500)
     for other, mtu, error, words in cases:

@@ -240,4 +240,4 @@ def test_no_configuration_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--app", "nginx", "--config", "/nowhere/x"]) == 2
     assert "No such file" in capsys.readouterr().err
     assert main(["doctor", "--config", CNF]) == 2
-    assert "--config is for --app" in capsys.readouterr().err
+    assert "--config needs --app" in capsys.readouterr().err

@@ -131,7 +131,7 @@ def test_a_day_is_a_date() -> None:
     [
         ("one", "One", r"cat.yaml:3: cards\[0\].id: 'One'"),
         ("plaintext\n", "plain\n", r"cat.yaml:6: cards\[0\].family: 'plain', wanted one of .*plaintext"),
-        ("0/tx_leak=1", "tx_leak", r"cat.yaml:7: cards\[0\].knobs: 'tx_leak' are no knobs"),
+        ("0/tx_leak=1", "tx_leak", r"cat.yaml:7: cards\[0\].knobs: 'tx_leak' are not knobs"),
         ("test_20_wire.py::test_sends[tx]", "test_sends", r"cat.yaml:8: cards\[0\].tests\[0\]"),
         ("payload.tx", "payload.xt", r"cat.yaml:9: .*unknown promise 'payload.xt' \(did you mean payload"),
         ('"plaintext"', '"(plain"', r"cat.yaml:10: .*'\(plain' is no pattern"),

@@ -71,7 +71,7 @@ def test_two_labs_give_the_report_of_one(root: Path) -> None:
     one = call(root)
     (root / "run").rename(root / "first")
     two = call(root, "--jobs", "2")
-    assert two[0] == 0 and two[1]["rig"]["labs"] == "2 side by side"
+    assert two[0] == 0 and two[1]["rig"]["labs"] == "2 in parallel"
     assert (one[0], timeless(one[1])) == (two[0], timeless(two[1]))
     assert (root / "run/console-2.log").read_text() == "[    0.0] Linux\n"
     events = [json.loads(line) for line in (root / "run/events.jsonl").read_text().splitlines()]

@@ -74,8 +74,8 @@ HUNK = "@@ -1 +1 @@\n-one\n+eins\n"
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "holds no patch"),
-        ("diff --git a/hw_tx.c b/hw_tx.c\nold mode 100644\nnew mode 120000\n", "holds no patch"),
+        ("", "contains no patch"),
+        ("diff --git a/hw_tx.c b/hw_tx.c\nold mode 100644\nnew mode 120000\n", "contains no patch"),
         (f"--- a/native/nicsim/Kbuild\n+++ b/native/nicsim/Kbuild\n{HUNK}", r"my.patch:1: .*Kbuild"),
         (f"--- a/tests/hw/test_20_wire.py\n+++ b/tests/hw/test_20_wire.py\n{HUNK}", "tests/hw/test_20"),
         (f"--- ../../x.c\n+++ ../../x.c\n{HUNK}", r"\.\./\.\./x.c"),
@@ -122,7 +122,7 @@ def test_a_folder_without_patches_is_told_what_it_lacks(tmp_path: Path) -> None:
     """A folder of *.diff is refused: the message names the ending, and what is there."""
     folder = tmp_path / "defects"
     folder.mkdir()
-    with pytest.raises(ConfigError, match=r"defects holds no file whose name ends with \.patch\n"):
+    with pytest.raises(ConfigError, match=r"defects contains no file whose name ends with \.patch\n"):
         read_patch(folder)
     for number in range(3):
         written(folder, GOOD, f"{number}.diff")

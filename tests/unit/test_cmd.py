@@ -54,7 +54,7 @@ def test_a_path_without_sbin_is_enough(tmp_path: Path, monkeypatch: pytest.Monke
 def test_too_long_is_an_error_and_leaves_no_process(tmp_path: Path) -> None:
     """A command that does not end is killed with its children."""
     note = tmp_path / "pid"
-    with pytest.raises(RigError, match=r"no end after 0\.5 s"):
+    with pytest.raises(RigError, match=r"timed out after 0\.5 s"):
         run(["sh", "-c", f"sleep 100 & echo $! > {note}; wait"], timeout=0.5)
     pid = int(note.read_text())
     wait_until(lambda: _gone(pid), 60, "the child's end")

@@ -82,7 +82,7 @@ def test_cycles_are_subtracted_and_a_shared_counter_is_scaled() -> None:
         (FakeReader(b'{"absent": "no permission"}\n'), "no permission"),
         (FakeReader(b"Traceback\n"), "the cycle counter on dut said b'Traceback', wanted a JSON object"),
         (FakeReader(b"[1]\n"), "wanted a JSON object"),
-        (FakeReader(b"{}\n"), "no answer that makes sense"),
+        (FakeReader(b"{}\n"), "the answer makes no sense"),
         (
             FakeReader(stderr=b"exec of python3 failed"),
             "the cycle counter on dut ended: exec of python3 failed",

@@ -72,12 +72,33 @@ def test_the_same_seed_gives_the_same_interval() -> None:
     [
         (0.59, 0.61, 10, False, True, "40.0 % less"),
         (1.72, 1.88, 10, False, True, "80.0 % more"),
-        (0.56, 0.64, 10, True, True, "too wide to conclude by how much, though less it is"),
+        (
+            0.56,
+            0.64,
+            10,
+            True,
+            True,
+            "the interval is too wide to conclude by how much, though less it is",
+        ),
         (0.99, 1.01, 10, False, False, "no difference shown"),
-        (0.50, 0.70, 10, True, True, "too wide to conclude by how much, though less it is"),
-        (1.50, 2.10, 10, True, True, "too wide to conclude by how much, though more it is"),
-        (0.80, 1.30, 10, True, False, "too wide to conclude by how much"),
-        (0.60, 0.60, 4, True, False, "too few pairs to conclude, 5 are wanted"),
+        (
+            0.50,
+            0.70,
+            10,
+            True,
+            True,
+            "the interval is too wide to conclude by how much, though less it is",
+        ),
+        (
+            1.50,
+            2.10,
+            10,
+            True,
+            True,
+            "the interval is too wide to conclude by how much, though more it is",
+        ),
+        (0.80, 1.30, 10, True, False, "the interval is too wide to conclude by how much"),
+        (0.60, 0.60, 4, True, False, "too few pairs to conclude; 5 are needed"),
     ],
 )
 def test_the_rule_of_too_wide(
@@ -128,7 +149,7 @@ def test_one_pair_knows_nothing() -> None:
     """One pair has a ratio, and an interval without end."""
     found = paired(("sw", [2.0]), ("hw", [1.0]))
     assert found.ratio == pytest.approx(0.5) and (found.low, found.high) == (0.0, math.inf)
-    assert found.say().endswith("too few pairs to conclude, 5 are wanted")
+    assert found.say().endswith("too few pairs to conclude; 5 are needed")
 
 
 @pytest.mark.parametrize(("degrees", "t"), [(4, 2.776), (7, 2.365), (9, 2.262), (29, 2.045)])

@@ -16,7 +16,7 @@ from tests.unit.test_doctor import PROFILES, seen
         (
             0,
             1,
-            ["1 connections are on a card now", "2 more are a card's by the kernel's word, and could not"],
+            ["1 connections are on a card now", "2 more are on a card according to the kernel; ls could not"],
             0,
         ),
     ],

@@ -136,7 +136,7 @@ def test_a_failing_step_is_undone(fake: Fake, monkeypatch: pytest.MonkeyPatch, s
             raise RigError("no more disk")
 
     monkeypatch.setattr(install, step, fails)
-    with pytest.raises(SwitchFailed, match="no more disk; what was done is undone"):
+    with pytest.raises(SwitchFailed, match="no more disk; all changes were undone"):
         put(fake)
     assert fake.files() == before and not list(record.all_records())
 

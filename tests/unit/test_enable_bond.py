@@ -94,7 +94,7 @@ def test_a_port_that_cannot(machine: DiskHost, how: str | None, lacking: tuple[s
     said = str(caught.value)
     assert f"{len(lacking)} of 2 devices refused; nothing was changed" in said
     assert all(f"\n  {dev}: " in said for dev in lacking)
-    assert ("the others alone: ktls-offload enable eth0" in said) == (lacking == ("eth1",))
+    assert ("only the others: ktls-offload enable eth0" in said) == (lacking == ("eth1",))
     assert (machine.nics(), machine.files()) == (before, {})
 
 

@@ -131,7 +131,7 @@ def test_another_device_of_the_same_name_is_left_alone(machine: FakeMachine) -> 
     other = card("mlx5_core", "22", "0000:09:00.0", feature(True), feature(True), ifindex=33)
     machine.set(devices={"cx0": other})
     assert machine.call("restore", "cx0") == 0
-    assert "a new one" in machine.said and machine.machine()[0]["cx0"] == other["features"]
+    assert "a new device" in machine.said and machine.machine()[0]["cx0"] == other["features"]
 
 
 def test_another_device_with_the_same_index_is_left_alone(machine: FakeMachine) -> None:

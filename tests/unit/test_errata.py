@@ -72,47 +72,47 @@ def test_who_lacks_the_package_version_is_told_how_to_get_it() -> None:
     ("ident", "release", "package", "word", "why"),
     [
         # Debian's changelog decides, package by package; a rebuild holds what its original holds
-        ("tls-append-frag", "6.1.0-50-amd64", "6.1.186-1", "affected", "the fix came with 6.1.187-1"),
+        ("tls-append-frag", "6.1.0-50-amd64", "6.1.186-1", "affected", "the fix is in 6.1.187-1"),
         ("tls-append-frag", "6.1.0-51-amd64", "6.1.187-1", "fixed", "6.1.187-1 has the fix"),
         ("tls-append-frag", "6.1.0-51-amd64", "6.1.187-1~deb11u1", "fixed", "6.1.187-1"),
         ("tls-append-frag", "6.1.0-5-amd64", "6.1.9-1", "affected", "6.1.187-1"),  # 9 is less than 187
-        ("tls-append-frag", *BAD612, "affected", "the fix came with 6.12.111-1, and this is 6.12.95-1~bpo"),
+        ("tls-append-frag", *BAD612, "affected", "the fix is in 6.12.111-1, but this is 6.12.95-1~bpo"),
         ("tls-append-frag", "6.12.110+deb13-amd64", "6.12.110-1", "affected", "6.12.111-1"),
         ("tls-append-frag", *LAB612, "fixed", "6.12.111-1"),
         # a release alone may not say enough
-        ("tls-append-frag", "6.1.0-56-amd64", "", "unknown", "does not tell the stable number"),
+        ("tls-append-frag", "6.1.0-56-amd64", "", "unknown", "does not show the stable release number"),
         ("tls-append-frag", "6.12.117+deb12-amd64", "", "fixed", "6.12.111-1"),
         # upstream: a number at or above a package's has the fix; below, only what was read is known
         ("tls-append-frag", "6.12.111", "", "fixed", "6.12.111-1"),
         ("tls-append-frag", "6.12.95", "", "affected", "6.12.95-1~bpo12+1"),
-        ("tls-append-frag", "6.12.100", "", "unknown", "not recorded where"),
-        ("tls-append-frag", "6.1.100", "", "unknown", "not recorded where"),
+        ("tls-append-frag", "6.12.100", "", "unknown", "first version with it is not recorded"),
+        ("tls-append-frag", "6.1.100", "", "unknown", "first version with it is not recorded"),
         # other makers take fixes back: an older number proves nothing
-        ("tls-append-frag", "6.12.90-arch1-1", "", "unknown", "maker's own build"),
+        ("tls-append-frag", "6.12.90-arch1-1", "", "unknown", "vendor build"),
         ("tls-append-frag", "6.12.112-arch1-1", "", "fixed", "6.12.111-1"),
-        ("tls-append-frag", "6.12.0-55.el10.x86_64", "", "unknown", "does not tell the stable number"),
+        ("tls-append-frag", "6.12.0-55.el10.x86_64", "", "unknown", "does not show the stable"),
         # other series
         ("tls-append-frag", "6.6.80", "", "unknown", "nothing is recorded of Linux 6.6"),
-        ("tls-append-frag", "7.2.11", "", "unknown", "7.2.12-1 has the fix, and it is not recorded"),
+        ("tls-append-frag", "7.2.11", "", "unknown", "7.2.12-1 has the fix; the first version with it"),
         ("tls-append-frag", "7.3.4", "", "fixed", "7.3.4-1"),
         ("tls-append-frag", "7.4.0", "", "fixed", "all of Linux 7.4"),
         ("tls-append-frag", "7.10.1", "", "fixed", "all of Linux 7.10"),  # 10 is more than 4
         ("tls-append-frag", "7.4.0-rc3", "", "unknown", "nothing is recorded of Linux 7.4"),
         ("tls-append-frag", "7.3.0-rc3", "", "unknown", "7.3.0-rc3 is a release candidate"),
         ("tls-append-frag", "7.5.0-rc1", "", "fixed", "all of Linux 7.5"),
-        ("tls-append-frag", "nonsense", "", "unknown", "'nonsense' is no kernel release"),
+        ("tls-append-frag", "nonsense", "", "unknown", "'nonsense' is not a kernel release"),
         ("skb-orphan-plaintext", "6.8.0-45-generic", "", "fixed", "all of Linux 6.8"),
         # what no changelog says
         ("tls-splice-eof", *LAB61, "unknown", "no back-port"),
         ("mlx5-get-psv", *LAB61, "affected", "so it is in 6.1.192-2"),
-        ("mlx5-get-psv", "6.1.0-60-amd64", "6.1.200-1", "unknown", "nothing later was read"),
+        ("mlx5-get-psv", "6.1.0-60-amd64", "6.1.200-1", "unknown", "no later version was checked"),
         ("sk-dst-get", "6.1.0-40-amd64", "6.1.162-1", "fixed", "6.1.162"),
         # behaviour is the same between two versions that have it; nobody takes a fix back
         ("netem-on-egress", *LAB612, "affected", "so it is in 7.2.12-1"),
         ("netem-on-egress", "6.18.44-fc-v657", "", "affected", "so it is in 7.2.12-1"),
         ("netem-on-egress", "6.1.0-56-amd64", "", "affected", "so it is in 6.12.95-1"),
         ("netem-on-egress", *LAB72, "affected", "so it is in 7.2.12-1"),
-        ("netem-on-egress", "7.3.5", "", "unknown", "nothing later was read"),
+        ("netem-on-egress", "7.3.5", "", "unknown", "no later version was checked"),
         ("netem-on-egress", "5.15.100", "", "unknown", "nothing is recorded"),
         ("poll-incomplete-record", *LAB61, "affected", "so it is in 6.1.192-2"),
         ("poll-incomplete-record", *LAB612, "fixed", "all of Linux 6.12"),

@@ -51,7 +51,7 @@ def test_what_will_stay_unproved_is_named_by_its_reason() -> None:
     """Each promise that cannot be proved is named once, beside what the bench lacks for it."""
     said = told(wire=WIRE, peer=PEER)
     assert said[0].startswith(
-        "this bench cannot prove 2 of 35 required promises, so the run can end no better"
+        "this bench cannot prove 2 of 35 required promises, so the run will be incomplete"
     )
     assert said[1] == f"  {WIRE}: wire.records, wire.stream"
     assert said[2].startswith("this bench cannot prove 1 of ") and said[3] == f"  {PEER}: interop.card"

@@ -111,7 +111,7 @@ def test_somebody_elses_policy() -> None:
 def test_what_stays_is_named() -> None:
     """A policy of ours that does not go is an error, with the time at which it goes."""
     near, far = sides(policies=f"priority {ipsec.MARK}")
-    with pytest.raises(RigError, match="could NOT take away IPsec policy on dut"):
+    with pytest.raises(RigError, match="could NOT remove IPsec policy on dut"):
         with ipsec.protected(near, far, "gcm-128", life=77):
             pass
 

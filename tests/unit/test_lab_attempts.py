@@ -29,7 +29,7 @@ def test_attempts(tmp_path: Path) -> None:
     assert Attempts(path).lost == {"killer": "T2", "next": "T3"}
     again.forget("killer")
     assert Attempts(path).lost == {"next": "T3"}
-    with pytest.raises(ConfigError, match="no list of attempts"):
+    with pytest.raises(ConfigError, match="not a list of attempts"):
         Attempts(written(tmp_path, "a\nb\n", "other"))
 
 
@@ -80,7 +80,7 @@ def test_c(rig): raise RigError("the connection is gone")
     "fate, why",
     [
         ("", "it does not answer any more"),
-        ("fate=lambda: 'dut was booted anew under it'", "dut was booted anew under it"),
+        ("fate=lambda: 'dut rebooted during the test'", "dut rebooted during the test"),
         ("fate=lambda: ''", None),
     ],
 )

@@ -103,7 +103,7 @@ WRONG = [
     ("username: root", "port: 70000", "lab.yaml:5: targets.dut.resources.NetworkService.port: 70000, wanted"),
     (KEY + " root@dut1", "SHA256:abc", "lab.yaml:8: targets.dut.resources.OffloadHost.hostkeys[0]: 'SHA256"),
     (KEY + " root@dut1", KEY[:-3], "the key is not base64: was it cut off?"),
-    (KEY + " root@dut1", KEY.replace("ssh-ed25519", "ssh-rsa"), "the base64 is no ssh-rsa key"),
+    (KEY + " root@dut1", KEY.replace("ssh-ed25519", "ssh-rsa"), "the base64 is not of type ssh-rsa"),
     (f'["{KEY}"]', f'"{KEY},"', "lab.yaml:17: targets.peer.resources.OffloadHost.hostkeys[1]: '', wanted"),
     (f'OffloadHost: {{hostkeys: ["{KEY}"]}}', "OffloadHost: {}", "no host key: OffloadHost wants hostkeys"),
     (
@@ -281,7 +281,7 @@ def test_an_inventory(tmp_path: Path, name: str, text: str) -> None:
         ("box2 offload", "box2:ssh offload", "box2: ansible_port: 'ssh', wanted a TCP port"),
         ("box2 offload", "fd00::9 ansible_port=0 offload", "fd00::9: ansible_port: 0, wanted a TCP port"),
         ("ansible_port=2222", "ansible_port=x", "box1: ansible_port: 'x', wanted a TCP port"),
-        ("ansible_become=yes", "ansible_become_pass=geheim", "passwords are not taken"),
+        ("ansible_become=yes", "ansible_become_pass=geheim", "passwords are not accepted"),
         ("box1 ansible", "box[1:9] ansible", "hosts:3: 'box[1:9]"),
         (
             "ansible_host=192.0.2.11",
@@ -326,7 +326,7 @@ def test_pairs_of_ports() -> None:
     """Only ports that hear each other alone are a cable."""
     assert pairs({"a": {"x"}, "b": {"y"}}) == [("a", "x"), ("b", "y")]
     assert pairs({"a": {"x"}, "b": {"y", "z"}, "c": {"y", "z"}}) == [("a", "x")]
-    with pytest.raises(RigError, match="no port of the peer hears"):
+    with pytest.raises(RigError, match="no port of the peer receives"):
         pairs({})
-    with pytest.raises(RigError, match="a is heard by x, y"):
+    with pytest.raises(RigError, match="a is received by x, y"):
         pairs({"a": {"x", "y"}})

@@ -92,7 +92,7 @@ def test_one_log_for_one_kernel(played: None, followed: Follow) -> None:
     logs = followed({"dut": LocalHost(), "peer": LocalHost(), "wire": Elsewhere()})
     mark = logs.mark()
     assert logs.faults(mark) == ["dut: WARNING: 1", "wire: WARNING: 1"] and not logs.silent
-    with pytest.raises(RigError, match="the kernel log of dut is not followed any more: no more"):
+    with pytest.raises(RigError, match="the kernel log of dut is no longer followed: no more"):
         logs.mark()
 
 

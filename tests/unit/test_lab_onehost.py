@@ -71,12 +71,15 @@ def test_a_route_that_nobody_can_write(more: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ({"far0": UP | {"linkinfo": {"info_kind": "vlan"}}}, "far0 is no port of a card: it is of kind vlan"),
-        ({"far0": UP | {"link_type": "none"}}, "far0 is no port of a card: it is of kind none"),
-        ({"far0": UP | {"master": "bond0"}}, "far0 is a part of bond0"),
+        (
+            {"far0": UP | {"linkinfo": {"info_kind": "vlan"}}},
+            "far0 is not a port of a card: its kind is vlan",
+        ),
+        ({"far0": UP | {"link_type": "none"}}, "far0 is not a port of a card: its kind is none"),
+        ({"far0": UP | {"master": "bond0"}}, "far0 belongs to bond0"),
         (
             {"far0": UP, "v7": {"link": "far0", "linkinfo": {"info_kind": "vlan"}}},
-            "v7 is made on top of far0",
+            "v7 is stacked on far0",
         ),
     ],
 )

@@ -64,7 +64,7 @@ def raised(monkeypatch: pytest.MonkeyPatch, exc: Exception) -> None:
 def test_no_sample_is_a_skip(bed: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bench too slow for a sample skips the test and says so; one that breaks is an error."""
     at = rig()
-    raised(monkeypatch, TimedOut("wrk: not one answer in 8 s", "--seconds gives it longer"))
+    raised(monkeypatch, TimedOut("wrk: not one answer in 8 s", "use a larger --seconds"))
     with pytest.raises(pytest.skip.Exception, match="^no sample: wrk: not one answer in 8 s$"):
         cores.measured(at, ("sw",), Setting("video", "tx", 8, FILMS[0]))
     assert at.port == 4500, "a port that was used is not used again"

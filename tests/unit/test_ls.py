@@ -77,7 +77,7 @@ def card(
         (connection(tx="sw"), card(taken=0), "", ""),
         (connection(device="?"), None, "", ""),
         (connection(device=""), None, "stale", "no route"),
-        (connection(), None, "unsure", "could not be looked at"),
+        (connection(), None, "unsure", "could not be examined"),
         (connection(), card(nic(up=False)), "stale", "is down"),
         (connection(), card(nic(fixed=True, active=False)), "stale", "no transmit offload"),
         (connection(), card(nic(active=False)), "", ""),  # switched off: what is there stays
@@ -185,7 +185,7 @@ def test_what_may_not_be_seen_is_said() -> None:
     found = listing(tls_stat={"TlsCurrTxSw": 3})
     assert any("counts 3 more" in note and "run it as root" in note for note in notes(found))
     shut = listing(error="Operation not permitted")
-    assert any("not looked at: Operation not permitted: run it as root" in note for note in notes(shut))
+    assert any("could not be read: Operation not permitted: run it as root" in note for note in notes(shut))
 
 
 def test_module_is_not_advised_where_there_is_none() -> None:

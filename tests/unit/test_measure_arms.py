@@ -44,15 +44,15 @@ def test_true_arms_pass(arm: str) -> None:
 @pytest.mark.parametrize(
     ("arm", "counted", "why"),
     [
-        ("hw", TRUE["sw"], "TlsTxDevice 0, TlsTxSw 2: that is another arm"),
+        ("hw", TRUE["sw"], "TlsTxDevice 0, TlsTxSw 2: it ran as another arm"),
         ("hw", {**TRUE["hw"], "TlsTxSw": 1}, "TlsTxSw 1"),
         ("hw", {**TRUE["hw"], "tx_tls_encrypted_bytes": 8 * MIB}, "the card counted tx_tls_encrypted_bytes"),
         ("hw", {**TRUE["hw"], "TlsDecryptError": 1}, "records did not decrypt"),
         ("sw", TRUE["hw"], "TlsTxDevice 2"),
         ("sw", {**TRUE["sw"], "tx_tls_encrypted_bytes": 1}, "wanted 0"),
-        ("user", TRUE["sw"], "that is another arm"),
+        ("user", TRUE["sw"], "it ran as another arm"),
         ("plain", {"tx_tls_encrypted_bytes": 5}, "wanted 0"),
-        ("sw", {}, "TlsTxSw 0: that is another arm"),
+        ("sw", {}, "TlsTxSw 0: it ran as another arm"),
     ],
 )
 def test_lies_are_met(arm: str, counted: dict[str, int], why: str) -> None:
@@ -78,13 +78,13 @@ def test_esp_by_the_card_is_counted_by_it() -> None:
 
 def test_no_traffic_no_figure() -> None:
     """Nothing moved, or moved on another way, or sockets of another kind: no figure."""
-    with pytest.raises(NoFigure, match="no payload was moved"):
+    with pytest.raises(NoFigure, match="no payload moved"):
         judge("plain", Moved(0, 0, 1), {})
-    with pytest.raises(NoFigure, match="the traffic went another way"):
+    with pytest.raises(NoFigure, match="the traffic took another path"):
         judge("plain", Moved(100 * MIB, 0, 1), {})
     with pytest.raises(NoFigure, match="sockets say sw, wanted hw"):
         judge("hw", Moved(10 * MIB, 0, 2, kinds=("hw", "sw")), TRUE["hw"])
-    with pytest.raises(NoFigure, match=r"no payload was moved \(rx\)"):
+    with pytest.raises(NoFigure, match=r"no payload moved \(rx\)"):
         judge("plain", Moved(MIB, 0, 2), {}, "both")
 
 

@@ -74,7 +74,7 @@ def test_states_that_the_card_did_not_take() -> None:
     """A state that the driver left to the kernel, in silence, is no arm of the card."""
     turn(MIB, arm="esp-128-hw", card=("out", "into")).check(Moved(MIB, 0, 1))
     for card, side in ((("into",), "tx"), (("out",), "rx"), ((), "tx")):
-        with pytest.raises(NoFigure, match=rf"did not take the state \({side}\)"):
+        with pytest.raises(NoFigure, match=rf"silently rejected the state \({side}\)"):
             turn(MIB, arm="esp-128-hw", card=card).check(Moved(MIB, 0, 1))
 
 

@@ -160,13 +160,13 @@ def test_limits_are_warned_of() -> None:
     found = measure_run.measure(Played(speed="0.1"), Plan(("plain",), (SETTING,), 1.0, 1, 0))
     assert found["warnings"] == [], "a speed that makes no sense is no limit"
     found = measure_run.measure(Played(speed="80"), Plan(("plain",), (SETTING,), 1.0, 1, 0))
-    assert "the link (0.08 Gbit/s) was full" in found["warnings"][0]
+    assert "the link (0.08 Gbit/s) was saturated" in found["warnings"][0]
 
 
 def test_window_without_use() -> None:
     """A workload that opened no window is no figure."""
     bed: Any = Played()
-    with pytest.raises(RigError, match="opened no window"):
+    with pytest.raises(RigError, match="never reached its measuring window"):
         _ = Window(bed.meter).cores
 
 

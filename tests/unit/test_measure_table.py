@@ -64,7 +64,7 @@ def test_break_even() -> None:
 
     assert found({65536, 1 << 20}) == ["nginx, 8 connections: offload pays from 64 KiB on"]
     assert found({4096, 1 << 20}) == ["nginx, 8 connections: offload pays from 1 MiB on"]
-    assert found({4096}) == ["nginx, 8 connections: no size from which offload was shown to pay"]
+    assert found({4096}) == ["nginx, 8 connections: offload pays at no measured size"]
     assert found({4096}, (4096,)) == []
 
 

@@ -204,7 +204,11 @@ def test_a_real_veth_of_this_kernel(netns: str) -> None:
     ("argv", "code", "text"),
     [
         (["enable", "veth0"], 5, "tls-hw-tx-offload is off [fixed]: driver veth has no transmit TLS offload"),
-        (["enable", "br0"], 5, "br0 is a bridge; connections routed through it are never offloaded"),
+        (
+            ["enable", "br0"],
+            5,
+            "br0 is a bridge; the kernel never offloads connections that are routed through it",
+        ),
         (["disable", "veth0"], 0, "off [fixed]"),
         (["enable", "veth9"], 3, "did you mean veth"),
         (["status", "veth0"], 0, "link down (administratively)"),

@@ -94,7 +94,7 @@ def test_no_crypto_is_the_reason() -> None:
         ),
         ((1, "-E- No devices found\n", ""), "mstflint: -E- No devices found"),
         ((3, "", ""), "mstflint: exit 3"),
-        ((0, "what is this?", ""), "mstflint printed nothing recognisable"),
+        ((0, "what is this?", ""), "the output of mstflint is not recognizable"),
     ],
 )
 def test_a_tool_that_fails_is_one_line(row: tuple[int, str, str] | None, why: str) -> None:

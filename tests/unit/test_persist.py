@@ -95,7 +95,7 @@ def test_written_shown_and_removed(root: Path, manager: str) -> None:
         assert all(f"  | {line}" in said for line in text.splitlines())
         assert "-K eth0 tls-hw-tx-offload on" in text
     assert kept_by(host, "eth0") == [path_of(manager, "eth0")]
-    for wanted in ("removed", "nothing keeps"):
+    for wanted in ("removed", "no file persists"):
         assert wanted in keep(host, "none")
         assert not host.files()
 
@@ -123,7 +123,7 @@ def test_changing_the_manager_leaves_one_file(root: Path) -> None:
     """Another manager's file replaces the first one: one keeper is enough."""
     host = Rooted(root, systemctl=(0, ""))
     keep(host, "systemd")
-    assert "removed: one keeper is enough" in keep(host, "ifupdown")
+    assert "removed: only one manager may own the setting" in keep(host, "ifupdown")
     assert list(host.files()) == [path_of("ifupdown", "eth0")]
     assert "systemctl disable --now ktls-offload-eth0.service" in host.asked
 
@@ -170,7 +170,7 @@ def test_somebody_elses_file_is_left_alone(root: Path) -> None:
     host.write(path, b"#!/bin/sh\nmine\n")
     with pytest.raises(Refused, match="did not write it"):
         keep(host, "ifupdown")
-    assert "nothing keeps" in keep(host, "none")
+    assert "no file persists" in keep(host, "none")
     assert host.files() == {path: "#!/bin/sh\nmine\n"}
 
 
@@ -178,14 +178,14 @@ def test_manager_that_refuses_it_gets_it_back(root: Path) -> None:
     """A unit that systemd does not take is removed again; an older one comes back."""
     host = Rooted(root, systemctl=(1, ""))
     (root / "run/systemd/system").mkdir(parents=True)
-    with pytest.raises(SwitchFailed, match="did not take"):
+    with pytest.raises(SwitchFailed, match="did not accept"):
         keep(host, "systemd")
     assert not host.files()
     host.says["systemctl"] = (0, "")
     keep(host, "systemd")
     before = host.files()
     host.says["systemctl"] = (1, "")
-    with pytest.raises(SwitchFailed, match="did not take"):
+    with pytest.raises(SwitchFailed, match="did not accept"):
         keep(host, "systemd", directions=("rx",))
     assert host.files() == before
 
@@ -197,7 +197,7 @@ def test_second_device_that_is_refused_changes_nothing(root: Path, machine: Fake
         each(Rooted(root), wishes, None, Journal(), print)
     said = str(caught.value)
     assert "2 of 3 devices refused; nothing was changed\n  cx0: Chelsio T6 has no receive" in said
-    assert "eth9: no interface" in said and "the others alone: ktls-offload enable eth0" in said
+    assert "eth9: no interface" in said and "only the others: ktls-offload enable eth0" in said
     assert machine.machine() == before and not machine.journal.exists()
 
 
@@ -213,7 +213,7 @@ def test_second_device_that_fails_leaves_the_first(root: Path, machine: FakeMach
     host.run = run  # type: ignore[method-assign]
     with pytest.raises(SwitchFailed, match="everything was put back"):
         each(host, [Wish("eth0", True), Wish("sim0", True)], None, Journal(), said.append)
-    assert said[-1] == "eth0: done before the error, and left so"
+    assert said[-1] == "eth0: done before the error, not undone"
     assert machine.state()["devices"]["eth0"]["features"]["tls-hw-rx-offload"]["active"]
 
 

@@ -72,7 +72,7 @@ def test_each_cell_is_promised_or_has_a_reason(machine: FakeMachine) -> None:
     """A draft promises the one cipher that every driver takes, and explains the rest."""
     found = made(machine)
     assert [tuple(c) for c in found.promises] == [("tx", "1.2", "aes-gcm-128")]
-    assert found.reason("tx", "1.2", "aes-gcm-256") == "nobody has seen yet whether the card takes it"
+    assert found.reason("tx", "1.2", "aes-gcm-256") == "not yet tested whether the card accepts it"
     assert "TLS 1.2 only" in found.reason("tx", "1.3", "aes-gcm-128")
 
 
@@ -91,14 +91,14 @@ def test_a_known_card_and_a_simulated_one_are_called_so(machine: FakeMachine) ->
     """A card that has a profile, and one that is played, are named beside the draft."""
     assert machine.call("probe", "sim0") == 0
     assert "# SIMULATED: the card is nicsim, firmware sim/connectx-6-dx" in machine.said
-    assert "note: sim0 has a profile already: connectx-6-dx" in machine.said
+    assert "note: sim0 already has a profile: connectx-6-dx" in machine.said
 
 
 def test_no_tls_promises_nothing(machine: FakeMachine) -> None:
     """A card without TLS offload gets a valid draft that promises nothing, and a way on."""
     machine.change("ac0", "tls-hw-tx-offload", active=False, requested=False, fixed=True)
     assert made(machine).promises == frozenset()
-    assert "so nothing is promised; why: ktls-offload doctor ac0" in machine.said
+    assert "so the draft promises nothing; why: ktls-offload doctor ac0" in machine.said
 
 
 def test_no_counter_no_promise(machine: FakeMachine) -> None:
@@ -106,7 +106,7 @@ def test_no_counter_no_promise(machine: FakeMachine) -> None:
     devices = machine.state()["devices"]
     devices["ac0"]["stats"] = {"rx_ok": 1}
     machine.set(devices=devices)
-    assert "has no transmit counter of a name" in made(machine).why_no_direction("tx")
+    assert "has no transmit counter with a name" in made(machine).why_no_direction("tx")
 
 
 def test_nothing_is_written_over(machine: FakeMachine) -> None:
@@ -123,7 +123,7 @@ def test_nothing_is_written_over(machine: FakeMachine) -> None:
     ("argv", "code", "text"),
     [
         (["ac0", "--out", "Card.yml"], 2, "wanted ID.yaml"),
-        (["ac0", "--out", "none/card.yaml"], 2, "there is no folder none"),
+        (["ac0", "--out", "none/card.yaml"], 2, "no folder none"),
         (["ac1"], 3, "no interface 'ac1' (did you mean ac0?)"),
         (["lo0"], 5, "a profile describes a card, and lo0 is"),
         (["bond0"], 5, "bond0 is a bond"),

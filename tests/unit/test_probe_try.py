@@ -67,7 +67,7 @@ def test_what_it_took_is_promised() -> None:
     text = drafted(nic(), trial)
     assert '  tx: {"1.2": [aes-gcm-128, aes-gcm-256]}  # seen: offered to the card' in text
     assert '  rx: {"1.2": [aes-gcm-128]}  # seen: offered to the card' in text
-    assert 'cipher: aes-gcm-256, reason: "the card did not take it"}  # seen: ' in text
+    assert 'cipher: aes-gcm-256, reason: "the card did not accept it"}  # seen: ' in text
     assert trial.moved == ("tx_tls_ctx",) and "# moved during --try: tx_tls_ctx" in text
 
 
@@ -82,14 +82,14 @@ def test_what_is_off_stays_a_guess() -> None:
     """A direction that is off was not tried, and the draft says how to switch it on."""
     trial = offered(FakeHost(answer("tx 1.2 aes-gcm-128")), nic(rx=False))
     text = drafted(nic(rx=False), trial)
-    assert "# GUESS: aes-gcm-128 is what every driver of Linux 7.2 takes; off, so not tried" in text
+    assert "# GUESS: aes-gcm-128 is what every driver of Linux 7.2 takes; off, so not tested" in text
     assert f"ethtool -K ac0 {RX} on" in text
 
 
 def test_a_card_that_takes_nothing_promises_nothing() -> None:
     """A feature that is on and takes nothing is no promise."""
     found = valid(drafted(nic(), offered(FakeHost(answer()), nic())), "ac")
-    assert found.promises == frozenset() and "took none" in found.why_no_direction("tx")
+    assert found.promises == frozenset() and "accepted none" in found.why_no_direction("tx")
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_card_that_takes_nothing_promises_nothing() -> None:
         (nic(up=False), {}, Refused, "ip link set ac0 up"),
         (nic(False, False), {}, Refused, f"ethtool -K ac0 {TX} on; ethtool -K ac0 {RX} on"),
         (nic(), {"error": "Operation not permitted"}, NoPermission, "run it as root"),
-        (nic(), {"error": "No such file or directory: 'ss'"}, RigError, "without --try"),
+        (nic(), {"error": "No such file or directory: 'ss'"}, RigError, "omit --try"),
         (nic(), "no json", RigError, "no answer from ac0: broken"),
         (nic(), "[1]", RigError, "no answer from ac0"),
     ],

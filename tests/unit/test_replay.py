@@ -87,7 +87,7 @@ WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     ),
     "asked for another kernel": ({}, {"kernel": "7.2"}, "a run with --kernel 6.1, not 7.2"),
     "physical": ({"simulated": False}, {}, "was a run on a physical card"),
-    "knobs": ({"rig": RIG | {"knobs": "0/../../x=1"}}, {}, "are no knobs of the simulated card"),
+    "knobs": ({"rig": RIG | {"knobs": "0/../../x=1"}}, {}, "are not knobs of the simulated card"),
     "pattern": ({}, {"only": "[none]"}, r"no test of run has '\[none\]' in its id"),
 }
 
@@ -117,7 +117,7 @@ def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
             read(folder)
     for document in ({"schema": 2}, {"schema": 1}, {"schema": 1, "tests": [{}], "digests": {}}, []):
         (tmp_path / "report.json").write_text(json.dumps(document))
-        with pytest.raises(ConfigError, match=r"report\.json(: not a report of schema 1| is no result)"):
+        with pytest.raises(ConfigError, match=r"report\.json(: not a report of schema 1| is not a result)"):
             read(tmp_path / "report.json")
 
 
@@ -162,24 +162,24 @@ def moved(found: dict[str, Any], offset: int) -> dict[str, Any]:
 
 ODD = {"rules": [], "actions": [{"rule": "x", "number": [], "record": {}, "offset": "y", "direction": 3}]}
 COMPARED: list[tuple[Any, Any, str]] = [
-    (SAME, SAME, "the same 2 frames were met"),
+    (SAME, SAME, "the same 2 frames matched"),
     (SAME, weather((1, "drop", 4), (2, "drop", -7)), "1 of 3 frames were the same; only then: rule 1"),
     # the second run was longer: what chance met beyond the end of the first one is not told against it
-    (SAME, weather((1, "drop", 3), (2, "drop", -7), (2, "drop", -9)), "the same 2 frames were met"),
+    (SAME, weather((1, "drop", 3), (2, "drop", -7), (2, "drop", -9)), "the same 2 frames matched"),
     (
         SAME,
         weather((1, "drop", 3), (2, "drop", -6), (2, "drop", -7)),
         "2 of 3 frames were the same; only now",
     ),
-    (SAME, weather((1, "drop", 3), rules=("b>a tag 4 drop",)), "the weather had other rules"),
-    (weather((1, "none", 3)), weather(), "no frame was met"),
-    (weather((1, "drop", 3)), weather((1, "drop", 3)), "the same frame was met"),
-    (moved(SAME, 9), moved(SAME, 8), "the same 2 frames were met, 0 of 1 at the same byte of the stream"),
+    (SAME, weather((1, "drop", 3), rules=("b>a tag 4 drop",)), "the impairment rules differed"),
+    (weather((1, "none", 3)), weather(), "no rule matched a frame"),
+    (weather((1, "drop", 3)), weather((1, "drop", 3)), "the same frame matched"),
+    (moved(SAME, 9), moved(SAME, 8), "the same 2 frames matched, 0 of 1 at the same byte of the stream"),
     (None, None, ""),
-    (SAME, None, "nothing says which frames were met"),
-    (SAME, {"tool": "netem", "port": "w0"}, "nothing says which frames were met"),
-    (ODD, ODD, "the same frame was met"),
-    (SAME, {"rules": 3, "actions": [3]}, "nothing says which frames were met"),
+    (SAME, None, "no record of the frames that the rules matched"),
+    (SAME, {"tool": "netem", "port": "w0"}, "no record of the frames that the rules matched"),
+    (ODD, ODD, "the same frame matched"),
+    (SAME, {"rules": 3, "actions": [3]}, "no record of the frames that the rules matched"),
 ]
 
 
@@ -204,7 +204,7 @@ def replayed(outcome: str, reason: str, met: Any) -> dict[str, Any]:
 def test_outcomes_are_compared() -> None:
     """A repeated test is told to end as then, for another reason, or otherwise."""
     again = replayed("fail", "lost 2 of 7", weather())
-    assert again["same"] and (again["words"], again["weather"]) == ("same outcome", "no frame was met")
+    assert again["same"] and (again["words"], again["weather"]) == ("same outcome", "no rule matched a frame")
     assert replayed("fail", "EBADMSG", weather())["words"] == "same outcome, for another reason"
     told = "record 5, byte 8,672: expected ab7e{}, got {}: wrong payload"
     pairs = ("1d", "ffb5"), ("2e", "33de")
@@ -221,7 +221,7 @@ def test_missing_results_and_another_rig_are_told() -> None:
     found = section(Log([head, {"event": "plan", "tests": [{"id": LATE}]}]), "6.1.9", now)
     assert found is not None
     assert [row["words"] for row in found["tests"]] == [
-        "planned, and has no result",
+        "planned, but has no result",
         "no longer in the suite",
     ]
     kernel, knob = "kernel: 6.1.0 then, 6.1.9 now", "knobs: none then, 0/tx_leak=1 now"

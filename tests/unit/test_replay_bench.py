@@ -46,7 +46,7 @@ def test_faults_are_read_and_turned_again() -> None:
 def test_what_is_no_knob_is_not_written(text: str) -> None:
     """Nothing but knobs and numbers of a former run reaches the lab's files."""
     root: Any = FakeRoot({})
-    with pytest.raises(ConfigError, match="no knobs of the simulated card"):
+    with pytest.raises(ConfigError, match="not knobs of the simulated card"):
         knobs.turn(root, text)
     assert root.files == {}
 

@@ -147,7 +147,7 @@ def test_keys_in_a_block_of_a_capture_stop_it(run: Path, tmp_path: Path) -> None
 def test_key_files_stop_it(run: Path, tmp_path: Path, name: str) -> None:
     """A file that is named like one of keys stops the archive, whatever is in it."""
     (run / name).write_text("nothing")
-    with pytest.raises(Refused, match="named like a file of keys"):
+    with pytest.raises(Refused, match="named like a key file"):
         pack(run, tmp_path / "a.tar.gz")
 
 
@@ -164,7 +164,7 @@ def test_strange_files_stay_behind(run: Path, tmp_path: Path, capsys: pytest.Cap
     assert (
         left.keys() == {"core.1234", "captures/bad.pcapng"} and "not a capture" in left["captures/bad.pcapng"]
     )
-    assert "left out: core.1234: not of a kind that a run leaves" in out and "SHA-256" in out
+    assert "left out: core.1234: not a file type that a run produces" in out and "SHA-256" in out
 
 
 def test_wrong_places_are_refused(run: Path, tmp_path: Path) -> None:

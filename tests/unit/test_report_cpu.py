@@ -70,10 +70,17 @@ def test_bars_and_ratio_agree() -> None:
 @pytest.mark.parametrize(
     ("count", "noise", "gain", "state", "wide", "words"),
     [
-        (3, 0.001, 0.6, "few", True, "too few pairs to conclude, 5 are wanted"),
+        (3, 0.001, 0.6, "few", True, "too few pairs to conclude; 5 are needed"),
         (1, 0.001, 0.6, "few", True, "(1 pair): too few pairs to conclude"),
-        (7, 0.3, 1.0, "unclear", True, "too wide to conclude by how much"),
-        (7, 0.12, 0.5, "less", True, "too wide to conclude by how much, though less it is"),
+        (7, 0.3, 1.0, "unclear", True, "the interval is too wide to conclude by how much"),
+        (
+            7,
+            0.12,
+            0.5,
+            "less",
+            True,
+            "the interval is too wide to conclude by how much, though less it is",
+        ),
         (9, 0.004, 1.0, "same", False, "no difference shown"),
         (9, 0.004, 1.3, "more", False, "% more"),
     ],
@@ -123,10 +130,10 @@ def test_only_passed_tests_give_figures() -> None:
     """A test that failed has no figures in the report; it is named, with its reason."""
     found = section(made.document(made.streams(count=1)), outcome="fail")
     assert found["settings"] == [] and found["sources"][0]["problem"].startswith(
-        "not shown, the test ended with fail"
+        "not shown: the test ended with fail"
     )
     tree = report(met("test_x", "fail", cpu=made.document(made.streams(count=1))))
-    assert "not shown, the test ended with fail" in render.html(tree) and "not shown" in text(tree)
+    assert "not shown: the test ended with fail" in render.html(tree) and "not shown" in text(tree)
     assert "cpu" not in report(met("a")) and "Active cores" not in render.html(report(met("a")))
 
 
@@ -210,7 +217,7 @@ def test_evidence_of_any_type_is_met(found: Any) -> None:
     """Evidence that is no document at all is told as such."""
     tree = report(met("a", cpu=found))
     checker("report").validate(tree)
-    assert "not of the form" in tree["cpu"]["sources"][0]["problem"] and "not of the form" in render.html(
+    assert "not have the form" in tree["cpu"]["sources"][0]["problem"] and "not have the form" in render.html(
         tree
     )
 

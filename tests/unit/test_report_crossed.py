@@ -90,7 +90,7 @@ def test_the_arrays_reach_the_bars() -> None:
     ("change", "state", "gap", "words"),
     [
         ({}, "kept", "", ""),
-        ({"depth": ""}, "not proved", "conditions not crossed", "only chosen scenarios ran"),
+        ({"depth": ""}, "not proved", "conditions not crossed", "only selected scenarios ran"),
         (
             {"depth": "deep"},
             "not proved",

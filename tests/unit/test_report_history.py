@@ -126,7 +126,7 @@ def test_part_of_a_name_chooses(
     """A bench is chosen by a part of its name, and a quote in it is only a quote."""
     assert call(results, *words) == 0
     assert capsys.readouterr().out.startswith(f"{count} result")
-    with pytest.raises(ConfigError, match="no result is there"):
+    with pytest.raises(ConfigError, match="contains no result"):
         call(results, "--nic", "' OR 1 --")
 
 
@@ -154,7 +154,7 @@ def test_what_is_no_history_is_one_line(tmp_path: Path, results: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "other")) as other:
         other.execute("CREATE TABLE result (id)")
     for name, why in (("none", "no such folder"), ("text", "not a database"), ("nothing", "not a history"),
-                      ("empty", "no result is there"), ("other", "not a history")):  # fmt: skip
+                      ("empty", "contains no result"), ("other", "not a history")):  # fmt: skip
         with pytest.raises(ConfigError, match=why):
             call(tmp_path / name)
     for name in ("text", "nothing", "other"):

@@ -1,4 +1,4 @@
-"""`report` and what is no result: pipes, impossible numbers, folders for files, disks that refuse."""
+"""`report` and what is not a result: pipes, impossible numbers, folders for files, disks that refuse."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_no_verb_waits_for_a_pipe(run: Path, kind: str, why: str, capsys: pytest
     for words in readers(run):
         with pytest.raises(ConfigError, match=rf"report\.json: {why}"):
             call(*words)
-    with pytest.raises(ConfigError, match="no result is there"):
+    with pytest.raises(ConfigError, match="contains no result"):
         call("history", run)
     assert call("verify", run) == 1
 

@@ -46,8 +46,8 @@ def told(shipped: str, **more: Any) -> Log:
         ("yes", "", ""),
         ("altered", "V The Card", "not the shipped profile of V The Card"),
         ("foreign", "", "not a shipped profile"),
-        ("unknown", "", "nothing shows that the profile is a shipped one"),
-        ("certainly", "", "nothing shows that the profile is a shipped one"),
+        ("unknown", "", "no evidence that the profile is a shipped one"),
+        ("certainly", "", "no evidence that the profile is a shipped one"),
     ],
 )
 def test_every_form_says_whose_profile_judged(shipped: str, of: str, remark: str) -> None:
@@ -71,7 +71,7 @@ def test_a_comparison_names_other_judges() -> None:
     """`report diff` names another profile that judged, and says nothing of the same one."""
     old, new = (build(told("yes", sha256=digit * 64), CRITERIA, FACTS) for digit in "ab")
     found = [line for line in compare(old, new)["differs"] if line.startswith("judged")]
-    assert found == ["judged by another profile: aaaaaaaaaaaaaaaa then, bbbbbbbbbbbbbbbb now"]
+    assert found == ["judged by a different profile: aaaaaaaaaaaaaaaa then, bbbbbbbbbbbbbbbb now"]
     assert not compare(old, old)["differs"]
 
 
@@ -160,7 +160,7 @@ def test_a_report_of_a_real_host_says_what_is_not_known() -> None:
     told = dict(rows(build(log, CRITERIA, FACTS)))
     assert told["running kernel (build id)"] == about["running"]
     assert told["kernel driver"] == told["running driver (build id)"] == "not known"
-    assert "need not be what runs" in told["kernel"]
+    assert "may differ from the running ones" in told["kernel"]
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ def test_a_kernel_that_changed_in_the_cache_is_not_booted(kernel: Kernel, change
     path = kernel.vmlinux if changed == "vmlinux" else kernel.modules / "tls.ko"
     with path.open("r+b") as file:
         file.write(b"\x90" * 200_000)
-    with pytest.raises(RigError, match=f"not as it was fetched: its {changed} changed"):
+    with pytest.raises(RigError, match=f"changed since the download: its {changed} changed"):
         record.check(kernel)
 
 

@@ -90,7 +90,7 @@ def test_page_and_summary_name_the_bug() -> None:
     tree = document("fail", known.notes(NODE, "fail", REASON, RIG))
     page, lines = render.html(tree), text(tree)
     assert page.count("Known kernel bug?") == 2 and page.count("<code>tls-splice-eof</code>") == 2
-    assert "commit eaa39f9f8ac8" in page and "the fix came with 6.12.101-1" in page
+    assert "commit eaa39f9f8ac8" in page and "the fix is in 6.12.101-1" in page
     assert "give sendfile() the exact count" in page and "The outcome stays" in page
     place = lines.index("known kernel bug? tls-splice-eof")
     assert lines.index(REASON) < place < lines.index("promises:")

@@ -120,10 +120,10 @@ def test_a_failed_test_gives_no_figure(outcome: str) -> None:
     """Figures of a test that did not pass are not shown, and why is."""
     found = tree(made.document(), outcome=outcome)
     assert found["migration"]["ways"] == []
-    assert f"not shown, the test ended with {outcome}" in render.html(found) and "Down ms" not in render.html(
+    assert f"not shown: the test ended with {outcome}" in render.html(found) and "Down ms" not in render.html(
         found
     )
-    assert f"not shown, the test ended with {outcome}" in text(found)
+    assert f"not shown: the test ended with {outcome}" in text(found)
 
 
 DAMAGED: dict[str, Any] = {

@@ -183,7 +183,7 @@ def test_losing_an_event_never_certifies(outcome: str, renumber: bool, gone: int
         (run(GOOD, exit=2), "exit code 2"), (run(GOOD, exit=3), "exit code 3"),
         (run(GOOD, exit=-9), "exit code -9"),
         (Log([run(GOOD).events[0], *run(GOOD).events[2:]]), "no plan"),
-        (run(GOOD, exit=1), "no test says why"),
+        (run(GOOD, exit=1), "no test failed"),
         (dataclasses.replace(run(GOOD), problems=["line 3: not JSON"]), "line 3"),
         (Log([*run(GOOD).events, {"seq": 7, "event": "abort", "reason": "Ctrl-C"}]), "stopped: Ctrl-C"),
         (Log([*run(GOOD).events, *run(GOOD).events]), "number 7 is missing"),
@@ -362,7 +362,7 @@ def test_explained_frames_break_nothing() -> None:
         {"captured": {}},
         captured(unexplained=-1),
         captured(frames=True),
-        captured({"code": "a new one", "at": 1, "between": ""}),
+        captured({"code": "a new device", "at": 1, "between": ""}),
         captured({"code": "stray-data", "at": "1", "between": ""}),
         captured(first=["x"]),
     ],
@@ -370,7 +370,7 @@ def test_explained_frames_break_nothing() -> None:
 def test_evidence_of_captures_has_a_form(changed: dict[str, Any]) -> None:
     """What is said of captures in another form breaks the promise instead of being skipped."""
     state, reason, _ = where(case("odd", "nice", evidence=changed))
-    assert state == "broken" and "not of the form" in reason
+    assert state == "broken" and "not have the form" in reason
 
 
 def test_shipped_criteria_count_frames_for_one_promise() -> None:

@@ -134,9 +134,9 @@ def test_only_equal_and_passed_is_proven(keys: dict[str, Any], state: str, words
 @pytest.mark.parametrize(
     ("keys", "reason"),
     [
-        ({"evidence": {}}, "passed, and its evidence shows no proof B [b256]"),
-        ({"evidence": seen("C")}, "passed, and its evidence shows no proof B [b256]"),
-        ({"evidence": seen("B", records=0)}, "passed, and its evidence shows no proof B [b256]"),
+        ({"evidence": {}}, "passed, but its evidence shows no proof B [b256]"),
+        ({"evidence": seen("C")}, "passed, but its evidence shows no proof B [b256]"),
+        ({"evidence": seen("B", records=0)}, "passed, but its evidence shows no proof B [b256]"),
         ({"cell": None}, "not tested: Tx TLS 1.2 aes-gcm-256"),
         ({"promise": None}, "not tested: Tx TLS 1.2 aes-gcm-256"),
         ({"cell": {"direction": [], "version": {}}}, "not tested: Tx TLS 1.2 aes-gcm-256"),
@@ -171,8 +171,8 @@ def test_passed_test_that_shows_a_difference_has_failed(name: str, outcome: Any)
 def test_damaged_evidence_is_a_contradiction(evidence: dict[str, Any]) -> None:
     """Evidence of the wire that cannot be read is no proof, and no crash."""
     tests = swap("b", evidence=evidence)
-    assert "not of the form" in promise(tests, "wire.records").reason
-    assert "not of the form" in render.html(document(tests))
+    assert "not have the form" in promise(tests, "wire.records").reason
+    assert "not have the form" in render.html(document(tests))
     stray = judge(run([*GOOD, case("x", None, evidence=evidence)]), load(), FACTS)
     assert stray.word == "failed" and stray.reasons[0].startswith("x: ")
 

@@ -14,11 +14,11 @@ from tests.unit.fake_wire import FakeWire, bench
 Change = Callable[[FakeWire], Any]
 WRONG: dict[str, tuple[Change, type[OffloadError], str]] = {
     "missing": (lambda w: w.ports.pop("w1"), NoDevice, "the wire has no interface 'w1'"),
-    "down": (lambda w: w.ports["w1"].update(flags=[]), RigError, "w1 is down: nothing goes through it"),
+    "down": (lambda w: w.ports["w1"].update(flags=[]), RigError, "w1 is down: it carries no traffic"),
     "an end": (
         lambda w: w.ports["w0"].update(addr_info=[{"local": "192.0.2.9", "scope": "global"}]),
         Refused,
-        "w0 has the address 192.0.2.9: it is an end, not the wire",
+        "w0 has the address 192.0.2.9: it is an endpoint, not the wire",
     ),
     "MTU": (lambda w: w.ports["w1"].update(mtu=9000), ConfigError, "different MTUs: w0 1500 and w1 9000"),
     "MTU below": (
@@ -42,7 +42,7 @@ WRONG: dict[str, tuple[Change, type[OffloadError], str]] = {
     "rights": (
         lambda w: w.files.update({"/proc/self/status": "CapEff:\t0000000000002000"}),
         NoPermission,
-        "weather on wire needs CAP_NET_ADMIN and CAP_NET_RAW",
+        "impairments on wire need CAP_NET_ADMIN and CAP_NET_RAW",
     ),
     "LRO": (lambda w: w.ports["w0"].update(lro="on [fixed]"), RigError, r"w0 merges frames \(LRO\)"),
 }
@@ -79,7 +79,7 @@ def test_the_ends_are_refused_and_told_why() -> None:
 
 def test_a_wire_is_two_ports_of_somebody() -> None:
     """A bench without wire, with one port, or the same one twice is refused."""
-    with pytest.raises(Refused, match="nobody can stand on this bench's wire"):
+    with pytest.raises(Refused, match="this bench's wire has no capture point"):
         in_wirebox(bench=bench(None, ()))
     for ports in (("w0",), ("w0", "w0"), ()):
         with pytest.raises(ConfigError, match="the wire has . ports"):
@@ -95,7 +95,7 @@ def test_weather_that_cannot_meet_the_offload_is_refused() -> None:
     for rule in (Chosen("first", direction="to-dut"), Weather(loss=1, direction="to-dut"), "b>a last drop"):
         wire = FakeWire()
         with pytest.raises(
-            Refused, match="what the DUT receives says nothing of a card that offloads tx only"
+            Refused, match="what the DUT receives say nothing about a card that offloads tx only"
         ):
             in_wirebox(rule, wire=wire, offloads=("tx",))
         assert wire.did == []
@@ -120,7 +120,7 @@ def test_weather_added_later_is_refused_as_well() -> None:
 def test_netem_that_cannot_meet_the_offload_is_refused(port: str, offloads: str) -> None:
     """netem on the way that a card does not offload is refused; on the other way it is not."""
     wire = FakeWire()
-    with pytest.raises(Refused, match=f"says nothing of a card that offloads {offloads} only"):
+    with pytest.raises(Refused, match=f"say nothing about a card that offloads {offloads} only"):
         with netem(bench(wire), port, Netem(loss=1), offloads=(offloads,)):
             pass
     assert wire.did == []
@@ -134,7 +134,7 @@ def test_wrong_rules_change_nothing() -> None:
     """A rule that wirebox does not know, or two in one, is refused while all is as it was."""
     for rule in ("nonsense", "a>b first drop\nclear", "  "):
         wire = FakeWire()
-        with pytest.raises(ConfigError, match="nonsense|not one rule"):
+        with pytest.raises(ConfigError, match="nonsense|not a rule"):
             in_wirebox(rule, wire=wire)
         assert wire.changes() == []
     with pytest.raises(RigError, match="missing does not run on wire"):
@@ -207,7 +207,7 @@ def test_a_record_that_is_none_is_refused() -> None:
     good = Record(1, ("a>b first drop",), (), {}).json()
     wrong: tuple[dict[str, object], ...] = ({"schema": 2}, {"rules": [1]}, {"seed": "x"}, {"actions": [{}]})
     for change in (*wrong, {"actions": 3}, {"begun": 2}, {"begun": -1}, {"begun": "x"}):
-        with pytest.raises(ConfigError, match="this is no record of weather"):
+        with pytest.raises(ConfigError, match="this is not an impairment record"):
             Record.of({**good, **change})
     with pytest.raises(ConfigError):
         Record.of({})

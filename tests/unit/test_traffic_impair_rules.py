@@ -33,8 +33,8 @@ TEXTS = {
 WRONG: list[tuple[type, dict[str, Any], str]] = [
     (Chosen, {"place": "heeder"}, "place 'heeder'"),
     (Chosen, {"place": "first", "number": 3}, "there is one first frame"),
-    (Chosen, {"place": "offset", "data": True}, "offset counts no records"),
-    (Chosen, {"place": "first", "data": True}, "first counts no records"),
+    (Chosen, {"place": "offset", "data": True}, "offset does not count records"),
+    (Chosen, {"place": "first", "data": True}, "first does not count records"),
     (Chosen, {"place": "tag", "number": -1}, "number is -1"),
     (Chosen, {"place": "tag", "action": "eat"}, "action 'eat'"),
     (Chosen, {"place": "tag", "direction": "both"}, "direction 'both'"),
@@ -51,9 +51,9 @@ WRONG: list[tuple[type, dict[str, Any], str]] = [
     (Weather, {"depth": 0}, "depth is 0"),
     (Weather, {"jitter": 1001}, "jitter in microseconds is 1001000"),
     (Weather, {"direction": "a>b"}, "direction 'a>b'"),
-    (Netem, {}, "netem with nothing to do"),
-    (Netem, {"reorder": 1}, "netem reorders only what it delays"),
-    (Netem, {"jitter": 1}, "netem's jitter is a spread of its delay"),
+    (Netem, {}, "netem without a setting"),
+    (Netem, {"reorder": 1}, "netem reorders only delayed packets"),
+    (Netem, {"jitter": 1}, "netem's jitter varies its delay, so it needs a delay"),
     (Netem, {"loss": 100.1}, "loss of 100.1 %"),
     (Netem, {"delay": -1}, "delay is -1"),
 ]

@@ -65,9 +65,9 @@ def test_plain_has_no_tls() -> None:
         (Completed(("x",), 0, b"{", b"", 0.1), "iperf3-tls, exit 0"),
         (Completed(("x",), 0, b"[]", b"", 0.1), "iperf3-tls, exit 0"),
         (answer(), "a result without streams"),
-        (answer({"sender": {}}), "JSON without what was wanted: KeyError"),
-        (answer(stream(True, 1, -5, None)), "-5 is no count of bytes"),
-        (answer(stream(True, 1, True, None)), "True is no count"),
+        (answer({"sender": {}}), "JSON without the expected fields: KeyError"),
+        (answer(stream(True, 1, -5, None)), "-5 is not a byte count"),
+        (answer(stream(True, 1, True, None)), "True is not a byte count"),
         (answer({"sender": 3}), "TypeError"),
     ],
 )

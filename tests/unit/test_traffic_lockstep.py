@@ -65,7 +65,7 @@ def test_a_taker_that_leaves_ends_the_sender(pump: drive.Pump) -> None:
         data.recv(10)
         pace.close()
         report = near.report()
-    assert report.sent.bytes == 10 and "the taker left before it had 10 bytes" in report.error
+    assert report.sent.bytes == 10 and "the receiver closed before it had 10 bytes" in report.error
 
 
 def test_a_taker_says_how_much_it_has(pump: drive.Pump) -> None:

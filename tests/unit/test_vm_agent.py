@@ -95,7 +95,7 @@ def test_megabytes_go_both_ways(guest: Guest) -> None:
 
 def test_time_out_kills_the_group(guest: Guest, tmp_path: Path) -> None:
     """A command that does not end is killed with its children."""
-    with pytest.raises(RigError, match=r"no end after 0.3 s"):
+    with pytest.raises(RigError, match=r"timed out after 0.3 s"):
         guest.host.run(["sh", "-c", f"sleep 99 & echo $! > {tmp_path}/pid; wait"], timeout=0.3)
     pid = int((tmp_path / "pid").read_text())
     wait_until(lambda: gone(pid), 60, "the child's end")

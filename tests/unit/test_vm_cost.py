@@ -47,7 +47,7 @@ def test_every_row_but_one() -> None:
     rows, skipped = choose()
     assert len(rows) == len(ARMS) * len(DIRECTIONS) - 1
     assert [(s["arm"], s["reason"]) for s in skipped] == [
-        ("hw-zc", "rx: zero-copy sendfile is a way to send")
+        ("hw-zc", "rx: zero-copy sendfile affects transmit only")
     ]
 
 
@@ -215,7 +215,7 @@ def test_figures() -> None:
     assert cost_figures.saving(found, "tx", "sender", channels=4) == 0.5
     assert "tx x4: hw saves 50 % of its sender's" in cost_figures.text(found)
     told = cost_figures.text(found)
-    assert "SIMULATED" in told and "75 % of its sender's" in told and "3 boots lie within 0.100 %" in told
+    assert "SIMULATED" in told and "75 % of its sender's" in told and "3 boots agree within 0.100 %" in told
 
 
 @pytest.mark.parametrize(

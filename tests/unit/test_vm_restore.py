@@ -77,7 +77,7 @@ def test_damaged_snapshot_is_removed_and_the_lab_boots(booting: Booting, tmp_pat
         up = pool.submit(booting.ready).result()
     said: list[str] = booting.say.__self__  # type: ignore[attr-defined]
     (line,) = [text for text in said if "snapshot" in text]
-    assert line.startswith(f"lab {up.name}: its snapshot does not work, and is removed; it boots (")
+    assert line.startswith(f"lab {up.name}: its snapshot does not work and was removed; booting (")
     assert "QEMU ended with 1" in line and "\n" not in line and damaged.poll() == 1
     assert not snapshot.folder_of("k").exists() and (tmp_path / "kept").read_text() == "k"
     assert up.pid == up.vm_pid != damaged.pid and up.client.call("hello")

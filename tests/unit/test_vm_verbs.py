@@ -37,7 +37,7 @@ def lab(*argv: str, runtime: Path) -> subprocess.CompletedProcess[str]:
         (("run", "-n", "x"), "which command?"),
         (("run", "-n", "x", "--", "true"), "no lab named 'x'"),
         (("down", "x"), "no lab named 'x'"),
-        (("down", "x", "--all"), "either a name or --all"),
+        (("down", "x", "--all"), "give either a name or --all"),
         (("shell",), "no lab is running"),
     ],
 )

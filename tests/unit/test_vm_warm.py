@@ -65,7 +65,7 @@ def test_dirty_kernel_log_is_quoted(up: Path) -> None:
 def test_half_made_and_absent_labs_are_told_apart(up: Path) -> None:
     """A lab whose boot was killed is no lab, nor is one that is not there."""
     (up / warm.STATE).unlink()
-    assert warm.stale(NAME, dict(PARTS)) == "whoever booted it did not end that"
+    assert warm.stale(NAME, dict(PARTS)) == "the program that booted it did not finish"
     assert warm.stale("try-none", dict(PARTS)) == "none was up"
 
 
@@ -128,8 +128,8 @@ def test_second_use_is_the_same_lab(use: Callable[[], tuple[Any, Any]]) -> None:
 @pytest.mark.parametrize(
     "left, words",
     [
-        ("link 1 mtu 9000 state UP", "a test left it otherwise than it was: dut link 1 mtu 9000"),
-        ("", "it did not answer at the end of the run before"),
+        ("link 1 mtu 9000 state UP", "a test changed its state: dut link 1 mtu 9000"),
+        ("", "it did not answer at the end of the previous run"),
     ],
 )
 def test_lab_left_otherwise_is_replaced(use: Callable[[], tuple[Any, Any]], left: str, words: str) -> None:

@@ -80,8 +80,8 @@ def test_a_file_that_is_here_is_not_replaced(play: Path) -> None:
     [
         (GOOD.replace('"dropped":0', '"dropped":3'), 0, "lost 3 of 5 frames"),
         (GOOD, 5, "ended with 5"),
-        ("", 0, "did not say what it captured"),
-        ("[]", 0, "did not say what it captured"),
+        ("", 0, "did not report what it captured"),
+        ("[]", 0, "did not report what it captured"),
     ],
 )
 def test_a_capture_with_a_hole_is_no_capture(play: Path, last: str, rc: int, words: str) -> None:

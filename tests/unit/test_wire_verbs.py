@@ -113,8 +113,8 @@ def test_bad_input_is_the_cores_sentence(folder: Path, capsys: pytest.CaptureFix
     [
         (["kill -11 $$"], "ended with -11"),
         (["echo broken >&2", "exit 1"], "ended with 1: broken"),
-        (["echo nothing"], "is no JSON"),
-        (["echo '" + "[" * 100000 + "'"], "is no JSON"),
+        (["echo nothing"], "is not JSON"),
+        (["echo '" + "[" * 100000 + "'"], "is not JSON"),
         (["cat answer", "exit 21"], "outcome: 'equal' with exit 21"),
         (["exec yes"], "longer than 1 MiB"),
     ],
@@ -155,7 +155,7 @@ def test_an_answer_of_another_form_is_not_believed(folder: Path) -> None:
                 tree[path[-1]] = wrong
             assert str(path[-1]) in misfit(document), (path, wrong)
     answering(folder, equal() | {"schema": 2})
-    with pytest.raises(RigError, match=r"not as docs/wire.md says: schema: 2"):
+    with pytest.raises(RigError, match=r"does not follow docs/wire.md: schema: 2"):
         verify(Ask(folder / "run.pcap", SECRET))
 
 
@@ -187,7 +187,7 @@ def test_keys_that_others_can_read_are_worth_a_word(folder: Path, capsys: pytest
     (folder / "keys").chmod(0o644)
     assert main(["wire", "verify", "run.pcap", "--keylog", "keys"]) == 0
     err = capsys.readouterr().err
-    assert err == "warning: keys holds secrets, and others may read it (mode 644): chmod 600 keys\n"
+    assert err == "warning: keys holds secrets, but others can read it (mode 644): chmod 600 keys\n"
 
 
 @pytest.mark.parametrize(
@@ -300,13 +300,13 @@ def played(folder: Path, monkeypatch: pytest.MonkeyPatch, *lines: str) -> list[s
     ("lines", "code", "words"),
     [
         (["echo 'wiretap: not permitted' >&2", "exit 4"], 4, "not permitted"),
-        (["exit 6"], 7, "ended with 6 and said nothing"),
+        (["exit 6"], 7, "ended with 6 without a message"),
         (["echo '{\"ready\":true}'", "echo 'wiretap: full' >&2", "exit 5"], 7, "error: full"),
         (["echo '{\"ready\":true}'", "exit 2"], 3, "ended with 2"),
         (
             ['echo \'{"ready":true}\n{"frames":5,"bytes":9,"dropped":2,"truncated":0}\''],
             7,
-            "5 frames, 9 bytes in f; 2 more were lost on lo",
+            "5 frames, 9 bytes in f; 2 more were lost",
         ),
     ],
 )

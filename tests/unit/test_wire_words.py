@@ -55,9 +55,11 @@ def test_a_retransmission_that_differs_is_told() -> None:
 def test_a_leak_is_the_verdict() -> None:
     """Payload in clear is told even where every record is right."""
     document = equal() | {"outcome": "different", "leak": dict(LEAK)}
-    assert first_sentence(document).startswith("different: payload in CLEAR, outside TLS: frame 77, byte 66")
+    assert first_sentence(document).startswith(
+        "different: payload in PLAINTEXT, outside TLS: frame 77, byte 66"
+    )
     said = text(document, 200).splitlines()
-    assert said[-2].endswith("(5 frames in all) has what is at payload offset 4,096")
+    assert said[-2].endswith("(5 frames in total) has what is at payload offset 4,096")
     assert said[-1] == "verdict: DIFFERENT: payload in clear"
 
 
@@ -69,7 +71,7 @@ def test_what_is_missing_is_told_with_a_hint() -> None:
     assert (
         "! server -> client: bytes are missing from the capture (after stream offset 500,000) [gap]" in said
     )
-    assert "! no secret for this connection in the keylog [no-key]\n    hint: was it written by" in said
+    assert "! no secret for this connection in the keylog [no-key]\n    hint: did an end of this" in said
     assert "client -> server  INCONCLUSIVE  71 records, none of them decrypted" in said
     last = said.splitlines()[-1]
     assert last == "verdict: INCONCLUSIVE, which is not a pass: gap, no-key, capture-damaged"
@@ -109,7 +111,7 @@ def test_nothing_found_is_said() -> None:
         "connections": [],
         "problems": [{"code": "no-tls", "direction": "", "at": 0}],
     }
-    assert first_sentence(document) == "inconclusive: there is no TLS connection in the capture [no-tls]"
+    assert first_sentence(document) == "inconclusive: the capture contains no TLS connection [no-tls]"
     assert text(document).endswith("which is not a pass: no-tls\n")
     document["problems"] = []
     assert first_sentence(document) == "inconclusive: nothing was proven"

@@ -50,7 +50,7 @@ class Files:
     def text(self, path: str, asked: object = "") -> str | None:
         """A file's text, other bytes than UTF-8 replaced; None (and a problem) if it cannot be had."""
         if len(self.read) >= MAX_FILES:
-            self.problem(asked or path, f"more than {MAX_FILES} files: the rest was not read")
+            self.problem(asked or path, f"more than {MAX_FILES} files: ignored the rest")
             return None
         if path in self.dump:
             self.read.append(path)
@@ -60,7 +60,7 @@ class Files:
             self.problem(asked or path, f"{path}: {found}")
             return None
         if len(found) > MAX_BYTES:
-            self.problem(path, f"longer than {MAX_BYTES >> 20} MiB: not read")
+            self.problem(path, f"longer than {MAX_BYTES >> 20} MiB: ignored")
             return None
         self.read.append(path)
         return found.decode("utf-8", "replace").removeprefix("\ufeff")

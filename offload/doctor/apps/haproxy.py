@@ -96,15 +96,15 @@ def _file(files: Files, path: str, sections: list[Section]) -> None:
         at = Place(path, number)
         words = _words(raw)
         if words is None:
-            files.problem(at, "a quote without an end")
+            files.problem(at, "an unterminated quote")
         elif words and words[0].startswith("."):
-            files.problem(at, f"{words[0]}: conditions are not followed, both sides were read")
+            files.problem(at, f"{words[0]}: conditions are not evaluated; both branches were read")
         elif words and words[0] in SECTIONS:
             sections.append(Section(words, at))
         elif words and sections:
             sections[-1].lines.append((words, at))
             if COUNTS.match(words[0]) and _varies(raw):
-                files.problem(at, f"{words[0]}: variables are not followed")
+                files.problem(at, f"{words[0]}: variables are not expanded")
 
 
 def _varies(line: str) -> bool:

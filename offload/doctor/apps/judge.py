@@ -94,7 +94,7 @@ class Judge:
         for where, why in app.files.problems if app.files else []:
             app.notes.add("D820", why, where=where, why=why)
         if not app.version:
-            app.notes.add("D822", f"{app.name}: not found, or its answer not understood", app=app.name)
+            app.notes.add("D822", f"{app.name}: not found, or its answer was not understood", app=app.name)
         if not app.services:
             app.notes.add("D801", ", ".join(app.files.read[:4]) if app.files else "-", app=app.name)
 
@@ -121,12 +121,12 @@ class Judge:
         """The program and its library, old or new."""
         app, notes = self.app, service.notes
         if app.version and app.version < OLDEST[app.name]:
-            notes.add("D805", f"{app.shown} is what is installed", app=app.shown, how=NEWER[app.name])
+            notes.add("D805", f"{app.shown} is installed", app=app.shown, how=NEWER[app.name])
             return
         version, trial = app.library_version(), self.diagnosis.trial
         tried = trial.cells and any(n == 0 for n in trial.cells.values()) and not trial.asked
         if (version and version[:2] < KTLS_LIBRARY) or (tried and short(trial.library) == app.library):
-            seen = "it was tried on loopback" if tried else f"{app.shown} runs with it"
+            seen = "tested on loopback" if tried else f"{app.shown} runs with it"
             notes.add("D806", seen, app=app.shown, library=app.library)
 
     def _asked(self, service: Service) -> None:
@@ -136,7 +136,8 @@ class Judge:
         if codes & {"D803", "D805", "D819"}:
             return
         if not ask.text:
-            notes.add("D802", f"{service.where}: nothing there, or around it, asks", name=service.title(),
+            why = f"{service.where}: neither this block nor an enclosing one enables kernel TLS"
+            notes.add("D802", why, name=service.title(),
                       app=self.app.name, put=service.put, line=service.line)  # fmt: skip
         elif ask.text == "off":
             notes.add("D804", ask.where, name=service.title(), where=ask.where, line=service.line)

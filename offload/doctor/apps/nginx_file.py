@@ -53,7 +53,7 @@ class Parser:
             return
         tokens = self._tokens(text, path)
         if self._block(tokens, into, (*stack, path), depth):
-            self.files.problem(self.ended, "a } that ends nothing: what follows was not read")
+            self.files.problem(self.ended, "a } without a {: ignored the rest")
 
     def _tokens(self, text: str, path: str) -> Iterator[tuple[str, str, Place]]:
         """Kind (word, ;, { or }), text and place of each token."""
@@ -63,14 +63,14 @@ class Parser:
             line += token.count("\n")
             self.words += 1
             if self.words > MAX_WORDS:
-                self.files.problem(at, f"more than {MAX_WORDS} words: the rest was not read")
+                self.files.problem(at, f"more than {MAX_WORDS} words: ignored the rest")
                 return
             if kind == "mark":
                 yield token, token, at
             elif kind in ("double", "single", "word"):
                 yield "word", match[kind], at
             elif kind == "odd":
-                self.files.problem(at, f"a quote without an end: {text[match.start() :][:40]}")
+                self.files.problem(at, f"an unterminated quote: {text[match.start() :][:40]}")
                 return
 
     def _block(
@@ -93,7 +93,7 @@ class Parser:
                 self.ended = place
                 return True
         if words:
-            self.files.problem(at, f"{words[0]}: no ; at its end")
+            self.files.problem(at, f"{words[0]}: no ; at the end")
         return False
 
     def _open(

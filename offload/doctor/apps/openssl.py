@@ -72,7 +72,7 @@ def _file(
 def _include(files: Files, into: Sections, path: str, stack: tuple[str, ...], section: str, at: Place) -> str:
     """A file, or the *.cnf and *.conf of a folder; relative to where a program happens to run."""
     if "$" in path or not path.startswith("/"):
-        files.problem(at, f".include {path}: only a program knows where that is")
+        files.problem(at, f".include {path}: only the program knows where that file is")
         return section
     folder = files.host.run(["test", "-d", path], check=False).rc == 0
     names = [n for end in ("cnf", "conf") for n in files.matching(f"{path}/*.{end}")] if folder else [path]
@@ -111,11 +111,11 @@ def settings(files: Files, path: str) -> tuple[Settings, Sections, str]:
             return found, sections, ""
         section = row[0]
         if "$" in section:
-            files.problem(row[1], f"{key} = {section}: variables are not followed")
+            files.problem(row[1], f"{key} = {section}: variables are not expanded")
             return found, sections, ""
     for key, value, at in sections.rows.get(section, []):
         if "$" in value:
-            files.problem(at, f"{key} = {value}: variables are not followed")
+            files.problem(at, f"{key} = {value}: variables are not expanded")
         # `1.Options`: what stands before the last dot only makes the key another one (config(5))
         found = found.after(key.rpartition(".")[2], value, str(at))
     return found, sections, section

@@ -27,12 +27,12 @@ def ask(
     with, as far as OpenSSL looks at it (OPENSSL_CONF).
     """
     if "\0" in path:
-        raise ConfigError("--config: a name with a zero byte is no file's")
+        raise ConfigError("--config: a file name cannot contain a zero byte")
     files = Files(host)
     app = APPS[name](files, path, environment or {})
     if not files.read:
         why = f": {files.problems[0][1]}" if files.problems else ""
         raise ConfigError(
-            f"{name}: no configuration at {path or PATHS[name]}{why}", "--config FILE names another"
+            f"{name}: no configuration at {path or PATHS[name]}{why}", "use --config FILE to name it"
         )
     return Judge(host, app, diagnosis or Doctor(host, directions).diagnose(wanted)).answer()

@@ -19,7 +19,7 @@ def as_text(answer: Answer, colour: bool = False, width: int = WIDTH, verbose: b
     for ruling in answer.rulings[:SHOWN]:
         _service(page, ruling)
     if left := len(answer.rulings) - SHOWN:
-        page.lines += [f"{left} more: --json has them"] if left > 0 else []
+        page.lines += [f"{left} more: see --json"] if left > 0 else []
     page.lines += [""] if page.lines[-1] else []
     _findings(page, answer, verbose)
     dev = answer.device.nic.dev if answer.device else ""

@@ -50,7 +50,7 @@ def proven(found: Mapping[int, Connection], line: Line, ways: Sequence[str], *, 
 def talked(path: Path, ports: set[int]) -> dict[int, Connection]:
     """The connections of a capture that carried a byte, by the DUT's port: these, and no other.
 
-    A segment whose checksum is wrong is left out: who receives it does not take it.
+    A segment whose checksum is wrong is skipped: who receives it does not take it.
     """
     found = [c for c in streams.load(path, checksums=True).connections if any(s.reach for s in c.streams)]
     named = {port_of(oriented(c, ports).client): c for c in found}

@@ -1,0 +1,72 @@
+"""ci/prose: each rule refuses its bad sentences and accepts its good ones, in all texts that it reads."""
+
+from __future__ import annotations
+
+import sys
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+RULES = yaml.safe_load((ROOT / "ci/prose.yaml").read_text())["rules"]
+CASES = [
+    (name, kind, text) for name, rule in RULES.items() for kind in ("bad", "good") for text in rule[kind]
+]
+
+
+def linter() -> Any:
+    """The program as a module."""
+    loader = SourceFileLoader("prose", str(ROOT / "ci/prose"))
+    spec = spec_from_loader("prose", loader)
+    assert spec is not None
+    module = module_from_spec(spec)
+    sys.modules["prose"] = module  # NamedTuple looks there
+    loader.exec_module(module)
+    return module
+
+
+PROSE = linter()
+
+
+@pytest.mark.parametrize(("rule", "kind", "text"), CASES, ids=[f"{r}-{k}-{t[:25]}" for r, k, t in CASES])
+def test_each_rule_tells_good_from_bad(rule: str, kind: str, text: str) -> None:
+    """A bad sentence is refused by its rule; a good one by none."""
+    found = [problem.split()[0] for problem in PROSE.problems(text, *PROSE.load())]
+    assert rule in found if kind == "bad" else found == []
+
+
+@pytest.mark.parametrize(("words", "wrong"), [(30, 0), (31, 1)])
+def test_a_sentence_has_at_most_30_words(words: int, wrong: int) -> None:
+    """Thirty words are fine, thirty-one are not; a full stop or a list item begins a new sentence."""
+    text = "Short. " + " ".join(["Word"] * words) + ".\n\n- Another one."
+    assert len(list(PROSE.problems(PROSE.page(text), *PROSE.load()))) == wrong
+
+
+def test_code_and_tables_are_no_prose() -> None:
+    """Markup, code and tables of a page are left out; the words of a link stay."""
+    text = "# Weather\n| weather |\n```\nweather\n```\nSee [the `weather` page](weather.md).\n"
+    assert PROSE.page(text).split() == ["See", "the", "X", "page."]
+
+
+@pytest.mark.parametrize(
+    "place", ["README.md", "ktls-offload certify --help", "criteria.yaml: payload.tx.title",
+              "reasons.yaml: D301.so", "errata.yaml: shown-as-hw.symptom"]
+)  # fmt: skip
+def test_it_reads_what_users_read(place: str) -> None:
+    """README, --help and the data files are among the texts."""
+    assert any(found.endswith(place) and text.strip() for found, text in PROSE.texts([]))
+
+
+def test_a_bad_page_is_exit_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The exit code and the line name place, rule and advice."""
+    page = tmp_path / "page.md"
+    page.write_text("Nothing is said\nof the card.\n")
+    assert PROSE.main([str(page)]) == 1
+    said = capsys.readouterr().out
+    assert f"{page}: no-agent (is said): name the agent" in said and "1 sentences to rewrite" in said
+    page.write_text("The report omits the card.\n")
+    assert PROSE.main([str(page)]) == 0
