@@ -39,7 +39,7 @@ SEEN = """\
 ip -d address show
 ip -d route show table all | sort
 ip -d -6 route show table all | sort
-sysctl -a 2>/dev/null | grep -E '^net[.]ipv[46][.](conf|neigh)[.]'
+(cd /proc/sys/net && grep -rs '' ipv4/conf ipv4/neigh ipv6/conf ipv6/neigh) | sort
 ip netns
 """
 # counts the commands that change something, and sends the caller a signal at the one that is asked for
@@ -87,9 +87,16 @@ class Machine:
         return self.run([sys.executable, "-m", "offload", "lab", *words], **env)
 
     def seen(self) -> str:
-        """What `ip` and `sysctl` say, once no address is tentative and no lifetime runs."""
-        wait_until(lambda: "tentative" not in self.sh(SEEN), SLOW, "addresses to be usable", every=0.2)
-        return re.sub(r" parentbus \S+ parentdev \S+", "", self.sh(SEEN))
+        """What `ip` and the kernel's settings say, once no address is tentative and no lifetime runs."""
+        said = ""
+
+        def usable() -> bool:
+            nonlocal said
+            said = self.sh(SEEN)
+            return "tentative" not in said
+
+        wait_until(usable, SLOW, "addresses to be usable", every=0.2)
+        return re.sub(r" parentbus \S+ parentdev \S+", "", said)
 
     def is_as(self, before: str) -> bool:
         """Say whether all is as it was; the kernel notices a carrier with a delay."""
