@@ -52,9 +52,9 @@ def test_products() -> None:
     ("argv", "why"),
     [
         (["--arm", "hww"], r"--arm: no 'hww' \(did you mean hw\?\)"),
-        (["--arm", ","], "--arm: nothing in ','"),
+        (["--arm", ","], "--arm: empty value ','"),
         (["--workload", "nginks"], r"did you mean nginx\?"),
-        (["--direction", "up"], "there are tx, rx, both"),
+        (["--direction", "up"], "choose one of tx, rx, both"),
         (["--streams", "0"], "--streams: '0'"),
         (["--streams", "1,2000"], "a whole number, 1 to 1024"),
         (["--streams", "1.5"], "--streams: '1.5'"),

@@ -137,7 +137,8 @@ def test_another_arm_is_no_figure(arm: str, lie: str, monkeypatch: pytest.Monkey
 def test_nothing_to_measure() -> None:
     """Arms that cannot run are refused with every reason, not left out in silence."""
     with pytest.raises(
-        Refused, match="measured: stream user: stunnel4 is not installed; stream hw: no profile fits"
+        Refused,
+        match="could not measure anything: stream user: stunnel4 is not installed; stream hw: no profile",
     ):
         measure_run.measure(Played(None), Plan(("user", "hw"), (SETTING,)))
 

@@ -62,8 +62,8 @@ def test_break_even() -> None:
         rows += [row("hw", HW if size in below else SW, size, "nginx") for size in sizes]
         return list(break_even(rows))
 
-    assert found({65536, 1 << 20}) == ["nginx, 8 connections: offload pays from 64 KiB on"]
-    assert found({4096, 1 << 20}) == ["nginx, 8 connections: offload pays from 1 MiB on"]
+    assert found({65536, 1 << 20}) == ["nginx, 8 connections: offload pays from 64 KiB upward"]
+    assert found({4096, 1 << 20}) == ["nginx, 8 connections: offload pays from 1 MiB upward"]
     assert found({4096}) == ["nginx, 8 connections: offload pays at no measured size"]
     assert found({4096}, (4096,)) == []
 

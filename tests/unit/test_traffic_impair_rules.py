@@ -32,7 +32,7 @@ TEXTS = {
 }
 WRONG: list[tuple[type, dict[str, Any], str]] = [
     (Chosen, {"place": "heeder"}, "place 'heeder'"),
-    (Chosen, {"place": "first", "number": 3}, "there is one first frame"),
+    (Chosen, {"place": "first", "number": 3}, "first is a single frame"),
     (Chosen, {"place": "offset", "data": True}, "offset does not count records"),
     (Chosen, {"place": "first", "data": True}, "first does not count records"),
     (Chosen, {"place": "tag", "number": -1}, "number is -1"),
@@ -108,7 +108,7 @@ def test_netem_does_not_push_others_aside() -> None:
     wrong: dict[str, tuple[FakeWire, type[OffloadError]]] = {
         "tbf 1:": (taken, Refused),
         "no netem": (lacking, Refused),
-        "needs CAP_NET_ADMIN": (weak, NoPermission),
+        "need CAP_NET_ADMIN": (weak, NoPermission),
         "192.0.2.7": (end, Refused),
         "w1 is down": (down, RigError),
         "the wire has no interface 'w1'": (gone, NoDevice),
