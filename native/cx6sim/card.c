@@ -27,6 +27,7 @@ void card_reset(struct card *c)
 	c->command_high = c->nic_state = 0;
 	c->capabilities_set = c->link = c->link_wanted = false;
 	c->syndrome = 0;
+	c->pending = 0;
 	c->mtu = 1522;
 	c->speeds = c->pause = c->autoneg_off = 0;
 	memset(c->root, 0, sizeof(c->root));

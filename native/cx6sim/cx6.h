@@ -192,6 +192,7 @@ struct card {
 	struct card *far_end;
 	struct guest guest;
 	int vector[VECTORS];
+	uint32_t pending; /* interrupts that had no event file yet, a bit for each vector */
 	uint8_t config[CONFIG_SIZE];
 	struct shelf shelf[KINDS];
 	uint64_t command_queue;

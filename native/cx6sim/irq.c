@@ -4,6 +4,16 @@
 
 #include "cx6.h"
 
+static void send_irq(struct card *c, uint32_t vector)
+{
+	uint64_t one = 1;
+
+	c->truth.interrupts++;
+	if (write(c->vector[vector], &one, sizeof(one)) != (ssize_t)sizeof(one))
+		say(c, 0, "interrupt %u is lost", vector);
+}
+
+/* QEMU takes all files away and brings them again when it enables one vector more: what comes meanwhile waits. */
 void irq_set(struct card *c, uint32_t vector, int fd)
 {
 	if (vector >= VECTORS) {
@@ -14,15 +24,18 @@ void irq_set(struct card *c, uint32_t vector, int fd)
 	if (c->vector[vector] >= 0)
 		close(c->vector[vector]);
 	c->vector[vector] = fd;
+	if (fd >= 0 && c->pending >> vector & 1) {
+		c->pending &= ~(1u << vector);
+		send_irq(c, vector);
+	}
 }
 
 void irq_raise(struct card *c, uint32_t vector)
 {
-	uint64_t one = 1;
-
-	if (vector >= VECTORS || c->vector[vector] < 0 || fault_hit(c, FAULT_IRQ))
+	if (vector >= VECTORS || fault_hit(c, FAULT_IRQ))
 		return;
-	c->truth.interrupts++;
-	if (write(c->vector[vector], &one, sizeof(one)) != (ssize_t)sizeof(one))
-		say(c, 0, "interrupt %u is lost", vector);
+	if (c->vector[vector] >= 0)
+		send_irq(c, vector);
+	else
+		c->pending |= 1u << vector;
 }

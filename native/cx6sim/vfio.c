@@ -142,7 +142,7 @@ static int set_irqs(struct card *c, struct message *m)
 
 	if (!take(m, &s, size))
 		return -EINVAL;
-	if (s.index != VFIO_PCI_MSIX_IRQ_INDEX)
+	if (s.index != VFIO_PCI_MSIX_IRQ_INDEX || !(s.flags & VFIO_IRQ_SET_ACTION_TRIGGER))
 		return 0;
 	if (s.start > VECTORS || s.count > VECTORS - s.start)
 		return -EINVAL;

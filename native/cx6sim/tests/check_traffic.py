@@ -18,7 +18,7 @@ from parts import (
     sums_right,
     tcp,
 )
-from rig import Rig, at, got
+from rig import BASE, SET_IRQS, SIZE, Rig, at, got
 
 
 def check_a_frame_arrives(rig: Rig) -> None:
@@ -126,6 +126,19 @@ def check_interrupts_come_when_they_are_armed(rig: Rig) -> None:
         b.wait_irq(3)
 
 
+def check_an_interrupt_waits_for_its_file(rig: Rig) -> None:
+    """QEMU takes the event files away for a moment: what the card has to say then is not lost."""
+    with rig.pair() as (_, _, b):
+        eq = make_eq(b, 3, 0)
+        cq = make_cq(b, eq.number)
+        b.write(0x20040, struct.pack(">I", eq.number << 24))
+        b.write(0x20020, struct.pack(">II", 0, cq.number))
+        b.ask(SET_IRQS, struct.pack("<IIIII", 20, 0x21, 2, 0, 0))
+        ring(b, _queue_to(b, cq), b"")
+        b.ask(SET_IRQS, struct.pack("<IIIII", 20, 0x24, 2, 3, 1), [b.irqs[3]])
+        b.wait_irq(3)
+
+
 def _queue_to(guest, cq):
     """A send queue whose first WQE, a NOP, completes into this CQ."""
     queue = make_sq(guest, cq)
@@ -137,18 +150,20 @@ def _queue_to(guest, cq):
 
 
 def check_a_bad_wqe_breaks_its_queue_only(rig: Rig) -> None:
-    """An error completion, a queue in error, and the others go on."""
-    with rig.pair() as (_, a, b):
-        one, two = side(a), side(b)
-        other_cq = make_cq(a)
-        broken = _queue_to(a, other_cq)
-        ring(a, broken, control(broken, 0x0A, 48) + bytes(16) + struct.pack(">IIQ", 100, 0x1000, 1 << 60))
-        entries = [completion(a, other_cq), completion(a, other_cq)]
-        assert entries[0] and entries[1] and entries[1][63] >> 4 == 13 and entries[1][55]
-        said = a.command(0x907, 0, struct.pack(">II", broken.number, 0), 16 + 240)
-        assert got(said, at("query_sq_out__sq_context"), "sqc__state") == 3
-        send(a, one.sq, tcp(b"g" * 100))
-        assert len(two.came()) == 1
+    """Memory that is not there, or ends too early: an error completion, and the other queues go on."""
+    for place in (1 << 60, BASE + SIZE - 8, BASE - 8):
+        with rig.pair() as (_, a, b):
+            one, two = side(a), side(b)
+            other_cq = make_cq(a)
+            broken = _queue_to(a, other_cq)
+            piece = struct.pack(">IIQ", 100, 0x1000, place)
+            ring(a, broken, control(broken, 0x0A, 48) + bytes(16) + piece)
+            entries = [completion(a, other_cq), completion(a, other_cq)]
+            assert entries[0] and entries[1] and entries[1][63] >> 4 == 13 and entries[1][55]
+            said = a.command(0x907, 0, struct.pack(">II", broken.number, 0), 16 + 240)
+            assert got(said, at("query_sq_out__sq_context"), "sqc__state") == 3
+            send(a, one.sq, tcp(b"g" * 100))
+            assert len(two.came()) == 1
 
 
 def check_no_buffer_no_frame(rig: Rig) -> None:
