@@ -88,15 +88,9 @@ class Machine:
 
     def seen(self) -> str:
         """What `ip` and the kernel's settings say, once no address is tentative and no lifetime runs."""
-        said = ""
-
-        def usable() -> bool:
-            nonlocal said
-            said = self.sh(SEEN)
-            return "tentative" not in said
-
-        wait_until(usable, SLOW, "addresses to be usable", every=0.2)
-        return re.sub(r" parentbus \S+ parentdev \S+", "", said)
+        said: list[str] = []
+        wait_until(lambda: said.append(self.sh(SEEN)) or "tentative" not in said[-1], SLOW, "addresses", 0.2)
+        return re.sub(r" parentbus \S+ parentdev \S+", "", said[-1])
 
     def is_as(self, before: str) -> bool:
         """Say whether all is as it was; the kernel notices a carrier with a delay."""
