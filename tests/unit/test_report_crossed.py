@@ -97,7 +97,7 @@ def test_the_arrays_reach_the_bars() -> None:
             "conditions not crossed",
             "40 % of the possible triples .* wants 75",
         ),
-        ({"dimensions": 3}, "not proved", "conditions not crossed", "does not say"),
+        ({"dimensions": 3}, "not proved", "conditions not crossed", "does not record"),
     ],
 )
 def test_too_little_limits_the_certificate(change: dict[str, Any], state: str, gap: str, words: str) -> None:
