@@ -11,7 +11,7 @@
 #   N=10 LOAD=8           `make soak`: how many runs, beside how many busy processes; STAGE=test-hw which stage
 #   RESULT=results/TIME   the run whose failures `make replay` repeats
 #   HOURS=1 SEED=4711     how long `make hunt` runs, and its first seed (default: a random one)
-#   WRITE=1               `make certify-the-certifier` writes its table into docs/bad-nics.md; changed code is recorded, too
+#   WRITE=1               `make certify-the-certifier` writes its table into docs/certify/bad-nics.md; changed code is recorded, too
 #   DRAW=4711 COUNT=40    `make certify-the-certifier` draws so many bad cards at random; DEPTH=standard: for all scenarios of that depth
 #   GOOD=10               how many runs of a good card `make clean-runs` adds to the record
 PYTHON ?= /usr/bin/python3

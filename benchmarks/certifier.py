@@ -3,11 +3,11 @@
 usage: python -m benchmarks.certifier [--kernel K] [--labs N] [--slice DATE] [--only TEXT] [--whole] [--write]
        python -m benchmarks.certifier --good N [--card C] [--kernel K] [--labs N]
 
-Each card is judged by its triage tests, the cheapest that see its defect (docs/bad-nics.md); --whole runs all
+Each card is judged by its triage tests, the cheapest that see its defect (bad-nics.md); --whole runs all
 of tests/hw against it, hours in all. Events: results/certifier-KERNEL/ID.jsonl; what was found: found.json.
 --good runs no bad card: N times the triage tests of all rows against a good one, on one lab. Whatever comes
 of a good card is added to benchmarks/results/clean-runs.jsonl, and what of all cards to catalogue-runs.jsonl;
-docs/bad-nics.md counts them. Code with changes that are not committed is recorded only with --write.
+docs/certify/bad-nics.md counts them. Code with changes that are not committed is recorded only with --write.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def arguments() -> argparse.Namespace:
         "--only", nargs="+", metavar="TEXT", help="cards with TEXT in their id, or this family"
     )
     parser.add_argument("--whole", action="store_true", help="all of tests/hw against each card")
-    parser.add_argument("--write", action="store_true", help="write the table into docs/bad-nics.md")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/certify/bad-nics.md")
     parser.add_argument("--good", type=int, default=0, metavar="N", help="N runs of a good card, no bad one")
     parser.add_argument("--card", choices=catalogue.CARDS, default=catalogue.CARDS[0], help="of --good")
     return parser.parse_args()

@@ -2,7 +2,7 @@
 
 usage: python -m benchmarks.channels [--kernel 6.1] [--boots 1] [--rate 6e9] [--link 100] [--host]
 
-Counted in a cost VM (docs/cost-mode.md): instructions per byte of the sending processes, one per channel, for
+Counted in a cost VM (cost-mode.md): instructions per byte of the sending processes, one per channel, for
 plain TCP, user-space TLS, software kernel TLS and the simulated card. From that a model, no more: a channel
 is one thread, so at most one core; a core does --rate instructions a second (6e9: 3 GHz, two a cycle: an
 assumption, and the same for every arm); the card keeps up; acknowledgements are other cores' work. Then one

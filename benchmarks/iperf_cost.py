@@ -2,7 +2,7 @@
 
 usage: python -m benchmarks.iperf_cost [--kernel 6.1] [--rounds 6] [--mib 128] [--only reverse]
 
-The clock of that VM is the count of its instructions (docs/cost-mode.md), and one processor runs client,
+The clock of that VM is the count of its instructions (cost-mode.md), and one processor runs client,
 server and TCP on loopback. So throughput there is work per byte and nothing else, whatever this machine does
 meanwhile. A boot for each way to send; the programs take turns (A/B, B/A, ...) over the same libiperf. Pairs
 still differ: the scheduler's tick falls into another place of each test. A bar is held or missed where the

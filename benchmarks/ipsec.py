@@ -2,7 +2,7 @@
 
 usage: python -m benchmarks.ipsec [--kernel 6.1] [--parts on soft gso gro] [--json FILE]
 
-One boot of the cost VM (docs/cost-mode.md), so all arms stand side by side in one run, and a busy machine is
+One boot of the cost VM (cost-mode.md), so all arms stand side by side in one run, and a busy machine is
 not seen. Missed, and exit 1: ESP that costs no more than plain TCP, a cipher no more than the null one,
 kernel TLS by the card as much as by software or as ESP. SIMULATED: the order, and nothing of any card.
 """

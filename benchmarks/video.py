@@ -2,7 +2,7 @@
 
 usage: python -m benchmarks.video [--kernel 6.1] [--boots 1] [--host]
 
-Counted in a cost VM (docs/cost-mode.md): a file sent by sendfile, in user space by read and SSL_write, as
+Counted in a cost VM (cost-mode.md): a file sent by sendfile, in user space by read and SSL_write, as
 nginx does it; instructions per byte of payload of the process that sends. Recovered is the part of what TLS
 costs over plain TCP that the arm takes away. Simulated: nothing of any card.
 

@@ -22,7 +22,7 @@ OPTIONS = (
 HELP = """\
 Lists every card with a profile: what it offloads, the driver's defaults, which distributions'
 kernels include its TLS offload, and what card and firmware need. It does not access any card;
-`status` and `doctor` examine those of this host. It contains no result of a real card: docs/cards.md.
+`status` and `doctor` examine those of this host. It contains no result of a real card: docs/use/cards.md.
 """
 
 

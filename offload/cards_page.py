@@ -1,4 +1,4 @@
-"""docs/cards.md, made from the profiles: `python -m offload.cards_page > docs/cards.md`."""
+"""docs/use/cards.md, made from the profiles: `python -m offload.cards_page > docs/use/cards.md`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Made from `nic-profiles/*.yaml`, `offload/profile_ids.yaml` and `offload/cards.y
 After a change of the data:
 
 ```
-.venv/bin/python -m offload.cards_page > docs/cards.md
+.venv/bin/python -m offload.cards_page > docs/use/cards.md
 ```
 
 `ktls-offload cards` prints the same on a host, `cards --json` for programs. On a host with a card,

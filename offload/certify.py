@@ -48,14 +48,14 @@ end the run restores the TLS features of both ports; if it lost a host, the
 next run restores them first. Without --retry, the run does not repeat a test
 during which a host or an earlier run died, and the result is void.
 
---depth sets how many conditions scenarios combine (docs/conditions.md):
+--depth sets how many conditions scenarios combine (docs/certify/conditions.md):
 quick is the default, standard covers all pairs of conditions, deep also the
 important triples. --scenario runs one scenario: a line that a failed test
 printed, or a seed that draws one. The report lists the combinations that ran
 and those that never did.
 
 --nicsim-patch FILE tests the suite itself: it builds your own defect into a
-private copy of native/nicsim (docs/try-to-fool-us.md). It rejects a
+private copy of native/nicsim (docs/certify/try-to-fool-us.md). It rejects a
 patch that does not apply or build; the report records the patch's SHA-256.
 """
 
@@ -112,7 +112,7 @@ def _more(parser: argparse.ArgumentParser) -> None:
 
 def _benches(parser: argparse.ArgumentParser) -> None:
     """Add the options for many benches."""
-    benches = parser.add_argument_group("many benches", "places of a labgrid coordinator (docs/labgrid.md)")
+    benches = parser.add_argument_group("many benches", "places of a labgrid coordinator (labgrid.md)")
     benches.add_argument(
         "--all-benches",
         nargs="+",

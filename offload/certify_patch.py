@@ -27,7 +27,7 @@ PATCH = "nicsim.patch"  # all patches of a run, in its folder
 MOST = 1 << 20  # bytes of patches
 NAME = re.compile(r"(?:[ab]/)?(?:native/nicsim/)?([A-Za-z0-9_]+\.[ch])")
 HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
-HINT = "docs/try-to-fool-us.md says how to make one: git diff -- native/nicsim > my.patch"
+HINT = "docs/certify/try-to-fool-us.md says how to make one: git diff -- native/nicsim > my.patch"
 
 
 @dataclass(frozen=True)

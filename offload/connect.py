@@ -20,7 +20,7 @@ HELP = """\
 Connects, performs the TLS handshake and gives the keys to the kernel (or to the card, if possible).
 Then it hands the socket to another program over a Unix socket, as one line of JSON and the
 descriptor (SCM_RIGHTS). If a step before that fails, it prints one warning line and uses stunnel
-with the same policy instead. Without --to and --fd it only shows the result. docs/connect.md lists
+with the same policy instead. Without --to and --fd it only shows the result. docs/use/connect.md lists
 the keys of a policy.
 
 Exit codes: 0 handed off, over kernel TLS or stunnel; 2 wrong policy or option; 7 stunnel fails to

@@ -1,7 +1,7 @@
 """Connect by kernel TLS or else by stunnel, from a program: one call, one socket, at most one warning line.
 
 Standard library only. Whatever fails before ktls-handoff's answer is whole in our hand is a reason for
-stunnel; only a wrong policy or option is not. docs/connect.md shows it in use, docs/ktls-handoff.8 has the
+stunnel; only a wrong policy or option is not. connect.md shows it in use, ktls-handoff.8 has the
 protocol.
 """
 

@@ -72,7 +72,7 @@ class Policy:
     def values(self) -> dict[str, str]:
         """Return key -> value, defaults included. ConfigError, by line, for what ktls-handoff refuses too."""
         if (bool(self.file), bool(self.ca), bool(self.pin)).count(True) != 1:
-            raise ConfigError("give exactly one of --policy, --ca, --pin", "docs/connect.md")
+            raise ConfigError("give exactly one of --policy, --ca, --pin", "docs/use/connect.md")
         given = _of_file(self.file) if self.file else {"CAfile": self.ca or self.pin}
         if self.ca or self.pin:
             given["verifyChain" if self.ca else "verifyPeer"] = "yes"
@@ -81,7 +81,7 @@ class Policy:
     def digest(self) -> str:
         """Return what a resident has to have for its own policy; ConfigError if CAfile cannot be read.
 
-        SHA-256 over lines of KEY=VALUE, as in docs/ktls-handoff.8: what is offered, and who is trusted.
+        SHA-256 over lines of KEY=VALUE, as in ktls-handoff.8: what is offered, and who is trusted.
         """
         values = self.values()
         ways = {"peer": "verifyPeer", "chain": "verifyChain"}

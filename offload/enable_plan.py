@@ -69,7 +69,7 @@ def _no_profile(host: Host, nic: Nic, found: Match, asked: tuple[str, ...]) -> R
     who = f"driver {nic.driver}" + (f", PCI {nic.pci}" if nic.pci else "")
     return ConfigError(
         f"{nic.dev}: no profile in nic-profiles fits ({who})",
-        f"write one (docs/add-a-nic.md) or name one with --profile; the device offers: "
+        f"write one (docs/contribute/add-a-nic.md) or name one with --profile; the device offers: "
         f"{', '.join(FEATURES[d] for d in changeable)}",
     )
 

@@ -1,4 +1,4 @@
-"""docs/errata.md, made from errata.yaml: `python -m offload.errata_page > docs/errata.md`."""
+"""docs/reference/errata.md, made from errata.yaml: `python -m offload.errata_page > errata.md`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ HEADINGS = {
 }
 HEAD = """# Known kernel bugs
 
-Made from [errata.yaml](../offload/errata.yaml); do not edit this page. After a change of the data:
+Made from [errata.yaml](../../offload/errata.yaml); do not edit this page. After a change of the data:
 
 ```
-.venv/bin/python -m offload.errata_page > docs/errata.md
+.venv/bin/python -m offload.errata_page > docs/reference/errata.md
 ```
 
 When a test fails on a kernel that has, or may have, a bug whose symptom fits the message, the report and

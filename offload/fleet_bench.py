@@ -126,7 +126,7 @@ def reached(found: Mapping[str, Any], file: Path) -> list[str]:
         return ["--lab", str(file)]
     raise ConfigError(
         f"the place does not say how to reach its bench (resources: {', '.join(found) or 'none'})",
-        "an OffloadVm, or matches named dut-..., peer-...: docs/labgrid.md",
+        "an OffloadVm, or matches named dut-..., peer-...: docs/certify/labgrid.md",
     )
 
 

@@ -1,7 +1,7 @@
 """Benches of a lab that labgrid keeps: found by tag, reserved, acquired, looked into, released.
 
 Speaks through `labgrid-client` (labgrid 26), the interface that its people use: no labgrid is imported here.
-The coordinator has no authentication: whoever reaches its port may take every bench (docs/labgrid.md).
+The coordinator has no authentication: whoever reaches its port may take every bench (labgrid.md).
 """
 
 from __future__ import annotations

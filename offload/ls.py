@@ -23,7 +23,7 @@ reports; which ones are missing cannot be determined. AGE is an upper bound: the
 process. Bytes are those of the TCP stream, including records and handshake.
 
 It reads every network namespace that it may enter; root may enter all. The exit code is 0 even
-without connections. docs/ls.md explains the columns, the JSON and the limits.
+without connections. docs/use/ls.md explains the columns, the JSON and the limits.
 """
 
 

@@ -1,7 +1,7 @@
 """Is a connection that the kernel calls `hw` still on a card? Its route and the card's counters answer.
 
 The kernel's word is that of the moment when the keys were installed (tls_main.c, get_info); after link down
-the card has given the connection back, and the word stays (docs/lifecycle.md).
+the card has given the connection back, and the word stays (docs/reference/lifecycle.md).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _elsewhere(card: Card, direction: str) -> str:
         return f"{nic.dev} is down: its connections moved to software, and stay there"
     if nic.kind in UPPERS and nic.kind != "bond":
         below = " ".join(nic.lower) or "another device"
-        danger = f"; if {below} still has it, plaintext may leave (docs/lifecycle.md)"
+        danger = f"; if {below} still has it, plaintext may leave (docs/reference/lifecycle.md)"
         return (
             f"the route leads through {nic.dev}, a {nic.kind} on {below}, which encrypts in software{danger}"
         )

@@ -22,7 +22,7 @@ With DEV: the card of this host; this needs root and a peer."""
 EPILOG = """\
 The simulated run shows what is measured, and proves that each arm uses the path
 that it names. An emulated CPU's time says nothing about a card; --cost counts
-instructions there instead (docs/cost-mode.md).
+instructions there instead (docs/reference/cost-mode.md).
 
 With DEV, the peer is a network namespace of this host with a second, cabled
 port (--peer netns:NAME). For --workload iperf3 it can be any host that runs
@@ -36,7 +36,7 @@ arms, the configurations that take turns:
   hw-zc  the card, zero-copy sendfile    plain  TCP without TLS
   esp-null, esp-128, esp-256, esp-128-hw, esp-256-hw
          TCP in IPsec ESP, transport mode: without a cipher or with AES-GCM,
-         in software or on the card (docs/ipsec.md)
+         in software or on the card (docs/use/ipsec.md)
   ipsec  short for plain, sw, hw and all esp arms
 
 exit codes: 1 an arm did not use the path that it names, or payload was lost;

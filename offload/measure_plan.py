@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser, more: argparse._ArgumentGroup
     add(
         "--size",
         metavar="B,..",
-        help="bytes per request (nginx) or call, as in 64K (default: see docs/measure.md)",
+        help="bytes per request (nginx) or call, as in 64K (default: see docs/use/measure.md)",
     )
     add(
         "--segmentation",

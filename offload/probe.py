@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 HELP = """\
 Writes a draft profile. `# seen: ...` marks values that it read from the card and where, and
 `# GUESS: ...` marks the others, with the basis of each guess. The draft is valid: `enable DEV
---profile FILE` and the tests accept it. docs/add-a-nic.md explains where in the driver's source you
+--profile FILE` and the tests accept it. add-a-nic.md explains where in the driver's source you
 can check each guess. Probe changes nothing.
 
 With --try, as root, it offers the card a connection of each TLS version and cipher in the
@@ -127,5 +127,5 @@ def tell(seen: Seen, out: Path) -> None:
         words = f"note: the kernel shows no TLS offload for {dev}, so the draft promises nothing"
         sys.stderr.write(f"{words}; why: ktls-offload doctor {dev}\n")
     sys.stderr.write(
-        f"next: settle each GUESS (docs/add-a-nic.md), then ktls-offload enable {dev} --profile {out}\n"
+        f"next: settle each GUESS (add-a-nic.md), then ktls-offload enable {dev} --profile {out}\n"
     )

@@ -12,7 +12,7 @@ from offload.profile import CIPHERS, DIRECTIONS, FEATURES, VERSIONS, WORDS, Cell
 from offload.profile_model import KERNEL_COUNTERS
 
 # What a verdict can rest on, if the driver shows it: these move on every card of Linux 7.2 that has them
-# (shown in docs/counters.md); the rest of the kernel's names moves on some cards only.
+# (shown in docs/reference/counters.md); the rest of the kernel's names moves on some cards only.
 BEARING = (
     "tx_tls_encrypted_packets", "tx_tls_encrypted_bytes", "tx_tls_ctx", "tx_tls_del", "tx_tls_ooo",
     "tx_tls_drop_no_sync_data", "rx_tls_decrypted_packets", "rx_tls_decrypted_bytes", "rx_tls_ctx",
@@ -68,7 +68,7 @@ def _head(seen: Seen, ident: str) -> list[str]:
     maker = nic.pci.partition(":")[0]
     lines = [
         f"# DRAFT by ktls-offload {__version__} probe {_plain(nic.dev)}, Linux {_plain(seen.kernel)}:"
-        " check each GUESS in the driver's source (docs/add-a-nic.md)."
+        " check each GUESS in the driver's source (docs/contribute/add-a-nic.md)."
     ]
     if seen.found.simulated:
         lines.append(f"# SIMULATED: the card is {_plain(nic.driver)}, firmware {_plain(nic.firmware)}")

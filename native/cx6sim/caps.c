@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the card says that it can do, by kind of capability; docs/card-model.md says where each is from. */
+/* What the card says that it can do, by kind of capability; docs/reference/card-model.md says where each is from. */
 #include "cx6.h"
 
 enum { CAP_GENERAL = 0x0, CAP_ETHERNET = 0x1, CAP_FLOW_TABLE = 0x7, CAP_TLS = 0x11 };

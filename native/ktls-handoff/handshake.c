@@ -135,7 +135,7 @@ SSL *handshake_run(SSL_CTX *ctx, int fd, const struct options *o, struct failure
 	BIO *bio;
 
 	/* A random generator of its own for the connection, as in stunnel, where it has a thread of its own: what the
-	 * context drew (ticket keys) then has no part in what the connection draws. See proof C in docs/wire.md. */
+	 * context drew (ticket keys) then has no part in what the connection draws. See proof C in wire.md. */
 	OPENSSL_thread_stop();
 	ssl = SSL_new(ctx);
 	bio = BIO_new_socket(fd, BIO_NOCLOSE);

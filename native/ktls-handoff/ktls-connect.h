@@ -9,7 +9,7 @@
  *	struct ktls_answer answer;
  *	int fd = ktls_connect(&to, &answer);
  *
- * The resident is `ktls-offload connect --serve`, and ktls-handoff(8) has its protocol; docs/connect.md has the keys of
+ * The resident is `ktls-offload connect --serve`, and ktls-handoff(8) has its protocol; connect.md has the keys of
  * a policy. A resident that works by another policy, or that is older than this header, refuses. Whatever fails before
  * its answer is whole is one warning line on standard error, and a stunnel of our own carries the stream, verified by
  * the same policy. fd is blocking and close-on-exec: a TCP socket on which the kernel encrypts, by its own word, or the

@@ -96,7 +96,7 @@ static bool take(const char *key, const char *value, struct options *o, struct l
 		return say_yes(value, &at->peer, at, f);
 	if (!strcmp(key, "client"))
 		return !strcmp(value, "yes") || wrong(at, f, "a policy is one of a client", value);
-	return wrong(at, f, "unknown key; docs/connect.md lists those of a policy", key);
+	return wrong(at, f, "unknown key; docs/use/connect.md lists those of a policy", key);
 }
 
 static bool take_line(char *line, struct options *o, struct lists *l, struct reading *at, struct failure *f)

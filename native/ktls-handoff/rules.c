@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What counts for a connection: options, the policy and the certificates that they name, read anew for each, and a digest of
- * all that, which a client of the resident compares with its own. docs/ktls-handoff.8 describes the digest. */
+ * all that, which a client of the resident compares with its own. ktls-handoff.8 describes the digest. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-"""docs/reasons.md, made from reasons.yaml: `python -m offload.doctor.page > docs/reasons.md`."""
+"""docs/reference/reasons.md, made from reasons.yaml: `python -m offload.doctor.page > reasons.md`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ HEADINGS = {
 }
 HEAD = """# Why is TLS not offloaded? Every reason code
 
-Made from [`offload/doctor/reasons.yaml`](../offload/doctor/reasons.yaml); do not edit this page. After a
+Made from [`offload/doctor/reasons.yaml`](../../offload/doctor/reasons.yaml); do not edit this page. After a
 change of the data:
 
 ```
-.venv/bin/python -m offload.doctor.page > docs/reasons.md
+.venv/bin/python -m offload.doctor.page > docs/reference/reasons.md
 ```
 
 `ktls-offload doctor` prints these codes, `ktls-offload doctor --explain D301` one section. A code never
@@ -40,7 +40,7 @@ changes its meaning, and no other reason ever gets it. Doctor replaces words in 
 With several devices, the best one sets the exit code. With several directions, `off` ranks before `unknown`,
 and `unknown` before `never`; a direction that the card's profile does not promise does not count. Findings
 about the TLS library or a server (5xx, 6xx) do not change the exit code: they do not affect the device.
-`doctor --app` ([apps.md](apps.md)) reports 8xx, and its exit code is that of the worst service.
+`doctor --app` ([apps.md](../use/apps.md)) reports 8xx, and its exit code is that of the worst service.
 
 *Source* names lines of the kernel's source (7.2:500 is line 500 in Linux 7.2), a manual, a public page, or
 what a run of this project showed. *Test* says how a test makes the condition:

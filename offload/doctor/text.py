@@ -177,7 +177,9 @@ def explain(code: str, width: int = WIDTH) -> str:
     )
     if not wanted:
         names = [*reasons, *(r.name for r in reasons.values())]
-        raise ConfigError(f"no reason {plain(code)!r}{near(code, names)}", "docs/reasons.md lists them")
+        raise ConfigError(
+            f"no reason {plain(code)!r}{near(code, names)}", "docs/reference/reasons.md lists them"
+        )
     reason, page = reasons[wanted], Page(False, width)
     page.lines += [f"{wanted} {reason.name} ({reason.level})", ""]
     for head, text in (("what", reason.what), ("so", reason.so), ("do", reason.do)):

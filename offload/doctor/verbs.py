@@ -15,7 +15,7 @@ more (the card's part number); it reports what it cannot see as unknown.
 
   ktls-offload doctor                  # this host
   ktls-offload doctor eth0 --tx        # one device, transmit only
-  ktls-offload doctor --explain D301   # what a code means; docs/reasons.md lists all codes
+  ktls-offload doctor --explain D301   # what a code means; docs/reference/reasons.md lists all codes
   ktls-offload doctor --app nginx eth0 # which of nginx's connections will be offloaded
 
 Doctor tests OpenSSL on loopback; as root it uses a separate network namespace, so that no counter
@@ -48,7 +48,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("--tx", action="store_true", help="transmit only")
     parser.add_argument("--rx", action="store_true", help="receive only")
     parser.add_argument("-v", "--verbose", action="store_true", help="print notes and kernel bugs in full")
-    parser.add_argument("--app", choices=APPS, help="examine this program's configuration (docs/apps.md)")
+    parser.add_argument("--app", choices=APPS, help="examine this program's configuration (docs/use/apps.md)")
     parser.add_argument(
         "--config",
         metavar="FILE",

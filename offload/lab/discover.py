@@ -107,7 +107,7 @@ def described(host: Host, role: str, dev: str, v4: str, v6: str) -> tuple[Port, 
     nic, notes = look(host, dev), []
     profile = _profile(host, dev) if role == "dut" else ""
     if role == "dut" and not profile:
-        drafts = "`ktls-offload probe` drafts one, and `profile:` may name its file (docs/add-a-nic.md)"
+        drafts = "`ktls-offload probe` drafts one, and `profile:` may name its file (add-a-nic.md)"
         notes.append(f"no profile fits {dev} (driver {nic.driver or 'none'}): {drafts}")
     pci = nic.bus if re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", nic.bus) else ""
     return Port(dev, v4, v6, profile, pci), notes

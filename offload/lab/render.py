@@ -9,7 +9,7 @@ from offload.errors import ConfigError
 from offload.lab.model import LabFile, Target
 
 HEAD = """\
-# A bench of ktls-offload, in labgrid's environment format; docs/the-lab.md says what each key means.
+# A bench of ktls-offload, in labgrid's environment format; docs/certify/the-lab.md says what each key means.
 """
 KEYS = """\
 # Compare the host keys below with the hosts' own (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-# What a run leaves (docs/outputs.md); anything else stays behind, and is named.
+# What a run leaves (docs/certify/outputs.md); anything else stays behind, and is named.
 SUFFIXES = (".html", ".json", ".jsonl", ".ktap", ".txt", ".xml", ".log", ".patch", ".sig", ".pcapng", ".svg")
 KEYS = re.compile(
     r"\.(key|keys|keylog|sslkeylog|pem|p12|pfx)\Z|\A(keys|keylog|sslkeylog)([._-].*)?\Z|\Aid_(rsa|dsa|ecdsa|ed25519)",

@@ -12,7 +12,7 @@ MOST = 8  # findings that a test names; `unexplained` counts them all
 
 
 class Code(StrEnum):
-    """Why no sender puts a frame on the wire: the codes of docs/wire.md, and two of whole captures."""
+    """Why no sender puts a frame on the wire: the codes of wire.md, and two of whole captures."""
 
     STRAY_DATA = "stray-data"
     SECOND_SYN = "second-syn"

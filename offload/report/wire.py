@@ -1,4 +1,4 @@
-"""What the wire showed: per cell, each proof of docs/wire.md with what it covers and the first difference."""
+"""What the wire showed: per cell, each proof of wire.md with what it covers and the first difference."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Bad weather on the wire of a bench: wirebox in place of its bridge, and a record of all that was done.
 
 Chosen frames and seeded chance are wirebox's; delay and rate in bulk are netem's (impair_netem.py). Both
-stand on the wire ports only: docs/weather.md says why and which one when.
+stand on the wire ports only: docs/reference/impairment.md says why and which one when.
 """
 
 from __future__ import annotations

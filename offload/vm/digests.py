@@ -1,4 +1,4 @@
-"""One SHA-256 for a folder, in a form that `sha256sum` gives as well (docs/trust.md)."""
+"""One SHA-256 for a folder, in a form that `sha256sum` gives as well (docs/certify/trust.md)."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from offload.vm.qemu import Qemu, find
 from offload.vm.topology import check_kind, check_personality
 
 Say = Callable[[str], None]
-# one vCPU: under TCG a second one doubles the host's processor time for everything (docs/the-lab.md)
+# one vCPU: under TCG a second one doubles the host's processor time for everything (docs/certify/the-lab.md)
 CPUS, MOST_CPUS, MEMORY = 1, 4, 1024  # memory in MiB
 
 

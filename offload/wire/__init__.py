@@ -1,1 +1,1 @@
-"""What was on the wire, and is it what a correct sender would have put there? The contract: docs/wire.md."""
+"""What was on the wire, and is it what a correct sender would have put there? The contract: wire.md."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Ask:
-    """What both engines are asked; docs/wire.md says what each part means.
+    """What both engines are asked; docs/reference/wire.md says what each part means.
 
     `keylog`: a file, or its content. `payload` and `reply`: what the client and the server sent, a file or
     the bytes. `threads`: of the native core, 0 for as many as there are processors.

@@ -1,4 +1,4 @@
-"""Is payload in the clear where it is not compared? docs/wire.md, "What is searched"."""
+"""Is payload in the clear where it is not compared? docs/reference/wire.md, "What is searched"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kind of difference is it? The first rule that holds names it: docs/wire.md, "Classes"."""
+"""What kind of difference is it? The first rule that holds names it: docs/reference/wire.md, "Classes"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of a record header, a nonce or a retransmission? docs/wire.md, below the table of classes."""
+"""What became of a record header, a nonce or a retransmission? wire.md, below the table of classes."""
 
 from __future__ import annotations
 

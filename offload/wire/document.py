@@ -1,4 +1,4 @@
-"""Does an answer have the form that docs/wire.md gives it? Until then it is somebody else's bytes."""
+"""Does an answer have the form that wire.md gives it? Until then it is somebody else's bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which secrets does a key log hold? The SSLKEYLOGFILE format, by docs/wire.md; no line is ever shown."""
+"""Which secrets does a key log hold? The SSLKEYLOGFILE format, by wire.md; no line is ever shown."""
 
 from __future__ import annotations
 

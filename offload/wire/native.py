@@ -80,7 +80,7 @@ def _patience(capture: Path) -> float:
 
 
 def _document(rc: int, out: bytes, err: bytes) -> dict[str, Any]:
-    """Return the answer once it has the form of docs/wire.md."""
+    """Return the answer once it has the form of docs/reference/wire.md."""
     said = err.decode("utf-8", "replace").strip().removeprefix("ktls-wire: ")
     if rc == 2:
         raise ConfigError(said.splitlines()[0] if said else "the native core rejects the request")
@@ -94,7 +94,7 @@ def _document(rc: int, out: bytes, err: bytes) -> dict[str, Any]:
         raise RigError(f"the native core's answer is not JSON: {exc!s:.200}") from None
     words = misfit(document) or _contradiction(rc, document["outcome"])
     if words:
-        raise RigError(f"the native core's answer does not follow docs/wire.md: {words}")
+        raise RigError(f"the native core's answer does not follow docs/reference/wire.md: {words}")
     return dict(document)
 
 

@@ -25,7 +25,7 @@ EQUAL, DIFFERENT, INCONCLUSIVE = "equal", "different", "inconclusive"
 
 
 def verify(ask: Ask) -> dict[str, Any]:
-    """The verdict document of docs/wire.md; ConfigError if the question or a file makes no sense."""
+    """The verdict document of wire.md; ConfigError if the question or a file makes no sense."""
     log = keylog.load(ask.keylog)
     payload, reply = given(ask.payload), given(ask.reply)
     capture = streams.load(ask.capture, ask.port, ask.checksums)

@@ -1,4 +1,4 @@
-"""What does a frame carry: a TCP segment, or something else? By docs/wire.md, "Frames and segments"."""
+"""What does a frame carry: a TCP segment, or something else? By wire.md, "Frames and segments"."""
 
 from __future__ import annotations
 

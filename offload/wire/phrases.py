@@ -1,4 +1,4 @@
-"""What the codes of docs/wire.md mean to a person: problems with a hint, classes with a cause."""
+"""What the codes of docs/reference/wire.md mean to a person: problems with a hint, classes with a cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is every record of a direction what a correct sender would have put there? docs/wire.md, "Records"."""
+"""Is every record of a direction what a correct sender would have put there? wire.md, "Records"."""
 
 from __future__ import annotations
 

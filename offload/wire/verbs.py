@@ -28,13 +28,13 @@ The host's own port shows plaintext when the card encrypts.
   ktls-offload wire capture eth1 -o run.pcapng
   ktls-offload wire verify run.pcapng --keylog keys.txt --payload sent.bin
 
-It reads pcap and pcapng; TLS 1.2 and 1.3; AES-GCM and ChaCha20-Poly1305. docs/wire.md explains the
+It reads pcap and pcapng; TLS 1.2 and 1.3; AES-GCM and ChaCha20-Poly1305. docs/reference/wire.md explains the
 comparison.
 {EXITS}"""
 COMPARE = f"""\
 Compares the TCP streams of two captures byte for byte in both directions, handshake included. For
 example one capture of stunnel and one with offload, made with the same random numbers on both ends
-(docs/wire.md, proof C). It compares connections in the order in which they begin.
+(docs/reference/wire.md, proof C). It compares connections in the order in which they begin.
 Addresses, ports, packets and retransmissions may differ. A capture that lacks a beginning, an end
 or a byte is inconclusive, unless the captures already differ.
 {EXITS}"""

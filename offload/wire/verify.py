@@ -12,7 +12,7 @@ ENGINES = ("auto", "core", "python")
 
 
 def verify(ask: Ask, engine: str = "auto") -> dict[str, Any]:
-    """Return the document of docs/wire.md, with `engine` core or python.
+    """Return the document of docs/reference/wire.md, with `engine` core or python.
 
     ConfigError if the question or a file makes no sense, RigError if the core is asked for and broken.
     """

@@ -1,4 +1,4 @@
-"""The document of docs/wire.md in words: for a terminal, and one sentence for the evidence of a test."""
+"""The document of wire.md in words: for a terminal, and one sentence for the evidence of a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Without a NIC the examples of docs/connect.md work as they stand: only addresses and folders are others."""
+"""Without a NIC the examples of connect.md work as they stand: only addresses and folders are others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from offload.cmd import wait_until
 from tests.daemons.connect_peer import PAYLOAD, Server, exchanged, needs_stunnel, serving
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "docs/connect.md").read_text()
+TEXT = (ROOT / "docs/use/connect.md").read_text()
 HANDOFF = ROOT / "build/ktls-handoff"
 C_PROGRAM = """
 #define _GNU_SOURCE

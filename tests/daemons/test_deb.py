@@ -115,7 +115,8 @@ def test_everything_is_in_it(unpacked: Path) -> None:
     for place in (
         "man/man1/ktls-offload.1.gz", "bash-completion/completions/ktls-offload",
         "zsh/vendor-completions/_ktls-offload", "fish/vendor_completions.d/ktls-offload.fish",
-        "doc/ktls-offload/copyright", "doc/ktls-offload/changelog.gz", "doc/ktls-offload/docs/reasons.md",
+        "doc/ktls-offload/copyright", "doc/ktls-offload/changelog.gz",
+        "doc/ktls-offload/docs/reference/reasons.md",
     ):  # fmt: skip
         assert (share / place).stat().st_size > 100, place
     ours = {p.name for p in (ROOT / "nic-profiles").glob("*.yaml")}
@@ -177,9 +178,11 @@ def test_pages_are_named_where_they_lie(unpacked: Path, only: Path) -> None:
     pages = unpacked / "usr/share/doc/ktls-offload/docs"
     files = [p for p in (unpacked / "usr/share/ktls-offload").rglob("*") if p.suffix in (".py", ".yaml")]
     text = "\n".join(p.read_text() for p in files) + call(unpacked, only, "ls", "--help").stdout
-    assert not re.findall(r"(?:^|[^/\w.-])docs/[a-z0-9-]+\.md", text, re.M)
-    named = set(re.findall(r"/usr/share/doc/ktls-offload/docs/([a-z0-9-]+\.md)", text))
-    assert {"reasons.md", "ls.md"} <= named and not [name for name in named if not (pages / name).is_file()]
+    assert not re.findall(r"(?:^|[^/\w.-])docs/[a-z/0-9-]+\.md", text, re.M)
+    named = set(re.findall(r"/usr/share/doc/ktls-offload/docs/([a-z/0-9-]+\.md)", text))
+    assert {"reference/reasons.md", "use/ls.md"} <= named and not [
+        name for name in named if not (pages / name).is_file()
+    ]
 
 
 def test_the_same_files_give_the_same_package(tree: Path, package: Path, tmp_path: Path) -> None:

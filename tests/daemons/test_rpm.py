@@ -87,7 +87,7 @@ def test_everything_is_in_it(package: Path, unpacked: Path) -> None:
     for place in (
         "man/man1/ktls-offload.1.gz", "bash-completion/completions/ktls-offload",
         "zsh/site-functions/_ktls-offload", "fish/vendor_completions.d/ktls-offload.fish",
-        "licenses/ktls-offload/Apache-2.0.txt", "doc/ktls-offload/docs/reasons.md",
+        "licenses/ktls-offload/Apache-2.0.txt", "doc/ktls-offload/docs/reference/reasons.md",
     ):  # fmt: skip
         assert (share / place).stat().st_size > 100, place
     owners = asked(package, "--qf", "[%{FILEUSERNAME} %{FILEGROUPNAME}\n]")

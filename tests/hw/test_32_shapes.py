@@ -161,7 +161,7 @@ def test_sends_a_file_again(
 def test_a_file_that_changes(traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any]) -> None:
     """This NIC lets no wrong byte arrive if a file changes under zero-copy sendfile; the hazard is reported.
 
-    What is sent again may be other plaintext under the same nonce: a hazard of the option (docs/shapes.md)
+    What is sent again may be other plaintext under the same nonce: a hazard of the option (shapes.md)
     with every card, and no failure of this one. The receiver has to refuse the record.
     """
     plan = shapes.file_again("hazard", "zerocopy", True)

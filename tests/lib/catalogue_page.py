@@ -1,4 +1,4 @@
-"""What is shown of the catalogue: a table on the terminal, and the table in docs/bad-nics.md."""
+"""What is shown of the catalogue: a table on the terminal, and the table in docs/certify/bad-nics.md."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.lib.catalogue import Row
 
-PAGE = Path(__file__).parents[2] / "docs" / "bad-nics.md"
+PAGE = Path(__file__).parents[2] / "docs" / "certify" / "bad-nics.md"
 BEGIN, END = "<!-- made by certify-the-certifier: begin -->", "<!-- end -->"
 NODE = re.compile(r" \[(tests/hw/)?test_\S+\.py::\S+\]$")
 ODD = re.compile(r"\d+\.\d+\.\d+\.\d+:\d+ -> \d+\.\d+\.\d+\.\d+:\d+, |/\S+/(?=\w+\.c:\d)")

@@ -134,7 +134,7 @@ def moved_over_v6(traffic: Traffic, life: Life, direction: str, plan: Several) -
 
 @dataclass(frozen=True)
 class Wire:
-    """What a capture has of a connection: its document (docs/wire.md), and the bytes that the DUT sent."""
+    """What a capture has of a connection: its document (wire.md), and the bytes that the DUT sent."""
 
     document: dict[str, Any]
     stream: bytes = field(repr=False)

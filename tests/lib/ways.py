@@ -63,7 +63,7 @@ def second_way(bench: Bench) -> Iterator[Way]:
     """Make a second way to the peer: a second cable in a lab; on a real bench one that ends nowhere.
 
     No bridge in the cable: veth leaves the socket at the packet (skb_scrub_packet() since 4.19), and so the
-    next device on the same machine would have it encrypted once more (docs/lifecycle.md).
+    next device on the same machine would have it encrypted once more (docs/reference/lifecycle.md).
     """
     dut, inner, outer = bench.dut.host, "kway0", "kway1"
     with ExitStack() as undo:

@@ -151,7 +151,7 @@ class Watch:
         return self._secret.content
 
     def document(self, **ask: Any) -> dict[str, Any]:
-        """Return what the capture beyond the card proves (docs/wire.md); `ask`: fields of Ask."""
+        """Return what the capture beyond the card proves (docs/reference/wire.md); `ask`: fields of Ask."""
         return verify(Ask(capture=self.stop()["wire"], keylog=self.secret(), **ask))
 
     def proves(self, evidence: dict[str, Any], sender: str, total: int, **ask: Any) -> dict[str, Any]:

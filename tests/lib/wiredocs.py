@@ -1,4 +1,4 @@
-"""Documents of docs/wire.md made by hand: one that is equal, one that differs, one that proves nothing."""
+"""Documents of wire.md made by hand: one that is equal, one that differs, one that proves nothing."""
 
 from __future__ import annotations
 

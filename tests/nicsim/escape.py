@@ -12,7 +12,7 @@ tests that they failed in once more, in one lab and one suite (some 10 seconds e
 fails now has escaped. A check that failed on no card changes nothing: it is listed without a run. What is
 found is kept in results/escape-KERNEL, so that a run can be interrupted, and gone on with. It is not told
 apart from what other code found: remove that folder after a change of tests/hw, tests/lib or nicsim.
---write puts what there is into docs/bad-nics.md.
+--write puts what there is into docs/certify/bad-nics.md.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--kernel", default="6.1", choices=catalogue.KERNELS)
     parser.add_argument("--only", default="", metavar="TEXT", help="checks with TEXT in their name")
     parser.add_argument("--limit", type=int, default=10_000, metavar="N", help="so many checks, then stop")
-    parser.add_argument("--write", action="store_true", help="write what is found into docs/bad-nics.md")
+    parser.add_argument("--write", action="store_true", help="write what is found into bad-nics.md")
     return parser.parse_args(argv)
 
 

@@ -1,4 +1,4 @@
-"""What docs/bad-nics.md says of the suite: what each test is worth, and each check."""
+"""What docs/certify/bad-nics.md says of the suite: what each test is worth, and each check."""
 
 from __future__ import annotations
 

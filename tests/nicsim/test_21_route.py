@@ -24,7 +24,7 @@ def test_vlan_on_the_card_undoes_the_encryption(
 
     The kernel encrypts for the VLAN, since that is not the card (tls_validate_xmit_skb()). The packet keeps
     its socket, comes to the card, is its own there, and AES-GCM once more with the same key and nonce gives
-    the plaintext back, with a good tag. No driver can tell. docs/lifecycle.md has the sources.
+    the plaintext back, with a good tag. No driver can tell. docs/reference/lifecycle.md has the sources.
     """
     assert bench.wire is not None
     parts = [sending(f"on top {number}", 64 * KIB) for number in range(2)]

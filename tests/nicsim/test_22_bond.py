@@ -51,7 +51,7 @@ def test_bond_of_two_cards_waits_for_its_cable(
         there = pair.far.crowd.answer(waits)
         pair.near.crowd.end(sent)
         life.close([pair, other])
-    assert not failed_over, "it failed over: this kernel has learnt it, and docs/lifecycle.md has to say so"
+    assert not failed_over, "it failed over: this kernel has learnt it, and lifecycle.md has to say so"
     assert there["sha256"] == parts[2].sha256(), f"the peer has {there}"
     leaked = {port: share(b"".join(p.content() for p in parts), seen[port]) for port in seen}
     assert set(leaked.values()) == {0.0}, f"plaintext on the wire: {leaked}"

@@ -1,4 +1,4 @@
-"""Does docs/card-model.md name a source, or the word guess, for each behaviour of the simulated card?"""
+"""Does card-model.md name a source, or the word guess, for each behaviour of the simulated card?"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/card-model.md"
+PAGE = ROOT / "docs/reference/card-model.md"
 # a file of the driver or the kernel, a structure of mlx5_ifc.h, a page of the manual
 SOURCE = re.compile(r"\b(?:ifc|device|PRM)\b|\b[\w/]+\.[ch]\b")
 GUESS = "**guess**"

@@ -12,9 +12,9 @@ from offload.profile import find
 
 
 def test_page_is_of_today() -> None:
-    """docs/cards.md is what the data gives: the command in the page makes it anew."""
-    path = Path(__file__).parents[2] / "docs/cards.md"
-    assert path.read_text() == page(), "run the command at the top of docs/cards.md"
+    """docs/use/cards.md is what the data gives: the command in the page makes it anew."""
+    path = Path(__file__).parents[2] / "docs/use/cards.md"
+    assert path.read_text() == page(), "run the command at the top of docs/use/cards.md"
 
 
 def test_every_card_is_told_and_the_simulated_one_is_none() -> None:

@@ -219,7 +219,7 @@ def test_a_row_is_held_to_word_promise_and_evidence(tmp_path: Path) -> None:
 
 
 def test_the_page_has_the_table_of_the_catalogue() -> None:
-    """docs/bad-nics.md shows every row as the catalogue has it."""
+    """docs/certify/bad-nics.md shows every row as the catalogue has it."""
     shown = catalogue_page.rows_of(catalogue_page.PAGE.read_text())
     assert len(shown) == len(ROWS), "make certify-the-certifier WRITE=1"
     for row, cells in zip(ROWS, shown, strict=True):

@@ -54,7 +54,7 @@ def test_the_table_counts_and_shows_failures() -> None:
 
 
 def test_the_page_counts_the_record() -> None:
-    """docs/bad-nics.md says what the record has."""
+    """docs/certify/bad-nics.md says what the record has."""
     text = catalogue_page.PAGE.read_text()
     assert catalogue_clean.page(text, read()) == text, "python -m benchmarks.certifier --good 1"
     with pytest.raises(ValueError, match="no line"):

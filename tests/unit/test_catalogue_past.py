@@ -46,7 +46,7 @@ def test_the_record_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_the_page_has_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """docs/bad-nics.md says what the record has, and a run is added to both."""
+    """docs/certify/bad-nics.md says what the record has, and a run is added to both."""
     text = catalogue_page.PAGE.read_text()
     assert catalogue_past.page(text, read()) == text, "make certify-the-certifier"
     page = tmp_path / "page.md"

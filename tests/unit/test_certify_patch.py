@@ -112,10 +112,10 @@ def test_what_does_not_build_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("path", BLIND, ids=lambda path: path.stem)
 def test_examples_apply(tmp_path: Path, path: Path) -> None:
-    """The defects that docs/try-to-fool-us.md shows apply to the card as it is."""
+    """The defects that docs/certify/try-to-fool-us.md shows apply to the card as it is."""
     apply_patch(read_patch(path), tmp_path / "copy")
     changed = [p for p in module.sources() if (tmp_path / "copy" / p.name).read_bytes() != p.read_bytes()]
-    assert len(changed) == 1 and path.name in (ROOT / "docs/try-to-fool-us.md").read_text()
+    assert len(changed) == 1 and path.name in (ROOT / "docs/certify/try-to-fool-us.md").read_text()
 
 
 def test_a_folder_without_patches_is_told_what_it_lacks(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from offload.connect_policy import KEYS, Policy, Target, for_stunnel
 from offload.errors import ConfigError
 
 HANDOFF = Path(__file__).parents[2] / "build/ktls-handoff"
-DOCS = Path(__file__).parents[2] / "docs/connect.md"
+DOCS = Path(__file__).parents[2] / "docs/use/connect.md"
 NONE = "verifyChain = no\n"
 GOOD = (
     NONE,

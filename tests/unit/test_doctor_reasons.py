@@ -13,7 +13,9 @@ from tests.unit.test_doctor import CASES
 def test_every_code_has_a_case_and_a_section() -> None:
     """No reason code lacks a test or a section of the page, and the page is of today."""
     assert set(CASES) | set(APP_CASES) == set(load()) and not set(CASES) & set(APP_CASES)
-    assert page() == (FILE.parents[2] / "docs/reasons.md").read_text(), "python -m offload.doctor.page"
+    assert page() == (FILE.parents[2] / "docs/reference/reasons.md").read_text(), (
+        "python -m offload.doctor.page"
+    )
 
 
 def test_reason_file_is_sound() -> None:

@@ -333,7 +333,8 @@ def test_no_profile_says_how_to_go_on(machine: FakeMachine) -> None:
     machine.set(devices={"nfp0": card("nfp", "2.1", "", feature(), feature())})
     assert machine.call("enable", "nfp0") == 2
     assert (
-        "no profile in nic-profiles fits (driver nfp)" in machine.said and "docs/add-a-nic.md" in machine.said
+        "no profile in nic-profiles fits (driver nfp)" in machine.said
+        and "docs/contribute/add-a-nic.md" in machine.said
     )
 
 

@@ -15,7 +15,7 @@ from offload.errors import ConfigError, OffloadError, RigError
 from offload.lab import traffic
 from offload.lab.traffic import Flow, Pair, Wish, follow, needed
 
-PAGE = Path(__file__).parents[2] / "docs" / "play-in-the-lab.md"
+PAGE = Path(__file__).parents[2] / "docs" / "use" / "play-in-the-lab.md"
 
 
 class End:

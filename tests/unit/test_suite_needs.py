@@ -30,7 +30,7 @@ class Told:
 
 sys.exit(pytest.main(["-q", "--collect-only", "--profile", "nicsim", "tests/hw"], plugins=[Told()]))
 """
-# of two ordinary servers and a cable, as docs/the-lab.md asks for them
+# of two ordinary servers and a cable, as docs/certify/the-lab.md asks for them
 OF_ANY_BENCH = {"tls", "ktls-handoff", "stunnel", "openssl", "qemu"}
 OF_A_WIRE_BOX = {"wire", "eyes", "pedit", "records-trace"}
 

@@ -155,7 +155,7 @@ def test_an_answer_of_another_form_is_not_believed(folder: Path) -> None:
                 tree[path[-1]] = wrong
             assert str(path[-1]) in misfit(document), (path, wrong)
     answering(folder, equal() | {"schema": 2})
-    with pytest.raises(RigError, match=r"does not follow docs/wire.md: schema: 2"):
+    with pytest.raises(RigError, match=r"does not follow docs/reference/wire.md: schema: 2"):
         verify(Ask(folder / "run.pcap", SECRET))
 
 

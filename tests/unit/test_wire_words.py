@@ -1,4 +1,4 @@
-"""The document of docs/wire.md in words: what a person reads in a terminal and in a report."""
+"""The document of docs/reference/wire.md in words: what a person reads in a terminal and in a report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from offload.wire.phrases import CAUSES, PROBLEMS
 from offload.wire.words import first_sentence, text
 from tests.lib.wiredocs import AGAIN, DIFFERENCE, LEAK, different, equal, inconclusive
 
-CONTRACT = (Path(__file__).parents[2] / "docs" / "wire.md").read_text()
+CONTRACT = (Path(__file__).parents[2] / "docs" / "reference" / "wire.md").read_text()
 
 
 def test_equal_says_what_was_compared() -> None:
@@ -118,7 +118,7 @@ def test_nothing_found_is_said() -> None:
 
 
 def test_every_code_and_class_of_the_contract_has_words() -> None:
-    """No code or class of docs/wire.md goes without words, and none is invented."""
+    """No code or class of docs/reference/wire.md goes without words, and none is invented."""
     quoted = set(re.findall(r"`([a-z]+(?:[- ][a-z]+)*)`", CONTRACT))
     rows = re.findall(r"^\| \d+ \| ([a-z ,]+?)(?: \(header\))? \|", CONTRACT, re.M)
     rules = {words for row in rows for words in row.split(", ")}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The other way to use kTLS: OpenSSL keeps the connection, SSL_write() sends. Options are those of `ktls-handoff
- * connect`; each read() of standard input becomes one SSL_write(). For tests of what is on the wire (docs/wire.md). */
+ * connect`; each read() of standard input becomes one SSL_write(). For tests of what is on the wire (wire.md). */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

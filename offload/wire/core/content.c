@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why does the content of a record differ? The rules of docs/wire.md, in their order; the first that holds is it. */
+/* Why does the content of a record differ? The rules of wire.md, in their order; the first that holds is it. */
 #include <stdarg.h>
 
 #include "scene.h"

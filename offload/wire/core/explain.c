@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why does the first differing record of a direction differ? (docs/wire.md, "Classes of a difference") */
+/* Why does the first differing record of a direction differ? (docs/reference/wire.md, "Classes of a difference") */
 #define _GNU_SOURCE
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What keeps the answer from being complete: each code once, in the order of docs/wire.md. */
+/* What keeps the answer from being complete: each code once, in the order of docs/reference/wire.md. */
 #include <stdlib.h>
 
 #include "core.h"

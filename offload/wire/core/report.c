@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answer as one line of JSON (docs/wire.md, "What comes out"). */
+/* The answer as one line of JSON (docs/reference/wire.md, "What comes out"). */
 #include <arpa/inet.h>
 #include <inttypes.h>
 

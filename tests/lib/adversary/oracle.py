@@ -1,4 +1,4 @@
-"""The third party: what a verifier may say of a capture, by docs/wire.md and what honest ends really sent.
+"""The third party: what a verifier may say of a capture, by wire.md and what honest ends really sent.
 
 It knows the true streams, so it needs no key and no cipher, and shares nothing with either engine.
 """

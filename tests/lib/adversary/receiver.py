@@ -1,4 +1,4 @@
-"""What a receiver is offered: connections, and each direction's bytes, by docs/wire.md and RFC 9293 alone."""
+"""What a receiver is offered: connections, and each direction's bytes, by wire.md and RFC 9293 alone."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from tests.lib.wiregen.frames import Frame
 from tests.lib.wiregen.good import good_scene
 from tests.lib.wiregen.scene import Case, Scene
 
-LEAST, TELLING, NEEDLE = 31, 6, 16  # docs/wire.md, "How short a piece of payload can be"
+LEAST, TELLING, NEEDLE = 31, 6, 16  # docs/reference/wire.md, "How short a piece of payload can be"
 TOGETHER = 16  # plants in copies of one scene
 SIDE_BY_SIDE = 8
 
