@@ -184,7 +184,7 @@ rpm:  ## build/ktls-offload-VERSION-1.noarch.rpm, for RHEL 9 and compatible; nee
 
 man: venv  ## build/ktls-offload.1 from the parser's words; man -l reads it
 	@mkdir -p build
-	$(PY) -m offload.cli_man build/ktls-offload.1
+	$(PY) -m offload.cli.man build/ktls-offload.1
 
 docs: venv  ## build/site: these pages as a web site, with search; a broken link fails
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
@@ -193,9 +193,9 @@ bench-endurance: build  ## 64 MiB each way under 2 % loss; minutes
 	$(PY) benchmarks/endurance.py --kernel $(KERNEL)
 
 fuzz: setup-check build  ## for SECONDS in all: parsers under ASan and UBSan, and a hostile card against the wire verifier
-	$(MAKE) -C offload/wire/core fuzz SECONDS=$$(($(SECONDS) / 2))
+	$(MAKE) -C offload/suite/wire/core fuzz SECONDS=$$(($(SECONDS) / 2))
 	$(PY) -m tests.lib.adversary --seconds $$(($(SECONDS) / 2))
-	WIRE_CASES=4000 $(PYTEST) -n auto --dist worksteal tests/unit/test_wire_good.py tests/unit/test_wire_differential.py
+	WIRE_CASES=4000 $(PYTEST) -n auto --dist worksteal tests/unit/suite/wire/test_wire_good.py tests/unit/suite/wire/test_wire_differential.py
 	$(MAKE) -C native/ktls-handoff fuzz
 	$(MAKE) -C native/cx6sim fuzz
 	$(PY) -m tests.lib.wiregen.plants --count 10000
@@ -216,9 +216,9 @@ check-native: setup-check
 	$(MAKE) -C native lint
 
 check-module: build setup-check  ## W=1 and sparse on each kernel, checkpatch --strict
-	$(PY) -m offload.vm.module lint --kernel 6.1
-	$(PY) -m offload.vm.module lint --kernel 6.12
-	$(PY) -m offload.vm.module lint --kernel 7.2
+	$(PY) -m offload.suite.bench.cards.module lint --kernel 6.1
+	$(PY) -m offload.suite.bench.cards.module lint --kernel 6.12
+	$(PY) -m offload.suite.bench.cards.module lint --kernel 7.2
 	native/nicsim/checkpatch
 
 build: setup venv

@@ -24,9 +24,9 @@ from typing import Any
 
 from offload.cmd import run
 from offload.errors import ConfigError, OffloadError
-from offload.vm.cost import measure
-from offload.vm.cost_figures import costs, title
-from offload.vm.cost_plan import CHANNELS
+from offload.suite.measure.cost.figures import costs, title
+from offload.suite.measure.cost.plan import CHANNELS
+from offload.suite.measure.cost.run import measure
 
 ARMS = ("plain", "user", "sw", "hw")
 SPACE, NEAR, FAR = "kchannels", "kch0", "kch1"

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from offload.errors import OffloadError
-from offload.vm.cost import BOOTS, measure
-from offload.vm.cost_figures import REPEATS, saving, spread, text
+from offload.suite.measure.cost.figures import REPEATS, saving, spread, text
+from offload.suite.measure.cost.run import BOOTS, measure
 
 WALL = 240.0  # seconds on two cores without other work
-LEAST = 0.25  # of software's instructions, as cpu.cost of offload/report/criteria.yaml wants
+LEAST = 0.25  # of software's instructions, as cpu.cost of offload/suite/report/criteria.yaml wants
 
 
 @contextlib.contextmanager

@@ -22,8 +22,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from offload.card.profile import find
 from offload.errors import ConfigError, OffloadError, RigError
-from offload.profile import find
 from tests.lib import catalogue
 from tests.lib.catalogue import Row, Step
 from tests.lib.catalogue_run import Stand

@@ -24,17 +24,17 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # tests.lib knows how a connection is made and judged
 
+from offload.card.profile import Cell, find  # noqa: E402
 from offload.cmd import wait_until  # noqa: E402
+from offload.debian.kernels import fetch  # noqa: E402
 from offload.errors import OffloadError  # noqa: E402
 from offload.host.base import Host  # noqa: E402
-from offload.profile import Cell, find  # noqa: E402
-from offload.traffic import handoff  # noqa: E402
-from offload.traffic.drive import Sending, Transfer, send, sending, take  # noqa: E402
-from offload.traffic.impair import Netem, netem  # noqa: E402
-from offload.traffic.keylog import keylog  # noqa: E402
-from offload.traffic.tap import capturing  # noqa: E402
-from offload.vm.kernels import fetch  # noqa: E402
-from offload.vm.lab import Lab  # noqa: E402
+from offload.suite.bench.vm.lab import Lab  # noqa: E402
+from offload.suite.traffic import handoff  # noqa: E402
+from offload.suite.traffic.drive import Sending, Transfer, send, sending, take  # noqa: E402
+from offload.suite.traffic.impair import Netem, netem  # noqa: E402
+from offload.suite.traffic.keylog import keylog  # noqa: E402
+from offload.suite.traffic.tap import capturing  # noqa: E402
 from tests.lib import proof  # noqa: E402
 from tests.lib.flow import Flow, Several, Traffic  # noqa: E402
 from tests.lib.records_trace import Met, shares, tracing  # noqa: E402

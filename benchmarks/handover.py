@@ -35,8 +35,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.handover_bed import REAL, Bed, attended, processor, under_stand_in, until  # noqa: E402
-from offload import connect_client  # noqa: E402
-from offload.connect_client import Policy, Target, connect  # noqa: E402
+from offload.connect import client as connect_client  # noqa: E402
+from offload.connect.client import Policy, Target, connect  # noqa: E402
 
 SOL_TLS, TLS_TX, TLS_RX, GCM256 = 282, 1, 2, 56  # linux/tls.h; size of tls12_crypto_info_aes_gcm_256
 RATIO = 1.2  # bar: of a stunnel's set-up

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from offload.connect_client import Policy, Target, connect, helper
-from offload.traffic import certs, stunnel
+from offload.connect.client import Policy, Target, connect, helper
+from offload.suite.traffic import certs, stunnel
 
 CHECKS = Path(__file__).parents[1] / "build/ktls-handoff.d"
 FAKE, CLOCK = CHECKS / "fake_ktls.so", CHECKS / "clock"

@@ -20,8 +20,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from offload.report.criteria import load
-from offload.report.history_store import Entry, add, open_store
+from offload.suite.report.compare.history_store import Entry, add, open_store
+from offload.suite.report.criteria import load
 
 BAR = 1.0  # seconds
 CARDS = ("NVIDIA ConnectX-6 Dx", "NVIDIA ConnectX-7", "Chelsio T6", "NVIDIA BlueField-3")

@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from benchmarks.iperf import OURS
-from offload.cpu_pairs import paired
+from offload.debian.kernels import fetch
 from offload.errors import OffloadError, RigError
-from offload.vm.cost_boot import NS_PER_INSTRUCTION, lines_of, said
-from offload.vm.cost_image import DONE, FOLDERS, libraries
-from offload.vm.initramfs import Cpio, busybox
-from offload.vm.kernels import fetch
-from offload.vm.qemu import find
+from offload.suite.bench.vm.initramfs import Cpio, busybox
+from offload.suite.bench.vm.qemu import find
+from offload.suite.measure.cost.boot import NS_PER_INSTRUCTION, lines_of, said
+from offload.suite.measure.cost.image import DONE, FOLDERS, libraries
+from offload.suite.measure.cpu.pairs import paired
 
 T = TypeVar("T")
 MODES = {"one stream": "", "4 streams": "-P 4", "reverse": "-R", "sendfile": "-Z"}

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from offload.errors import OffloadError
-from offload.vm.cost_ipsec import PARTS, costs, measure, part, text, total
+from offload.suite.measure.cost.ipsec import PARTS, costs, measure, part, text, total
 
 # not esp-128 and esp-256: four rounds more are less than what the batches of two rows may differ by
 LESS = (

@@ -16,9 +16,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from offload.debian.kernels import fetch
 from offload.errors import OffloadError
-from offload.vm.kernels import fetch
-from offload.vm.lab import Lab
+from offload.suite.bench.vm.lab import Lab
 
 BARS = {"boot to agent, s": 8.0, "VM memory, MiB": 2048.0, "runner memory, MiB": 300.0}
 

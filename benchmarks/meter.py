@@ -22,11 +22,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from offload.cpu import INTERVAL, Meter, Snapshot, Use
-from offload.cpu_cycles import counting
-from offload.cpu_tasks import Tasks, tasks
 from offload.errors import OffloadError
 from offload.host.local import LocalHost
+from offload.suite.measure.cpu.cycles import counting
+from offload.suite.measure.cpu.meter import INTERVAL, Meter, Snapshot, Use
+from offload.suite.measure.cpu.tasks import Tasks, tasks
 
 CPUACCT = Path(
     "/sys/fs/cgroup/cpuacct/cpuacct.usage"

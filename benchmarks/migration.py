@@ -23,13 +23,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 
+from offload.debian.kernels import fetch
 from offload.errors import OffloadError, RigError
 from offload.host.base import Side
 from offload.host.local import LocalHost
-from offload.report.migration_page import PUBLISHED
-from offload.traffic import certs
-from offload.vm.kernels import fetch
-from offload.vm.lab import Lab
+from offload.suite.bench.vm.lab import Lab
+from offload.suite.report.render.migration_page import PUBLISHED
+from offload.suite.traffic import certs
 from tests.lib import migration_cost
 from tests.lib.migration import Guest
 from tests.lib.migration_cost import Ran

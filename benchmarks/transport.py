@@ -32,9 +32,9 @@ from typing import NamedTuple
 
 from benchmarks.transport_meter import TICK, spent
 from offload.cmd import run as command
+from offload.debian.kernels import fetch
 from offload.errors import CommandFailed, OffloadError, RigError
-from offload.vm.kernels import fetch
-from offload.vm.lab import Lab, described
+from offload.suite.bench.vm.lab import Lab, described
 
 ROOT = Path(__file__).parents[1]
 BAR = 0.20  # of the suite's time

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from offload.vm.client import Client
+from offload.suite.bench.vm.client import Client
 
 TICK = os.sysconf("SC_CLK_TCK")
 

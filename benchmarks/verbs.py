@@ -34,13 +34,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from offload.cmd import wait_until
+from offload.connections.sockets import READER
+from offload.debian.kernels import fetch
 from offload.errors import OffloadError, RigError
 from offload.host.local import LocalHost
-from offload.sockets import READER
-from offload.vm.kernels import fetch
-from offload.vm.lab import Lab, described
+from offload.suite.bench.vm.lab import Lab, described
 from tests.lib.managers import TOOL, TOOLS
-from tests.unit.fake_bench import PLAYED
+from tests.unit.switch.fake_bench import PLAYED
 
 ROOT = Path(__file__).parents[1]
 BARS = {"ls": 1.0, "ls --json": 1.0, "doctor": 1.0, "enable": 2.0}  # seconds, of issue 7
@@ -85,9 +85,9 @@ def heard(sock, ask):
 
 """
 AS_COMMAND = """
-import pathlib, sys, offload.sockets
-offload.sockets.READER = pathlib.Path(sys.argv.pop(1))
-from offload.cli import main
+import pathlib, sys, offload.connections.sockets
+offload.connections.sockets.READER = pathlib.Path(sys.argv.pop(1))
+from offload.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
 Run = Callable[[Sequence[str]], "Cost"]

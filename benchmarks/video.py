@@ -19,8 +19,8 @@ from typing import Any
 
 from benchmarks.channels import here
 from offload.errors import OffloadError
-from offload.vm.cost import measure
-from offload.vm.cost_figures import costs
+from offload.suite.measure.cost.figures import costs
+from offload.suite.measure.cost.run import measure
 
 ARMS = ("plain", "user", "sw", "hw", "hw-zc")
 

@@ -21,13 +21,13 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from offload.debian.kernels import fetch
 from offload.errors import OffloadError, Refused
 from offload.host.base import Bench, Side
 from offload.host.local import LocalHost
-from offload.traffic.impair import Chosen, Netem, Weather, netem, wirebox
-from offload.vm.kernels import fetch
-from offload.vm.lab import Lab
-from offload.vm.topology import ADDRESSES, batch, inside, links
+from offload.suite.bench.vm.lab import Lab
+from offload.suite.bench.vm.topology import ADDRESSES, batch, inside, links
+from offload.suite.traffic.impair import Chosen, Netem, Weather, netem, wirebox
 
 PORT = 7000
 TICKS = os.sysconf("SC_CLK_TCK")

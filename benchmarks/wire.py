@@ -24,8 +24,8 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # tests.lib.wiregen makes the handshakes
 
 from benchmarks.bulk import Bulk, make  # noqa: E402
-from offload.wire.ask import Ask  # noqa: E402
-from offload.wire.oracle import verify  # noqa: E402
+from offload.suite.wire.ask import Ask  # noqa: E402
+from offload.suite.wire.oracle import verify  # noqa: E402
 
 CORE = ROOT / "build" / "ktls-wire"
 MIB = 1 << 20

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from offload.counters import Snapshot
+from offload.card.counters import Snapshot
+from offload.card.nic import Nic, look
+from offload.card.profile import Profile, find
 from offload.host.base import Bench, Side
-from offload.nic import Nic, look
-from offload.profile import Profile, find
-from offload.report.criteria import load as load_criteria
-from offload.report.spent import watch
-from offload.report.testinfo import promise_of
-from offload.traffic.drive import Pump, Transfer
+from offload.suite.report.criteria import load as load_criteria
+from offload.suite.report.record.testinfo import promise_of
+from offload.suite.report.spent import watch
+from offload.suite.traffic.drive import Pump, Transfer
 from tests.lib import needs, rig_choice, sampling
 from tests.lib.flow import Traffic
 from tests.lib.life import Contexts, Crowd, Life, Pair, life_of
@@ -33,7 +33,7 @@ for kind, classes in TIMED.items():
     for timed in classes:
         watch(timed, kind)
 pytest_plugins = [
-    "offload.report.plugin",
+    "offload.suite.report.record.plugin",
     "tests.lib.attempts",
     "tests.lib.captures",
     "tests.lib.forecast",

@@ -99,7 +99,7 @@ static bool digest_trust(const struct options *o, char out[DIGEST], struct failu
 	return ok;
 }
 
-/* SHA-256 over lines of KEY=VALUE; offload/connect_policy.py and ktls-connect.h make the same ones. */
+/* SHA-256 over lines of KEY=VALUE; offload/connect/policy.py and ktls-connect.h make the same ones. */
 static bool digest(const struct options *o, const char *trust, char out[DIGEST])
 {
 	unsigned char sha[EVP_MAX_MD_SIZE];

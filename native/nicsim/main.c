@@ -8,7 +8,7 @@ struct workqueue_struct *nicsim_wq;
 
 static char *personality[NICSIM_ADAPTERS] = { "plain", "plain" };
 module_param_array(personality, charp, NULL, 0444);
-MODULE_PARM_DESC(personality, "per adapter, the card that it plays: a word of offload/vm/card.py");
+MODULE_PARM_DESC(personality, "per adapter, the card that it plays: a word of offload/suite/bench/vm/card.py");
 
 int nicsim_hw_cpu = -1;
 module_param_named(hw_cpu, nicsim_hw_cpu, int, 0444);

@@ -6,14 +6,14 @@ import fnmatch
 import shlex
 from collections.abc import Sequence
 
+from offload.card.nic import PCI_ADDRESS, UPPERS, Match, Nic
+from offload.card.nic_tools import answer, below
+from offload.card.profile import FEATURES, WORDS, Profile
+from offload.card.profile_ids import named
 from offload.doctor import firmware, vpd
 from offload.doctor.kernel import Machine, facts, missing_for
 from offload.doctor.reasons import Notes
 from offload.host.base import Host
-from offload.nic import PCI_ADDRESS, UPPERS, Match, Nic
-from offload.nic_tools import answer, below
-from offload.profile import FEATURES, WORDS, Profile
-from offload.profile_ids import named
 
 
 def stands_on_others(nic: Nic, notes: Notes) -> bool:

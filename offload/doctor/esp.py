@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from offload.card.nic import Nic
 from offload.doctor.reasons import Notes
 from offload.host.base import Host
-from offload.nic import Nic
 
 NETLINK = "/proc/net/netlink"
 NETLINK_XFRM = "6"  # include/uapi/linux/netlink.h

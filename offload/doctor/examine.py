@@ -6,6 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from offload.card.nic import Match, Nic, links, match, seen
+from offload.card.nic_tools import Answer as Said
+from offload.card.nic_tools import ask
+from offload.card.profile import DIRECTIONS, Profile, load_all
 from offload.doctor import card, esp, kernel, known, library, programs, surroundings, switches
 from offload.doctor.kernel import Machine
 from offload.doctor.library import Trial
@@ -13,13 +17,9 @@ from offload.doctor.reasons import LEVELS, Finding, Notes, plain
 from offload.doctor.table import Verdict, table
 from offload.errors import OffloadError, RigError
 from offload.host.base import Host
-from offload.nic import Match, Nic, links, match, seen
-from offload.nic_tools import Answer as Said
-from offload.nic_tools import ask
-from offload.profile import DIRECTIONS, Profile, load_all
 
 if TYPE_CHECKING:
-    from offload.ls_look import Listing
+    from offload.connections.look import Listing
 
 Answer = TypeVar("Answer")
 READY, OFF, NEVER, UNKNOWN, NOT_PROMISED = "ready", "off", "never", "unknown", "not promised"
@@ -185,7 +185,7 @@ class Doctor:
 
     def _on_card(self, called: int, notes: Notes) -> None:
         """Ask `ls` which of the connections that the kernel calls a card's are on one: its word is old."""
-        from offload.ls_look import Eyes  # only where there are connections
+        from offload.connections.look import Eyes  # only where there are connections
 
         try:
             listing = self.listed or Eyes(self.host, everywhere=False, profiles=self.profiles).look()

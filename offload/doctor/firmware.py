@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from offload.card.nic import Nic
+from offload.card.nic_tools import VERSIONS, ask
 from offload.host.base import Host
-from offload.nic import Nic
-from offload.nic_tools import VERSIONS, ask
 
 SHOWN = ("FW Version", "PSID", "Description")  # of mstflint's answer, in a finding
 

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from offload.counters import tls_stat
+from offload.card.counters import tls_stat
+from offload.card.nic_why import kernel_config
+from offload.card.profile import Kconfig
 from offload.doctor.reasons import LOADER, Notes, plain
-from offload.errata import Kernel, kernel
+from offload.errata.match import Kernel, kernel
 from offload.host.base import Host
-from offload.nic_why import kernel_config
 from offload.paths import PACKAGE
-from offload.profile import Kconfig
 
 TLS = Kconfig("CONFIG_TLS", "m", "kernel TLS itself")
 DEVICE = Kconfig("CONFIG_TLS_DEVICE", "y", "the part of kernel TLS that hands records to a card")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from offload.card.nic import Nic
 from offload.doctor.kernel import Machine
 from offload.doctor.reasons import Notes
-from offload.errata import Erratum, load, standing
-from offload.nic import Nic
+from offload.errata.match import Erratum, load, standing
 
 PARTS = ("device", "qdisc", "bonding", "mlx5", "ch_ktls")
 SHOWN = 8

@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from offload.card.profile import CIPHERS, DIRECTIONS, VERSIONS
 from offload.doctor.kernel import LOADED, Machine
 from offload.doctor.reasons import Notes, plain
 from offload.errors import OffloadError
 from offload.host.base import Host
 from offload.paths import PACKAGE
-from offload.profile import CIPHERS, DIRECTIONS, VERSIONS
 
 SCRIPT = PACKAGE / "doctor/loopback.py"
 PYTHONS = ("/usr/bin/python3", "python3")  # the system's own first: its ssl module uses the system's OpenSSL

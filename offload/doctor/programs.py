@@ -115,7 +115,11 @@ def _newest(program: Program, version: Version, ktls: str, offers: str, notes: N
 
 def _version(host: Host, name: str) -> tuple[Version, bool]:
     """A server's version, () if it does not say; and whether it is built with kernel TLS, if it says."""
-    from offload.doctor.apps import haproxy, nginx, stunnel  # read by those who have one of them only
+    from offload.doctor.apps import (
+        haproxy,
+        nginx,
+        stunnel,  # read by those who have one of them only
+    )
 
     if name == "nginx":
         return nginx.installed(host)[0], True

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from offload.card.nic import UPPERS, Nic
+from offload.card.profile import DIRECTIONS
 from offload.doctor.reasons import Notes
 from offload.host.base import Host
-from offload.nic import UPPERS, Nic
-from offload.profile import DIRECTIONS
 
 BOND_MODES = ("802.3ad", "balance-xor")  # bond_sk_check, with layer3+4
 # What makes sch_netem orphan a packet, or copy it (sch_netem.c 7.2:500). Loss alone does not.

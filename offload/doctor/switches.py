@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from offload.card.nic import Match, Nic
+from offload.card.profile import DIRECTIONS, FEATURES, WORDS
 from offload.doctor.reasons import Notes
-from offload.nic import Match, Nic
-from offload.profile import DIRECTIONS, FEATURES, WORDS
 
 DONE = {"tx": "encrypted", "rx": "decrypted"}
 

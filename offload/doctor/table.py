@@ -6,9 +6,9 @@ import errno
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from offload.card.profile import Cell, Profile
+from offload.card.profile_model import ALL_CELLS
 from offload.doctor.library import Trial
-from offload.profile import Cell, Profile
-from offload.profile_model import ALL_CELLS
 
 HW, SW, NONE, UNKNOWN = "hw", "sw", "none", "?"
 # tls_device.c 7.2:1095 (version) and tls_main.c 7.2:100 (cipher), through Linux 7.3

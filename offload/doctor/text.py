@@ -6,11 +6,11 @@ import re
 import textwrap
 from collections.abc import Iterable
 
+from offload.card.profile import CIPHERS, VERSIONS, WORDS, near
 from offload.doctor.examine import NOT_PROMISED, READY, Device, Diagnosis
 from offload.doctor.reasons import LEVELS, Finding, load, plain, printable
 from offload.doctor.table import HW, NONE, Verdict
 from offload.errors import ConfigError
-from offload.profile import CIPHERS, VERSIONS, WORDS, near
 
 COLOURS = {
     "ready": "32", "hw": "32", "never": "31", "off": "33", "unknown": "35", "risk": "33", "note": "36",

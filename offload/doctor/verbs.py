@@ -62,13 +62,13 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def main(args: argparse.Namespace) -> int:
     """Look and tell; the exit code."""
+    from offload.card.profile import DIRECTIONS
     from offload.doctor.document import as_json
     from offload.doctor.examine import EXITS, Doctor
     from offload.doctor.text import as_text, explain
     from offload.errors import ConfigError
     from offload.host.local import LocalHost
     from offload.host.terminal import columns
-    from offload.profile import DIRECTIONS
 
     width = columns(100)
     if args.config and not args.app:

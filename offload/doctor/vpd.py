@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from offload.card.nic import PCI_ADDRESS
 from offload.host.base import Host
-from offload.nic import PCI_ADDRESS
 
 MAX = 32 * 1024  # PCI: 15 bits of address
 READ_ONLY, END = 0x90, 0x78  # PCI Local Bus 3.0, appendix I: large tag VPD-R, small tag End

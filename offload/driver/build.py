@@ -10,12 +10,12 @@ from hashlib import sha256
 from pathlib import Path
 
 from offload.cmd import run
+from offload.debian.cache import cache_root, locked, need_space, new_folder, read_json, write_json
 from offload.driver.kinds import Kind
 from offload.driver.source import Say, take
 from offload.driver.target import Target, fits
 from offload.driver.tree import MARK, pack, texts, write
 from offload.errors import ConfigError, Refused, RigError
-from offload.vm.cache import cache_root, locked, need_space, new_folder, read_json, write_json
 
 PROGRAMS = {"make": "make", "gcc": "gcc", "modinfo": "kmod", "nm": "binutils", "tar": "tar", "xz": "xz-utils"}
 SBIN = ("/usr/sbin", "/sbin")

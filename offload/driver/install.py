@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from offload.cmd import run
+from offload.debian.cache import cache_root
 from offload.driver import secure
 from offload.driver.build import SBIN, archive_of, built_modules, check, origin
 from offload.driver.kinds import Kind
@@ -16,8 +17,7 @@ from offload.driver.record import Record, digest, load, save
 from offload.driver.target import Target
 from offload.driver.tree import MARK, name_of
 from offload.errors import ConfigError, NoPermission, OffloadError, Refused, RigError, SwitchFailed
-from offload.journal import Journal
-from offload.vm.cache import cache_root
+from offload.switch.journal import Journal
 
 Say = Callable[[str], None]
 SOURCES = Path("/usr/src")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from offload.errors import ConfigError, NoPermission, RigError
-from offload.journal import folder
+from offload.switch.journal import folder
 
 NAME = re.compile(r"driver-([a-z0-9_]+)@([\w.+~-]+)\.json")
 SHA = re.compile(r"[0-9a-f]{64}")

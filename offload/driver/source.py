@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from offload.cmd import run
+from offload.debian.cache import need_space
+from offload.debian.packages import Package, download, last_words, refresh
 from offload.driver.kinds import Kind
 from offload.driver.target import Target
 from offload.errors import ConfigError, RigError
-from offload.vm.cache import need_space
-from offload.vm.packages import Package, download, last_words, refresh
 
 Say = Callable[[str], None]
 SIZE, UNPACKED = 170 << 20, 170 << 20  # bytes: linux-source-7.2 is 165 MB, of which nearly all is one archive

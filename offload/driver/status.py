@@ -104,7 +104,7 @@ def _foreign(kind: Kind, root: Path) -> bool | None:
 
 
 def as_json(found: Standing) -> str:
-    """The document for programs (offload/schema/driver-status-1.schema.json): ASCII, one line."""
+    """The document for programs (offload/driver/schema/driver-status-1.schema.json): ASCII, one line."""
     return json.dumps({"schema": SCHEMA, **asdict(found)})
 
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from offload.debian.cache import cache_root, read_json
+from offload.debian.kernels import SERIES
 from offload.driver.kinds import Kind
 from offload.errors import ConfigError, Refused, RigError
-from offload.vm.cache import cache_root, read_json
-from offload.vm.kernels import SERIES
 
 # include/generated/compile.h: `#define UTS_VERSION "#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)"`
 BANNER = re.compile(r'UTS_VERSION "[^"\n]* Debian ((\d+\.\d+)[\w.+~-]*) ')

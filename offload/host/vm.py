@@ -13,7 +13,7 @@ GRACE = 30.0  # seconds beyond a command's own time-out: the guest may share a b
 
 
 class Agent(Protocol):
-    """What answers requests inside the VM (offload/vm/client.py)."""
+    """What answers requests inside the VM (offload/suite/bench/vm/client.py)."""
 
     def call(self, op: str, patience: float = GRACE, **fields: object) -> dict[str, Any]:
         """One request and its answer; OSError as in the guest, RigError if the VM is gone or silent."""

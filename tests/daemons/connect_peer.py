@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from offload.connect_client import Target
-from offload.traffic.certs import Certs, make
+from offload.connect.client import Target
+from offload.suite.traffic.certs import Certs, make
 
 STUNNEL = next((p for p in ("/usr/bin/stunnel4", "/usr/bin/stunnel") if os.access(p, os.X_OK)), "")
 needs_stunnel = pytest.mark.skipif(not STUNNEL, reason="no stunnel here")

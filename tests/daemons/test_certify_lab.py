@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from offload import certify, certify_plan, certify_run, certify_tests
-from offload.certify_request import Request, read
 from offload.errors import ConfigError, OffloadError, Refused, RigError
+from offload.suite.certify import plan as certify_plan
+from offload.suite.certify import run, tests, verbs
+from offload.suite.certify.request import Request, read
 from tests.lib.rack import Rack, rack
 from tests.lib.sshd import keys, missing
 
@@ -19,8 +20,8 @@ EXAMPLE = str(Path(__file__).parents[2] / "ci/lab.yaml")
 SUITE = """
 import os, pathlib, signal
 import pytest
-from offload.lab.bench import RealLab
-from offload.report.plugin import set_rig
+from offload.suite.bench.lab.bench import RealLab
+from offload.suite.report.record.plugin import set_rig
 
 @pytest.fixture(scope="session")
 def lab(pytestconfig):
@@ -48,7 +49,7 @@ def pytest_addoption(parser):
 def typed(*words: str) -> argparse.Namespace:
     """What somebody typed."""
     parser = argparse.ArgumentParser()
-    certify.add_parser(parser.add_subparsers())
+    verbs.add_parser(parser.add_subparsers())
     return parser.parse_args(["certify", *words])
 
 
@@ -75,7 +76,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
 def test_the_file_says_what_is_certified(tmp_path: Path) -> None:
     """Without a NIC profile and bench come from the lab file, and pytest is told its absolute path."""
     plan = certify_plan.plan(asked("--lab", EXAMPLE, "--out", str(tmp_path / "run"), "--retry"))
-    words = certify_tests.command(plan, "")
+    words = tests.command(plan, "")
     assert (plan.kernel, plan.profile.id) == ("", "connectx-6-dx")
     assert words[words.index("--lab") + 1] == EXAMPLE
     assert "--retry" in words and "--attach" not in words and "--kernel" not in words
@@ -93,7 +94,7 @@ def test_the_file_names_a_draft(tmp_path: Path) -> None:
     (tmp_path / "my-card.yaml").write_text(draft)
     (tmp_path / "lab.yaml").write_text(Path(EXAMPLE).read_text().replace("connectx-6-dx", "my-card.yaml"))
     plan = certify_plan.plan(asked("--lab", str(tmp_path / "lab.yaml"), "--out", str(tmp_path / "run")))
-    words = certify_tests.command(plan, "")
+    words = tests.command(plan, "")
     assert plan.profile.id == "my-card"
     assert words[words.index("--profile") + 1] == str(tmp_path / "my-card.yaml")
 
@@ -145,7 +146,7 @@ def test_a_bench_that_cannot_be_used(
     }
     (tmp_path / "lab.yaml").write_text(text.replace(*named.get(old, (old, new)), 1))
     with pytest.raises(kind, match=words) as wrong:
-        certify.main(typed("--lab", str(tmp_path / "lab.yaml"), "--out", str(tmp_path / "run")))
+        verbs.main(typed("--lab", str(tmp_path / "lab.yaml"), "--out", str(tmp_path / "run")))
     assert "\n" not in str(wrong.value.args[0])
     if (tmp_path / "run").exists():  # the file was good: the report says why there is no verdict
         assert json.loads((tmp_path / "run/report.json").read_text())["verdict"] == "void"
@@ -160,11 +161,11 @@ def test_connection_lost_in_mid_test(hosts: Rack, tmp_path: Path, monkeypatch: p
     (tree / "tests/hw/test_it.py").write_text(SUITE.replace("SERVER", str(hosts.dut.process.pid)))
     (tree / "tests/hw/conftest.py").write_text(OPTIONS)
     (tree / "pytest.ini").write_text("[pytest]\n")
-    for module in (certify_plan, certify_run, certify_tests):
+    for module in (certify_plan, run, tests):
         monkeypatch.setattr(module, "ROOT", tree)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     out = tmp_path / "run"
-    assert certify.main(typed("--lab", str(hosts.file), "--out", str(out))) == 22
+    assert verbs.main(typed("--lab", str(hosts.file), "--out", str(out))) == 22
     report = json.loads((out / "report.json").read_text())
     found = {test["id"].rpartition("::")[2]: test for test in report["tests"]}
     assert found["test_measured"]["outcome"] == "pass" and found["test_measured"]["evidence"]["bytes"] == 5

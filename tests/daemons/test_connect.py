@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from offload import cli, connect_client
+from offload.cli import main as cli
 from offload.cmd import wait_until
-from offload.connect import as_text
-from offload.connect_client import Policy, Target, connect
+from offload.connect import client
+from offload.connect.client import Policy, Target, connect
+from offload.connect.verbs import as_text
 from offload.errors import ConfigError, RigError
 from tests.daemons.connect_peer import (
     GOOD,
@@ -32,7 +33,7 @@ from tests.daemons.connect_peer import (
 )  # fmt: skip
 
 ROOT = Path(__file__).parents[2]
-HALF = 0.5 - 10 * connect_client.STEPS  # with 10 s for each step: half a second for a helper
+HALF = 0.5 - 10 * client.STEPS  # with 10 s for each step: half a second for a helper
 HANDOFF = ROOT / "build/ktls-handoff"
 KERNEL_TLS = "tls" in Path("/proc/sys/net/ipv4/tcp_available_ulp").read_text().split()
 pytestmark = needs_stunnel
@@ -87,7 +88,7 @@ def test_helper_that_fails(
     """Without a NIC a helper that is missing, dies or hangs is one warning, and stunnel carries on."""
     text, mode, why = HELPERS[name]
     if name == "mute":
-        monkeypatch.setattr(connect_client, "SPARE", HALF)
+        monkeypatch.setattr(client, "SPARE", HALF)
     began = time.monotonic()
     program = script(tmp_path, text, mode) if text else "/nowhere"
     assert why in falls_back(server, program=program)
@@ -156,7 +157,7 @@ def test_resident_that_fails(
     """Without a NIC whatever a resident answers instead of a socket is one warning; stunnel carries on."""
     act, why = ANSWERS[name]
     if name == "mute":
-        monkeypatch.setattr(connect_client, "SPARE", HALF)
+        monkeypatch.setattr(client, "SPARE", HALF)
     before = open_files()
     with resident(tmp_path, act) as path:
         assert why in falls_back(server, via=path)

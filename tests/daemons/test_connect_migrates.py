@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from offload.connect_client import Policy, connect
-from offload.traffic.certs import Certs, make
+from offload.connect.client import Policy, connect
+from offload.suite.traffic.certs import Certs, make
 from tests.daemons.connect_peer import Server, needs_stunnel
 from tests.lib.migration import AREA, GUEST, MAGIC, QEMU, STATUS, Guest
 from tests.lib.migration_end import End

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from offload.connect_client import Policy, connect
+from offload.connect.client import Policy, connect
 from offload.errors import RigError
 from tests.daemons.connect_peer import PAYLOAD, Server, exchanged, needs_stunnel, serving
 

@@ -136,7 +136,7 @@ def run(argv: list[str], folder: Path, listener: socket.socket) -> socket.socket
 
 def test_python_of_the_page(here: Path, server: Server) -> None:
     """Without a NIC the Python example gets the socket of the page's resident, or stunnel's, and says why."""
-    text = placed(block("from offload.connect_client"), server, here) + PYTHON_REST
+    text = placed(block("from offload.connect.client"), server, here) + PYTHON_REST
     with resident(next(argv for argv in lines(server, here) if "--serve" in argv), here):
         how = {"cwd": ROOT, "capture_output": True, "text": True, "timeout": 60}
         done = subprocess.run([sys.executable, "-c", text], **how)  # type: ignore[call-overload]

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from offload import __version__
-from offload.cli import VERBS
+from offload.cli.main import VERBS
 
 ROOT = Path(__file__).parents[2]
 NAME = f"ktls-offload_{__version__}_all.deb"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from offload.debian.cache import cache_root
 from offload.driver import build, target
-from offload.vm.cache import cache_root
-from tests.unit.fake_driver import FAKE
+from tests.unit.driver.fake_driver import FAKE
 
 REAL = replace(FAKE, needs={"CONFIG_TLS_DEVICE": "y"}, take=("drivers/net/fake",), include=(), public="")
 CODE = """\

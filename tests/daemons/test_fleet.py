@@ -17,13 +17,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from offload import certify, fleet
 from offload.cmd import wait_until
 from offload.errors import ConfigError, RigError
-from offload.fleet_bench import reached, verdict
-from offload.fleet_grid import Grid, Place, parsed, resources, tags
-from offload.lab.file import load
-from offload.report import verify
+from offload.suite.bench.lab.file import load
+from offload.suite.certify import verbs
+from offload.suite.certify.fleet import run as fleet
+from offload.suite.certify.fleet.bench import reached, verdict
+from offload.suite.certify.fleet.grid import Grid, Place, parsed, resources, tags
+from offload.suite.report.trust import verify
 from tests.lib import benches
 from tests.lib.labgrid_client import warm
 
@@ -274,7 +275,7 @@ def test_options_of_many_benches_alone(more: list[str]) -> None:
 def certified(*words: str) -> int:
     """`ktls-offload certify WORDS`."""
     parser = argparse.ArgumentParser()
-    certify.add_parser(parser.add_subparsers())
+    verbs.add_parser(parser.add_subparsers())
     args = parser.parse_args(["certify", *words])
     return int(args.func(args))
 

@@ -18,7 +18,7 @@ from offload.errors import CommandFailed, ConfigError, NoPermission, OffloadErro
 from offload.host.base import Host
 from offload.host.local import LocalHost
 from offload.host.ssh import Login, Master
-from offload.lab.reach import Machine
+from offload.suite.bench.lab.reach import Machine
 from tests.lib.sshd import Server, keys, missing, serving
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -229,7 +229,7 @@ def mine(server: Server, pids: list[int]) -> list[int]:
 def test_ends_with_its_runner(server: Server) -> None:
     """Without a NIC a runner that is killed leaves no connection and nothing that runs on the host."""
     code = (
-        "import sys; from offload.host.ssh import Login; from offload.lab.reach import Machine\n"
+        "import sys; from offload.host.ssh import Login; from offload.suite.bench.lab.reach import Machine\n"
         f"m = Machine({server.login!r}); m.host().start(['sleep', '87654']); print('up', flush=True); "
         "sys.stdin.read()"
     )

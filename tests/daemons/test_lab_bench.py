@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from offload.card.profile import Cell, find
 from offload.errors import ConfigError, RigError
 from offload.host.base import Side
 from offload.host.local import LocalHost
-from offload.lab import bench, programs, settings
-from offload.lab.bench import RealLab
-from offload.lab.file import load
-from offload.profile import Cell, find
-from offload.traffic import openssl
-from offload.traffic.drive import send, sending, take
+from offload.suite.bench.lab import bench, programs, settings
+from offload.suite.bench.lab.bench import RealLab
+from offload.suite.bench.lab.file import load
+from offload.suite.traffic import openssl
+from offload.suite.traffic.drive import send, sending, take
 from tests.lib.flow import Traffic
 from tests.lib.rack import Rack, rack
 from tests.lib.rig import Rig

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from offload.host.local import LocalHost
-from offload.lab.file import load
+from offload.suite.bench.lab.file import load
 from tests.lib.rack import Rack, rack
 from tests.lib.sshd import missing
-from tests.unit.test_lab_file import KEY
+from tests.unit.suite.bench.lab.test_lab_file import KEY
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
 def lab(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
     """`ktls-offload lab ARGV` in a folder."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "KTLS_OFFLOAD_STATE": str(folder / "state")}
-    words = [sys.executable, "-m", "offload.lab", *argv]
+    words = [sys.executable, "-m", "offload.suite.bench.lab", *argv]
     return subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
 
 

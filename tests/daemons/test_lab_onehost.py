@@ -176,8 +176,8 @@ def test_features_of_a_killed_run(machine: Machine) -> None:
     script = """
 from offload.host.base import Side
 from offload.host.local import LocalHost
-from offload.lab import settings
-from offload.lab.model import Target
+from offload.suite.bench.lab import settings
+from offload.suite.bench.lab.model import Target
 settings.FEATURES = {"rx": "generic-receive-offload"}  # a switch that a veth has, too
 side = Side(LocalHost("ktls-peer"), "far0", "", "")
 settings.note(side, Target("peer", None, "ktls-peer"))

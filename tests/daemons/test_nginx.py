@@ -9,9 +9,9 @@ import pytest
 
 from offload.errors import RigError
 from offload.host.local import LocalHost
-from offload.traffic import certs, nginx, video, wrk
-from offload.traffic.nginx import Shop
-from offload.traffic.video import Seen, Want
+from offload.suite.traffic import certs, nginx, video, wrk
+from offload.suite.traffic.nginx import Shop
+from offload.suite.traffic.video import Seen, Want
 from tests.lib.sshd import free_port
 
 pytestmark = pytest.mark.skipif(

@@ -10,36 +10,36 @@ from pathlib import Path
 
 import pytest
 
-from offload.cli import SUITE, VERBS
+from offload.cli.main import SUITE, VERBS
 from tests.lib import python39
 
 ROOT = Path(__file__).parents[2]
 # what the operator's verbs are made of; with words of a newer Python in them these tests are red
 UNIT = (
-    "tests/unit/test_apps.py",
-    "tests/unit/test_cli_json.py",
+    "tests/unit/doctor/test_apps.py",
+    "tests/unit/cli/test_cli_json.py",
     "tests/unit/test_cmd.py",
-    "tests/unit/test_connect_policy.py",
-    "tests/unit/test_counters.py",
-    "tests/unit/test_doctor.py",
-    "tests/unit/test_doctor_card.py",
-    "tests/unit/test_doctor_esp.py",
-    "tests/unit/test_doctor_programs.py",
-    "tests/unit/test_doctor_reasons.py",
-    "tests/unit/test_doctor_text.py",
-    "tests/unit/test_doctor_use.py",
-    "tests/unit/test_enable.py",
-    "tests/unit/test_enable_bond.py",
-    "tests/unit/test_errata.py",
+    "tests/unit/connect/test_connect_policy.py",
+    "tests/unit/card/test_counters.py",
+    "tests/unit/doctor/test_doctor.py",
+    "tests/unit/doctor/test_doctor_card.py",
+    "tests/unit/doctor/test_doctor_esp.py",
+    "tests/unit/doctor/test_doctor_programs.py",
+    "tests/unit/doctor/test_doctor_reasons.py",
+    "tests/unit/doctor/test_doctor_text.py",
+    "tests/unit/doctor/test_doctor_use.py",
+    "tests/unit/switch/test_enable.py",
+    "tests/unit/switch/test_enable_bond.py",
+    "tests/unit/errata/test_errata.py",
     "tests/unit/test_errors.py",
-    "tests/unit/test_journal.py",
-    "tests/unit/test_ls.py",
-    "tests/unit/test_nic.py",
-    "tests/unit/test_persist.py",
-    "tests/unit/test_probe.py",
-    "tests/unit/test_profile.py",
-    "tests/unit/test_sockets.py",
-    "tests/unit/test_status.py",
+    "tests/unit/switch/test_journal.py",
+    "tests/unit/connections/test_ls.py",
+    "tests/unit/card/test_nic.py",
+    "tests/unit/switch/test_persist.py",
+    "tests/unit/probe/test_probe.py",
+    "tests/unit/card/test_profile.py",
+    "tests/unit/connections/test_sockets.py",
+    "tests/unit/switch/test_status.py",
 )
 SETTINGS = "[pytest]\naddopts = --import-mode=importlib -p no:cacheprovider --confcutdir={0}/tests/unit\n"
 

@@ -15,7 +15,7 @@ import pytest
 
 from offload.errors import RigError
 from offload.host.local import LocalHost
-from offload.traffic import certs, keylog, stunnel
+from offload.suite.traffic import certs, keylog, stunnel
 
 BUILT = keylog.LIBRARY.exists() and LocalHost().run(["which", stunnel.PROGRAM], check=False).rc == 0
 

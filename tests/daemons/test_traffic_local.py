@@ -15,10 +15,10 @@ import pytest
 from offload.cmd import wait_until
 from offload.errors import OffloadError, RigError
 from offload.host.local import LocalHost
-from offload.traffic import certs, drive, handoff, openssl, stunnel
-from offload.traffic.drive import send, take
-from offload.traffic.pump_channel import Channel
-from offload.traffic.stunnel_resident import Resident
+from offload.suite.traffic import certs, drive, handoff, openssl, stunnel
+from offload.suite.traffic.drive import send, take
+from offload.suite.traffic.pump_channel import Channel
+from offload.suite.traffic.stunnel_resident import Resident
 
 CAN = os.geteuid() == 0 and LocalHost().run(["ip", "netns", "add", "ktls-probe"], check=False).rc == 0
 if CAN:

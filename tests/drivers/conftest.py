@@ -7,9 +7,9 @@ from zlib import crc32
 
 import pytest
 
+from offload.debian.cache import cache_root, locked, new_folder
 from offload.driver import source, target
 from offload.driver.kinds import Kind
-from offload.vm.cache import cache_root, locked, new_folder
 from tests.lib.driver_tables import files
 
 TABLES = Kind(

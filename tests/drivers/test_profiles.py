@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from offload.profile import Profile, load_all
-from offload.profile_ids import undescribed
-from offload.vm.kernels import SERIES
+from offload.card.profile import Profile, load_all
+from offload.card.profile_ids import undescribed
+from offload.debian.kernels import SERIES
 from tests.lib.driver_tables import DRIVERS, drift, read, unlisted
 
 REAL = [profile for profile in load_all() if not profile.plays]
@@ -27,7 +27,7 @@ def test_profile_says_what_the_driver_says(profile: Profile, tree: Path) -> None
 def test_every_card_of_a_driver_is_known(driver: str, tree: Path) -> None:
     """Each id of a driver's table has a profile or is in the list of cards without one."""
     new = unlisted(driver, read(tree, DRIVERS[driver]), REAL, undescribed())
-    assert not new, f"{driver} knows {', '.join(new)}: a profile, or a row of offload/profile_ids.yaml"
+    assert not new, f"{driver} knows {', '.join(new)}: a profile, or a row of offload/card/profile_ids.yaml"
 
 
 @pytest.mark.parametrize("series", SERIES)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from offload.card.counters import Snapshot
+from offload.card.nic import features
+from offload.card.profile import FEATURES, Cell, Profile
 from offload.cmd import settles
-from offload.counters import Snapshot
 from offload.host.base import Completed, Side
-from offload.nic import features
-from offload.profile import FEATURES, Cell, Profile
-from offload.traffic.drive import send, sending, take
+from offload.suite.traffic.drive import send, sending, take
 from tests.lib import proof
 from tests.lib.flow import Flow, Traffic
 from tests.lib.switch import Switch

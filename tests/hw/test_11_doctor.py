@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from offload import ipsec
+from offload.card.nic import look
+from offload.card.profile import DIRECTIONS, Cell, Profile, load_all
 from offload.cmd import settles
 from offload.doctor import esp
 from offload.doctor.document import as_json
 from offload.doctor.examine import Device, Diagnosis, Doctor
 from offload.doctor.library import Trial
 from offload.doctor.reasons import Notes
-from offload.errata import AFFECTED, kernel, load, standing
+from offload.errata.match import AFFECTED, kernel, load, standing
 from offload.host.base import Bench, Completed, Host, Side
-from offload.nic import look
-from offload.profile import DIRECTIONS, Cell, Profile, load_all
-from offload.traffic.drive import sending
+from offload.suite.traffic import ipsec
+from offload.suite.traffic.drive import sending
 from tests.lib import proof, ways
 from tests.lib.absent import taken_away
 from tests.lib.flow import Traffic

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from offload.counters import Snapshot
+from offload.card.counters import Snapshot
+from offload.card.nic import features
+from offload.card.profile import FEATURES, Profile
 from offload.host.base import Side
-from offload.nic import features
-from offload.profile import FEATURES, Profile
 from tests.lib.life import Life
 from tests.lib.many import opened
 from tests.lib.rig import Rig

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from offload.card.profile import Profile
+from offload.connections.look import Eyes, Line
 from offload.doctor.examine import Doctor
 from offload.doctor.library import Trial
 from offload.host.base import Bench
-from offload.ls_look import Eyes, Line
-from offload.profile import Profile
 from tests.lib.life import KIB, Life, Pair
 from tests.lib.link import bounce
 from tests.lib.rig import Rig

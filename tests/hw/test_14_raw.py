@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from offload.profile import Cell
+from offload.card.profile import Cell
 from tests.lib import proof, raw, shapes
 from tests.lib.flow import Traffic
 from tests.lib.life import Life

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from offload.counters import tls_stat
+from offload.card.counters import tls_stat
+from offload.card.profile import Cell, Profile
 from offload.host.base import Side
-from offload.profile import Cell, Profile
-from offload.traffic.drive import Sending, send, sending, take
+from offload.suite.traffic.drive import Sending, send, sending, take
 from tests.lib import proof
 from tests.lib.flow import Flow, Traffic
 from tests.lib.link import bounce

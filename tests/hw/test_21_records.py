@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from offload.card.profile import Cell
 from offload.host.base import Bench
-from offload.profile import Cell
-from offload.traffic.drive import Sending, sending
-from offload.wire.words import first_sentence
+from offload.suite.traffic.drive import Sending, sending
+from offload.suite.wire.words import first_sentence
 from tests.lib import proof
 from tests.lib.flow import Several, Traffic
 from tests.lib.shapes_path import tcp_settings

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from offload.profile import Cell
+from offload.card.profile import Cell
 from tests.lib import proof, stream
 from tests.lib.rig import Labs
 from tests.lib.stream import Streams

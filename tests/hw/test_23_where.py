@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from offload.profile import Cell
-from offload.traffic.drive import sending
+from offload.card.profile import Cell
+from offload.suite.traffic.drive import sending
 from tests.lib import proof, tamper
 from tests.lib.flow import Flow, Traffic
 from tests.lib.switch import Switch

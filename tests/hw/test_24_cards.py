@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from offload.card.profile import Cell, Profile
 from offload.host.base import Bench
-from offload.profile import Cell, Profile
-from offload.traffic.drive import Sending, send, sending, take
+from offload.suite.traffic.drive import Sending, send, sending, take
 from tests.lib import frames, proof, tamper
 from tests.lib.flow import Several, Traffic
 from tests.lib.life import KIB, Life

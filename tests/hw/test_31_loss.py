@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from offload.card.profile import Cell
 from offload.host.base import Side
-from offload.profile import Cell
 from tests.lib import loss, proof
 from tests.lib.flow import Traffic
 from tests.lib.records_trace import tracing

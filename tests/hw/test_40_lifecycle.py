@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from offload.counters import Delta
+from offload.card.counters import Delta
+from offload.card.profile import Cell, Profile
 from offload.host.base import Bench, Side
-from offload.profile import Cell, Profile
-from offload.traffic.drive import send, sending, take
+from offload.suite.traffic.drive import send, sending, take
 from tests.lib import proof
 from tests.lib.flow import Traffic
 from tests.lib.life import KIB, Life, Pair

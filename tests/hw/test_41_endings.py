@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from offload.profile import Profile
-from offload.traffic.impair import Weather, wirebox
+from offload.card.profile import Profile
+from offload.suite.traffic.impair import Weather, wirebox
 from tests.lib.endings import ENDINGS, gone, vanish
 from tests.lib.life import KIB, Life
 from tests.lib.rig import Rig

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from offload.card.counters import Delta
+from offload.card.profile import Profile
 from offload.cmd import settles
-from offload.counters import Delta
 from offload.host.base import Bench
-from offload.profile import Profile
 from tests.lib import ways
 from tests.lib.life import KIB, Life, churn, held
 from tests.lib.rig import Rig

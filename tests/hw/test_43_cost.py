@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from offload.counters import Delta
+from offload.card.counters import Delta
 from tests.lib.life import KIB, Life
 from tests.lib.many import opened
 from tests.lib.rig import Rig

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from offload.measure_plan import FILES, Setting
-from offload.measure_table import grouped, ratios
+from offload.suite.measure.plan import FILES, Setting
+from offload.suite.measure.table import grouped, ratios
 from tests.lib.cores import measured, sound
 from tests.lib.rig import Rig
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from offload.report.criteria import load as load_criteria
-from offload.vm.cost_figures import saving
+from offload.suite.measure.cost.figures import saving
+from offload.suite.report.criteria import load as load_criteria
 from tests.lib.cost import counted, part, whole
 from tests.lib.rig import Rig
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from offload.card.profile import Cell
 from offload.cmd import wait_until
-from offload.profile import Cell
-from offload.traffic import handoff
-from offload.traffic.drive import send, sending, take
+from offload.suite.traffic import handoff
+from offload.suite.traffic.drive import send, sending, take
 from tests.lib import proof
 from tests.lib.flow import Traffic
 from tests.lib.switch import Switch

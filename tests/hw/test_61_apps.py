@@ -8,12 +8,12 @@ from contextlib import ExitStack
 
 import pytest
 
-from offload.counters import Snapshot
+from offload.card.counters import Snapshot
+from offload.card.profile import DIRECTIONS, Cell, Profile
+from offload.card.profile_model import ALL_CELLS
 from offload.doctor.apps.run import ask
 from offload.doctor.examine import Doctor
 from offload.doctor.library import Trial
-from offload.profile import DIRECTIONS, Cell, Profile
-from offload.profile_model import ALL_CELLS
 from tests.lib import apps
 from tests.lib.rig import Rig
 from tests.lib.switch import Switch

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from offload.measure_plan import Setting
-from offload.profile import Cell
-from offload.traffic.drive import sending
-from offload.vm.cost_figures import costs, saving
-from offload.wire.words import first_sentence
+from offload.card.profile import Cell
+from offload.suite.measure.cost.figures import costs, saving
+from offload.suite.measure.plan import Setting
+from offload.suite.traffic.drive import sending
+from offload.suite.wire.words import first_sentence
 from tests.lib import proof
 from tests.lib.channels import CHANNELS, at_once
 from tests.lib.cores import measured, sound

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from offload.measure_plan import CLIENTS, FILMS, Setting
-from offload.profile import Cell
-from offload.traffic.drive import sending
-from offload.vm.cost_figures import costs
+from offload.card.profile import Cell
+from offload.suite.measure.cost.figures import costs
+from offload.suite.measure.plan import CLIENTS, FILMS, Setting
+from offload.suite.traffic.drive import sending
 from tests.lib import film, proof
 from tests.lib.channels import at_once
 from tests.lib.cores import measured, sound

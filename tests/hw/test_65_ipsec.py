@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from offload import ipsec
-from offload.nic import features
-from offload.profile import Cell
+from offload.card.nic import features
+from offload.card.profile import Cell
+from offload.suite.traffic import ipsec
 from tests.lib.flow import Traffic
 from tests.lib.ipsec_cases import (
     carries,

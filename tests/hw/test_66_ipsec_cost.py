@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from offload.measure_plan import IPSEC, Setting
-from offload.vm.cost_ipsec import measure, seen
+from offload.suite.measure.cost.ipsec import measure, seen
+from offload.suite.measure.plan import IPSEC, Setting
 from tests.lib.cores import measured, sound
 from tests.lib.rig import Rig
 from tests.lib.ways import in_lab

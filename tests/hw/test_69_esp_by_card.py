@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from offload import ipsec
-from offload.measure_plan import Setting
+from offload.suite.measure.plan import Setting
+from offload.suite.traffic import ipsec
 from tests.lib import ipsec_card as card
 from tests.lib.cores import measured, sound
 from tests.lib.life import Life

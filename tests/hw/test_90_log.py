@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from offload.vm.console import faults
+from offload.suite.bench.vm.console import faults
 
 
 @pytest.mark.promise("rig.clean-log")

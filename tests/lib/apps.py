@@ -8,12 +8,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from offload.card.counters import parse
+from offload.card.profile import DIRECTIONS
 from offload.cmd import wait_until
-from offload.counters import parse
 from offload.doctor.apps.judge import Answer, Ruling
 from offload.errors import RigError
 from offload.host.base import Host, Process
-from offload.profile import DIRECTIONS
 from tests.lib.rig import Rig
 
 NAMES = {("tx", "hw"): "TlsTxDevice", ("tx", "sw"): "TlsTxSw",

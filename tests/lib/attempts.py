@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from offload.errors import ConfigError, OffloadError, RigError
-from offload.lab.attempts import Attempts
+from offload.suite.bench.lab.attempts import Attempts
 
 ATTEMPTS = pytest.StashKey[Attempts]()
 PASSED, GONE, BENCH = pytest.StashKey[bool](), pytest.StashKey[bool](), pytest.StashKey[Any]()

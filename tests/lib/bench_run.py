@@ -18,8 +18,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from offload.vm.kernels import fetch
-from offload.vm.lab import Lab
+from offload.debian.kernels import fetch
+from offload.suite.bench.vm.lab import Lab
 
 
 def say(line: str) -> None:

@@ -15,11 +15,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from offload.cmd import run
+from offload.debian.cache import cache_root, kept, new_folder, read_json
+from offload.debian.kernels import Say, codename
+from offload.debian.packages import Package, depends, download, index, installed, newest, refresh
 from offload.errors import CommandFailed, RigError
-from offload.report import pdf
-from offload.vm.cache import cache_root, kept, new_folder, read_json
-from offload.vm.kernels import Say, codename
-from offload.vm.packages import Package, depends, download, index, installed, newest, refresh
+from offload.suite.report.forms import pdf
 
 PLACE, NAME, SHELL = "chromium", "chromium", "chromium-headless-shell"
 WANTED = (SHELL, "chromium-common", "fonts-liberation")

@@ -14,9 +14,9 @@ import pytest
 
 from offload.errors import OffloadError, RigError
 from offload.host.base import Host
-from offload.report.captured import UNEXPLAINED, Captured, denial
-from offload.report.testinfo import EVIDENCE
-from offload.traffic.tap import Tap, capturing
+from offload.suite.report.captured import UNEXPLAINED, Captured, denial
+from offload.suite.report.record.testinfo import EVIDENCE
+from offload.suite.traffic.tap import Tap, capturing
 from tests.lib.explain import demand, explain, together
 
 HOST, OTHER = "host", "other"  # above the card, and on another device: a card leaks on its own wire

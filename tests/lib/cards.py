@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+from offload.card.counters import snapshot
+from offload.card.profile import Profile
 from offload.cmd import wait_until
-from offload.counters import snapshot
 from offload.host.base import Bench, Host, Side
-from offload.profile import Profile
 from tests.lib.stand_ins import HEADERS, PACKETS
 from tests.lib.ways import OURS, THEIRS, addressed, made, put_back
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from offload.errors import ConfigError
-from offload.report import criteria
-from offload.vm.knobs import check
+from offload.suite.bench.cards.knobs import check
+from offload.suite.report import criteria
 from offload.yamlfile import Item, near, quoted, read_yaml
 
 FILE = Path(__file__).parents[1] / "nicsim" / "catalogue.yaml"
@@ -104,7 +104,7 @@ def _words(item: Item | None, pattern: str, choices: Sequence[str] = ()) -> tupl
 
 
 def _knobs(item: Item | None) -> str:
-    """The knobs as offload/vm/knobs.py takes them."""
+    """The knobs as offload/suite/bench/cards/knobs.py takes them."""
     words = item.text("knobs as 0/tx_leak=1") if item else ""
     try:
         check(words)

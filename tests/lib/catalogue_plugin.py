@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
-from offload.report.recorder import NAME, Recorder
-from offload.report.settle import Settler
-from offload.report.testinfo import EVIDENCE, RIG
+from offload.suite.report.record.recorder import NAME, Recorder
+from offload.suite.report.record.settle import Settler
+from offload.suite.report.record.testinfo import EVIDENCE, RIG
 
 CHECKS = "failed_checks"  # among the evidence of a test
 OFF = [""]  # the check that is off

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from offload.card.nic import Feature, features
 from offload.cmd import settles
+from offload.debian.kernels import fetch
 from offload.errors import OffloadError, RigError
-from offload.nic import Feature, features
-from offload.vm.kernels import fetch
-from offload.vm.knobs import FOLDER, turn
-from offload.vm.lab import Lab
+from offload.suite.bench.cards.knobs import FOLDER, turn
+from offload.suite.bench.vm.lab import Lab
 from tests.lib.catalogue import Step
 from tests.lib.suite import Outcome, Suite
 

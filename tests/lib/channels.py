@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+from offload.card.profile import Cell
 from offload.host.base import Host
-from offload.profile import Cell
-from offload.traffic import stunnel
-from offload.traffic.drive import Sending, send, take
+from offload.suite.traffic import stunnel
+from offload.suite.traffic.drive import Sending, send, take
 from tests.lib.flow import Flow, Traffic
 
 CHANNELS = 8  # QEMU's multifd is commonly run with 2 to 8

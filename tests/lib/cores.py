@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from offload.card.nic import look
 from offload.errors import TimedOut
 from offload.host.base import Bench
-from offload.measure_bed import Bed, about
-from offload.measure_plan import Plan, Setting
-from offload.measure_run import measure, once
-from offload.measure_stream import Stream
-from offload.measure_switch import keeping, steady
-from offload.nic import look
+from offload.suite.measure.bed import Bed, about
+from offload.suite.measure.plan import Plan, Setting
+from offload.suite.measure.run import measure, once
+from offload.suite.measure.stream import Stream
+from offload.suite.measure.switch import keeping, steady
 from tests.lib.rig import Rig
 from tests.lib.ways import in_lab
 

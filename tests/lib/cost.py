@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from offload.errors import RigError
-from offload.vm import cost, knobs
-from offload.vm.cost_figures import group
-from offload.vm.cost_plan import Row
+from offload.suite.bench.cards import knobs
+from offload.suite.measure.cost import run
+from offload.suite.measure.cost.figures import group
+from offload.suite.measure.cost.plan import Row
 from tests.lib.rig import Rig
 
 MANY = 4  # channels beside one
@@ -44,7 +45,7 @@ def part(found: dict[str, Any], *groups: tuple[str, int, str]) -> dict[str, Any]
 def _boot(rig: Rig, faults: str) -> dict[str, Any]:
     series = ".".join(rig.bench.rig["kernel"].split(".")[:2])
     try:
-        return cost.measure(
+        return run.measure(
             series, boots=1, arms=("sw", "hw"), directions=(whole(rig),), offers=rig.profile.directions(),
             more=MORE, personality=rig.profile.id, knobs=faults, say=lambda _: None,
         )  # fmt: skip

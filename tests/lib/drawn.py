@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
+from offload.card.profile import find
 from offload.errors import ConfigError
-from offload.profile import find
 from tests.lib.drawn_tables import CONDITIONS, PLACES, Condition, Place
 from tests.lib.scenario.space import Scenario, Space, load
 

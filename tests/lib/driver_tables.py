@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from offload.profile import DIRECTIONS, Profile
-from offload.profile_ids import Undescribed
+from offload.card.profile import DIRECTIONS, Profile
+from offload.card.profile_ids import Undescribed
 
 NET = "drivers/net/ethernet"
 MLX5 = f"{NET}/mellanox/mlx5/core"

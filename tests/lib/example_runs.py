@@ -16,10 +16,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from offload.report import card
-from offload.vm.kernels import fetch
-from offload.vm.knobs import turn
-from offload.vm.lab import Lab
+from offload.debian.kernels import fetch
+from offload.suite.bench.cards.knobs import turn
+from offload.suite.bench.vm.lab import Lab
+from offload.suite.report.render import card
 from tests.lib import browser, catalogue
 from tests.lib.catalogue_run import PEER
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from offload.errors import ConfigError
-from offload.report.captured import Captured, Code, Stray, denial
-from offload.wire.ask import Ask
-from offload.wire.capture import Frame, Reader
-from offload.wire.files import Bytes, mapped
-from offload.wire.packets import ACK, FRAGMENT, RST, Segment, network, parse
-from offload.wire.streams import MAX_AHEAD, Capture, Connection, Stream, Table, endpoint
-from offload.wire.verify import verify
+from offload.suite.report.captured import Captured, Code, Stray, denial
+from offload.suite.wire.ask import Ask
+from offload.suite.wire.capture import Frame, Reader
+from offload.suite.wire.files import Bytes, mapped
+from offload.suite.wire.packets import ACK, FRAGMENT, RST, Segment, network, parse
+from offload.suite.wire.streams import MAX_AHEAD, Capture, Connection, Stream, Table, endpoint
+from offload.suite.wire.verify import verify
 
 TCP, ICMPS, EXTENSIONS = 6, frozenset({1, 58}), frozenset({0, 43, 44, 60})
 OF_STREAMS = (Code.SECOND_SYN, Code.SECOND_FIN, Code.URGENT)

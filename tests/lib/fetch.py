@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from offload.errors import OffloadError, RigError
-from offload.vm import managers, programs
+from offload.suite.bench.programs import managers, unpacked
 from tests.lib import python39
 
 
@@ -19,7 +19,7 @@ def main() -> int:
     except OffloadError as exc:
         sys.stderr.write(f"ktls-offload: {exc}\n")
         return exc.exit_code
-    for optional in (programs.find, python39.fetch):
+    for optional in (unpacked.find, python39.fetch):
         try:
             optional()
         except RigError as exc:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from offload.traffic import nginx, video
-from offload.traffic.nginx import Shop
-from offload.traffic.video import Seen, Want
-from offload.vm import programs
+from offload.suite.bench.programs import unpacked
+from offload.suite.traffic import nginx, video
+from offload.suite.traffic.nginx import Shop
+from offload.suite.traffic.video import Seen, Want
 from tests.lib.channels import serving
 from tests.lib.rig import Rig
 from tests.lib.ways import in_lab
@@ -21,7 +21,7 @@ def without_copy(rig: Rig) -> tuple[str, str]:
     """An nginx of the DUT that can send without a copy, its own or the unpacked one, or what is lacking."""
     host = rig.bench.dut.host
     lacking = nginx.missing(host, zerocopy=True)
-    program = programs.had("nginx") if lacking else ""  # a host of yours does not have that path
+    program = unpacked.had("nginx") if lacking else ""  # a host of yours does not have that path
     if program and not nginx.missing(host, zerocopy=True, program=program):
         return program, ""
     return nginx.PROGRAM, lacking

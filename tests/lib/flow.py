@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from offload.counters import Delta
-from offload.profile import Cell
-from offload.traffic import handoff, openssl, stunnel
-from offload.traffic.drive import Report, Sending, Transfer, send, take
-from offload.traffic.keylog import KeyLog
+from offload.card.counters import Delta
+from offload.card.profile import Cell
+from offload.suite.traffic import handoff, openssl, stunnel
+from offload.suite.traffic.drive import Report, Sending, Transfer, send, take
+from offload.suite.traffic.keylog import KeyLog
 from tests.lib.rig import Rig
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from offload.errors import OffloadError
-from offload.report.forecast import SCHEMA
-from offload.report.testinfo import promise_of
+from offload.suite.report.forecast import SCHEMA
+from offload.suite.report.record.testinfo import promise_of
 from tests.lib import needs
 from tests.lib.rig import Labs
 

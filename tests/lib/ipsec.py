@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from offload import ipsec
 from offload.cmd import settles
 from offload.host.base import Bench, Host, Side
-from offload.traffic.drive import PYTHON
+from offload.suite.traffic import ipsec
+from offload.suite.traffic.drive import PYTHON
 from tests.lib.captures import HOST
 from tests.lib.frames import folded
 from tests.lib.life import Pair

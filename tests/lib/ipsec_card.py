@@ -8,11 +8,11 @@ from typing import Any
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from offload import ipsec as esp
+from offload.card.counters import Delta
 from offload.cmd import settles
-from offload.counters import Delta
-from offload.ipsec import Way
-from offload.vm import knobs
+from offload.suite.bench.cards import knobs
+from offload.suite.traffic import ipsec as esp
+from offload.suite.traffic.ipsec import Way
 from tests.lib import ipsec
 from tests.lib.ipsec import ESP, TCP, Packet
 from tests.lib.life import KIB, Life, Pair, arrived

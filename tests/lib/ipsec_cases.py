@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from offload import ipsec as esp
+from offload.card.nic import features
+from offload.card.profile import Cell
 from offload.cmd import settles
 from offload.errors import Refused
 from offload.host.base import Host
-from offload.measure_switch import PARTS, SEGMENTATION, keeping
-from offload.nic import features
-from offload.profile import Cell
-from offload.traffic import certs, stunnel
-from offload.traffic.drive import send, sending, take
+from offload.suite.measure.switch import PARTS, SEGMENTATION, keeping
+from offload.suite.traffic import certs, stunnel
+from offload.suite.traffic import ipsec as esp
+from offload.suite.traffic.drive import send, sending, take
 from tests.lib import ipsec
 from tests.lib.flow import Traffic
 from tests.lib.life import KIB, Life

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from offload.cmd import settles
-from offload.errata import AFFECTED, kernel, load, standing
+from offload.errata.match import AFFECTED, kernel, load, standing
 from offload.host.base import Host
 from tests.lib import ipsec
 from tests.lib.life import KIB, Life, Pair, arrived

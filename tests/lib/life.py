@@ -16,7 +16,7 @@ from typing import Any
 from offload.cmd import settles, wait_until
 from offload.errors import RigError
 from offload.host.base import Side
-from offload.traffic.drive import PYTHON, Ended, sending
+from offload.suite.traffic.drive import PYTHON, Ended, sending
 from tests.lib.rig import Rig
 
 PROGRAM = Path(__file__).with_name("crowd.py")

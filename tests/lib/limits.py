@@ -10,7 +10,7 @@ from collections.abc import Generator
 
 import pytest
 
-from offload.profile import Limitation, find
+from offload.card.profile import Limitation, find
 
 LISTED = pytest.StashKey[tuple[Limitation, ...]]()
 MET = pytest.StashKey[str]()

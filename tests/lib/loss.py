@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from offload.profile import Cell
-from offload.traffic import handoff
-from offload.traffic.drive import Sending, send
-from offload.traffic.impair import Weather
+from offload.card.profile import Cell
+from offload.suite.traffic import handoff
+from offload.suite.traffic.drive import Sending, send
+from offload.suite.traffic.impair import Weather
 from tests.lib import proof
 from tests.lib.flow import Several, Traffic
 from tests.lib.records_trace import OVERHEAD, Met, shares

@@ -14,16 +14,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from offload.card.profile import FEATURES
 from offload.cmd import wait_until
 from offload.host.base import Completed
 from offload.host.local import LocalHost
-from offload.profile import FEATURES
-from tests.unit.fake_bench import PLAYED
+from tests.unit.switch.fake_bench import PLAYED
 
 DEV, PROJECT = "sim0", Path(__file__).parents[2]
 SOON = 60.0  # seconds; it takes one on an idle machine
 UNUSED = ("doc", "man", "locale", "bash-completion", "hwdb.d")
-TOOLS = PROJECT / "tests/unit/fake_tools.py"
+TOOLS = PROJECT / "tests/unit/switch/fake_tools.py"
 # under a lock: udev, a manager and a test may ask the card at the same time
 TOOL = '#!/bin/sh\nFAKE_STATE={state} exec flock {state}.lock /usr/bin/python3 -SE {tools} {name} "$@"\n'
 # The root is this machine's, with the managers' programs below and a layer above that keeps what is written.

@@ -10,23 +10,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from offload.card.nic import features
+from offload.card.profile import FEATURES
 from offload.cmd import wait_until
+from offload.debian.kernels import Kernel
 from offload.errors import RigError
 from offload.host.base import Completed
 from offload.host.local import LocalHost
 from offload.host.vm import VmHost
-from offload.nic import features
 from offload.paths import ROOT
-from offload.profile import FEATURES
-from offload.vm import boot, rundir
-from offload.vm.card import told
-from offload.vm.console import Console
-from offload.vm.initramfs import build, init_script, module_order
-from offload.vm.kernels import Kernel
-from offload.vm.kvm import accelerator
-from offload.vm.module import build_nicsim
-from offload.vm.qemu import command, find
-from offload.vm.topology import MODULE, MODULES
+from offload.suite.bench.cards.module import build_nicsim
+from offload.suite.bench.vm import boot, rundir
+from offload.suite.bench.vm.card import told
+from offload.suite.bench.vm.console import Console
+from offload.suite.bench.vm.initramfs import build, init_script, module_order
+from offload.suite.bench.vm.kvm import accelerator
+from offload.suite.bench.vm.qemu import command, find
+from offload.suite.bench.vm.topology import MODULE, MODULES
 
 DEV, CABLE = "nicsim0", ("nicsim1", "nswire0", "nswire1")
 CARD = f"personality={told('connectx-6-dx,connectx-6-dx')}"
@@ -61,7 +61,7 @@ if [ ! -e /rw/prepared ]; then
     >systemd-udev-trigger.service.d/net.conf
   printf '%%s\\n' '[Unit]' DefaultDependencies=no '[Service]' \\
     'Environment=PYTHONPATH=/run/lab/python PYTHONDONTWRITEBYTECODE=1 TMPDIR=%(temp)s' \\
-    'ExecStart=%(python)s -S -s -c "from offload.vm.guest.agent import main; main([])"' \\
+    'ExecStart=%(python)s -S -s -c "from offload.suite.bench.vm.guest.agent import main; main([])"' \\
     >agent.service
   $b mkdir -p /new/etc/NetworkManager
   printf '%%s\\n' '[main]' plugins=keyfile auth-polkit=false 'no-auto-default=*' '[keyfile]' \\

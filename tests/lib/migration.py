@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from offload.host.base import Side
-from offload.traffic import handoff
+from offload.suite.traffic import handoff
 from tests.lib.life import Crowd
 
 PROGRAM = Path(__file__).with_name("migration_end.py")

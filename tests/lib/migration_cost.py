@@ -8,12 +8,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from offload import cpu
-from offload.counters import Delta
-from offload.cpu_pairs import turns
+from offload.card.counters import Delta
+from offload.card.profile import Cell, Profile
 from offload.errors import RigError
-from offload.profile import Cell, Profile
-from offload.traffic.certs import Placed
+from offload.suite.measure.cpu import meter as cpu
+from offload.suite.measure.cpu.pairs import turns
+from offload.suite.traffic.certs import Placed
 from tests.lib import migration
 from tests.lib.cores import played
 from tests.lib.migration import PAGE, End, Guest, Moved, Status

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from offload.host.base import Side
-from offload.traffic import handoff, stunnel
-from offload.traffic.certs import NAME, Certs, Placed, placed
+from offload.suite.traffic import handoff, stunnel
+from offload.suite.traffic.certs import NAME, Certs, Placed, placed
 from tests.lib import migration
 from tests.lib.migration import End, Guest
 

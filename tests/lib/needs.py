@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from offload import ipsec
+from offload.card.nic import look
+from offload.card.profile import FEATURES
 from offload.errors import RigError
-from offload.nic import look
-from offload.profile import FEATURES
-from offload.traffic import handoff, impair, iperf3, keylog, nginx, tap, wrk
+from offload.suite.traffic import handoff, impair, iperf3, ipsec, keylog, nginx, tap, wrk
 from tests.lib import film, migration, records_trace
 from tests.lib.rig import Rig
 from tests.lib.ways import in_lab

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from offload.profile import Cell
-from offload.traffic.drive import Report, Sending
+from offload.card.profile import Cell
+from offload.suite.traffic.drive import Report, Sending
 from tests.lib.flow import Flow
 
 # Bytes that may arrive before the card knows where the records begin: what was sent before the receiver

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from offload.cmd import run
+from offload.debian.cache import cache_root, kept, new_folder, read_json
+from offload.debian.packages import amd64_only
+from offload.debian.sources import archive
 from offload.errors import RigError
-from offload.vm.cache import cache_root, kept, new_folder, read_json
-from offload.vm.packages import amd64_only
-from offload.vm.sources import archive
 
 PLACE = "python39"
 # Debian 11 does not change any more: below pool/main of any Debian mirror, with SHA-256

@@ -15,15 +15,15 @@ from typing import Any
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from offload.profile import Cell
-from offload.traffic import rawkeys
-from offload.traffic.drive import Part, Report, sending, take
-from offload.traffic.drive import send as send_step
-from offload.wire import oracle, streams
-from offload.wire.handshake import Session, split
-from offload.wire.keys import AES128, AES256, Epoch, Schedule, Suite
-from offload.wire.records import APPLICATION, Walk
-from offload.wire.words import first_sentence
+from offload.card.profile import Cell
+from offload.suite.traffic import rawkeys
+from offload.suite.traffic.drive import Part, Report, sending, take
+from offload.suite.traffic.drive import send as send_step
+from offload.suite.wire import oracle, streams
+from offload.suite.wire.handshake import Session, split
+from offload.suite.wire.keys import AES128, AES256, Epoch, Schedule, Suite
+from offload.suite.wire.records import APPLICATION, Walk
+from offload.suite.wire.words import first_sentence
 from tests.lib import crowd, proof
 from tests.lib.flow import Flow, Several, Traffic
 from tests.lib.life import Life

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from offload.counters import Snapshot, snapshot
+from offload.card.counters import Snapshot, snapshot
+from offload.card.profile import Profile, find
 from offload.errors import RigError
 from offload.host.base import Bench, Side
-from offload.profile import Profile, find
-from offload.report.plugin import set_rig
-from offload.report.testinfo import GUEST
-from offload.traffic import certs, drive
-from offload.traffic.certs import Placed
-from offload.traffic.stunnel_resident import Resident
-from offload.vm import knobs
+from offload.suite.bench.cards import knobs
+from offload.suite.report.record.plugin import set_rig
+from offload.suite.report.record.testinfo import GUEST
+from offload.suite.traffic import certs, drive
+from offload.suite.traffic.certs import Placed
+from offload.suite.traffic.stunnel_resident import Resident
 from tests.lib import rig_choice
 from tests.lib.captures import Captures
 from tests.lib.stand_ins import StandIns
@@ -122,9 +122,9 @@ class Labs:
         return self._rig
 
     def _open(self, kind: str) -> Any:
-        from offload.vm import warm
-        from offload.vm.kernels import fetch
-        from offload.vm.lab import Lab
+        from offload.debian.kernels import fetch
+        from offload.suite.bench.vm import warm
+        from offload.suite.bench.vm.lab import Lab
 
         if self._config.getoption("--lab"):
             return rig_choice.real(self._config, self._say)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from offload.card.nic import Feature, features
+from offload.card.profile import FEATURES
 from offload.errors import ConfigError, RigError
 from offload.host.base import Side
-from offload.lab.bench import RealLab
-from offload.lab.source import load_any
-from offload.nic import Feature, features
-from offload.profile import FEATURES
+from offload.suite.bench.lab.bench import RealLab
+from offload.suite.bench.lab.source import load_any
 
 
 def choose(config: pytest.Config) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from offload.report.testinfo import cell_of, promise_of
+from offload.suite.report.record.testinfo import cell_of, promise_of
 
 EACH = "each"  # one test of each promise and cell, instead of a day's half
 PROMISES = "promises"  # the same, and every test without a promise

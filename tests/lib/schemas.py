@@ -12,17 +12,17 @@ import jsonschema
 ROOT = Path(__file__).parents[2]
 FILES = {
     "doctor": "offload/doctor/schema/doctor-1.schema.json",
-    "cards": "offload/schema/cards-1.schema.json",
-    "ls": "offload/schema/ls-1.schema.json",
-    "status": "offload/schema/status-1.schema.json",
-    "lab-status": "offload/schema/lab-status-1.schema.json",
-    "driver-status": "offload/schema/driver-status-1.schema.json",
+    "cards": "offload/card/schema/cards-1.schema.json",
+    "ls": "offload/connections/schema/ls-1.schema.json",
+    "status": "offload/switch/schema/status-1.schema.json",
+    "lab-status": "offload/suite/bench/schema/lab-status-1.schema.json",
+    "driver-status": "offload/driver/schema/driver-status-1.schema.json",
 }
 # their own tests look at each key
 OTHERS = {
-    "switch": "offload/schema/switch-1.schema.json",
-    "error": "offload/schema/error-1.schema.json",
-    "report": "offload/report/schema/report-1.schema.json",
+    "switch": "offload/switch/schema/switch-1.schema.json",
+    "error": "offload/cli/schema/error-1.schema.json",
+    "report": "offload/suite/report/schema/report-1.schema.json",
 }
 
 

@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from offload.counters import Snapshot
-from offload.profile import Cell
-from offload.traffic import handoff, rawkeys
-from offload.traffic.drive import Ended, Sending, Transfer, send, sending, take
-from offload.traffic.impair import Chosen
+from offload.card.counters import Snapshot
+from offload.card.profile import Cell
+from offload.suite.traffic import handoff, rawkeys
+from offload.suite.traffic.drive import Ended, Sending, Transfer, send, sending, take
+from offload.suite.traffic.impair import Chosen
 from tests.lib import proof
 from tests.lib.flow import Flow, Several, Traffic
 from tests.lib.weather import raining

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from offload.counters import Snapshot
+from offload.card.counters import Snapshot
+from offload.card.profile import DIRECTIONS, Profile
 from offload.host.base import Host
-from offload.profile import DIRECTIONS, Profile
 
 HEADERS = 52  # bytes of IPv4 and TCP with timestamps, of a frame's MTU
 PACKETS = {"tx": "tx_tls_encrypted_packets", "rx": "rx_tls_decrypted_packets"}

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from offload.profile import Cell
-from offload.traffic import handoff, lockstep, stunnel
-from offload.traffic.certs import NAME
-from offload.traffic.drive import Sending, Transfer, send, take
-from offload.wire.compare import compare, record, verdict
-from offload.wire.streams import load
+from offload.card.profile import Cell
+from offload.suite.traffic import handoff, lockstep, stunnel
+from offload.suite.traffic.certs import NAME
+from offload.suite.traffic.drive import Sending, Transfer, send, take
+from offload.suite.wire.compare import compare, record, verdict
+from offload.suite.wire.streams import load
 from tests.lib import proof
 from tests.lib.flow import Flow
 from tests.lib.rig import End, Rig

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from offload.card.profile import find
 from offload.errors import RigError
-from offload.profile import find
-from offload.report import criteria, events, facts
-from offload.report.verdict import PromiseState, Verdict, judge
+from offload.suite.report import criteria, events, facts
+from offload.suite.report.verdict import PromiseState, Verdict, judge
 
 ROOT = Path(__file__).parents[2]
 START, RUN = 180.0, 900.0  # seconds; on an idle machine to collect takes 3, a test 1 to 20

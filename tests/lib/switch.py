@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from offload.card.nic import Feature, features
+from offload.card.profile import FEATURES
 from offload.host.base import Side
-from offload.nic import Feature, features
-from offload.profile import FEATURES
 
 
 class Switch:

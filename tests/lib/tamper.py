@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from offload.card.profile import Cell
 from offload.errors import RigError
-from offload.profile import Cell
-from offload.traffic import handoff
-from offload.traffic.drive import Sending, send, sending, take
-from offload.traffic.mangle import Mangler, Target, mangling
+from offload.suite.traffic import handoff
+from offload.suite.traffic.drive import Sending, send, sending, take
+from offload.suite.traffic.mangle import Mangler, Target, mangling
 from tests.lib import proof
 from tests.lib.flow import Flow, Traffic
 

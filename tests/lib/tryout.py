@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from offload.errors import ConfigError, OffloadError
-from offload.vm import rundir, warm
+from offload.suite.bench.vm import rundir, warm
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("tests/hw", "tests/sw-fallback", "tests/nicsim")

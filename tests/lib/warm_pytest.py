@@ -25,7 +25,7 @@ MOST = (
     "yaml",
     "xml.etree.ElementTree",
     "_pytest.junitxml",
-    "offload.report.former",
+    "offload.suite.report.former",
 )
 
 

@@ -7,11 +7,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from offload.counters import Delta, Snapshot
+from offload.card.counters import Delta, Snapshot
+from offload.card.profile import Cell
 from offload.errors import OffloadError, RigError
-from offload.profile import Cell
-from offload.traffic.drive import Ended, Sending, Transfer, send, sending, take
-from offload.traffic.impair import Box, Chosen, Record, Weather, wirebox
+from offload.suite.traffic.drive import Ended, Sending, Transfer, send, sending, take
+from offload.suite.traffic.impair import Box, Chosen, Record, Weather, wirebox
 from tests.lib import proof
 from tests.lib.flow import Flow, Several, Traffic
 from tests.lib.switch import Switch

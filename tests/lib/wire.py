@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from offload.errors import RigError
-from offload.traffic.keylog import KeyLog, keylog
-from offload.wire.ask import Ask
-from offload.wire.verify import verify
-from offload.wire.words import first_sentence
+from offload.suite.traffic.keylog import KeyLog, keylog
+from offload.suite.wire.ask import Ask
+from offload.suite.wire.verify import verify
+from offload.suite.wire.words import first_sentence
 from tests.lib.captures import HOST, Taken
 from tests.lib.flow import Traffic
 

@@ -19,7 +19,7 @@ MUTANTS = "escape.json"
 # a pytest that collects tests/hw for a card and prints test -> promise
 COLLECT = """
 import json, sys, pytest
-from offload.report.testinfo import promise_of
+from offload.suite.report.record.testinfo import promise_of
 class Show:
     def pytest_collection_finish(self, session):
         found = {item.nodeid.removeprefix("tests/hw/"): promise_of(item) or "" for item in session.items}

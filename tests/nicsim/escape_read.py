@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from offload.report import events
+from offload.suite.report import events
 from tests.lib.catalogue_plugin import CHECKS
 from tests.nicsim.escape_checks import Check
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from offload.persist_files import path_of
-from offload.vm import managers
-from offload.vm.kernels import fetch
+from offload.debian.kernels import fetch
+from offload.suite.bench.programs import managers
+from offload.switch.persist_files import path_of
 from tests.lib.managers_vm import DEV, Computer, computer
 from tests.lib.rig import Labs
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from offload.profile import Cell
-from offload.traffic.drive import send, sending, take
+from offload.card.profile import Cell
+from offload.suite.traffic.drive import send, sending, take
 from tests.lib.flow import Traffic
 from tests.lib.rig import Labs
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from offload.host.base import Bench
-from offload.traffic.drive import sending
+from offload.suite.traffic.drive import sending
 from tests.lib.life import KIB, Life, Pair
 from tests.lib.rig import Rig
 from tests.lib.switch import Switch

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from offload.card.profile import Profile
 from offload.host.base import Bench
-from offload.profile import Profile
-from offload.traffic.drive import sending
+from offload.suite.traffic.drive import sending
 from tests.lib.cards import two_cards
 from tests.lib.life import KIB, Life
 from tests.lib.rig import Rig

@@ -13,8 +13,8 @@ import pytest
 
 from offload.cmd import wait_until
 from offload.errors import RigError
-from offload.report.saved import EVENTS
-from offload.vm.lab import Lab
+from offload.suite.bench.vm.lab import Lab
+from offload.suite.report.trust.saved import EVENTS
 from tests.lib.rig import Labs
 from tests.lib.suite import Suite
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from offload.cmd import settles, wait_until
-from offload.report.saved import EVENTS
-from offload.vm.rundir import names
+from offload.suite.bench.vm.rundir import names
+from offload.suite.report.trust.saved import EVENTS
 from tests.lib.rig import Labs
 
 GAP = 1.5  # seconds: pytest has been told, and has its undos to run

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from offload.persist_files import path_of
-from offload.vm import managers
+from offload.suite.bench.programs import managers
+from offload.switch.persist_files import path_of
 from tests.lib.managers import DEV, House, house, missing
 
 BOTH = {"tx": True, "rx": True}

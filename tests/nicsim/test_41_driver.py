@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from offload.debian.cache import cache_root
 from offload.driver.build import built_modules, origin, place
 from offload.driver.kinds import Kind, kinds
 from offload.host.base import Host
-from offload.vm.cache import cache_root
-from offload.vm.initramfs import module_name
+from offload.suite.bench.vm.initramfs import module_name
 from tests.lib.rig import Labs
 
 PROJECT = Path(__file__).parents[2]

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from offload.card.nic import features
+from offload.card.profile import FEATURES, Profile, load
 from offload.cmd import run
-from offload.nic import features
-from offload.profile import FEATURES, Profile, load
-from offload.vm import knobs
+from offload.suite.bench.cards import knobs
 from tests.lib.rig import Labs
 
 PROJECT = Path(__file__).parents[2]

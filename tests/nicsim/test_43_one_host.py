@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from offload.cmd import settles, wait_until
-from offload.report import events
-from offload.vm.kernels import fetch
-from offload.vm.lab import Lab
+from offload.debian.kernels import fetch
+from offload.suite.bench.vm.lab import Lab
+from offload.suite.report import events
 from tests.lib.rig import Labs
 
 PROJECT = Path(__file__).parents[2]

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from offload.cmd import wait_until
-from offload.fleet_grid import Grid
-from offload.report import events
-from offload.vm.kernels import fetch
-from offload.vm.lab import Lab
+from offload.debian.kernels import fetch
+from offload.suite.bench.vm.lab import Lab
+from offload.suite.certify.fleet.grid import Grid
+from offload.suite.report import events
 from tests.lib import benches, sshd
 from tests.lib.rig import Labs
 

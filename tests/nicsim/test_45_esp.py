@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from offload.measure_arms import Moved, NoFigure
-from offload.measure_ipsec import carried
+from offload.suite.measure.arms import Moved, NoFigure
+from offload.suite.measure.ipsec import carried
 from tests.lib import ipsec_card as card
 from tests.lib.cores import bed_of
 from tests.lib.life import Life, life_of

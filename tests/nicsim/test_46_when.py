@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from offload.vm import knobs
+from offload.suite.bench.cards import knobs
 from tests.lib.catalogue_run import fired
 from tests.lib.life import Contexts
 from tests.lib.rig import Labs

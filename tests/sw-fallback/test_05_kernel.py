@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from offload.vm.kernels import fetch
+from offload.debian.kernels import fetch
 
 WANTED = Path(__file__).parents[2] / "ci/kernel.config"
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pytest
 
 from offload.cmd import wait_until
-from offload.lab.traffic import Flow, Wish
+from offload.suite.bench.lab.traffic import Flow, Wish
 from tests.lib.rig import Rig
 
 LONG = 120  # seconds: an emulated guest with much to do

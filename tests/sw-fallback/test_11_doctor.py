@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from offload.card.profile import Cell
 from offload.cmd import settles
 from offload.doctor import programs
 from offload.doctor.examine import Diagnosis, Doctor
 from offload.doctor.library import Trial
 from offload.doctor.reasons import Notes
 from offload.host.base import Completed, Host, Side
-from offload.profile import Cell
-from offload.traffic.drive import sending
+from offload.suite.traffic.drive import sending
 from tests.lib import proof
 from tests.lib.absent import taken_away
 from tests.lib.flow import Traffic

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from offload.connections.look import Eyes
 from offload.host.base import Completed, Side
-from offload.ls_look import Eyes
 from tests.lib.life import KIB, Life
 from tests.lib.rig import Rig
 

@@ -13,8 +13,8 @@ import pytest
 
 from offload.cmd import wait_until
 from offload.host.base import Side
-from offload.traffic import tap
-from offload.traffic.tap import capturing
+from offload.suite.traffic import tap
+from offload.suite.traffic.tap import capturing
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [

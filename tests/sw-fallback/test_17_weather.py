@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from offload.card.profile import Cell
 from offload.errors import ConfigError, Refused, RigError
 from offload.host.base import Bench, Host
-from offload.profile import Cell
-from offload.traffic.drive import Report, Sending, sending
-from offload.traffic.impair import PROGRAM, Box, Chosen, Netem, Record, Weather, netem, wirebox
+from offload.suite.traffic.drive import Report, Sending, sending
+from offload.suite.traffic.impair import PROGRAM, Box, Chosen, Netem, Record, Weather, netem, wirebox
 from tests.lib import proof
 from tests.lib.flow import Flow, Traffic
 

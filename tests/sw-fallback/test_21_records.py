@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from offload.profile import Cell
-from offload.traffic.drive import Sending, sending
+from offload.card.profile import Cell
+from offload.suite.traffic.drive import Sending, sending
 from tests.lib import proof, secrets
 from tests.lib.flow import Several, Traffic
 from tests.lib.rig import Rig
@@ -76,8 +76,8 @@ INNER = '''
 from pathlib import Path
 import pytest
 from offload.cmd import wait_until
-from offload.profile import Cell
-from offload.traffic.drive import send, sending, take
+from offload.card.profile import Cell
+from offload.suite.traffic.drive import send, sending, take
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_inner(traffic, eyes, evidence, number):

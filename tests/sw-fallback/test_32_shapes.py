@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from offload.card.profile import Cell
 from offload.errors import ConfigError, NoDevice, OffloadError, Refused
 from offload.host.base import Bench
-from offload.profile import Cell
-from offload.traffic.drive import sending
-from offload.traffic.impair import Chosen
+from offload.suite.traffic.drive import sending
+from offload.suite.traffic.impair import Chosen
 from tests.lib import proof, shapes
 from tests.lib import shapes_path as path
 from tests.lib.flow import Flow, Several, Traffic

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from offload.card.counters import tls_stat
 from offload.cmd import settles
-from offload.counters import tls_stat
 from offload.host.base import Bench
-from offload.traffic.drive import Ended, sending
-from offload.traffic.impair import Weather, wirebox
+from offload.suite.traffic.drive import Ended, sending
+from offload.suite.traffic.impair import Weather, wirebox
 from tests.lib.endings import ENDINGS, gone, vanish
 from tests.lib.life import KIB, Life, held
 from tests.lib.rig import Rig

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from offload.errors import Refused
-from offload.measure_plan import Setting
+from offload.suite.measure.plan import Setting
 from tests.lib.cores import measured, sound
 from tests.lib.rig import Rig
 

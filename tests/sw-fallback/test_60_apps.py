@@ -9,12 +9,12 @@ from pathlib import PurePosixPath
 
 import pytest
 
+from offload.card.profile import DIRECTIONS
+from offload.card.profile_model import ALL_CELLS
 from offload.doctor.apps.judge import Answer
 from offload.doctor.apps.run import ask
 from offload.doctor.examine import Diagnosis, Doctor
 from offload.doctor.library import Trial
-from offload.profile import DIRECTIONS
-from offload.profile_model import ALL_CELLS
 from tests.lib import apps
 from tests.lib.rig import Rig
 

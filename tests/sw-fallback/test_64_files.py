@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from offload.profile import Cell
-from offload.traffic.drive import sending
+from offload.card.profile import Cell
+from offload.suite.traffic.drive import sending
 from tests.lib import film, proof
 from tests.lib.channels import at_once
 from tests.lib.flow import Several, Traffic

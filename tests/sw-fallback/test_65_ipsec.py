@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from offload import ipsec
+from offload.suite.traffic import ipsec
 from tests.lib.flow import Traffic
 from tests.lib.ipsec_cases import (
     carries,

@@ -16,12 +16,12 @@ FOLDERS = (
     "native/wiretap",
     "native/iperf3",
     "native/cx6sim",
-    "offload/wire/core",
+    "offload/suite/wire/core",
 )
 # what is still to be taken apart: a file leaves this list, none joins it
 KNOWN = {
     "native/iperf3": {"deal.c", "failure.c", "handshake.c", "hooks.c", "stream.c"},
-    "offload/wire/core": {
+    "offload/suite/wire/core": {
         "canary.c", "check.c", "hello.c", "jobs.c", "needles.c", "protected.c", "ranges.c", "records.c",
         "tls12.c", "tls13.c",
     },

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from offload import paths
-from offload.vm import rundir
-from offload.vm.cache import cache_root
+from offload.debian.cache import cache_root
+from offload.suite.bench.vm import rundir
 
-ASK = "from offload.profile import find, folder; print(folder(), find('nicsim').id)"
+ASK = "from offload.card.profile import find, folder; print(folder(), find('nicsim').id)"
 
 
 def laid(place: Path, profiles: str) -> Path:
@@ -35,7 +35,7 @@ def test_profiles_are_found_where_they_are_installed(tmp_path: Path, profiles: s
 
 def test_the_packages_own_files_are_there() -> None:
     """The address of the checkout is right: its profiles, its sources and its makefile."""
-    assert paths.PACKAGE.name == "offload" and (paths.PACKAGE / "errata.yaml").is_file()
+    assert paths.PACKAGE.name == "offload" and (paths.PACKAGE / "errata/errata.yaml").is_file()
     assert (paths.ROOT / "Makefile").is_file() and paths.BUILD.parent == paths.ROOT
 
 

@@ -1,128 +1,141 @@
-"""The doors between the rooms of offload/: the table is the architecture, a change of it is a review."""
+"""The doors between the rooms of offload/: the table is the architecture, a change of it is a review.
+
+A room is a folder. `python -m tests.unit.test_rooms` writes the same table into docs/architecture.md.
+"""
 
 from __future__ import annotations
 
 import ast
 import sys
 from collections.abc import Iterator, Mapping, Set
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-PACKAGE = Path(__file__).parents[2] / "offload"
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "offload"
+BEGIN, END = "<!-- made by tests/unit/test_rooms.py: begin -->\n", "<!-- end of the rooms -->\n"
 
-# room: (rooms it may import, packages from outside the standard library)
-DOORS: dict[str, tuple[str, str]] = {
-    "__init__": ("", ""),
-    "__main__": ("cli", ""),
-    "errors": ("", ""),
-    "cmd": ("errors", ""),
-    "paths": ("", ""),
-    "yamlfile": ("errors", "yaml"),
-    "usage": ("", ""),
-    "host": ("cmd errors", ""),
-    "profile": ("yamlfile paths errors", ""),
-    "cards": ("profile yamlfile paths errors", ""),
-    "errata": ("yamlfile paths errors", ""),
-    "nic": ("host cmd profile errors", ""),
-    "counters": ("host cmd profile errors", ""),
-    "cpu": ("host cmd paths errors", ""),
-    "journal": ("cmd errors", ""),
-    "enable": ("host cmd nic counters journal profile errors", ""),
-    "status": ("host cmd nic counters profile errors", ""),
-    "doctor": ("ls host nic counters profile errata paths errors", "yaml"),
-    "driver": ("vm journal cmd paths errors", "yaml"),
-    "probe": ("doctor host nic counters profile paths errors", "yaml"),
-    "sockets": ("host paths errors", ""),
-    "ipsec": ("host nic errors", ""),
-    "persist": ("enable host nic journal profile errors", ""),
-    "connect": ("paths errors", ""),
-    "ls": ("sockets host nic counters profile errors", ""),
-    "traffic": ("host cmd paths errors", ""),
-    "wire": ("cmd paths errors", "cryptography"),
-    "vm": ("ipsec host profile cmd paths errors", ""),
-    "measure": ("vm ipsec host nic counters enable journal cpu traffic profile cmd errors", ""),
-    "report": ("profile errata cpu cmd yamlfile paths errors", ""),
-    "lab": ("enable vm traffic host nic journal profile cmd yamlfile paths errors", "yaml"),
-    "fleet": ("cmd paths errors", "yaml"),
-    "labgrid": ("", "labgrid attr"),
-    "certify": ("fleet lab vm host report profile usage cmd yamlfile paths errors", ""),
-    "cli": ("persist enable status nic counters journal profile host paths errors", ""),
+
+class Room(NamedTuple):
+    """Which rooms it may import, which packages that are not Python's own, and its most lines of Python."""
+
+    rooms: str
+    outside: str
+    budget: int
+
+
+# A room is a folder below offload/ or offload/suite/, or a file at the root. A room that outgrows its budget
+# gives something to another room or loses something; a new room needs an old one to shrink, or a reason.
+ROOMS: dict[str, Room] = {
+    "__init__": Room("", "", 10),
+    "__main__": Room("cli", "", 10),
+    "errors": Room("", "", 100),
+    "paths": Room("", "", 50),
+    "cmd": Room("errors", "", 110),
+    "yamlfile": Room("errors", "yaml", 320),
+    "host": Room("cmd errors", "", 700),
+    "card": Room("host cmd yamlfile paths errors", "", 1700),
+    "errata": Room("yamlfile paths errors", "", 500),
+    "debian": Room("cmd paths errors", "", 900),
+    "switch": Room("card host cmd paths errors", "", 1700),
+    "connections": Room("card host paths errors", "", 1600),
+    "doctor": Room("connections errata card host paths errors", "yaml", 3900),
+    "probe": Room("doctor card host paths errors", "yaml", 700),
+    "driver": Room("debian switch cmd paths errors", "yaml", 1300),
+    "connect": Room("cmd paths errors", "", 800),
+    "cli": Room("switch card host paths errors", "", 1250),
+    "suite": Room("", "", 10),
+    "suite.wire": Room("cmd paths errors", "cryptography", 3700),
+    "suite.traffic": Room("card host cmd paths errors", "", 3700),
+    "suite.bench": Room("suite.traffic debian switch card host yamlfile cmd paths errors", "yaml", 7800),
+    "suite.measure": Room("suite.bench suite.traffic debian switch card host cmd paths errors", "", 4200),
+    "suite.report": Room("suite.measure errata card yamlfile cmd paths errors", "", 8800),
+    "suite.certify": Room(
+        "suite.bench suite.report debian card host yamlfile cmd paths errors", "yaml", 2500
+    ),
 }
 # doors of single files, beyond those of their room
-FILE_DOORS: dict[str, tuple[str, str]] = {
-    "report/plugin.py": ("", "pytest"),
-    "report/recorder.py": ("", "pytest"),
-    "report/settle.py": ("", "pytest"),
-    "report/testinfo.py": ("", "pytest"),
-    "report/render.py": ("", "jinja2"),
-    "lab/verbs.py": ("certify", ""),  # `lab check` says what `certify --lab` would end with
-    "cli_tree.py": ("doctor vm", ""),  # words that completion offers
-    "cli.py": ("vm report certify wire measure", ""),  # only inside a function: the ground floor stays light
+FILES: dict[str, tuple[str, str]] = {
+    "suite/report/record/plugin.py": ("", "pytest"),
+    "suite/report/record/recorder.py": ("", "pytest"),
+    "suite/report/record/settle.py": ("", "pytest"),
+    "suite/report/record/testinfo.py": ("", "pytest"),
+    "suite/report/render/render.py": ("", "jinja2"),
+    "suite/bench/lab/labgrid_ext.py": ("", "labgrid attr"),
+    "suite/bench/lab/verbs.py": ("suite.certify", ""),  # `lab check` says what `certify --lab` would end with
+    "cli/tree.py": ("doctor debian", ""),  # words that completion offers
 }
-GROUND_FLOOR = (
-    "errors", "cmd", "paths", "yamlfile", "host", "profile", "cards", "errata", "nic", "counters",
-    "journal", "enable", "status", "sockets", "ls", "persist", "doctor", "driver", "connect", "cli",
-)  # fmt: skip
+SUITE = tuple(name for name in ROOMS if name.startswith("suite"))
+GROUND_FLOOR = tuple(name for name in ROOMS if name not in SUITE)
+NAMES, FILES_OF_A_FOLDER = 16, 25
+# one C program of 52 small files, of which its Makefile names the order
+LARGE = {"suite/wire/core"}
 
 
+@cache
 def files() -> list[Path]:
     """Every Python file of the package."""
     return [p for p in sorted(PACKAGE.rglob("*.py")) if "__pycache__" not in p.parts]
 
 
 def room_of(path: Path) -> str:
-    """The room of a file: its folder below offload/, or its own name."""
-    parts = path.relative_to(PACKAGE).parts
-    name = parts[0].removesuffix(".py")
-    return name if name in DOORS else name.split("_")[0]
+    """The room of a file: its folder below offload/ or offload/suite/, or its own name."""
+    parts = [part.removesuffix(".py") for part in path.relative_to(PACKAGE).parts]
+    return ".".join(parts[:2]) if parts[0] == "suite" and len(parts) > 2 else parts[0]
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    """A file, parsed once."""
+    return ast.parse(path.read_text())
 
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
-    """Line and dotted name of every import in a file, at any depth."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    """Line and name of every import in a file, at any depth; a file by its own name, not its folder's."""
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and [a.name for a in node.names] != ["__version__"]:
-            yield node.lineno, "." * node.level + (node.module or "")
-
-
-def allowed(path: Path) -> tuple[set[str], set[str]]:
-    """Rooms and outside packages that a file may import."""
-    rooms, outside = DOORS[room_of(path)]
-    more_rooms, more_outside = FILE_DOORS.get(path.relative_to(PACKAGE).as_posix(), ("", ""))
-    return {room_of(path), *rooms.split(), *more_rooms.split()}, {*outside.split(), *more_outside.split()}
+            name = "." * node.level + (node.module or "")
+            inner = [
+                f"{name}.{a.name}"
+                for a in node.names
+                if (PACKAGE.parent / name.replace(".", "/") / f"{a.name}.py").is_file()
+            ]
+            yield from ((node.lineno, one) for one in inner or [name])
 
 
 def complaint(path: Path, name: str) -> str:
     """Why this import is not allowed, or an empty string."""
-    rooms, outside = allowed(path)
+    here, room = room_of(path), ROOMS[room_of(path)]
+    more_rooms, more_outside = FILES.get(path.relative_to(PACKAGE).as_posix(), ("", ""))
     top, _, rest = name.partition(".")
     if name.startswith("."):
         return "relative import"
-    if top in sys.stdlib_module_names or top in outside:
+    if top in sys.stdlib_module_names or top in (*room.outside.split(), *more_outside.split()):
         return ""
     if top != "offload":
         return f"{top} is not for this room"
     if not rest:
         return "`from offload import x` names no room: write `from offload.x import y`"
-    room = (
-        room_of(PACKAGE / (rest.split(".")[0] + ".py"))
-        if rest.split(".")[0] not in DOORS
-        else rest.split(".")[0]
-    )
-    return "" if room in rooms else f"{room_of(path)} has no door to {room}"
+    path = PACKAGE / rest.replace(".", "/")
+    there = room_of(path / "__init__.py" if path.is_dir() else path.with_suffix(".py"))
+    allowed = there in (here, *room.rooms.split(), *more_rooms.split())
+    return "" if allowed else f"{here} has no door to {there}"
 
 
 def test_every_room_has_a_row_and_every_row_a_room() -> None:
     """The table and the folders agree."""
-    assert {room_of(p) for p in files()} == set(DOORS)
+    assert {room_of(p) for p in files()} == set(ROOMS)
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda p: p.relative_to(PACKAGE).as_posix())
 def test_imports_use_doors(path: Path) -> None:
     """Every import goes through a door of the table."""
-    shown = path.relative_to(PACKAGE.parent)
+    shown = path.relative_to(ROOT)
     bad = [f"{shown}:{line}: {name}: {why}" for line, name in imports(path) if (why := complaint(path, name))]
     assert not bad, "\n".join(bad)
 
@@ -133,18 +146,34 @@ def test_a_closed_door_is_noticed() -> None:
     assert complaint(PACKAGE / "cmd.py", "yaml") == "yaml is not for this room"
     assert complaint(PACKAGE / "cmd.py", ".errors") == "relative import"
     assert complaint(PACKAGE / "cmd.py", "offload").startswith("`from offload import x`")
-    assert complaint(PACKAGE / "report/verdict.py", "pytest") == "pytest is not for this room"
+    assert complaint(PACKAGE / "suite/report/verdict.py", "pytest") == "pytest is not for this room"
+    assert (
+        complaint(PACKAGE / "card/nic.py", "offload.suite.bench.vm.lab") == "card has no door to suite.bench"
+    )
+    assert complaint(PACKAGE / "card/nic.py", "offload.suite.report") == "card has no door to suite.report"
+
+
+def test_no_room_of_the_host_tool_imports_the_suite() -> None:
+    """One sentence holds both wings apart; what a verb of the suite is, `cli` knows by name only."""
+    assert not [name for name in GROUND_FLOOR if "suite" in ROOMS[name].rooms]
+    assert not [
+        path for path, (rooms, _) in FILES.items() if "suite" in rooms and not path.startswith("suite/")
+    ]
+    assert {ROOMS[name].outside for name in GROUND_FLOOR} == {"", "yaml"}, "a host has PyYAML beside Python"
+
+
+def room_circle() -> list[str]:
+    """Rooms that need each other, by the table."""
+    return circle({name: set(room.rooms.split()) for name, room in ROOMS.items()})
 
 
 def needs(path: Path) -> set[str]:
     """The files of ours that a file imports, at any depth: inside a function or for types too."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            found |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
-    names = {name.replace(".", "/").removeprefix("offload/") for name in found if name.startswith("offload.")}
+    names = {
+        name.replace(".", "/").removeprefix("offload/")
+        for _, name in imports(path)
+        if name.startswith("offload.")
+    }
     return {f"{name}.py" for name in names if (PACKAGE / f"{name}.py").is_file()}
 
 
@@ -171,6 +200,11 @@ def test_no_two_files_need_each_other() -> None:
     assert not circle(graph), " -> ".join(circle(graph))
 
 
+def test_no_two_rooms_need_each_other() -> None:
+    """The table itself leads one way."""
+    assert not room_circle(), " -> ".join(room_circle())
+
+
 def test_a_circle_is_noticed() -> None:
     """The check itself goes red for two files, for three, and not for two ways to one file."""
     assert circle({"a": {"b"}, "b": {"a"}}) == ["a", "b"]
@@ -181,7 +215,7 @@ def test_a_circle_is_noticed() -> None:
 def looks_for_itself(path: Path) -> list[int]:
     """Lines where a file asks where it lies, or for a folder of the user."""
     found = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree(path)):
         words = node.args if isinstance(node, ast.Call) else []
         words = [node.slice] if isinstance(node, ast.Subscript) else words
         folder = any(isinstance(w, ast.Constant) and str(w.value).startswith("XDG_") for w in words)
@@ -197,14 +231,68 @@ def test_only_paths_knows_where_things_are() -> None:
     assert len(knowing["paths.py"]) > 2
 
 
-def test_cli_opens_heavy_rooms_only_inside_a_verb() -> None:
-    """The ground floor starts without the lab, the report and their extras."""
-    tree = ast.parse((PACKAGE / "cli.py").read_text())
-    top = [n.module or "" for n in tree.body if isinstance(n, ast.ImportFrom)]
-    assert not [m for m in top if m.split(".")[1:2] in (["vm"], ["report"], ["certify"], ["wire"])]
+def names(folder: Path) -> list[Path]:
+    """What `ls` shows of a folder, but for what Python writes."""
+    return [path for path in folder.iterdir() if not path.name.startswith(("__", "."))]
 
 
-def test_ground_floor_needs_only_pyyaml() -> None:
-    """A production host with only PyYAML beside Python runs the operator's verbs."""
-    outside = {DOORS[room][1] for room in GROUND_FLOOR} - {""}
-    assert outside == {"yaml"}
+def test_the_house_can_be_seen_at_a_glance() -> None:
+    """The root shows few names, and no folder has many files."""
+    assert len(names(PACKAGE)) <= NAMES, sorted(path.name for path in names(PACKAGE))
+    folders = {path.parent for path in PACKAGE.rglob("*") if path.is_file() and "corpus" not in path.parts}
+    many = {
+        folder.relative_to(PACKAGE).as_posix(): count
+        for folder in folders
+        if (count := sum(path.is_file() for path in folder.iterdir())) > FILES_OF_A_FOLDER
+    }
+    assert {name for name in many if "__pycache__" not in name} == LARGE, many
+
+
+def lines(room: str) -> int:
+    """How many lines of Python a room has."""
+    return sum(path.read_text().count("\n") for path in files() if room_of(path) == room)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_keeps_its_budget(room: str) -> None:
+    """A room has no more lines than the table gives it; and a budget is not much more than what is needed."""
+    assert lines(room) <= ROOMS[room].budget, "shrink it, or give something to another room"
+    assert ROOMS[room].budget <= lines(room) * 1.3 + 100, "lower the budget"
+
+
+def table() -> str:
+    """The rooms as docs/architecture.md shows them."""
+    head = ("room", "question it answers", "may import", "lines at most")
+    rows = [head, ("---",) * 3 + ("---:",)]
+    for name, room in ROOMS.items():
+        if name.startswith("__") or name == "suite":
+            continue
+        path = PACKAGE / name.replace(".", "/")
+        file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        said = (ast.get_docstring(tree(file)) or "").partition("\n")[0]
+        doors = ", ".join(room.rooms.split()) or "nothing of ours"
+        rows.append(
+            (f"`{name.replace('.', '/')}{'/' if path.is_dir() else ''}`", said, doors, f"{room.budget:,}")
+        )
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def page() -> Path:
+    """The page that shows the table, wherever docs/ keeps it."""
+    return next((ROOT / "docs").rglob("architecture.md"))
+
+
+def filled(text: str) -> str:
+    """The page with the table of today."""
+    before, _, rest = text.partition(BEGIN)
+    return before + BEGIN + table() + END + rest.partition(END)[2]
+
+
+def test_the_page_shows_this_table() -> None:
+    """docs/architecture.md has the table as it is: `python -m tests.unit.test_rooms` writes it."""
+    text = page().read_text()
+    assert BEGIN in text and filled(text) == text, "python -m tests.unit.test_rooms"
+
+
+if __name__ == "__main__":
+    page().write_text(filled(page().read_text()))

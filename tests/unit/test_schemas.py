@@ -12,23 +12,23 @@ from typing import Any
 import jsonschema
 import pytest
 
-from offload.cards import as_json as cards_json
-from offload.cli import main
+from offload.card.cards import as_json as cards_json
+from offload.card.profile import DIRECTIONS
+from offload.cli.main import main
+from offload.connections.verbs import as_json as ls_json
+from offload.connections.watch import rates
 from offload.doctor.document import as_json as doctor_json
 from offload.doctor.examine import Doctor
 from offload.driver.status import Driver, Installed, Standing
 from offload.driver.status import as_json as driver_json
-from offload.ls import as_json as ls_json
-from offload.ls_watch import rates
-from offload.profile import DIRECTIONS
-from offload.status import as_json as status_json
-from offload.status import gather
-from offload.vm.rundir import create
-from offload.vm.verbs import for_programs
+from offload.suite.bench.vm.rundir import create
+from offload.suite.bench.vm.verbs import for_programs
+from offload.switch.status import as_json as status_json
+from offload.switch.status import gather
 from tests.lib.schemas import FILES, checker, fits, schema
-from tests.unit.fake_doctor import FakeHost, card
-from tests.unit.test_doctor import PROFILES
-from tests.unit.test_ls import connection, listing, looked
+from tests.unit.connections.test_ls import connection, listing, looked
+from tests.unit.doctor.fake_doctor import FakeHost, card
+from tests.unit.doctor.test_doctor import PROFILES
 
 CHANGE = {
     "kind": "feature", "what": "tls-hw-rx-offload", "dev": "eth0", "ifindex": 2, "bus": "0000:04:00.0",

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from offload import cli
+from offload.cli import main as cli
 from offload.host.terminal import columns
-from tests.unit.fake_bench import FakeMachine
+from tests.unit.switch.fake_bench import FakeMachine
 
 ROOT = Path(__file__).parents[2]
 LOOK = """
 import sys
 before = set(sys.modules)
-from offload.cli import main
+from offload.cli.main import main
 code = main(sys.argv[1:])
 print("opened", *sorted(set(sys.modules) - before), file=sys.stderr)
 sys.exit(code)
@@ -30,13 +30,15 @@ HEAVY = {
     "asyncio", "bz2", "concurrent", "email", "hashlib", "http", "logging", "lzma", "multiprocessing",
     "optparse", "random", "secrets", "shutil", "socket", "ssl", "tempfile", "unittest", "xml", "zipfile",
 }  # fmt: skip
-BASE = {"cli", "cmd", "errors", "host", "nic", "paths", "profile", "yamlfile"}
+FLOOR = {"cli", "cmd", "errors", "host", "paths", "yamlfile"}
+BASE = FLOOR | {"card", "card.nic", "card.profile"}
+SWITCH = BASE | {"switch", "switch.enable", "switch.plan", "switch.many", "switch.journal"}
 ROOMS = {
-    "enable": BASE | {"enable", "journal", "persist"},
-    "disable": BASE | {"enable", "journal", "persist"},
-    "restore": BASE | {"enable", "journal"},
-    "status": BASE | {"counters", "journal", "status"},
-    "doctor": BASE | {"counters", "doctor", "errata"},
+    "enable": SWITCH | {"switch.persist"},
+    "disable": SWITCH | {"switch.persist"},
+    "restore": SWITCH | {"switch.restore"},
+    "status": BASE | {"card.counters", "switch", "switch.journal", "switch.status"},
+    "doctor": BASE | {"card.counters", "doctor", "errata"},
 }
 
 
@@ -61,7 +63,8 @@ def test_a_verb_opens_its_own_rooms_and_nothing_heavy(machine: FakeMachine, verb
     """A verb opens the rooms that it needs and none of the standard library's heavy modules."""
     code, names = opened(verb, "sim0")
     assert code in (0, 10, 11, 12) and (code == 0 or verb == "doctor")
-    rooms = {re.split(r"[._]", name.removeprefix("offload."))[0] for name in names if "offload." in name}
+    kinds = re.compile(r"offload\.((?:card|switch)\.[a-z]+|[a-z]+)")  # of these two each file counts
+    rooms = {found[1] for name in names if (found := kinds.match(name))}
     assert rooms == ROOMS[verb]
     assert not HEAVY & {name.partition(".")[0] for name in names}
 
@@ -74,7 +77,7 @@ def test_doctor_reads_no_configuration_of_a_server_that_is_not_there(machine: Fa
 def test_ls_opens_no_terminal() -> None:
     """What --watch needs is opened by --watch alone."""
     code, names = opened("ls", "--here")
-    assert code == 0 and not {"offload.ls_watch", "termios", "textwrap", *HEAVY} & names
+    assert code == 0 and not {"offload.connections.watch", "termios", "textwrap", *HEAVY} & names
 
 
 def test_enable_asks_as_often_as_it_must(machine: FakeMachine) -> None:

@@ -155,8 +155,8 @@ def check_edited_policy_that_is_wrong(rig: Rig) -> None:
 
 
 def check_relay_of_the_suite(rig: Rig) -> None:
-    """The suite's own client of a resident (offload/traffic/handoff.py) sends the right digest."""
-    source = (Path(__file__).resolve().parents[3] / "offload/traffic/handoff.py").read_text()
+    """The suite's own client of a resident (offload/suite/traffic/handoff.py) sends the right digest."""
+    source = (Path(__file__).resolve().parents[3] / "offload/suite/traffic/handoff.py").read_text()
     relay = source.partition('RELAY = """')[2].partition('"""')[0]
     policy = "sslVersion=TLSv1.2\nciphers=ECDHE-RSA-AES256-GCM-SHA384\nverify=chain\n"
     assert 'f"sslVersion=TLSv{version}\\nciphers={CIPHERS[version, cipher]}\\nverify=chain\\n"' in source

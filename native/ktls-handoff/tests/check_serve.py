@@ -18,7 +18,7 @@ from pathlib import Path
 
 from rig import Answer, Rig, listening, mute, peer, receive
 
-from offload.connect_policy import Policy  # rig.py makes it known
+from offload.connect.policy import Policy  # rig.py makes it known
 
 
 @dataclass

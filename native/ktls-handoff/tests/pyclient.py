@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from offload.connect_client import Policy, Target, connect
+from offload.connect.client import Policy, Target, connect
 from offload.errors import ConfigError, RigError
 
 

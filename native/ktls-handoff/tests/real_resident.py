@@ -115,7 +115,7 @@ def relay(a: socket.socket, b: socket.socket) -> None:
 
 def by_stunnel(rig: Rig, port: str, policy: str, via: str = "") -> str:
     """The Python client: its one warning, after a line came back through stunnel."""
-    from offload.connect_client import Policy, Target, connect
+    from offload.connect.client import Policy, Target, connect
 
     path, lines = rig.folder / "real.conf", []
     path.write_text(policy)
@@ -131,7 +131,7 @@ def by_stunnel(rig: Rig, port: str, policy: str, via: str = "") -> str:
 
 def check_client_in_the_kernel(rig: Rig) -> None:
     """The Python client: by the kernel in silence; by stunnel after a handshake or cipher that fails."""
-    from offload.connect_client import Policy, Target, connect
+    from offload.connect.client import Policy, Target, connect
 
     chain = f"CAfile = {rig.file('ca')}\nverifyChain = yes\n"
     with rig.server() as port:
@@ -155,7 +155,7 @@ def check_client_in_the_kernel(rig: Rig) -> None:
 
 def check_clients_of_a_resident_in_the_kernel(rig: Rig) -> None:
     """Both clients take a resident's socket, whose kernel TLS they ask for; a plain one they refuse."""
-    from offload.connect_client import Policy, Target, connect
+    from offload.connect.client import Policy, Target, connect
 
     policy, header = rig.folder / "both.conf", Path(rig.program).parent / "ktls-handoff.d/client"
     policy.write_text(f"CAfile = {rig.file('ca')}\nverifyChain = yes\n")

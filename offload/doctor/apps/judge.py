@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from offload.card.profile import CIPHERS, Cell
+from offload.card.profile_model import ALL_CELLS
 from offload.doctor.apps.model import DEFAULT, OLDEST, App, Said, Service, only_here
 from offload.doctor.examine import NEVER, NOT_PROMISED, OFF, READY, UNKNOWN, Device, Diagnosis
 from offload.doctor.library import short
@@ -13,8 +15,6 @@ from offload.doctor.reasons import LEVELS, Finding, plain
 from offload.doctor.table import HW, SW, table
 from offload.doctor.table import UNKNOWN as NOBODY_KNOWS
 from offload.host.base import Host
-from offload.profile import CIPHERS, Cell
-from offload.profile_model import ALL_CELLS
 
 USER, OTHER = "user", "other"
 SUITE = {"TLS_AES_128_GCM_SHA256": CIPHERS[0], "TLS_AES_256_GCM_SHA384": CIPHERS[1],

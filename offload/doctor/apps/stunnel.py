@@ -10,7 +10,7 @@ from offload.doctor.apps import openssl
 from offload.doctor.apps.conf import Settings
 from offload.doctor.apps.files import Files, Place, entering
 from offload.doctor.apps.model import SUITES, App, Said, Service, numbers, span
-from offload.errata import AFFECTED, kernel, load, standing
+from offload.errata.match import AFFECTED, kernel, load, standing
 from offload.host.base import Host
 
 PATH = "/etc/stunnel/*.conf"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from offload.card.profile import VERSIONS, WORDS
 from offload.doctor.apps.judge import Answer, Ruling
 from offload.doctor.examine import NOT_PROMISED, READY
 from offload.doctor.reasons import LEVELS, load, plain
 from offload.doctor.table import HW
 from offload.doctor.text import WIDTH, Page
-from offload.profile import VERSIONS, WORDS
 
 SHOWN = 60  # services
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from offload.profile import Cell
-from offload.traffic.drive import Sending
+from offload.card.profile import Cell
+from offload.suite.traffic.drive import Sending
 from tests.lib import crowd
 from tests.lib.life import CLOSE_NOTIFY, End, Life, Pair
 from tests.lib.raw import Key, keys_of

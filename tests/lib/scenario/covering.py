@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import cache
 from itertools import combinations, product
 
-from offload.profile import Profile
+from offload.card.profile import Profile
 from tests.lib.scenario.model import Condition
 from tests.lib.scenario.space import Scenario, Space, load
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from offload.wire.capture import Reader
-from offload.wire.files import mapped
-from offload.wire.packets import ones
+from offload.suite.wire.capture import Reader
+from offload.suite.wire.files import mapped
+from offload.suite.wire.packets import ones
 
 TURN = 1 << 32
 FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << bit for bit in range(8))

@@ -18,12 +18,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from offload.card.profile import find
+from offload.debian.kernels import fetch
 from offload.errors import ConfigError, OffloadError
-from offload.lab.bench import RealLab
-from offload.lab.source import load_any
-from offload.profile import find
-from offload.vm.kernels import fetch
-from offload.vm.lab import Lab
+from offload.suite.bench.lab.bench import RealLab
+from offload.suite.bench.lab.source import load_any
+from offload.suite.bench.vm.lab import Lab
 from tests.lib.needs import built
 from tests.lib.rig import Rig
 from tests.lib.scenario.check import check

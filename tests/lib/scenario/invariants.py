@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from offload.counters import Delta, Snapshot
+from offload.card.counters import Delta, Snapshot
 from offload.host.base import Host
 from tests.lib.life import held
 from tests.lib.rig import Rig

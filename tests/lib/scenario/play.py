@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from socket import SOL_SOCKET
 from typing import Any
 
-from offload.counters import Delta
+from offload.card.counters import Delta
 from tests.lib.scenario import events, layout, troubles
 from tests.lib.scenario.connections import BUFFER, FULL, Burst, Line, move, option, sent
 from tests.lib.scenario.space import Scenario

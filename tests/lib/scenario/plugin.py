@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from offload.card.profile import find
 from offload.errors import ConfigError
-from offload.profile import find
-from offload.report.crossed import scenario_of
-from offload.report.testinfo import CONDITIONS, REPLAY
+from offload.suite.report.crossed import scenario_of
+from offload.suite.report.record.testinfo import CONDITIONS, REPLAY
 from tests.lib.scenario.covering import Depth, array
 from tests.lib.scenario.space import Scenario, load
 from tests.lib.scenario.told import told

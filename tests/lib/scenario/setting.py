@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from socket import IPPROTO_IP, IPPROTO_IPV6, SO_RCVBUF, SO_RCVTIMEO, SO_SNDBUF, SO_SNDTIMEO, SOL_SOCKET
 
+from offload.card.nic import features
 from offload.host.base import Side
-from offload.nic import features
 from tests.lib import shapes_path as path
 from tests.lib.rig import Rig
 from tests.lib.scenario.connections import BUFFER, Line, option

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, reduce
 from pathlib import Path
 
+from offload.card.profile import Profile
+from offload.card.profile_model import Cell
 from offload.errors import ConfigError
-from offload.profile import Profile
-from offload.profile_model import Cell
 from offload.yamlfile import near
 from tests.lib.scenario.model import Condition, Dimension
 from tests.lib.scenario.read import conditions

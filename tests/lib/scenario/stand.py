@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from offload.profile import Cell
+from offload.card.profile import Cell
 from tests.lib.life import Life, life_of
 from tests.lib.rig import Rig
 from tests.lib.scenario.connections import Line, opened

@@ -15,7 +15,7 @@ IMPLIED = "what each of them needs excludes the other"
 
 
 def told(space: Space, depth: str, count: int) -> dict[str, Any]:
-    """The space for the report (report/crossed.py); `depth` is empty if scenarios were chosen."""
+    """The space for the report (suite/report/crossed.py); `depth` is empty if scenarios were chosen."""
     reasons: dict[str, int] = {}
 
     def number(why: str) -> int:

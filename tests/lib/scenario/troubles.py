@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from offload.cmd import settles
 from offload.host.base import Bench
-from offload.traffic.impair import Box, Chosen, wirebox
+from offload.suite.traffic.impair import Box, Chosen, wirebox
 from tests.lib.scenario.connections import OVERHEAD, Burst, Line
 from tests.lib.scenario.layout import Spot, spot
 from tests.lib.scenario.space import Scenario

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from offload.wire import oracle, streams
-from offload.wire.handshake import Session
-from offload.wire.records import Walk
-from offload.wire.streams import Connection
-from offload.wire.words import first_sentence
+from offload.suite.wire import oracle, streams
+from offload.suite.wire.handshake import Session
+from offload.suite.wire.records import Walk
+from offload.suite.wire.streams import Connection
+from offload.suite.wire.words import first_sentence
 from tests.lib.raw import plaintext
 from tests.lib.scenario.connections import CLIENT, Line
 

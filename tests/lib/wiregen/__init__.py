@@ -1,1 +1,1 @@
-"""Random TLS captures, good and damaged, made without code of offload/wire: the independent witness."""
+"""Random TLS captures, good and damaged, made without code of offload/suite/wire: the independent witness."""

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from offload.errors import ConfigError
-from offload.wire.ask import Ask
-from offload.wire.document import misfit
+from offload.suite.wire.ask import Ask
+from offload.suite.wire.document import misfit
 from tests.lib.wiregen.scene import Case
 
 # WIRE_CORE=FILE asks another build of the core: one under sanitizers, or one that is not being rebuilt
@@ -68,7 +68,7 @@ def core(case: Case, folder: Path) -> Verdict:
 
 def oracle(case: Case, folder: Path) -> Verdict:
     """The verdict of the Python oracle."""
-    from offload.wire.oracle import verify
+    from offload.suite.wire.oracle import verify
 
     folder.mkdir(exist_ok=True)
     (folder / "capture").write_bytes(case.capture)

@@ -1,6 +1,6 @@
 """Makes the fuzzers' seeds, byte for byte the same each time: `python -m tests.lib.wiregen.seeds [FOLDER]`.
 
-The keys are those that offload/wire/core/tests/fuzz_capture.c knows. A capture's first byte chooses the
+The keys are those that offload/suite/wire/core/tests/fuzz_capture.c knows. A capture's first byte chooses the
 question.
 """
 

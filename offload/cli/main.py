@@ -1,0 +1,399 @@
+"""`ktls-offload`: a table of verbs; the rooms behind them are opened only when called."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from offload import __version__
+from offload.errors import ConfigError, OffloadError, RigError
+from offload.host.terminal import columns
+from offload.paths import ROOT
+
+if TYPE_CHECKING:
+    from offload.cli.tree import Command
+
+EPILOG = """\
+exit codes:
+  0    success, also if there was nothing to do
+  1    unclassified error; for measure and report: see their own --help
+  2    wrong usage, profile or configuration
+  3    no such interface
+  4    no permission: run it as root
+  5    refused: the card, its profile or the kernel cannot do it; nothing changed
+  6    switching failed; all changes were undone (if not, the message says so)
+  7    the rig broke: a missing program, the lab, a download, the disk
+  10, 11, 12  doctor: off (with a remedy), never, unknown
+  20, 21, 22  certify: failed, incomplete, void; wire: different, inconclusive
+  130  interrupted; all changes were undone
+  141  the output pipe was closed (SIGPIPE)
+
+A journal records every change before ktls-offload makes it. `ktls-offload restore` uses it to put
+everything back, even after kill -9. It is in $KTLS_OFFLOAD_STATE or /var/lib/ktls-offload.
+"""
+SWITCH = """\
+Without --tx or --rx, enable switches every direction that the card's profile promises, and
+disable switches both. The journal records the old value before each change; the new value is
+read back after it. On failure, Ctrl-C or SIGTERM all changes are undone.
+The journal keeps the value from before the *first* change until `ktls-offload restore` puts it
+back. Only restore unloads modules, and only the modules that enable loaded.
+Several devices, and the ports of a bond, are switched in turn. Devices that cannot be switched
+are reported before any change. If a later step fails, devices already switched stay switched.
+Exit codes: ktls-offload --help.
+"""
+PERSIST = """keep the setting over reboots, in a file of HOW: auto (default), networkmanager, systemd or
+ifupdown; none removes that file and switches nothing"""
+RESTORE = """\
+Puts features and modules back as they were before the first enable or disable, newest change
+first, and clears the journal. You can run it at any time and repeatedly. It drops journal entries
+of an earlier boot or of a replaced device without applying them; it recognizes a renamed device.
+Exit codes: ktls-offload --help.
+"""
+STATUS = """\
+Shows for each device and direction what the kernel reports and, if offload is off, why and what
+to do. Needs neither root nor a profile. Without DEV it shows every device that has TLS offload or
+a profile, and names the others in one line. --json prints a document with "schema": 1.
+"""
+
+
+class Verb(NamedTuple):
+    """A verb, where it is listed, the module that does it and the extra that the module needs."""
+
+    name: str
+    group: str
+    module: str
+    help: str
+    extra: str = ""
+
+
+HOST, LAB, REPORT = "host: use TLS offload here", "lab: test a card", "report: check results"
+VERBS = (
+    Verb("status", HOST, "switch.status", "show what each card supports, and what is on"),
+    Verb("doctor", HOST, "doctor.verbs", "find out why TLS is not offloaded here, and what to do"),
+    Verb("ls", HOST, "connections.verbs", "list kernel TLS connections, and whether a card handles them"),
+    Verb("connect", HOST, "connect.verbs", "open a kernel TLS connection (or stunnel) and pass it on"),
+    Verb("enable", HOST, "switch.enable", "switch TLS offload on, as the card's profile says"),
+    Verb("disable", HOST, "switch.enable", "switch TLS offload off"),
+    Verb("restore", HOST, "switch.enable", "undo every enable and disable"),
+    Verb("driver", HOST, "driver.verbs", "build a driver with TLS offload for a Debian kernel"),
+    Verb("cards", HOST, "card.cards", "list the cards that offload TLS, and in which kernels"),
+    Verb("probe", HOST, "probe.verbs", "draft a profile for a card that has none"),
+    Verb("completion", HOST, "cli.completion", "print a completion script for your shell"),
+    Verb("lab", LAB, "suite.bench.lab.verbs", "run a lab in a VM, or set up one of real hosts", "test"),
+    Verb("certify", LAB, "suite.certify.verbs", "test a card and write a report", "report,test,wire"),
+    Verb("measure", LAB, "suite.measure.verbs", "measure the CPU cost of TLS, and what offload saves"),
+    Verb("report", REPORT, "suite.report.verbs", "show, check, sign and compare reports", "report"),
+    Verb("wire", REPORT, "suite.wire.verbs", "capture frames and verify every TLS record in them", "wire"),
+)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # the disk is full, or mounted read-only
+HINTS = {"persist": "ktls-offload enable DEV --persist keeps offload on over reboots"}
+OPERATOR = ("status", "enable", "disable", "restore")
+NEWER = (3, 11)  # of Python, for the suite; the operator's verbs run on 3.9, which RHEL 9 has
+NEED_CHECKOUT = ("certify", "lab up", "lab traffic", "lab fetch", "wire capture")
+PACKAGED = ("cryptography", "jinja2")  # modules that Debian and RHEL have as python3-MODULE
+SUITE = ("driver", "lab", "certify", "measure", "report", "wire")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb; the exit code. Never a traceback for something that a person can correct."""
+    try:
+        with signals_interrupt():
+            code = _run(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+        return code
+    except OffloadError as exc:
+        print(f"ktls-offload: error: {_harmless(str(exc))}", file=sys.stderr)
+        return exc.exit_code
+    except KeyboardInterrupt:
+        print("ktls-offload: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # the reader of a pipe left; without this Python complains again at exit. Not 0: nobody saw the result
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except OSError as exc:
+        if exc.errno not in FULL:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(
+            f"ktls-offload: error: cannot write {exc.filename or 'the output'}: {exc.strerror}",
+            file=sys.stderr,
+        )
+        return RigError.exit_code
+
+
+def _harmless(text: str) -> str:
+    """Return text that may quote any program's output, without what a terminal would obey."""
+    return "".join(c if c.isprintable() or c == "\n" else " " if c == "\t" else "?" for c in text)
+
+
+@contextmanager
+def signals_interrupt() -> Iterator[None]:
+    """SIGTERM and SIGHUP end a verb as Ctrl-C does, so that every undo runs."""
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _run(argv: list[str]) -> int:
+    """Parse and call; argparse ends with 2 on bad usage and 0 after --help."""
+    name = next((a for a in argv if not a.startswith("-")), "")
+    verb = next((v for v in VERBS if v.name == name), None)
+    try:
+        if name and verb is None:
+            raise ConfigError(
+                f"no verb {name!r}{_near(name)}", HINTS.get(name, "ktls-offload --help lists them")
+            )
+        _new_enough(name)
+        shown = [verb] if verb and argv[0] == verb.name else VERBS  # no help of this call lists the others
+        args = parser([verb] if verb else [], shown).parse_args(argv)
+        if verb is None:
+            raise ConfigError("which verb?", "ktls-offload --help lists them")
+        return _called(args)
+    except SystemExit as exc:
+        return exc.code if isinstance(exc.code, int) else 2
+    except ModuleNotFoundError as exc:
+        if verb is None or (not verb.extra and not (exc.name or "").startswith("yaml")):
+            raise
+        raise _without(verb, exc.name or "?") from None
+
+
+def _new_enough(name: str) -> None:
+    """ConfigError for a verb of the suite on an older Python than it needs."""
+    if name in SUITE and sys.version_info < NEWER:
+        here = ".".join(map(str, sys.version_info[:2]))
+        others = ", ".join(verb.name for verb in VERBS if verb.name not in SUITE)
+        message = f"`ktls-offload {name}` needs Python 3.11 or newer; this is {here}"
+        raise ConfigError(message, f"run here: {others}")
+
+
+def _called(args: argparse.Namespace) -> int:
+    """Call the verb. With --json its error is a document too; enable and its like have theirs already."""
+    try:
+        _checkout(args)
+        return int(args.func(args))
+    except OffloadError as exc:
+        if getattr(args, "json", False) and args.verb not in OPERATOR[1:]:
+            from offload.cli.document import failed
+
+            print(failed(args.verb, exc))
+        raise
+
+
+def _checkout(args: argparse.Namespace) -> None:
+    """ConfigError, before anything is downloaded, for what needs more of the project than is installed."""
+    words = [args.verb, *(word for word in [getattr(args, f"{args.verb}_verb", "")] if word)]
+    in_a_vm = args.verb == "measure" and (not args.dev or args.cost)
+    needs = " ".join(words) in NEED_CHECKOUT or in_a_vm
+    if needs and not _in_checkout():
+        line = f".venv/bin/ktls-offload {' '.join(words)}"
+        message = f"`ktls-offload {' '.join(words)}` needs a source checkout, not only the installed package"
+        raise ConfigError(
+            message, f"in a checkout: {'make certify' if words == ['certify'] else f'make build && {line}'}"
+        )
+
+
+def _in_checkout() -> bool:
+    """Say whether what has to be built is here, too, and not only what a package installs."""
+    return (ROOT / "native/nicsim").is_dir()
+
+
+def _near(name: str) -> str:
+    """The verb that was probably meant."""
+    import difflib
+
+    close = [] if name in HINTS else difflib.get_close_matches(name, [v.name for v in VERBS], n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _without(verb: Verb, module: str) -> ConfigError:
+    """What to install for a verb whose module is not there."""
+    if not verb.extra:
+        return ConfigError(
+            "PyYAML is not installed", "apt install python3-yaml, or: dnf install python3-pyyaml"
+        )
+    message = f"`ktls-offload {verb.name}` needs more than this installation has (no module {module})"
+    if module in PACKAGED and not _in_checkout() and sys.prefix == sys.base_prefix:
+        return ConfigError(message, f"apt install python3-{module}, or: dnf install python3-{module}")
+    return ConfigError(message, f"pip install 'ktls-offload[{verb.extra}]'")
+
+
+class Columns(argparse.RawDescriptionHelpFormatter):
+    """The list of verbs by group, in two columns: argparse counts the longest verb without its indent."""
+
+    def __init__(self, prog: str, width: int | None = None) -> None:
+        super().__init__(prog, width=width)
+        self._action_max_length = 4 + max(len(verb.name) for verb in VERBS)
+
+    def _format_action(self, action: argparse.Action) -> str:
+        """The verbs below the name of their group; anything else as argparse does."""
+        if not isinstance(action, argparse._SubParsersAction):
+            return super()._format_action(action)
+        lines: list[str] = []
+        self._indent()
+        for group in (HOST, LAB, REPORT):
+            mine = [v.name for v in VERBS if v.group == group]
+            rows = [self._format_action(a) for a in action._get_subactions() if a.dest in mine]
+            lines += [f"  {group}\n", *rows] if rows else []
+        self._dedent()
+        return "".join(lines)
+
+
+class Parser(argparse.ArgumentParser):
+    """As argparse's, which makes a formatter for each argument, and imports shutil for the width of one."""
+
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        return self.formatter_class(prog=self.prog, width=columns() - 2)  # type: ignore[call-arg]
+
+
+def parser(opened: Sequence[Verb], shown: Sequence[Verb] = VERBS) -> argparse.ArgumentParser:
+    """The parser; only these verbs' modules are opened: the others cost nothing and may be missing."""
+    from offload.cli.examples import show
+
+    top: argparse.ArgumentParser = Parser(
+        prog="ktls-offload",
+        description="Use, trust and certify TLS offload in a network card on Linux.",
+        epilog=EPILOG,
+        formatter_class=Columns,
+    )
+    top.add_argument("--version", action="version", version=f"ktls-offload {__version__}")
+    verbs = top.add_subparsers(dest="verb", metavar="VERB", title="verbs")
+    for verb in shown:
+        if verb not in opened:
+            verbs.add_parser(verb.name, help=verb.help)
+        elif verb.name in OPERATOR:
+            _operator(verbs, verb)
+        else:
+            module = importlib.import_module(f"offload.{verb.module}")
+            module.add_parser(verbs)
+            verbs.choices[verb.name].set_defaults(func=module.main)
+            verbs._choices_actions[-1].help = verb.help
+    show(top, "")
+    return top
+
+
+def whole() -> Command:
+    """The command with every verb that this installation can open, as a tree."""
+    from offload.cli.tree import tree
+
+    opened = []
+    for verb in VERBS:
+        with suppress(ModuleNotFoundError, ConfigError):
+            _new_enough(verb.name)
+            importlib.import_module(f"offload.{verb.module}")
+            opened.append(verb)
+    return tree(parser(opened))
+
+
+def _operator(verbs: argparse._SubParsersAction[argparse.ArgumentParser], verb: Verb) -> None:
+    """The parsers of the operator's verbs."""
+    text = {"status": STATUS, "restore": RESTORE}.get(verb.name, SWITCH)
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = verbs.add_parser(
+        verb.name,
+        help=verb.help,
+        description=f"{verb.help[0].upper()}{verb.help[1:]}.\n\n{text}",
+        formatter_class=layout,
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+    if verb.name == "status":
+        parser.add_argument("dev", nargs="*", metavar="DEV", help="interface (default: all)")
+        parser.set_defaults(func=_status)
+        return
+    if verb.name == "restore":
+        which = parser.add_mutually_exclusive_group()
+        which.add_argument(
+            "dev", nargs="?", metavar="DEV", help="interface (default: all devices in the journal)"
+        )
+        which.add_argument("--all", action="store_true", help="every device in the journal")
+        parser.set_defaults(func=_restore)
+    else:
+        parser.add_argument("dev", nargs="+", metavar="DEV", help="interface")
+        parser.add_argument("--tx", action="store_true", help="transmit (tls-hw-tx-offload)")
+        parser.add_argument("--rx", action="store_true", help="receive (tls-hw-rx-offload)")
+        keepers = ("auto", "networkmanager", "systemd", "ifupdown", "netplan", "none")
+        parser.add_argument(
+            "--persist", nargs="?", const="auto", choices=keepers, metavar="HOW", help=PERSIST
+        )
+        parser.set_defaults(func=_switch)
+    if verb.name == "enable":
+        parser.add_argument("--profile", metavar="P", help="profile: an id, or a file that ends in .yaml")
+    parser.add_argument("--dry-run", action="store_true", help="list the root actions without doing them")
+
+
+def _switch(args: argparse.Namespace) -> int:
+    """Enable or disable."""
+    from offload.host.local import LocalHost
+    from offload.switch.enable import Wish
+    from offload.switch.journal import Journal
+    from offload.switch.persist import each
+
+    directions = tuple(d for d in ("tx", "rx") if getattr(args, d))
+    devs, profile = dict.fromkeys(args.dev), getattr(args, "profile", None)
+    wishes = [Wish(dev, args.verb == "enable", directions, profile, args.dry_run) for dev in devs]
+    return _tell(args, list(devs), lambda say: each(LocalHost(), wishes, args.persist, Journal(), say))
+
+
+def _restore(args: argparse.Namespace) -> int:
+    """Put back."""
+    from offload.host.local import LocalHost
+    from offload.switch.journal import Journal
+    from offload.switch.restore import restore
+
+    devs = [args.dev] if args.dev else []
+    return _tell(args, devs, lambda say: restore(LocalHost(), args.dev, Journal(), say, args.dry_run))
+
+
+def _tell(args: argparse.Namespace, devs: list[str], act: Callable[[Callable[[str], None]], object]) -> int:
+    """Act and say so, line by line or as one document; an error is in the document too, and then raised."""
+    if not args.json:
+        act(print)
+        return 0
+    from offload.cli.document import document
+
+    said: list[str] = []
+    error: OffloadError | None = None
+    try:
+        act(said.append)
+    except OffloadError as exc:
+        error = exc
+    print(document(args.verb, args.dry_run, devs, said, error))
+    if error:
+        raise error
+    return 0
+
+
+def _status(args: argparse.Namespace) -> int:
+    """Look."""
+    from dataclasses import asdict
+
+    from offload.host.local import LocalHost
+    from offload.switch.journal import Journal
+    from offload.switch.status import as_json, as_text, gather
+
+    try:
+        changed = [asdict(e) for e in Journal().entries()]
+    except OffloadError:
+        changed = []  # not root, or damaged: restore will say so
+    found = gather(LocalHost(), args.dev, changed)
+    print(as_json(found) if args.json else as_text(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""How does a program get a TLS socket: by the kernel, or else by stunnel?"""

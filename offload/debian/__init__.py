@@ -1,0 +1,1 @@
+"""Debian's packages and kernels: fetched, verified, unpacked, kept in the cache."""

@@ -1,0 +1,1 @@
+"""What does a card show that has no profile yet? The draft of one."""

@@ -1,0 +1,1 @@
+"""Where is tested: the embedded lab in a VM, or real hosts."""

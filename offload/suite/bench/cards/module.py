@@ -1,0 +1,147 @@
+"""Builds the simulated NIC for a kernel of the lab, cached by a hash of what went in; and lints it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from offload.cmd import run
+from offload.debian.cache import cache_root, locked, write_json
+from offload.debian.kernels import SERIES, Kernel, Say, compiler, fetch
+from offload.errors import ConfigError, OffloadError, RigError
+from offload.paths import ROOT
+
+SOURCE = ROOT / "native/nicsim"
+KINDS = (".c", ".h", ".S")
+NAMES = ("Kbuild", "Makefile")
+
+
+def sources(folder: Path = SOURCE) -> list[Path]:
+    """What the module is built from."""
+    found = [p for p in sorted(folder.glob("*")) if p.is_file() and (p.suffix in KINDS or p.name in NAMES)]
+    if not any(p.name == "Kbuild" for p in found):
+        raise RigError(f"no source of the simulated NIC in {folder}")
+    return [p for p in found if not p.name.endswith(".mod.c")]
+
+
+def make_line(kernel: Kernel, folder: Path) -> list[str]:
+    """The kbuild command: without BTF it needs no pahole; a gcc older than the kernel's lacks one option.
+
+    Without debug information, which nothing here reads, the module is a fiftieth of its size.
+    """
+    cc = compiler(kernel)
+    line = [
+        "make",
+        "-s",
+        "-C",
+        str(kernel.build),
+        f"M={folder}",
+        f"CC={cc}",
+        "CONFIG_DEBUG_INFO_BTF_MODULES=",
+        "KCFLAGS=-g0",
+    ]
+    if not _knows(cc, "-fmin-function-alignment=16"):
+        line.append("CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT=")
+    return line
+
+
+def _knows(cc: str, option: str) -> bool:
+    return run([cc, option, "-x", "c", "-c", "-o", "/dev/null", "/dev/null"])[0] == 0
+
+
+def digest(kernel: Kernel, files: list[Path], line: list[str]) -> str:
+    """Names the outcome of a build: sources, kernel and options."""
+    state = hashlib.sha256("\0".join([kernel.release, kernel.version, *line]).encode())
+    for path in files:
+        state.update(f"\0{path.name}\0".encode() + path.read_bytes())
+    return state.hexdigest()[:16]
+
+
+def build_nicsim(kernel: Kernel, say: Say = print, source: Path | None = None) -> Path:
+    """Return the path of nicsim.ko for this kernel, built first if need be; `source`: from another folder.
+
+    RigError with the compiler's words in one block if it does not compile.
+    """
+    files = sources(source) if source else sources()
+    name = digest(kernel, files, make_line(kernel, Path("M")))
+    target = cache_root() / "modules" / name / "nicsim.ko"
+    if target.is_file():
+        return target
+    with locked(cache_root() / "modules" / ".lock"):
+        if not target.is_file():
+            say(f"building nicsim for {kernel.release}")
+            _build(kernel, files, target)
+    return target
+
+
+def _build(kernel: Kernel, files: list[Path], target: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="nicsim-") as name:
+        folder = Path(name)
+        _copy(files, folder)
+        _make([*make_line(kernel, folder), f"-j{os.cpu_count() or 1}", "modules"], kernel, folder)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temp = target.with_suffix(f".{os.getpid()}")
+        shutil.copyfile(folder / "nicsim.ko", temp)
+        temp.rename(target)
+    write_json(target.with_name("built.json"), {"kernel": kernel.release, "compiler": compiler(kernel)})
+
+
+def _copy(files: list[Path], folder: Path) -> None:
+    for path in files:
+        shutil.copyfile(path, folder / path.name)
+
+
+def _make(argv: list[str], kernel: Kernel, folder: Path) -> str:
+    """Run make; its words with the names of the project's files, or RigError with them."""
+    rc, out, err, _ = run(argv, timeout=600)
+    said = (out + err).decode("utf-8", "replace").replace(f"{folder}/", "native/nicsim/").strip()
+    if rc != 0:
+        raise RigError(f"nicsim does not build for {kernel.release} (make exit {rc}):\n{said[-6000:]}")
+    return said
+
+
+def lint(kernel: Kernel, say: Say = print) -> int:
+    """W=1 and sparse over the module, as `make check` wants: 0, or 1 with the warnings shown."""
+    if not shutil.which("sparse"):
+        raise RigError("no sparse", "apt-get install sparse")
+    with tempfile.TemporaryDirectory(prefix="nicsim-") as name:
+        folder = Path(name)
+        _copy(sources(), folder)
+        said = _make([*make_line(kernel, folder), "PARTS=1", "W=1", "C=2", "modules"], kernel, folder)
+    lines = [line for line in said.splitlines() if "native/nicsim/" in line]
+    for line in lines:
+        say(line)
+    by = "W=1 (its headers refuse this sparse)" if "sparse is not available" in said else "W=1 and sparse"
+    say(f"nicsim, {kernel.release}: {len(lines)} warnings of {by}")
+    return 1 if lines else 0
+
+
+def main(argv: list[str]) -> int:
+    """`python -m offload.suite.bench.cards.module build|lint [--kernel SERIES]`."""
+    verb, series = (argv or [""])[0], argv[2] if argv[1:2] == ["--kernel"] and len(argv) == 3 else SERIES[0]
+    try:
+        if verb not in ("build", "lint") or len(argv) not in (1, 3):
+            raise ConfigError(
+                "usage: python -m offload.suite.bench.cards.module build|lint [--kernel SERIES]"
+            )
+        kernel = fetch(series, _tell)
+        if verb == "lint":
+            return lint(kernel, _tell)
+        _tell(str(build_nicsim(kernel, _tell)))
+    except OffloadError as exc:
+        sys.stderr.write(f"ktls-offload: {exc}\n")
+        return exc.exit_code
+    return 0
+
+
+def _tell(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

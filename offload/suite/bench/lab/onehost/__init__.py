@@ -1,0 +1,1 @@
+"""How is one host with two ports a bench?"""

@@ -1,0 +1,48 @@
+"""What were the NICs of a bench set to? Noted on disk before a run, put back after it or at the next one."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from offload.card.nic import look
+from offload.card.profile import FEATURES
+from offload.host.base import Host, Side
+from offload.paths import state
+from offload.suite.bench.lab.model import Target
+from offload.switch.enable import identity
+from offload.switch.journal import Entry, Journal
+from offload.switch.restore import restore
+
+Say = Callable[[str], None]
+
+
+def journal_of(target: Target) -> Journal:
+    """The journal of one port of a bench: on the machine that runs the tests, because a host can vanish."""
+    base = os.environ.get("KTLS_OFFLOAD_STATE") or state()
+    name = re.sub(r"[^A-Za-z0-9.@-]", "_", target.place)
+    return Journal(Path(base) / "benches" / name)
+
+
+def note(side: Side, target: Target) -> None:
+    """Write down the TLS features of the port as they are now; those noted before stay as they were then."""
+    journal = journal_of(target)
+    nic = look(side.host, side.dev)
+    boot, netns = identity(side.host)
+    with journal.locked():
+        for name in FEATURES.values():
+            found = nic.features.get(name)
+            if found is not None and not found.fixed:
+                what = ("feature", name, nic.dev, nic.ifindex, nic.bus, nic.driver, netns, boot)
+                journal.add(Entry(*what, active=found.active, requested=found.requested))
+
+
+def put_back(host: Host, target: Target, say: Say) -> int:
+    """Put back what was noted, and forget it: how many settings that were. SwitchFailed if one stays."""
+    journal = journal_of(target)
+    count = len(journal.entries())
+    if count:
+        restore(host, None, journal, say)
+    return count

@@ -1,0 +1,1 @@
+"""Which programs of Debian does a lab have that nobody installed?"""

@@ -1,0 +1,49 @@
+"""What the simulated NIC is told of the card that it plays: a profile as one word of a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from offload.card.profile import DIRECTIONS, Profile, find
+from offload.errors import ConfigError
+
+PLAIN = "plain"  # a card without TLS offload
+BITS = {"aes-gcm-128": "128", "aes-gcm-256": "256"}
+DROPS_RULES = "mlx5-rx-toggle-drops-rules"  # a limitation that the simulated card has, too
+LONGEST = 1024  # of one word, by the kernel's param_set_charp()
+
+
+def told(pair: str) -> str:
+    """The parameter for two names, "dut,peer"; ConfigError for a card without a profile."""
+    return ",".join(PLAIN if name == PLAIN else word(find(name)) for name in pair.split(","))
+
+
+def word(profile: Profile) -> str:
+    """ID/tx:128:256:on/COUNTER/COUNTER:NAME/...: directions, ciphers, defaults and counters of a profile.
+
+    NAME is the kernel's name of what the counter counts, 0 for one that never moves. ConfigError for a
+    profile that has more to say than fits.
+    """
+    drops = ["drops-rules"] if any(one.id == DROPS_RULES for one in profile.limitations) else []
+    parts = [profile.id, *_directions(profile), *drops, *dict.fromkeys(_counters(profile))]
+    said = "/".join(parts)
+    if len(said) > LONGEST:
+        raise ConfigError(f"{profile.id}: too many counters to play: {len(said)} of {LONGEST} characters")
+    return said
+
+
+def _directions(profile: Profile) -> Iterator[str]:
+    """Each direction that is promised, with its key lengths, and whether it is on at start."""
+    for direction in profile.directions():
+        bits = [n for cipher, n in BITS.items() if profile.promised(direction, "1.2", cipher)]
+        yield ":".join([direction, *bits, *(["on"] if profile.default(direction) else [])])
+
+
+def _counters(profile: Profile) -> Iterator[str]:
+    """Each counter that the driver shows."""
+    for direction in DIRECTIONS:
+        lists = profile.counters.of(direction)
+        for kernel, driver in lists.names:
+            yield driver if driver == kernel else f"{driver}:{kernel}"
+        yield from (f"{name}:0" for name in lists.dead)
+        yield from lists.own

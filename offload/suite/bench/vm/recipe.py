@@ -1,0 +1,67 @@
+"""What a lab is going to be, chosen and checked before it boots: kernel, QEMU, accelerator, bench, module."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from offload.debian.kernels import Kernel
+from offload.errors import ConfigError
+from offload.suite.bench.cards.module import build_nicsim
+from offload.suite.bench.vm import made
+from offload.suite.bench.vm.card import told
+from offload.suite.bench.vm.kvm import accelerator
+from offload.suite.bench.vm.qemu import Qemu, find
+from offload.suite.bench.vm.topology import check_kind, check_personality
+
+Say = Callable[[str], None]
+# one vCPU: under TCG a second one doubles the host's processor time for everything (docs/certify/the-lab.md)
+CPUS, MOST_CPUS, MEMORY = 1, 4, 1024  # memory in MiB
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that decides what boots; `pair`: what both cards are told to play; `why`: of this accelerator."""
+
+    kernel: Kernel
+    kind: str
+    pair: str
+    cpus: int
+    qemu: Qemu
+    accel: str
+    why: str
+    module: Path | None
+
+    def made(self) -> dict[str, str]:
+        """The parts of this lab, each by a short name of what it is: another name, another lab."""
+        of_kernel = (self.kernel.release, self.kernel.version, str(self.kernel.modules))
+        of_qemu = (self.qemu.program, self.qemu.version, *self.qemu.options, self.accel, str(self.cpus))
+        return {
+            "the kernel": made.digest(word.encode() for word in of_kernel),
+            "QEMU": made.digest(word.encode() for word in of_qemu),
+            "the cards": f"{self.kind} {self.pair}",
+            "the simulated NIC": made.contents([self.module]) if self.module else "",
+            **made.code(),
+        }
+
+
+def choose(
+    kernel: Kernel, kind: str, personality: str, cpus: int | None, source: Path | None, say: Say
+) -> Recipe:
+    """The lab that boots for these wishes, its module built. ConfigError for a bench that does not exist."""
+    check_kind(kind)
+    pair, vcpus, qemu = check_personality(personality), cpus_wanted(cpus), find(say)
+    pair = told(pair) if kind == "nicsim" else pair
+    accel, why = accelerator(kernel, qemu, say)
+    module = build_nicsim(kernel, say, source) if kind == "nicsim" else None
+    return Recipe(kernel, kind, pair, vcpus, qemu, accel, why, module)
+
+
+def cpus_wanted(cpus: int | None) -> int:
+    """How many vCPUs; ConfigError for a number that makes no sense."""
+    text = str(cpus) if cpus is not None else os.environ.get("LAB_CPUS", str(CPUS))
+    if not text.isdigit() or not 1 <= int(text) <= MOST_CPUS:
+        raise ConfigError(f"{text!r} vCPUs", f"1 to {MOST_CPUS} (LAB_CPUS or --cpus)")
+    return int(text)

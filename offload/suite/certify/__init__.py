@@ -1,0 +1,1 @@
+"""What are the steps from nothing to a verdict?"""

@@ -1,0 +1,41 @@
+"""`certify --attach NAME`: which kernel and card a running lab has, checked against what was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from offload.errors import ConfigError
+from offload.suite.certify.request import Request
+
+
+@dataclass(frozen=True)
+class Attached:
+    """A lab that somebody else booted, and ends: its name and kernel series.
+
+    nic: the profile that its card plays, or the file of one that the card is to be judged by.
+    """
+
+    name: str
+    kernel: str
+    nic: str
+
+
+def attached(request: Request) -> Attached:
+    """Look at the lab without joining it. ConfigError if it is not up, or not what the other options say."""
+    from offload.debian.kernels import SERIES
+    from offload.suite.bench.vm.lab import described
+
+    state = described(request.attach)
+    if state["kind"] != "nicsim":
+        raise ConfigError(
+            f"lab {request.attach} has no card: it is of kind {state['kind']}",
+            "ktls-offload lab up --kind nicsim",
+        )
+    series = next((s for s in SERIES if state["kernel"].startswith(f"{s}.")), "")
+    nic = state["personality"].split(",")[0]
+    if request.nic and request.nic.endswith(".yaml"):
+        nic = request.nic  # a draft of `probe` is of the card that plays there, whatever it is called
+    for option, given, has in (("--kernel", request.kernel, series), ("--nic", request.nic, nic)):
+        if given and given != has:
+            raise ConfigError(f"{option} {given}: lab {request.attach} has {has}", f"leave {option} away")
+    return Attached(request.attach, series, nic)

@@ -1,0 +1,1 @@
+"""How are many benches certified at once?"""

@@ -1,0 +1,175 @@
+"""What a certification run is going to do: checked before anything starts, one clear line if it cannot."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from offload.card.profile import Profile, find, near
+from offload.errors import ConfigError, RigError
+from offload.paths import ROOT
+from offload.suite.certify.attach import attached
+from offload.suite.certify.collect import check_scenarios, collect
+from offload.suite.certify.defaults import DEPTHS, KERNEL, NIC
+from offload.suite.certify.lab import Hosts, card, hosts
+from offload.suite.certify.labs import how_many
+from offload.suite.certify.patch import PATCH, RIG, Patch, apply_patch, read_patch, try_patch
+from offload.suite.certify.replay import Replay, check_suite, plan_replay
+from offload.suite.certify.request import Request
+
+DISK = 100 << 20  # bytes below the run's folder; the kernel cache checks its own needs
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run: which kernel ('': what runs there) and profile, which tests, where the results go."""
+
+    kernel: str
+    profile: Profile
+    out: Path
+    only: str
+    keep_lab: bool
+    replay: Replay | None = None
+    patch: Patch | None = None
+    attach: str = ""  # the name of a running lab, which stays up
+    given: str = ""  # the file of the profile, if it is not one of those that are shipped
+    hosts: Hosts | None = None  # real hosts instead of a lab in a VM
+    jobs: int = 1  # labs side by side
+    depth: str = DEPTHS[0]
+    scenarios: tuple[str, ...] = ()  # only these, by line or seed
+
+    @property
+    def played(self) -> str:
+        """The card that the simulated NIC plays: that of the profile."""
+        return self.given or self.profile.id
+
+    @property
+    def source(self) -> Path | None:
+        """The patched copy of the simulated NIC's source, below the folder of the run."""
+        return self.out / "nicsim" if self.patch else None
+
+
+def plan(request: Request) -> Plan:
+    """Return the plan, with the folder of the run made. ConfigError or RigError if it cannot work."""
+    missing = [
+        name for name in ("native/nicsim", "native/ktls-handoff", "tests/hw") if not (ROOT / name).is_dir()
+    ]
+    if missing:
+        raise ConfigError(f"certify needs a checkout of the project: {', '.join(missing)} is missing")
+    if request.scenario:
+        check_scenarios(request.nic or NIC, request.scenario)
+    return real(request) if request.lab else simulated(request)
+
+
+def simulated(request: Request) -> Plan:
+    """Return the plan for labs of ours: new ones, or one that is up. ConfigError or RigError."""
+    replay = plan_replay(request.replay, request) if request.replay else None
+    lab = attached(request) if request.attach else None
+    kernel = known(lab.kernel if lab else replay.kernel if replay else request.kernel or KERNEL)
+    patch = read_patch(request.nicsim_patch) if request.nicsim_patch else None
+    if patch:
+        try_patch(patch)  # before the folder of the run is made
+    if replay:
+        same_card(replay, patch)
+    profile = find(lab.nic if lab else replay.former.profile if replay else request.nic or NIC)
+    jobs = labs(request, replay)
+    if replay:
+        replay = check_suite(replay, collect(kernel, profile.id, replay.tests))
+    found = Plan(
+        kernel,
+        profile,
+        folder(request.out),
+        "" if replay else request.only,
+        request.keep_lab,
+        replay,
+        patch,
+        request.attach,
+        given(request.nic),
+        jobs=jobs,
+        depth=request.crossed,
+        scenarios=request.scenario,
+    )
+    if patch and found.source:
+        apply_patch(patch, found.source)
+        (found.out / PATCH).write_bytes(patch.raw)
+    return found
+
+
+def labs(request: Request, replay: Replay | None) -> int:
+    """Return how many labs run side by side: one for a few tests, unless more are asked for."""
+    from offload.suite.bench.vm.recipe import cpus_wanted
+
+    most = how_many(request.jobs, request.one_lab, cpus_wanted(replay.cpus if replay else None))
+    return most if request.jobs or not (request.only or request.scenario) else 1
+
+
+def real(request: Request) -> Plan:
+    """Return the plan for a bench of real hosts, which nobody has asked anything yet. ConfigError."""
+    bench = hosts(request.lab, request.retry)
+    name = card(bench, request.nic)
+    return Plan(
+        "",
+        find(name),
+        folder(request.out),
+        request.only,
+        False,
+        given=given(name),
+        hosts=bench,
+        depth=request.crossed,
+        scenarios=request.scenario,
+    )
+
+
+def known(kernel: str) -> str:
+    """Return a kernel series that the lab boots. ConfigError with the nearest."""
+    from offload.debian.kernels import SERIES
+
+    if kernel not in SERIES:
+        raise ConfigError(
+            f"no kernel series {kernel!r}{near(kernel, SERIES)}",
+            f"choose one of {', '.join(SERIES)}",
+        )
+    return kernel
+
+
+def given(nic: str) -> str:
+    """The absolute path of a profile that was given as a file; else ''."""
+    return str(Path(nic).absolute()) if nic.endswith(".yaml") else ""
+
+
+def same_card(replay: Replay, patch: Patch | None) -> None:
+    """ConfigError if the simulated NIC of the former run was patched in another way, or was not."""
+    had = replay.former.rig.get(RIG, "")
+    if (patch.sha256 in had) if patch else not had:
+        return
+    kept = replay.result / PATCH  # a run on a lab of somebody else has none
+    raise ConfigError(
+        f"{replay.former.name} was a run with nicsim {had or 'as it is'}",
+        f"--nicsim-patch {kept if kept.exists() else 'PATCH'}" if had else "leave --nicsim-patch away",
+    )
+
+
+def folder(wanted: Path | None) -> Path:
+    """Make and return the folder of the run: the one asked for if it is empty, else one named by the time."""
+    base = Path("results") / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    out = (wanted or base).absolute()
+    try:
+        number = 1
+        while wanted is None and out.exists():  # two runs in one second
+            number += 1
+            out = base.with_name(f"{base.name}-{number}").absolute()
+        out.mkdir(parents=True, exist_ok=True)
+        if any(out.iterdir()):
+            raise ConfigError(f"{out} is not empty", "every run needs its own folder; omit --out")
+        free = shutil.disk_usage(out).free
+    except OSError as exc:
+        raise ConfigError(
+            f"cannot use {out} for the results: {exc.strerror}", "name another folder with --out"
+        ) from None
+    if free < DISK:
+        raise RigError(
+            f"not enough space for the results: {out} has {free >> 20} MiB free, {DISK >> 20} MiB are needed"
+        )
+    return out

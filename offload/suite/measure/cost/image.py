@@ -1,0 +1,130 @@
+"""The file system of a cost VM: all that a run needs and nothing that reaches out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from offload.debian.kernels import Kernel
+from offload.errors import RigError
+from offload.paths import BUILD
+from offload.suite.bench.cards.knobs import FOLDER, check
+from offload.suite.bench.vm.card import told
+from offload.suite.bench.vm.initramfs import Cpio, busybox, module_name, module_order, unpacked
+from offload.suite.bench.vm.topology import ENDS, MODULES, NAMESPACES, inside, links
+from offload.suite.bench.vm.userland import libraries, program
+from offload.suite.measure.cost.plan import Plan, Row
+
+LOAD = BUILD / "costload"
+# what the kernel would load by itself, if it found a modprobe: tls_device's fallback wants a gcm(aes) that
+# does not sleep; newer kernels have it built in
+EXTRA = ("ghash_generic",)
+TOOLS = ("ip", "tc", "ethtool")
+FOLDERS = ("proc", "sys", "run", "var", "tmp")
+DONE = "COST-DONE"
+IP = "/usr/sbin/ip"  # by its path: the shell has one of its own that knows less
+FEATURES = ("tls-hw-tx-offload", "tls-hw-rx-offload")
+
+INIT = """\
+#!/busybox sh
+b=/busybox
+$b mount -t proc proc /proc
+$b mount -t sysfs sysfs /sys
+$b mount -t devtmpfs dev /dev
+$b mount -t debugfs debugfs /sys/kernel/debug
+$b mount -t tmpfs run /run
+$b ln -s /run /var/run
+set -e
+trap '$b echo "%(done)s $?"; $b poweroff -f' EXIT
+for m in /modules/*; do $b insmod "$m"; done
+$b insmod /nicsim.ko personality=%(cards)s
+%(steps)s
+"""
+
+
+def switched(row: Row) -> list[str]:
+    """The words of `ethtool -K` for a row: only the direction that it measures is offloaded."""
+    words = []
+    for feature, direction in zip(FEATURES, ("tx", "rx"), strict=True):
+        words += [feature, "on" if row.offloaded and row.moves(direction) else "off"]
+    return words
+
+
+def steps(plan: Plan) -> list[str]:
+    """Shell lines that build the bench and run every row: rows with the same switches in one go."""
+    return bench(plan) + [line for group in groups(plan.rows) for line in run_lines(plan, group)]
+
+
+def bench(plan: Plan) -> list[str]:
+    """Shell lines that build the bench."""
+    ends, inner = ENDS["nicsim"], f"{IP} netns exec"
+    lines = [f"echo 1 > /sys/class/net/{dev}/threaded" for dev in (ends.dut, ends.peer)]
+    lines += [f"{IP} {line}" for line in links("nicsim")]
+    for name in NAMESPACES:
+        lines += [f"{inner} {name} {IP} {line}" for line in inside("nicsim", name)]
+        lines.append(f"{inner} {name} /busybox sysctl -q -w net.ipv4.tcp_no_metrics_save=1")
+    for port in ends.wire:
+        lines.append(f"{inner} wire tc qdisc add dev {port} root netem rate {plan.mbits}mbit limit 1000")
+    for name, dev in (("dut", ends.dut), ("peer", ends.peer)):
+        lines.append(f"{inner} {name} ethtool -C {dev} rx-usecs {plan.usecs}")
+    lines += [f"echo {value} > {FOLDER}/{knob}" for knob, value in check(plan.knobs).items()]
+    off = " ".join(f"{feature} off" for feature in FEATURES)
+    return [*lines, f"{inner} peer ethtool -K {ends.peer} {off}"]
+
+
+def groups(rows: Iterable[Row]) -> list[list[Row]]:
+    """Rows one after the other that want the same switches."""
+    found: list[list[Row]] = []
+    for row in rows:
+        if found and switched(found[-1][0]) == switched(row):
+            found[-1].append(row)
+        else:
+            found.append([row])
+    return found
+
+
+def run_lines(plan: Plan, rows: Sequence[Row]) -> list[str]:
+    """Switch the DUT's card, then run these rows."""
+    names = " ".join(row.name for row in rows)
+    words = " ".join(switched(rows[0]))
+    return [
+        f"{IP} netns exec dut ethtool -K {ENDS['nicsim'].dut} {words}",
+        f"/costload --warm {plan.warm} --bytes {plan.bytes} {names}",
+    ]
+
+
+def modules(kernel: Kernel, more: Sequence[str] = ()) -> list[Path]:
+    """The kernel's own modules, in loading order."""
+    listed = (kernel.modules / "modules.dep").read_text().splitlines()
+    there = {module_name(line.partition(":")[0]) for line in listed}
+    wanted = (*MODULES["nicsim"], *(name for name in (*more, *EXTRA) if name in there))
+    return module_order(kernel.modules, wanted)
+
+
+def image(
+    kernel: Kernel, module: Path, plan: Plan, script: Sequence[str] = (), more: Sequence[str] = ()
+) -> bytes:
+    """The archive; the same for the same kernel, module, programs and plan.
+
+    `script`: shell lines instead of those of `plan`; `more`: kernel modules that they need, where there are
+    such. RigError if a program or a kernel module is missing.
+    """
+    if not LOAD.is_file():
+        raise RigError(f"no {LOAD.name} in {LOAD.parent.name}/", "make build")
+    cpio = Cpio()
+    for folder in (*FOLDERS, "modules"):
+        cpio.folder(folder)
+    cpio.console()
+    cpio.file("busybox", busybox(), 0o755)
+    for number, path in enumerate(modules(kernel, more)):
+        cpio.file(f"modules/{number:03}-{module_name(path.name)}.ko", unpacked(path))
+    cpio.file("nicsim.ko", module.read_bytes())
+    cpio.file("costload", LOAD.read_bytes(), 0o755)
+    tools = {name: program(name) for name in TOOLS}
+    for name, path in tools.items():
+        cpio.file(f"usr/sbin/{name}", path.read_bytes(), 0o755)
+    for path in sorted({lib for binary in (LOAD, *tools.values()) for lib in libraries(binary)}):
+        cpio.file(str(path), path.read_bytes(), 0o755)
+    lines = "\n".join(["export PATH=/usr/sbin", *(script or steps(plan))])
+    cpio.file("init", (INIT % {"done": DONE, "cards": told(plan.pair), "steps": lines}).encode(), 0o755)
+    return cpio.done()

@@ -1,0 +1,157 @@
+"""What does a byte cost, in instructions? Boots the cost VM, makes the measuring document."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from offload.debian.kernels import Kernel, Say, fetch
+from offload.errors import ConfigError, RigError
+from offload.suite.bench.cards.module import build_nicsim
+from offload.suite.bench.vm.qemu import Qemu, find
+from offload.suite.bench.vm.rig import TOOLS, versions
+from offload.suite.bench.vm.topology import check_personality
+from offload.suite.measure.cost.boot import MEMORY, NS_PER_INSTRUCTION, SEED, Moved, boot
+from offload.suite.measure.cost.figures import REPEATS, spread
+from offload.suite.measure.cost.image import image
+from offload.suite.measure.cost.plan import ARMS, DIRECTIONS, Plan, Row, choose, senseless, workload
+
+SCHEMA = "ktls-offload/measure/1"
+BOOTS, MOST_BOOTS = 3, 20
+# the DUT's tasks by name: its host's, and the card itself; the rest is the peer's and the wire's
+SENDER, RECEIVER, POLL, ENGINE = "dut-send", "dut-receive", "napi/nicsim0", "nicsim-hw0"
+WHOLE = 0.99  # of the payload through the card: less is no offload; the end of a record may be software's
+
+
+def measure(
+    series: str = "6.1",
+    *,
+    boots: int = BOOTS,
+    arms: Iterable[str] = ARMS,
+    directions: Iterable[str] = DIRECTIONS,
+    offers: Collection[str] = ("tx", "rx"),
+    channels: Iterable[int] = (1,),
+    loads: Iterable[str] = ("stream",),
+    more: Iterable[Row] = (),
+    personality: str = "connectx-6-dx",
+    knobs: str = "",
+    say: Say = print,
+) -> dict[str, Any]:
+    """Boot `boots` times the same image, run every arm in every direction; the document, method `icount`.
+
+    `offers`: the directions that the card of this `personality` offloads; rows that make no sense for it are
+    in `skipped`. `channels`: connections of a direction; `loads`: stream, file (sent by sendfile). `more`:
+    rows beside those, as far as they make sense. `knobs`: a bad card's, by `offload.suite.bench.cards.knobs`.
+    `say` gets a line per boot.
+    ConfigError for an arm, direction or kernel that there is not; RigError if a VM breaks, payload was not
+    intact, or an arm was not what its name says.
+    """
+    if not 1 <= boots <= MOST_BOOTS:
+        raise ConfigError(f"{boots} boots", f"1 to {MOST_BOOTS}")
+    check_personality(personality)
+    rows, skipped = choose(arms, directions, offers, channels, loads)
+    rows += tuple(row for row in more if row not in rows and not senseless(row, set(offers)))
+    if not rows:
+        raise ConfigError("nothing to measure: " + "; ".join(f"{s['arm']}: {s['reason']}" for s in skipped))
+    plan, qemu, kernel = Plan(rows, personality, knobs=knobs), find(say), fetch(series, say)
+    initrd = image(kernel, build_nicsim(kernel, say), plan)
+    found = [_boot(qemu, kernel, initrd, plan, number, boots, say) for number in range(1, boots + 1)]
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "method": "icount",
+        "simulated": True,
+        "about": about(kernel, qemu, plan),
+        "rows": [made([moved[at] for moved in found]) for at in range(len(rows))],
+        "skipped": skipped,
+        "warnings": [],
+    }
+    if (apart := spread(document)) > REPEATS:
+        words = f"boots differ by up to {100 * apart:.2f} %, more than {100 * REPEATS:g} %"
+        document["warnings"].append(words)
+    return document
+
+
+def _boot(
+    qemu: Qemu, kernel: Kernel, initrd: bytes, plan: Plan, number: int, boots: int, say: Say
+) -> list[Moved]:
+    began = time.monotonic()
+    moved = boot(qemu, kernel, initrd, plan.rows)
+    for row in moved:
+        check(row)
+    took = time.monotonic() - began
+    say(f"cost VM, {kernel.release}: boot {number} of {boots}, {len(moved)} rows in {took:.0f} s")
+    return moved
+
+
+def check(moved: Moved) -> None:
+    """RigError if a row was not what its name says: other TLS, or payload that the card did not see."""
+    row, wanted = moved.row, "none" if moved.row.arm in ("plain", "user") else "sw"
+    for name, state in sorted(moved.ends.items()):
+        for direction in ("tx", "rx"):
+            hw = row.offloaded and name.startswith("dut-") and row.moves(direction)
+            is_now, should = state.get(direction), "hw" if hw else wanted
+            if is_now != should:
+                raise RigError(
+                    f"{row.name} did not use the path that it names: {direction} of {name} is {is_now!r}"
+                )
+    for direction, card in (("tx", moved.encrypted), ("rx", moved.decrypted)):
+        whole = moved.bytes * row.channels
+        least = whole * WHOLE if row.offloaded and row.moves(direction) else 0
+        if card < least or (card and not least):
+            word = "encrypted" if direction == "tx" else "decrypted"
+            raise RigError(f"{row.name}: the card {word} {card} of {whole} bytes")
+
+
+def sides(moved: Moved) -> dict[str, float]:
+    """Instructions per byte of payload on each side of the DUT.
+
+    sender, receiver: the process, per byte that it moved. host: both and the card's NAPI poll; card: its
+    engine; these per byte in either direction. RigError for a task that did not run.
+    """
+
+    def ran(*names: str) -> int:
+        ns = sum(t for task, t in moved.tasks.items() if task.startswith(names))
+        if not ns or not moved.bytes:
+            raise RigError(f"{moved.row.name}: {' and '.join(names)} did not run, or moved no byte")
+        return ns // NS_PER_INSTRUCTION
+
+    whole, way = moved.bytes * moved.row.streams, moved.bytes * moved.row.channels
+    found: dict[str, float] = {}
+    if moved.row.moves("tx"):
+        found["sender"] = ran(SENDER) / way
+    if moved.row.moves("rx"):
+        found["receiver"] = ran(RECEIVER) / way
+    found["host"] = ran(SENDER, RECEIVER, POLL) / whole
+    found["card"] = ran(ENGINE) / whole
+    return found
+
+
+def made(boots: Sequence[Moved]) -> dict[str, Any]:
+    """A row of the document: one arm in one direction over all boots."""
+    row, tls = boots[0].row, boots[0].row.arm != "plain"
+    cost = [
+        {"boot": number, "side": side, "per_byte": round(value, 6)}
+        for number, moved in enumerate(boots, 1)
+        for side, value in sides(moved).items()
+    ]
+    return {
+        "workload": workload(row), "arm": row.arm, "direction": row.direction,
+        "version": "1.2" if tls else "", "cipher": "aes_gcm_128" if tls else "", "streams": row.streams,
+        "size": None, "segmentation": True, "samples": [], "cost": cost,
+    }  # fmt: skip
+
+
+def about(kernel: Kernel, qemu: Qemu, plan: Plan) -> dict[str, Any]:
+    """What the figures depend on."""
+    rig = versions(kernel, qemu.version, f"tcg, one instruction is {NS_PER_INSTRUCTION} ns", 1, MEMORY)
+    tools: Mapping[str, str] = {name: rig.pop(name) for name in TOOLS}
+    return {
+        **rig,
+        "nic": f"nicsim, {plan.personality}",
+        "governor": "none: instructions are counted",
+        "seed": str(SEED),
+        "wire": f"{plan.mbits} Mbit/s, interrupts held back for {plan.usecs} us",
+        "payload": f"{plan.bytes} bytes per direction after {plan.warm} of warm-up",
+        "tools": dict(tools),
+    }

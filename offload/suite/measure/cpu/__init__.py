@@ -1,0 +1,1 @@
+"""How many cores were busy, and how sure is a ratio?"""

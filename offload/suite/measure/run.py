@@ -1,0 +1,158 @@
+"""Arms in turns at each setting: A/B/A/B, each turn proved to be what it is; the measuring document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from offload.errors import Refused, RigError
+from offload.suite.measure.arms import Moved, check, features, impossible
+from offload.suite.measure.bed import Bed, link_gbits
+from offload.suite.measure.cpu.figures import Sample
+from offload.suite.measure.cpu.pairs import turns
+from offload.suite.measure.ipsec import by_card, carried, impossible_esp, under
+from offload.suite.measure.plan import CIPHER, VERSION, Plan, Setting
+from offload.suite.measure.programs import Iperf3, Nginx
+from offload.suite.measure.stream import File, Stream
+from offload.suite.measure.video import Video
+from offload.suite.measure.window import Live, Window
+
+SCHEMA = "ktls-offload/measure/1"
+EMULATED = "not measurable here: an emulated machine has no memory controller"
+FULL = 0.95  # of the link or of the cores: beyond that something else is the limit
+
+
+class Workload(Protocol):
+    """What makes traffic of one kind."""
+
+    def missing(self, arm: str, setting: Setting) -> str:
+        """Why an arm cannot run here, or ''."""
+        ...
+
+    def run(self, arm: str, setting: Setting, seconds: float, window: Window) -> Moved:
+        """One turn of an arm, with the window around what counts."""
+        ...
+
+
+WORKLOADS: Mapping[str, Callable[[Bed], Workload]] = {
+    "stream": Stream, "file": File, "iperf3": Iperf3, "nginx": Nginx, "video": Video,
+}  # fmt: skip
+
+
+def document(bed: Bed, method: str = "time") -> dict[str, Any]:
+    """A document without rows."""
+    return {
+        "schema": SCHEMA, "method": method, "simulated": bed.simulated, "about": bed.about,
+        "rows": [], "skipped": [], "warnings": bed.warnings,
+    }  # fmt: skip
+
+
+def measure(bed: Bed, plan: Plan, live: Live | None = None) -> dict[str, Any]:
+    """Measure all of it. NoFigure if an arm is not what it should be; Refused if no arm can run at all."""
+    if bed.emulated:
+        bed.about.setdefault("memory traffic", EMULATED)
+    found, loads = document(bed), {name: make(bed) for name, make in WORKLOADS.items()}
+    for setting in plan.settings:
+        load = loads[setting.workload]
+        able = [arm for arm in plan.arms if not _skipped(bed, load, arm, setting, found["skipped"])]
+        found["rows"] += _setting(bed, load, able, setting, plan, live)
+    if live:
+        live.clear()
+    if not found["rows"]:
+        reasons: dict[str, dict[str, None]] = {}
+        for row in found["skipped"]:
+            reasons.setdefault(row["reason"], {})[f"{row['workload']} {row['arm']}"] = None
+        words = [f"{', '.join(arms)}: {reason}" for reason, arms in reasons.items()]
+        raise Refused("could not measure anything: " + "; ".join(words))
+    return found
+
+
+def _skipped(bed: Bed, load: Workload, arm: str, setting: Setting, skipped: list[dict[str, str]]) -> bool:
+    """Whether an arm cannot run at a setting; the reason is noted, once."""
+    why = impossible(arm, setting.direction, setting.workload, bed.profile, CIPHER, VERSION)
+    why = why or (bed.without_ktls() if arm in ("sw", "hw", "hw-zc") else "")
+    why = why or (bed.unswitchable(setting.direction) if arm.startswith("hw") else "")
+    why = why or impossible_esp(bed, arm)
+    if why := why or load.missing(under(arm), setting):
+        row = {"arm": arm, "workload": setting.workload, "direction": setting.direction, "reason": why}
+        skipped += [] if row in skipped else [row]
+    return bool(why)
+
+
+def _setting(
+    bed: Bed, load: Workload, arms: list[str], setting: Setting, plan: Plan, live: Live | None
+) -> list[dict[str, Any]]:
+    """The rows of one setting."""
+    rows = {arm: _row(arm, setting) for arm in arms}
+    for turn in turns(arms, plan.rounds, plan.warm):
+        if live:
+            live.arm = turn.arm
+            live.setting = f"({turn.round + 1}/{plan.warm + plan.rounds}: {setting.say()})"
+        sample = once(bed, load, turn.arm, setting, plan.seconds, live)
+        if turn.counts:
+            rows[turn.arm]["samples"].append(sample)
+    return list(rows.values())
+
+
+def _row(arm: str, setting: Setting) -> dict[str, Any]:
+    """A row without samples."""
+    tls = under(arm) != "plain"
+    row = {
+        "workload": setting.workload, "arm": arm, "direction": setting.direction,
+        "version": VERSION if tls else "", "cipher": CIPHER.replace("-", "_") if tls else "",
+        "streams": setting.streams, "size": setting.size, "segmentation": setting.segmentation, "samples": [],
+    }  # fmt: skip
+    row |= {"only": setting.only} if setting.only else {}
+    return {**row, "close": True} if setting.close else row
+
+
+def once(
+    bed: Bed, load: Workload, arm: str, setting: Setting, seconds: float, live: Live | None = None
+) -> dict[str, Any]:
+    """One turn of one arm: switch, run, and hold what was counted against the arm's name."""
+    tls = features(arm, setting.direction)
+    bed.switches.set(tls, setting.segmentation, only=setting.only, esp=by_card(arm))
+    before, then = bed.counters(), bed.carried()
+    window = Window(bed.meter, live, bed.counter, bed.memory)
+    with carried(bed, arm, seconds) as turn:
+        moved = load.run(turn.runs, setting, seconds, window)
+        turn.check(moved)
+    after, now = bed.counters(), bed.carried()
+    rest = {side: now[side] - then[side] for side in now}
+    check(arm, setting.direction, moved, after - before, rest, bed.profile)
+    seconds = moved.seconds or window.seconds
+    longer = window.seconds / seconds if moved.whole else 1.0
+    sample = Sample(window.cores * longer, moved.bytes, seconds)
+    _limits(bed, arm, setting, sample, window.cpus)
+    row = {"cores": round(sample.cores, 5), "bytes": sample.bytes, "seconds": round(sample.seconds, 5)}
+    row |= {} if moved.requests is None else {"requests": moved.requests}
+    return row | _cycles(bed, window)
+
+
+def _cycles(bed: Bed, window: Window) -> dict[str, int]:
+    """What was counted beside the cores; a counter that somebody else had is a warning, and no figure."""
+    found: dict[str, int] = {}
+    for name, key in (("cycles", "cycles"), ("memory", "memory_bytes")):
+        try:
+            value = getattr(window, name)
+        except RigError as exc:
+            bed.add(str(exc).partition("\n")[0])
+            continue
+        found |= {} if value is None else {key: value}
+    return found
+
+
+def _limits(bed: Bed, arm: str, setting: Setting, sample: Sample, cpus: int) -> None:
+    """Warn if the link or the cores were the limit: throughput then says nothing of the arm."""
+    if bed.simulated:
+        return
+    speed = link_gbits(bed.dut.host, bed.dut.dev)
+    each = sample.gbits / (2 if setting.direction == "both" else 1)
+    if speed and each >= FULL * speed:
+        bed.add(
+            f"arm {arm}: the link ({speed:g} Gbit/s) was saturated and limits throughput; cores stay valid"
+        )
+    if sample.cores >= FULL * cpus:
+        bed.add(
+            f"arm {arm}: all {cpus} cores were busy and limit throughput; cores per 100 Gbit/s stay valid"
+        )

@@ -1,0 +1,1 @@
+"""What became worse from one result to another?"""

@@ -1,0 +1,1 @@
+"""Which other tools read a report, and in which form?"""

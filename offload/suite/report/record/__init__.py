@@ -1,0 +1,1 @@
+"""How do results get onto the disk while pytest runs?"""

@@ -1,0 +1,1 @@
+"""Which results may be published? A site of signed archives."""

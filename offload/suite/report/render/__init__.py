@@ -1,0 +1,1 @@
+"""How does a person read a report? The page and the terminal."""

@@ -1,0 +1,1 @@
+"""Is a result as it was left, and who stands behind it?"""

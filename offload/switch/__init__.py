@@ -1,0 +1,1 @@
+"""How is offload switched on and off, kept over a reboot, and put back?"""

@@ -1,0 +1,46 @@
+"""Does card-model.md name a source, or the word guess, for each behaviour of the simulated card?"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs/reference/card-model.md"
+# a file of the driver or the kernel, a structure of mlx5_ifc.h, a page of the manual
+SOURCE = re.compile(r"\b(?:ifc|device|PRM)\b|\b[\w/]+\.[ch]\b")
+GUESS = "**guess**"
+GUESSES = 12  # a reader of a report is told this number: a new guess is a decision
+
+
+def rows(text: str) -> list[tuple[str, str]]:
+    """Behaviour and source of each row of the table."""
+    cells = [line.strip("| \n").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    return [(row[0], row[1]) for row in cells if len(row) == 2 and row[1] != "source"]
+
+
+def without_source(text: str) -> list[str]:
+    """The behaviours that name neither a source nor a guess."""
+    return [what for what, source in rows(text) if GUESS not in source and not SOURCE.search(source)]
+
+
+def test_each_behaviour_has_a_source_or_is_a_guess() -> None:
+    """A run on the model is worth what is known of the firmware: nothing stands there without its source."""
+    text = PAGE.read_text()
+    assert len(rows(text)) > 40, "what was read?"
+    assert not without_source(text)
+    assert sum(GUESS in source for _, source in rows(text)) == GUESSES
+
+
+def test_a_row_without_a_source_is_noticed() -> None:
+    """The check itself goes red."""
+    assert without_source(
+        "| it hums | of course |\n| it sleeps | **guess** |\n| it runs | eq.c: run |\n"
+    ) == ["it hums"]
+
+
+def test_every_command_has_a_name_and_is_in_one_table() -> None:
+    """An opcode stands in one table of the model, once."""
+    texts = [path.read_text() for path in sorted((ROOT / "native/cx6sim").glob("*.c"))]
+    found = [m for text in texts for m in re.findall(r'\{ (0x[0-9a-f]+), "([A-Z0-9_]+)", \w+ \}', text)]
+    assert len(found) > 60 and len({op for op, _ in found}) == len(found) == len({name for _, name in found})

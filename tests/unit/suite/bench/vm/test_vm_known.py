@@ -1,0 +1,113 @@
+"""What the lab's agent answers by itself is what the program prints."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from offload.suite.bench.vm.guest.agent import BASE_ENV
+from offload.suite.bench.vm.guest.known import Known
+
+
+@pytest.fixture(autouse=True)
+def words_of_the_lab(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Programs speak the language that they speak in the lab."""
+    monkeypatch.setenv("LC_ALL", "C")
+    return
+
+
+def printed(argv: list[str]) -> tuple[int, bytes]:
+    """Exit code and output of the program itself."""
+    done = subprocess.run(
+        argv, capture_output=True, env={**os.environ, "PATH": BASE_ENV["PATH"]}, check=False
+    )
+    assert not done.stderr, done.stderr
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        "cat /proc/version /proc/sys/kernel/ostype",
+        "dd if=FILE bs=100 skip=2 count=1 status=none",
+        "dd if=FILE bs=100 skip=99 count=1 status=none",
+        "stat -c %s FILE",
+        "test -e FILE",
+        "test -e FILE.not",
+        "uname -r -v",
+        "uname -m -r",
+    ],
+)
+def test_it_says_what_the_program_says(argv: str, tmp_path: Path) -> None:
+    """Exit code and output are those of the program."""
+    file = tmp_path / "file"
+    file.write_bytes(bytes(range(250)))
+    words = argv.replace("FILE", str(file)).split()
+    assert Known(BASE_ENV["PATH"]).answer(words) == printed(words)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        "cat FILE.not",
+        "cat FIFO",
+        "cat -n FILE",
+        "cat",
+        "dd if=FILE bs=0 skip=0 count=1 status=none",
+        "dd if=FILE bs=1 count=1",
+        "rm FILE",
+        "rm -f FOLDER",
+        "rm -f -r FOLDER",
+        "stat FILE",
+        "test FILE",
+        "uname -a",
+        "ethtool -S lo",
+        "ethtool -k a-name-that-is-too-long",
+        "sleep 9",
+    ],
+)
+def test_what_is_not_plain_is_left_to_the_program(argv: str, tmp_path: Path) -> None:
+    """No other form, and no error, is answered for a program; nothing is done for it either."""
+    (tmp_path / "file").write_bytes(b"content")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+    for name in ("file", "folder", "fifo"):
+        argv = argv.replace(name.upper(), str(tmp_path / name))
+    assert Known(BASE_ENV["PATH"]).answer(argv.split()) is None
+    assert (tmp_path / "file").exists() and (tmp_path / "folder").exists()
+
+
+def test_files_are_removed(tmp_path: Path) -> None:
+    """`rm -f` removes what is there, and does not mind what is not."""
+    (tmp_path / "a").touch()
+    assert Known(BASE_ENV["PATH"]).answer(["rm", "-f", f"{tmp_path}/b", f"{tmp_path}/a"]) == (0, b"")
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_program_that_was_taken_away_says_nothing(tmp_path: Path) -> None:
+    """Nothing is said for a program that is not there, or not there any more."""
+    known = Known(str(tmp_path))
+    assert known.answer(["uname", "-r"]) is None
+    (tmp_path / "uname").touch()
+    assert known.answer(["uname", "-r"]) is not None
+    (tmp_path / "uname").rename(tmp_path / "gone")
+    assert known.answer(["uname", "-r"]) is None
+
+
+@pytest.mark.skipif(not shutil.which("ethtool", path=BASE_ENV["PATH"]), reason="no ethtool here")
+def test_features_are_remembered_as_they_were_printed() -> None:
+    """`ethtool -k` is answered from what it printed when the kernel said the same."""
+    known, argv = Known(BASE_ENV["PATH"]), ["ethtool", "--json", "-k", "lo"]
+    assert known.answer(argv) is None
+    key = known.key(argv)
+    assert key is not None
+    known.learn(argv, (key[0], b"what the kernel said before somebody changed it"), b"old")
+    assert known.answer(argv) is None
+    known.learn(argv, key, printed(argv)[1])
+    assert known.answer(argv) == printed(argv)
+    assert known.answer(["ethtool", "-k", "lo"]) is None

@@ -1,0 +1,117 @@
+"""The lab's verbs refuse what cannot be, in one line and with the documented exit code."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from offload.debian.kernels import Kernel
+from offload.errors import ConfigError, RigError
+from offload.suite.bench.cards import module
+from offload.suite.bench.vm import topology, verbs
+
+
+def lab(*argv: str, runtime: Path) -> subprocess.CompletedProcess[str]:
+    """`python -m offload.suite.bench.vm ...` with run directories of its own."""
+    env = {
+        "PATH": "/usr/bin:/bin:/usr/sbin:/sbin",
+        "XDG_RUNTIME_DIR": str(runtime),
+        "XDG_CACHE_HOME": str(runtime),
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "offload.suite.bench.vm", *argv], env=env, capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize(
+    "argv, words",
+    [
+        (("up", "--kernel", "5.4"), "no kernel series '5.4'"),
+        (("up", "--kind", "real"), "no bench of kind 'real'"),
+        (("up", "--personality", "a;b"), "personality 'a;b'"),
+        (("up", "--name", "../x"), "lab name '../x'"),
+        (("up", "--cpus", "99"), "'99' vCPUs"),
+        (("run", "--", "true"), "no lab is running"),
+        (("run", "-n", "x"), "which command?"),
+        (("run", "-n", "x", "--", "true"), "no lab named 'x'"),
+        (("down", "x"), "no lab named 'x'"),
+        (("down", "x", "--all"), "give either a name or --all"),
+        (("shell",), "no lab is running"),
+    ],
+)
+def test_usage_errors_are_one_line(tmp_path: Path, argv: tuple[str, ...], words: str) -> None:
+    """Wrong words give exit code 2 and say what would be right."""
+    done = lab(*argv, runtime=tmp_path)
+    assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr
+
+
+def test_our_own_command_is_found_in_the_guest() -> None:
+    """`lab run -- ktls-offload` is this installation's, whatever the guest's PATH has."""
+    assert verbs.as_here(["ktls-offload", "ls"]) == [sys.executable, "-m", "offload", "ls"]
+    assert verbs.as_here(["ls", "ktls-offload"]) == ["ls", "ktls-offload"]
+
+
+def test_status_without_labs(tmp_path: Path) -> None:
+    """Nothing running is said so, and is no error."""
+    done = lab("status", runtime=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "no lab is up\n")
+
+
+def test_personality_is_for_both_or_each() -> None:
+    """One card name counts for DUT and peer, two for each."""
+    assert topology.check_personality("plain") == "plain,plain"
+    assert topology.check_personality("chelsio-t6,plain") == "chelsio-t6,plain"
+    for bad in ("", "a,b,c", "a,", "x y"):
+        with pytest.raises(ConfigError):
+            topology.check_personality(bad)
+
+
+@pytest.mark.parametrize("kind", topology.KINDS)
+def test_both_benches_have_one_shape(kind: str) -> None:
+    """Every port ends in its namespace and both wire ports in the bridge."""
+    ends = topology.ENDS[kind]
+    lines = topology.links(kind)
+    for dev, place in (
+        (ends.dut, "dut"),
+        (ends.peer, "peer"),
+        (ends.wire[0], "wire"),
+        (ends.wire[1], "wire"),
+    ):
+        assert f"link set {dev} netns {place}" in lines
+    assert [line for line in topology.inside(kind, "wire") if "master br0" in line] == [
+        f"link set {port} master br0 up" for port in ends.wire
+    ]
+
+
+def test_compile_error_is_one_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module that does not compile says where, in the project's own paths."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "Kbuild").write_text("obj-m := nicsim.o\n")
+    (tmp_path / "headers").mkdir()
+    (tmp_path / "headers/Makefile").write_text("modules:\n\t@echo $(M)/main.c:7: error: no; exit 1\n")
+    (tmp_path / "config").touch()
+    none = tmp_path / "none"
+    kernel = Kernel("6.1", "6.1.0-1-amd64", "6.1.1-1", none, none, tmp_path / "headers", tmp_path / "config")
+    monkeypatch.setattr(module, "sources", lambda: [tmp_path / "Kbuild"])
+    with pytest.raises(
+        RigError, match=r"does not build for 6.1.0-1-amd64(.|\n)*native/nicsim/main.c:7: error: no"
+    ):
+        module.build_nicsim(kernel, lambda text: None)
+    assert not list(tmp_path.rglob("nicsim.ko"))
+
+
+def test_module_name_follows_its_sources(tmp_path: Path) -> None:
+    """A changed source, kernel or option is another module in the cache."""
+    source = tmp_path / "a.c"
+    source.write_text("int a;")
+    kernels = [
+        Kernel("6.1", release, "6.1.1-1", *[tmp_path] * 4) for release in ("6.1.0-1-amd64", "6.1.0-2-amd64")
+    ]
+    names = [module.digest(k, [source], ["make"]) for k in kernels]
+    names.append(module.digest(kernels[0], [source], ["make", "W=1"]))
+    source.write_text("int b;")
+    names.append(module.digest(kernels[0], [source], ["make"]))
+    assert len(set(names)) == 4

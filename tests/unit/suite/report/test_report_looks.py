@@ -1,0 +1,68 @@
+"""The report as a browser lays it out: how long it is, and what a narrow window cuts off. Needs Chromium."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from offload.suite.report.forms import pdf
+from offload.suite.report.render import render
+from tests.lib import browser
+from tests.unit.suite.report import report_whole as made
+
+PROGRAM = browser.had()
+pytestmark = pytest.mark.skipif(not PROGRAM, reason=browser.ABSENT)
+# tables of the appendix with more columns than a telephone has room for: class and section
+WIDE = {"wire of wire", "weather of weather", " of crossed", "cpu of cpu", "cpu of migration", " of phases",
+        "counters of counters", " of files"}  # fmt: skip
+SCREEN, SCREENS, PAGES = 800, 3, 4  # pixels of a window 1280 wide; before the appendix
+
+
+@pytest.fixture(scope="module")
+def certified() -> str:
+    """The page of a run that keeps every promise but for a limitation."""
+    return render.html(made.document(worst="xfail"))
+
+
+@pytest.fixture(scope="module")
+def failed() -> str:
+    """The page of a run with a broken promise, whose test says much."""
+    tree = made.document(worst="fail")
+    return render.html(tree | {"defect": tree["defect"] | {"seen": "plaintext at 163,871; " * 20}})
+
+
+def test_certified_report_is_three_screens(certified: str) -> None:
+    """Everything before the appendix fits three screens of 1280 by 800, and nothing is cut off."""
+    found = browser.look(PROGRAM, certified, 1280)
+    assert found["at"]["appendix"][0] <= SCREENS * SCREEN and found["wide"] == []
+
+
+def test_certified_report_is_four_pages(certified: str) -> None:
+    """On A4 everything before the appendix fits four pages; the appendix follows, unfolded."""
+    first = re.sub(r'<section class="appendix".*</main>', "</main>", certified, flags=re.S)
+    few, all_ = (_pages(pdf.pdf(page, PROGRAM)) for page in (first, certified))
+    folded = _pages(pdf.pdf(re.sub(r"</?details[^>]*>", "", certified), PROGRAM))
+    assert few <= PAGES and few < all_ and abs(all_ - folded) <= 2
+
+
+def _pages(data: bytes) -> int:
+    return len(re.findall(rb"/Type /Page\b", data))
+
+
+def test_failed_report_tells_the_defect_on_the_first_screen(failed: str) -> None:
+    """What the card does wrong, and how to repeat it, end above the fold."""
+    page = failed.replace('<nav aria-label="Sections"', '<nav id="below" aria-label="Sections"')
+    assert browser.look(PROGRAM, page, 1280)["at"]["below"][0] < SCREEN
+    assert browser.look(PROGRAM, page, 400)["at"]["below"][0] < 2 * SCREEN
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("kind", ["certified", "failed"])
+def test_nothing_is_cut_off(kind: str, width: int, request: pytest.FixtureRequest) -> None:
+    """With every part unfolded no text runs out of the window; only wide tables of the appendix scroll."""
+    page = request.getfixturevalue(kind).replace("<details", "<details open")
+    found: dict[str, Any] = browser.look(PROGRAM, page, width)
+    assert found["wide"] == [] and found["width"] <= width
+    assert set(found["scrolls"]) <= (WIDE if width < 1280 else set())
