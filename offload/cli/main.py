@@ -8,7 +8,7 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
@@ -39,29 +39,6 @@ exit codes:
 A journal records every change before ktls-offload makes it. `ktls-offload restore` uses it to put
 everything back, even after kill -9. It is in $KTLS_OFFLOAD_STATE or /var/lib/ktls-offload.
 """
-SWITCH = """\
-Without --tx or --rx, enable switches every direction that the card's profile promises, and
-disable switches both. The journal records the old value before each change; the new value is
-read back after it. On failure, Ctrl-C or SIGTERM all changes are undone.
-The journal keeps the value from before the *first* change until `ktls-offload restore` puts it
-back. Only restore unloads modules, and only the modules that enable loaded.
-Several devices, and the ports of a bond, are switched in turn. Devices that cannot be switched
-are reported before any change. If a later step fails, devices already switched stay switched.
-Exit codes: ktls-offload --help.
-"""
-PERSIST = """keep the setting over reboots, in a file of HOW: auto (default), networkmanager, systemd or
-ifupdown; none removes that file and switches nothing"""
-RESTORE = """\
-Puts features and modules back as they were before the first enable or disable, newest change
-first, and clears the journal. You can run it at any time and repeatedly. It drops journal entries
-of an earlier boot or of a replaced device without applying them; it recognizes a renamed device.
-Exit codes: ktls-offload --help.
-"""
-STATUS = """\
-Shows for each device and direction what the kernel reports and, if offload is off, why and what
-to do. Needs neither root nor a profile. Without DEV it shows every device that has TLS offload or
-a profile, and names the others in one line. --json prints a document with "schema": 1.
-"""
 
 
 class Verb(NamedTuple):
@@ -76,13 +53,13 @@ class Verb(NamedTuple):
 
 HOST, LAB, REPORT = "host: use TLS offload here", "lab: test a card", "report: check results"
 VERBS = (
-    Verb("status", HOST, "switch.status", "show what each card supports, and what is on"),
+    Verb("status", HOST, "switch.verbs", "show what each card supports, and what is on"),
     Verb("doctor", HOST, "doctor.verbs", "find out why TLS is not offloaded here, and what to do"),
     Verb("ls", HOST, "connections.verbs", "list kernel TLS connections, and whether a card handles them"),
     Verb("connect", HOST, "connect.verbs", "open a kernel TLS connection (or stunnel) and pass it on"),
-    Verb("enable", HOST, "switch.enable", "switch TLS offload on, as the card's profile says"),
-    Verb("disable", HOST, "switch.enable", "switch TLS offload off"),
-    Verb("restore", HOST, "switch.enable", "undo every enable and disable"),
+    Verb("enable", HOST, "switch.verbs", "switch TLS offload on, as the card's profile says"),
+    Verb("disable", HOST, "switch.verbs", "switch TLS offload off"),
+    Verb("restore", HOST, "switch.verbs", "undo every enable and disable"),
     Verb("driver", HOST, "driver.verbs", "build a driver with TLS offload for a Debian kernel"),
     Verb("cards", HOST, "card.cards", "list the cards that offload TLS, and in which kernels"),
     Verb("probe", HOST, "probe.verbs", "draft a profile for a card that has none"),
@@ -276,11 +253,10 @@ def parser(opened: Sequence[Verb], shown: Sequence[Verb] = VERBS) -> argparse.Ar
     for verb in shown:
         if verb not in opened:
             verbs.add_parser(verb.name, help=verb.help)
-        elif verb.name in OPERATOR:
-            _operator(verbs, verb)
         else:
             module = importlib.import_module(f"offload.{verb.module}")
-            module.add_parser(verbs)
+            add = getattr(module, f"add_{verb.name}", None) or module.add_parser
+            add(verbs)
             verbs.choices[verb.name].set_defaults(func=module.main)
             verbs._choices_actions[-1].help = verb.help
     show(top, "")
@@ -298,101 +274,6 @@ def whole() -> Command:
             importlib.import_module(f"offload.{verb.module}")
             opened.append(verb)
     return tree(parser(opened))
-
-
-def _operator(verbs: argparse._SubParsersAction[argparse.ArgumentParser], verb: Verb) -> None:
-    """The parsers of the operator's verbs."""
-    text = {"status": STATUS, "restore": RESTORE}.get(verb.name, SWITCH)
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = verbs.add_parser(
-        verb.name,
-        help=verb.help,
-        description=f"{verb.help[0].upper()}{verb.help[1:]}.\n\n{text}",
-        formatter_class=layout,
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
-    if verb.name == "status":
-        parser.add_argument("dev", nargs="*", metavar="DEV", help="interface (default: all)")
-        parser.set_defaults(func=_status)
-        return
-    if verb.name == "restore":
-        which = parser.add_mutually_exclusive_group()
-        which.add_argument(
-            "dev", nargs="?", metavar="DEV", help="interface (default: all devices in the journal)"
-        )
-        which.add_argument("--all", action="store_true", help="every device in the journal")
-        parser.set_defaults(func=_restore)
-    else:
-        parser.add_argument("dev", nargs="+", metavar="DEV", help="interface")
-        parser.add_argument("--tx", action="store_true", help="transmit (tls-hw-tx-offload)")
-        parser.add_argument("--rx", action="store_true", help="receive (tls-hw-rx-offload)")
-        keepers = ("auto", "networkmanager", "systemd", "ifupdown", "netplan", "none")
-        parser.add_argument(
-            "--persist", nargs="?", const="auto", choices=keepers, metavar="HOW", help=PERSIST
-        )
-        parser.set_defaults(func=_switch)
-    if verb.name == "enable":
-        parser.add_argument("--profile", metavar="P", help="profile: an id, or a file that ends in .yaml")
-    parser.add_argument("--dry-run", action="store_true", help="list the root actions without doing them")
-
-
-def _switch(args: argparse.Namespace) -> int:
-    """Enable or disable."""
-    from offload.host.local import LocalHost
-    from offload.switch.enable import Wish
-    from offload.switch.journal import Journal
-    from offload.switch.persist import each
-
-    directions = tuple(d for d in ("tx", "rx") if getattr(args, d))
-    devs, profile = dict.fromkeys(args.dev), getattr(args, "profile", None)
-    wishes = [Wish(dev, args.verb == "enable", directions, profile, args.dry_run) for dev in devs]
-    return _tell(args, list(devs), lambda say: each(LocalHost(), wishes, args.persist, Journal(), say))
-
-
-def _restore(args: argparse.Namespace) -> int:
-    """Put back."""
-    from offload.host.local import LocalHost
-    from offload.switch.journal import Journal
-    from offload.switch.restore import restore
-
-    devs = [args.dev] if args.dev else []
-    return _tell(args, devs, lambda say: restore(LocalHost(), args.dev, Journal(), say, args.dry_run))
-
-
-def _tell(args: argparse.Namespace, devs: list[str], act: Callable[[Callable[[str], None]], object]) -> int:
-    """Act and say so, line by line or as one document; an error is in the document too, and then raised."""
-    if not args.json:
-        act(print)
-        return 0
-    from offload.cli.document import document
-
-    said: list[str] = []
-    error: OffloadError | None = None
-    try:
-        act(said.append)
-    except OffloadError as exc:
-        error = exc
-    print(document(args.verb, args.dry_run, devs, said, error))
-    if error:
-        raise error
-    return 0
-
-
-def _status(args: argparse.Namespace) -> int:
-    """Look."""
-    from dataclasses import asdict
-
-    from offload.host.local import LocalHost
-    from offload.switch.journal import Journal
-    from offload.switch.status import as_json, as_text, gather
-
-    try:
-        changed = [asdict(e) for e in Journal().entries()]
-    except OffloadError:
-        changed = []  # not root, or damaged: restore will say so
-    found = gather(LocalHost(), args.dev, changed)
-    print(as_json(found) if args.json else as_text(found))
-    return 0
 
 
 if __name__ == "__main__":

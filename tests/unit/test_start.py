@@ -32,12 +32,12 @@ HEAVY = {
 }  # fmt: skip
 FLOOR = {"cli", "cmd", "errors", "host", "paths", "yamlfile"}
 BASE = FLOOR | {"card", "card.nic", "card.profile"}
-SWITCH = BASE | {"switch", "switch.enable", "switch.plan", "switch.many", "switch.journal"}
+SWITCH = BASE | {"switch", "switch.verbs", "switch.enable", "switch.plan", "switch.many", "switch.journal"}
 ROOMS = {
     "enable": SWITCH | {"switch.persist"},
     "disable": SWITCH | {"switch.persist"},
     "restore": SWITCH | {"switch.restore"},
-    "status": BASE | {"card.counters", "switch", "switch.journal", "switch.status"},
+    "status": BASE | {"card.counters", "switch", "switch.journal", "switch.status", "switch.verbs"},
     "doctor": BASE | {"card.counters", "doctor", "errata"},
 }
 

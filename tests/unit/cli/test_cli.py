@@ -12,6 +12,7 @@ import pytest
 from offload import errors
 from offload.cli import main as cli
 from offload.cli.main import main
+from offload.switch import verbs
 
 ROOT = Path(__file__).parents[3]
 
@@ -66,7 +67,7 @@ def test_errors_become_one_block_and_their_code(
     def fail(args: object) -> int:
         raise kind("it broke", "mend it")
 
-    monkeypatch.setattr(cli, "_status", fail)
+    monkeypatch.setattr(verbs, "_status", fail)
     assert main(["status"]) == kind.exit_code
     assert capsys.readouterr().err == "ktls-offload: error: it broke\n  hint: mend it\n"
 
@@ -79,7 +80,7 @@ def test_an_error_sends_nothing_that_a_terminal_obeys(
     def fail(args: object) -> int:
         raise errors.CommandFailed(["ethtool"], 1, b"", b"\x1b]0;owned\x07one\n\ttwo\x9b31m")
 
-    monkeypatch.setattr(cli, "_status", fail)
+    monkeypatch.setattr(verbs, "_status", fail)
     main(["status"])
     said = capsys.readouterr().err
     assert "?]0;owned?one\n" in said and "two" in said
@@ -92,7 +93,7 @@ def test_interrupt_is_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     def interrupt(args: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_status", interrupt)
+    monkeypatch.setattr(verbs, "_status", interrupt)
     assert main(["status"]) == 130
     assert capsys.readouterr().err == "ktls-offload: interrupted\n"
 
