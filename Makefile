@@ -175,7 +175,7 @@ pictures: build  ## build/example/pictures anew, from the runs of `make example`
 bench-operator: build  ## what doctor, ls and enable take, in the VM and here
 	$(PY) -m benchmarks.verbs --kernel $(KERNEL)
 
-deb:  ## build/ktls-offload_VERSION_all.deb, and ktls-offload-handoff of this machine's release
+deb:  ## build/ktls-offload_VERSION_all.deb and ktls-offload-suite, and ktls-offload-handoff of this machine's release
 	packaging/build-deb
 	packaging/build-deb-handoff
 

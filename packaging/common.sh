@@ -1,4 +1,4 @@
-# What the builds of both Debian packages share; sourced. Sets here, top, version, maintainer and root, a folder to fill.
+# What the builds of the Debian packages share; sourced. Sets here, top, version, maintainer and root, a folder to fill.
 export LC_ALL=C PYTHONDONTWRITEBYTECODE=1 PYTHONNOUSERSITE=1
 
 here=$(cd "$(dirname "$0")" && pwd)

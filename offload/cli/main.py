@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from offload import __version__
 from offload.errors import ConfigError, OffloadError, RigError
 from offload.host.terminal import columns
-from offload.paths import ROOT
+from offload.paths import PACKAGE, ROOT
 
 if TYPE_CHECKING:
     from offload.cli.tree import Command
@@ -136,8 +136,11 @@ def _run(argv: list[str]) -> int:
             raise ConfigError(
                 f"no verb {name!r}{_near(name)}", HINTS.get(name, "ktls-offload --help lists them")
             )
+        if verb and verb not in here():
+            message = f"`ktls-offload {name}` is part of the certification suite, which is not installed"
+            raise ConfigError(message, "apt install ktls-offload-suite, or use a source checkout")
         _new_enough(name)
-        shown = [verb] if verb and argv[0] == verb.name else VERBS  # no help of this call lists the others
+        shown = [verb] if verb and argv[0] == verb.name else here()  # no help of this call lists the others
         args = parser([verb] if verb else [], shown).parse_args(argv)
         if verb is None:
             raise ConfigError("which verb?", "ktls-offload --help lists them")
@@ -153,9 +156,9 @@ def _run(argv: list[str]) -> int:
 def _new_enough(name: str) -> None:
     """ConfigError for a verb of the suite on an older Python than it needs."""
     if name in SUITE and sys.version_info < NEWER:
-        here = ".".join(map(str, sys.version_info[:2]))
-        others = ", ".join(verb.name for verb in VERBS if verb.name not in SUITE)
-        message = f"`ktls-offload {name}` needs Python 3.11 or newer; this is {here}"
+        python = ".".join(map(str, sys.version_info[:2]))
+        others = ", ".join(verb.name for verb in here() if verb.name not in SUITE)
+        message = f"`ktls-offload {name}` needs Python 3.11 or newer; this is {python}"
         raise ConfigError(message, f"run here: {others}")
 
 
@@ -194,7 +197,7 @@ def _near(name: str) -> str:
     """The verb that was probably meant."""
     import difflib
 
-    close = [] if name in HINTS else difflib.get_close_matches(name, [v.name for v in VERBS], n=1)
+    close = [] if name in HINTS else difflib.get_close_matches(name, [v.name for v in here()], n=1)
     return f" (did you mean {close[0]}?)" if close else ""
 
 
@@ -238,6 +241,12 @@ class Parser(argparse.ArgumentParser):
         return self.formatter_class(prog=self.prog, width=columns() - 2)  # type: ignore[call-arg]
 
 
+def here() -> Sequence[Verb]:
+    """The verbs that are installed: the host tool may be here without the suite."""
+    suite = (PACKAGE / "suite").is_dir()
+    return [verb for verb in VERBS if suite or not verb.module.startswith("suite.")]
+
+
 def parser(opened: Sequence[Verb], shown: Sequence[Verb] = VERBS) -> argparse.ArgumentParser:
     """The parser; only these verbs' modules are opened: the others cost nothing and may be missing."""
     from offload.cli.examples import show
@@ -268,12 +277,12 @@ def whole() -> Command:
     from offload.cli.tree import tree
 
     opened = []
-    for verb in VERBS:
+    for verb in here():
         with suppress(ModuleNotFoundError, ConfigError):
             _new_enough(verb.name)
             importlib.import_module(f"offload.{verb.module}")
             opened.append(verb)
-    return tree(parser(opened))
+    return tree(parser(opened, here()))
 
 
 if __name__ == "__main__":

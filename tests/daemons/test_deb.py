@@ -1,4 +1,4 @@
-"""The Debian package: what it needs, what is in it, and that it runs where only Python and PyYAML are."""
+"""The Debian packages: what they need, what is in them; the host tool runs with only Python and PyYAML."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from offload.cli.main import VERBS
 
 ROOT = Path(__file__).parents[2]
 NAME = f"ktls-offload_{__version__}_all.deb"
-GROUND = ("status", "doctor", "ls", "cards", "enable", "disable", "restore", "probe", "completion")
+SUITE = f"ktls-offload-suite_{__version__}_all.deb"
+OF_SUITE = [verb.name for verb in VERBS if verb.module.startswith("suite.")]
+GROUND = [verb.name for verb in VERBS if verb.name not in (*OF_SUITE, "driver")]
 # A throw-away copy of this machine's files: what dpkg does in it is gone with the namespace.
 INSTALL = """\
 mount -t tmpfs tmpfs "$1" && mkdir "$1/up" "$1/aside" "$1/tree"
@@ -33,7 +35,7 @@ exec chroot "$1/tree" /bin/sh -ec '
   mkdir -p $wants /usr/src/ktls-offload-mlx5-6.1
   echo "# written by ktls-offload: x" >/etc/systemd/system/ktls-offload-eth9.service
   ln -s /etc/systemd/system/ktls-offload-eth9.service $wants/
-  ls /usr/share/ktls-offload/offload/__pycache__ | grep -c cli.cpython
+  ls /usr/share/ktls-offload/offload/cli/__pycache__ | grep -c main.cpython
   dpkg --force-unsafe-io --no-triggers --purge ktls-offload
   test -e /etc/network/if-up.d/ktls-offload-mine
   for path in /var/lib/ktls-offload /etc/network/if-up.d/ktls-offload-eth9 $wants /usr/bin/ktls-offload \
@@ -80,6 +82,15 @@ def unpacked(package: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
+def both(package: Path) -> Path:
+    """The files of both packages in a bare folder."""
+    root = package.parent / "both"
+    for name in (NAME, SUITE):
+        subprocess.run(["dpkg-deb", "-x", package.parent / name, root], check=True)
+    return root
+
+
+@pytest.fixture(scope="module")
 def only(package: Path) -> Path:
     """A folder with PyYAML and nothing else."""
     folder = package.parent / "only"
@@ -107,6 +118,25 @@ def test_it_needs_python_and_yaml_only(package: Path) -> None:
     assert field(package, "Depends") == "python3 (>= 3.9), python3-yaml"
     assert field(package, "Recommends") == "ethtool, iproute2, kmod"
     assert (field(package, "Version"), field(package, "Architecture")) == (__version__, "all")
+
+
+def test_the_suite_goes_beside_it(package: Path, unpacked: Path) -> None:
+    """The suite is a package of its own: the host tool has none of its files, and needs none."""
+    suite = package.parent / SUITE
+    assert field(suite, "Depends") == f"ktls-offload (= {__version__}), python3 (>= 3.11), python3-yaml"
+    listed = subprocess.run(["dpkg-deb", "-c", suite], check=True, capture_output=True, text=True).stdout
+    places = {line.split()[-1] for line in listed.splitlines() if not line.endswith("/")}
+    ours, said = "./usr/share/ktls-offload/offload/suite/", "./usr/share/doc/ktls-offload-suite/"
+    assert f"{ours}certify/verbs.py" in places and all(p.startswith((ours, said)) for p in places)
+    assert not (unpacked / "usr/share/ktls-offload/offload/suite").exists()
+
+
+@pytest.mark.parametrize("verb", OF_SUITE)
+def test_what_the_suite_brings_is_not_offered(unpacked: Path, only: Path, verb: str) -> None:
+    """Without its package a verb of the suite is not in --help, and says what to install when it is typed."""
+    assert f"\n    {verb} " not in call(unpacked, only, "--help").stdout
+    done = call(unpacked, only, verb)
+    assert done.returncode == 2 and "hint: apt install ktls-offload-suite" in done.stderr, done.stderr
 
 
 def test_everything_is_in_it(unpacked: Path) -> None:
@@ -137,13 +167,14 @@ def test_it_works_bare(unpacked: Path, only: Path) -> None:
     done = call(unpacked, only, "status", "--json")
     assert done.returncode == 0 and '"schema": 1' in done.stdout, done.stderr
     done = call(unpacked, only, "completion", "bash")
-    assert done.returncode == 0 and "chelsio-t6 connectx-6-dx nicsim" in done.stdout, done.stderr
+    profiles = {path.stem for path in (ROOT / "nic-profiles").glob("*.yaml")}
+    assert done.returncode == 0 and profiles <= set(re.findall(r"[\w-]+", done.stdout)), done.stderr
 
 
 @pytest.mark.parametrize("verb", [v.name for v in VERBS if v.name not in GROUND])
-def test_the_rest_says_what_it_needs(unpacked: Path, only: Path, verb: str) -> None:
+def test_the_rest_says_what_it_needs(both: Path, only: Path, verb: str) -> None:
     """Without a NIC a verb that needs more opens too, or names it; never a traceback."""
-    done = call(unpacked, only, verb, "--help")
+    done = call(both, only, verb, "--help")
     assert done.returncode in (0, 2) and "Traceback" not in done.stderr, done.stderr
 
 
@@ -154,22 +185,22 @@ def test_the_rest_says_what_it_needs(unpacked: Path, only: Path, verb: str) -> N
         "wire capture lo --output x.pcap",
     ],
 )  # fmt: skip
-def test_what_needs_a_checkout_says_so(unpacked: Path, only: Path, words: str, tmp_path: Path) -> None:
+def test_what_needs_a_checkout_says_so(both: Path, only: Path, words: str, tmp_path: Path) -> None:
     """Without a NIC a verb that the package cannot do names the line to type, and downloads nothing."""
-    done = call(unpacked, only, *words.split(), cache=tmp_path)
+    done = call(both, only, *words.split(), cache=tmp_path)
     assert (
         done.returncode == 2
-        and "needs a checkout" in done.stderr
+        and "needs a source checkout" in done.stderr
         and "hint: in a checkout: make" in done.stderr
     )
     assert not list(tmp_path.iterdir()) and not done.stdout
 
 
-def test_a_missing_library_is_named_by_its_package(unpacked: Path, only: Path, tmp_path: Path) -> None:
+def test_a_missing_library_is_named_by_its_package(both: Path, only: Path, tmp_path: Path) -> None:
     """Without a NIC a verb that lacks a library names the package that has it, not what pip could fetch."""
     (tmp_path / "report.json").write_text("{}")
     (tmp_path / "events.jsonl").write_text("")
-    done = call(unpacked, only, "report", "recompute", str(tmp_path))
+    done = call(both, only, "report", "recompute", str(tmp_path))
     assert done.returncode == 2 and "hint: apt install python3-jinja2" in done.stderr, done.stderr
 
 

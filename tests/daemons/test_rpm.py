@@ -24,7 +24,7 @@ exec chroot "$1/tree" /bin/sh -ec '
   rpm --dbpath /rpmdb --initdb
   rpm --dbpath /rpmdb --nodeps -i /package.rpm
   ktls-offload --version
-  ls /usr/share/ktls-offload/offload/__pycache__ | grep -c cli.cpython
+  ls /usr/share/ktls-offload/offload/cli/__pycache__ | grep -c main.cpython
   mkdir -p /var/lib/ktls-offload && echo x >/var/lib/ktls-offload/journal.json
   rpm --dbpath /rpmdb --nodeps -e ktls-offload
   test -e /var/lib/ktls-offload/journal.json

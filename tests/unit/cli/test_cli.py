@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,37 @@ def test_help_lists_every_verb_and_exit_code(capsys: pytest.CaptureFixture[str])
     said = capsys.readouterr().out
     assert all(f"    {v.name} " in said for v in cli.VERBS)
     assert all(f"\n  {code} " in said for code in (0, 2, 3, 4, 5, 6, 7, 130))
+
+
+@pytest.fixture
+def host_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """An installation of the package ktls-offload alone; the verbs that it lacks."""
+    monkeypatch.setattr(cli, "PACKAGE", tmp_path)
+    return {verb.name for verb in cli.VERBS if verb not in cli.here()}
+
+
+def test_without_the_suite_its_verbs_are_not_listed(
+    host_tool: set[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--help, completion and the nearest verb name only what is installed."""
+    assert host_tool == {"lab", "certify", "measure", "report", "wire"}
+    assert main(["--help"]) == 0
+    listed = set(re.findall(r"^    (\w+) ", capsys.readouterr().out, re.M))
+    assert not host_tool & listed and {"status", "enable", "doctor"} <= listed
+    assert not host_tool & {command.words for command in cli.whole().walk()}
+    assert main(["certifi"]) == 2
+    assert "certify" not in capsys.readouterr().err
+
+
+def test_without_the_suite_its_verbs_say_what_to_install(
+    host_tool: set[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A verb that is not installed names its package in one block, and opens nothing."""
+    for name in host_tool:
+        assert main([name, "--help"]) == 2
+        said = capsys.readouterr().err
+        assert f"`ktls-offload {name}` is part of the certification suite" in said
+        assert "hint: apt install ktls-offload-suite" in said
 
 
 @pytest.mark.parametrize("verb", ["status", "enable", "disable", "restore"])
