@@ -10,6 +10,7 @@
 #include "cx6.h"
 
 #define HEADER 16u
+enum { DMA_MAP = 2, SET_IRQS = 8 }; /* the messages that bring files */
 
 bool server_listen(struct server *s, const char *path)
 {
@@ -96,7 +97,10 @@ static bool reply(struct server *s, uint32_t len)
 	return true;
 }
 
-/* The files of a message are those that came before its end; those it does not take are closed. */
+/*
+ * A message without files may come in one piece with the next one, which has some: what has come is kept for the
+ * message that takes files, and what that one leaves is closed.
+ */
 static bool one(struct server *s, struct card *c, uint32_t at, uint32_t size)
 {
 	struct message m = { .body = s->in + at + HEADER, .len = size - HEADER, .fd = s->fds, .fds = s->fd_count };
@@ -106,7 +110,7 @@ static bool one(struct server *s, struct card *c, uint32_t at, uint32_t size)
 	memcpy(&m.command, s->in + at + 2, 2);
 	memcpy(&m.flags, s->in + at + 8, 4);
 	len = vfio_handle(c, &m, s->out);
-	if (s->fd_count) {
+	if (m.command == DMA_MAP || m.command == SET_IRQS) {
 		for (uint32_t i = 0; i < s->fd_count; i++)
 			if (s->fds[i] >= 0)
 				close(s->fds[i]);

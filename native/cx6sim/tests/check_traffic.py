@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import array
+import socket
 import struct
 
 from parts import (
@@ -136,6 +138,23 @@ def check_an_interrupt_waits_for_its_file(rig: Rig) -> None:
         b.ask(SET_IRQS, struct.pack("<IIIII", 20, 0x21, 2, 0, 0))
         ring(b, _queue_to(b, cq), b"")
         b.ask(SET_IRQS, struct.pack("<IIIII", 20, 0x24, 2, 3, 1), [b.irqs[3]])
+        b.wait_irq(3)
+
+
+def check_files_go_to_the_message_that_takes_them(rig: Rig) -> None:
+    """A busy machine reads two messages at once: the files of the second are not the first one's."""
+    with rig.pair() as (_, _, b):
+        eq = make_eq(b, 3, 0)
+        cq = make_cq(b, eq.number)
+        b.ask(SET_IRQS, struct.pack("<IIIII", 20, 0x21, 2, 0, 0))
+        read = struct.pack("<HHIII", 1, 9, 32, 0, 0) + struct.pack("<QII", 0, 7, 2)
+        irqs = struct.pack("<HHIII", 2, SET_IRQS, 36, 0, 0) + struct.pack("<IIIII", 20, 0x24, 2, 3, 1)
+        fd = array.array("i", [b.irqs[3]])
+        b.sock.sendmsg([read + irqs], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fd)])
+        b._exactly(34 + 16)
+        b.write(0x20040, struct.pack(">I", eq.number << 24))
+        b.write(0x20020, struct.pack(">II", 0, cq.number))
+        ring(b, _queue_to(b, cq), b"")
         b.wait_irq(3)
 
 
