@@ -81,7 +81,7 @@ def test_cache_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 def test_room_is_asked_for(tmp_path: Path) -> None:
     """More than the disk has is refused, and says how much."""
     free = os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize
-    with pytest.raises(RigError, match="no room for it: it needs"):
+    with pytest.raises(RigError, match="no space for it: it needs"):
         need_space(tmp_path, free * 2, "it")
 
 

@@ -119,7 +119,7 @@ def test_depends_takes_first_alternatives() -> None:
 def test_too_small_disk_is_seen_before_the_download(tmp_path: Path) -> None:
     """A disk without room is an error before anything is fetched."""
     huge = Package("linux-image-9", "9", "s", "", shutil.disk_usage(tmp_path).free, 0)
-    with pytest.raises(RigError, match="no room for linux-image-9"):
+    with pytest.raises(RigError, match="no space for linux-image-9"):
         download([huge], tmp_path)
     assert list(tmp_path.iterdir()) == []
 

@@ -107,7 +107,7 @@ def test_a_boot_is_read() -> None:
             "lost packets: .*Error 3",
         ),
         (console("CELL esp-128 on", said(), "ESP 9999999", "ESP 9999999"), "bytes were in ESP"),
-        (console("CELL esp-256 on", *QUIET, said(), *QUIET), "asked was CELL esp-128 on"),
+        (console("CELL esp-256 on", *QUIET, said(), *QUIET), "requested was CELL esp-128 on"),
         (console(), "0 of 1 cells"),
     ],
 )

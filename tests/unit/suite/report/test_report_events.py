@@ -85,7 +85,7 @@ GOOD = {
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"schema": 2}, "schema 2"), ({"event": 3}, "not an event"), ({"outcome": "passed"}, "none of pass"),
+        ({"schema": 2}, "schema 2"), ({"event": 3}, "not an event"), ({"outcome": "passed"}, "not one of"),
         ({"outcome": ["x"]}, "outcome is"), ({"seconds": "1"}, "seconds"), ({"seconds": True}, "seconds"),
         ({"seconds": -1}, "seconds"), ({"seconds": 10**400}, "not JSON"),
         ({"seconds": float("nan")}, "not JSON"), ({"evidence": {"x": float("inf")}}, "not JSON"),

@@ -30,7 +30,7 @@ def kernel(folder: Path) -> Kernel:
     "body, why",
     [
         ("echo LABPROBE-OK", ""),
-        ("true", "said nothing"),
+        ("true", "printed nothing"),
         ("echo LABPROBE-OK; exit 1", "exit 1"),
         ("echo 'failed to set MSR' >&2; kill -ABRT $$", "failed to set MSR"),
         ("sleep 60 & wait", "within 0.5 s"),

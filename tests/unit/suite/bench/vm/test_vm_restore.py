@@ -101,6 +101,6 @@ def test_good_snapshot_is_used(booting: Booting) -> None:
 def test_lab_that_was_given_up_does_not_boot_again(booting: Booting) -> None:
     """A Ctrl-C that meets a damaged snapshot leaves no VM behind."""
     booting.stopped = True
-    with pytest.raises(RigError, match="given up"):
+    with pytest.raises(RigError, match="abandoned"):
         booting.ready()
     assert booting.started.child.returncode is not None and not booting.run_dir.path.exists()
