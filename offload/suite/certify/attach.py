@@ -28,7 +28,7 @@ def attached(request: Request) -> Attached:
     state = described(request.attach)
     if state["kind"] != "nicsim":
         raise ConfigError(
-            f"lab {request.attach} has no card: it is of kind {state['kind']}",
+            f"lab {request.attach} is of kind {state['kind']}, and certify wants nicsim",
             "ktls-offload lab up --kind nicsim",
         )
     series = next((s for s in SERIES if state["kernel"].startswith(f"{s}.")), "")

@@ -16,7 +16,7 @@ def bed(lab: Lab, undo: ExitStack) -> Bed:
     """The bed of a lab that is up. ConfigError if it has no card at all."""
     dut, peer = lab.bench.dut, lab.bench.peer
     if lab.kind != "nicsim":
-        raise ConfigError(f"lab {lab.name} is of kind {lab.kind}, which has no card to measure")
+        raise ConfigError(f"lab {lab.name} is of kind {lab.kind}, and measure wants nicsim")
     nic = look(dut.host, dut.dev)
     found = match(nic, load_all())
     switches = undo.enter_context(keeping(dut.host, dut.dev))

@@ -28,8 +28,8 @@ The host's own port shows plaintext when the card encrypts.
   ktls-offload wire capture eth1 -o run.pcapng
   ktls-offload wire verify run.pcapng --keylog keys.txt --payload sent.bin
 
-It reads pcap and pcapng; TLS 1.2 and 1.3; AES-GCM and ChaCha20-Poly1305. docs/reference/wire.md explains the
-comparison.
+It reads pcap and pcapng; TLS 1.2 and 1.3; AES-GCM and ChaCha20-Poly1305.
+docs/reference/wire.md explains the comparison.
 {EXITS}"""
 COMPARE = f"""\
 Compares the TCP streams of two captures byte for byte in both directions, handshake included. For

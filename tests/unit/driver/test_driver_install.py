@@ -91,7 +91,7 @@ def test_dry_run_does_nothing(fake: Fake) -> None:
 def test_installed_twice_is_refused(fake: Fake) -> None:
     """A second install says so; a remove without one too."""
     put(fake)
-    with pytest.raises(Refused, match="is installed for .* already"):
+    with pytest.raises(Refused, match="is already installed for"):
         put(fake)
     take(fake)
     with pytest.raises(ConfigError, match="is not installed"):
@@ -180,7 +180,7 @@ def test_a_kernel_of_the_lab_is_left_alone(fake: Fake, tmp_path: Path) -> None:
     cached.parent.mkdir(parents=True)
     fake.root.rename(cached)
     moved = Fake(cached)
-    with pytest.raises(Refused, match="is not installed here"):
+    with pytest.raises(Refused, match="is not here: you can build fake"):
         put(moved)
 
 

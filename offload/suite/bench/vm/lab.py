@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -20,14 +20,14 @@ from offload.errors import ConfigError, RigError
 from offload.host.base import Bench, Side
 from offload.host.vm import VmHost
 from offload.suite.bench.programs import unpacked
-from offload.suite.bench.vm import boot, made, rundir, snapshot
+from offload.suite.bench.vm import boot, cards, made, rundir, snapshot
 from offload.suite.bench.vm import ssh as rack
 from offload.suite.bench.vm.client import Client, connect
 from offload.suite.bench.vm.console import Console
 from offload.suite.bench.vm.qemu import PORTS
 from offload.suite.bench.vm.recipe import MEMORY, choose
 from offload.suite.bench.vm.rig import versions
-from offload.suite.bench.vm.topology import ADDRESSES, ENDS, MODULES, build_bench, enter_root
+from offload.suite.bench.vm.topology import ADDRESSES, ENDS, MODULES, build_bench, enter_root, settle
 
 Say = Callable[[str], None]
 BOOT_LIMIT = 120.0  # seconds; a boot takes five on an idle machine
@@ -57,7 +57,7 @@ class Lab:
             peer=Side(self.peer, ends.peer, *ADDRESSES["peer"]),
             wire=self.wire,
             wire_ports=ends.wire,
-            simulated=self.kind == "nicsim",
+            simulated=self.kind != "veth",
             rig=self.rig,
         )
 
@@ -104,15 +104,21 @@ class Lab:
         about = check(kernel) if keep else None
         plan = choose(kernel, kind, personality, cpus, source, say)
         parts, host_files = plan.made(), made.host_files()  # before anything of them is read
-        files = {"nicsim.ko": plan.module.read_bytes()} if plan.module else {}
+        files = {_name(kind): plan.module.read_bytes()} if plan.module else {}
         doors = rack.free_ports() if ssh else ()
         machine = boot.Machine(kernel, plan.qemu, plan.accel, plan.cpus, MEMORY, tuple(rack.devices(doors)))
         run_dir = rundir.create(name)
+        beside = None
         try:
+            if kind == cards.KIND:
+                machine = replace(machine, devices=machine.devices + cards.devices(run_dir.path, MEMORY))
+                beside = cards.start(run_dir.path, keep)
             modules = MODULES[kind] + (rack.MODULES if ssh else ())
             start = partial(boot.start, machine, run_dir, modules, files, keep, plan.pair)
             started = start()
         except BaseException:
+            if beside:
+                beside.kill()
             run_dir.release()
             raise
         rig = versions(kernel, plan.qemu.version, f"{plan.accel} ({plan.why})", plan.cpus, MEMORY)
@@ -281,6 +287,7 @@ class Booting:
                 build_bench(lab.root, lab.kind, self.pair)
                 self._keep()
             enter_root(lab.client, lab.root)
+            settle(lab.kind, lab.wire)
         except BaseException:
             lab.detach()
             raise
@@ -320,6 +327,11 @@ def described(name: str) -> dict[str, str]:
         running = ", ".join(rundir.names()) or "none"
         raise ConfigError(f"no lab named {name!r} is up (running: {running})", "ktls-offload lab up")
     return state
+
+
+def _name(kind: str) -> str:
+    """What the module of a bench is called in the guest."""
+    return cards.MODULE if kind == cards.KIND else "nicsim.ko"
 
 
 def _part(state: dict[str, str], prefix: str) -> dict[str, str]:

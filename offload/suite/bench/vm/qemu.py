@@ -30,9 +30,9 @@ class Qemu:
     env: dict[str, str] = field(default_factory=dict)
 
 
-def version_of(program: str, env: dict[str, str] | None = None) -> str:
-    """ "10.0.2", or an empty string if it does not run."""
-    rc, out, _, _ = run([program, "--version"], env=env, timeout=30)
+def version_of(program: str, env: dict[str, str] | None = None, options: tuple[str, ...] = ()) -> str:
+    """ "10.0.2", or an empty string if it does not run; `options` come first."""
+    rc, out, _, _ = run([program, *options, "--version"], env=env, timeout=30)
     match = re.search(rb"version (\d+\.\d+\.\d+)", out)
     return match[1].decode() if rc == 0 and match else ""
 

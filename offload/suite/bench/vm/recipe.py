@@ -10,7 +10,7 @@ from pathlib import Path
 from offload.debian.kernels import Kernel
 from offload.errors import ConfigError
 from offload.suite.bench.cards.module import build_nicsim
-from offload.suite.bench.vm import made
+from offload.suite.bench.vm import cards, made, qemu_cards
 from offload.suite.bench.vm.card import told
 from offload.suite.bench.vm.kvm import accelerator
 from offload.suite.bench.vm.qemu import Qemu, find
@@ -52,10 +52,12 @@ def choose(
 ) -> Recipe:
     """The lab that boots for these wishes, its module built. ConfigError for a bench that does not exist."""
     check_kind(kind)
-    pair, vcpus, qemu = check_personality(personality), cpus_wanted(cpus), find(say)
+    pair, vcpus = check_personality(personality), cpus_wanted(cpus)
+    built = cards.driver(kernel) if kind == cards.KIND else None  # before anything is fetched
+    qemu = qemu_cards.find(say) if built else find(say)
     pair = told(pair) if kind == "nicsim" else pair
     accel, why = accelerator(kernel, qemu, say)
-    module = build_nicsim(kernel, say, source) if kind == "nicsim" else None
+    module = build_nicsim(kernel, say, source) if kind == "nicsim" else built
     return Recipe(kernel, kind, pair, vcpus, qemu, accel, why, module)
 
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from offload.errors import CommandFailed, ConfigError, RigError
 from offload.host.base import Host
 from offload.host.vm import Agent, VmHost
+from offload.suite.bench.vm import cards
 from offload.suite.bench.vm.initramfs import SHARES
 
-KINDS = ("nicsim", "veth")
+KINDS = ("nicsim", "veth", cards.KIND)
 MODULE = "/run/lab/nicsim.ko"
 NAMESPACES = ("dut", "wire", "peer")
 
@@ -28,13 +29,19 @@ class Ends:
 ENDS = {
     "nicsim": Ends("nicsim0", "nicsim1", ("nswire0", "nswire1")),
     "veth": Ends("veth0", "veth1", ("vw0", "vw1")),
+    cards.KIND: Ends(cards.PORTS[0], cards.PORTS[1], (cards.PORTS[2], cards.PORTS[3])),
 }
 ADDRESSES = {"dut": ("192.0.2.1", "fd00:2::1"), "peer": ("192.0.2.2", "fd00:2::2")}
 # modules that the kernel would otherwise load through modprobe over 9p, a second each under TCG
 MODULES = {
     "nicsim": ("bridge", "sch_netem", "tls", "aesni_intel", "gcm", "ctr", "ccm"),
     "veth": ("bridge", "sch_netem", "veth"),
-}
+    # without ghash the kernel's TLS falls back to software, and says nothing
+    cards.KIND: (
+        "mlxfw", "psample", "pci_hyperv_intf", "bridge", "sch_netem", "tls", "aesni_intel", "gcm", "ctr",
+        "ccm", "ghash_generic",
+    ),
+}  # fmt: skip
 
 
 def check_kind(kind: str) -> None:
@@ -86,9 +93,12 @@ def batch(lines: list[str]) -> bytes:
 
 def build_bench(root: VmHost, kind: str, pair: str) -> None:
     """Make namespaces, ports, cable and addresses; RigError or CommandFailed in plain words if one fails."""
+    names = []
     if kind == "nicsim":
         load_module(root, pair)
-    root.run(["ip", "-batch", "-"], input=batch(links(kind)))
+    elif kind == cards.KIND:
+        names = cards.load(root)
+    root.run(["ip", "-batch", "-"], input=batch([*names, *links(kind)]))
     for name in NAMESPACES:
         root.run(["ip", "-n", name, "-batch", "-"], input=batch(inside(kind, name)))
 
@@ -100,6 +110,12 @@ def enter_root(agent: Agent, root: VmHost) -> None:
         raise RigError(f"the lab's shares cannot be mounted: {said.text.strip() or said.stderr.decode()}")
     agent.call("root", path="/new", now=time.time())
     agent.call("namespaces", names=list(NAMESPACES))
+
+
+def settle(kind: str, wire: Host) -> None:
+    """What the ports on the wire need once programs run: captures see frames as they were on the cable."""
+    for port in ENDS[kind].wire if kind == cards.KIND else ():
+        wire.run(["ethtool", "-K", port, "gro", "off"])
 
 
 def load_module(root: Host, personality: str) -> None:

@@ -27,7 +27,9 @@ def add_parser(verbs: Parsers) -> Parsers:
     inner = parser.add_subparsers(dest="lab_verb", metavar="VERB", required=True)
     up = inner.add_parser("up", help="boot a lab that runs until `lab down`")
     up.add_argument("--kernel", default="6.1", metavar="SERIES", help="kernel: 6.1 (default), 6.12 or 7.2")
-    up.add_argument("--kind", default="nicsim", help="nicsim (default), or veth (no offload NIC)")
+    up.add_argument(
+        "--kind", default="nicsim", help="nicsim (default); veth: no offload NIC; mlx5: the real driver"
+    )
     up.add_argument(
         "--personality", default="connectx-6-dx", metavar="P", help="card to emulate, or DUT,PEER"
     )

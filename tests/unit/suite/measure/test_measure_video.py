@@ -69,14 +69,14 @@ def test_a_lab_has_a_newer_nginx(monkeypatch: pytest.MonkeyPatch) -> None:
     bed: Any = SimpleNamespace(emulated=True, dut=SimpleNamespace(host=None))
     load = Video(bed)
     monkeypatch.setattr(nginx, "missing", lambda host, zerocopy=False, program="": "OpenSSL 3.0" * zerocopy)
-    monkeypatch.setattr(programs.programs, "find", lambda say: "/cache/nginx")
+    monkeypatch.setattr(programs.unpacked, "find", lambda say: "/cache/nginx")
     assert [load._program(arm) for arm in ("sw", "hw", "hw-zc")] == ["nginx", "nginx", "/cache/nginx"]
 
     def none(say: Any) -> str:
         raise RigError("no nginx of Debian 13")
 
-    monkeypatch.setattr(programs.programs, "find", none)
+    monkeypatch.setattr(programs.unpacked, "find", none)
     assert load._program("hw-zc") == "nginx"
     bed.emulated = False
-    monkeypatch.setattr(programs.programs, "find", lambda say: "/cache/nginx")
+    monkeypatch.setattr(programs.unpacked, "find", lambda say: "/cache/nginx")
     assert load._program("hw-zc") == "nginx", "a host of yours runs its own"

@@ -1,0 +1,104 @@
+"""The lab with the real driver: which QEMU, which driver, how the cards are started and named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offload.debian.kernels import Kernel
+from offload.errors import ConfigError, RigError
+from offload.suite.bench.vm import cards, qemu_cards, topology
+
+KERNEL = Kernel(
+    "6.1", "6.1.0-56-amd64", "6.1.192-2", Path("vmlinux"), Path("modules"), Path("build"), Path("config")
+)
+
+
+class Guest:
+    """Plays the guest's root: insmod works, and the cards have these ports."""
+
+    def __init__(self, ports: str) -> None:
+        self.ports, self.ran = ports, list[str]()
+
+    def run(self, argv: list[str], **_: object) -> Any:
+        """Note a command; only the one that lists ports says something."""
+        self.ran.append(" ".join(argv))
+        return type("Said", (), {"text": self.ports if "sh" in argv else ""})()
+
+
+def program(tmp_path: Path, script: str) -> Path:
+    """A program in place of cx6sim."""
+    path = tmp_path / "cx6sim"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_the_driver_is_what_driver_build_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without one, the command that makes it is named; nothing is fetched before."""
+    monkeypatch.setattr(cards, "cache_root", lambda: tmp_path)
+    with pytest.raises(ConfigError, match="no mlx5_core with TLS for 6.1.0-56-amd64 here") as caught:
+        cards.driver(KERNEL)
+    assert "ktls-offload driver build mlx5 --kernel 6.1.0-56-amd64" in str(caught.value)
+    built = tmp_path / "drivers/mlx5-6.1.0-56-amd64" / cards.WHERE
+    built.parent.mkdir(parents=True)
+    built.touch()
+    assert cards.driver(KERNEL) == built
+
+
+def test_each_card_is_behind_a_root_port_of_its_own(tmp_path: Path) -> None:
+    """And all of the guest's memory is shared with them."""
+    text = " ".join(cards.devices(tmp_path, 1024))
+    assert "size=1024M,share=on" in text and "-machine memory-backend=mem" in text
+    for i in range(4):
+        assert f"id=rp{i}," in text and f'"bus":"rp{i}"' in text and f'"path":"{tmp_path}/card{i}"' in text
+
+
+def test_the_cards_say_when_they_are_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sockets are there then; a program that ends instead is quoted, a missing one named."""
+    monkeypatch.setattr(cards, "PROGRAM", program(tmp_path, 'echo "$@" > args; echo ready; exec sleep 60'))
+    monkeypatch.chdir(tmp_path)
+    child = cards.start(tmp_path, False)
+    child.kill()
+    child.wait()
+    said = (tmp_path / "args").read_text()
+    assert said == f"--control {tmp_path}/cards " + " ".join(f"{tmp_path}/card{i}" for i in range(4)) + "\n"
+    monkeypatch.setattr(cards, "PROGRAM", program(tmp_path, "echo no room >&2; exit 1"))
+    with pytest.raises(RigError, match="cx6sim does not start: no room"):
+        cards.start(tmp_path, True)
+    monkeypatch.setattr(cards, "PROGRAM", tmp_path / "missing")
+    with pytest.raises(RigError, match="missing is not built"):
+        cards.start(tmp_path, True)
+
+
+def test_the_ports_get_the_names_of_their_places() -> None:
+    """In the order of their places on the bus; a card without a port is a broken rig."""
+    guest = Guest("eth0\neth1\neth2\neth3\n")
+    lines = cards.load(guest)  # type: ignore[arg-type]
+    assert lines == [f"link set eth{i} name {n}" for i, n in enumerate(("cx0", "cx1", "cxw0", "cxw1"))]
+    assert guest.ran[0] == "insmod /run/lab/mlx5_core.ko"
+    with pytest.raises(RigError, match="made 1 ports of 4 cards: eth0"):
+        cards.load(Guest("eth0\n"))  # type: ignore[arg-type]
+
+
+def test_frames_on_the_wire_stay_as_they_were() -> None:
+    """GRO would merge them before the capture; only real cards have it on these ports."""
+    for kind, wanted in (("mlx5", 2), ("nicsim", 0), ("veth", 0)):
+        guest = Guest("")
+        topology.settle(kind, guest)  # type: ignore[arg-type]
+        assert len(guest.ran) == wanted and all("gro off" in line for line in guest.ran)
+
+
+@pytest.mark.parametrize("version, new", [("10.1.0", True), ("11.1.3", True), ("10.0.2", False), ("", False)])
+def test_an_old_qemu_does_not_have_the_device(
+    version: str, new: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This machine's own is taken if it is new enough; else the one with its own libraries and loader."""
+    monkeypatch.setattr(qemu_cards, "kept", lambda what, make: tmp_path)
+    shown = {qemu_cards.PROGRAM: version}
+    monkeypatch.setattr(qemu_cards, "version_of", lambda name, options=(): shown.get(name, "11.1.3"))
+    found = qemu_cards.find()
+    assert (found.program == qemu_cards.PROGRAM) == new
+    assert new or (found.options[0] == "--library-path" and found.program.startswith(str(tmp_path)))
