@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The card that an adapter plays, from a word that offload/suite/bench/vm/card.py makes of a profile:
+ * The card that an adapter plays, from a word that card.py of the lab makes of a profile:
  * ID/tx:128:256:on/rx:128/drops-rules/COUNTER/COUNTER:NAME/...
  */
 #include <linux/slab.h>

@@ -1,6 +1,6 @@
 """The doors between the rooms of offload/: the table is the architecture, a change of it is a review.
 
-A room is a folder. `python -m tests.unit.test_rooms` writes the same table into docs/architecture.md.
+A room is a folder. `python -m tests.unit.test_rooms` writes the same table into docs/contribute/architecture.md.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ def test_a_room_keeps_its_budget(room: str) -> None:
 
 
 def table() -> str:
-    """The rooms as docs/architecture.md shows them."""
+    """The rooms as docs/contribute/architecture.md shows them."""
     head = ("room", "question it answers", "may import", "lines at most")
     rows = [head, ("---",) * 3 + ("---:",)]
     for name, room in ROOMS.items():
