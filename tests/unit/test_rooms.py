@@ -1,6 +1,6 @@
 """The doors between the rooms of offload/: the table is the architecture, a change of it is a review.
 
-A room is a folder. `python -m tests.unit.test_rooms` writes the same table into docs/contribute/architecture.md.
+A room is a folder. `python -m tests.unit.test_rooms` writes the same table into architecture.md.
 """
 
 from __future__ import annotations
