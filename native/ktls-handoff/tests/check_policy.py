@@ -95,7 +95,7 @@ def check_helper_goes_in_for_the_resident(rig: Rig) -> None:
     with resident(rig) as home, rig.server() as port, helper(rig):
         got = call(rig, port, pin(rig), str(home.path), kind="Python")
         assert json.loads(got.stdout)["via"] == "ktls" and got.stderr.count(b"\n") == 1, got
-        assert b"another policy" in got.stderr and b"of our own was started" in got.stderr, got
+        assert b"another policy" in got.stderr and b"started a separate ktls-handoff" in got.stderr, got
         with liar(rig, OLDER) as path:
             got = call(rig, port, chain(rig), path, kind="Python")
         assert json.loads(got.stdout)["via"] == "ktls" and b"unknown option: '--digest'" in got.stderr, got
