@@ -286,7 +286,7 @@ REFUSED = {
         "ip link add br0 type bridge; ip link set far0 master br0",
         ("near0", "far0"),
         5,
-        "far0 is a part of br0",
+        "far0 belongs to br0",
     ),
     "queueing": (
         "tc qdisc add dev far0 root handle 1: pfifo",
@@ -298,7 +298,7 @@ REFUSED = {
         "ip neigh add 10.9.0.7 lladdr 02:00:00:00:00:07 dev far0 nud permanent",
         ("near0", "far0"),
         5,
-        "far0 has 1 permanent neighbours",
+        "far0 has 1 permanent neighbors",
     ),
     "odd route": (
         "ip link add other0 type veth peer name other1; ip link set other0 up;"
@@ -314,7 +314,7 @@ REFUSED = {
         "ip netns add ktls-peer",
         ("near0", "far0"),
         5,
-        "there is a network namespace ktls-peer already",
+        "network namespace ktls-peer already exists",
     ),
     "no cable": (
         "ip link add o0 type veth peer name o1; ip link set o0 up; ip link set o1 up",

@@ -85,7 +85,7 @@ def test_document(bench: Bench) -> None:
     assert (found["method"], found["simulated"]) == ("time", False)
     assert [row["arm"] for row in found["rows"]] == ["user", "plain"]
     assert all(row["samples"][0]["bytes"] > 1 << 20 for row in found["rows"]), found["rows"]
-    assert "no profile fits" in found["skipped"][0]["reason"]
+    assert "no profile matches" in found["skipped"][0]["reason"]
     assert any("both ends are on this host" in warning for warning in found["warnings"])
     assert {"kernel", "nic", "governor", "irqs", "tools"} <= found["about"].keys()
     wait_until(lambda: not bench.running(), 30, "a killed program to end")

@@ -68,7 +68,7 @@ def test_it_is_wiped_when_the_block_fails(folder: Path, monkeypatch: pytest.Monk
 def test_keys_that_stay_are_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a NIC a key log that could not be removed is no silent success."""
     monkeypatch.setattr(keylog, "LIBRARY", Path(__file__))
-    with pytest.raises(RigError, match="still on here"), keylog.keylog(LocalHost(), str(folder)) as log:
+    with pytest.raises(RigError, match="remains on here"), keylog.keylog(LocalHost(), str(folder)) as log:
         Path(log.path).unlink()
         Path(log.path).mkdir()
     with suppress(OSError):
