@@ -163,7 +163,7 @@ def refuses_what_is_not_ours(rig: Rig) -> None:
     theirs = f"src {dut.v4}/32 dst {peer.v4}/32 proto tcp dir out"
     dut.host.run(["ip", "xfrm", "policy", "add", *theirs.split(), "priority", "7"])
     try:
-        with pytest.raises(Refused, match="not ours"), esp.protected(dut, peer, "gcm-128"):
+        with pytest.raises(Refused, match="has an IPsec policy"), esp.protected(dut, peer, "gcm-128"):
             pass
         assert "priority 7" in _listed(dut.host), "somebody else's policy was taken away"
         assert "proto esp" not in _listed(dut.host) + _listed(peer.host), "something of ours was left"
