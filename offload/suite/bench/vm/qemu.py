@@ -120,15 +120,14 @@ def command(
     # no watchdogs: on a loaded host a vCPU may stand still for tens of seconds, no fault of the kernel
     # tsc=reliable: TCG shows one clock to all vCPUs but cannot say so, and reading the HPET instead is slow
     # no_timer_check: on a loaded host the boot's timer test fails by chance and panics (seen on 7.2)
-    # hpet=off: QEMU's beats 250 times a second after the kernel has left it, 2 % of a processor for each lab
     kernel = (
         "console=ttyS0 no_timer_check loglevel=5 panic=-1 cryptomgr.notests=1 nokaslr nowatchdog audit=0 "
         "rcupdate.rcu_cpu_stall_timeout=120 random.trust_cpu=on"
     ) + (f" tsc=reliable{tsc_khz()}" if accel == "tcg" else "")
     argv = [
-        qemu.program, *qemu.options, "-name", folder.name, "-M", "q35,hpet=off", "-accel", accelerator,
-        "-cpu", cpu, "-smp", str(cpus), "-m", f"{memory}M", "-nodefaults", "-no-user-config",
-        "-display", "none", "-no-reboot", "-chardev", f"file,id=console,path={folder}/console.log,append=on",
+        qemu.program, *qemu.options, "-name", folder.name, "-M", "q35", "-accel", accelerator, "-cpu", cpu,
+        "-smp", str(cpus), "-m", f"{memory}M", "-nodefaults", "-no-user-config", "-display", "none",
+        "-no-reboot", "-chardev", f"file,id=console,path={folder}/console.log,append=on",
         "-serial", "chardev:console",
         "-kernel", str(vmlinux), "-initrd", str(initrd), "-append", kernel,
         "-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
