@@ -114,7 +114,7 @@ def alone(name: str, bulk: Bulk, repeat: int) -> tuple[dict[str, Any], list[bool
     notes.append(parts(name, found))
     return found, [
         line(f"{name}: verify, one thread, to seal", found["verify_to_seal"], "x", bar),
-        line(f"{name}: verify, two threads to one", found["threads_to_one"], "x", 1.7),
+        line(f"{name}: verify, two threads to one", found["threads_to_one"], "x", 1.8),
     ]
 
 
