@@ -7,6 +7,7 @@
 
 #include "bench.h"
 #include "gcm.h"
+#include "limit.h"
 
 enum { RECORD = 16384, BUFFER = 32 << 20 };
 
@@ -94,9 +95,10 @@ static long peak_kib(void)
 }
 
 /* What one turn cost: sealing by libcrypto and as verifying does it, verifying by one thread and by all, and reading
- * without the keys. */
+ * without the keys. `lone` and `apart`: one thread, and each of all threads, verifies its own copy of the files. */
 struct turn {
 	struct spent seal, own, one, all, read;
+	double lone, apart, read_one, read_all; /* seconds, then bytes a second */
 };
 
 struct result {
@@ -151,10 +153,11 @@ static double median(double *v, int n)
 }
 
 /* Every figure is the median of its turns, the ratios too: each compares what ran within a fraction of a second. */
-static void tell(struct turn *t, int n, const struct result *r, struct text *out)
+static void tell(struct turn *t, int n, unsigned int threads, const struct result *r, struct text *out)
 {
 	static const char *const names[] = { "seal_cpu_seconds", "verify_cpu_seconds", "verify_to_seal", "threads_to_one",
-					     "read_to_verify", "own_to_verify" };
+					     "read_to_verify", "own_to_verify", "threads_cpu", "apart_to_one",
+					     "read_one", "read_all", "threads_to_apart" };
 	enum { FIGURES = sizeof(names) / sizeof(*names) };
 	double *v[FIGURES], first = t[0].one.wall;
 
@@ -167,6 +170,11 @@ static void tell(struct turn *t, int n, const struct result *r, struct text *out
 		v[3][i] = t[i].one.wall / t[i].all.wall;
 		v[4][i] = t[i].read.cpu / t[i].one.cpu;
 		v[5][i] = t[i].own.cpu / t[i].one.cpu;
+		v[6][i] = t[i].all.cpu / t[i].one.cpu;
+		v[7][i] = threads * t[i].lone / t[i].apart;
+		v[8][i] = t[i].read_one;
+		v[9][i] = t[i].read_all;
+		v[10][i] = v[3][i] / v[7][i];
 	}
 	text_add(out, "{");
 	for (int k = 0; k < FIGURES; k++)
@@ -178,13 +186,24 @@ static void tell(struct turn *t, int n, const struct result *r, struct text *out
 		free(v[k]);
 }
 
+/* What threads without anything in common cost on this machine. */
+static int limit_cost(struct limit *l, unsigned int threads, struct turn *t, struct failure *f)
+{
+	t->lone = limit_verify(l, 1);
+	t->apart = limit_verify(l, threads);
+	t->read_one = limit_read(l, 1);
+	t->read_all = limit_read(l, threads);
+	return t->lone < 0 || t->apart < 0 ? failed(f, RC_INPUT, "bench: the capture is not equal to its payload") : RC_OK;
+}
+
 /* Print the medians of `repeat` turns. The first pass maps the files' pages; later ones find most of them in place. */
 int bench(const struct question *q, int repeat, struct text *out, struct failure *f)
 {
 	struct turn *turn = grab((size_t)repeat * sizeof(*turn));
 	struct result r = { .outcome = "" };
 	uint8_t *buffer = fill(&q->payload);
-	int rc = RC_OK;
+	struct limit *limit = limit_new(q, f);
+	int rc = limit ? RC_OK : RC_INTERNAL;
 
 	for (int i = 0; rc == RC_OK && i < repeat; i++) {
 		rc = verify_cost(q, 1, &turn[i].one, &r, f);
@@ -196,10 +215,13 @@ int bench(const struct question *q, int repeat, struct text *out, struct failure
 		if (rc == RC_OK) {
 			turn[i].seal = seal_cost(buffer, r.app, false);
 			turn[i].own = seal_cost(buffer, r.app, true);
+			rc = limit_cost(limit, q->threads, &turn[i], f);
 		}
 	}
 	if (rc == RC_OK)
-		tell(turn, repeat, &r, out);
+		tell(turn, repeat, q->threads, &r, out);
+	if (limit)
+		limit_free(limit);
 	free(buffer);
 	free(turn);
 	return rc;
