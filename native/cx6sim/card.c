@@ -20,6 +20,7 @@ void card_init(struct card *c, int number)
 void card_reset(struct card *c)
 {
 	objects_drop_all(c);
+	wire_forget(c);
 	free(c->pages);
 	c->pages = NULL;
 	c->page_count = c->issi = 0;
@@ -27,7 +28,7 @@ void card_reset(struct card *c)
 	c->command_high = c->nic_state = 0;
 	c->capabilities_set = c->link = c->link_wanted = false;
 	c->syndrome = 0;
-	c->pending = 0;
+	c->pending = c->commands_held = 0;
 	c->mtu = 1522;
 	c->speeds = c->pause = c->autoneg_off = 0;
 	memset(c->root, 0, sizeof(c->root));

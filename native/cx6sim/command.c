@@ -9,6 +9,7 @@ enum { ENTRY = 64, IN_LEN = 4, IN_MAILBOX = 8, IN = 16, OUT = 32, OUT_MAILBOX = 
        INLINE = 16, SLOTS = 32 };
 enum { BLOCK = 576, BLOCK_DATA = 512, BLOCK_NEXT = 560, BLOCK_TOKEN = 573 };
 enum { DELIVERED = 0, BAD_TOKEN = 2, BAD_LENGTH_IN = 7, BAD_LENGTH_OUT = 8 };
+#define MILLION 1000000u /* nanoseconds of a millisecond */
 #define SYNDROME_UNKNOWN 0x1d9bc0u /* for an opcode that the card lacks; any number that is not zero would do */
 
 static const struct verb *const tables[] = { setup_verbs, queue_verbs, resource_verbs, flow_verbs, port_verbs };
@@ -118,9 +119,42 @@ static void run_slot(struct card *c, uint32_t slot)
 		event_say(c, EVENT_COMMAND, 0, data, sizeof(data));
 }
 
-void command_doorbell(struct card *c, uint32_t vector)
+static void run_slots(struct card *c, uint32_t vector)
 {
 	for (uint32_t i = 0; i < SLOTS && c->command_queue && !c->syndrome; i++)
 		if (vector >> i & 1)
 			run_slot(c, i);
+}
+
+/* The slow card: all that is asked meanwhile waits for the same moment. */
+void command_doorbell(struct card *c, uint32_t vector)
+{
+	uint64_t delay = fault_value(c, FAULT_DELAY);
+
+	if (!delay) {
+		run_slots(c, vector);
+		return;
+	}
+	if (!c->commands_held)
+		c->commands_due = nanoseconds() + delay * MILLION;
+	c->commands_held |= vector;
+}
+
+int commands_wait(const struct card *c)
+{
+	uint64_t now = nanoseconds(), left = c->commands_due > now ? c->commands_due - now : 0;
+
+	if (!c->commands_held)
+		return -1;
+	return left / MILLION < INT32_MAX ? (int)((left + MILLION - 1) / MILLION) : INT32_MAX;
+}
+
+void commands_run_slow(struct card *c)
+{
+	uint32_t vector = c->commands_held;
+
+	if (commands_wait(c) != 0)
+		return;
+	c->commands_held = 0;
+	run_slots(c, vector);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The control socket: JSON lines. What a card did by its own count, and the knobs that make it a bad one. */
+/* The control socket: a line of JSON asks what a card did, or turns a knob that makes it a bad one. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,80 +9,27 @@
 
 #include "cx6.h"
 
-#define NUMBER(name) { #name, offsetof(struct truth, name) }
-static const struct {
-	const char *name;
-	size_t at;
-} numbers[] = {
-	NUMBER(commands), NUMBER(unknown), NUMBER(doorbells), NUMBER(interrupts), NUMBER(tx_frames), NUMBER(tx_bytes),
-	NUMBER(rx_frames), NUMBER(rx_bytes), NUMBER(rx_no_table), NUMBER(rx_no_buffer), NUMBER(rx_bad_checksum),
-	NUMBER(own_frames), NUMBER(sealed), NUMBER(tx_tls_frames), NUMBER(tx_tls_bytes), NUMBER(tx_out_of_step),
-	NUMBER(dumps), NUMBER(opened), NUMBER(rx_tls_frames), NUMBER(tags_failed), NUMBER(searches), NUMBER(found),
-	NUMBER(confirmed), NUMBER(psv),
-};
-
-struct text {
-	char *at;
-	uint32_t room, len;
-};
-
-static void put(struct text *t, const char *name, uint64_t value)
-{
-	int len = snprintf(t->at + t->len, t->room - t->len, "%s\"%s\":%llu", t->len > 1 ? "," : "", name,
-			   (unsigned long long)value);
-
-	if (len > 0 && (uint32_t)len < t->room - t->len)
-		t->len += (uint32_t)len;
-}
-
-static uint32_t tell(const struct card *c, char *out, uint32_t room)
-{
-	struct text t = { out, room - 3, 1 };
-
-	out[0] = '{';
-	put(&t, "card", (uint64_t)c->number);
-	put(&t, "link", c->link);
-	put(&t, "tis", c->shelf[KIND_TIS].used);
-	put(&t, "tir", c->shelf[KIND_TIR].used);
-	put(&t, "keys", c->shelf[KIND_DEK].used);
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
-		uint64_t value;
-
-		memcpy(&value, (const char *)&c->truth + numbers[i].at, sizeof(value));
-		put(&t, numbers[i].name, value);
-	}
-	for (int i = 0; i < FAULTS; i++)
-		if (c->fault[i].every || c->fault[i].hit)
-			put(&t, fault_name((enum fault)i), c->fault[i].hit);
-	memcpy(out + t.len, "}\n", 3);
-	return t.len + 2;
-}
-
 static uint32_t refuse(char *out, uint32_t room, const char *why)
 {
 	return (uint32_t)snprintf(out, room, "{\"error\":\"%s\"}\n", why);
 }
 
 /*
- * {"card":0}                         what it did
+ * {"card":0}                            what it did
  * {"card":0,"fault":"NAME","every":N}   every Nth time; 0: never
  */
 uint32_t control_line(struct card *cards, uint32_t count, const char *line, char *out, uint32_t room)
 {
-	unsigned int card;
-	unsigned long long every;
-	char name[32];
-	int end = -1, got = sscanf(line, " {\"card\":%u,\"fault\":\"%31[a-z-]\",\"every\":%llu}%n", &card, name, &every, &end);
+	struct request wanted;
+	const char *wrong = request_read(line, &wanted);
 
-	if (got < 1)
-		return refuse(out, room, "wanted: {\\\"card\\\":N} or {\\\"card\\\":N,\\\"fault\\\":\\\"NAME\\\",\\\"every\\\":N}");
-	if (card >= count)
+	if (wrong)
+		return refuse(out, room, wrong);
+	if (wanted.card >= count)
 		return refuse(out, room, "there is no such card");
-	if (got == 3 && end > 0 && !fault_set(&cards[card], name, every))
+	if (wanted.has_fault && !fault_set(&cards[wanted.card], wanted.fault, wanted.every))
 		return refuse(out, room, "there is no such fault");
-	if (got == 2 || (got == 3 && end < 0))
-		return refuse(out, room, "a fault wants \\\"every\\\":N");
-	return tell(&cards[card], out, room);
+	return truth_tell(&cards[wanted.card], out, room);
 }
 
 bool control_listen(struct control *k, const char *path)
@@ -113,7 +60,7 @@ static void hang_up(struct control *k)
 
 static void answer(struct control *k, struct card *cards, uint32_t count)
 {
-	char out[2048], *end;
+	char out[4096], *end;
 
 	while ((end = memchr(k->line, '\n', k->len))) {
 		uint32_t used = (uint32_t)(end - k->line) + 1, len;

@@ -170,9 +170,10 @@ struct counter {
 
 /* faults.c: what a bad card does; a knob of 0 is off, N: every Nth time */
 enum fault {
-	FAULT_RX_DROP, FAULT_TX_DROP, FAULT_TX_TAG, FAULT_TX_NONCE, FAULT_TX_KEY, FAULT_TX_LEAK, FAULT_TX_FORGET,
-	FAULT_RX_STATUS, FAULT_RX_RESYNC, FAULT_PSV, FAULT_IRQ, FAULT_COMMAND, FAULT_TIMEOUT, FAULT_DEK, FAULT_HEALTH,
-	FAULTS
+	FAULT_TX_DROP, FAULT_TX_REORDER, FAULT_TX_TAG, FAULT_TX_NONCE, FAULT_TX_SALT, FAULT_TX_FORGET, FAULT_TX_LEAK,
+	FAULT_TX_ERROR, FAULT_RX_DROP, FAULT_RX_FALSE_ERROR, FAULT_RX_FALSE_OPENED, FAULT_RX_FORGET, FAULT_RX_NO_RESYNC,
+	FAULT_RX_NUMBER, FAULT_RX_NO_ANSWER, FAULT_RX_ANSWER, FAULT_IRQ, FAULT_COMMAND, FAULT_DELAY, FAULT_TIMEOUT,
+	FAULT_KEY, FAULT_NO_KEY, FAULT_NO_STREAM, FAULT_HEALTH, FAULTS
 };
 
 struct knob {
@@ -203,6 +204,10 @@ struct card {
 	bool capabilities_set, link, link_wanted;
 	uint32_t mtu, root[8], pause, speeds, autoneg_off;
 	uint8_t syndrome;
+	uint32_t commands_held; /* doorbells of slow commands, which run when it is `commands_due` */
+	uint64_t commands_due;
+	uint8_t *held; /* a frame that lets the next one pass */
+	uint32_t held_len;
 	struct knob fault[FAULTS];
 	struct truth truth;
 };
@@ -220,6 +225,9 @@ void card_reset(struct card *c);
 /* log.c */
 extern int log_level; /* 0: what goes wrong; 1: objects; 2: every command */
 void say(const struct card *c, int level, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* clock.c */
+uint64_t nanoseconds(void);
 
 /* irq.c */
 void irq_set(struct card *c, uint32_t vector, int fd);
@@ -288,6 +296,8 @@ struct verb {
 
 extern const struct verb setup_verbs[], queue_verbs[], resource_verbs[], flow_verbs[], port_verbs[];
 void command_doorbell(struct card *c, uint32_t vector);
+int commands_wait(const struct card *c); /* milliseconds until slow ones have to run; -1: there are none */
+void commands_run_slow(struct card *c);
 enum status command_run(struct card *c, const struct command *cmd);
 void caps_fill(struct card *c, uint32_t type, struct view v);
 
@@ -343,6 +353,7 @@ struct arrival {
 };
 
 void wire_send(struct card *c, uint8_t *data, uint32_t len);
+void wire_forget(struct card *c);
 void steer(struct card *c, uint8_t *data, uint32_t len, bool own);
 uint32_t rss_hash(const struct frame *f, const struct tir *t);
 void rx_deliver(struct card *c, uint32_t rq, const struct arrival *a);
@@ -350,10 +361,23 @@ void rx_complete(struct card *c, struct rq *q, const struct arrival *a, uint32_t
 void stride_deliver(struct card *c, struct rq *q, uint16_t posted, const struct arrival *a);
 enum rx_mark tls_rx(struct card *c, struct tls *t, struct frame *f);
 
-/* faults.c, control.c */
+/* faults.c */
 bool fault_hit(struct card *c, enum fault fault);
+uint64_t fault_value(struct card *c, enum fault fault); /* of a knob that is a number, not how often */
 const char *fault_name(enum fault fault);
 bool fault_set(struct card *c, const char *name, uint64_t every);
+
+/* request.c: a line of the control socket */
+struct request {
+	uint64_t card, every;
+	char fault[32];
+	bool has_card, has_every, has_fault;
+};
+
+const char *request_read(const char *line, struct request *r); /* NULL, or what is wrong with it */
+
+/* truth.c, control.c */
+uint32_t truth_tell(struct card *c, char *out, uint32_t room);
 
 struct control {
 	int listener, fd;

@@ -73,6 +73,20 @@ static bool open_all(char **paths, int count, const char *control_path)
 	return true;
 }
 
+/* Milliseconds to wait for whoever speaks next: a slow command may have to run before. */
+static int patience(int count, bool came)
+{
+	int most = came ? -1 : WAIT_MS;
+
+	for (int i = 0; i < count; i++) {
+		int wait = commands_wait(&cards[i]);
+
+		if (wait >= 0 && (most < 0 || wait < most))
+			most = wait;
+	}
+	return most;
+}
+
 /* One turn: whoever has something to say is heard. False when the last guest has gone. */
 static bool turn(int count)
 {
@@ -84,7 +98,7 @@ static bool turn(int count)
 	for (int i = 0; i < count; i++)
 		p[i] = (struct pollfd){ .fd = servers[i].fd >= 0 ? servers[i].fd : servers[i].listener, .events = POLLIN };
 	p[count] = (struct pollfd){ .fd = control_fd(&control), .events = POLLIN };
-	ready = poll(p, (nfds_t)count + 1, came ? -1 : WAIT_MS);
+	ready = poll(p, (nfds_t)count + 1, patience(count, came));
 	if (!ready && !came) {
 		fputs("cx6sim: no QEMU has come\n", stderr);
 		return false;
@@ -92,6 +106,7 @@ static bool turn(int count)
 	if (ready < 0)
 		return errno == EINTR;
 	for (int i = 0; i < count; i++) {
+		commands_run_slow(&cards[i]);
 		if (p[i].revents && servers[i].fd < 0) {
 			came |= server_accept(&servers[i], &cards[i]);
 		} else if (p[i].revents && !server_serve(&servers[i], &cards[i])) {

@@ -43,7 +43,7 @@ static bool begin(struct card *c, struct record *r)
 	memcpy(iv + 4, r->head + HEAD, NONCE);
 	if (r->sealing && fault_hit(c, FAULT_TX_NONCE))
 		iv[11] ^= 1;
-	if (r->sealing && fault_hit(c, FAULT_TX_KEY))
+	if (r->sealing && fault_hit(c, FAULT_TX_SALT))
 		iv[0] ^= 1;
 	memcpy(ad, r->number, 8);
 	memcpy(ad + 8, r->head, 3);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* BAR0: the initialization segment (mlx5_init_seg in device.h) and the doorbells in the UAR pages. */
-#include <time.h>
-
 #include "cx6.h"
 
 enum { FW_REV = 0x00, CMDIF = 0x04, QUEUE_HIGH = 0x10, QUEUE_LOW = 0x14, DOORBELL = 0x18, STARTING = 0x1fc, HEALTH = 0x200,
@@ -11,14 +9,6 @@ enum { HEALTH_FW_VER = HEALTH + 0x30, HEALTH_HW_ID = HEALTH + 0x34, HEALTH_SEVER
        HEALTH_SYNDROME = HEALTH + 0x3c };
 enum { UARS = 0x20000, UAR_CQ = 0x20, UAR_EQ_ARM = 0x40, UAR_EQ = 0x48, UAR_SQ = 0x800 };
 enum { NIC_FULL = 0, NIC_DISABLED = 1, NIC_SW_RESET = 7 };
-
-static uint64_t nanoseconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 /* 156.25 MHz, which caps.c says as well. */
 static uint64_t timer(void)

@@ -65,7 +65,7 @@ static enum status free_mkey(struct card *c, const struct command *cmd)
 static enum status make_tis(struct card *c, const struct command *cmd)
 {
 	uint32_t number = 0;
-	struct tis *tis = object_make(c, KIND_TIS, &number);
+	struct tis *tis = fault_hit(c, FAULT_NO_STREAM) ? NULL : object_make(c, KIND_TIS, &number);
 
 	return made(cmd, tis, number);
 }
@@ -188,10 +188,11 @@ static enum status make_dek(struct card *c, const struct command *cmd)
 
 	if (!view_has(key, 0, 32) || long_key > 1)
 		return ST_BAD_PARAM;
-	dek = fault_hit(c, FAULT_DEK) ? NULL : object_make(c, KIND_DEK, &number);
+	dek = fault_hit(c, FAULT_NO_KEY) ? NULL : object_make(c, KIND_DEK, &number);
 	if (dek) {
 		dek->size = long_key ? 32 : 16;
 		memcpy(dek->key, key.at + (long_key ? 0 : 16), dek->size);
+		dek->key[0] ^= fault_hit(c, FAULT_KEY);
 	}
 	return made(cmd, dek, number);
 }

@@ -29,7 +29,9 @@ static enum rx_mark open_in_place(struct card *c, struct tls *t, uint8_t *data, 
 	t->next += len;
 	if (!got) {
 		c->truth.rx_tls_frames++;
-		return fault_hit(c, FAULT_RX_STATUS) ? MARK_ERROR : MARK_DECRYPTED;
+		if (fault_hit(c, FAULT_RX_FALSE_OPENED))
+			memcpy(data, kept, len);
+		return fault_hit(c, FAULT_RX_FALSE_ERROR) ? MARK_ERROR : MARK_DECRYPTED;
 	}
 	memcpy(data, kept, len);
 	if (got < 0) {
@@ -83,7 +85,7 @@ static enum rx_mark look(struct card *c, struct tls *t, const uint8_t *data, uin
 		if (!follow(t, data + i, len - i, seq + i))
 			break;
 		c->truth.found++;
-		return MARK_RESYNC;
+		return fault_hit(c, FAULT_RX_NO_RESYNC) ? MARK_NONE : MARK_RESYNC;
 	}
 	t->state = RX_SEARCHING;
 	return MARK_NONE;
@@ -146,6 +148,8 @@ enum rx_mark tls_rx(struct card *c, struct tls *t, struct frame *f)
 	uint8_t *data = f->data + f->payload;
 	uint32_t len = f->end - f->payload, seq = load32(f->data + f->l4 + 4);
 
+	if (t->on && len && fault_hit(c, FAULT_RX_FORGET))
+		t->on = false;
 	if (!t->on || !len || len > FRAME_MAX)
 		return MARK_NONE;
 	switch (t->state) {

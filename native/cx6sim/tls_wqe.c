@@ -19,7 +19,7 @@ static struct tls *stream(struct card *c, uint32_t number, bool tx)
 /* For a receive stream that is on, static parameters are the driver's answer: this is the record that begins there. */
 static void confirm(struct card *c, struct tls *t)
 {
-	if (fault_hit(c, FAULT_RX_RESYNC))
+	if (fault_hit(c, FAULT_RX_NUMBER))
 		t->first[7] ^= 1;
 	if (t->state == RX_TRACKING && t->resync == t->found) {
 		t->state = RX_CONFIRMED;
@@ -98,9 +98,9 @@ void tls_ask(struct card *c, const struct wqe *w)
 		return;
 	c->truth.psv++;
 	store32(answer, tir);
-	set(v, F(tls_progress_params, record_tracker_state), fault_hit(c, FAULT_PSV) ? TRACKER_START : tracker(t));
+	set(v, F(tls_progress_params, record_tracker_state), fault_hit(c, FAULT_RX_NO_ANSWER) ? TRACKER_START : tracker(t));
 	set(v, F(tls_progress_params, auth_state), auth(t));
 	set(v, F(tls_progress_params, next_record_tcp_sn), t->follow);
-	set(v, F(tls_progress_params, hw_resync_tcp_sn), t->found);
+	set(v, F(tls_progress_params, hw_resync_tcp_sn), t->found + (fault_hit(c, FAULT_RX_ANSWER) ? 1 : 0));
 	memcpy(to, answer, sizeof(answer));
 }

@@ -112,7 +112,7 @@ void sq_doorbell(struct card *c, uint32_t number)
 
 	for (int left = 1 << 16; record && q->at != end && left > 0; left -= (int)blocks) {
 		blocks = fetch(c, q, &w);
-		if (!blocks || !tx_execute(c, &w)) {
+		if (!blocks || fault_hit(c, FAULT_TX_ERROR) || !tx_execute(c, &w)) {
 			break_queue(c, q, blocks ? w.opcode : 0);
 			return;
 		}

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cable between two cards: a frame that one sends arrives at the other, if both links are up. */
+#include <stdlib.h>
+
 #include "cx6.h"
 
 #define FRAME_MIN 60u
@@ -8,6 +10,36 @@
 static bool is_own(const struct card *c, const uint8_t *data)
 {
 	return !memcmp(data, c->mac, sizeof(c->mac));
+}
+
+static void carry(struct card *c, uint8_t *data, uint32_t len)
+{
+	if (is_own(c, data)) {
+		c->truth.own_frames++;
+		steer(c, data, len, true);
+	} else if (c->link && c->far_end && c->far_end->link) {
+		steer(c->far_end, data, len, false);
+	}
+}
+
+void wire_forget(struct card *c)
+{
+	free(c->held);
+	c->held = NULL;
+	c->held_len = 0;
+}
+
+/* The bad card that reorders: this frame goes behind the next one. */
+static bool hold(struct card *c, const uint8_t *data, uint32_t len)
+{
+	if (c->held || !fault_hit(c, FAULT_TX_REORDER))
+		return false;
+	c->held = malloc(len);
+	if (!c->held)
+		return false;
+	memcpy(c->held, data, len);
+	c->held_len = len;
+	return true;
 }
 
 /* The frame's buffer has room for the shortest one there is; the receiver may change it. */
@@ -19,12 +51,10 @@ void wire_send(struct card *c, uint8_t *data, uint32_t len)
 	}
 	c->truth.tx_frames++;
 	c->truth.tx_bytes += len;
-	if (fault_hit(c, FAULT_TX_DROP))
+	if (fault_hit(c, FAULT_TX_DROP) || hold(c, data, len))
 		return;
-	if (is_own(c, data)) {
-		c->truth.own_frames++;
-		steer(c, data, len, true);
-	} else if (c->link && c->far_end && c->far_end->link) {
-		steer(c->far_end, data, len, false);
-	}
+	carry(c, data, len);
+	if (c->held)
+		carry(c, c->held, c->held_len);
+	wire_forget(c);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hostile guest for libFuzzer: TARGET is fuzz_messages, fuzz_commands or fuzz_wqes; one program for each. */
+/* A hostile guest for libFuzzer: TARGET is fuzz_messages, fuzz_commands, fuzz_wqes or fuzz_lines; one program for each. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,6 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 void fuzz_messages(const uint8_t *data, uint32_t size);
 void fuzz_commands(const uint8_t *data, uint32_t size);
 void fuzz_wqes(const uint8_t *data, uint32_t size);
+void fuzz_lines(const uint8_t *data, uint32_t size);
 
 #define MEMORY 65536u
 #define BASE 0x10000u
@@ -173,6 +174,29 @@ void fuzz_wqes(const uint8_t *data, uint32_t size)
 		tx_execute(&cards[0], &w);
 		data += part;
 		size -= part;
+	}
+}
+
+/* Lines of the control socket, each in a buffer of just its size; what it changes stays for the next one. */
+void fuzz_lines(const uint8_t *data, uint32_t size)
+{
+	char out[4096];
+
+	while (size) {
+		const uint8_t *end = memchr(data, '\n', size);
+		uint32_t len = end ? (uint32_t)(end - data) : size;
+		char *line = strndup((const char *)data, len);
+		uint32_t said;
+
+		if (!line)
+			abort();
+		said = control_line(cards, 2, line, out, sizeof(out));
+		if (!said || said >= sizeof(out) || out[0] != '{' || strcmp(out + said - 2, "}\n"))
+			abort();
+		free(line);
+		len += end != NULL;
+		data += len;
+		size -= len;
 	}
 }
 

@@ -1,4 +1,4 @@
-"""Does card-model.md name a source, or the word guess, for each behaviour of the simulated card?"""
+"""Do the pages name the source, or a guess, of each behaviour of the simulated card, and each knob?"""
 
 from __future__ import annotations
 
@@ -44,3 +44,12 @@ def test_every_command_has_a_name_and_is_in_one_table() -> None:
     texts = [path.read_text() for path in sorted((ROOT / "native/cx6sim").glob("*.c"))]
     found = [m for text in texts for m in re.findall(r'\{ (0x[0-9a-f]+), "([A-Z0-9_]+)", \w+ \}', text)]
     assert len(found) > 60 and len({op for op, _ in found}) == len(found) == len({name for _, name in found})
+
+
+def test_every_knob_is_in_the_readme() -> None:
+    """A fault that the card can play is found by whoever reads how to ask for it; no other is promised."""
+    folder = ROOT / "native/cx6sim"
+    knobs = set(re.findall(r'\[FAULT_\w+\] = "([a-z-]+)"', (folder / "faults.c").read_text()))
+    table = [line for line in (folder / "README.md").read_text().splitlines() if line.startswith("| `")]
+    named = {name for line in table for name in re.findall(r"`([a-z-]+)`", line.split(" | ")[0])}
+    assert len(knobs) > 20 and named == knobs
