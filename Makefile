@@ -6,13 +6,16 @@
 #   SECONDS=60            how long `make fuzz` looks for trouble
 #   SAMPLE=today          `make test-hw` without what says the same on every kernel, and half of the rest, by the date;
 #                         SAMPLE=each: one test of each promise and cell, another one each day; SAMPLE=promises (as `make test`
-#                         has it for test-sw-fallback): the same, and every test without a promise
+#                         has it for test-sw-fallback): the same, and every test without a promise; SAMPLE=required
+#                         (`make test-bench`): as few tests as the criteria ask of each required promise
 #   T=test_sends          what `make try` or `make soak` runs: a test's id, a file, or an expression as for pytest -k
 #   N=10 LOAD=8           `make soak`: how many runs, beside how many busy processes; STAGE=test-hw which stage
 #   RESULT=results/TIME   the run whose failures `make replay` repeats
 #   HOURS=1 SEED=4711     how long `make hunt` runs, and its first seed (default: a random one)
 #   WRITE=1               `make certify-the-certifier` writes its table into docs/certify/bad-nics.md; changed code is recorded, too
 #   DRAW=4711 COUNT=40    `make certify-the-certifier` draws so many bad cards at random; DEPTH=standard: for all scenarios of that depth
+#   TIMES=3               `make test-bench`: how often each bench is certified; WRITE=1: into benchmarks/results/benches.md
+#   SEEDS="1 2 3"         `make test-any-order`: one run in the order of each
 #   GOOD=10               how many runs of a good card `make clean-runs` adds to the record
 PYTHON ?= /usr/bin/python3
 KERNEL ?= 6.1
@@ -21,6 +24,8 @@ SECONDS ?= 60
 GOOD ?= 10
 HOURS ?= 1
 COUNT ?= 40
+TIMES ?= 1
+SEEDS ?= 1 2 3
 # one lab a core; `make test` runs its stages side by side instead, so each has one
 JOBS ?= $(shell nproc)
 N ?= 10
@@ -38,7 +43,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration bench-channels bench-video bench-ipsec \
 	iperf3 fuzz hunt deb rpm man docs clean-runs mutate test-driver example pictures soak \
 	setup setup-check venv build fetch clean try try-down \
-	test-unit test-daemons test-native test-sw-fallback test-hw test-certify test-nicsim test-vm test-bench \
+	test-unit test-any-order test-daemons test-native test-sw-fallback test-hw test-certify test-nicsim test-vm test-rack test-bench \
 	check-python check-text check-native check-module check-profiles
 all: build
 
@@ -73,6 +78,11 @@ test:  ## every test of the project, with its own set-up; prints the time of eac
 test-unit: venv  ## the package itself, on all cores: no root, no kernel, no daemon
 	$(PYTEST) -n auto --dist worksteal --durations 10 tests/unit
 
+test-any-order: venv  ## the unit tests in three random orders: none may need what another left behind
+	for seed in $(SEEDS); do \
+		$(PYTEST) -n auto --dist worksteal -p tests.lib.shuffle --shuffle $$seed tests/unit || exit 1; \
+	done
+
 test-daemons: setup-check build  ## with sshd, labgrid, stunnel, nginx, QEMU, kbuild and dpkg; most need root
 	$(PYTEST) --durations 10 tests/daemons
 
@@ -93,10 +103,13 @@ test-certify: build  ## make certify, and no test of this good card fails: its v
 test-nicsim: build  ## deliberately bad NICs: the suite has to catch each one
 	$(LAB_PYTEST) tests/nicsim --kernel $(KERNEL) -m 'not long'
 
-test-bench: build  ## certifies whole benches: one host, then a rack over ssh with an ordinary peer as two cards; half an hour
+test-rack: build  ## `certify --lab` over ssh: each required promise of a T6 in a rack, its peer a plain card or a T6 by the day
+	$(PY) -m tests.lib.bench_run --kernel $(KERNEL) --sample required --today chelsio-t6,plain chelsio-t6,chelsio-t6
+
+test-bench: build  ## `certify --lab` on racks and on one host, every test: an hour; SAMPLE=required TIMES=3 WRITE=1 as on record
 	$(PYTEST) tests/nicsim -m long --kernel $(KERNEL)
-	$(PY) -m tests.lib.bench_run --kernel $(KERNEL) --cards connectx-6-dx,plain
-	$(PY) -m tests.lib.bench_run --kernel $(KERNEL) --cards chelsio-t6,plain
+	$(PY) -m tests.lib.bench_run --kernel $(KERNEL) $(if $(SAMPLE),--sample $(SAMPLE)) --times $(TIMES) $(if $(WRITE),--write) \
+		connectx-6-dx,plain connectx-6-dx,chelsio-t6 chelsio-t6,plain one-host
 
 test-driver: build  ## Debian's drivers with TLS offload, on three kernels: built, loaded in the VM; half an hour
 	$(VENV)/bin/ktls-offload lab fetch 6.1 6.12 7.2

@@ -55,7 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--sample",
         metavar="DAY",
         default="",
-        help="without `once`, half: by DAY (or today); `each`, `promises`: tests/README.md",
+        help="without `once`, half: by DAY (or today); `each`, `promises`, `required`: tests/README.md",
     )
 
 
@@ -101,7 +101,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     items[:] = [i for i in items if "unit" in i.path.parts or asked(i)]
     if sample:
-        items[:] = sampling.sampled(items, sample)
+        kept = sampling.sampled(items, sample)
+        wanted = {id(item) for item in kept}
+        config.hook.pytest_deselected(items=[item for item in items if id(item) not in wanted])
+        items[:] = kept
 
 
 @pytest.fixture(scope="session")
