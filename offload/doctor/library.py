@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from offload.card.profile import CIPHERS, DIRECTIONS, VERSIONS
+from offload.doctor.apps.known import copies
+from offload.doctor.apps.model import openssl_version
 from offload.doctor.kernel import LOADED, Machine
 from offload.doctor.reasons import Notes, plain
 from offload.errors import OffloadError
@@ -103,6 +105,8 @@ def examine(trial: Trial, notes: Notes) -> None:
         return
     if trial.asked:
         notes.ok(f"{short(trial.library)} gives records to the kernel when asked ({_words(trial.asked)})")
+    if trial.asked and not copies(openssl_version(trial.library)):
+        notes.add("D504", trial.library, library=short(trial.library))
     if trial.asked - trial.plain:
         notes.add("D502", seen, library=short(trial.library))
 

@@ -188,6 +188,8 @@ def test_stunnel_as_its_lines_say(rig: Rig, bench: Bench) -> None:
             apps.as_told(ruling, seen)
     release = bench.host.run(["uname", "-r"]).text
     assert ("D825" in apps.codes(apps.of_port(told, asks))) == release.startswith("6.1.")
+    assert "D829" in apps.codes(apps.of_port(told, asks)), "stunnel here runs with OpenSSL 3.0"
+    assert "D829" not in apps.codes(apps.of_port(told, silent)), "without kernel TLS OpenSSL copies"
 
 
 @pytest.mark.once
@@ -202,6 +204,8 @@ def test_openssl_as_its_file_says(rig: Rig, bench: Bench) -> None:
     with apps.program(bench.host, argv, port, {"OPENSSL_CONF": cnf}):
         seen = bench.connect(bench.v4, port, version="1.3", ask=line, end=len(line))
     assert {"D827", "D808"} <= apps.codes(ruling) and seen.who["tx"] == "sw"
+    release = bench.host.run(["uname", "-r"]).text
+    assert ("D832" in apps.codes(ruling)) == (release.startswith(("6.1.", "6.12.")))
     assert seen.sha256 == hashlib.sha256(b"cba\n").hexdigest()
     assert ("D813" in apps.codes(ruling)) == (seen.who["rx"] == "user")
     apps.as_told(ruling, seen)

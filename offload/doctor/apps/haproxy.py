@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from offload.doctor.apps import known
 from offload.doctor.apps.files import Files, Place
 from offload.doctor.apps.model import SUITES, App, Said, Service, numbers, span
 from offload.host.base import Host
@@ -16,6 +17,9 @@ ASK = "ktls on"
 STOP = "ssl-max-ver TLSv1.2"
 GCM = "ciphers ECDHE+AESGCM"
 FIRST = (3, 3)  # commit e8674658a
+CONNECTED = (3, 4, 1)  # asks for kernel TLS once it is connected; CHANGELOG, commit 96b08e959
+KEY_UPDATE = (3, 4, 3)  # reads a KeyUpdate that splicing meets; CHANGELOG, commit da4e71d6d
+SPLICE = ("option splice-auto", "option splice-request", "option splice-response")
 SECTIONS = (
     "global", "defaults", "frontend", "backend", "listen", "peers", "log-forward", "ring", "resolvers",
     "cache", "userlist", "mailers", "program", "http-errors", "fcgi-app", "crt-store", "traces",
@@ -74,7 +78,11 @@ def look(files: Files, path: str, environment: Mapping[str, str]) -> App:
     )
     whole.at = next((s.at for s in sections if s.words[0] == "global"), whole.at)
     for section, defaults in _proxies(sections):
-        app.services += _services(section, defaults, whole)
+        mine = list(_services(section, defaults, whole))
+        splice = _splices(section, defaults)
+        for service in mine if splice and app.version < KEY_UPDATE else []:
+            _loops(service, app, splice)
+        app.services += mine
     for service in app.services:
         _possible(service, app, built, whole)
     return app
@@ -220,5 +228,23 @@ def _possible(service: Service, app: App, built: bool, whole: Section) -> None:
         where = service.ask.where
         service.notes.add("D818", f"{where}: ktls on", name=service.title(), where=where,
                           put=f"after {whole.at}", line=EXPOSE)  # fmt: skip
-    if service.side == "client":
+    known.moving_buffer(app, service)  # src/ssl_sock.c sets SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
+    if service.side == "client" and app.version < CONNECTED:
         service.notes.add("D823", service.ask.where, name=service.title())
+
+
+def _splices(section: Section, defaults: Section | None) -> str:
+    """Where data is spliced through the kernel, or ''; `no option` takes it back."""
+    found = dict.fromkeys(SPLICE, "")
+    for words, at in [row for part in (defaults, section) if part for row in part.lines]:
+        taken = words[0] == "no"
+        if (name := " ".join(words[taken : 2 + taken])) in found:
+            found[name] = "" if taken else str(at)
+    return next((where for where in found.values() if where), "")
+
+
+def _loops(service: Service, app: App, splice: str) -> None:
+    """Note a HAProxy that leaves a client's KeyUpdate in the kernel and tries for ever."""
+    if service.ask.text == "on" and service.offers("1.3"):
+        service.notes.add("D831", f"{app.shown}; {splice}; {service.versions.where}", ["rx"],
+                          name=service.title(), app=app.shown, splice=splice)  # fmt: skip

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from offload.card.profile import CIPHERS, Cell
 from offload.card.profile_model import ALL_CELLS
+from offload.doctor.apps import known
 from offload.doctor.apps.model import DEFAULT, OLDEST, App, Said, Service, only_here
 from offload.doctor.examine import NEVER, NOT_PROMISED, OFF, READY, UNKNOWN, Device, Diagnosis
 from offload.doctor.library import short
@@ -104,6 +105,7 @@ class Judge:
         self._asked(service)
         gcm = self._versions(service)
         self._ciphers(service, gcm)
+        known.keys_change(service, self.diagnosis.machine.kernel.series)
         if service.side == "server" and only_here(service.address.split(", ")):
             service.notes.add("D811", f"{service.where}: {service.address}", name=service.title(),
                               address=service.address)  # fmt: skip

@@ -71,17 +71,27 @@ class App:
     @property
     def shown(self) -> str:
         """`nginx 1.22.1`."""
-        return f"{self.name} {'.'.join(map(str, self.version))}".strip()
+        return f"{self.name} {dots(self.version)}".strip()
 
     def library_version(self) -> tuple[int, ...]:
         """3, 0 of `OpenSSL 3.0.19`; () if that is not known, or of another library."""
-        return numbers(self.library) if self.library.startswith("OpenSSL") else ()
+        return openssl_version(self.library)
+
+
+def openssl_version(library: str) -> tuple[int, ...]:
+    """3, 0, 19 of `OpenSSL 3.0.19`; () of another library."""
+    return numbers(library) if library.startswith("OpenSSL") else ()
 
 
 def numbers(text: str) -> tuple[int, ...]:
     """The first version number in a text, () if there is none."""
     found = re.search(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}", text)
     return tuple(int(part) for part in found[0].split(".")) if found else ()
+
+
+def dots(version: Iterable[int]) -> str:
+    """1.22.1 of (1, 22, 1)."""
+    return ".".join(map(str, version))
 
 
 def span(lowest: str, highest: str) -> str:

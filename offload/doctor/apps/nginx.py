@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from offload.doctor.apps import openssl
+from offload.doctor.apps import known, openssl
 from offload.doctor.apps.conf import Settings
 from offload.doctor.apps.files import Files
-from offload.doctor.apps.model import DEFAULT, SUITES, App, Said, Service, numbers
+from offload.doctor.apps.model import DEFAULT, SUITES, App, Said, Service, dots, numbers
 from offload.doctor.apps.nginx_file import Directive, Parser
 from offload.host.base import Host
 
@@ -162,6 +162,7 @@ def _service(
     _default(found, server, tls, first, app)
     if server.levels[1].name == "http":
         _files(found, server, app)
+        _http2(found, server, tls, app)
     return found
 
 
@@ -229,9 +230,7 @@ def _files(found: Service, server: Server, app: App) -> None:
     sendfile, buffer = server.said("sendfile", "off"), server.said("ssl_buffer_size", "16k")
     if sendfile.text != "on" or (app.version and app.version < SENDFILE):
         where = (
-            sendfile.where
-            if app.version >= SENDFILE or not app.version
-            else f"nginx before {_dots(SENDFILE)}"
+            sendfile.where if app.version >= SENDFILE or not app.version else f"nginx before {dots(SENDFILE)}"
         )
         found.notes.add(
             "D814", f"{where}: sendfile {sendfile.text}", name=found.title(), where=where, put=found.put
@@ -243,11 +242,15 @@ def _files(found: Service, server: Server, app: App) -> None:
                         size=buffer.text, where=buffer.where)  # fmt: skip
 
 
+def _http2(found: Service, server: Server, tls: Sequence[Directive], app: App) -> None:
+    """HTTP/2, by `http2 on` or a word of a listen line, and whether nginx reads on after its end."""
+    said, linger = server.said("http2", "off"), server.said("lingering_close", "on")
+    where = said.where if said.text == "on" else ""
+    where = where or next((str(d.at) for d in tls if "http2" in d.words[1:]), "")
+    known.lingering_http2(app, found, where, linger.where if linger.text != "off" else "")
+
+
 def _bytes(text: str) -> int | None:
     """16384 of `16k`; None for what is no size."""
     found = re.fullmatch(r"([0-9]{1,9})([kKmM]?)", text)
     return int(found[1]) << {"": 0, "k": 10, "m": 20}[found[2].lower()] if found else None
-
-
-def _dots(version: tuple[int, ...]) -> str:
-    return ".".join(map(str, version))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from offload.doctor.apps import openssl
+from offload.doctor.apps import known, openssl
 from offload.doctor.apps.conf import Settings
 from offload.doctor.apps.files import Files, Place, entering
 from offload.doctor.apps.model import SUITES, App, Said, Service, numbers, span
@@ -57,6 +57,7 @@ def look(files: Files, path: str, environment: Mapping[str, str]) -> App:
                 made.notes.add(
                     "D825", POLL, ["rx"], name=made.title(), kernel=kernel_here, where=made.ask.where
                 )
+            known.moving_buffer(app, made)  # src/ctx.c sets SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
             app.services.append(made)
     return app
 

@@ -21,14 +21,12 @@ NGINX = (
     "nginx version: nginx/1.22.1\n"
     "built with OpenSSL 3.0.9 30 May 2023 (running with OpenSSL 3.0.19 27 Jan 2026)\n"
 )
+NGINX_36 = "nginx version: nginx/1.29.0\nbuilt with OpenSSL 3.6.3\n"
 HAPROXY = (
-    "HAProxy version 3.4.1 2026/07/01\nFeature list : +EPOLL {}KTLS +OPENSSL\n"
-    "Running on OpenSSL version : OpenSSL 3.5.6 1 Apr 2026\n"
+    "HAProxy version 3.4.7 2026/10/14\nFeature list : +EPOLL {}KTLS +OPENSSL\n"
+    "Running on OpenSSL version : OpenSSL 3.6.5\n"
 )
-STUNNEL = (
-    "stunnel 5.68 on x86_64-pc-linux-gnu platform\nRunning  with OpenSSL 3.0.19 27 Jan 2026\n"
-    "options = ENABLE_KTLS\n"
-)
+STUNNEL = "stunnel 5.68 on x86_64-pc-linux-gnu platform\nRunning  with OpenSSL 3.6.3\noptions = ENABLE_KTLS\n"
 CNF = "/usr/lib/ssl/openssl.cnf"
 CNF_KTLS = "openssl_conf = a\n[a]\nssl_conf = b\n[b]\nsystem_default = c\n[c]\nOptions = KTLS\n"
 PATHS = {"nginx": "/etc/nginx/nginx.conf", "haproxy": "/etc/haproxy/haproxy.cfg",
@@ -144,7 +142,7 @@ APP_CASES: dict[str, tuple[str, Callable[[AppHost], None]]] = {
     "D802": ("nginx", changed("nginx", (KTLS, ""))),
     "D803": ("nginx", changed("nginx", (SERVER, "ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;"))),
     "D804": ("stunnel", changed("stunnel", ("[www]", "[www]\noptions = -ENABLE_KTLS"))),
-    "D805": ("haproxy", said("haproxy", "haproxy -vv", HAPROXY.replace("3.4.1", "2.6.12"))),
+    "D805": ("haproxy", said("haproxy", "haproxy -vv", HAPROXY.replace("3.4.7", "2.6.12"))),
     "D806": ("nginx", said("nginx", "nginx -V", "nginx/1.22.1\nbuilt with OpenSSL 1.1.1 1 Jan 2020")),
     "D807": ("nginx", changed("nginx", ("TLSv1.2;", "TLSv1.3;"))),
     "D808": ("nginx", changed("nginx", ("TLSv1.2;", "TLSv1.2 TLSv1.3;"))),
@@ -162,10 +160,17 @@ APP_CASES: dict[str, tuple[str, Callable[[AppHost], None]]] = {
     "D820": ("nginx", changed("nginx", ("events", "include nginx.conf; events"))),
     "D821": ("nginx", with_cnf("nginx", (KTLS, ""))),
     "D822": ("nginx", said("nginx", "nginx -V", "sh: not found")),
-    "D823": ("haproxy", changed("haproxy", (" bind :443 ssl crt a.pem", " server a 192.0.2.1:443 ssl"))),
+    "D823": ("haproxy", said("haproxy", "haproxy -vv", HAPROXY.format("+").replace("3.4.7", "3.4.0"),
+                             (" bind :443 ssl crt a.pem", " server a 192.0.2.1:443 ssl"))),
     "D824": ("nginx", changed("nginx", ("server {", FIRST + "\nserver {"))),
     "D825": ("stunnel", on_61),
     "D826": ("nginx", changed("nginx", ("ECDHE+AESGCM", "PROFILE=SOME"))),
     "D827": ("openssl", changed("openssl")),
     "D828": ("nginx", changed("nginx", ("listen 443 ssl;", "listen 443 ssl; listen 443 quic;"))),
+    "D829": ("stunnel", said("stunnel", "stunnel -options", STUNNEL.replace("3.6.3", "3.0.22"))),
+    "D830": ("nginx", said("nginx", "nginx -V", NGINX_36, (SERVER, "http2 on;"))),
+    "D831": ("haproxy", said("haproxy", "haproxy -vv", HAPROXY.format("+").replace("3.4.7", "3.4.2"),
+                             ("global", "defaults\n option splice-auto\nglobal"),
+                             (" ssl-max-ver TLSv1.2", ""))),
+    "D832": ("nginx", changed("nginx", ("TLSv1.2;", "TLSv1.2 TLSv1.3;"))),
 }  # fmt: skip

@@ -18,7 +18,19 @@ from offload.doctor.apps.text import as_text
 from offload.doctor.examine import EXITS, Doctor
 from offload.doctor.reasons import load
 from offload.errors import ConfigError
-from tests.unit.doctor.fake_apps import APP_CASES, CNF, CNF_KTLS, FILES, PATHS, AppHost, changed
+from tests.unit.doctor.fake_apps import (
+    APP_CASES,
+    CNF,
+    CNF_KTLS,
+    FILES,
+    HAPROXY,
+    NGINX_36,
+    PATHS,
+    STUNNEL,
+    AppHost,
+    changed,
+    said,
+)
 from tests.unit.doctor.fake_doctor import feature
 
 PROFILES = load_all()
@@ -163,6 +175,8 @@ def test_haproxy_defaults_reach_its_lines() -> None:
         'frontend "a b"\n bind :443 ssl crt a.pem ktls on # no\nbackend b from d\n server one 192.0.2.1:443\n'
         " server two 192.0.2.2:80 no-ssl\n server-template s 1-3 a.test:443\n",
     )
+    early = HAPROXY.format("+").replace("3.4.7", "3.4.0")
+    host.said["haproxy", "-vv"] = (0, early, "")
     found = answer(host, "haproxy")
     assert [r.service.where.rpartition(":")[2] for r in found.rulings] == ["8", "10", "12"]
     assert found.rulings[2].service.name == "backend b server s a.test:443"
@@ -188,6 +202,76 @@ def test_what_is_not_followed_is_named(app: str, pair: tuple[str, str], line: in
     found = answer(host, app)
     told = [f.what for f in found.findings if f.code == "D820"]
     assert len(told) == 1 and f"{PATHS[app]}:{line}: " in told[0], told
+
+
+@pytest.mark.parametrize(
+    ("library", "moves"),
+    [
+        ("OpenSSL 3.0.22", True), ("OpenSSL 3.5.9", True), ("OpenSSL 3.6.2", True), ("OpenSSL 3.6.3", False),
+        ("OpenSSL 4.0.0", True), ("OpenSSL 4.0.1", False), ("OpenSSL 4.1.0", False), ("AWS-LC 1.5.0", False),
+    ],
+)  # fmt: skip
+def test_a_buffer_that_moves(library: str, moves: bool) -> None:
+    """stunnel and HAProxy move their buffers, which OpenSSL got wrong until 3.6.3; nginx does not."""
+    for app, text in (("stunnel", STUNNEL), ("haproxy", HAPROXY.format("+")), ("nginx", NGINX_36)):
+        host, old = AppHost(), "OpenSSL 3.6.5" if app == "haproxy" else "OpenSSL 3.6.3"
+        command = {"stunnel": "stunnel -options", "haproxy": "haproxy -vv", "nginx": "nginx -V"}[app]
+        assert old in text
+        said(app, command, text.replace(old, library))(host)
+        assert ("D829" in codes(answer(host, app))) == (moves and app != "nginx"), app
+    host = AppHost()
+    said("stunnel", "stunnel -options", STUNNEL.replace("3.6.3", "3.0.22"), ("options = ENABLE_KTLS", ""))(
+        host
+    )
+    assert "D829" not in codes(answer(host, "stunnel")), "without kernel TLS OpenSSL copies what it sends"
+
+
+@pytest.mark.parametrize(
+    ("says", "pairs", "told"),
+    [
+        (NGINX_36, [("http2 on;", "http2 on;")], True),
+        (NGINX_36, [("http2 on;", ""), ("443 ssl", "443 ssl http2")], True),
+        (NGINX_36, [("http2 on;", "")], False),
+        (NGINX_36, [("http2 on;", "http2 on; lingering_close off;")], False),
+        (NGINX_36.replace("3.6.3", "3.1.6"), [], False),
+    ],
+)
+def test_http2_closes_with_an_error(says: str, pairs: list[tuple[str, str]], told: bool) -> None:
+    """nginx meets EIO with HTTP/2, lingering_close and OpenSSL 3.2 or newer, all three."""
+    host = AppHost()
+    said("nginx", "nginx -V", says, ("server_name www;", "http2 on;"), *pairs)(host)
+    assert ("D830" in codes(answer(host, "nginx"))) == told
+
+
+@pytest.mark.parametrize(
+    ("version", "lines", "told"),
+    [
+        ("3.4.2", "defaults\n option splice-auto\n", True),
+        ("3.3.15", "defaults\n option splice-response\n", True),
+        ("3.4.3", "defaults\n option splice-auto\n", False),
+        ("3.4.2", "defaults\n", False),
+        ("3.4.2", "defaults\n option splice-auto\n no option splice-auto\n", False),
+    ],
+)
+def test_a_key_update_that_splicing_meets(version: str, lines: str, told: bool) -> None:
+    """HAProxy before 3.4.3 loops on a KeyUpdate where it splices, and only there."""
+    host = AppHost()
+    says = HAPROXY.format("+").replace("3.4.7", version)
+    said("haproxy", "haproxy -vv", says, ("global", f"{lines}global"), (" ssl-max-ver TLSv1.2", ""))(host)
+    assert ("D831" in codes(answer(host, "haproxy"))) == told
+
+
+def test_keys_that_cannot_change() -> None:
+    """A kernel before 6.14 keeps the first keys of TLS 1.3; TLS 1.2 has no KeyUpdate."""
+    for release, lines, told in (
+        ("6.12.95-amd64", "TLSv1.3;", True),
+        ("6.14.2-amd64", "TLSv1.3;", False),
+        ("6.12.95-amd64", "TLSv1.2;", False),
+    ):
+        host = AppHost()
+        changed("nginx", ("TLSv1.2;", lines))(host)
+        host.release, host.version = release, "#1 SMP"
+        assert ("D832" in codes(answer(host, "nginx"))) == told, (release, lines)
 
 
 def test_stunnel_takes_from_above() -> None:

@@ -207,6 +207,7 @@ CASES: dict[str, tuple[Callable[[FakeHost], None], str]] = {
     "D501": (lambda h: h.trial(openssl={"asked": {"tx": False}, "plain": {}}), "eth0"),
     "D502": (lambda h: None, "eth0"),
     "D503": (lambda h: h.trial(openssl={"error": "SSLError: no ciphers available"}), "eth0"),
+    "D504": (lambda h: h.trial(library="OpenSSL 3.6.2"), "eth0"),
     "D601": (lambda h: h.configured("nginx", f"{NGINX}:3:    listen 443 ssl;"), "eth0"),
     "D602": (lambda h: h.configured("nginx", f"{NGINX}:3: listen 443 ssl;", f"{NGINX}:4: {ASKS}"), "eth0"),
     "D603": (lambda h: h.configured("stunnel4", "/etc/stunnel/a.conf:2:connect = 8443"), "eth0"),
@@ -247,7 +248,7 @@ def test_a_condition_gives_its_code(code: str, monkeypatch: pytest.MonkeyPatch) 
     hits = [f for f in (*found.findings, *(f for d in found.devices for f in d.findings)) if f.code == code]
     assert all(f.what and f.evidence and f.consequence and f.remedy for f in hits)
     assert not any("{" in f.what + f.consequence + f.remedy for f in hits), "a name was not filled in"
-    always = {"D109", "D502"}  # the recorded host runs 6.1, and its OpenSSL waits to be asked
+    always = {"D109", "D502", "D504"}  # the recorded host runs 6.1 and OpenSSL 3.0, which waits to be asked
     assert codes(seen(FakeHost(), "eth0")) == always, "a healthy host is healthy"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.doctor.fake_doctor import FakeHost
-from tests.unit.doctor.test_doctor import ASKS, NGINX, seen
+from tests.unit.doctor.test_doctor import ASKS, NGINX, codes, seen
 
 STUNNEL_KNOWS = "stunnel {} on x86_64-pc-linux-gnu platform\noptions = ALL\noptions = ENABLE_KTLS\n"
 HAPROXY_BUILT = "HAProxy version {} 2026/01/01\nFeature list : +EPOLL +KTLS +OPENSSL\n"
@@ -50,3 +50,14 @@ def test_a_server_is_judged_by_its_version(
     assert words in told, told
     if words.startswith(("in http", "`ktls", "in the")):
         assert hits[0].remedy.startswith(words), "nothing has to come before it"
+
+
+@pytest.mark.parametrize(
+    ("library", "told"),
+    [("OpenSSL 3.0.19 27 Jan 2026", True), ("OpenSSL 3.6.3", False), ("LibreSSL 4.1.0", False)],
+)
+def test_a_library_that_moves_wrongly(library: str, told: bool) -> None:
+    """OpenSSL before 3.6.3 and 4.0.1 is named to every host whose programs may hand it records."""
+    host = FakeHost()
+    host.trial(library=library)
+    assert ("D504" in codes(seen(host, "eth0"))) == told
