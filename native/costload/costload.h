@@ -75,8 +75,7 @@ struct shot {
 void shoot(struct shot *shot);
 void print_moved(const struct shot *before, const struct shot *after);
 
-/* main.c */
-extern const char *const arm_names[ARMS];
+/* fail.c */
 _Noreturn void die(const char *what, const char *why);
 void need(bool ok, const char *what);
 

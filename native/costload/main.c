@@ -25,19 +25,7 @@
 #define MOST (64UL << 20)
 #define LIMIT 120	/* seconds of the machine's own clock that a row may take */
 
-const char *const arm_names[ARMS] = { "plain", "user", "sw", "hw", "hw-zc" };
-
-void die(const char *what, const char *why)
-{
-	fprintf(stderr, "costload: %s: %s\n", what, why);
-	exit(1);
-}
-
-void need(bool ok, const char *what)
-{
-	if (!ok)
-		die(what, strerror(errno));
-}
+static const char *const arm_names[ARMS] = { "plain", "user", "sw", "hw", "hw-zc" };
 
 static _Noreturn void usage(const char *what, const char *why)
 {

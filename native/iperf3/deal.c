@@ -7,7 +7,6 @@
 
 #define PROTOCOL 1 /* of the "tls" object among the parameters */
 
-struct deal deal;
 static bool asked;	     /* the client of this test asked for TLS */
 static char bad[200];	     /* why its parameters cannot be served; empty: they can */
 
@@ -116,7 +115,7 @@ void deal_results(cJSON *top)
 	cJSON *streams = real_get_item(real_get_item(top, "end"), "streams");
 
 	if (fail_exit() && !real_get_item(top, "error"))
-		real_add_string(top, "error", iperf_strerror(i_errno));
+		real_add_string(top, "error", fail_text(i_errno));
 	for (int i = 0; i < cJSON_GetArraySize(connected); i++)
 		describe_by(cJSON_GetArrayItem(connected, i), cJSON_GetArrayItem(connected, i));
 	for (int i = 0; i < cJSON_GetArraySize(streams); i++)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "original.h"
 #include "tls.h"
 
 #define SERVER_ERROR ((signed char)-2) /* iperf.h: two numbers follow, i_errno and errno */
@@ -62,11 +63,15 @@ static const char *remote_text(int cause)
 	return NULL;
 }
 
-/* Our words for an error number, or NULL: there are none. What failed first explains what libiperf met later. */
+/* Our words for an error number, or libiperf's. What failed first explains what libiperf met later. */
 const char *fail_text(int cause)
 {
+	const char *remote = remote_text(cause);
+
 	first.said = first.cause;
-	return first.cause ? first.text : remote_text(cause);
+	if (first.cause)
+		return first.text;
+	return remote ? remote : REAL(iperf_strerror, cause);
 }
 
 /* Say it if nobody has asked: a thread of libiperf ends without a word. */

@@ -2,53 +2,12 @@
 /* Where does TLS enter iperf3? Here only: functions that libiperf calls by its linker table, defined once more.
  * The executable comes first in the search order, so that libiperf, unchanged, calls these. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "original.h"
 #include "tls.h"
-
-/* The original of a function; a libiperf without it is none that we know. */
-static void *original(const char *name)
-{
-	void *found = dlsym(RTLD_NEXT, name);
-
-	if (found)
-		return found;
-	fprintf(stderr, "iperf3-tls: error: this libiperf has no %s: neither 3.12 nor 3.18\n", name);
-	exit(RC_IPERF);
-}
-
-#define REAL(name, ...)                              \
-	({                                           \
-		static __typeof__(name) *real_;      \
-		if (!real_)                          \
-			*(void **)&real_ = original(#name); \
-		real_(__VA_ARGS__);                  \
-	})
-
-cJSON *real_add_string(cJSON *object, const char *name, const char *value)
-{
-	return REAL(cJSON_AddStringToObject, object, name, value);
-}
-
-cJSON *real_get_item(const cJSON *object, const char *name)
-{
-	return REAL(cJSON_GetObjectItem, object, name);
-}
-
-int real_nwrite(int fd, const char *buf, size_t count, int protocol)
-{
-	return REAL(Nwrite, fd, buf, count, protocol);
-}
-
-/* From 3.16 on each stream has a thread and a blocking socket. */
-bool libiperf_has_threads(void)
-{
-	return dlsym(RTLD_NEXT, "Nread_no_select") != NULL;
-}
 
 int Nread(int fd, char *buf, size_t count, int protocol)
 {
@@ -150,9 +109,7 @@ struct iperf_stream *iperf_new_stream(struct iperf_test *test, int fd, int sende
 
 char *iperf_strerror(int number)
 {
-	const char *ours = fail_text(number);
-
-	return ours ? (char *)ours : REAL(iperf_strerror, number);
+	return (char *)fail_text(number);
 }
 
 /* The final JSON is the one with both "start" and "end". */

@@ -8,7 +8,6 @@
 
 #include "tls.h"
 
-struct iperf_test *the_test;
 static jmp_buf end;
 
 static void on_signal(int number)
@@ -29,7 +28,7 @@ static int run_client(void)
 
 	/* with -J libiperf has printed the error and answers 0 */
 	if (rc < 0)
-		iperf_err(the_test, "error - %s", iperf_strerror(i_errno));
+		iperf_err(the_test, "error - %s", fail_text(i_errno));
 	fail_say();
 	return code ? code : rc < 0 ? RC_IPERF : RC_OK;
 }
@@ -40,7 +39,7 @@ static int run_server(void)
 		int rc = iperf_run_server(the_test), code = fail_exit();
 
 		if (rc < 0) {
-			iperf_err(the_test, "error - %s", iperf_strerror(i_errno));
+			iperf_err(the_test, "error - %s", fail_text(i_errno));
 			if (iperf_get_test_json_output(the_test) && iperf_json_finish(the_test) < 0)
 				return RC_IPERF;
 			iflush(the_test);
@@ -67,7 +66,7 @@ static int run(bool server)
 	if (server && !options.foreground && daemon(0, 0))
 		return refuse("cannot become a daemon", RC_IPERF);
 	if (iperf_create_pidfile(the_test) < 0)
-		return refuse(iperf_strerror(i_errno), RC_IPERF);
+		return refuse(fail_text(i_errno), RC_IPERF);
 	code = server ? run_server() : run_client();
 	iperf_delete_pidfile(the_test);
 	iperf_catch_sigend(SIG_DFL);
@@ -84,9 +83,9 @@ int main(int argc, char **argv)
 		return refuse(why, RC_IPERF);
 	the_test = iperf_new_test();
 	if (!the_test || iperf_defaults(the_test) < 0)
-		return refuse(iperf_strerror(i_errno), RC_IPERF);
+		return refuse(fail_text(i_errno), RC_IPERF);
 	if (iperf_parse_arguments(the_test, argc, argv) < 0) {
-		snprintf(why, sizeof(why), "%s; --help lists the options", iperf_strerror(i_errno));
+		snprintf(why, sizeof(why), "%s; --help lists the options", fail_text(i_errno));
 		return refuse(why, RC_IPERF);
 	}
 	server = iperf_get_test_role(the_test) == 's';

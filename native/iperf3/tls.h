@@ -58,11 +58,12 @@ struct iperf_test;
 struct iperf_stream;
 typedef struct cJSON cJSON;
 
-extern struct options options;
+/* test.c */
 extern struct deal deal;
 extern struct iperf_test *the_test;
 
 /* options.c */
+extern struct options options;
 bool options_take(int *argc, char **argv, char *why, size_t size);
 bool options_check(char role, int protocol, char *why, size_t size);
 void options_help(FILE *out);
@@ -160,10 +161,12 @@ cJSON *cJSON_AddStringToObject(cJSON *object, const char *name, const char *valu
 cJSON *cJSON_GetObjectItem(const cJSON *object, const char *name);
 char *cJSON_Print(const cJSON *item);
 
-/* the originals */
+/* libiperf.c: the originals */
 cJSON *real_add_string(cJSON *object, const char *name, const char *value);
 cJSON *real_get_item(const cJSON *object, const char *name);
 int real_nwrite(int fd, const char *buf, size_t count, int protocol);
+
+/* original.c */
 bool libiperf_has_threads(void);
 
 #endif

@@ -2,12 +2,17 @@
 /* When does a received frame raise the interrupt? At once, or later: `ethtool -C rx-usecs`. */
 #include <linux/ethtool.h>
 #include <linux/hrtimer.h>
+#include <linux/moduleparam.h>
 
 #include "compat.h"
 #include "nicsim.h"
 
 /* A tenth of a second: longer, and TCP takes a batch for a loss. */
 #define NICSIM_MAX_USECS 100000
+
+static int nicsim_irq_cpu = -1;
+module_param_named(irq_cpu, nicsim_irq_cpu, int, 0444);
+MODULE_PARM_DESC(irq_cpu, "CPU that takes the receive interrupts (-1: the silicon's)");
 
 /* Raise the receive interrupt, from the silicon or from the timer that coalesces. */
 void nicsim_hw_interrupt(struct nicsim *ns)

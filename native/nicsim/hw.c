@@ -2,12 +2,17 @@
 /* The silicon: a thread that takes frames of both directions, and its interrupt. */
 #include <linux/kthread.h>
 #include <linux/etherdevice.h>
+#include <linux/moduleparam.h>
 
 #include "nicsim.h"
 
 /* Frames per turn, so that neither direction starves the other. */
 #define NICSIM_RX_TURN 16
 #define NICSIM_TX_TURN 4
+
+static int nicsim_hw_cpu = -1;
+module_param_named(hw_cpu, nicsim_hw_cpu, int, 0444);
+MODULE_PARM_DESC(hw_cpu, "CPU that plays the silicon (-1: any)");
 
 static void nicsim_irq(void *arg)
 {

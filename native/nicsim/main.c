@@ -4,19 +4,9 @@
 
 #include "nicsim.h"
 
-struct workqueue_struct *nicsim_wq;
-
 static char *personality[NICSIM_ADAPTERS] = { "plain", "plain" };
 module_param_array(personality, charp, NULL, 0444);
 MODULE_PARM_DESC(personality, "per adapter, the card that it plays: a word of offload/suite/bench/vm/card.py");
-
-int nicsim_hw_cpu = -1;
-module_param_named(hw_cpu, nicsim_hw_cpu, int, 0444);
-MODULE_PARM_DESC(hw_cpu, "CPU that plays the silicon (-1: any)");
-
-int nicsim_irq_cpu = -1;
-module_param_named(irq_cpu, nicsim_irq_cpu, int, 0444);
-MODULE_PARM_DESC(irq_cpu, "CPU that takes the receive interrupts (-1: the silicon's)");
 
 static struct nicsim *nicsim_adapters[NICSIM_ADAPTERS];
 

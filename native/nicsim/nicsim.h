@@ -250,10 +250,6 @@ static inline bool nicsim_fires(u32 *knob)
 	return n == 1;
 }
 
-/* main.c */
-extern struct workqueue_struct *nicsim_wq;
-extern int nicsim_hw_cpu, nicsim_irq_cpu;
-
 /* card.c */
 int nicsim_card_init(struct nicsim_card *card, const char *said);
 void nicsim_card_exit(struct nicsim_card *card);
@@ -298,6 +294,7 @@ int nicsim_set_channels(struct net_device *dev, struct ethtool_channels *ch);
 void nicsim_steer(struct nicsim *ns, struct sk_buff *skb);
 
 /* refs.c */
+extern struct workqueue_struct *nicsim_wq;
 void nicsim_ktls_put(struct nicsim_ktls *ctx);
 void nicsim_esp_put(struct nicsim_esp *esp);
 void nicsim_txd_free(struct sk_buff *skb);

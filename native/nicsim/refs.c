@@ -6,6 +6,9 @@
 
 #include "nicsim.h"
 
+/* Where contexts are freed. */
+struct workqueue_struct *nicsim_wq;
+
 static void nicsim_ktls_release(struct kref *ref)
 {
 	struct nicsim_ktls *ctx = container_of(ref, struct nicsim_ktls, ref);

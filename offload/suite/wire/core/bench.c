@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include "bench.h"
-#include "gcm.h"
 #include "limit.h"
+#include "secrets/gcm.h"
 
 enum { RECORD = 16384, BUFFER = 32 << 20 };
 

@@ -6,9 +6,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "capture.h"
-#include "crypt.h"
-#include "keylog.h"
+#include "frames/capture.h"
+#include "secrets/crypt.h"
+#include "secrets/keylog.h"
 
 #define VERSION "0.1.0"
 
@@ -317,6 +317,8 @@ const uint8_t *ranges_at(const struct dir *d, struct place p, uint64_t off, size
 void ranges_step(const struct dir *d, struct place *p);
 void ranges_free(struct dir *d);
 size_t stream_copy(const struct dir *d, uint64_t off, uint8_t *out, size_t len);
+void stream_skip(const struct dir *d, uint64_t *off, struct place *p, size_t n);
+void stream_take(const struct dir *d, uint64_t off, struct place p, uint8_t *out, size_t len);
 
 /* ahead.c */
 const struct held *ahead_after(const struct ahead *a, uint64_t off);
@@ -327,18 +329,15 @@ void ahead_free(struct ahead *a);
 /* stream.c */
 bool stream_add(struct wire *w, struct dir *d, const struct segment *s, const struct frame *f);
 
-/* records.c, hello.c */
+/* records.c, messages.c, hello.c */
 struct record {
 	uint8_t head[HEAD];
 	uint32_t len;
 	uint64_t off, number;
 };
 void records_run(struct wire *w, struct dir *d);
-void record_skip(const struct dir *d, uint64_t *off, struct place *p, size_t n);
-void record_copy(const struct dir *d, uint64_t off, struct place p, uint8_t *out, size_t len);
 enum { FINISHED = 20, KEY_UPDATE = 24, SAW_FINISHED = 1, SAW_KEY_UPDATE = 2 };
 int messages_read(struct messages *m, const uint8_t *at, size_t len);
-void clear_so_far(struct wire *w, struct dir *d);
 void hello_feed(struct wire *w, struct dir *d, const struct record *r);
 void hello_decide(struct wire *w, struct conn *c, bool at_end);
 
@@ -355,7 +354,7 @@ void count_app(struct dir *d, uint32_t size);
 void count_right(struct wire *w, struct dir *d, uint32_t size, bool by_payload);
 void new_epoch(struct dir *d, struct epoch *e);
 
-/* jobs.c, check.c */
+/* pool.c, jobs.c, check.c */
 enum { JOB_PAYLOAD = 1, JOB_KNOWN_BAD = 2 };
 struct job {
 	struct dir *dir;
@@ -394,15 +393,17 @@ struct batch {
 	struct job job[BATCH_JOBS];
 };
 
-struct pool *pool_new(unsigned int threads);
+typedef void checker(struct pool *p, struct opener *o, struct batch *b);
+struct pool *pool_new(unsigned int threads, checker *check);
 void pool_free(struct pool *p);
-struct job *pool_job(struct wire *w, const struct dir *d, size_t skip, size_t len);
+struct batch *pool_filling(struct pool *p);
 void pool_span(struct wire *w, const struct span *s);
 void pool_flush(struct wire *w);
 void pool_wait(struct wire *w);
 void pool_lock(struct pool *p);
 void pool_unlock(struct pool *p);
-void check_batch(struct pool *p, struct opener *o, struct batch *b);
+struct job *job_new(struct wire *w, const struct dir *d, size_t skip, size_t len);
+checker check_batch;
 
 /* needles.c */
 void sieve_init(struct sieve *s, uint64_t windows, uint64_t seed);
@@ -421,6 +422,7 @@ void canary_frame(struct wire *w, const struct frame *f);
 void canary_segment(struct wire *w, const struct frame *f, const struct segment *s, const struct dir *d, bool laid);
 bool canary_early(const struct segment *s, const struct dir *d);
 void canary_record(struct wire *w, struct dir *d, const struct record *r, uint64_t off, bool handshake);
+void canary_so_far(struct wire *w, struct dir *d);
 void canary_finish(struct wire *w);
 void canary_free(struct canary *c);
 

@@ -131,7 +131,7 @@ static int pass(const struct question *q, bool use_payload, bool *again, struct 
 
 	if (getrandom(&w.seed, sizeof(w.seed), 0) != sizeof(w.seed))
 		w.seed = 0;
-	w.pool = pool_new(q->threads);
+	w.pool = pool_new(q->threads, check_batch);
 	keylog_parse(&w.keylog, q->keylog, w.seed);
 	if (!w.keylog.keys)
 		rc = failed(f, RC_INPUT, "keylog: no valid line in it (%llu bad ones)", (unsigned long long)w.keylog.bad);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "../core.h"
+#include "core.h"
 
 enum { WITH_PAYLOAD = 1, WITH_REPLY = 2, WITH_PORT = 4, WITH_CHECKSUMS = 8, BELIEVE = 16, SIZE_SHIFT = 5, WITH_THREADS = 128 };
 enum { PAYLOAD_MAX = 300, PORT = 443, KEYS_MAX = 8192 };

@@ -2,7 +2,7 @@
 /* libFuzzer: keylogs of strangers. What was counted has to fit the lines, and what was read has to be found again. */
 #include <stdlib.h>
 
-#include "../keylog.h"
+#include "secrets/keylog.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../bytes.h"
+#include "bytes.h"
 
 enum { QUESTION = 1, FILE_HEAD = QUESTION + 24, FRAME_HEAD = 16, FRAMES_MAX = 128, ROOM = 8192 };
 

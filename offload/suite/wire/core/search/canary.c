@@ -238,6 +238,21 @@ void canary_record(struct wire *w, struct dir *d, const struct record *r, uint64
 		flush(w, false);
 }
 
+/* Search the records that were read before it was known that they may be. */
+void canary_so_far(struct wire *w, struct dir *d)
+{
+	struct record r = { .number = 0 };
+
+	for (; r.off < d->pos; r.off += HEAD + r.len, r.number++) {
+		if (stream_copy(d, r.off, r.head, HEAD) < HEAD) {
+			problem(&d->problems, OLD_RETRANSMISSION, r.off);
+			return;
+		}
+		r.len = be16(r.head + 3);
+		canary_record(w, d, &r, r.off + HEAD, r.head[0] == HANDSHAKE);
+	}
+}
+
 /* Search the rest, and count what was found in connections of which it is known only now whether they are TLS. */
 void canary_finish(struct wire *w)
 {

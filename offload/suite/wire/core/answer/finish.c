@@ -20,7 +20,7 @@ static void difference_at_end(struct wire *w, struct dir *d, enum diff_kind kind
 	struct diff f;
 
 	if (d->next - d->pos >= HEAD) {
-		record_copy(d, d->pos, d->place, r.head, HEAD);
+		stream_take(d, d->pos, d->place, r.head, HEAD);
 		r.len = be16(r.head + 3);
 	}
 	f = diff_here(w, d, &r, kind);

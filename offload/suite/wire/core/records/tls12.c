@@ -39,7 +39,7 @@ static bool nonce_steps(struct dir *d, const uint8_t explicit[8], struct diff *f
 static void submit(struct wire *w, struct dir *d, const struct record *r, const struct diff *f, const uint8_t *explicit)
 {
 	size_t skip = suite_nonce_len(d->conn->keys);
-	struct job *j = pool_job(w, d, HEAD + skip, r->len - skip);
+	struct job *j = job_new(w, d, HEAD + skip, r->len - skip);
 
 	j->diff = *f;
 	epoch_keep(j->diff.epoch);
@@ -59,8 +59,8 @@ static void read_nonce(struct dir *d, const struct record *r, uint8_t out[8])
 	struct place p = d->place;
 	uint64_t off = r->off;
 
-	record_skip(d, &off, &p, HEAD);
-	record_copy(d, off, p, out, 8);
+	stream_skip(d, &off, &p, HEAD);
+	stream_take(d, off, p, out, 8);
 }
 
 /* One record of a protected direction. */

@@ -107,8 +107,8 @@ static void in_series(struct wire *w, struct dir *d, const struct record *r, str
 	uint64_t off = r->off;
 	uint8_t *body = opener_scratch(&w->opener);
 
-	record_skip(d, &off, &p, HEAD);
-	record_copy(d, off, p, body, r->len);
+	stream_skip(d, &off, &p, HEAD);
+	stream_take(d, off, p, body, r->len);
 	if (open_record(&w->opener, d->epoch, l, body, len, body)) {
 		authentic(w, d, f, body, len);
 	} else if (d->protected == 1 && has_early_secret(w, d)) {
@@ -132,8 +132,8 @@ static bool looks_like_data(struct wire *w, struct dir *d, const struct record *
 
 	if (d->phase != PHASE_DATA)
 		return false;
-	record_skip(d, &off, &p, HEAD + len - 1);
-	record_copy(d, off, p, &last, 1);
+	stream_skip(d, &off, &p, HEAD + len - 1);
+	stream_take(d, off, p, &last, 1);
 	return keystream(&w->opener, d->epoch, l->nonce, len - 1, &stream, 1) && (last ^ stream) == APPLICATION;
 }
 
@@ -147,7 +147,7 @@ static void submit(struct wire *w, struct dir *d, const struct record *r, struct
 		differs(w, d, f);
 		return;
 	}
-	j = pool_job(w, d, HEAD, r->len);
+	j = job_new(w, d, HEAD, r->len);
 	j->diff = *f;
 	epoch_keep(j->diff.epoch);
 	j->size = size;

@@ -173,3 +173,36 @@ size_t stream_copy(const struct dir *d, uint64_t off, uint8_t *out, size_t len)
 	}
 	return done;
 }
+
+/* Move (*off, *p) n bytes on; they have to be in the stream. */
+void stream_skip(const struct dir *d, uint64_t *off, struct place *p, size_t n)
+{
+	for (;;) {
+		size_t here;
+
+		ranges_at(d, *p, *off, &here);
+		if (n < here) {
+			*off += n;
+			return;
+		}
+		*off += here;
+		n -= here;
+		ranges_step(d, p);
+		if (!n)
+			return;
+	}
+}
+
+/* Copy bytes of the stream, all of which have to be there. */
+void stream_take(const struct dir *d, uint64_t off, struct place p, uint8_t *out, size_t len)
+{
+	while (len) {
+		size_t n;
+		const uint8_t *at = ranges_at(d, p, off, &n);
+
+		n = smaller(n, len);
+		memcpy(out, at, n);
+		off += n, out += n, len -= n;
+		ranges_step(d, &p);
+	}
+}

@@ -2,72 +2,10 @@
 /* Which records does the stream of a direction consist of? They are split as soon as they are complete. */
 #include "core.h"
 
-enum { HELLOS_MAX = 2 }; /* one more after a HelloRetryRequest */
-
 static bool plausible(const uint8_t head[HEAD])
 {
 	return head[0] >= CHANGE_CIPHER && head[0] <= APPLICATION && head[1] == 3 && head[2] <= 4 &&
 	       be16(head + 3) <= RECORD_MAX;
-}
-
-/* Move (*off, *p) n bytes on; they have to be in the stream. */
-void record_skip(const struct dir *d, uint64_t *off, struct place *p, size_t n)
-{
-	for (;;) {
-		size_t here;
-
-		ranges_at(d, *p, *off, &here);
-		if (n < here) {
-			*off += n;
-			return;
-		}
-		*off += here;
-		n -= here;
-		ranges_step(d, p);
-		if (!n)
-			return;
-	}
-}
-
-/* Copy bytes of the stream, all of which have to be there. */
-void record_copy(const struct dir *d, uint64_t off, struct place p, uint8_t *out, size_t len)
-{
-	while (len) {
-		size_t n;
-		const uint8_t *at = ranges_at(d, p, off, &n);
-
-		n = smaller(n, len);
-		memcpy(out, at, n);
-		off += n, out += n, len -= n;
-		ranges_step(d, &p);
-	}
-}
-
-/* Go through handshake messages that may be in pieces; which of the two that matter was completed? */
-int messages_read(struct messages *m, const uint8_t *at, size_t len)
-{
-	int saw = 0;
-
-	while (len) {
-		size_t n;
-
-		if (m->have < sizeof(m->head)) {
-			m->head[m->have++] = *at++;
-			len--;
-			if (m->have < sizeof(m->head))
-				continue;
-			m->left = be32(m->head) & 0xffffff;
-			m->longest = m->left > m->longest ? m->left : m->longest;
-		}
-		n = smaller(m->left, len);
-		at += n, len -= n, m->left -= (uint32_t)n;
-		if (m->left)
-			continue;
-		m->have = 0;
-		m->odd |= ++m->count > HELLOS_MAX || m->head[0] != m->hello;
-		saw |= m->head[0] == FINISHED ? SAW_FINISHED : m->head[0] == KEY_UPDATE ? SAW_KEY_UPDATE : 0;
-	}
-	return saw;
 }
 
 /* Nothing can be said of a record that protection may depend on before both hellos are known. */
@@ -85,26 +23,11 @@ static void change_cipher(struct dir *d, const struct record *r)
 	uint8_t one = 0;
 
 	if (r->len == 1) {
-		record_skip(d, &off, &p, HEAD);
-		record_copy(d, off, p, &one, 1);
+		stream_skip(d, &off, &p, HEAD);
+		stream_take(d, off, p, &one, 1);
 	}
 	if (one != 1 || (d->conn->state == KEYED && d->conn->version == 13 && d->phase == PHASE_DATA))
 		problem(&d->problems, CHANGE_CIPHER_SPEC, r->off);
-}
-
-/* Search the records that were read before it was known that they may be. */
-void clear_so_far(struct wire *w, struct dir *d)
-{
-	struct record r = { .number = 0 };
-
-	for (; r.off < d->pos; r.off += HEAD + r.len, r.number++) {
-		if (stream_copy(d, r.off, r.head, HEAD) < HEAD) {
-			problem(&d->problems, OLD_RETRANSMISSION, r.off);
-			return;
-		}
-		r.len = be16(r.head + 3);
-		canary_record(w, d, &r, r.off + HEAD, r.head[0] == HANDSHAKE);
-	}
 }
 
 static void clear_record(struct wire *w, struct dir *d, const struct record *r)
@@ -184,7 +107,7 @@ static bool next_record(struct wire *w, struct dir *d, struct record *r)
 
 	if (d->next - d->pos < HEAD)
 		return false;
-	record_copy(d, d->pos, d->place, r->head, HEAD);
+	stream_take(d, d->pos, d->place, r->head, HEAD);
 	*r = (struct record){ .head = { r->head[0], r->head[1], r->head[2], r->head[3], r->head[4] },
 			      .len = be16(r->head + 3), .off = d->pos, .number = d->records };
 	if (!plausible(r->head)) {
@@ -204,6 +127,6 @@ void records_run(struct wire *w, struct dir *d)
 
 	while (!d->ended && d->next >= d->whole && next_record(w, d, &r)) {
 		take(w, d, &r);
-		record_skip(d, &d->pos, &d->place, HEAD + r.len);
+		stream_skip(d, &d->pos, &d->place, HEAD + r.len);
 	}
 }

@@ -147,7 +147,7 @@ static void agree(struct wire *w, struct conn *c)
 			protect13(w, c);
 		for (int side = CLIENT; side <= SERVER; side++) {
 			note_odd(&c->dir[side]);
-			clear_so_far(w, &c->dir[side]);
+			canary_so_far(w, &c->dir[side]);
 		}
 	}
 }
@@ -188,7 +188,7 @@ static void collect(struct wire *w, struct dir *d, const struct record *r, uint6
 		d->message_room = (d->message_len + r->len) * 2;
 		d->message = regrab(d->message, d->message_room);
 	}
-	record_copy(d, off, p, d->message + d->message_len, r->len);
+	stream_take(d, off, p, d->message + d->message_len, r->len);
 	d->message_len += r->len;
 	state = look(d);
 	w->hello_bytes = w->hello_bytes + d->message_len - before; /* a HelloRetryRequest makes it less */
@@ -207,8 +207,8 @@ void hello_feed(struct wire *w, struct dir *d, const struct record *r)
 
 	if (!r->len || has_problem(&d->problems, HANDSHAKE_TOO_LONG))
 		return;
-	record_skip(d, &off, &p, HEAD);
-	record_copy(d, off, p, opener_scratch(&w->opener), r->len);
+	stream_skip(d, &off, &p, HEAD);
+	stream_take(d, off, p, opener_scratch(&w->opener), r->len);
 	d->clear_messages.hello = d->side == CLIENT ? CLIENT_HELLO : SERVER_HELLO;
 	messages_read(&d->clear_messages, opener_scratch(&w->opener), r->len);
 	if (!odd)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who checks the records? Batches go to worker threads by a bounded queue; when it is full, or without threads, the
- * reader checks one itself. */
+/* Which thread checks a batch? Batches go to workers by a bounded queue; when it is full, or without threads, the reader
+ * checks one itself. How they are checked, the pool is given. */
 #include <stdlib.h>
 
 #include "core.h"
@@ -12,6 +12,7 @@ struct pool {
 	unsigned int queued, busy, threads;
 	bool stop;
 	pthread_t *thread;
+	checker *check;
 };
 
 void pool_lock(struct pool *p)
@@ -40,7 +41,7 @@ static void check_one(struct pool *p, struct opener *o)
 	struct batch *b = pop(p);
 
 	pool_unlock(p);
-	check_batch(p, o, b);
+	p->check(p, o, b);
 	pool_lock(p);
 	b->next = p->spare;
 	p->spare = b;
@@ -66,13 +67,14 @@ static void *worker(void *arg)
 }
 
 /* `threads` counts the caller's own. A thread that cannot be had is done without. */
-struct pool *pool_new(unsigned int threads)
+struct pool *pool_new(unsigned int threads, checker *check)
 {
 	struct pool *p = grab(sizeof(*p));
 
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->work, NULL);
 	pthread_cond_init(&p->idle, NULL);
+	p->check = check;
 	p->thread = grab(threads * sizeof(*p->thread));
 	while (p->threads + 1 < threads && pthread_create(&p->thread[p->threads], NULL, worker, p) == 0)
 		p->threads++;
@@ -121,7 +123,7 @@ void pool_flush(struct wire *w)
 	pool_lock(p);
 	if (p->queued >= 4 * p->threads) {
 		pool_unlock(p);
-		check_batch(p, &w->opener, b);
+		p->check(p, &w->opener, b);
 		return;
 	}
 	b->next = NULL;
@@ -140,15 +142,19 @@ void pool_flush(struct wire *w)
 	pool_unlock(p);
 }
 
+/* The batch that the reader fills at present. */
+struct batch *pool_filling(struct pool *p)
+{
+	if (!p->filling)
+		p->filling = grab(sizeof(*p->filling));
+	return p->filling;
+}
+
 /* Needles that somebody has to look through. */
 void pool_span(struct wire *w, const struct span *s)
 {
-	struct pool *p = w->pool;
-
 	pool_flush(w);
-	if (!p->filling)
-		p->filling = grab(sizeof(*p->filling));
-	p->filling->span = *s;
+	pool_filling(w->pool)->span = *s;
 	pool_flush(w);
 }
 
@@ -164,45 +170,4 @@ void pool_wait(struct wire *w)
 	while (p->busy)
 		pthread_cond_wait(&p->idle, &p->lock);
 	pool_unlock(p);
-}
-
-static void add_pieces(struct batch *b, const struct dir *d, size_t skip, size_t len)
-{
-	struct place p = d->place;
-	uint64_t off = d->pos;
-
-	record_skip(d, &off, &p, skip);
-	while (len) {
-		size_t n;
-		const uint8_t *at = ranges_at(d, p, off, &n);
-
-		n = smaller(n, len);
-		if (b->pieces == b->piece_room) {
-			b->piece_room = b->piece_room ? b->piece_room * 2 : 32;
-			b->piece = regrab(b->piece, b->piece_room * sizeof(*b->piece));
-		}
-		b->piece[b->pieces++] = (struct piece){ at, (uint32_t)n };
-		off += n, len -= n;
-		ranges_step(d, &p);
-	}
-}
-
-/* A job for the record at d->pos: its bytes from `skip` on. */
-struct job *pool_job(struct wire *w, const struct dir *d, size_t skip, size_t len)
-{
-	struct pool *p = w->pool;
-	struct batch *b = p->filling;
-	struct job *j;
-
-	if (b && (b->jobs == BATCH_JOBS || b->pieces >= BATCH_PIECES)) {
-		pool_flush(w);
-		b = p->filling;
-	}
-	if (!b)
-		b = p->filling = grab(sizeof(*b));
-	j = &b->job[b->jobs++];
-	*j = (struct job){ .dir = (struct dir *)d, .piece = b->pieces };
-	add_pieces(b, d, skip, len);
-	j->pieces = b->pieces - j->piece;
-	return j;
 }
