@@ -13,7 +13,7 @@ import textstat
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-MADE = {"cards.md", "reasons.md", "errata.md", "bad-nics.md"}  # by programs, from data
+MADE = {"cards.md", "promises.md", "reasons.md", "errata.md", "bad-nics.md"}  # by programs, from data
 EASY = (ROOT / "README.md", *DOCS.rglob("getting-started.md"))
 GONE = ("no-such-page", "no-such-heading", "no-such-file")
 BROKEN = f"[page]({GONE[0]}.md) [heading](#{GONE[1]}) [file](../native/{GONE[2]}.c)\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from offload.errors import ConfigError
 from offload.paths import PACKAGE
-from offload.yamlfile import SCHEMA, Item, fields, flag, mapped, near, number, parse, record, text
+from offload.yamlfile import SCHEMA, Item, fields, flag, listed, mapped, near, number, parse, record, text
 
 DEFAULT = PACKAGE / "suite/report/criteria.yaml"
 
@@ -31,6 +31,20 @@ class Level:
 
 
 @dataclass(frozen=True)
+class Spec:
+    """Where a promise comes from: the kernel, RFC sections, features of the OCP checklist, others."""
+
+    kernel: tuple[str, ...] = ()
+    rfc: tuple[str, ...] = ()
+    ocp: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+
+    def tree(self) -> dict[str, list[str]]:
+        """Return the parts that are there, as report.json has them."""
+        return {name: list(found) for name, found in vars(self).items() if found}
+
+
+@dataclass(frozen=True)
 class Criterion:
     """One promise: `title` completes "this NIC ..."; the keys are explained at the top of criteria.yaml."""
 
@@ -43,7 +57,7 @@ class Criterion:
     levels: Mapping[str, Level]
     proof: str | None = None
     why: str = ""
-    source: str = ""
+    spec: Spec = Spec()
     frames: str | None = None
     unproved: str = "blocks"
     crossed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # depth -> what -> percent
@@ -90,10 +104,21 @@ def _one_bar(item: Item, have: Mapping[str, Item], bar: Level) -> None:
 SENTENCE = text("a sentence", r".*[A-Za-z].*")
 NUMBER = number().optional(None)
 PERCENT = number("a percentage, 0 to 100", 0, 100)
+SPEC = {
+    "kernel": listed(
+        text(
+            "a file of the kernel, as in net/tls/tls_main.c 7.2:716-758", r"(Documentation|drivers|net)/\S+.*"
+        ),
+        least=1,
+    ),
+    "rfc": listed(text("a section, as in RFC 5246 section 6.2.1", r"RFC \d+ section \d+(\.\d+)*")).optional(),
+    "ocp": listed(text(choices=("checksum offload", "TCP segmentation offload"))).optional(),
+    "also": listed(SENTENCE).optional(),
+}
 PROMISE = {
     "title": SENTENCE,
     "why": SENTENCE.optional(),
-    "source": SENTENCE.optional(),
+    "spec": record(Spec, SPEC).optional(),
     "fault": SENTENCE.optional(),
     "blocker": flag("true or false").optional(True),
     "unproved": text(choices=("blocks", "limits")).optional("blocks"),

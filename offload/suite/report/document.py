@@ -104,6 +104,8 @@ def _promise(state: PromiseState, tests: Mapping[str, Mapping[str, Any]]) -> dic
         found["unproved"] = state.criterion.unproved
     if state.why:
         found["why"] = state.why
+    if spec := state.criterion.spec.tree():
+        found["spec"] = spec
     found["passed"] = sum(test["outcome"] == "pass" for test in mine)
     return found | {
         "state": state.state.value,

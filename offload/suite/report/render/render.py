@@ -135,6 +135,7 @@ def gists(document: Mapping[str, Any]) -> dict[str, str]:
     records = wire.totals(document.get("wire", []))["B"]["records"]
     took = sum(phase["seconds"] for phase in document["phases"])
     scenarios = document.get("crossed", {}).get("scenarios", {})
+    specified = sum("spec" in promise for promise in document["promises"])
     return {
         "truth": ", ".join(f"{count} {state}" for state, count in states.items()),
         "wire": f"{number(records)} records compared",
@@ -145,6 +146,7 @@ def gists(document: Mapping[str, Any]) -> dict[str, str]:
         "time": f"{duration(took)} in all",
         "tests": f"{len(document['tests'])} tests",
         "files": "each with its digest",
+        "spec": f"{specified} promises" if specified else "",
     }
 
 

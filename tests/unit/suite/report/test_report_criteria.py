@@ -6,12 +6,10 @@ from pathlib import Path
 import pytest
 
 from offload.errors import ConfigError
+from offload.suite.report import promises_page
 from offload.suite.report.criteria import load
 
 ROOT = Path(__file__).parents[4]
-SOURCE = re.compile(
-    r"RFC \d+|tls(-offload)?\.rst|net/(tls|bonding)/|blktests|ASPLOS|docs/|README\.md|Documentation/"
-)
 IDS = [
     "payload.tx", "payload.rx", "wire.records", "wire.stream", "wire.where", "wire.frames", "wire.forged",
     "cpu.write",
@@ -39,13 +37,35 @@ def test_shipped_criteria() -> None:
 
 
 def test_every_bar_has_a_reason_and_a_source() -> None:
-    """Each promise says why it is asked, and who says so; pages that it names are there."""
+    """Each promise says why it is asked, and which kernel document says so; pages that it names are there."""
     said = [p.why for p in load().promises.values()]
     assert all(len(why) > 20 for why in said) and len(set(said)) == len(said)
     for promise in load().promises.values():
-        assert SOURCE.search(promise.source), f"{promise.id}: {promise.source}"
-        for page in re.findall(r"docs/[a-z/-]+\.md", promise.source):
+        assert promise.spec.kernel, promise.id
+        for page in re.findall(r"docs/[a-z/-]+\.md", " ".join(promise.spec.also)):
             assert (ROOT / page).is_file(), f"{promise.id}: {page}"
+
+
+def test_bytes_follow_an_rfc() -> None:
+    """A promise with a proof of bytes names the RFC; frames and their segments name the OCP checklist."""
+    promises = load().promises
+    assert all(
+        p.spec.rfc for p in promises.values() if p.proof in ("A", "B", "C") and p.cells != "unpromised"
+    )
+    assert promises["wire.frames"].spec.ocp == ("checksum offload", "TCP segmentation offload")
+
+
+def test_the_page_is_made_from_the_data() -> None:
+    """docs/reference/promises.md has each promise with its spec: the command in the page makes it anew."""
+    page = promises_page.page()
+    assert page == (ROOT / "docs/reference/promises.md").read_text(), "run the command at the top of the page"
+    section = page.partition("## wire.frames\n")[2].partition("\n## ")[0]
+    for part in (
+        "Kernel: Documentation/networking/tls-offload.rst",
+        "RFC: RFC 9293 ",
+        "OCP: checksum offload",
+    ):
+        assert f"- {part}" in section
 
 
 def test_unknown_promise_names_the_nearest() -> None:
@@ -84,5 +104,25 @@ def test_wrong_criteria(tmp_path: Path, text: str, why: str) -> None:
     """A wrong criteria file is refused with the key that is wrong."""
     path = tmp_path / "wrong.yaml"
     path.write_text(text)
+    with pytest.raises(ConfigError, match=why):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ("RFC 5246", r"promises\.a\.spec: 'RFC 5246', wanted a mapping"),
+        ("{}", "key kernel is missing"),
+        ("{kernel: []}", r"spec\.kernel: a list, wanted a list with entries"),
+        ("{kernel: [tls.rst]}", r"spec\.kernel\[0\]: 'tls.rst', wanted a file of the kernel"),
+        ("{kernel: [net/x.c], rfc: [RFC 1]}", "as in RFC 5246 section"),
+        ("{kernel: [net/x.c], ocp: [TSO]}", "wanted one of checksum offload"),
+        ("{kernel: [net/x.c], ietf: [x]}", "unknown key 'ietf'"),
+    ],
+)
+def test_wrong_spec(tmp_path: Path, spec: str, why: str) -> None:
+    """A promise that names no kernel document, or something that is no RFC section, is refused."""
+    path = tmp_path / "wrong.yaml"
+    path.write_text(f"schema: 1\npromises: {{a: {{title: t, spec: {spec}}}}}")
     with pytest.raises(ConfigError, match=why):
         load(path)

@@ -21,6 +21,7 @@ PARTS = [
     "counters",
     "phases",
     "tests",
+    "spec",
     "recompute",
 ]
 
@@ -45,6 +46,20 @@ def test_first_pages_come_first() -> None:
     for part in PARTS:
         assert f'<summary><h2 id="{part}">' in page, part
     assert "<details open" not in page
+
+
+def test_appendix_says_where_each_promise_comes_from() -> None:
+    """Kernel document, RFC and OCP feature stand beside each promise; an older report has no such part."""
+    tree = made.document()
+    (row,) = re.findall(r"<tr><th scope=\"row\"><code>wire.frames</code>.*</tr>", render.html(tree))
+    for part in (
+        "kernel: Documentation/networking/tls-offload.rst 7.2:564-579",
+        "RFC 9293",
+        "OCP: checksum offload",
+    ):
+        assert f"<p>{part}" in row
+    old = [{key: value for key, value in one.items() if key != "spec"} for one in tree["promises"]]
+    assert "spec" not in headings(render.html(tree | {"promises": old}))
 
 
 def test_failed_report_begins_with_the_defect() -> None:

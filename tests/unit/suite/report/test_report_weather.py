@@ -142,9 +142,9 @@ def test_run_in_fair_weather_has_no_section() -> None:
     """A report of a run without weather is what it was before there was any."""
     tree = document(met("a"))
     assert not {"weather", "replay"} & tree.keys()
-    assert "ASPLOS" not in Page(render.html(tree)).text
+    assert "ASPLOS 2021" not in Page(render.html(tree)).text
     only = document(met("a", weather=record("b>a first drop")))
-    assert "ASPLOS" not in Page(render.html(only)).text and only["weather"]["loss"] == []
+    assert "ASPLOS 2021" not in Page(render.html(only)).text and only["weather"]["loss"] == []
 
 
 def test_bars_fill_the_axis() -> None:

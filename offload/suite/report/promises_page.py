@@ -1,0 +1,66 @@
+"""docs/reference/promises.md, made from criteria.yaml: `python -m offload.suite.report.promises_page`."""
+
+from __future__ import annotations
+
+import sys
+
+from offload.suite.report.criteria import Criterion, load
+
+HEAD = """# Every promise, and where it comes from
+
+Made from [`criteria.yaml`](../../offload/suite/report/criteria.yaml); do not edit this page. After a
+change of the data:
+
+```
+.venv/bin/python -m offload.suite.report.promises_page > docs/reference/promises.md
+```
+
+A promise completes the sentence "this NIC ...". `certify` tests each promise that the card's profile makes.
+[Reading the report](../certify/reading-the-report.md) explains what becomes of it.
+
+| part | meaning |
+|---|---|
+| required | there is no certificate without it; *optional*: a failure limits the certificate |
+| asked | always, or only of a card that promises transmit, receive, or not every cipher |
+| kernel | the kernel's document or source file; `7.2:413-427` means these lines in Linux 7.2 |
+| RFC | the section that the bytes must follow |
+| OCP | the feature that it tests under TLS: a row of the checklist of OCP *Server NIC Core Features* |
+
+The OCP checklist covers stateless offloads. It does not ask for TLS offload, so most promises have no
+entry there.
+"""
+ASKED = {
+    "always": "always",
+    "tx": "if the profile promises transmit",
+    "rx": "if the profile promises receive",
+    "unpromised": "if the profile leaves a cipher or version out",
+}
+NAMES = {"kernel": "Kernel", "rfc": "RFC", "ocp": "OCP", "also": "See also"}
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([HEAD, *(_section(promise) for promise in load().promises.values())]).rstrip() + "\n"
+
+
+def _section(promise: Criterion) -> str:
+    """One promise. Its heading is the id alone, so that links to it stay."""
+    needed = "Required" if promise.required else "Optional"
+    if promise.blocker and not promise.required:
+        needed = "A failure prevents the certificate; without proof it is limited"
+    parts = promise.spec.tree().items()
+    return "\n".join(
+        [
+            f"## {promise.id}",
+            f"This NIC {promise.title}.",
+            "",
+            f"- Why: {promise.why}",
+            f"- {needed}; asked {ASKED[promise.applies]}",
+            *(f"- {NAMES[name]}: {'; '.join(found)}" for name, found in parts),
+            "",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
