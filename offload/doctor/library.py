@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from offload.card.profile import CIPHERS, DIRECTIONS, VERSIONS
-from offload.doctor.apps.known import copies
-from offload.doctor.apps.model import openssl_version
 from offload.doctor.kernel import LOADED, Machine
 from offload.doctor.reasons import Notes, plain
+from offload.doctor.versions import copies, openssl_version
 from offload.errors import OffloadError
 from offload.host.base import Host
 from offload.paths import PACKAGE

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from offload.doctor.apps import known
 from offload.doctor.apps.files import Files, Place
-from offload.doctor.apps.model import SUITES, App, Said, Service, numbers, span
+from offload.doctor.apps.model import SUITES, App, Said, Service, span
+from offload.doctor.versions import numbers
 from offload.host.base import Host
 
 PATH = "/etc/haproxy/haproxy.cfg"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from offload.doctor.apps.model import App, Service, dots
+from offload.doctor.apps.model import App, Service
 from offload.doctor.kernel import facts
+from offload.doctor.versions import copies, dots
 from offload.errata.kernel import Series
 
-# openssl CHANGES.md of 3.6 and 4.0; those of 3.0 have no such entry through 3.0.22
-MOVING_FIXED = ((3, 6, 3), (4, 0, 1))
 HTTP2_EIO = (3, 2)  # nginx issue 651: 3.1.6 does not have it
 
 
@@ -17,14 +16,6 @@ def moving_buffer(app: App, service: Service) -> None:
         return
     service.notes.add("D829", f"{app.shown} runs with {app.library}; {service.where}", ["tx"],
                       name=service.title(), library=app.library)  # fmt: skip
-
-
-def copies(version: tuple[int, ...]) -> bool:
-    """Say whether an OpenSSL copies what it sends again; a series without a record of the fix does not."""
-    if not version:
-        return True
-    same = [fixed for fixed in MOVING_FIXED if fixed[:2] == version[:2]]
-    return version >= same[0] if same else version > MOVING_FIXED[-1]
 
 
 def lingering_http2(app: App, service: Service, http2: str, linger: str) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from offload.doctor.apps.files import Files
 from offload.doctor.reasons import Notes, plain
+from offload.doctor.versions import dots, openssl_version
 
 TLS12, TLS13 = "1.2", "1.3"
 SUITES = "TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256"  # OpenSSL's default
@@ -76,22 +77,6 @@ class App:
     def library_version(self) -> tuple[int, ...]:
         """3, 0 of `OpenSSL 3.0.19`; () if that is not known, or of another library."""
         return openssl_version(self.library)
-
-
-def openssl_version(library: str) -> tuple[int, ...]:
-    """3, 0, 19 of `OpenSSL 3.0.19`; () of another library."""
-    return numbers(library) if library.startswith("OpenSSL") else ()
-
-
-def numbers(text: str) -> tuple[int, ...]:
-    """The first version number in a text, () if there is none."""
-    found = re.search(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}", text)
-    return tuple(int(part) for part in found[0].split(".")) if found else ()
-
-
-def dots(version: Iterable[int]) -> str:
-    """1.22.1 of (1, 22, 1)."""
-    return ".".join(map(str, version))
 
 
 def span(lowest: str, highest: str) -> str:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from offload.doctor.apps import known, openssl
 from offload.doctor.apps.conf import Settings
 from offload.doctor.apps.files import Files
-from offload.doctor.apps.model import DEFAULT, SUITES, App, Said, Service, dots, numbers
+from offload.doctor.apps.model import DEFAULT, SUITES, App, Said, Service
 from offload.doctor.apps.nginx_file import Directive, Parser
+from offload.doctor.versions import dots, numbers
 from offload.host.base import Host
 
 PATH = "/etc/nginx/nginx.conf"

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from offload.doctor.apps.conf import Settings
 from offload.doctor.apps.files import Files, Place, entering
-from offload.doctor.apps.model import DEFAULT, SUITES, App, Said, Service, numbers, span
+from offload.doctor.apps.model import DEFAULT, SUITES, App, Said, Service, span
+from offload.doctor.versions import numbers
 from offload.host.base import Host
 
 NAME = "system_default"

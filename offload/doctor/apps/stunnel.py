@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from offload.doctor.apps import known, openssl
 from offload.doctor.apps.conf import Settings
 from offload.doctor.apps.files import Files, Place, entering
-from offload.doctor.apps.model import SUITES, App, Said, Service, numbers, span
+from offload.doctor.apps.model import SUITES, App, Said, Service, span
+from offload.doctor.versions import numbers
 from offload.errata.match import AFFECTED, kernel, load, standing
 from offload.host.base import Host
 
