@@ -222,6 +222,18 @@ def test_the_same_files_give_the_same_package(tree: Path, package: Path, tmp_pat
     assert hashlib.sha256(again.read_bytes()).digest() == hashlib.sha256(package.read_bytes()).digest()
 
 
+def test_what_it_lacks_is_named(tree: Path, tmp_path: Path) -> None:
+    """Without PyYAML, as on a fresh machine, the build says what to install, and leaves nothing half done."""
+    bare = tmp_path / "python3"
+    bare.write_text('#!/bin/sh\nexec /usr/bin/python3 -S "$@"\n')
+    bare.chmod(0o755)
+    env = {**os.environ, "PYTHON": str(bare), "PYTHONPATH": ""}
+    argv = [tree / "packaging/build-deb", tmp_path / "out"]
+    done = subprocess.run(argv, capture_output=True, text=True, env=env)
+    assert done.returncode == 7 and not (tmp_path / "out").exists()
+    assert done.stderr == f"build-deb: error: no PyYAML for {bare}: apt install python3-yaml\n"
+
+
 def test_lintian_finds_nothing(package: Path) -> None:
     """Without a NIC Debian's own checker has neither error nor warning."""
     if shutil.which("lintian") is None:
