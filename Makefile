@@ -1,6 +1,7 @@
 # Every gate and every job of the project, for people and CI alike: `make certify`, `make test`, `make check`.
 #   KERNEL=6.1|6.12|7.2   the stock Debian kernel that the lab boots (default 6.1)
 #   NIC=connectx-6-dx     the card that the simulated NIC plays in `make certify` and `make test-hw`
+#   CARD=mlx5             `make certify` with Debian's own mlx5_core on a ConnectX-6 Dx that cx6sim simulates, not with nicsim
 #   LAB_CPUS=1..4         virtual CPUs of the lab (default 1)
 #   JOBS=2                labs side by side in `make certify`, `test-hw` and `test-sw-fallback` (default: one a core)
 #   SECONDS=60            how long `make fuzz` looks for trouble
@@ -48,7 +49,7 @@ unexport PYTHONDONTWRITEBYTECODE
 all: build
 
 certify: build  ## the whole run against the simulated NIC: leaves results/<time>/report.html
-	$(PY) -m offload certify --kernel $(KERNEL) --nic $(NIC) --jobs $(JOBS)
+	$(PY) -m offload certify --kernel $(KERNEL) --nic $(NIC) $(if $(CARD),--card $(CARD)) --jobs $(JOBS)
 
 replay: build  ## repeat what failed in RESULT=results/<time>
 	$(PY) -m offload certify --replay $(RESULT)

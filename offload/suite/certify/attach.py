@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from offload.errors import ConfigError
+from offload.suite.certify.defaults import CARDS
 from offload.suite.certify.request import Request
 
 
@@ -12,12 +13,14 @@ from offload.suite.certify.request import Request
 class Attached:
     """A lab that somebody else booted, and ends: its name and kernel series.
 
-    nic: the profile that its card plays, or the file of one that the card is to be judged by.
+    nic: the profile that its card plays, or the file of one that the card is to be judged by; card: which
+    of the simulated ones it is.
     """
 
     name: str
     kernel: str
     nic: str
+    card: str = CARDS[0]
 
 
 def attached(request: Request) -> Attached:
@@ -26,9 +29,9 @@ def attached(request: Request) -> Attached:
     from offload.suite.bench.vm.lab import described
 
     state = described(request.attach)
-    if state["kind"] != "nicsim":
+    if state["kind"] not in CARDS:
         raise ConfigError(
-            f"lab {request.attach} is of kind {state['kind']}, and certify wants nicsim",
+            f"lab {request.attach} is of kind {state['kind']}, and certify wants {' or '.join(CARDS)}",
             "ktls-offload lab up --kind nicsim",
         )
     series = next((s for s in SERIES if state["kernel"].startswith(f"{s}.")), "")
@@ -38,4 +41,4 @@ def attached(request: Request) -> Attached:
     for option, given, has in (("--kernel", request.kernel, series), ("--nic", request.nic, nic)):
         if given and given != has:
             raise ConfigError(f"{option} {given}: lab {request.attach} has {has}", f"leave {option} away")
-    return Attached(request.attach, series, nic)
+    return Attached(request.attach, series, nic, state["kind"])

@@ -67,6 +67,7 @@ def start(plan: Plan, kernel: Kernel, log: Log) -> Booting:
 
     return Lab.start(
         kernel,
+        kind=plan.card,
         # the peer is always a card that offloads both ways: the interop tests need one
         personality=f"{plan.played},connectx-6-dx",
         say=log.note,

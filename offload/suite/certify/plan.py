@@ -12,7 +12,7 @@ from offload.errors import ConfigError, RigError
 from offload.paths import ROOT
 from offload.suite.certify.attach import attached
 from offload.suite.certify.collect import check_scenarios, collect
-from offload.suite.certify.defaults import DEPTHS, KERNEL, NIC
+from offload.suite.certify.defaults import CARDS, DEPTHS, KERNEL, NIC
 from offload.suite.certify.lab import Hosts, card, hosts
 from offload.suite.certify.labs import how_many
 from offload.suite.certify.patch import PATCH, RIG, Patch, apply_patch, read_patch, try_patch
@@ -39,6 +39,7 @@ class Plan:
     jobs: int = 1  # labs side by side
     depth: str = DEPTHS[0]
     scenarios: tuple[str, ...] = ()  # only these, by line or seed
+    card: str = CARDS[0]  # which simulated card
 
     @property
     def played(self) -> str:
@@ -74,6 +75,8 @@ def simulated(request: Request) -> Plan:
     if replay:
         same_card(replay, patch)
     profile = find(lab.nic if lab else replay.former.profile if replay else request.nic or NIC)
+    card = lab.card if lab else replay.card if replay else request.card or CARDS[0]
+    check_card(card, profile, patch)
     jobs = labs(request, replay)
     if replay:
         replay = check_suite(replay, collect(kernel, profile.id, replay.tests))
@@ -90,11 +93,23 @@ def simulated(request: Request) -> Plan:
         jobs=jobs,
         depth=request.crossed,
         scenarios=request.scenario,
+        card=card,
     )
     if patch and found.source:
         apply_patch(patch, found.source)
         (found.out / PATCH).write_bytes(patch.raw)
     return found
+
+
+def check_card(card: str, profile: Profile, patch: Patch | None) -> None:
+    """ConfigError for a profile that the simulated card cannot be tested as, or a patch of another card."""
+    from offload.suite.bench.vm.cards import check_profile
+
+    if card == CARDS[0]:
+        return
+    check_profile(profile)
+    if patch:
+        raise ConfigError("--nicsim-patch changes nicsim, not cx6sim", "omit --card")
 
 
 def labs(request: Request, replay: Replay | None) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from offload.card.profile import find, near
 from offload.errors import ConfigError
+from offload.suite.certify.defaults import CARDS
 from offload.suite.certify.request import Request
 from offload.suite.report.former import Former, choose, read
 
@@ -24,6 +25,7 @@ class Replay:
     cpus: int | None
     knobs: str
     gone: tuple[str, ...] = ()
+    card: str = CARDS[0]
 
     def words(self) -> str:
         """Return what is repeated, in a line, and in another one what cannot be."""
@@ -51,7 +53,8 @@ def plan_replay(result: Path, request: Request) -> Replay:
     check(knobs)
     vcpus = re.match(r"([1-4]) vCPU", former.rig.get("vm", ""))
     cpus = int(vcpus[1]) if vcpus else None
-    return Replay(result.absolute(), request.only, former, tests, kernel, cpus, knobs)
+    card = CARDS["cx6sim" in former.rig.get("card", "")]
+    return Replay(result.absolute(), request.only, former, tests, kernel, cpus, knobs, card=card)
 
 
 def series(former: Former) -> str:

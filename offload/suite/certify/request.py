@@ -16,6 +16,7 @@ class Request:
 
     kernel: str = ""
     nic: str = ""
+    card: str = ""
     out: Path | None = None
     only: str = ""
     replay: Path | None = None
@@ -55,15 +56,17 @@ class Request:
 EXCLUDES = (
     (
         "all_benches",
-        ("scenario", "replay", "nicsim_patch", "keep_lab", "attach", "lab", "kernel", "nic", "jobs"),
+        ("scenario", "replay", "nicsim_patch", "keep_lab", "attach", "lab", "kernel", "nic", "card", "jobs"),
         "each place defines its own bench",
     ),
     (
         "lab",
-        ("attach", "replay", "nicsim_patch", "keep_lab", "kernel", "jobs"),
+        ("attach", "replay", "nicsim_patch", "keep_lab", "kernel", "card", "jobs"),
         "--lab names a bench that already exists",
     ),
     ("attach", ("replay", "nicsim_patch", "keep_lab"), "{other} boots its own lab"),
+    ("attach", ("card",), "the lab determines the card"),
+    ("replay", ("card",), "a replay takes the card of the earlier run"),
     ("attach", ("jobs",), "--attach uses one lab only"),
     ("keep_lab", ("jobs",), "--keep-lab uses one lab only"),
     ("replay", ("jobs",), "--replay uses one lab only"),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from offload.cmd import run as run_command
 from offload.errors import CommandFailed, ConfigError, RigError
 from offload.paths import ROOT
 from offload.suite.certify.boot import check_consoles, keep_console, labs
+from offload.suite.certify.defaults import CARDS
 from offload.suite.certify.forecast import lines as forecast
 from offload.suite.certify.judged import judged, on_host
 from offload.suite.certify.lab import Hosts, watched
@@ -101,6 +103,8 @@ def opening(plan: Plan) -> list[str]:
         what = f"{plan.profile.title()} on the hosts of {plan.hosts.file.file}"
     elif plan.attach:
         what = f"the card of lab {plan.attach} as {plan.profile.title()}"
+    elif plan.card != CARDS[0]:
+        what = f"Debian's {plan.profile.driver} on a simulated {plan.profile.title()}, kernel {plan.kernel}"
     else:
         what = f"a simulated NIC as {plan.profile.title()} on kernel {plan.kernel}"
     lines = [f"certifying {what}; results go to {plan.out}"]
@@ -109,23 +113,31 @@ def opening(plan: Plan) -> list[str]:
 
 
 def simulated_card(plan: Plan, log: Log) -> Kernel:
-    """Get the kernel and build the simulated NIC for it. RigError or CommandFailed."""
+    """Get the kernel and what the card needs on it. RigError or CommandFailed."""
     from offload.debian.kernels import fetch
     from offload.debian.record import check
-    from offload.suite.bench.cards.module import build_nicsim
 
     with log.phase("kernel", 1):
         kernel = fetch(plan.kernel, log.note)
         log.note(f"{kernel.release} ({kernel.version})")
         about = check(kernel)
         log.note(f"image and modules {about.checked}")
-    with log.phase("simulated NIC", 2):
-        if plan.patch and plan.source:
-            module = build_patched(plan.patch, kernel, plan.source, log.note)
-        else:
-            module = build_nicsim(kernel, log.note)
-        log.event("booted", **about.told(kernel, module))
+    with log.phase("simulated NIC" if plan.card == CARDS[0] else "driver", 2):
+        log.event("booted", **about.told(kernel, module(plan, kernel, log)))
     return kernel
+
+
+def module(plan: Plan, kernel: Kernel, log: Log) -> Path:
+    """Return the module that the lab loads: the simulated NIC, patched or not, or the real driver."""
+    from offload.suite.bench.cards.module import build_nicsim
+
+    if plan.card != CARDS[0]:
+        from offload.suite.bench.vm.cards import driver
+
+        return driver(kernel, log.note)
+    if plan.patch and plan.source:
+        return build_patched(plan.patch, kernel, plan.source, log.note)
+    return build_nicsim(kernel, log.note)
 
 
 def programs(plan: Plan, log: Log) -> None:

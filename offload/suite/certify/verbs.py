@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from offload.errors import ConfigError, OffloadError
-from offload.suite.certify.defaults import DEPTHS, KERNEL, NIC
+from offload.suite.certify.defaults import CARDS, DEPTHS, KERNEL, NIC
 from offload.suite.certify.request import Request, read
 
 if TYPE_CHECKING:
@@ -54,6 +54,10 @@ important triples. --scenario runs one scenario: a line that a failed test
 printed, or a seed that draws one. The report lists the combinations that ran
 and those that never did.
 
+--card mlx5 runs the real driver: Debian's own mlx5_core, built with TLS (once
+per kernel, which takes minutes), on a ConnectX-6 Dx that native/cx6sim
+simulates. The report lists what was real.
+
 --nicsim-patch FILE tests the suite itself: it builds your own defect into a
 private copy of native/nicsim (docs/certify/try-to-fool-us.md). It rejects a
 patch that does not apply or build; the report records the patch's SHA-256.
@@ -88,6 +92,11 @@ def _more(parser: argparse.ArgumentParser) -> None:
     """Add the options that do not fit on the first screen."""
     more = parser.add_argument_group("more options")
     add = more.add_argument
+    add(
+        "--card",
+        choices=CARDS,
+        help=f"simulated card: {CARDS[0]} (default), or {CARDS[1]}: Debian's own driver on cx6sim",
+    )
     add(
         "--scenario",
         action="append",

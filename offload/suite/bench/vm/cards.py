@@ -2,31 +2,67 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
-from offload.debian.cache import cache_root
+from offload.card.profile import Profile
 from offload.debian.kernels import Kernel
+from offload.driver.build import build, origin, place
+from offload.driver.kinds import kind
+from offload.driver.target import find
 from offload.errors import ConfigError, RigError
 from offload.host.base import Host
-from offload.paths import BUILD
+from offload.paths import BUILD, ROOT
+from offload.suite.bench.cards.silicon import Silicon
 
 PROGRAM = BUILD / "cx6sim"
-KIND = "mlx5"
+KIND, PCI = "mlx5", "15b3:101d"
 MODULE = "mlx5_core.ko"
 PLACE = f"/run/lab/{MODULE}"  # in the guest
 WHERE = f"drivers/net/ethernet/mellanox/mlx5/core/{MODULE}"
 PORTS = ("cx0", "cx1", "cxw0", "cxw1")  # DUT and peer; cables join them to the two on the wire
 DRIVER = "/sys/bus/pci/drivers/mlx5_core"
+PAGE = ROOT / "docs/reference/card-model.md"  # what the cards' firmware does, and how that is known
+CONTROL, LOG = "cards", "cards.log"  # in the folder of a lab
 
 
-def driver(kernel: Kernel) -> Path:
-    """The driver with TLS that `ktls-offload driver build` made; ConfigError if there is none."""
-    path = cache_root() / "drivers" / f"mlx5-{kernel.release}" / WHERE
-    if not path.is_file():
-        build = f"ktls-offload driver build mlx5 --kernel {kernel.release}"
-        raise ConfigError(f"no mlx5_core with TLS for {kernel.release} here", f"{build} makes it, in minutes")
-    return path
+def check_profile(profile: Profile) -> None:
+    """ConfigError for the profile of a card that these are not."""
+    if profile.driver != "mlx5_core" or not any(ids.covers(PCI) for ids in profile.pci):
+        raise ConfigError(
+            f"cx6sim is a ConnectX-6 Dx ({PCI}), and cannot be tested as {profile.title()}",
+            "nicsim emulates every profile: omit --card",
+        )
+
+
+def driver(kernel: Kernel, say: Callable[[str], None]) -> Path:
+    """The driver with TLS for a kernel, as `ktls-offload driver build` makes it: built first if need be."""
+    what = kind(KIND)
+    tree = place(what, kernel.release, None)
+    if not (tree / WHERE).is_file() or origin(tree) != kernel.version:
+        say(f"building mlx5_core with TLS for {kernel.release}: once, and it takes minutes")
+        build(find(kernel.release), what, None, None, os.cpu_count() or 1, say)
+    return tree / WHERE
+
+
+def behaviours(text: str) -> tuple[int, int]:
+    """How many behaviours of the firmware the page of the model lists, and how many of them are guesses."""
+    found = [row for row in re.findall(r"^\| .+ \|$", text, re.M) if not row.endswith("| source |")]
+    return len(found), sum("**guess**" in row for row in found)
+
+
+def about(kernel: Kernel) -> dict[str, str]:
+    """What of a lab with these cards is real, and what is not: lines for its reports."""
+    known, guesses = behaviours(PAGE.read_text("utf-8"))
+    source = f"Debian's Linux {kernel.version}, unmodified"
+    return {
+        "driver under test": f"mlx5_core of {source}, built with MLX5_EN_TLS",
+        "card": f"simulated by cx6sim; of {known} behaviours of its firmware {guesses} are guesses, and the"
+        f" others follow the driver's source ({PAGE.relative_to(ROOT)})",
+    }
 
 
 def devices(folder: Path, memory: int) -> tuple[str, ...]:
@@ -50,8 +86,8 @@ def start(folder: Path, keep: bool) -> subprocess.Popen[str]:
         raise RigError(f"{PROGRAM} is not built", "make build")
     guard = [] if keep else ["setpriv", "--pdeathsig", "KILL"]
     sockets = [str(_socket(folder, i)) for i in range(len(PORTS))]
-    argv = [str(PROGRAM), "--control", str(folder / "cards"), *sockets]
-    with (folder / "cards.log").open("wb") as log:
+    argv = [str(PROGRAM), "--control", str(folder / CONTROL), *sockets]
+    with (folder / LOG).open("wb") as log:
         child = subprocess.Popen(
             [*guard, *argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
             start_new_session=True,
@@ -60,9 +96,22 @@ def start(folder: Path, keep: bool) -> subprocess.Popen[str]:
     with child.stdout:
         if child.stdout.readline() != "ready\n":
             child.wait()
-            said = (folder / "cards.log").read_text(errors="replace")[-300:]
-            raise RigError(f"cx6sim does not start: {said}")
+            raise RigError(f"cx6sim does not start: {last_words(folder)}")
     return child
+
+
+def last_words(folder: Path) -> str:
+    """What cx6sim said last in a lab."""
+    return (folder / LOG).read_text(errors="replace").strip()[-300:]
+
+
+def dead(folder: Path) -> list[str]:
+    """A line if the cards of a lab are there no more: from then on nothing says anything of the driver."""
+    try:
+        Silicon(folder / CONTROL).truth(0)
+    except RigError as exc:
+        return [" ".join(f"the simulated cards are gone ({exc}) {last_words(folder)}".split())]
+    return []
 
 
 def load(root: Host) -> list[str]:

@@ -123,6 +123,7 @@ class Lab:
             raise
         rig = versions(kernel, plan.qemu.version, f"{plan.accel} ({plan.why})", plan.cpus, MEMORY)
         rig |= {CARD: patched} if patched else {}
+        rig |= cards.about(kernel) if kind == cards.KIND else {}
         state = {"name": run_dir.name, "kind": kind, "personality": personality, "kernel": kernel.release}
         state |= {"pid": str(started.child.pid), **{f"rig:{key}": value for key, value in rig.items()}}
         if about:
@@ -204,8 +205,9 @@ class Lab:
         return self._console.mark()
 
     def console_faults(self, since: int = 0) -> list[str]:
-        """Console lines since a mark that mean a broken rig: oops, warning, lockdep, leak."""
-        return self._console.faults(since)
+        """What means a broken rig: console lines since a mark (oops, lockdep, leak), cards that are gone."""
+        gone = cards.dead(self.folder) if self.kind == cards.KIND else []
+        return gone + self._console.faults(since)
 
     def console_text(self, since: int = 0) -> str:
         """What the kernel said since a mark, to keep as evidence."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from offload.card.profile import find as find_profile
 from offload.debian.kernels import Kernel
 from offload.errors import ConfigError
 from offload.suite.bench.cards.module import build_nicsim
@@ -53,12 +54,19 @@ def choose(
     """The lab that boots for these wishes, its module built. ConfigError for a bench that does not exist."""
     check_kind(kind)
     pair, vcpus = check_personality(personality), cpus_wanted(cpus)
-    built = cards.driver(kernel) if kind == cards.KIND else None  # before anything is fetched
+    built = _driver(kernel, pair, say) if kind == cards.KIND else None
     qemu = qemu_cards.find(say) if built else find(say)
     pair = told(pair) if kind == "nicsim" else pair
     accel, why = accelerator(kernel, qemu, say)
     module = build_nicsim(kernel, say, source) if kind == "nicsim" else built
     return Recipe(kernel, kind, pair, vcpus, qemu, accel, why, module)
+
+
+def _driver(kernel: Kernel, pair: str, say: Say) -> Path:
+    """The real driver, for a bench whose cards are what is asked for. ConfigError for other cards."""
+    for name in pair.split(","):
+        cards.check_profile(find_profile(name))
+    return cards.driver(kernel, say)
 
 
 def cpus_wanted(cpus: int | None) -> int:

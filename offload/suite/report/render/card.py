@@ -27,7 +27,7 @@ def svg(document: Mapping[str, Any]) -> str:
         r=document,
         size=(WIDTH, HEIGHT),
         title=lines(card["name"], 30, 2),
-        driver=f"{played}, in place of {driver}" if played else driver,
+        driver=f"{played}, in place of {driver}" if played not in ("", None, driver) else driver,
         verdict=lines(document["verdict"], 16, 2),
         said=lines(_said(document), 84, 3),
         remark=told,

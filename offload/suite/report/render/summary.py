@@ -62,11 +62,12 @@ def _cut(line: str, width: int) -> str:
 def _simulated(document: Mapping[str, Any]) -> list[str]:
     name = clean(document["card"]["name"])
     if document["simulated"]:
-        patched = document["rig"].get("nicsim")
+        patched, real = document["rig"].get("nicsim"), document["rig"].get("driver under test")
         return [
             f"SIMULATED {name}, kernel {clean(document['kernel']) or 'unknown'}:"
             " this run says nothing about a physical card",
             *([f"nicsim {clean(patched)}"] if patched else []),
+            *([f"driver: {clean(real)}", f"card: {clean(document['rig'].get('card', ''))}"] if real else []),
         ]
     return [f"{name}, kernel {clean(document['kernel'])}"]
 

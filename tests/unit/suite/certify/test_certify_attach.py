@@ -84,7 +84,7 @@ def test_what_a_running_lab_excludes(words: list[str], why: str) -> None:
 def test_a_lab_without_a_card(up: dict[str, str]) -> None:
     """A lab of two veths is no bench for a certificate."""
     up["kind"] = "veth"
-    with pytest.raises(ConfigError, match="is of kind veth, and certify wants nicsim"):
+    with pytest.raises(ConfigError, match="is of kind veth, and certify wants nicsim or mlx5"):
         attach.attached(typed("--attach", "it"))
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
+from offload.card.profile import find
 from offload.debian.kernels import Kernel
 from offload.errors import ConfigError, RigError
+from offload.suite.bench.cards.silicon import Silicon
 from offload.suite.bench.vm import cards, qemu_cards, topology
 
 KERNEL = Kernel(
@@ -36,16 +40,76 @@ def program(tmp_path: Path, script: str) -> Path:
     return path
 
 
-def test_the_driver_is_what_driver_build_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without one, the command that makes it is named; nothing is fetched before."""
-    monkeypatch.setattr(cards, "cache_root", lambda: tmp_path)
-    with pytest.raises(ConfigError, match="no mlx5_core with TLS for 6.1.0-56-amd64 here") as caught:
-        cards.driver(KERNEL)
-    assert "ktls-offload driver build mlx5 --kernel 6.1.0-56-amd64" in str(caught.value)
-    built = tmp_path / "drivers/mlx5-6.1.0-56-amd64" / cards.WHERE
-    built.parent.mkdir(parents=True)
-    built.touch()
-    assert cards.driver(KERNEL) == built
+def test_the_driver_is_built_once_for_a_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the first lab, with a word of warning; again for another version of Debian's source only."""
+    tree, built, said = tmp_path / "drivers/mlx5-6.1.0-56-amd64", list[str](), list[str]()
+
+    def build(target: str, *_: object) -> None:
+        (tree / cards.WHERE).parent.mkdir(parents=True, exist_ok=True)
+        (tree / cards.WHERE).touch()
+        (tree / "origin.json").write_text('{"version": "6.1.192-2"}')
+        built.append(target)
+
+    monkeypatch.setattr("offload.driver.build.cache_root", lambda: tmp_path)
+    monkeypatch.setattr(cards, "find", lambda release: release)
+    monkeypatch.setattr(cards, "build", build)
+    assert cards.driver(KERNEL, said.append) == tree / cards.WHERE and built == [KERNEL.release]
+    assert said == ["building mlx5_core with TLS for 6.1.0-56-amd64: once, and it takes minutes"]
+    cards.driver(KERNEL, said.append)
+    assert len(said) == len(built) == 1
+    (tree / "origin.json").write_text('{"version": "6.1.191-1"}')
+    cards.driver(KERNEL, said.append)
+    assert len(said) == len(built) == 2
+
+
+@pytest.mark.parametrize(
+    "name, fits", [("connectx-6-dx", True), ("connectx-7", False), ("chelsio-t6", False), ("nicsim", False)]
+)
+def test_a_bench_is_refused_for_a_card_that_it_is_not(name: str, fits: bool) -> None:
+    """The model is one card, and a profile of another would be judged by what it never promised."""
+    if fits:
+        cards.check_profile(find(name))
+        return
+    with pytest.raises(ConfigError, match="cx6sim is a ConnectX-6 Dx .15b3:101d., and cannot be tested as"):
+        cards.check_profile(find(name))
+
+
+def test_a_report_says_what_was_real() -> None:
+    """The driver by its source and version; the card with the number of guesses of today's page."""
+    said = cards.about(KERNEL)
+    known, guesses = cards.behaviours(cards.PAGE.read_text())
+    assert said["driver under test"] == (
+        "mlx5_core of Debian's Linux 6.1.192-2, unmodified, built with MLX5_EN_TLS"
+    )
+    assert f"simulated by cx6sim; of {known} behaviours of its firmware {guesses} are guesses" in said["card"]
+    assert cards.behaviours("| behaviour | source |\n|---|---|\n| a | ifc |\n| b | **guess** |\n") == (2, 1)
+
+
+def test_cards_that_are_gone_are_a_fault_of_the_rig(tmp_path: Path) -> None:
+    """With the last words of the process; while it answers there is none."""
+    (tmp_path / cards.LOG).write_text("==1==ERROR: AddressSanitizer\n")
+    (found,) = cards.dead(tmp_path)
+    assert "the simulated cards are gone" in found and found.endswith("AddressSanitizer")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / cards.CONTROL))
+        server.listen()
+        answer = Thread(
+            target=answers, args=(server, b'{"card":0,"sealed":3}\n', b'{"error":"no fault x"}\n')
+        )
+        answer.start()
+        assert cards.dead(tmp_path) == []
+        with pytest.raises(ConfigError, match="cx6sim: no fault x"):
+            Silicon(tmp_path / cards.CONTROL).turn(0, "x", 1)
+        answer.join()
+
+
+def answers(server: socket.socket, *lines: bytes) -> None:
+    """Answer so many clients, one after the other."""
+    for line in lines:
+        client = server.accept()[0]
+        with client, client.makefile("rb") as said:
+            said.readline()
+            client.sendall(line)
 
 
 def test_each_card_is_behind_a_root_port_of_its_own(tmp_path: Path) -> None:
