@@ -1,9 +1,6 @@
 # A library that is preloaded, $(BUILD)/$(NAME).so of $(NAME).c: how keylog and isn are built, checked and linted.
-BUILD ?= ../../build
-PYTHON ?= python3
-CLANG ?= clang
+include ../common.mk
 
-WARN := -std=gnu11 -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 HARD := -O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIC -shared -Wl,-z,relro,-z,now
 SAN := -O1 -g -fPIC -shared -fsanitize=undefined -fsanitize-undefined-trap-on-error
 WORK := $(BUILD)/$(NAME).d
@@ -20,8 +17,8 @@ $(WORK)/$(NAME)-ubsan.so: $(NAME).c Makefile ../preload.mk
 	$(CC) $(WARN) $(SAN) -o $@ $< -ldl
 
 check: $(BUILD)/$(NAME).so $(WORK)/$(NAME)-ubsan.so
-	$(PYTHON) tests/run.py $(BUILD)/$(NAME).so
-	$(PYTHON) tests/run.py $(WORK)/$(NAME)-ubsan.so
+	$(CHECK) tests --program $(BUILD)/$(NAME).so
+	$(CHECK) tests --program $(WORK)/$(NAME)-ubsan.so
 
 lint:
 	gcc $(WARN) $(HARD) -fsyntax-only $(NAME).c

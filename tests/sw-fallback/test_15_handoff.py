@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,10 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.requires("tls", "ktls-handoff", "stunnel", "openssl")
 def test_handoff_keeps_its_word(dut: Side) -> None:
     """Without a NIC that offloads every check of ktls-handoff passes: ciphers, causes, the safe close."""
-    checks, program = ROOT / "native/ktls-handoff/tests/real.py", ROOT / "build/ktls-handoff"
-    done = dut.host.run(["python3", "-B", str(checks), str(program)], check=False, timeout=300)
+    checks = [str(ROOT / f"native/ktls-handoff/tests/{name}.py") for name in ("real", "real_resident")]
+    pytest_of_native = [sys.executable, "-B", "-m", "pytest", "-c", str(ROOT / "native/pytest.ini")]
+    argv = [*pytest_of_native, "--program", str(ROOT / "build/ktls-handoff"), *checks]
+    done = dut.host.run(argv, check=False, timeout=300)
     said = done.text + done.stderr.decode("utf-8", "replace")
-    told = re.search(r"^(\d+) passed, (\d+) failed", said, re.M)
-    assert done.rc == 0 and told, said[-2000:]
-    assert int(told.group(1)) >= 10 and told.group(2) == "0", said[-2000:]
+    told = re.search(r"^(\d+) passed in ", said, re.M)
+    assert done.rc == 0 and told and int(told.group(1)) >= 10, said[-2000:]

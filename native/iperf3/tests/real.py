@@ -1,15 +1,13 @@
-"""The checks that need kTLS in the kernel (minutes): `real.py PROGRAM [WORD]`, root, in a veth lab."""
+"""The checks that need kTLS in the kernel: minutes, as root, in a lab of kind veth (README.md)."""
 
 from __future__ import annotations
 
 import ssl
 import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
+import pytest
 import rig as rigs
-import run
 from check_data import MODES, moved
 from rig import Answer, Rig, records, relay
 
@@ -17,6 +15,14 @@ SIZE = ("-n", "8M")
 RX13 = (
     "sw" if ssl.OPENSSL_VERSION_INFO >= (3, 2) else "user"
 )  # OpenSSL before 3.2 installs no receive for 1.3
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kernel() -> None:
+    """kTLS in the kernel, and time for an emulated guest on a machine that others use."""
+    rigs.LIMIT = 120
+    # aesni_intel: without it the kernel encrypts in plain C, an emulated guest 1 MiB in seconds
+    subprocess.run(["modprobe", "-a", "tls", "aesni_intel"], check=False)
 
 
 def stat() -> dict[str, int]:
@@ -88,17 +94,3 @@ def check_cipher_that_no_card_does(rig: Rig) -> None:
         cbc = "--tls-ciphers=ECDHE-ECDSA-AES256-SHA384"
         got = rig.client(server.port, "--tls=1.2", "--ktls=require", cbc, *SIZE)
         assert got.rc == 3 and "kTLS send refused" in got.words, got
-
-
-def main(program: str, word: str = "") -> int:
-    """Run them all; 1 if one failed, or none ran."""
-    rigs.LIMIT = 120  # an emulated guest on a machine that others use
-    # aesni_intel: without it the kernel encrypts in plain C, an emulated guest 1 MiB in seconds
-    subprocess.run(["modprobe", "-a", "tls", "aesni_intel"], check=False)
-    with tempfile.TemporaryDirectory() as folder:
-        rig = Rig(str(Path(program).resolve()), "", Path(folder))
-        return run.runner.run([sys.modules[__name__]], rig, word, limit=900)
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""The checks that need kTLS in the kernel: `real.py PROGRAM [WORD]`, as root, in a lab of kind veth."""
+"""The checks that need kTLS in the kernel: as root, in a lab of kind veth (README.md)."""
 
 from __future__ import annotations
 
@@ -8,22 +8,25 @@ import os
 import pwd
 import socket
 import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import real_resident
-import run
-from rig import STUNNEL, Answer, Rig, make_certificates, receive
+import pytest
+from rig import STUNNEL, Answer, Rig, receive
 
 GCM = {
     "ECDHE-RSA-AES128-GCM-SHA256": "aes-gcm-128",
     "ECDHE-RSA-AES256-GCM-SHA384": "aes-gcm-256",
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kernel() -> None:
+    """kTLS in the kernel."""
+    subprocess.run(["modprobe", "tls"], check=False)
 
 
 def echo(sock: socket.socket, line: bytes) -> bytes:
@@ -273,17 +276,3 @@ def check_module_absent(rig: Rig) -> None:
     finally:
         helper.write_text(program)
         subprocess.run(["modprobe", "tls"], check=False)
-
-
-def main(program: str, word: str = "") -> int:
-    """Run them all; 1 if one failed, or none ran."""
-    subprocess.run(["modprobe", "tls"], check=False)
-    with tempfile.TemporaryDirectory() as folder:
-        make_certificates(Path(folder))
-        rig = Rig(str(Path(program).resolve()), "", Path(folder), "40")
-        modules = (sys.modules[__name__], real_resident)
-        return run.runner.run(modules, rig, word)
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))

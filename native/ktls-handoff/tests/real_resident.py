@@ -1,4 +1,4 @@
-"""The resident and the clients where the kernel has TLS: run by real.py."""
+"""The resident and the clients where the kernel has TLS: run like real.py."""
 
 from __future__ import annotations
 

@@ -204,16 +204,3 @@ class Rig:
             running.child.kill()
             running.child.communicate()
             path.unlink(missing_ok=True)
-
-
-def permitted() -> str:
-    """How to get a network namespace of one's own here, or an empty string."""
-    for words in ("unshare -n", "unshare -rn"):
-        if subprocess.run([*words.split(), "true"], capture_output=True).returncode == 0:
-            return words
-    return ""
-
-
-def inside() -> bool:
-    """Say whether this is the namespace that run.py made."""
-    return os.environ.get("WIRETAP_NAMESPACE") == "yes"

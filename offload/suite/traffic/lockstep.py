@@ -6,29 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from offload.errors import RigError
 from offload.host.base import Host
-from offload.paths import BUILD
+from offload.paths import BUILD, ROOT
 from offload.suite.traffic.drive import Sending
 
 PROVIDER = BUILD / "detrand.so"  # native/detrand: it refuses to load unless the variable is set
 SSLWRITE = BUILD / "ktls-sslwrite"
 VARIABLE = "KTLS_OFFLOAD_TEST_RANDOM"
-CONFIG = """\
-openssl_conf = init
-[init]
-providers = providers
-random = random
-[providers]
-default = usual
-detrand = seeded
-[usual]
-activate = 1
-[seeded]
-module = {module}
-activate = 1
-[random]
-random = DET-RAND
-properties = provider=detrand
-"""
+CONFIG = ROOT / "native/detrand/openssl.cnf"
 # Writes of at most one record: stunnel makes one of each if it has taken the one before. The edges of a
 # record, of a segment (MSS 1448, 29 bytes around a record's payload) and of a page; many full ones.
 SIZES = (1, 16383, 16384, 2, 16384, 1419, 1420, 2867, 4095, 4096, 4097, 15, 16, 17, *(16384,) * 5, 9999, 1)
@@ -43,7 +27,7 @@ def environment(host: Host, folder: str, seed: str) -> Mapping[str, str]:
     if not PROVIDER.exists():
         raise RigError(f"{PROVIDER.name} is not built", "make build")
     path = f"{folder}/detrand.cnf"
-    host.write(path, CONFIG.format(module=PROVIDER).encode(), 0o644)
+    host.write(path, CONFIG.read_text().format(module=PROVIDER).encode(), 0o644)
     return {"OPENSSL_CONF": path, VARIABLE: seed}
 
 

@@ -1,10 +1,12 @@
-"""The preload by itself (`run.py LIBRARY`): where a connection begins, and what it refuses; as root."""
+"""Where does a connection begin with the preload, and what does it refuse? As root."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+
+import pytest
 
 # TCP_REPAIR 19, TCP_REPAIR_QUEUE 20 (send: 2), TCP_QUEUE_SEQ 21: include/uapi/linux/tcp.h
 CLIENT = """
@@ -33,23 +35,16 @@ def run(library: str, number: str | None, v6: bool = False) -> subprocess.Comple
     return subprocess.run(argv, capture_output=True, text=True, timeout=300)
 
 
-def main() -> int:
-    """Every check; the exit code."""
-    library, failed = os.path.abspath(sys.argv[1]), 0  # noqa: PTH100
-    for v6 in (False, True):
-        for number in ("1", "4294926336", "4294967295"):
-            done, wanted = run(library, number, v6), str((int(number) + 1) % 2**32)
-            if (done.returncode, done.stdout.strip()) != (0, wanted):
-                print(f"FAIL {number}, IPv6 {v6}: {done}")
-                failed += 1
-    for wrong in (None, "", "0", "-1", "x", "7x", "4294967296"):
-        done = run(library, wrong)
-        if (done.returncode, done.stderr.count("\n")) != (125, 1) or "KTLS_ISN" not in done.stderr:
-            print(f"FAIL {wrong!r}: {done}")
-            failed += 1
-    print(f"{13 - failed} passed, {failed} failed")
-    return 1 if failed else 0
+@pytest.mark.parametrize("v6", [False, True])
+@pytest.mark.parametrize("number", ["1", "4294926336", "4294967295"])
+def check_connection_begins_there(program: str, number: str, v6: bool) -> None:
+    """The first byte of a TCP connection has the number after the one asked for."""
+    done = run(program, number, v6)
+    assert (done.returncode, done.stdout.strip()) == (0, str((int(number) + 1) % 2**32)), done
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+@pytest.mark.parametrize("wrong", [None, "", "0", "-1", "x", "7x", "4294967296"])
+def check_wrong_number_is_refused(program: str, wrong: str | None) -> None:
+    """Anything but a number from 1 to 2^32 - 1 ends the program in one line."""
+    done = run(program, wrong)
+    assert (done.returncode, done.stderr.count("\n")) == (125, 1) and "KTLS_ISN" in done.stderr, done

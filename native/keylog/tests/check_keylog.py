@@ -1,4 +1,4 @@
-"""The key log by itself (`run.py LIBRARY`): what it writes and what it refuses; "N passed, M failed"."""
+"""What does the key log write, and what does it refuse?"""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ import re
 import socket
 import stat
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "testing"))
-import runner
+import pytest
 
 STUNNEL = next((p for p in ("/usr/bin/stunnel4", "/usr/bin/stunnel") if os.access(p, os.X_OK)), "")
 EPOCHS = ("HANDSHAKE_TRAFFIC_SECRET", "TRAFFIC_SECRET_0")
@@ -67,6 +65,17 @@ class Rig:
         assert done.returncode == 125, (done.returncode, done.stderr)
         assert done.stderr.count("\n") == 1, done.stderr
         return done.stderr
+
+
+@pytest.fixture(scope="session")
+def rig(program: str) -> Iterator[Rig]:
+    """The library, with its folders."""
+    library = Path(program)
+    with (
+        tempfile.TemporaryDirectory(dir="/dev/shm") as memory,
+        tempfile.TemporaryDirectory(dir=library.parent) as disk,
+    ):
+        yield Rig(library, Path(memory), Path(disk))
 
 
 def free_port() -> int:
@@ -161,17 +170,3 @@ def check_leaves_other_programs_alone(rig: Rig) -> None:
     log = rig.memory / "unused"
     done = subprocess.run(["true"], env=rig.env(log), capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"") and not log.exists()
-
-
-def main(library: str) -> int:
-    """Run every check; 1 if one failed, or none ran."""
-    with (
-        tempfile.TemporaryDirectory(dir="/dev/shm") as memory,
-        tempfile.TemporaryDirectory(dir=Path(library).parent) as disk,
-    ):
-        rig = Rig(Path(library).resolve(), Path(memory), Path(disk))
-        return runner.run([sys.modules[__name__]], rig)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))

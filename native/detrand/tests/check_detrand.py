@@ -1,31 +1,16 @@
-"""Check the provider in programs that know nothing of it: `check.py DETRAND.SO [LIBRARY TO PRELOAD]`."""
+"""The provider in programs that know nothing of it."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
+import pytest
+
 VARIABLE = "KTLS_OFFLOAD_TEST_RANDOM"
-CONF = """\
-openssl_conf = init
-[init]
-providers = providers
-random = random
-[providers]
-default = usual
-detrand = seeded
-[usual]
-activate = 1
-[seeded]
-module = {module}
-activate = 1
-[random]
-random = DET-RAND
-properties = provider=detrand
-"""
+CONF = Path(__file__).parents[1] / "openssl.cnf"
 # what one thread draws in pieces, what another one draws at once, and what many at the same time get
 THREADS = """
 import ssl, threading
@@ -53,12 +38,12 @@ def wanted(seed: bytes, count: int) -> bytes:
     return out[:count]
 
 
-class Check:
+class Rig:
     """Runs programs under a configuration that loads the provider."""
 
     def __init__(self, module: str, preload: str, folder: Path) -> None:
         conf = folder / "openssl.cnf"
-        conf.write_text(CONF.format(module=module))
+        conf.write_text(CONF.read_text().format(module=module))
         self.env = {k: v for k, v in os.environ.items() if k != VARIABLE} | {"OPENSSL_CONF": str(conf)}
         # what openssl and python keep until they end is theirs
         self.env |= {"LD_PRELOAD": preload, "ASAN_OPTIONS": "detect_leaks=0"} if preload else {}
@@ -75,42 +60,36 @@ class Check:
         assert (rc, err) == (0, "detrand: TEST ONLY: every key of this process is predictable\n"), err
         return bytes.fromhex(out)
 
-    def check_numbers(self) -> None:
-        """The same seed gives the same numbers, the right ones; another seed gives others."""
-        for seed in ("client", "server", "x" * 5000, "\u00e4"):
-            assert self.draw(seed) == self.draw(seed) == wanted(seed.encode(), 1000), seed[:20]
-        assert len({self.draw(seed, 32) for seed in ("client", "server", "a", "b", "aa", "ab")}) == 6
 
-    def check_threads(self) -> None:
-        """Each thread starts from the seed; pieces and long draws give the same stream."""
-        rc, out, err = self.run(sys.executable, "-I", "-c", THREADS)
-        assert rc == 0, err
-        assert bytes.fromhex(out) == wanted(b"client", 200_100)[100:]
-
-    def check_guard(self) -> None:
-        """Without a seed it refuses with one line, and OpenSSL then has no random numbers at all."""
-        for seed in (None, ""):
-            rc, out, err = self.run("openssl", "rand", "-hex", "8", seed=seed)
-            said = [line for line in err.splitlines() if line.startswith("detrand:")]
-            assert (rc, out) == (1, "") and len(said) == 1 and VARIABLE in said[0], err
-
-    def check_shape(self) -> None:
-        """OpenSSL takes it for every use of random numbers."""
-        rc, out, err = self.run("openssl", "list", "-random-instances")
-        assert rc == 0 and out.count("DET-RAND @ detrand") == out.count("state = ready") == 3, out + err
+@pytest.fixture
+def rig(program: str, beside: str, tmp_path: Path) -> Rig:
+    """The provider, and a configuration that loads it."""
+    return Rig(program, beside, tmp_path)
 
 
-def main(module: str, preload: str = "") -> int:
-    """Run every check; 1 if one failed."""
-    with tempfile.TemporaryDirectory() as folder:
-        check = Check(str(Path(module).resolve()), preload, Path(folder))
-        names = [name for name in dir(check) if name.startswith("check_")]
-        for name in names:
-            getattr(check, name)()
-            print(f"ok {name}")
-    print(f"{len(names)} passed")
-    return 0
+def check_numbers(rig: Rig) -> None:
+    """The same seed gives the same numbers, the right ones; another seed gives others."""
+    for seed in ("client", "server", "x" * 5000, "\u00e4"):
+        assert rig.draw(seed) == rig.draw(seed) == wanted(seed.encode(), 1000), seed[:20]
+    assert len({rig.draw(seed, 32) for seed in ("client", "server", "a", "b", "aa", "ab")}) == 6
 
 
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+def check_threads(rig: Rig) -> None:
+    """Each thread starts from the seed; pieces and long draws give the same stream."""
+    rc, out, err = rig.run(sys.executable, "-I", "-c", THREADS)
+    assert rc == 0, err
+    assert bytes.fromhex(out) == wanted(b"client", 200_100)[100:]
+
+
+def check_guard(rig: Rig) -> None:
+    """Without a seed it refuses with one line, and OpenSSL then has no random numbers at all."""
+    for seed in (None, ""):
+        rc, out, err = rig.run("openssl", "rand", "-hex", "8", seed=seed)
+        said = [line for line in err.splitlines() if line.startswith("detrand:")]
+        assert (rc, out) == (1, "") and len(said) == 1 and VARIABLE in said[0], err
+
+
+def check_shape(rig: Rig) -> None:
+    """OpenSSL takes it for every use of random numbers."""
+    rc, out, err = rig.run("openssl", "list", "-random-instances")
+    assert rc == 0 and out.count("DET-RAND @ detrand") == out.count("state = ready") == 3, out + err

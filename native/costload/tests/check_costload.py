@@ -1,13 +1,13 @@
-"""The load by itself (`run.py PROGRAM`): rows over a cable of two namespaces, what it refuses; as root."""
+"""Rows over a cable of two namespaces, and what the load refuses; as root."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+
+import pytest
 
 NAMES = (f"costload-{os.getpid()}-a", f"costload-{os.getpid()}-b")
 ADDRESSES = ("192.0.2.1", "192.0.2.2")
@@ -19,8 +19,8 @@ WRONG = (
 )  # fmt: skip
 
 
-@contextmanager
-def bench() -> Iterator[list[str]]:
+@pytest.fixture(scope="session")
+def words() -> Iterator[list[str]]:
     """Two namespaces and a cable; yields the words that tell the program of them."""
     lines = [f"netns add {name}" for name in NAMES]
     lines.append(f"link add v0 netns {NAMES[0]} type veth peer name v1 netns {NAMES[1]}")
@@ -40,50 +40,30 @@ def run(program: str, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([program, *words], capture_output=True, text=True, timeout=120)
 
 
-def moves(program: str, words: list[str]) -> Iterator[str]:
-    """What is wrong with rows that need no kernel TLS."""
+def check_rows(program: str, words: list[str]) -> None:
+    """Rows that need no kernel TLS: each end ran, and its connections share the bytes."""
     size = ["--warm", "16384", "--bytes", "65536"]
     asked = ["plain/tx", "user/rx", "plain/both", "user/tx/4", "plain/tx/file", "user/tx/2/file"]
     done = run(program, *words, *size, *asked)
-    if done.returncode:
-        yield str(done)
-        return
+    assert done.returncode == 0, done
     rows = [json.loads(line) for line in done.stdout.splitlines()]
-    if [row["row"] for row in rows] != asked:
-        yield f"rows {done.stdout}"
+    assert [row["row"] for row in rows] == asked
     ends = [{"dut-send", "peer-receive"}, {"dut-receive", "peer-send"}]
     more = [ends[0] | {f"{name}-{n}" for name in ends[0] for n in range(2, most + 1)} for most in (4, 1, 2)]
     for row, wanted in zip(rows, (*ends, ends[0] | ends[1], *more), strict=True):
-        ran = {name for name, ns in row["tasks"] if ns > 0}
-        if (
-            set(row["ends"]) != wanted
-            or not wanted <= ran
-            or row["bytes"] != 65536 // (len(wanted) // (4 if "both" in row["row"] else 2))
-        ):
-            yield f"row {row}"
+        assert set(row["ends"]) == wanted <= {name for name, ns in row["tasks"] if ns > 0}, row
+        assert row["bytes"] == 65536 // (len(wanted) // (4 if "both" in row["row"] else 2)), row
 
 
-def refusals(program: str, words: list[str]) -> Iterator[str]:
-    """What is wrong with its answers to wrong words."""
-    for wrong in WRONG:
-        done = run(program, *words, *wrong)
-        if (done.returncode, done.stdout, done.stderr.count("\n")) != (2, "", 1):
-            yield f"{wrong}: {done}"
+@pytest.mark.parametrize("wrong", WRONG, ids=" ".join)
+def check_wrong_words_are_refused(program: str, words: list[str], wrong: list[str]) -> None:
+    """Exit 2 and one line."""
+    done = run(program, *words, *wrong)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done
+
+
+@pytest.mark.usefixtures("words")
+def check_namespace_that_is_not_there(program: str) -> None:
+    """Exit 1, and the end that could not start is named."""
     done = run(program, "--dut", "no-such-namespace,192.0.2.1", "plain/tx")
-    if done.returncode != 1 or done.stdout or "receive" not in done.stderr:
-        yield str(done)
-
-
-def main() -> int:
-    """Every check; the exit code."""
-    program = os.path.abspath(sys.argv[1])  # noqa: PTH100
-    with bench() as words:
-        wrong = [*moves(program, words), *refusals(program, words)]
-    for line in wrong:
-        print(f"FAIL {line}")
-    print("costload: " + (f"{len(wrong)} failed" if wrong else "all passed"))
-    return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    assert done.returncode == 1 and not done.stdout and "receive" in done.stderr, done

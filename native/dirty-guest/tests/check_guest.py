@@ -1,20 +1,23 @@
-"""Does the guest fill its memory, and write it at its rate? `run.py GUEST`, with qemu-system-x86_64."""
+"""Does the guest fill its memory, and write it at its rate? With qemu-system-x86_64."""
+
+from __future__ import annotations
 
 import json
 import shutil
 import socket
 import struct
 import subprocess
-import sys
-import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 QEMU, STATUS, AREA, PAGE, MAGIC = "qemu-system-x86_64", 0x200000, 0x400000, 4096, 0x59545244
 MIB, SEED, RATE = 5, 3, 200
 
 
-def boot(guest: str, folder: str) -> subprocess.Popen:
+def boot(guest: str, folder: Path) -> subprocess.Popen[bytes]:
     """QEMU with the guest, its monitor a socket in the folder."""
     argv = [QEMU, "-machine", "isapc", "-cpu", "486", "-accel", "tcg", "-m", str(MIB), "-nodefaults"]
     argv += ["-display", "none", "-bios", guest, "-qmp", f"unix:{folder}/qmp,server=on,wait=off"]
@@ -23,7 +26,7 @@ def boot(guest: str, folder: str) -> subprocess.Popen:
     return subprocess.Popen(argv)
 
 
-def monitor(folder: str):
+def monitor(folder: Path) -> Callable[..., object]:
     """What tells QEMU something."""
     sock = socket.socket(socket.AF_UNIX)
     for _ in range(400):
@@ -46,27 +49,29 @@ def monitor(folder: str):
     return qmp
 
 
-def main() -> None:
-    """Boot, let it write every page twice or so, stop it, look."""
-    if not shutil.which(QEMU):
-        print(f"skipped: no {QEMU} (apt-get install qemu-system-x86)")
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        child = boot(sys.argv[1], folder)
-        try:
-            qmp = monitor(folder)
-            written, ends = 0, time.monotonic() + 60
-            while written < 600:
-                assert time.monotonic() < ends, f"{written} pages written in a minute"
-                time.sleep(0.2)
-                qmp("pmemsave", val=STATUS, size=32, filename=f"{folder}/status")
-                written = struct.unpack("<6IQ", Path(folder, "status").read_bytes())[-1]
-            qmp("stop")
-            qmp("pmemsave", val=0, size=MIB << 20, filename=f"{folder}/memory")
-            memory = Path(folder, "memory").read_bytes()
-        finally:
-            child.kill()
-            child.wait()
+def dump(guest: str, folder: Path) -> bytes:
+    """Boot, let it write every page twice or so, stop it; its memory."""
+    child = boot(guest, folder)
+    try:
+        qmp = monitor(folder)
+        written, ends = 0, time.monotonic() + 60
+        while written < 600:
+            assert time.monotonic() < ends, f"{written} pages written in a minute"
+            time.sleep(0.2)
+            qmp("pmemsave", val=STATUS, size=32, filename=f"{folder}/status")
+            written = struct.unpack("<6IQ", (folder / "status").read_bytes())[-1]
+        qmp("stop")
+        qmp("pmemsave", val=0, size=MIB << 20, filename=f"{folder}/memory")
+        return (folder / "memory").read_bytes()
+    finally:
+        child.kill()
+        child.wait()
+
+
+@pytest.mark.skipif(not shutil.which(QEMU), reason=f"no {QEMU} (apt-get install qemu-system-x86)")
+def check_memory_is_what_seed_and_rate_say(program: str, tmp_path: Path) -> None:
+    """Each page was written as often as its turn came, with the words of its seed."""
+    memory = dump(program, tmp_path)
     magic, mib, seed, rate, pages, _, written = struct.unpack_from("<6IQ", memory, STATUS)
     assert (magic, mib, seed, rate, pages) == (MAGIC, MIB, SEED, RATE, (MIB << 8) - AREA // PAGE)
     for page in range(pages):
@@ -76,9 +81,5 @@ def main() -> None:
         x = (seed * 2654435761 + page) & 0xFFFFFFFF
         for word in words[1:]:
             x = (x * 1664525 + 1013904223) & 0xFFFFFFFF
-            assert word == x, f"page {page} is not what its seed says"
-    print(f"{pages} pages, {written} writes: as its seed and its rate say")
-
-
-if __name__ == "__main__":
-    main()
+            if word != x:
+                pytest.fail(f"page {page} is not what its seed says")
