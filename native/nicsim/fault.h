@@ -76,6 +76,7 @@ struct nicsim_fault_ctx {
 	bool leaks;		/* it will not be freed */
 	u32 start_seq;
 	bool started;		/* driver */
+	bool moved;		/* silicon: a packet of it has been here */
 	u32 newest;		/* where the newest data ended */
 	u32 pos;		/* of the frame at hand in the stream */
 	u64 sn;			/* where the engine was when the frame began */

@@ -132,12 +132,14 @@ void nicsim_when_packet(struct nicsim_at *at, const struct nicsim_ktls *ctx, con
 	at->is[WHEN_FRAME] = 0;
 }
 
-/* In the silicon: was the packet before this one another connection's? */
+/* In the silicon: has a packet of another connection come since the last one of this? Not so of its first. */
 void nicsim_when_turn(struct nicsim_ktls *ctx)
 {
 	struct nicsim *ns = ctx->ns;
 
-	ctx->fault.at.is[WHEN_TURN] = ns->fault.newest[ctx->dir] != ctx->fault.number;
+	ctx->fault.at.is[WHEN_TURN] = ctx->fault.moved &&
+				      ns->fault.newest[ctx->dir] != ctx->fault.number;
+	ctx->fault.moved = true;
 	ns->fault.newest[ctx->dir] = ctx->fault.number;
 }
 

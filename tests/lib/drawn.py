@@ -45,6 +45,11 @@ class Defect:
         words, place = load().words, self.condition.place
         return (*(words[one] for one in self.condition.values.items()), *([place] if place else ()))
 
+    def blamed(self, text: str) -> bool:
+        """Whether a headline blames the condition, or another one that makes it as well."""
+        also = (load().words[one] for one in self.condition.also)
+        return any(words in text for words in also) or bool(self.named) and all(w in text for w in self.named)
+
 
 def space() -> Space:
     """The scenarios of the card that is made bad."""

@@ -38,8 +38,11 @@ class Condition:
     ways: tuple[str, ...] = ("tx", "rx")
     levels: tuple[str, ...] = MOVING
     place: str = ""  # in a headline, where no value of a scenario makes it
+    also: tuple[tuple[str, str], ...] = ()  # other values that make it, each by itself
 
 
+HOLES = tuple(("trouble", f"lost-{what}") for what in ("first", "header", "inside", "tag", "last", "twice"))
+CROWDS = tuple(("connections", count) for count in ("2", "9", "33", "70"))
 FORGED = {"trouble": "forged-body"}
 LOST = {"trouble": "lost-header"}
 ONCE = ("tag-cut", "header-cut", "again", "tso-frame", "after-event-other")  # met too seldom for one in seven
@@ -117,11 +120,25 @@ PLACES = (
 TX = ("tx",)
 
 
+def more_than(count: str) -> tuple[tuple[str, str], ...]:
+    """The values of more connections than so many."""
+    return tuple(crowd for crowd in CROWDS if int(crowd[1]) > int(count))
+
+
 def _headers() -> tuple[Condition, ...]:
     return (
         Condition("aes-256", {"when_key": 256}, {"cell": "1.2-aes-gcm-256"}, "under AES-256", levels=ALWAYS),
-        Condition("ipv6", {"when_ip": 6}, {"ip": "v6"}, "over IPv6", levels=ALWAYS),
-        Condition("class", {"when_tos": 1}, {"ip": "v4-tos"}, "in packets with a traffic class", TX),
+        Condition(
+            "ipv6", {"when_ip": 6}, {"ip": "v6"}, "over IPv6", levels=ALWAYS, also=(("ip", "v6-tclass"),)
+        ),
+        Condition(
+            "class",
+            {"when_tos": 1},
+            {"ip": "v4-tos"},
+            "in packets with a traffic class",
+            TX,
+            also=(("ip", "v6-tclass"), ("trouble", "ce-mark")),
+        ),
         Condition("class-v6", {"when_tos": 1, "when_ip": 6}, {"ip": "v6-tclass"}, "with a class of IPv6", TX),
         Condition("ip-options", {"when_ip_header": 24}, {"ip": "v4-options"}, "behind options of IPv4", TX),
         Condition("bare", {"when_tcp_header": 20}, {"tcp": "bare"}, "in packets without options of TCP"),
@@ -238,17 +255,28 @@ def _troubles() -> tuple[Condition, ...]:
                 {"connections": n},
                 f"from the {nth}th live context on",
                 levels=ALWAYS,
+                also=more_than(n),
             )
             for n, nth in (("9", 12), ("33", 40), ("70", 100))
         ),
         *(
             Condition(
-                f"contexts-{nth}", {"when_contexts": nth}, {"connections": n}, f"while {nth} contexts live"
+                f"contexts-{nth}",
+                {"when_contexts": nth},
+                {"connections": n},
+                f"while {nth} contexts live",
+                also=more_than(n),
             )
             for n, nth in (("9", 16), ("33", 60), ("70", 120))
         ),
-        Condition("turn", {"when_turn": 1}, {"connections": "2"}, "after a packet of another connection"),
-        Condition("again", again, {"trouble": "lost-inside"}, "in what is sent again", TX),
+        Condition(
+            "turn",
+            {"when_turn": 1},
+            {"connections": "2"},
+            "after a packet of another connection",
+            also=CROWDS,
+        ),
+        Condition("again", again, {"trouble": "lost-inside"}, "in what is sent again", TX, also=HOLES),
         *(
             Condition(
                 f"again-holds-{name}",
@@ -260,7 +288,14 @@ def _troubles() -> tuple[Condition, ...]:
             )
             for name, bit, how in holds
         ),
-        Condition("mended", {"when_mended": 1}, LOST, "in the eight records after a hole", levels=(RECORD,)),
+        Condition(
+            "mended",
+            {"when_mended": 1},
+            LOST,
+            "in the eight records after a hole",
+            levels=(RECORD,),
+            also=HOLES,
+        ),
         *(
             Condition(
                 f"after-event-{name}",

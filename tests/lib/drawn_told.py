@@ -44,8 +44,7 @@ class Drawn:
     @property
     def blamed(self) -> bool:
         """Whether a headline names the condition; an offset only where the evidence says one."""
-        named, texts = self.defect.named, (self.by, self.own_line)
-        return bool(named) and any(all(words in text for words in named) for text in texts)
+        return any(map(self.defect.blamed, (self.by, self.own_line)))
 
     def json(self) -> dict[str, Any]:
         """For a later reader."""
