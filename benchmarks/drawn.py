@@ -1,6 +1,7 @@
 """Does the suite catch random bad cards? Draws some, runs scenarios on them, and counts those that escape.
 
-usage: python -m benchmarks.drawn --draw SEED [--count N] [--depth quick|standard|deep] [--kernel K]
+usage: python -m benchmarks.drawn --more N [--draw SEED] [--minutes M] [--only TEXT] [--kernel K]
+       python -m benchmarks.drawn --draw SEED [--count N] [--depth quick|standard|deep] [--kernel K]
        python -m benchmarks.drawn --only TEXT [--depth ...] [--kernel K]
        python -m benchmarks.drawn --list
 
@@ -9,6 +10,12 @@ cards. Each runs in a scenario made for it, in which the fault has to act: the c
 it also runs in the scenarios of that depth, those with its condition first, until one fails. A card that
 passes all of them has escaped. --only takes every card with TEXT in its name. Exit 1 if a card escaped or
 did not act, 130 after Ctrl-C, which ends the lab. Events and results are in results/drawn-SEED (or -TEXT).
+
+--more goes on where the record ended (benchmarks/results/drawn.jsonl): the next N cards of the seed's order,
+or with --only these once more. Each is put to the scenarios of depth standard that are nearest to it, one
+after the other, until one fails; only one that passes them is put to its own scenario, to see whether it
+acts at all. Each line is added at once, and docs/certify/bad-nics.md has the shares at the end. --minutes: no
+card is begun after that.
 """
 
 from __future__ import annotations
@@ -24,7 +31,7 @@ from pathlib import Path
 
 from offload.card.profile import find
 from offload.errors import ConfigError, OffloadError, RigError
-from tests.lib import catalogue
+from tests.lib import catalogue, catalogue_clean, catalogue_page, drawn_record
 from tests.lib.catalogue import Row, Step
 from tests.lib.catalogue_run import Stand
 from tests.lib.drawn import CARD, Defect, defects, draw, space
@@ -33,6 +40,7 @@ from tests.lib.needs import built
 from tests.lib.scenario.covering import Depth, array
 
 ROOT = Path(__file__).parents[1]
+NEAREST = 24  # scenarios that a card passes before it is said to have escaped: another one might see it
 TEST = "test_70_scenarios.py::test_holds_where_conditions_cross[{}]"
 
 
@@ -40,11 +48,9 @@ def turns(defect: Defect, depth: str) -> list[str]:
     """The scenarios that a card is put to after its own: of a depth, those first that have its condition."""
     if not depth:
         return []
-    wanted = {**defect.condition.values, "direction": defect.way}
-    rows = array(depth, find(CARD))
-    return [
-        one.line() for one in sorted(rows, key=lambda one: -len(wanted.items() & dict(one.values).items()))
-    ]
+    wanted = {**defect.condition.values, **defect.place.values, "direction": defect.way}.items()
+    rows = sorted(array(depth, find(CARD)), key=lambda one: int(one["connections"]))
+    return [one.line() for one in sorted(rows, key=lambda one: -len(wanted & dict(one.values).items()))]
 
 
 def step(defect: Defect, scenario: str, number: int) -> Step:
@@ -69,6 +75,38 @@ def put(stand: Stand, defect: Defect, depth: str) -> Drawn:
                 seen, by = True, found.line
                 break
     return Drawn(defect, own.fired, own.word, own.line, fired, ran, seen, by, time.monotonic() - began)
+
+
+def nearest(stand: Stand, defect: Defect) -> Drawn:
+    """Put a card to the nearest scenarios of the standard depth until one fails; to its own if none did."""
+    began, fired = time.monotonic(), 0
+    for number, scenario in enumerate(turns(defect, Depth.STANDARD)[:NEAREST], 1):
+        seen = stand.do(step(defect, scenario, number))
+        fired += seen.fired
+        if seen.word == "failed" and seen.fired:  # what fails with nothing wrong says nothing of the card
+            took = time.monotonic() - began
+            return Drawn(defect, seen.fired, "failed", "", fired, number, True, seen.line, took)
+    own = stand.do(step(defect, defect.line, 0))
+    took = time.monotonic() - began
+    return Drawn(defect, own.fired, own.word, own.line, fired, NEAREST, False, "", took)
+
+
+def more(found: Sequence[Defect], seed: int, kernel: str, folder: Path, minutes: float) -> list[Drawn]:
+    """Add a line to the record for each; the page says what the record has then."""
+    ends, drawn, code = time.monotonic() + 60 * minutes, list[Drawn](), catalogue_clean.commit()
+    with Stand(kernel, folder, lambda _: None) as stand:
+        lines = [line for one in found for line in (one.line, *turns(one, Depth.STANDARD)[:NEAREST])]
+        stand.scenarios = list(dict.fromkeys(space().parse(text).line() for text in lines))
+        for one in found:
+            if time.monotonic() > ends:
+                break
+            drawn.append(nearest(stand, one))
+            said = {"seed": seed, "depth": str(Depth.STANDARD), "kernel": kernel, "code": code}
+            drawn_record.append(drawn_record.entry(drawn[-1], **said))
+            print(line(drawn[-1]), flush=True)
+            text = catalogue_page.PAGE.read_text()
+            catalogue_page.PAGE.write_text(drawn_record.page(text, drawn_record.read()))
+    return drawn
 
 
 def run(found: Sequence[Defect], depth: str, kernel: str, folder: Path) -> list[Drawn]:
@@ -98,16 +136,20 @@ def arguments() -> argparse.Namespace:
         "--depth", default="", choices=["", *map(str, Depth)], help="also run the scenarios of this depth"
     )
     parser.add_argument("--kernel", default="6.1", choices=catalogue.KERNELS)
+    parser.add_argument("--more", type=int, default=0, metavar="N", help="go on with the record, N cards")
+    parser.add_argument("--minutes", type=float, default=60, metavar="M", help="with --more: as long as that")
     parser.add_argument("--only", default="", metavar="TEXT", help="every card with TEXT in its name")
     parser.add_argument("--list", action="store_true", help="print every defect there is, and run nothing")
     args = parser.parse_args()
-    if args.draw is None and not args.list and not args.only:
+    if args.draw is None and not (args.list or args.only or args.more):
         parser.error("--draw SEED or --only TEXT says which cards, or --list prints all")
     return args
 
 
 def chosen(args: argparse.Namespace) -> tuple[Defect, ...]:
     """The cards that were asked for. ConfigError if there is none."""
+    if args.more and not args.only:
+        return drawn_record.following(args.draw or drawn_record.SEED, drawn_record.read(), args.more)
     if not args.only:
         return draw(args.draw, args.count)
     found = tuple(one for one in defects() if args.only in one.id)
@@ -127,11 +169,16 @@ def main() -> int:
         print(f"{len(every)} defects")
         return 0
     try:
-        found, name = chosen(args), args.only.replace("/", "-") or str(args.draw)
+        found, name = chosen(args), args.only.replace("/", "-") or str(args.draw or "more")
         built()
         folder = ROOT / "results" / f"drawn-{name}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
+        if args.more:
+            seed = args.draw or drawn_record.SEED
+            drawn = more(found[: args.more], seed, args.kernel, folder, args.minutes)
+            print(f"\n{' '.join(drawn_record.told(drawn_record.read()))}")
+            return int(any(one.escaped for one in drawn))
         drawn = run(found, args.depth, args.kernel, folder)
     except (ConfigError, RigError) as exc:
         print(f"drawn: error: {exc}", file=sys.stderr)
