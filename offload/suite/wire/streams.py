@@ -318,8 +318,10 @@ class Table:
                 if found is not None and not found.closed and any(s.reach for s in found.streams):
                     found.sides(a)[0].problem("second-syn", frame)
                 return self._open(key, (a, b), frame, segment.sequence)
-        elif found is None and segment.flags & (SYN | RST) != RST:
-            return self._open(key, (b, a) if segment.flags & SYN else (a, b), frame, None)
+        elif found is None and segment.flags & SYN:  # it names the SYN, which may be captured after it
+            return self._open(key, (b, a), frame, (segment.acknowledged - 1) & 0xFFFFFFFF)
+        elif found is None and not segment.flags & RST:
+            return self._open(key, (a, b), frame, None)
         return found
 
     def _open(

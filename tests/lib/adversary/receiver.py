@@ -91,6 +91,7 @@ class Connection:
     """One connection. `ends`: client, server; `left`: its frames whose bytes are no part of a stream."""
 
     ends: tuple[End, End]
+    isn: int | None = None  # of the client, by its SYN or by the answer to it
     ways: tuple[Way, Way] = field(default_factory=lambda: (Way(), Way()))
     findings: list[Finding] = field(default_factory=list)
     frames: set[int] = field(default_factory=set)
@@ -114,9 +115,7 @@ class Connection:
         """Whether a SYN is not of this connection."""
         if packet.flags & (SYN | ACK) != SYN:
             return False
-        client = self.ways[0]
-        same = client.greeted and client.base == (packet.seq + 1) % 2**32
-        return packet.source != self.ends[0] or not same
+        return packet.source != self.ends[0] or self.isn != packet.seq
 
     def take(self, frame: int, packet: Packet) -> None:
         """Judge a segment, in the order that the contract gives."""
@@ -191,9 +190,10 @@ def connections(packets: list[tuple[int, Packet]]) -> list[Connection]:
                 one.find(Rule.PROBLEM, f"frame {frame}: a SYN of another connection")
             one = None
         if one is None:
-            answers = packet.flags & SYN and packet.flags & ACK
-            pair = (packet.source, packet.target)
-            one = current[ends] = Connection(pair[::-1] if answers else pair)
+            pair, isn = (packet.source, packet.target), packet.seq if packet.flags & SYN else None
+            if packet.flags & SYN and packet.flags & ACK:
+                pair, isn = pair[::-1], (packet.ack - 1) % 2**32
+            one = current[ends] = Connection(pair, isn)
             out.append(one)
         one.take(frame, packet)
     return out

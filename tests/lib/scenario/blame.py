@@ -16,6 +16,10 @@ class NotTheCards(RigError):
     """Software fails under the same conditions: what failed says nothing of the card."""
 
 
+class Unseen(RigError):
+    """The capture lacks the beginning of a connection: the rig's doing, no word of the card."""
+
+
 def judged(twin: str, words: str, line: str) -> None:
     """NotTheCards if software failed, too. `twin`: what came of it; `words`: what was seen with the card."""
     if twin == INTACT or twin.startswith(ABSENT) or CARDS.search(twin):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.lib.scenario import frames, invariants, layout, setting
+from tests.lib.scenario.blame import Unseen
 from tests.lib.scenario.connections import Line
 from tests.lib.scenario.frames import Frame
 from tests.lib.scenario.invariants import Bounds, Facts
@@ -62,14 +63,20 @@ class Seen:
 
     @cached_property
     def shown(self) -> dict[int, Shown]:
-        """What the wire proves of each connection, by port."""
+        """What the wire proves of each connection, by port; Unseen only if no other is wrong."""
         found: dict[int, Shown] = {}
+        unseen: list[Unseen] = []
         there = talked(self.files["wire"], {line.port for line in self.everyone})
         for line in self.everyone:
             forged = self.told.forged and line is self.told.victim
             ways = ("tx",) if forged else ("tx", "rx")
             old = self.old and line in self.lines
-            found[line.port] = proven(there, line, ways, old=old)
+            try:
+                found[line.port] = proven(there, line, ways, old=old)
+            except Unseen as exc:
+                unseen.append(exc)
+        if unseen:
+            raise unseen[0]
         return found
 
 

@@ -13,6 +13,7 @@ from offload.suite.wire.records import Walk
 from offload.suite.wire.streams import Connection
 from offload.suite.wire.words import first_sentence
 from tests.lib.raw import plaintext
+from tests.lib.scenario.blame import Unseen
 from tests.lib.scenario.connections import CLIENT, Line
 
 END = {"no-close", "reset"}  # a connection that goes on has no end; one that was refused a record is reset
@@ -41,7 +42,8 @@ class Shown:
 def proven(found: Mapping[int, Connection], line: Line, ways: Sequence[str], *, old: bool) -> Shown:
     """Assert that the wire has a line's payload, record by record, and nothing else in its stream.
 
-    `ways`: the directions that are proven: not one in which somebody forged.
+    `ways`: the directions that are proven: not one in which somebody forged. Unseen if no more is wrong than
+    that the capture lacks the beginning.
     """
     assert line.port in found, f"the connection of port {line.port} is not on the wire"
     return _proven(found[line.port], line, ways, old=old)
@@ -108,6 +110,8 @@ def _judged(
     document = {"outcome": outcome, "connections": [connection], "leak": None, "problems": []}
     base = {way: walk.stream.base or 0 for way, walk in walks.items()}
     shown = Shown(document, base)
+    if outcome == "inconclusive" and {p.code for p in problems} == {"no-syn"}:
+        raise Unseen(f"connection of port {line.port}: {shown.words}")
     if shown.words:
         clear = [
             words for way in ways if (words := plaintext(walks[way].stream.data, line.tracks[way].content()))

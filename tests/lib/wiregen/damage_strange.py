@@ -373,6 +373,17 @@ def late_and_legal(rng: Random, scene: Scene) -> Want:
     return Want("equal")
 
 
+@kind("segments")
+def answer_before_the_syn(rng: Random, scene: Scene) -> Want:
+    """Two processors captured: the server's SYN lies before the client's that it answers."""
+    segs = scene.main.segs
+    first = next(i for i, seg in enumerate(segs) if seg.way == SERVER)
+    if not segs[0].flags & SYN or not segs[first].flags & SYN:
+        raise Unfit
+    segs.insert(0, segs.pop(first))
+    return Want("equal")
+
+
 @kind("frames")
 def others_between_the_ends(rng: Random, scene: Scene) -> Want:
     """Other protocols, and other encapsulations, between the same addresses are searched, and no problem."""

@@ -12,7 +12,7 @@ import pytest
 from offload.card.profile import find
 from offload.errors import RigError
 from tests.lib.scenario import check as checked
-from tests.lib.scenario.blame import NotTheCards
+from tests.lib.scenario.blame import NotTheCards, Unseen
 from tests.lib.scenario.space import Scenario, load
 
 SPACE = load(find("connectx-6-dx"))
@@ -120,3 +120,41 @@ def test_the_headline_names_the_conditions_that_are_left(monkeypatch: pytest.Mon
     assert "software under the same conditions: intact; repeat it: certify --scenario seed=7,trouble" in str(
         exc
     )
+
+
+def late(monkeypatch: pytest.MonkeyPatch, times: int, fault: str = "") -> list[Scenario]:
+    """The captures of so many runs begin too late; one in which the tag is lost fails with these words."""
+    runs: list[Scenario] = []
+
+    def run(stand: Any, scenario: Scenario) -> Any:
+        runs.append(scenario)
+        if fault and stand.card and scenario["trouble"] == "lost-tag" and len(runs) == 1:
+            raise AssertionError(fault)
+        if len(runs) - bool(fault) <= times:
+            raise Unseen("connection of port 9: inconclusive: the beginning is not in the capture")
+        return SimpleNamespace(missing=(), met={}, evidence={}, scenario=scenario)
+
+    monkeypatch.setattr(checked, "run", run)
+    return runs
+
+
+def test_a_capture_that_begins_too_late_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says nothing of the card: the scenario runs once more, and the evidence says why."""
+    runs, evidence = late(monkeypatch, 1), dict[str, Any]()
+    missing = checked.check(Stand("", ""), SPACE, SPACE.parse(LINE), evidence)  # type: ignore[arg-type]
+    assert missing == () and len(runs) == 2 and "beginning" in evidence["scenario"]["first_not_seen"]
+
+
+def test_captures_that_begin_too_late_break_the_rig(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice: an error of the rig, which voids the run, and no word of the card."""
+    runs, evidence = late(monkeypatch, 2), dict[str, Any]()
+    with pytest.raises(Unseen):
+        checked.check(Stand("", ""), SPACE, SPACE.parse(LINE), evidence)  # type: ignore[arg-type]
+    assert len(runs) == 2 and "first_failure" not in evidence["scenario"]
+
+
+def test_a_failure_stays_one_whatever_the_later_captures_lack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plainer runs tell nothing then, and the card is blamed for what was seen."""
+    late(monkeypatch, 99, BAD)
+    exc, _, _ = failed("", "")
+    assert isinstance(exc, AssertionError) and BAD in str(exc) and "not to be had" in str(exc)

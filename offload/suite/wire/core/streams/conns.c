@@ -108,6 +108,18 @@ static struct conn *newest(struct wire *w, const struct pair *p)
 	return slot ? w->latest : NULL;
 }
 
+/* Open a connection whose client began at this number. */
+static struct conn *open_at(struct wire *w, const struct pair *p, bool client_is_a, uint32_t isn, uint64_t frame)
+{
+	struct conn *c = open_conn(w, p, client_is_a, frame);
+
+	if (c) {
+		c->isn_known = true;
+		c->isn = isn;
+	}
+	return c;
+}
+
 static struct conn *conn_of(struct wire *w, const struct pair *p, bool sender_is_a, const struct segment *s,
 			    uint64_t frame)
 {
@@ -118,16 +130,13 @@ static struct conn *conn_of(struct wire *w, const struct pair *p, bool sender_is
 			return c;
 		if (c)
 			note_second(c, sender_is_a, frame);
-		c = open_conn(w, p, sender_is_a, frame);
-		if (c) {
-			c->isn_known = true;
-			c->isn = s->seq;
-		}
-		return c;
+		return open_at(w, p, sender_is_a, s->seq, frame);
 	}
 	if (c || (s->flags & (TCP_RST | TCP_SYN)) == TCP_RST)
 		return c;
-	return open_conn(w, p, s->flags & TCP_SYN && !is_loop(p) ? !sender_is_a : sender_is_a, frame);
+	if (s->flags & TCP_SYN) /* SYN+ACK names the SYN, which may be captured after it */
+		return open_at(w, p, is_loop(p) ? sender_is_a : !sender_is_a, s->ack - 1, frame);
+	return open_conn(w, p, sender_is_a, frame);
 }
 
 /* Is it of the port that was asked for? */

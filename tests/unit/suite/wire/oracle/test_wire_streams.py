@@ -115,6 +115,8 @@ def opened(folder: Path, *segments: tuple[str, int, int]) -> list[Connection]:
      ([("client", 5, SYN), ("client", 77, SYN)], "cc"),
      ([("client", 5, SYN), ("server", 5, SYN)], "cs"),
      ([("server", 9, SYN | ACK), ("client", 6, ACK)], "c"),
+     ([("server", 9, SYN | ACK), ("client", 2**32 - 1, SYN), ("client", 0, ACK)], "c"),
+     ([("server", 9, SYN | ACK), ("client", 5, SYN)], "cc"),
      ([("server", 9, ACK)], "s"),
      ([("server", 9, ACK), ("client", 5, SYN)], "sc"),
      ([("server", 9, ACK), ("server", 5, SYN)], "ss"),
@@ -125,6 +127,13 @@ def test_what_opens_a_connection(tmp_path: Path, segments: list[tuple[str, int, 
     """SYN decides who is the client and when a pair of ports begins anew."""
     found = opened(tmp_path, *segments)
     assert "".join("c" if c.client == "192.0.2.1:40000" else "s" for c in found) == clients
+
+
+def test_an_answer_may_be_captured_before_its_syn(tmp_path: Path) -> None:
+    """With two processors the tap may see the answer first; it acknowledges 0, so the SYN is 2^32 - 1."""
+    (found,) = opened(tmp_path, ("server", 9, SYN | ACK), ("client", 2**32 - 1, SYN), ("client", 0, ACK))
+    assert [s.problems for s in found.streams] == [[], []]
+    assert (found.from_client.base, found.from_server.base) == (0, 10)
 
 
 def test_problems_of_a_direction(tmp_path: Path) -> None:
