@@ -197,6 +197,6 @@ def test_gives_contexts_back(
         given = all(moved.get(taken) == moved.get(back) for taken, back in pairs if back in moved)
         return given and moved["TlsCurrTxDevice"] == 0 and moved["TlsCurrRxDevice"] == 0
 
-    assert settles(balanced, 15), f"contexts were not given back: {evidence['counters']}"
+    assert settles(balanced, 15), f"contexts were not released: {evidence['counters']}"
     taken = (counters() - before).get("tx_tls_ctx")
     assert taken == 3, f"three connections took {taken} transmit contexts"

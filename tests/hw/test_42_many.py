@@ -30,7 +30,7 @@ def test_opens_and_closes_a_thousand(
     churn(life, BATCH, BATCH)  # what is made once, and stays
     before, contexts, slab = rig.counters(), held(rig), unreclaimable(rig)
     evidence["offloaded"] = churn(life, MANY, BATCH)
-    assert settles(lambda: held(rig) == contexts, 15), f"contexts were not given back: {held(rig)}"
+    assert settles(lambda: held(rig) == contexts, 15), f"contexts were not released: {held(rig)}"
     moved, grown = rig.counters() - before, unreclaimable(rig) - slab
     evidence.update(counters=of_tls(moved), slab_bytes_kept_per_connection=round(grown / MANY))
     offload.set(**dict.fromkeys(profile.directions(), False))

@@ -281,7 +281,7 @@ class Contexts:
             kept.update({name: n - before.get(name, 0) for name, n in now.items() if n > before.get(name, 0)})
             return not kept
 
-        assert settles(given_back, 15), f"contexts were not given back after this test: {kept}"
+        assert settles(given_back, 15), f"contexts were not released after this test: {kept}"
         self._kept["contexts"] = before
 
     def forget(self) -> None:

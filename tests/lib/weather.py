@@ -257,7 +257,7 @@ def back_in_step(evidence: dict[str, Any], seen: Weathered) -> None:
     assert proof.count(flow, "TlsDecryptError") == 0, "the kernel met records that are not authentic"
     errors = seen.calm.get("rx_tls_err", 0)
     assert found["calm_decrypted_percent"] >= IN_STEP and not errors, (
-        f"the card is not back in step: it decrypted {found['calm_decrypted_percent']} % of the calm, "
-        f"with {errors} errors (resync: {found['resync_requests']} answered, "
+        "the card is not resynchronized: "
+        f"it decrypted {found['calm_decrypted_percent']} % of the calm phase, with {errors} errors (resync: {found['resync_requests']} answered, "
         f"{found['resync_answers_taken']} taken)"
     )

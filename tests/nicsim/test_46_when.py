@@ -33,7 +33,12 @@ GATED = {
         "seed=1,direction=rx,record=16384,trouble=forged-body",
         "altered record",
     ),
-    "sent again": ("0/tx_clear=1 0/when_again=1", PLAIN, "seed=1,trouble=lost-inside", "plaintext|otherwise"),
+    "sent again": (
+        "0/tx_clear=1 0/when_again=1",
+        PLAIN,
+        "seed=1,trouble=lost-inside",
+        "plaintext|with other bytes",
+    ),
     "event": ("0/tx_leak=1 0/when_after=1", PLAIN, "seed=1,event=toggle", "plaintext"),
 }
 

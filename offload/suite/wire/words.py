@@ -173,7 +173,7 @@ def _differences(way: Found) -> Iterator[tuple[Found, str]]:
     if found:
         yield (
             found,
-            f"sent again otherwise at stream offset {found['offset']:,} (frame {found['frame']:,})",
+            f"retransmitted with other bytes at stream offset {found['offset']:,} (frame {found['frame']:,})",
         )
 
 

@@ -15,7 +15,7 @@ WRONG = tuple(
         (r"wrong keystream", "have a wrong keystream"),
         (r"bad tag", "have a wrong tag"),
         (r"nonce|wrong sequence", "have a wrong nonce"),
-        (r"sent again otherwise", "differ from the first transmission"),
+        (r"retransmitted with other bytes", "differ from the first transmission"),
         (r"different: .*(payload|bit flip|garbage|zero run|shift|replay)", "have a wrong ciphertext"),
         (r"different: ", "are malformed"),
         (r"altered record|receiver ended with", "are delivered though they were forged"),
@@ -25,8 +25,8 @@ WRONG = tuple(
         (r"once more|more than once", "are in frames that the card sends twice"),
         (r"bytes ahead of stream offset", "are in frames that leave out of order"),
         (r"of the DUT: ", "are in frames whose headers differ from software's"),
-        (r"not back in step", "stay with software"),
-        (r"contexts were not given back", "leave contexts behind"),
+        (r"not resynchronized", "stay with software"),
+        (r"contexts were not released", "leave contexts behind"),
         (r"were opened, [rt]x counts|contexts of", "are not offloaded as promised"),
         (r"TlsDecryptError moved", "are refused though they are authentic"),
         (r"_tls_\w+ moved by|_tls_\w+ is missing|and the card counted", "are counted wrongly"),
@@ -35,7 +35,7 @@ WRONG = tuple(
     )
 )
 OTHER = "break an invariant"
-AGAIN = "sent again otherwise"
+AGAIN = "retransmitted with other bytes"
 OFFSET = re.compile(r"stream offset ([\d,]+)")
 TURNS = range(15, 40)  # powers of two that a counter of bytes may have as its end
 CLOSE = 10_000  # bytes: two records of a plain scenario, and a frame

@@ -155,7 +155,7 @@ def calm(seen: Seen) -> None:
         share = invariants.MOST if way == "rx" else 1
         done = seen.told.calm.get(invariants.BYTES[way], 0) or 0
         wanted = round(share * CALM.total)
-        assert done >= wanted, f"not back in step: {way} did {done} of {CALM.total} bytes of the calm"
+        assert done >= wanted, f"not resynchronized: {way} did {done} of {CALM.total} bytes of the calm phase"
 
 
 def not_met(seen: Seen) -> dict[str, str]:

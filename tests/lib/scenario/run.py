@@ -137,7 +137,7 @@ def _judged(seen: judge.Seen, said: str, kept: Mapping[str, int]) -> Made:
         if not said or "different" in str(exc) or "plaintext" in str(exc):
             raise AssertionError(f"{exc}; {said}" if said else str(exc)) from None
     assert not said, said
-    assert shown and not kept, f"contexts were not given back: {dict(kept)} are left"
+    assert shown and not kept, f"contexts were not released: {dict(kept)} are left"
     judge.rest(seen)
     not_met = judge.not_met(seen)
     met = {name: value for name, value in seen.scenario.values if name not in not_met}

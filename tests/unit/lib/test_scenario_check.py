@@ -95,7 +95,7 @@ def test_a_twin_that_fails_never_blames_the_card(software: str) -> None:
     [
         "software did it, and the card counted {'tx_tls_encrypted_bytes': 7}",
         "1 were opened, tx counts {'Device': 1, 'Sw': 0}",
-        "contexts were not given back: {'tx_tls_ctx - tx_tls_del': 1} are left",
+        "contexts were not released: {'tx_tls_ctx - tx_tls_del': 1} are left",
         "rig: the switch does not move",
     ],
 )

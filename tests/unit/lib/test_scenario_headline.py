@@ -18,7 +18,7 @@ SPACE = load(find(CARD))
     [
         (
             "seed=7,cell=1.2-aes-gcm-256,trouble=lost-tag",
-            "different: sent again otherwise at stream offset 31,757 (frame 115): wrong keystream",
+            "different: retransmitted with other bytes at stream offset 31,757 (frame 115): wrong keystream",
             "retransmitted records have a wrong keystream under AES-256-GCM of TLS 1.2"
             " and when the frame with a tag is lost",
         ),
@@ -35,7 +35,7 @@ SPACE = load(find(CARD))
         ),
         (
             "seed=7,direction=both,event=carrier",
-            "contexts were not given back: {'tx': 1} are left",
+            "contexts were not released: {'tx': 1} are left",
             "records sent and received at once leave contexts behind while the cable is pulled and put back",
         ),
         (

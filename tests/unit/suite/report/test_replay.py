@@ -34,7 +34,7 @@ def result(folder: Path, *, kernel: str = "6.1.0-56-amd64", **change: Any) -> Pa
     """The folder of a run of two tests, of which one failed in weather."""
     folder.mkdir(exist_ok=True)
     rig = {"rig": RIG, "profile": "connectx-6-dx", "kernel": kernel, "simulated": True} | change
-    failed = {"outcome": "fail", "reason": "not back in step: 12 %", "evidence": {"weather": weather()}}
+    failed = {"outcome": "fail", "reason": "not resynchronized: 12 %", "evidence": {"weather": weather()}}
     events = [
         {"event": "run-start", **rig},
         {"event": "test", "id": LATE, "promise": None, "seconds": 1.0, **failed},

@@ -42,13 +42,17 @@ def test_a_difference_is_told_to_the_bit() -> None:
 
 
 def test_a_retransmission_that_differs_is_told() -> None:
-    """What was sent again otherwise is a difference, alone and beside another one."""
+    """A retransmission with other bytes is a difference, alone and next to another one."""
     document = different()
     way = document["connections"][0]["from_client"]
     way["retransmission"] = dict(AGAIN)
-    assert "\n    sent again otherwise at stream offset 5,000 (frame 44): zero run\n" in text(document)
+    assert "\n    retransmitted with other bytes at stream offset 5,000 (frame 44): zero run\n" in text(
+        document
+    )
     way["first_difference"] = None
-    assert "client -> server: sent again otherwise at stream offset 5,000" in first_sentence(document)
+    assert "client -> server: retransmitted with other bytes at stream offset 5,000" in first_sentence(
+        document
+    )
     assert "segments (4,344 bytes), equal" not in text(document)
 
 
