@@ -127,10 +127,9 @@ def row(data: bytes, at: int, end: int) -> Row | None:
     if family not in (socket.AF_INET, socket.AF_INET6):
         raise Odd("a socket of an unknown family")
     ours, theirs = address(family, near), address(family, far)
-    return [
-        ours[1], socket.ntohs(sport), theirs[1], socket.ntohs(dport), ours[0], bound, number(data, at, mark),
-        state, uid, inode, high << 32 | low, *conf, *volume(data, at, info),
-    ]  # fmt: skip
+    ends = [ours[1], socket.ntohs(sport), theirs[1], socket.ntohs(dport), ours[0], bound]
+    owner = [number(data, at, mark), state, uid, inode, high << 32 | low]
+    return [*ends, *owner, *conf, *volume(data, at, info)]
 
 
 def keys(raw: bytes) -> Row | None:

@@ -237,16 +237,8 @@ def _records() -> tuple[Condition, ...]:
     )
 
 
-def _troubles() -> tuple[Condition, ...]:
-    holds = (("header", 1, "begins"), ("tag", 2, "ends"), ("inside", 4, "neither begins nor ends"))
-    events = (
-        ("toggle", 1, TX),
-        ("mtu", 2, ("tx", "rx")),
-        ("coalesce", 4, ("tx", "rx")),
-        ("carrier", 8, ("tx", "rx")),
-        ("other", 32, ("tx", "rx")),
-    )
-    again = {"when_again": 1}
+def _contexts() -> tuple[Condition, ...]:
+    """Conditions of how many contexts live, and of whose packet was the last."""
     return (
         *(
             Condition(
@@ -276,6 +268,20 @@ def _troubles() -> tuple[Condition, ...]:
             "after a packet of another connection",
             also=CROWDS,
         ),
+    )
+
+
+def _troubles() -> tuple[Condition, ...]:
+    holds = (("header", 1, "begins"), ("tag", 2, "ends"), ("inside", 4, "neither begins nor ends"))
+    events = (
+        ("toggle", 1, TX),
+        ("mtu", 2, ("tx", "rx")),
+        ("coalesce", 4, ("tx", "rx")),
+        ("carrier", 8, ("tx", "rx")),
+        ("other", 32, ("tx", "rx")),
+    )
+    again = {"when_again": 1}
+    return (
         Condition("again", again, {"trouble": "lost-inside"}, "in what is sent again", TX, also=HOLES),
         *(
             Condition(
@@ -309,4 +315,4 @@ def _troubles() -> tuple[Condition, ...]:
     )
 
 
-CONDITIONS = (*_headers(), *_cuts(), *_records(), *_troubles())
+CONDITIONS = (*_headers(), *_cuts(), *_records(), *_contexts(), *_troubles())

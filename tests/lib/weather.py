@@ -258,6 +258,6 @@ def back_in_step(evidence: dict[str, Any], seen: Weathered) -> None:
     errors = seen.calm.get("rx_tls_err", 0)
     assert found["calm_decrypted_percent"] >= IN_STEP and not errors, (
         "the card is not resynchronized: "
-        f"it decrypted {found['calm_decrypted_percent']} % of the calm phase, with {errors} errors (resync: {found['resync_requests']} answered, "
-        f"{found['resync_answers_taken']} taken)"
+        f"it decrypted {found['calm_decrypted_percent']} % of the calm phase, with {errors} errors "
+        f"(resync: {found['resync_requests']} answered, {found['resync_answers_taken']} taken)"
     )

@@ -268,16 +268,17 @@ def _with_part(pattern: str) -> tuple[Any, ...]:
     return tuple(one(p) for p in PROFILES)
 
 
+STATES = {
+    "ready": "D109 D204 D211 D402 D501 D602 D701",
+    "off": "D106 D108 D203 D213 D301 D302 D303 D401",
+    "never": "D102 D103 D104 D202 D205 D208 D404",
+    "unknown": "D105 D112",
+}
+
+
 @pytest.mark.parametrize(
-    ("code", "state"),
-    [
-        ("D109", "ready"), ("D102", "never"), ("D103", "never"), ("D104", "never"), ("D105", "unknown"),
-        ("D106", "off"), ("D108", "off"), ("D112", "unknown"), ("D202", "never"), ("D203", "off"),
-        ("D204", "ready"), ("D205", "never"), ("D208", "never"), ("D211", "ready"), ("D213", "off"),
-        ("D301", "off"), ("D302", "off"), ("D303", "off"), ("D401", "off"), ("D402", "ready"),
-        ("D404", "never"), ("D501", "ready"), ("D602", "ready"), ("D701", "ready"),
-    ],
-)  # fmt: skip
+    ("code", "state"), [(code, state) for state, codes in STATES.items() for code in codes.split()]
+)
 def test_state_of_the_device(code: str, state: str) -> None:
     """A reason makes the state, and the exit code, that its level says."""
     make, dev = CASES[code]

@@ -124,18 +124,21 @@ def command(
         "console=ttyS0 no_timer_check loglevel=5 panic=-1 cryptomgr.notests=1 nokaslr nowatchdog audit=0 "
         "rcupdate.rcu_cpu_stall_timeout=120 random.trust_cpu=on"
     ) + (f" tsc=reliable{tsc_khz()}" if accel == "tcg" else "")
-    argv = [
-        qemu.program, *qemu.options, "-name", folder.name, "-M", "q35", "-accel", accelerator, "-cpu", cpu,
-        "-smp", str(cpus), "-m", f"{memory}M", "-nodefaults", "-no-user-config", "-display", "none",
-        "-no-reboot", "-chardev", f"file,id=console,path={folder}/console.log,append=on",
-        "-serial", "chardev:console",
-        "-kernel", str(vmlinux), "-initrd", str(initrd), "-append", kernel,
-        "-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
-        "-device", "virtio-9p-pci,fsdev=root,mount_tag=root",
-        "-fsdev", f"local,id=out,path={folder}/out,security_model=none",
-        "-device", "virtio-9p-pci,fsdev=out,mount_tag=out", "-device", "virtio-serial-pci",
-        "-device", "vmgenid,guid=auto",  # a guest that begins at a snapshot makes its random numbers anew
-    ]  # fmt: skip
+    argv = [qemu.program, *qemu.options, "-name", folder.name, "-M", "q35", "-accel", accelerator]
+    argv += ["-cpu", cpu, "-smp", str(cpus), "-m", f"{memory}M", "-nodefaults", "-no-user-config"]
+    argv += ["-display", "none", "-no-reboot"]
+    argv += ["-kernel", str(vmlinux), "-initrd", str(initrd), "-append", kernel]
+    argv += ["-device", "vmgenid,guid=auto"]  # a guest that begins at a snapshot makes new random numbers
+    return argv + _channels(folder)
+
+
+def _channels(folder: Path) -> list[str]:
+    """What leads out of the guest: its console, two shared folders, and the ports of its agents."""
+    argv = ["-chardev", f"file,id=console,path={folder}/console.log,append=on", "-serial", "chardev:console"]
+    argv += ["-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap"]
+    argv += ["-device", "virtio-9p-pci,fsdev=root,mount_tag=root"]
+    argv += ["-fsdev", f"local,id=out,path={folder}/out,security_model=none"]
+    argv += ["-device", "virtio-9p-pci,fsdev=out,mount_tag=out", "-device", "virtio-serial-pci"]
     for number in range(PORTS):
         argv += ["-chardev", f"socket,id=lab{number},path={folder}/port{number},server=on,wait=off"]
         argv += ["-device", f"virtserialport,chardev=lab{number},name=lab{number}"]
