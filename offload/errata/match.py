@@ -17,6 +17,8 @@ from offload.paths import PACKAGE
 __all__ = ["Erratum", "Kernel", "Span", "Standing", "explain", "kernel", "load", "matching", "standing"]
 
 DEFAULT = PACKAGE / "errata/errata.yaml"
+# words of a failure that left payload, or frames that nothing explains, on the wire
+CLEAR = re.compile(r"plaintext|in clear|clear-record|stray-data", re.IGNORECASE)
 AFFECTED, UNKNOWN, FIXED = "affected", "unknown", "fixed"
 
 
@@ -109,7 +111,12 @@ def _sorted(errata: tuple[Erratum, ...], at: Kernel) -> tuple[Erratum, ...]:
 
 
 def _fits(erratum: Erratum, reason: str, test: str) -> bool:
-    """Say whether message and test look like the erratum; of a test's id only the name counts."""
+    """Say whether message and test look like the erratum; of a test's id only the name counts.
+
+    Plaintext is explained by no bug but one that puts plaintext on the wire.
+    """
+    if CLEAR.search(reason) and not CLEAR.search(erratum.symptom):
+        return False
     about = f"{test.rpartition('::')[2]} {reason}"
     return bool(
         erratum.pattern

@@ -151,7 +151,12 @@ class Watch:
         return self._secret.content
 
     def document(self, **ask: Any) -> dict[str, Any]:
-        """Return what the capture beyond the card proves (docs/reference/wire.md); `ask`: fields of Ask."""
+        """Return what the capture beyond the card proves (docs/reference/wire.md); `ask`: fields of Ask.
+
+        AssertionError if the ends agreed on no keys: then the connection broke, and not what looks at it.
+        """
+        self.stop()
+        assert self.secret().strip(), "the connection broke before its ends had agreed on keys"
         return verify(Ask(capture=self.stop()["wire"], keylog=self.secret(), **ask))
 
     def proves(self, evidence: dict[str, Any], sender: str, total: int, **ask: Any) -> dict[str, Any]:

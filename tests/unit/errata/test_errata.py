@@ -306,3 +306,21 @@ def test_a_file_that_is_none_is_told_in_one_line(tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as caught:
             read(path)
         assert str(caught.value).startswith(expected), caught.value
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "plaintext on the wire at stream offset 7: 0a1b; 3 of 9 bytes arrived",
+        "12 records in clear; the receiver ended with EBADMSG after 0 of 9 bytes",
+        "1 of 490 captured frames are unexplained: clear-record at 303; 3 of 9 bytes arrived",
+        "1 of 490 captured frames are unexplained: stray-data at 303; 3 of 9 bytes arrived",
+    ],
+)
+def test_no_erratum_excuses_plaintext(reason: str) -> None:
+    """Plaintext is explained by a bug that puts plaintext on the wire, and by no other one that fits."""
+    test = "test_loss_resync_sendfile_splice_stunnel_ktls_route_vlan_bond"
+    at = kernel(*BAD612)
+    other = re.sub("plaintext|clear|stray", "x", reason)
+    assert any("plaintext" not in erratum.symptom for erratum in explain(other, at, test=test)), other
+    assert all("plaintext" in erratum.symptom for erratum in explain(reason, at, test=test))

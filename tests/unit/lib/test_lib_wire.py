@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.lib import secrets
-from tests.lib.wire import Segment, most_decrypted, segments, share
+from tests.lib.wire import Segment, Watch, most_decrypted, segments, share
 
 PLAIN = hashlib.shake_128(b"plain").digest(4000)
 SECRET = hashlib.shake_128(b"cipher").digest(4000)
@@ -109,3 +109,22 @@ def test_files_with_a_secret_are_named(tmp_path: Path) -> None:
     (tmp_path / "good").write_bytes(b"nothing")
     assert secrets.in_files([b"none", b"secret"], tmp_path) == [tmp_path / "a" / "b" / "bad"]
     assert secrets.in_files([b"secret"], tmp_path / "good") == []
+
+
+class Broke:
+    """Captures and a key log of a connection that broke in its handshake."""
+
+    def files(self) -> dict[str, Path]:
+        """What was captured."""
+        return {"wire": Path("wire.pcapng")}
+
+    def read(self) -> bytes:
+        """What the peer wrote of its keys."""
+        return b"\n"
+
+
+def test_a_broken_handshake_is_the_headline_and_not_its_empty_key_log() -> None:
+    """Without keys nothing can be proved: the connection is blamed, and the run is not void."""
+    watch = Watch(Broke(), Broke())  # type: ignore[arg-type]
+    with pytest.raises(AssertionError, match="the connection broke before its ends had agreed on keys"):
+        watch.proves({}, "client", 4096)
