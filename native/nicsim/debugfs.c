@@ -189,7 +189,7 @@ void nicsim_debugfs_add(struct nicsim *ns)
 
 void nicsim_debugfs_init(void)
 {
-	nicsim_root = debugfs_create_dir("nicsim", NULL);
+	nicsim_root = debugfs_create_dir(KBUILD_MODNAME, NULL);
 }
 
 void nicsim_debugfs_exit(void)

@@ -8,6 +8,10 @@ static char *personality[NICSIM_ADAPTERS] = { "plain", "plain" };
 module_param_array(personality, charp, NULL, 0444);
 MODULE_PARM_DESC(personality, "per adapter, the card that it plays: a word of offload/suite/bench/vm/card.py");
 
+static int adapter = -1;
+module_param(adapter, int, 0444);
+MODULE_PARM_DESC(adapter, "the only adapter that this module has (-1: both)");
+
 static struct nicsim *nicsim_adapters[NICSIM_ADAPTERS];
 
 static struct nicsim *nicsim_create(unsigned int id)
@@ -80,8 +84,11 @@ static int __init nicsim_init(void)
 		return -ENOMEM;
 	nicsim_debugfs_init();
 	for (i = 0; i < NICSIM_ADAPTERS; i++) {
-		struct nicsim *ns = nicsim_create(i);
+		struct nicsim *ns;
 
+		if (adapter >= 0 && adapter != i)
+			continue;
+		ns = nicsim_create(i);
 		if (IS_ERR(ns)) {
 			nicsim_destroy_all();
 			return PTR_ERR(ns);

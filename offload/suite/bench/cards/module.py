@@ -18,6 +18,7 @@ from offload.paths import ROOT
 SOURCE = ROOT / "native/nicsim"
 KINDS = (".c", ".h", ".S")
 NAMES = ("Kbuild", "Makefile")
+CARD, PEER = "nicsim", "nicsim_peer"  # modules: both cards; the peer's alone, where the DUT's is patched
 
 
 def sources(folder: Path = SOURCE) -> list[Path]:
@@ -28,7 +29,7 @@ def sources(folder: Path = SOURCE) -> list[Path]:
     return [p for p in found if not p.name.endswith(".mod.c")]
 
 
-def make_line(kernel: Kernel, folder: Path) -> list[str]:
+def make_line(kernel: Kernel, folder: Path, name: str = CARD) -> list[str]:
     """The kbuild command: without BTF it needs no pahole; a gcc older than the kernel's lacks one option.
 
     Without debug information, which nothing here reads, the module is a fiftieth of its size.
@@ -43,6 +44,7 @@ def make_line(kernel: Kernel, folder: Path) -> list[str]:
         f"CC={cc}",
         "CONFIG_DEBUG_INFO_BTF_MODULES=",
         "KCFLAGS=-g0",
+        *([f"NICSIM={name}"] if name != CARD else []),
     ]
     if not _knows(cc, "-fmin-function-alignment=16"):
         line.append("CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT=")
@@ -61,14 +63,14 @@ def digest(kernel: Kernel, files: list[Path], line: list[str]) -> str:
     return state.hexdigest()[:16]
 
 
-def build_nicsim(kernel: Kernel, say: Say = print, source: Path | None = None) -> Path:
+def build_nicsim(kernel: Kernel, say: Say = print, source: Path | None = None, name: str = CARD) -> Path:
     """Return the path of nicsim.ko for this kernel, built first if need be; `source`: from another folder.
 
-    RigError with the compiler's words in one block if it does not compile.
+    `name`: of the module, CARD or PEER. RigError with the compiler's words in one block if it fails.
     """
     files = sources(source) if source else sources()
-    name = digest(kernel, files, make_line(kernel, Path("M")))
-    target = cache_root() / "modules" / name / "nicsim.ko"
+    made = digest(kernel, files, make_line(kernel, Path("M"), name))
+    target = cache_root() / "modules" / made / f"{name}.ko"
     if target.is_file():
         return target
     with locked(cache_root() / "modules" / ".lock"):
@@ -79,13 +81,15 @@ def build_nicsim(kernel: Kernel, say: Say = print, source: Path | None = None) -
 
 
 def _build(kernel: Kernel, files: list[Path], target: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="nicsim-") as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory(prefix="nicsim-") as temporary:
+        folder = Path(temporary)
         _copy(files, folder)
-        _make([*make_line(kernel, folder), f"-j{os.cpu_count() or 1}", "modules"], kernel, folder)
+        _make(
+            [*make_line(kernel, folder, target.stem), f"-j{os.cpu_count() or 1}", "modules"], kernel, folder
+        )
         target.parent.mkdir(parents=True, exist_ok=True)
         temp = target.with_suffix(f".{os.getpid()}")
-        shutil.copyfile(folder / "nicsim.ko", temp)
+        shutil.copyfile(folder / target.name, temp)
         temp.rename(target)
     write_json(target.with_name("built.json"), {"kernel": kernel.release, "compiler": compiler(kernel)})
 

@@ -93,8 +93,8 @@ class Lab:
     ) -> Booting:
         """Start the VM of a lab, which boots while the caller goes on; `say` gets each phase and its seconds.
 
-        `cpus`: vCPUs, by default LAB_CPUS of the environment, or 1. `source`: of the simulated NIC, and what
-        reports say of it if it is `patched`.
+        `cpus`: vCPUs, by default LAB_CPUS of the environment, or 1. `source`: of the DUT's simulated NIC,
+        and what reports say of it if it is `patched`; the peer's is a good one then.
         `ssh`: with an sshd in each namespace, as a rack of hosts (ssh.py); the lab file is ssh/lab.yaml.
         Call it from the main thread: unless `keep`, QEMU dies with the thread that called.
         A lab that outlives us (`keep`) notes what it boots, compared with the cache's record, for reports.
@@ -105,6 +105,7 @@ class Lab:
         plan = choose(kernel, kind, personality, cpus, source, say)
         parts, host_files = plan.made(), made.host_files()  # before anything of them is read
         files = {_name(kind): plan.module.read_bytes()} if plan.module else {}
+        files |= {plan.peer.name: plan.peer.read_bytes()} if plan.peer else {}
         doors = rack.free_ports() if ssh else ()
         machine = boot.Machine(kernel, plan.qemu, plan.accel, plan.cpus, MEMORY, tuple(rack.devices(doors)))
         run_dir = rundir.create(name)

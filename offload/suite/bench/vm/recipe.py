@@ -10,7 +10,7 @@ from pathlib import Path
 from offload.card.profile import find as find_profile
 from offload.debian.kernels import Kernel
 from offload.errors import ConfigError
-from offload.suite.bench.cards.module import build_nicsim
+from offload.suite.bench.cards.module import PEER, build_nicsim
 from offload.suite.bench.vm import cards, made, qemu_cards
 from offload.suite.bench.vm.card import told
 from offload.suite.bench.vm.kvm import accelerator
@@ -34,6 +34,7 @@ class Recipe:
     accel: str
     why: str
     module: Path | None
+    peer: Path | None = None  # the module of the peer's card, if it is not that of the DUT's
 
     def made(self) -> dict[str, str]:
         """The parts of this lab, each by a short name of what it is: another name, another lab."""
@@ -44,6 +45,7 @@ class Recipe:
             "QEMU": made.digest(word.encode() for word in of_qemu),
             "the cards": f"{self.kind} {self.pair}",
             "the simulated NIC": made.contents([self.module]) if self.module else "",
+            **({"the peer's card": made.contents([self.peer])} if self.peer else {}),
             **made.code(),
         }
 
@@ -59,7 +61,8 @@ def choose(
     pair = told(pair) if kind == "nicsim" else pair
     accel, why = accelerator(kernel, qemu, say)
     module = build_nicsim(kernel, say, source) if kind == "nicsim" else built
-    return Recipe(kernel, kind, pair, vcpus, qemu, accel, why, module)
+    peer = build_nicsim(kernel, say, name=PEER) if kind == "nicsim" and source else None
+    return Recipe(kernel, kind, pair, vcpus, qemu, accel, why, module, peer)
 
 
 def _driver(kernel: Kernel, pair: str, say: Say) -> Path:

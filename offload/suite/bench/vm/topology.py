@@ -13,7 +13,7 @@ from offload.suite.bench.vm import cards
 from offload.suite.bench.vm.initramfs import SHARES
 
 KINDS = ("nicsim", "veth", cards.KIND)
-MODULE = "/run/lab/nicsim.ko"
+MODULE, PEER_MODULE = "/run/lab/nicsim.ko", "/run/lab/nicsim_peer.ko"
 NAMESPACES = ("dut", "wire", "peer")
 
 
@@ -119,9 +119,16 @@ def settle(kind: str, wire: Host) -> None:
 
 
 def load_module(root: Host, personality: str) -> None:
-    """Load the simulated NIC, told by card.py; RigError with the kernel's words if it does not take it."""
+    """Load the simulated NIC, told by card.py; RigError with the kernel's words if it does not take it.
+
+    Where the DUT's card is a patched one, the peer's is of a module of its own.
+    """
+    both = [["insmod", MODULE, f"personality={personality}"]]
+    if root.run(["/busybox", "test", "-e", PEER_MODULE], check=False).rc == 0:
+        both = [[*both[0], "adapter=0"], ["insmod", PEER_MODULE, *both[0][2:], "adapter=1"]]
     try:
-        root.run(["insmod", MODULE, f"personality={personality}"], timeout=60)
+        for one in both:
+            root.run(one, timeout=60)
     except CommandFailed as exc:
         raise RigError(
             f"the kernel does not accept nicsim: {exc.stderr.decode('utf-8', 'replace').strip()}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -116,6 +118,27 @@ def test_examples_apply(tmp_path: Path, path: Path) -> None:
     apply_patch(read_patch(path), tmp_path / "copy")
     changed = [p for p in module.sources() if (tmp_path / "copy" / p.name).read_bytes() != p.read_bytes()]
     assert len(changed) == 1 and path.name in (ROOT / "docs/certify/try-to-fool-us.md").read_text()
+
+
+def test_the_commands_of_the_page_make_a_patch(tmp_path: Path) -> None:
+    """What the page says to type makes a patch with a new header, and leaves a clean checkout."""
+    page = (ROOT / "docs/certify/try-to-fool-us.md").read_text().splitlines()
+    steps = [line.partition("  #")[0] for line in page if line.startswith("git ")]
+    assert [step.split()[1] for step in steps] == ["add", "diff"]
+    tree = tmp_path / "tree"
+    shutil.copytree(ROOT / "native/nicsim", tree / "native/nicsim", ignore=shutil.ignore_patterns("tests"))
+    begin = ["git init -q", "git add .", "git -c user.name=a -c user.email=a@b commit -qm card"]
+    card = tree / "native/nicsim/hw_tx.c"
+    edit = "printf 'int bad;\\n' >> native/nicsim/hw_tx.c; echo 'int worse;' > native/nicsim/bad.h"
+    for line in (*begin, edit, *steps):
+        subprocess.run(["sh", "-ec", line], cwd=tree, check=True, capture_output=True)
+    left = subprocess.run(
+        ["git", "status", "--porcelain"], cwd=tree, check=True, capture_output=True, text=True
+    )
+    assert left.stdout == "?? my.patch\n" and "int bad;" not in card.read_text()
+    apply_patch(read_patch(tree / "my.patch"), tmp_path / "copy")
+    assert (tmp_path / "copy/bad.h").read_text() == "int worse;\n"
+    assert (tmp_path / "copy/hw_tx.c").read_text() == card.read_text() + "int bad;\n"
 
 
 def test_a_folder_without_patches_is_told_what_it_lacks(tmp_path: Path) -> None:
