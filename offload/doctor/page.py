@@ -16,6 +16,7 @@ HEADINGS = {
     "6": "6xx: programs",
     "7": "7xx: is it used?",
     "8": "8xx: how a program is configured",
+    "9": "9xx: a process and its connections",
 }
 HEAD = """# Why is TLS not offloaded? Every reason code
 
@@ -41,6 +42,7 @@ With several devices, the best one sets the exit code. With several directions, 
 and `unknown` before `never`; a direction that the card's profile does not promise does not count. Findings
 about the TLS library or a server (5xx, 6xx) do not change the exit code: they do not affect the device.
 `doctor --app` ([apps.md](../use/apps.md)) reports 8xx, and its exit code is that of the worst service.
+`doctor --pid` reports 9xx, and its exit code is that of the worst connection.
 
 *Source* names lines of the kernel's source (7.2:500 is line 500 in Linux 7.2), a manual, a public page, or
 what a run of this project showed. *Test* says how a test makes the condition:

@@ -17,6 +17,7 @@ more (the card's part number); it reports what it cannot see as unknown.
   ktls-offload doctor eth0 --tx        # one device, transmit only
   ktls-offload doctor --explain D301   # what a code means; docs/reference/reasons.md lists all codes
   ktls-offload doctor --app nginx eth0 # which of nginx's connections will be offloaded
+  ktls-offload doctor --pid 1234       # why are this process's connections not offloaded?
 
 Doctor tests OpenSSL on loopback; as root it uses a separate network namespace, so that no counter
 of this host moves.
@@ -33,6 +34,13 @@ With several devices, the best one sets the exit code.
 
 
 APPS = ("nginx", "haproxy", "stunnel", "openssl")
+
+
+def number(text: str) -> int:
+    """A process's number, for argparse."""
+    if not text.isascii() or not text.isdigit() or not 0 < int(text[:12]) < 1 << 22:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not the number of a process")
+    return int(text)
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -55,6 +63,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         default="",
         help="file to read for --app (default: where the program looks)",
     )
+    parser.add_argument("--pid", type=number, metavar="N", help="examine this process's connections")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="print JSON, for programs")
     how.add_argument("--explain", metavar="CODE", help="explain a reason code")
@@ -71,6 +80,8 @@ def main(args: argparse.Namespace) -> int:
     from offload.host.terminal import columns
 
     width = columns(100)
+    if args.pid and (args.app or args.dev):
+        raise ConfigError("--pid takes no device and no --app", "the connections' routes name the devices")
     if args.config and not args.app:
         raise ConfigError("--config needs --app", f"--app {'|'.join(APPS)}")
     if args.explain:
@@ -88,6 +99,14 @@ def main(args: argparse.Namespace) -> int:
             document.as_json(said) if args.json else text.as_text(said, colour, width, args.verbose)
         )
         return EXITS[said.state()]
+    if args.pid:
+        from offload.doctor.process import judge
+        from offload.doctor.process import text as of_process
+
+        of = judge.ask(LocalHost(), args.pid, directions)
+        shown = of_process.as_json(of) if args.json else of_process.as_text(of, colour, width, args.verbose)
+        sys.stdout.write(shown)
+        return EXITS[of.state()]
     found = Doctor(LocalHost(), directions, tools=args.verbose or args.json).diagnose(args.dev)
     sys.stdout.write(as_json(found) if args.json else as_text(found, colour, width, args.verbose))
     return EXITS[found.state()]

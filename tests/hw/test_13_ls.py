@@ -11,6 +11,7 @@ from offload.card.profile import Profile
 from offload.connections.look import Eyes, Line
 from offload.doctor.examine import Doctor
 from offload.doctor.library import Trial
+from offload.doctor.process.judge import ask
 from offload.host.base import Bench
 from tests.lib.life import KIB, Life, Pair
 from tests.lib.link import bounce
@@ -114,3 +115,24 @@ def test_is_not_credited_with_what_is_led_past_it(
     assert way.dev in past.doubts["tx"][1]
     assert (back.socket.device, back.word("tx")) == (bench.dut.dev, "hw"), back.doubts
     life.close([pair])
+
+
+@pytest.mark.once
+@pytest.mark.promise("tools.honest")
+def test_is_not_blamed_for_what_began_in_software(
+    life: Life, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any]
+) -> None:
+    """This NIC is ready, and a connection that began while it was off is named so; a new one is on it."""
+    offload.set(tx=False)
+    early = life.open()[0]
+    off = ask(rig.bench.dut.host, life.near.pid)
+    assert [kind.states["tx"] for kind in off.connections] == [("off", "D301")]
+    offload.set(tx=True)
+    late = life.open()[0]
+    told = ask(rig.bench.dut.host, life.near.pid)
+    states = sorted(kind.states["tx"] for kind in told.connections)
+    evidence["doctor"] = states
+    assert states == [("off", "D912"), ("ready", "")], [f.what for f in told.findings]
+    rx = {kind.states["rx"] for kind in told.connections}
+    assert rx == {("ready", "") if "rx" in profile.directions() else ("not promised", "D211")}
+    life.close([early, late])

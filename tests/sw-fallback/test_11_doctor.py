@@ -15,12 +15,14 @@ from offload.cmd import settles
 from offload.doctor import programs
 from offload.doctor.examine import Diagnosis, Doctor
 from offload.doctor.library import Trial
+from offload.doctor.process.judge import Answer, ask
 from offload.doctor.reasons import Notes
 from offload.host.base import Completed, Host, Side
 from offload.suite.traffic.drive import sending
 from tests.lib import proof
 from tests.lib.absent import taken_away
 from tests.lib.flow import Traffic
+from tests.lib.life import Life
 from tests.lib.rig import Rig
 
 RULE = "/etc/modprobe.d/ktls-offload-test.conf"
@@ -69,6 +71,33 @@ def test_the_driver_is_the_reason(dut: Side, traffic: Traffic, evidence: dict[st
     evidence["counters"] = flow.tls()
     proof.intact(flow.far, plan)
     proof.done_by_software(flow, "tx")
+
+
+def of_process(life: Life, dut: Side) -> tuple[Answer, set[str]]:
+    """What doctor says of the process that opens the connections of these tests, and every code in it."""
+    found = ask(dut.host, life.near.pid)
+    return found, {f.code for f in found.findings}
+
+
+@pytest.mark.promise("enable.refuse")
+@pytest.mark.requires("tls")
+def test_a_process_is_told_why(life: Life, dut: Side, evidence: dict[str, Any]) -> None:
+    """Without a NIC that offloads each connection has its reason: no TLS, loopback, TLS 1.3, the driver."""
+    assert "D902" in of_process(life, dut)[1], "no connection yet"
+    clear = life.plain()
+    found, why = of_process(life, dut)
+    assert "D907" in why and found.state() == "unknown" and not found.connections
+    here = life.open(host="127.0.0.1", far=life.near)
+    out = life.open()
+    newer = life.open(tls="1.3")
+    found, why = of_process(life, dut)
+    evidence["doctor"] = sorted(why)
+    states = {(k.line.socket.device, k.line.socket.version): k.states for k in found.connections}
+    assert states["lo", "1.2"] == {"tx": ("never", "D910"), "rx": ("never", "D910")}
+    assert states[dut.dev, "1.2"] == {"tx": ("never", "D205"), "rx": ("never", "D205")}
+    assert states[dut.dev, "1.3"] == {"tx": ("off", "D908"), "rx": ("off", "D908")}
+    assert {"D205", "D907", "D908", "D910"} <= why and len(found.others) == 1
+    life.close([*newer, *out, *here, *clear])
 
 
 @pytest.mark.promise("enable.refuse")
