@@ -137,8 +137,7 @@ def _run(argv: list[str]) -> int:
                 f"no verb {name!r}{_near(name)}", HINTS.get(name, "ktls-offload --help lists them")
             )
         if verb and verb not in here():
-            message = f"`ktls-offload {name}` is part of the certification suite, which is not installed"
-            raise ConfigError(message, "apt install ktls-offload-suite, or use a source checkout")
+            raise _not_installed([word for word in argv if not word.startswith("-")])
         _new_enough(name)
         shown = [verb] if verb and argv[0] == verb.name else here()  # no help of this call lists the others
         args = parser([verb] if verb else [], shown).parse_args(argv)
@@ -151,6 +150,14 @@ def _run(argv: list[str]) -> int:
         if verb is None or (not verb.extra and not (exc.name or "").startswith("yaml")):
             raise
         raise _without(verb, exc.name or "?") from None
+
+
+def _not_installed(words: Sequence[str]) -> ConfigError:
+    """What to install for a verb of the suite: its package, or a checkout where that would not do."""
+    if words[0] == "certify" or " ".join(words[:2]) in (*NEED_CHECKOUT, "measure"):
+        return _only_in_a_checkout(words[:1] if words[0] == "certify" else words[:2])
+    message = f"`ktls-offload {words[0]}` is part of the certification suite, which is not installed"
+    return ConfigError(message, "apt install ktls-offload-suite, or use a source checkout")
 
 
 def _new_enough(name: str) -> None:
@@ -181,11 +188,16 @@ def _checkout(args: argparse.Namespace) -> None:
     in_a_vm = args.verb == "measure" and (not args.dev or args.cost)
     needs = " ".join(words) in NEED_CHECKOUT or in_a_vm
     if needs and not _in_checkout():
-        line = f".venv/bin/ktls-offload {' '.join(words)}"
-        message = f"`ktls-offload {' '.join(words)}` needs a source checkout, not only the installed package"
-        raise ConfigError(
-            message, f"in a checkout: {'make certify' if words == ['certify'] else f'make build && {line}'}"
-        )
+        raise _only_in_a_checkout(words)
+
+
+def _only_in_a_checkout(words: Sequence[str]) -> ConfigError:
+    """The line to type in a checkout."""
+    verb = f"ktls-offload {' '.join(words)}"
+    line = "make certify" if verb == "ktls-offload certify" else f"make build && .venv/bin/{verb}"
+    return ConfigError(
+        f"`{verb}` needs a source checkout, not only the installed package", f"in a checkout: {line}"
+    )
 
 
 def _in_checkout() -> bool:

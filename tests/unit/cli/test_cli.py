@@ -57,12 +57,14 @@ def test_without_the_suite_its_verbs_are_not_listed(
 def test_without_the_suite_its_verbs_say_what_to_install(
     host_tool: set[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A verb that is not installed names its package in one block, and opens nothing."""
+    """A verb that is not installed names its package, or the checkout it needs, and opens nothing."""
+    suite = "`ktls-offload {}` is part of the certification suite", "apt install ktls-offload-suite"
+    checkout = "`ktls-offload {}` needs a source checkout", "in a checkout: make"
     for name in host_tool:
         assert main([name, "--help"]) == 2
         said = capsys.readouterr().err
-        assert f"`ktls-offload {name}` is part of the certification suite" in said
-        assert "hint: apt install ktls-offload-suite" in said
+        words, hint = checkout if name in ("certify", "measure") else suite
+        assert words.format(name) in said and f"hint: {hint}" in said
 
 
 @pytest.mark.parametrize("verb", ["status", "enable", "disable", "restore"])
