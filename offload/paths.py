@@ -17,17 +17,17 @@ def profiles() -> tuple[Path, ...]:
 
 
 def cache() -> Path:
-    """What can be made anew: ${XDG_CACHE_HOME:-~/.cache}/ktls-offload."""
+    """Return what can be made again: ${XDG_CACHE_HOME:-~/.cache}/ktls-offload."""
     return _home("XDG_CACHE_HOME", ".cache") / NAME
 
 
 def state() -> Path:
-    """What must not be lost: ${XDG_STATE_HOME:-~/.local/state}/ktls-offload."""
+    """Return what must not be lost: ${XDG_STATE_HOME:-~/.local/state}/ktls-offload."""
     return _home("XDG_STATE_HOME", ".local/state") / NAME
 
 
 def runtime() -> Path:
-    """What ends with its process, as sockets do: ${XDG_RUNTIME_DIR:-/tmp}/ktls-offload-UID."""
+    """Return what ends with its process, as sockets do: ${XDG_RUNTIME_DIR:-/tmp}/ktls-offload-UID."""
     import tempfile  # takes longer to open than most verbs do
 
     return Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"{NAME}-{os.getuid()}"

@@ -77,7 +77,7 @@ class Item(NamedTuple):
         self.log.add(self.line, self.key, problem)
 
     def shown(self) -> str:
-        """What was there, in a few words."""
+        """Return what was there, in a few words."""
         if isinstance(self.node, yaml.ScalarNode):
             return quoted(str(self.node.value))
         return "a list" if isinstance(self.node, yaml.SequenceNode) else "a mapping"

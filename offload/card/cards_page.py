@@ -39,7 +39,7 @@ def page() -> str:
 
 
 def _what(cards: tuple[Profile, ...]) -> list[str]:
-    """What each card offloads."""
+    """Return what each card offloads."""
     head = [
         "## What they offload",
         "",

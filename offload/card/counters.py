@@ -156,7 +156,7 @@ def parse(text: str) -> tuple[dict[str, int], list[str]]:
 
 
 def _wrong(name: str, value: str, found: Mapping[str, int]) -> str:
-    """What is wrong with a line, or ''."""
+    """Return what is wrong with a line, or ''."""
     if not NAME.fullmatch(name):
         return "odd name"
     if not re.fullmatch(r"[0-9]{1,20}", value) or int(value) > U64:

@@ -79,7 +79,7 @@ class Nic:
 
 
 class Match(NamedTuple):
-    """The profile that an interface fits (None: no profile does) and whether a simulated card plays it."""
+    """The profile that an interface fits (None: no profile does) and whether a simulated card emulates it."""
 
     profile: Profile | None
     simulated: bool = False
@@ -109,7 +109,8 @@ def look(host: Host, dev: str) -> Nic:
 
 
 def seen(host: Host, dev: str, rows: Mapping[str, dict[str, Any]]) -> Nic:
-    """As `look`, with the list of interfaces already at hand. RigError for an answer that makes no sense."""
+    """As `look`, with a list of interfaces that the caller has. RigError for an answer that makes no
+    sense."""
     try:
         return _seen(host, dev, rows)
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -117,7 +118,7 @@ def seen(host: Host, dev: str, rows: Mapping[str, dict[str, Any]]) -> Nic:
 
 
 def _seen(host: Host, dev: str, rows: Mapping[str, dict[str, Any]]) -> Nic:
-    """What `ip` and `ethtool` say about an interface."""
+    """Return what `ip` and `ethtool` say about an interface."""
     row = _row(dev, rows)
     name = str(row["ifname"])
     info = _drvinfo(host, name)
@@ -152,7 +153,7 @@ def _row(dev: str, rows: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def _kind(row: Mapping[str, Any]) -> str:
-    """The kind of a virtual device; '' for one that has hardware (or plays it)."""
+    """The kind of a virtual device; '' for one that has hardware (or emulates it)."""
     if row.get("link_type") == "loopback":
         return "loopback"
     info = row.get("linkinfo")

@@ -46,7 +46,8 @@ class Tool(NamedTuple):
 
 
 def ask(host: Host, nic: Nic, names: Sequence[str] = ()) -> tuple[Answer, ...]:
-    """What the tools (all, or those of these names) say of an interface's card; nothing for no PCI card."""
+    """Return what the tools (all, or those of these names) say of an interface's card; nothing for no PCI
+    card."""
     if not PCI_ADDRESS.fullmatch(nic.bus):
         return ()
     vendor = nic.pci.partition(":")[0]

@@ -30,7 +30,7 @@ class Undescribed(NamedTuple):
         return self.ids.name
 
     def told(self) -> str:
-        """What is known of it, in a few words."""
+        """Return what is known of it, in a few words."""
         return TOLD[self.tls]
 
 

@@ -118,7 +118,7 @@ class CounterMap:
         return self.of(direction).dead
 
     def absent(self, direction: str) -> tuple[str, ...]:
-        """Kernel names that the driver does not count: a proof has to do without them."""
+        """Kernel names that the driver does not count: a proof must do without them."""
         return self.of(direction).absent
 
     def name(self, kernel_name: str) -> str | None:
@@ -233,7 +233,8 @@ class Profile:
         return dict(self.defaults).get(direction, False)
 
     def offloads(self, direction: str) -> str:
-        """What is offloaded in a direction, in a few words: `TLS 1.2 with aes-gcm-128, aes-gcm-256`."""
+        """Return what is offloaded in a direction, in a few words: `TLS 1.2 with aes-gcm-128,
+        aes-gcm-256`."""
         found = {v: [c for c in CIPHERS if self.promised(direction, v, c)] for v in VERSIONS}
         return "; ".join(f"TLS {v} with {', '.join(cs)}" for v, cs in found.items() if cs)
 

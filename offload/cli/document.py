@@ -10,6 +10,6 @@ SCHEMA = 1
 
 
 def failed(verb: str, error: OffloadError) -> str:
-    """What any other verb with --json prints instead of its document."""
+    """Return what any other verb with --json prints instead of its document."""
     said = {"message": error.args[0], "hint": error.hint or None}
     return json.dumps({"schema": SCHEMA, "verb": verb, "exit": error.exit_code, "error": said})

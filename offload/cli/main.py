@@ -201,7 +201,7 @@ def _only_in_a_checkout(words: Sequence[str]) -> ConfigError:
 
 
 def _in_checkout() -> bool:
-    """Say whether what has to be built is here, too, and not only what a package installs."""
+    """Say whether what must be built is here, too, and not only what a package installs."""
     return (ROOT / "native/nicsim").is_dir()
 
 
@@ -214,7 +214,7 @@ def _near(name: str) -> str:
 
 
 def _without(verb: Verb, module: str) -> ConfigError:
-    """What to install for a verb whose module is not there."""
+    """Return what to install for a verb whose module is not there."""
     if not verb.extra:
         return ConfigError(
             "PyYAML is not installed", "apt install python3-yaml, or: dnf install python3-pyyaml"

@@ -92,7 +92,7 @@ def _text(line: str) -> str:
 
 
 def _code(text: str) -> str:
-    """What a person may copy: every sign as it is typed."""
+    """Return what a person may copy: every sign as it is typed."""
     text = _escaped(text).replace("-", "\\-").replace("^", "\\(ha").replace("~", "\\(ti")
     return _guarded(text.replace("`", "\\(ga").replace("'", "\\(aq"))
 

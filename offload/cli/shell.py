@@ -1,4 +1,4 @@
-"""What a shell has to know to complete the command: scripts for bash, zsh and fish from the tree of verbs.
+"""What a shell must know to complete the command: scripts for bash, zsh and fish from the tree of verbs.
 
 Why not shtab? Version 1.13 answers the lines of tests/unit/cli/test_completion.py in bash and fish as well.
 But its zsh script works by `eval` only, it offers nothing behind `lab run --`, and a bare host would need it.
@@ -109,7 +109,7 @@ def zsh(root: Command, profiles: tuple[str, ...]) -> Lines:
     return [*lines, "", *ZSH_END]
 
 
-# read by compinit from fpath it is the function's first call; read with `source` it has to be declared
+# read by compinit from fpath it is the function's first call; read with `source` it must be declared
 ZSH_END = """\
 if [[ $funcstack[1] == _ktls_offload ]]; then
   _ktls_offload "$@"

@@ -100,7 +100,7 @@ def _words(action: argparse.Action) -> str:
 
 
 def _value(action: argparse.Action) -> Value | None:
-    """What an action takes; None for a switch."""
+    """Return what an action takes; None for a switch."""
     if action.nargs == 0:
         return None
     choices = tuple(str(c) for c in action.choices or ())
@@ -124,7 +124,7 @@ def _few(name: str) -> tuple[str, ...]:
 
 
 def _kind(action: Any, name: str, choices: tuple[str, ...]) -> str:
-    """What can be offered for it."""
+    """Return what can be offered for it."""
     if choices:
         return "word"
     if action.nargs == argparse.REMAINDER:

@@ -1,7 +1,7 @@
 """Connect by kernel TLS or else by stunnel, from a program: one call, one socket, at most one warning line.
 
-Standard library only. Whatever fails before ktls-handoff's answer is whole in our hand is a reason for
-stunnel; only a wrong policy or option is not. connect.md shows it in use, ktls-handoff.8 has the
+Standard library only. If anything fails before ktls-handoff's whole answer is here, stunnel takes over.
+Only a wrong policy or option is an error. connect.md shows it in use, ktls-handoff.8 has the
 protocol.
 """
 
@@ -41,7 +41,8 @@ SPARE = 5.0  # seconds more than that, for the helper itself
 class Got:
     """A connected socket and what is known of it.
 
-    `line` is ktls-handoff's; `via` in it is ktls or stunnel. `warning`: the line that was said, or ''.
+    `line` is ktls-handoff's; `via` in it is ktls or stunnel. `warning`: the line that `connect` printed,
+    or ''.
     `process`: the stunnel that carries the stream; it ends with the connection, and is the caller's to reap.
     """
 
@@ -180,7 +181,7 @@ def _started(target: Target, policy: Policy, program: str) -> tuple[dict[str, An
 
 
 class _Lost(Exception):
-    """The answer did not come, or not as it has to be."""
+    """The answer did not come, or not as it must be."""
 
 
 def answer(sock: socket.socket, until: float) -> tuple[dict[str, Any], socket.socket]:

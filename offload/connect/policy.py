@@ -29,7 +29,7 @@ MOST = 16384  # bytes of a policy
 
 @dataclass(frozen=True)
 class Target:
-    """Where to; `name`: whom the certificate has to name and the SNI asks for, if that is not the host.
+    """Where to; `name`: whom the certificate must name and the SNI asks for, if that is not the host.
 
     ConfigError for a host or port that cannot be one.
     """
@@ -79,7 +79,7 @@ class Policy:
         return DEFAULTS | given
 
     def digest(self) -> str:
-        """Return what a resident has to have for its own policy; ConfigError if CAfile cannot be read.
+        """Return what a resident must have for its own policy; ConfigError if CAfile cannot be read.
 
         SHA-256 over lines of KEY=VALUE, as in ktls-handoff.8: what is offered, and who is trusted.
         """

@@ -118,7 +118,7 @@ def _once(args: argparse.Namespace, target: Target, policy: Policy) -> int:
 
 
 def _receiver(args: argparse.Namespace, undo: ExitStack) -> socket.socket | None:
-    """Who gets the socket, found before anything is connected; None if nobody does."""
+    """Return who gets the socket, found before anything is connected; None if nobody does."""
     try:
         if args.to:
             return undo.enter_context(_dialled(args.to))
@@ -149,7 +149,7 @@ def _dialled(path: str) -> socket.socket:
 
 
 def _give(to: socket.socket, got: Got) -> None:
-    """The line and the descriptor; who does not read within 10 s does not get it."""
+    """The line and the descriptor. A receiver that does not read within 10 s does not get it."""
     to.settimeout(PATIENCE)
     data = json.dumps(got.line).encode() + b"\n"
     try:
@@ -163,7 +163,7 @@ def _give(to: socket.socket, got: Got) -> None:
 
 
 def as_text(target: Target, line: dict[str, Any]) -> str:
-    """What a connection is, for a person."""
+    """Return what a connection is, for a person."""
     said = [f"{target}: TLS {line['version']}, {line['cipher']}"]
     if line["via"] != "ktls":
         return said[0] + ", by stunnel"

@@ -28,7 +28,7 @@ class Line(NamedTuple):
     doubts: Mapping[str, tuple[str, str]]
 
     def word(self, direction: str) -> str:
-        """What to show for a direction."""
+        """Return what to show for a direction."""
         mark = {"stale": " stale", "unsure": " ?"}.get(self.doubts[direction][0], "")
         return self.socket.conf(direction) + mark
 
@@ -136,7 +136,7 @@ def _lines(space: Space, cards: Mapping[Key, Card]) -> Iterator[Line]:
 
 
 def notes(listing: Listing) -> list[str]:
-    """What was not seen, or not as it should be, each in a sentence."""
+    """Return what was not seen, or not as it should be, each in a sentence."""
     found = list(listing.found.notes)
     for space in listing.found.spaces:
         found += [f"{space.title()}: {note}" for note in space.notes]

@@ -89,7 +89,7 @@ class Space:
     at: float
 
     def title(self) -> str:
-        """What a person may call it."""
+        """Return what a person may call it."""
         name = " ".join(self.names) or f"of process {self.path.split('/')[2]}"
         return f"{name} (this one)" if self.here and self.names else "this one" if self.here else name
 
@@ -177,7 +177,7 @@ def understood(said: Mapping[str, Any]) -> Found:
 
 
 def _owner(pid: int, name: str, age: float, count: int) -> Owner:
-    """Who has a socket."""
+    """Return who has a socket."""
     if not 0 <= age < FOREVER or pid < 0 or count < 1:
         raise ValueError(" no such process")
     return Owner(int(pid), plain(name), float(age), int(count) - 1)

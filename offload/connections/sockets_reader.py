@@ -1,8 +1,8 @@
 """Runs on the host by `python3 -I -S -`: kernel-TLS sockets of every network namespace, as one JSON line.
 
 Arguments: `all`, or `here` for this namespace only. Needs CAP_NET_ADMIN to see kernel TLS before Linux 7.2,
-root for other namespaces and other people's processes; what was not seen is said in `notes`. No key material
-is asked for: inet_diag has none. Everything that comes back is bounded and checked.
+root for other namespaces and other people's processes; `notes` lists the rest. The kernel returns
+no key material: inet_diag has none. Everything that comes back is bounded and checked.
 """
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ class Card:
     ports: tuple[Card, ...] = ()
 
     def most(self, direction: str) -> int | None:
-        """At most so many connections were on this card when the sockets were read; None: it does not count.
+        """At most this many connections were on this card when the sockets were read; None: it does not
+        count.
 
         Those that came until after less those that had gone before: no connection that opens or closes
         meanwhile makes this too small.

@@ -58,7 +58,7 @@ def place(address: str, port: int) -> str:
 
 
 def process(one: Socket) -> str:
-    """Who has it."""
+    """Return who has it."""
     if one.owner is None:
         return "(closed)" if one.inode == 0 else "-"
     more = f" +{one.owner.others}" if one.owner.others else ""
@@ -84,7 +84,7 @@ def cells(line: Line) -> dict[str, str]:
 
 
 def table(rows: Sequence[dict[str, str]], heads: Sequence[str], columns: int) -> list[str]:
-    """Lines of a table under its heads; on a terminal of so many columns some are left out (0: none)."""
+    """Lines of a table under its heads; on a terminal of this many columns some are left out (0: none)."""
     heads = list(heads)
     texts = {head: [head, *map(itemgetter(head), rows)] for head in heads}
     wide = {head: max(map(len, column)) for head, column in texts.items()}

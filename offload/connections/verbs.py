@@ -55,7 +55,7 @@ def main(args: argparse.Namespace, out: Any = None) -> int:
 
         said = as_json if args.json else None
         return watch(eyes, out, Pace(args.interval, args.count), said)
-    gc.disable()  # nothing is thrown away before all is said: looking for it takes as long as making it
+    gc.disable()  # nothing is discarded before all is said: looking for it takes as long as making it
     try:
         listing = eyes.look()
         print(as_json(listing) if args.json else as_text(listing, width(out)), file=out)
@@ -78,7 +78,7 @@ def as_json(listing: Listing, **more: Any) -> str:
 
 
 def _json_card(card: Card) -> dict[str, Any]:
-    """A device as plain values; `on_card`: at most so many connections, null where it does not count."""
+    """A device as plain values; `on_card`: at most this many connections, null where it does not count."""
     return {
         "namespace": card.space,
         "dev": card.nic.dev,

@@ -133,7 +133,7 @@ def _asked_to_end(seconds: float, moving: bool) -> bool:
 
 @contextmanager
 def screen(out: Any, moving: bool) -> Iterator[None]:
-    """Take the terminal's other screen, without cursor and echo; give back what was there."""
+    """Take the terminal's other screen, without cursor and echo; restore it at the end."""
     if not moving:
         yield
         return
@@ -235,7 +235,7 @@ def _per_second(count: int | None, seconds: float) -> str:
 
 
 def rates(before: Look | None, now: Look) -> list[dict[str, Any]]:
-    """What each card did per second since the last look, by direction; empty after the first look."""
+    """Return what each card did per second since the last look, by direction; empty after the first look."""
     found = []
     for card in devices_with_offload(list(now.listing.cards.values())) if before else ():
         for direction in DIRECTIONS:

@@ -27,7 +27,7 @@ def programs(root: Path) -> list[Path]:
 
 
 def first_bytes(path: Path) -> bytes:
-    """What tells a compiled program from a script."""
+    """Return what tells a compiled program from a script."""
     with path.open("rb") as file:
         return file.read(4)
 

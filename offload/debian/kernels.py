@@ -190,7 +190,7 @@ def _prepare(temp: Path, folder: Path, known: dict[str, str]) -> None:
 
 
 def _boot_file(root: Path, what: str, release: str) -> Path:
-    """Where the packages put an image or configuration: /boot up to 6.19, beside the modules later."""
+    """Where the packages put an image or configuration: /boot up to 6.19, next to the modules later."""
     places = (root / "boot" / f"{what}-{release}", root / "usr/lib/modules" / release / what)
     for place in places:
         if place.is_file():

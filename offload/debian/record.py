@@ -1,4 +1,4 @@
-"""Is the kernel in the cache the one that was fetched? Digests of its image and modules, kept beside it."""
+"""Is the kernel in the cache the one that was fetched? Digests of its image and modules, kept next to it."""
 
 from __future__ import annotations
 

@@ -228,7 +228,8 @@ class Doctor:
 
 
 def sound(call: Callable[[], Answer], what: str) -> Answer:
-    """What a program's answer means; RigError for one that means nothing (also: nested without end)."""
+    """Return what a program's answer means; RigError for one that means nothing (also: nested without
+    end)."""
     try:
         return call()
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as exc:

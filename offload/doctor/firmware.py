@@ -14,7 +14,7 @@ SHOWN = ("FW Version", "PSID", "Description")  # of mstflint's answer, in a find
 
 class Board(NamedTuple):
     """What a card says it is. `text`: `fw.psid MT_0000000359, fw 22.35.1012`; `part`: its part number;
-    `crypto`: whether it is described as one with crypto, None if nothing is said of it."""
+    `crypto`: whether it is described as one with crypto, None if no tool says so."""
 
     text: str = ""
     part: str = ""
@@ -22,7 +22,7 @@ class Board(NamedTuple):
 
 
 def board(host: Host, nic: Nic) -> Board:
-    """What devlink and mstflint say of an interface's card; an empty Board if nobody says anything.
+    """Return what devlink and mstflint say of an interface's card; an empty Board if nobody says anything.
 
     The description is the maker's: `No Crypto`, `Crypto Disabled` or, of a part that has it, `Crypto`.
     """

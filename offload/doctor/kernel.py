@@ -122,7 +122,8 @@ def option_set(host: Host, machine: Machine, option: str, wanted: str) -> bool |
 
 
 def missing_for(host: Host, machine: Machine, driver: str) -> tuple[str, str, bool]:
-    """What the kernel lacks for a driver's features: (code, option, whether it is sure); '' if nothing."""
+    """Return what the kernel lacks for a driver's features: (code, option, whether it is sure); '' if
+    nothing."""
     row = facts()["drivers"].get(driver, {})
     wanted = [("D103", DEVICE.symbol, "y")]
     wanted += [("D104", str(row["option"]), str(row["wanted"]))] if row else []

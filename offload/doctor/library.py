@@ -52,7 +52,7 @@ def attempt(host: Host, machine: Machine) -> Trial:
 
 
 def _read(answer: bytes) -> Trial | None:
-    """The answer of loopback.py; None if it is none. Whatever is in it, only known keys and kinds count."""
+    """The answer of loopback.py; None if it is none. It ignores unknown keys and kinds."""
     try:
         found = json.loads(answer[:MAX])
     except (ValueError, RecursionError):

@@ -120,7 +120,7 @@ def handshake(options: int, group: str) -> dict[str, bool]:
 
 
 def openssl() -> dict[str, object]:
-    """What OpenSSL gives to the kernel by itself, and when it is asked to."""
+    """Return what OpenSSL gives to the kernel by itself, and when it is asked to."""
     with os.fdopen(os.memfd_create("group"), "wb", 0) as file:  # ssl reads parameters from a path only
         file.write(GROUP.encode())
         group = f"/proc/self/fd/{file.fileno()}"

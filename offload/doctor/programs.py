@@ -78,7 +78,7 @@ def _line(raw: str) -> tuple[str, str]:
 
 
 def _one(host: Host, program: Program, lines: list[tuple[str, str]], notes: Notes) -> None:
-    """What one server's files say; nothing if it serves no TLS."""
+    """The statements of one server's files; nothing if it serves no TLS."""
 
     def first(pattern: str) -> str:
         return next((where for where, text in lines if re.search(pattern, text, re.IGNORECASE)), "")
@@ -131,7 +131,7 @@ def _version(host: Host, name: str) -> tuple[Version, bool]:
 
 
 def _before(name: str, version: Version, built: bool) -> str:
-    """What has to come before the remedy: a newer program, or another build of it; '' if nothing."""
+    """Return what must come before the remedy: a newer program, or another build of it; '' if nothing."""
     from offload.doctor.apps.model import OLDEST
 
     oldest = OLDEST[name.lower()]

@@ -38,7 +38,8 @@ class Reason(NamedTuple):
 class Finding(NamedTuple):
     """A reason met on this host: `dev` is '' and `directions` empty where it concerns all of it.
 
-    what, evidence (what was looked at and what was there), consequence, remedy: each one line, printable.
+    Fields: what, evidence (where doctor looked and what it found), consequence, remedy; each one printable
+    line.
     """
 
     code: str
@@ -107,7 +108,7 @@ def plain(text: str) -> str:
 
 @cache
 def load(path: Path = FILE) -> dict[str, Reason]:
-    """Every reason by its code. ConfigError if the file is not what it has to be."""
+    """Every reason by its code. ConfigError if the file is not what it must be."""
     try:
         document = yaml.load(path.read_text("utf-8"), Loader=LOADER)  # noqa: S506  (a safe loader)
         rows = document["reasons"].items()

@@ -57,7 +57,7 @@ def _never(cell: Cell, profile: Profile | None) -> str:
 
 
 def _software(cell: Cell, trial: Trial, why: str) -> tuple[str, str]:
-    """What kernel TLS does in software, as it was tried."""
+    """Return what kernel TLS does in software, as it was tried."""
     answer = (trial.cells or {}).get((cell.direction, cell.version, cell.cipher))
     if answer is None:
         return UNKNOWN, why

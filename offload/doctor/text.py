@@ -20,13 +20,13 @@ WIDTH = 100
 
 
 class Page:
-    """Lines of text; colour only if asked for."""
+    """Lines of text; color only if asked for."""
 
     def __init__(self, colour: bool, width: int) -> None:
         self.colour, self.width, self.lines = colour, min(max(width, 60), WIDTH), list[str]()
 
     def paint(self, text: str, word: str) -> str:
-        """Text in the colour of a word."""
+        """Text in the color of a word."""
         code = COLOURS.get(word)
         return f"\x1b[{code}m{text}\x1b[0m" if self.colour and code else text
 
@@ -35,7 +35,7 @@ class Page:
         return f"\x1b[1m{text}\x1b[0m" if self.colour else text
 
     def wrapped(self, head: str, text: str, bare: int | None = None) -> None:
-        """A line that goes on below its own beginning; `bare` is the head's length without colour."""
+        """A line that goes on below its own beginning; `bare` is the head's length without color."""
         indent = len(head) if bare is None else bare
         rows = textwrap.wrap(printable(text), self.width - indent, break_on_hyphens=False) or [""]
         self.lines.append(head + rows[0])
@@ -51,7 +51,7 @@ class Page:
         self.wrapped(" " * len(head), f"# {remark}")
 
     def block(self, finding: Finding, verbose: bool) -> None:
-        """What was seen, what follows, what to do."""
+        """Evidence, consequence and remedy."""
         self.wrapped("    seen  ", finding.evidence)
         self.wrapped("    so    ", finding.consequence)
         for line in finding.detail if verbose else ():
@@ -121,7 +121,7 @@ def every(diagnosis: Diagnosis) -> list[Finding]:
 
 
 def _table(page: Page, devices: Iterable[Device]) -> None:
-    """Who does the work, per version and cipher; the reasons below."""
+    """Table of who does the work, per version and cipher; the reasons below."""
     page.lines.append("who does it  " + "".join(f"{f'TLS {v}':<39}" for v in VERSIONS).rstrip())
     page.lines.append(" " * 13 + "".join(f"{c:<13}" for _ in VERSIONS for c in map(_short, CIPHERS)).rstrip())
     reasons: dict[str, int] = {}
@@ -148,7 +148,7 @@ def _who(page: Page, cell: Verdict, reasons: dict[str, int]) -> str:
 
 
 def _fine(page: Page, diagnosis: Diagnosis) -> None:
-    """What was looked at and is as it should be, in one paragraph."""
+    """One paragraph with everything that is as it should be."""
     good = [f"Linux {diagnosis.machine.kernel}"]
     good += [text for device in diagnosis.devices for text in device.fine if text not in good]
     page.wrapped("fine    ", "; ".join([*good, *diagnosis.fine]))

@@ -10,7 +10,7 @@ READ_ONLY, END = 0x90, 0x78  # PCI Local Bus 3.0, appendix I: large tag VPD-R, s
 
 
 def part_number(data: bytes) -> str:
-    """The PN field; '' if there is none. Whatever the bytes are, it ends and looks at 32 KiB at most."""
+    """The PN field; '' if there is none. It reads at most 32 KiB of any content, and always ends."""
     at, data = 0, data[:MAX]
     while at < len(data) and data[at] != END:
         tag = data[at]

@@ -30,7 +30,7 @@ def place(kind: Kind, release: str, out: Path | None) -> Path:
 
 
 def build(target: Target, kind: Kind, out: Path | None, archive: Path | None, jobs: int, say: Say) -> Path:
-    """Build and check; the folder. What an earlier call did is not done again.
+    """Build and check; the folder. Steps of an earlier call are not repeated.
 
     Refused if kernel and driver do not go together, or the modules must not be installed; ConfigError for a
     missing program; RigError if the source cannot be had or does not compile.

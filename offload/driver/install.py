@@ -154,7 +154,8 @@ def _settle(target: Target) -> None:
 
 
 def _initramfs(target: Target) -> list[str]:
-    """What renews the initramfs: it may hold the kernel's own driver, and the boot would load that one."""
+    """Return what renews the initramfs: it may hold the kernel's own driver, and the boot would load that
+    one."""
     image = target.modules.parents[2] / f"boot/initrd.img-{target.release}"
     there = image.is_file() and found("update-initramfs")
     return [f"update-initramfs -u -k {target.release}"] if there else []
@@ -170,7 +171,7 @@ def _first(target: Target, record: Record) -> None:
 
 
 def _dkms_steps(record: Record) -> list[str]:
-    """What is run to have DKMS build it, for this kernel and those that come."""
+    """Return what is run to have DKMS build it, for this kernel and those that come."""
     return [f"dkms {verb} {record.dkms} -k {record.release}" for verb in ("add", "build", "install")]
 
 
@@ -207,7 +208,7 @@ def remove(target: Target, kind: Kind, dry_run: bool, say: Say) -> None:
 
 
 def _undo(target: Target, record: Record, say: Say) -> None:
-    """Every step back, done or not; a file that is not as we left it stays, and that is said."""
+    """Every step back, done or not; a file that is not as we left it stays, and a line names it."""
     if record.dkms:
         with suppress(RigError):
             command(["dkms", "remove", record.dkms, "--all"], timeout=1800)
@@ -241,7 +242,7 @@ def _reload(kind: Kind, unload: str) -> str:
 
 
 def _next(target: Target, kind: Kind, say: Say) -> None:
-    """What comes after an installation."""
+    """The steps after an installation."""
     say(f"{kind.name} with TLS offload is installed for {target.release}: {_reload(kind, 'modprobe -r')}")
     say("next: ktls-offload doctor; to go back to the old driver:")
     say(f"    ktls-offload driver remove {kind.name} --kernel {target.release}")

@@ -34,7 +34,7 @@ class Record:
 
     @property
     def path(self) -> Path:
-        """Where it is kept: beside the journal of enable."""
+        """Where it is kept: next to the journal of enable."""
         return folder() / f"driver-{self.kind}@{self.release}.json"
 
 

@@ -48,7 +48,7 @@ def signed(module: Path) -> bool:
 
 
 def advice(target: Target, modules: list[Path], root: Path = Path("/")) -> list[str]:
-    """What a person has to do so that a machine that demands signatures loads the modules."""
+    """Return what a person must do so that a machine that demands signatures loads the modules."""
     tool = target.headers / "scripts/sign-file"
     digest = target.config.get("CONFIG_MODULE_SIG_HASH", '"sha256"').strip('"')
     lines = [
@@ -63,7 +63,7 @@ def advice(target: Target, modules: list[Path], root: Path = Path("/")) -> list[
 
 
 def _enrolled(key: Path) -> str:
-    """What mokutil says of a key."""
+    """Return what mokutil says of a key."""
     rc, out, _, _ = run(["mokutil", "--test-key", str(key)])
     text = out.decode("utf-8", "replace")
     if rc == 127 or not text:

@@ -79,7 +79,7 @@ def _one(kind: Kind, release: str, record: Record | None, out: Path | None) -> D
 
 
 def _installed(record: Record) -> Installed:
-    """What became of what was installed, and of the kernel that it is for."""
+    """Return what became of what was installed, and of the kernel that it is for."""
     files = {name: _became(Path(name), sha) for name, sha in record.files.items()}
     try:
         now: str | None = find(record.release).version
@@ -89,7 +89,7 @@ def _installed(record: Record) -> Installed:
 
 
 def _became(path: Path, sha: str) -> str:
-    """What a file is now that had this SHA-256."""
+    """Return what a file is now that had this SHA-256."""
     if not path.is_file():
         return "gone"
     return "as installed" if digest(path) == sha else "changed"
@@ -109,7 +109,7 @@ def as_json(found: Standing) -> str:
 
 
 def lines(found: Standing) -> Iterator[str]:
-    """What a person wants to know, a line each."""
+    """Yield what a person wants to know, a line each."""
     yield f"kernel {found.running} runs; {found.why}"
     for row in found.drivers:
         yield from _told(row)

@@ -40,7 +40,7 @@ def find(release: str | None, root: Path = Path("/")) -> Target:
     """The kernel to build for (None: the one that runs), by its headers below `root` or in the lab's cache.
 
     A series, as 6.1, is the kernel that the lab has of it.
-    ConfigError for a release that cannot be one, or whose headers are not here (how to get them is said);
+    ConfigError for a release that cannot be one, or whose headers are not here (with how to get them);
     Refused on a system, or for a kernel, that is not Debian's.
     """
     debian(root)
@@ -110,7 +110,7 @@ def _foreign(release: str) -> Refused:
 
 
 def read(release: str, headers: Path, modules: Path) -> Target:
-    """What the headers say of their kernel. Refused if it is not one that Debian built."""
+    """Return what the headers say of their kernel. Refused if it is not one that Debian built."""
     text = ""
     for name in ("compile.h", "utsversion.h"):  # 6.2 moved UTS_VERSION
         path = headers / "include/generated" / name

@@ -47,12 +47,12 @@ BUILD_EXCLUSIVE_KERNEL="^{series}\\."
 
 
 def name_of(kind: Kind) -> str:
-    """What DKMS calls a driver's package."""
+    """Return what DKMS calls a driver's package."""
     return f"ktls-offload-{kind.name}"
 
 
 def write(target: Target, kind: Kind, tree: Path) -> None:
-    """Write our files beside Debian's."""
+    """Write our files next to Debian's."""
     for name, text in texts(target, kind).items():
         (tree / name).write_text(text)
 

@@ -28,7 +28,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Erratum:
-    """One known bug, or behaviour that looks like one. `onward`: the series from which all have the fix;
+    """One known bug, or behavior that looks like one. `onward`: the series from which all have the fix;
     `pattern`: a regular expression for the failures it may explain; `test`: what they were testing."""
 
     id: str
@@ -74,7 +74,7 @@ def _expression(item: Item) -> str:
 
 
 def _kernels(item: Item) -> tuple[tuple[Series, Span], ...]:
-    """What is known per series; a version has to be one of its series, and not fixed before it lacks."""
+    """Return what is known per series; a version must be one of its series, and not fixed before it lacks."""
     found: dict[Series, Span] = {}
     for name, value in item.fields().items():
         series = series_of(name)

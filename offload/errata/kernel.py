@@ -19,7 +19,7 @@ DEBIAN = re.compile(rf"(?:\+(?:deb|bpo)\d+)?(?:-\d+)?(?:-rt|-cloud)?-(?:{ARCHES}
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel. `stable` is None where it cannot be told, and `why` says so; `whose` build it is:
+    """A kernel. `stable` is None where it cannot be determined, and `why` says so; `whose` build it is:
     `debian`, `upstream` (nothing added to the number) or `other` (may hold fixes taken back)."""
 
     release: str
@@ -64,7 +64,7 @@ def kernel(release: str, package: str = "") -> Kernel:
 
 
 def _stable(release: str, own: Version, whose: str, package: str) -> tuple[Version | None, str]:
-    """The stable number, or why it cannot be told."""
+    """The stable number, or why it cannot be determined."""
     packed = version(package) if package else None
     if package and (packed is None or packed[:2] != own[:2]):
         return None, f"package version {package!r:.60} does not fit release {release}"

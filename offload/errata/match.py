@@ -1,6 +1,6 @@
 """Which known kernel bugs a kernel has, and which of them may be behind a failure; the data is errata.yaml.
 
-An erratum explains, it never excuses: whoever shows one leaves the outcome of the test as it is.
+An erratum explains, it never excuses: the outcome of the test stays as it is.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def standing(erratum: Erratum, at: Kernel) -> Standing:
 
 def _still(erratum: Erratum, at: Kernel) -> str:
     """The newer version that still behaves so, or none. A fix may be taken back into an older series, and
-    so only behaviour, which nobody sees as a bug, is sure to be the same in between."""
+    so only behavior, which nobody sees as a bug, is sure to be the same in between."""
     seen = [(series, span.lacks) for series, span in erratum.kernels if span.lacks]
     if erratum.kind != "behaviour" or at.series is None or not seen or at.series < seen[0][0]:
         return ""

@@ -73,7 +73,7 @@ def _part(heading: str, errata: list[Erratum]) -> list[str]:
 
 
 def _cell(erratum: Erratum, series: Series) -> str:
-    """What is known of one series, in a few words."""
+    """Return what is known of one series, in a few words."""
     if erratum.onward and series >= erratum.onward:
         return "none"
     return re.sub(r"~[^ ,]*", "", _span(dict(erratum.kernels).get(series, Span())))

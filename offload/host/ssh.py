@@ -137,7 +137,7 @@ class Master:
         return ours, child
 
     def said(self) -> str:
-        """What the last session's ssh, shell and program wrote to standard error: its end."""
+        """Return what the last session's ssh, shell and program wrote to standard error: its end."""
         text = (self._folder / "session.log").read_text(errors="replace")
         return " ".join(text.split())[-400:]
 
@@ -155,7 +155,7 @@ class Master:
 
 
 def explain(login: Login, said: str) -> OffloadError:
-    """What ssh's words mean to the person who wrote the lab file."""
+    """Return what ssh's words mean to the person who wrote the lab file."""
     last = " ".join((said.strip().splitlines() or ["ssh said nothing"])[-1].split())[:300]
     if "Host key verification failed" in said or "IDENTIFICATION HAS CHANGED" in said:
         seen = FINGERPRINT.search(said)
@@ -173,8 +173,8 @@ def explain(login: Login, said: str) -> OffloadError:
 class SshHost:
     """A machine at the other end of a Master, or one network namespace of it; see Host for what it does.
 
-    An agent runs there as one ssh session, so that a command costs one round trip and no log-in. What was
-    started ends when the connection does. A lost connection is a RigError that says so.
+    An agent runs there as one ssh session, so that a command costs one round trip and no log-in. Programs
+    started there end with the connection. A lost connection is a RigError that says so.
     """
 
     def __init__(self, agent: Agent, name: str, netns: str = "") -> None:

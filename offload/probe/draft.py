@@ -94,7 +94,8 @@ def _pci(seen: Seen) -> list[str]:
 
 
 def _kconfig(seen: Seen) -> list[str]:
-    """What every card needs, and the symbols that this kernel has with TLS in their names, as remarks."""
+    """Return what every card needs, and the symbols that this kernel has with TLS in their names, as
+    remarks."""
     sure = ("CONFIG_TLS", "CONFIG_TLS_DEVICE")
     lines = [
         "kconfig:" + _guess("that these are all; the driver's own are in its Kconfig, around its TLS file"),
@@ -108,7 +109,7 @@ def _kconfig(seen: Seen) -> list[str]:
 
 
 def kept(seen: Seen) -> list[Cell]:
-    """What the draft promises: what the card took; where nothing was tried the surest cipher.
+    """Return what the draft promises: what the card took; where nothing was tried the surest cipher.
 
     A direction without any counter that could prove it is left out.
     """
@@ -225,7 +226,7 @@ def mapped(seen: Seen, direction: str) -> tuple[dict[str, str], dict[str, str], 
 
 
 def _counters(seen: Seen) -> list[str]:
-    """What the driver shows, sorted by what it is good for."""
+    """Return what the driver shows, sorted by what it is good for."""
     lines = [f"counters:  # seen: ethtool -S {_plain(seen.nic.dev)}; GUESS: their names"]
     for direction in DIRECTIONS:
         required, optional, own = mapped(seen, direction)

@@ -101,7 +101,7 @@ def _users(host: Host, module: str) -> set[str]:
 
 
 def _pci_names(host: Host, vendor: str, device: str) -> tuple[str, str]:
-    """What the PCI list calls vendor and device: `vvvv  Name`, and below it `TAB dddd  Name`."""
+    """Return what the PCI list calls vendor and device: `vvvv  Name`, and below it `TAB dddd  Name`."""
     for path in IDS:
         try:
             text = host.read(path).decode("utf-8", "replace")

@@ -44,7 +44,7 @@ def offered(host: Host, nic: Nic) -> Trial:
 
 
 def _ask(host: Host, dev: str) -> dict[str, dict[str, str]]:
-    """What the program on the host found."""
+    """Return what the program on the host found."""
     done = host.run([*PYTHON, dev], input=PROGRAM.read_bytes(), check=False, timeout=180)
     try:
         found = json.loads(done.text)

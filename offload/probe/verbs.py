@@ -111,13 +111,13 @@ def write(out: Path, text: str) -> None:
 
 
 def summary(text: str, profile: Profile) -> str:
-    """What the draft promises, and how many guesses are in it, on one line."""
+    """Return what the draft promises, and how many guesses are in it, on one line."""
     promised = "; ".join(f"{d} {profile.offloads(d)}" for d in profile.directions()) or "promises nothing"
     return f"{promised}; {text.count('GUESS')} lines marked GUESS"
 
 
 def tell(seen: Seen, out: Path) -> None:
-    """What a person should know beside the draft, on standard error."""
+    """Print hints about the draft on standard error."""
     profile, dev = seen.found.profile, seen.nic.dev
     if seen.found.simulated:
         sys.stderr.write(f"note: {dev} is SIMULATED by {seen.nic.driver}, and emulates {seen.found.plays}\n")

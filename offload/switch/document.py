@@ -14,7 +14,7 @@ SCHEMA = 1
 
 
 def document(verb: str, dry_run: bool, devs: list[str], said: list[str], error: OffloadError | None) -> str:
-    """The document: the named devices as they are now, what was said, and the error if there is one.
+    """The document: the named devices as they are now, the messages, and the error if there is one.
 
     ASCII only; keys are only ever added to schema 1.
     """

@@ -69,7 +69,8 @@ def identity(host: Host) -> tuple[str, str]:
 
 
 def _carry_out(host: Host, nic: Nic, actions: list[Action], journal: Journal) -> Mapping[str, Feature]:
-    """Journal, change, verify, one by one; on any trouble put back all of it. What is after the last."""
+    """Journal, change, verify, one by one; on any trouble put back all of it. Return the state after the
+    last change."""
     boot, netns = identity(host)
     undo: list[tuple[Entry, bool]] = []
     now = nic.features
@@ -91,7 +92,7 @@ def _carry_out(host: Host, nic: Nic, actions: list[Action], journal: Journal) ->
 
 
 def _failure(trouble: BaseException, stuck: list[str]) -> BaseException:
-    """What to raise after a roll-back."""
+    """Return what to raise after a roll-back."""
     if stuck:
         hint = "the journal has the original values; `ktls-offload restore` tries again"
         return SwitchFailed(f"{trouble or 'interrupted'}; and could NOT put back: {'; '.join(stuck)}", hint)
@@ -197,7 +198,7 @@ def _say_plan(nic: Nic, found: Match, actions: list[Action], journal: Journal, s
 def _say_done(
     nic: Nic, found: Match, wish: Wish, actions: list[Action], now: Mapping[str, Feature], say: Say
 ) -> None:
-    """What is now, read after the last change, and how to undo it."""
+    """Print the state, read after the last change, and how to undo it."""
     say(f"{nic.dev}: {describe(found.profile, found, nic)}" if found.profile else f"{nic.dev}:")
     why = {a.direction or a.what: f": {a.why}" if a.why else "" for a in actions}
     promised = found.profile.directions() if found.profile else DIRECTIONS

@@ -76,7 +76,8 @@ class Journal:
 
     @contextmanager
     def at_hand(self) -> Iterator[bool]:
-        """Hold the lock where there is one to be had, and say so: who changes nothing leaves no trace."""
+        """Hold the lock where there is one to be had, and say so: a call that changes nothing leaves no
+        trace."""
         if not os.access(self.place / "lock", os.R_OK | os.W_OK):
             yield False
             return
@@ -127,7 +128,7 @@ class Journal:
             raise RigError(f"cannot write the journal in {self.place}: {exc.strerror}", hint) from None
 
     def entries(self) -> tuple[Entry, ...]:
-        """What is journalled, oldest first. ConfigError if the file is damaged."""
+        """Return what is journalled, oldest first. ConfigError if the file is damaged."""
         try:
             with self.file.open("rb") as file:
                 raw = file.read(MAX_BYTES + 1)

@@ -1,4 +1,4 @@
-"""Several devices at once: a bond is its ports, and who is refused is said before anything changes."""
+"""Several devices at once: a bond is its ports, and every refusal comes before the first change."""
 
 from __future__ import annotations
 

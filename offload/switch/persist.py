@@ -18,7 +18,7 @@ from offload.switch.persist_files import MANAGERS, MARK, NAME, Kept, made, path_
 from offload.switch.plan import directions_on
 
 Say = Callable[[str], None]
-FOLDERS = {  # what has to be there for a manager to be asked for by name
+FOLDERS = {  # what must be there for a manager to be asked for by name
     "systemd": "/etc/systemd/system",
     "networkmanager": "/etc/NetworkManager/dispatcher.d",
     "ifupdown": "/etc/network/if-up.d",
@@ -62,7 +62,7 @@ def each(host: Host, wishes: Sequence[Wish], how: str | None, journal: Journal, 
 
 
 def _tasks(host: Host, wishes: Sequence[Wish], how: str | None, rows: Rows) -> list[Task]:
-    """What there is to do for each device; a module that is loaded for one is there for the next."""
+    """Return what there is to do for each device; a module that is loaded for one is there for the next."""
 
     def task(wish: Wish) -> Task:
         plan = planned(host, wish, rows)
@@ -180,7 +180,7 @@ def ours(host: Host, path: str) -> str | None:
 
 
 def _others(host: Host, dev: str, kept: Kept) -> list[str]:
-    """The managers that have a file of ours for this device beside the one that is wanted."""
+    """The managers that have a file of ours for this device, except the wanted one."""
     return [m for m in MANAGERS if m != kept.manager and ours(host, path_of(m, dev)) is not None]
 
 
@@ -226,7 +226,7 @@ def _settle(host: Host, kept: Kept) -> None:
 
 
 def _fresh(path: str) -> str:
-    """The name of a file that is being written: run-parts, NetworkManager and systemd skip such a one."""
+    """The name of a file that is being written: run-parts, NetworkManager and systemd skip such names."""
     folder, _, name = path.rpartition("/")
     return f"{folder}/.{name}.new"
 

@@ -17,7 +17,7 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Kept:
-    """A file that a network manager obeys, and what has to be run as root once it is there, or gone."""
+    """A file that a network manager obeys, and what must be run as root once it is there, or gone."""
 
     manager: str
     path: str

@@ -1,4 +1,4 @@
-"""What has to be done to switch a direction, and why it cannot be done: decides, changes nothing."""
+"""What must be done to switch a direction, and why it cannot be done: decides, changes nothing."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ def _no_profile(host: Host, nic: Nic, found: Match, asked: tuple[str, ...]) -> R
 
 
 def plan_on(host: Host, nic: Nic, found: Match, directions: tuple[str, ...]) -> list[Action]:
-    """What is to be done, in the profile's order; nothing for what is on already. Refused if one cannot."""
+    """Return what is to be done, in the profile's order; nothing for what is on already. Refused if one
+    cannot."""
     for direction in directions:
         _check(host, nic, found, direction)
     actions: list[Action] = []
@@ -91,7 +92,7 @@ def plan_on(host: Host, nic: Nic, found: Match, directions: tuple[str, ...]) -> 
 
 
 def plan_off(nic: Nic, asked: tuple[str, ...]) -> list[Action]:
-    """What is to be switched off: what is on or would come back on (requested)."""
+    """Return what is to be switched off: what is on or would come back on (requested)."""
     actions = []
     for direction in asked or DIRECTIONS:
         feature = nic.feature(direction)

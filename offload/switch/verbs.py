@@ -80,7 +80,7 @@ def _verb(verbs: Any, name: str, line: str, text: str) -> argparse.ArgumentParse
 
 
 def _switching(parser: argparse.ArgumentParser) -> None:
-    """What `enable` and `disable` share."""
+    """Add the options that `enable` and `disable` share."""
     parser.add_argument("dev", nargs="+", metavar="DEV", help="interface")
     parser.add_argument("--tx", action="store_true", help="transmit (tls-hw-tx-offload)")
     parser.add_argument("--rx", action="store_true", help="receive (tls-hw-rx-offload)")

@@ -259,7 +259,7 @@ def test_ipsec_in_front_is_told(
 
 
 def of_ipsec(host: Host, dev: str) -> set[str]:
-    """What is found of IPsec alone."""
+    """Return what is found of IPsec alone."""
     notes = Notes(dev)
     esp.examine(host, look(host, dev), notes)
     return {finding.code for finding in notes.findings}

@@ -32,7 +32,7 @@ def listed(rig: Rig, pairs: list[Pair]) -> list[Line]:
 
 
 def by_ss(rig: Rig, pair: Pair) -> dict[str, str]:
-    """What `ss` says of a connection: version, cipher, and who does each direction."""
+    """Return what `ss` says of a connection: version, cipher, and who does each direction."""
     said = rig.bench.dut.host.run(["ss", "-Htien", f"sport = :{pair.port}"]).text
     found = re.search(r"tcp-ulp-tls version: (\S+) cipher: (\S+) rxconf: (\w+) txconf: (\w+)", said)
     assert found, f"ss does not call it kernel TLS: {said}"

@@ -1,6 +1,6 @@
 """This NIC encrypts and decrypts right from the first record on, seen without a handshake that could break.
 
-Both ends are given keys that the test knows; the peer's TLS is software. What is wrong is named by cipher,
+Both ends are given keys that the test knows; the peer's TLS is software. A failure names cipher,
 address family and size of the record, not by the alert of a peer that could make nothing of it.
 """
 

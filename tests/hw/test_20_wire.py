@@ -22,7 +22,8 @@ KINDS = ("hw", "sw", "user")  # of TLS at the peer: by its card, its kernel, its
 
 
 def interop(direction: str, far: str) -> list[pytest.MarkDecorator]:
-    """What is asked of a cell: the peer's card is not on trial, so what needs one blocks no certificate."""
+    """Return what is asked of a cell: the peer's card is not on trial, so what needs one blocks no
+    certificate."""
     if far != "hw":
         return [pytest.mark.promise(f"interop.{direction}")]
     theirs = {"tx": "rx", "rx": "tx"}[direction]
@@ -42,7 +43,7 @@ SIZES = {
 }
 PRIMER = (
     16384,
-) * 16  # received first: by its end the card is in step, so that the sizes are what it decrypts
+) * 16  # received first: by its end the card is in sync, so that the sizes are what it decrypts
 
 
 @pytest.mark.promise("payload.tx")
@@ -159,7 +160,7 @@ def test_software_works_beside_it(
     near: str,
     far: str,
 ) -> None:
-    """This NIC leaves TLS alone that the kernel or a program does above it, whoever is at the far end."""
+    """This NIC leaves alone the TLS of a kernel or program above it, with every kind of peer."""
     ours, theirs = way.direction, "rx" if way.direction == "tx" else "tx"
     offload.set(**({ours: False} if near == "sw" else {}))
     peer_offload.set(**{theirs: far == "hw"})

@@ -22,8 +22,8 @@ TX = Cell("tx", "1.2", "aes-gcm-128")
 # 1448 at MTU 1500, 1428 with IPv6, 29 bytes around a record's payload. Each is a record of its own.
 EDGES = (1, 16383, 1, 16384, 1, 16385, 2, 32767, 32768, 32769, 1)
 EDGES += tuple(n * mss - 29 + d for mss in (1448, 1428) for n in (1, 2, 3, 11) for d in (-1, 0, 1))
-WHOLE = {size % 16384 for size in EDGES} - {0} | {16384}  # the sizes of the records that have to come of them
-# Segments of a packet that the stack gives to the card, at least, where there is so much to send. Left alone
+WHOLE = {size % 16384 for size in EDGES} - {0} | {16384}  # the sizes of the records that must come of them
+# Segments of a packet that the stack gives to the card, at least, if there is enough to send. Left alone
 # it gives less where the path is slow (tcp_tso_autosize, net/ipv4/tcp_output.c): two on a busy machine.
 SEGMENTS = 40
 

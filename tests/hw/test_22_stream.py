@@ -39,7 +39,8 @@ def streams(labs: Labs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
 def test_sends_the_stream_of_stunnel(
     streams: Streams, offload: Switch, evidence: dict[str, Any], cell: Cell, arm: str
 ) -> None:
-    """This NIC sends the connection that stunnel would have sent, to the last byte, whoever writes."""
+    """This NIC sends the connection that stunnel would have sent, to the last byte, whichever program
+    writes."""
     reference, run = streams.reference(cell), streams.run(cell, arm)
     proof.note(evidence, run.flow, run.plan, "hw")
     stream.same(run, reference, evidence)

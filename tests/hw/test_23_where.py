@@ -57,7 +57,7 @@ def test_ciphertext_goes_in_and_plaintext_comes_out(
 
 
 def takes_it(watch: Watch, altered: tamper.Altered, flow: Flow, port: int, evidence: dict[str, Any]) -> None:
-    """What was altered arrived, authentic, and stunnel took it."""
+    """The altered payload arrived, authentic, and stunnel took it."""
     proof.note(evidence, flow, altered.plan, "hw")
     assert flow.line.tx == "hw", f"inet_diag shows transmit as {flow.line.tx}"
     seen = flow.far.taken

@@ -38,7 +38,7 @@ KIB = 1024
 def test_sends_again_what_was_lost(
     traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any], name: str
 ) -> None:
-    """This NIC encrypts what is sent again to the same bytes, and what follows as before."""
+    """This NIC encrypts retransmissions to the same bytes, and what follows as before."""
     plan, rules = sending(f"sent {name}", (1024 if name == "2%" else 256) * KIB), SENT[name]
 
     def transfer(noted: dict[str, Any]) -> Flow:

@@ -29,7 +29,7 @@ def test_goes_on_under_loss(
     evidence: dict[str, Any],
     percent: float,
 ) -> None:
-    """This NIC goes on decrypting while this share of the frames is lost, and is in step when none are."""
+    """This NIC goes on decrypting while this share of the frames is lost, and is in sync when none are."""
     peer_offload.set(tx=False, rx=False)  # only the DUT's card is asked
     rules, plan = loss.rain(percent), three(f"loss {percent:g}", loss.STORM)
 

@@ -161,8 +161,8 @@ def test_sends_a_file_again(
 def test_a_file_that_changes(traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any]) -> None:
     """This NIC lets no wrong byte arrive if a file changes under zero-copy sendfile; the hazard is reported.
 
-    What is sent again may be other plaintext under the same nonce: a hazard of the option (shapes.md)
-    with every card, and no failure of this one. The receiver has to refuse the record.
+    A retransmission may hold other plaintext under the same nonce: a hazard of the option (shapes.md)
+    with every card, and no failure of this one. The receiver must refuse the record.
     """
     plan = shapes.file_again("hazard", "zerocopy", True)
     with eyes.open() as watch:
@@ -270,7 +270,7 @@ def test_receives_large_numbers(
     peer_offload.set(tx=False)
     lost = (
         Chosen("offset", CARRY, direction="to-dut"),
-    )  # it holds a header: the card has to ask for the number
+    )  # it holds a header: the card must ask for the number
     plan, evidence["numbers"] = shapes.storm("numbers rx"), []
     with raining(traffic, evidence, lost):
         for number in NUMBERS:

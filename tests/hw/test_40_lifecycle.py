@@ -29,7 +29,7 @@ BYTES = {"tx": "tx_tls_encrypted_bytes", "rx": "rx_tls_decrypted_bytes"}
 
 
 def opened(moved: Delta) -> dict[str, str]:
-    """Who took the one connection that was opened meanwhile, by direction."""
+    """Return who took the one connection that was opened meanwhile, by direction."""
     return {
         d: kind.lower() for d in BYTES for kind in ("Device", "Sw") if moved.get(f"Tls{d.title()}{kind}") == 1
     }

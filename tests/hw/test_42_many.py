@@ -1,4 +1,5 @@
-"""This NIC gives back what many connections took, and stays out of what does not go straight through it."""
+"""This NIC releases what many connections took, and ignores connections that do not go straight through
+it."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def test_opens_and_closes_a_thousand(
 
 
 def unreclaimable(rig: Rig) -> int:
-    """Bytes of the kernel's own that it cannot give back, on the DUT."""
+    """Bytes of the kernel's own that it cannot reclaim, on the DUT."""
     lines = rig.bench.dut.host.read("/proc/meminfo").decode().splitlines()
     return next(int(line.split()[1]) * KIB for line in lines if line.startswith("SUnreclaim:"))
 

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.once, pytest.mark.requires("tls", "ktls-handoff", "stu
 
 @pytest.fixture(scope="module")
 def ferry() -> Iterator[Ferry]:
-    """What moves a guest, for both tests: to start QEMU takes longer than to move it."""
+    """Yield what moves a guest, for both tests: to start QEMU takes longer than to move it."""
     with closing(Ferry()) as found:
         yield found
 

@@ -1,4 +1,4 @@
-"""This NIC beside IPsec: ESP goes through it whole, and the wire shows what TLS and ESP each protect."""
+"""This NIC with IPsec: ESP goes through it whole, and the wire shows what TLS and ESP each protect."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_who_is_at_the_other_end(traffic: Traffic, offload: Switch, evidence: di
 
 
 def test_goes_on_in_clear_without_its_policy(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
-    """This NIC carries the same connection in clear once its policy is gone, and nobody is told."""
+    """This NIC carries the same connection in plaintext once its policy is gone, without any warning."""
     without_its_policy(rig, life, evidence)
 
 

@@ -1,4 +1,4 @@
-"""What ESP costs this NIC's host beside kernel TLS: the arms of docs/use/ipsec.md, for the report."""
+"""What ESP costs this NIC's host compared with kernel TLS: the arms of docs/use/ipsec.md, for the report."""
 
 from __future__ import annotations
 

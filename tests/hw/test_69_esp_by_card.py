@@ -1,4 +1,4 @@
-"""This NIC beside IPsec, if it has ESP crypto: it makes what is on the wire, and the states' keys open it."""
+"""This NIC with IPsec, if it has ESP crypto: it makes what is on the wire, and the states' keys open it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_leaves_alone_what_it_is_not_asked_for(rig: Rig, life: Life) -> None:
 
 
 def test_hides_what_was_sent_before(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
-    """This NIC sends nothing in clear inside ESP, of a connection that is older than its states too."""
+    """This NIC sends nothing in plaintext inside ESP, of a connection that is older than its states too."""
     card.hides(rig, life, evidence)
 
 

@@ -85,7 +85,8 @@ def answers(item: pytest.Item) -> bool:
 
 
 def fate(item: pytest.Item) -> str:
-    """What became of hosts that do not answer: '' if they run on, as a new connection to them tells."""
+    """Return what became of hosts that do not answer: '' if they run on, as a new connection to them
+    tells."""
     rig = item.stash[BENCH]
     told: str = rig.lab.fate() if hasattr(rig.lab, "fate") else "it does not answer any more"
     return told

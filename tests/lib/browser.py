@@ -106,7 +106,7 @@ def _run(program: str, folder: str, page: Path, *more: str) -> bytes:
 
 
 def picture(program: str, page: Path, out: Path, width: int, height: int, dark: bool = False) -> None:
-    """Write a picture of the top of a page as PNG, in light or dark colours. CommandFailed without one."""
+    """Write a picture of the top of a page as PNG, in light or dark colors. CommandFailed without one."""
     more = ["--blink-settings=preferredColorScheme=0"] if dark else []
     with TemporaryDirectory(prefix="ktls-offload-picture-") as folder:
         _run(program, folder, page, f"--window-size={width},{height}", f"--screenshot={out}", *more)

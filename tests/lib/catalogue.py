@@ -33,8 +33,8 @@ GOOD_PARTS = 3  # of the tests that a good card passes in between: one part a da
 class Row:
     """One card. `knobs` as `0/tx_leak=1`, adapter 0 is the DUT's; `tests` below tests/hw, in this order.
 
-    `breaks`: the promise that the verdict has to name first, for `evidence` (a pattern). `end`: the word of
-    the verdict; `good` for a card that is odd and has to pass. `during`: what else is done to it meanwhile.
+    `breaks`: the promise that the verdict must name first, for `evidence` (a pattern). `end`: the word of
+    the verdict; `good` for a card that is odd and must pass. `during`: what else is done to it meanwhile.
     """
 
     id: str

@@ -45,7 +45,7 @@ class Found:
     fired: int = 0
 
     def json(self) -> dict[str, Any]:
-        """What a later reader wants to know of it."""
+        """Return what a later reader wants to know of it."""
         names = ("word", "promise", "line", "tests", "problem", "left", "fired")
         return {"id": self.step.id, "seconds": round(self.seconds, 1)} | {n: getattr(self, n) for n in names}
 
@@ -195,7 +195,7 @@ def named(outcome: Outcome) -> tuple[str, str, str]:
 
 
 def judged(step: Step, outcome: Outcome) -> str:
-    """What is not as the catalogue wants it; empty if all is."""
+    """Return what is not as the catalogue wants it; empty if all is."""
     word, promise, line = named(outcome)
     row = step.row
     if row is None or row.end == "good":

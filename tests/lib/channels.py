@@ -54,7 +54,8 @@ def at_once(traffic: Traffic, cell: Cell, plans: Sequence[Sending]) -> Together:
 
 
 def confs(host: Host, ports: Sequence[int]) -> list[str]:
-    """Who encrypts what goes to these ports now, a word per connection: hw, sw, `hw zc` (zero-copy), none."""
+    """Return who encrypts what goes to these ports now, a word per connection: hw, sw, `hw zc`
+    (zero-copy), none."""
     return shown(host, " or ".join(f"dport = :{port}" for port in ports))
 
 
@@ -64,7 +65,7 @@ def serving(host: Host, port: int) -> list[str]:
 
 
 def shown(host: Host, which: str) -> list[str]:
-    """What ss shows of the established connections that a filter names."""
+    """Return what ss shows of the established connections that a filter names."""
     text = host.run(["ss", "-HtineO", "state", "established", f"( {which} )"]).text
     each = [(CONF.search(line), line) for line in text.splitlines() if line.strip()]
     return [conf[1] + " zc" * ("zc_ro_tx" in line) if conf else "none" for conf, line in each]

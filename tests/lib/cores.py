@@ -1,4 +1,4 @@
-"""Arms in turns on a rig: a bed with the rig's own pumps, and what a measuring document has to be."""
+"""Arms in turns on a rig: a bed with the rig's own pumps, and what a measuring document must be."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def bed_of(rig: Rig) -> Iterator[Bed]:
     dut, peer = rig.bench.dut, rig.bench.peer
     with ExitStack() as undo:
         switches = undo.enter_context(keeping(dut.host, dut.dev))
-        lab = played(rig.bench)  # its figures are labelled
+        lab = played(rig.bench)  # its figures are labeled
         shared = lab or rig.bench.shared
         bed = Bed(dut, peer, peer.v4, rig.profile, lab, switches, undo, shared, emulated=lab)
         bed.port = rig.port + 1000

@@ -84,7 +84,7 @@ class Crowd:
         self.next += 1
 
     def since(self, first: int) -> dict[str, Any]:
-        """What was added."""
+        """Return what was added."""
         return {"from": first, "ports": [self.clients[n] for n in range(first, self.next)]}
 
     def do_listen(self, ask: dict[str, Any]) -> dict[str, Any]:
@@ -155,7 +155,7 @@ class Crowd:
         return {"sent": len(data), "nanos": nanos}
 
     def do_take(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """Receive so many bytes, or all until the peer ends the stream."""
+        """Receive this many bytes, or all until the peer ends the stream."""
         seen, count, closed, error = hashlib.sha256(), 0, "", ""
         kept: list[bytes] = []
         while not closed and (ask["size"] < 0 or count < ask["size"]):
@@ -205,7 +205,7 @@ class Crowd:
         return {}
 
     def do_close(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """Close; `reset`: without waiting, what was not sent is thrown away."""
+        """Close; `reset`: without waiting, what was not sent is discarded."""
         for number in ask["at"]:
             sock = self.sockets.pop(number)
             if ask.get("reset"):

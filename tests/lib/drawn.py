@@ -17,7 +17,7 @@ CARD = "connectx-6-dx"
 
 @dataclass(frozen=True)
 class Defect:
-    """A place and a condition: `line` is the scenario that makes the condition, so that it has to fire."""
+    """A place and a condition: `line` is the scenario that makes the condition, so that it must fire."""
 
     place: Place
     condition: Condition
@@ -31,7 +31,7 @@ class Defect:
 
     @property
     def knobs(self) -> str:
-        """What makes a simulated card that has it, as `0/tx_ks=1 0/when_key=256`."""
+        """Return what makes a simulated card that has it, as `0/tx_ks=1 0/when_key=256`."""
         wanted = {**self.place.knobs, **self.condition.knobs}
         return " ".join(f"0/{name}={value}" for name, value in wanted.items())
 
@@ -41,7 +41,8 @@ class Defect:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """What a headline has to hold that blames the condition: as conditions.yaml says it, or the place."""
+        """Return what a headline must hold that blames the condition: as conditions.yaml says it, or the
+        place."""
         words, place = load().words, self.condition.place
         return (*(words[one] for one in self.condition.values.items()), *([place] if place else ()))
 
@@ -73,7 +74,7 @@ def _all(found: Space) -> Iterator[Defect]:
 
 
 def _values(place: Place, condition: Condition) -> Mapping[str, str]:
-    """What a scenario needs for both; nothing if they do not go together."""
+    """Return what a scenario needs for both; nothing if they do not go together."""
     both = place.values.keys() & condition.values.keys()
     if any(place.values[name] != condition.values[name] for name in both):
         return {}
@@ -92,7 +93,7 @@ def _line(found: Space, values: Mapping[str, str]) -> str:
 
 
 def draw(seed: int, count: int) -> tuple[Defect, ...]:
-    """So many defects by chance, the same for the same seed. ConfigError if there are not so many."""
+    """So many defects by chance, the same for the same seed. ConfigError if there are not this many."""
     every = defects()
     if not 0 < count <= len(every):
         raise ConfigError(f"{count} defects cannot be drawn", f"there are {len(every)}")

@@ -1,4 +1,4 @@
-"""In what orders a connection can end: what each end does, and what the other one has to see of it."""
+"""In what orders a connection can end: what each end does, and what the other one must see of it."""
 
 from __future__ import annotations
 

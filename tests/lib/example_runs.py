@@ -4,7 +4,7 @@ usage: python -m tests.lib.example_runs FOLDER [--kernel SERIES] [--only certifi
 
 FOLDER/certified is the whole suite against a good card, FOLDER/failed the tests that see the defect of a bad
 card of the catalogue. FOLDER/pictures: the card of each report as SVG and, where a Chromium is, the top of
-each page as PNG in light and dark. --pictures makes only these anew.
+each page as PNG in light and dark. --pictures makes only these again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WIDTH, HEIGHT = 1280, 800  # of the pictures of the pages
 
 
 def certify(folder: Path, card_id: str, kernel: str, *more: str) -> int:
-    """Run `ktls-offload certify` into a folder, which is made anew; return its exit code."""
+    """Run `ktls-offload certify` into a folder, which is made again; return its exit code."""
     shutil.rmtree(folder, ignore_errors=True)
     argv = [sys.executable, "-m", "offload", "certify", "--nic", card_id, "--kernel", kernel, *more]
     return subprocess.run([*argv, "--out", str(folder)], check=False).returncode
@@ -70,7 +70,7 @@ def pictures(folder: Path) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """Make what was asked for; exit 1 if a run did not end as it has to."""
+    """Make what was asked for; exit 1 if a run did not end as it must."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

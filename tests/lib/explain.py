@@ -115,7 +115,7 @@ class _Explainer:
         self.others.setdefault(((low, high), protocol, kind == FRAGMENT), number)
 
     def left(self) -> Iterator[Stray]:
-        """What only the whole capture tells."""
+        """Yield what only the whole capture tells."""
         ends = set[Pair]()
         for connection in self.capture.connections:
             low, high = sorted(end[:-2] for end in connection.ends)

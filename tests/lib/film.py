@@ -39,13 +39,15 @@ def served(rig: Rig, *, zerocopy: bool = False) -> Iterator[tuple[Shop, int]]:
 
 
 def asked(size: int) -> list[list[Want]]:
-    """What each client asks for: the segment, then a range of the film that begins where no page does."""
+    """Return what each client asks for: the segment, then a range of the film that begins where no page
+    does."""
     film = video.film(size)
     return [[Want(size), Want(size, film, n * size + 1234 * n + 1)] for n in range(CLIENTS)]
 
 
 def watched(rig: Rig, shop: Shop, clients: list[list[Want]]) -> tuple[list[list[Seen]], list[str]]:
-    """What arrives at clients on the peer, all at once; and who encrypts for each, as ss shows it then."""
+    """Return what arrives at clients on the peer, all at once; and who encrypts for each, as ss shows it
+    then."""
     end, shown = rig.end("peer"), list[str]()
 
     def look() -> None:

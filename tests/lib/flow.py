@@ -27,7 +27,7 @@ class Flow:
 
     @property
     def line(self) -> handoff.Line:
-        """What ktls-handoff said when it handed the DUT's socket over."""
+        """Return what ktls-handoff said when it handed the DUT's socket over."""
         assert self.dut.handoff is not None, self.dut.error
         return self.dut.handoff
 
@@ -48,7 +48,7 @@ class Several:
         return sum(part.total for part in self.parts)
 
     def content(self) -> bytes:
-        """Return what the receiver has to see."""
+        """Return what the receiver must see."""
         return b"".join(part.content() for part in self.parts)
 
     def sha256(self) -> str:

@@ -21,7 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def needs_of(item: pytest.Item) -> list[str]:
-    """What a test asks of the bench, by its markers."""
+    """Return what a test asks of the bench, by its markers."""
     names = [str(name) for marker in item.iter_markers("requires") for name in marker.args]
     return list(dict.fromkeys(names))
 
@@ -43,7 +43,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 
 def _probed(config: pytest.Config, wanted: set[str]) -> dict[str, str]:
-    """What the bench lacks, in words, by need."""
+    """Return what the bench lacks, in words, by need."""
     labs = Labs(config, lambda line: None)
     try:
         rig = labs.get("nicsim")

@@ -90,7 +90,8 @@ def checksum_errors(host: Host) -> int:
 
 
 def left_once(seen: list[Frame], sent: int) -> None:
-    """Assert that so many bytes left the card in these frames, no more and no fewer, with right checksums."""
+    """Assert that this many bytes left the card in these frames, no more and no fewer, with right
+    checksums."""
     wrong = [frame for frame in seen if frame.checksum == "wrong"]
     first = f"the first at sequence number {wrong[0].seq}" if wrong else ""
     assert not wrong, f"{len(wrong)} of {len(seen)} frames have a wrong TCP checksum, {first}"

@@ -37,7 +37,7 @@ def offered(rig: Rig, how: int = GOOD) -> Iterator[None]:
 
 
 def opened(one: Way, packets: Sequence[Packet]) -> list[Segment]:
-    """What is in ESP packets of one direction (RFC 4303, 4106). InvalidTag if one does not open."""
+    """Return what is in ESP packets of one direction (RFC 4303, 4106). InvalidTag if one does not open."""
     key = bytes.fromhex(one.key[2:])
     cipher, salt = AESGCM(key[:-SALT]), key[-SALT:]
     found = []
@@ -55,7 +55,7 @@ def opened(one: Way, packets: Sequence[Packet]) -> list[Segment]:
 
 
 def inside(packets: Sequence[Packet]) -> list[Segment]:
-    """The packets as they are, to look for content in clear."""
+    """The packets as they are, to look for content in plaintext."""
     return [Segment(0, 0, 0, packet.body) for packet in packets]
 
 
@@ -110,7 +110,7 @@ def not_asked(rig: Rig, life: Life, cipher: str) -> None:
 
 
 def hides(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
-    """Send on an older connection by the card: none in clear inside ESP, and what left opens to it."""
+    """Send on an older connection by the card: none in plaintext inside ESP, and what left opens to it."""
     (pair,) = life.plain()
     ipsec.quiet(rig, pair.port)
     counted = rig.counters()
@@ -131,7 +131,7 @@ def hides(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
 
 
 def _patiently(pair: Pair, size: int) -> dict[str, Any]:
-    """What the peer gets; TCP doubles its patience with each vain attempt."""
+    """Return what the peer gets; TCP doubles its patience with each vain attempt."""
     for _ in range(3):
         there = pair.far.take(size)
         if there["error"] != "EAGAIN" or there["bytes"]:

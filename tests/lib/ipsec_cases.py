@@ -25,7 +25,7 @@ CELL = Cell("tx", "1.2", "aes-gcm-128")
 
 
 def carries(rig: Rig, life: Life, cipher: str, evidence: dict[str, Any]) -> None:
-    """Move payload both ways in ESP: whole, in ESP alone, in clear only where there is no cipher."""
+    """Move payload both ways in ESP: whole, in ESP alone, in plaintext only where there is no cipher."""
     name, dut = f"esp {cipher}", rig.bench.dut
     with ipsec.watching(rig) as seen, ipsec.esp_between(rig, cipher) as made:
         (pair,) = life.plain()
@@ -126,7 +126,7 @@ def whoever_listens(traffic: Traffic, evidence: dict[str, Any]) -> None:
 
 
 def without_its_policy(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
-    """Take the policies away under a connection: it goes on, in clear, and neither end is told."""
+    """Take the policies away under a connection: it goes on, in plaintext, and neither end is told."""
     with ipsec.watching(rig) as seen:
         with ipsec.esp_between(rig, "gcm-256"):
             (pair,) = life.plain()

@@ -23,7 +23,7 @@ UNREAD = ("tx_tls_drop_no_sync_data", "tx_tls_skip_no_sync_data")
 
 
 def whole(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
-    """Move payload both ways by software TLS in ESP without a cipher: whole, and none of it in clear."""
+    """Move payload both ways by software TLS in ESP without a cipher: whole, and none of it in plaintext."""
     with ipsec.watching(rig) as seen, ipsec.esp_between(rig, "null"):
         (pair,) = life.open()
         pair.moves("tls in esp", SIZE)
@@ -35,10 +35,11 @@ def whole(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
 
 
 def dead(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
-    """Send on connections older and younger than ESP without a cipher: none in clear, whole without it."""
+    """Send on connections older and younger than ESP without a cipher: none in plaintext, whole without
+    it."""
     before, pairs = rig.counters(), life.open(EACH)
     for pair in pairs:
-        ipsec.quiet(rig, pair.port)  # an acknowledgement in clear would be refused once ESP is there
+        ipsec.quiet(rig, pair.port)  # an acknowledgement in plaintext would be refused once ESP is there
     with ipsec.watching(rig) as seen:
         with ipsec.esp_between(rig, "null"):
             pairs += life.open(EACH)
@@ -88,7 +89,7 @@ def _no_esp_for(rig: Rig, port: int) -> Iterator[None]:
 
 
 def _taken(pair: Pair) -> dict[str, Any]:
-    """What the peer gets; TCP doubles its patience with each vain attempt, and so does this."""
+    """Return what the peer gets; TCP doubles its patience with each vain attempt, and so does this."""
     for _ in range(3):
         there = pair.far.take(SIZE)
         if there["error"] != "EAGAIN" or there["bytes"]:

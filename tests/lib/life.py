@@ -107,7 +107,7 @@ class End:
         return self.crowd.call(do, at=self.at, **fields)
 
     def take(self, size: int = -1) -> dict[str, Any]:
-        """Receive so many bytes, or all to the end: `bytes`, `sha256`, `closed`, `error`."""
+        """Receive this many bytes, or all to the end: `bytes`, `sha256`, `closed`, `error`."""
         return self.crowd.answer(self.begin("take", size=size))
 
     def takes(self, name: str, size: int) -> None:

@@ -1,6 +1,6 @@
 """Known limitations of a card: which test of the run meets one, and that it is met as the profile says.
 
-The only way to meet one: a test says nothing of limitations, it asserts what the card has to do. Where the
+The only way to meet one: a test says nothing of limitations, it asserts what the card must do. Where the
 profile lists a limitation for it, its failure with the expected text is an xfail, and its passing a failure.
 """
 

@@ -115,7 +115,7 @@ class House:
             self._child = None
 
     def reboot(self) -> None:
-        """End it and boot anew: the files are as they were, the card is as its driver starts it."""
+        """End it and boot again: the files are as they were, the card is as its driver starts it."""
         self.end()
         self._new_card()
         self.boot()
@@ -131,7 +131,7 @@ class House:
         )
 
     def command(self, *words: str) -> str:
-        """`ktls-offload WORDS`; what it said. It has to succeed."""
+        """`ktls-offload WORDS`; what it said. It must succeed."""
         return self.run(sys.executable, "-m", "offload", *words).text
 
     def _new_card(self) -> None:

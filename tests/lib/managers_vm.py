@@ -120,7 +120,7 @@ class Computer:
             )  # fmt: skip
 
     def _modules(self) -> list[Path]:
-        """What init loads."""
+        """Return what init loads."""
         names = [*boot.BASIC, *MODULES["nicsim"], *DISK]
         known = (self._kernel.modules / "modules.dep").read_text()
         return module_order(self._kernel.modules, [*([SUM] if SUM in known else []), *names])
@@ -151,7 +151,8 @@ class Computer:
             raise RigError(f"{late}\n{self.says()}") from None
 
     def says(self) -> str:
-        """What systemd has still to do, what failed, and the end of the kernel's log, where it writes."""
+        """Return what systemd has still to do, what failed, and the end of the kernel's log, where it
+        writes."""
         said = [self.run("systemctl", what, check=False).text for what in ("list-jobs", "--failed")]
         return "\n".join([*said, *self.run("dmesg", check=False).text.splitlines()[-LINES:]])
 
@@ -160,7 +161,7 @@ class Computer:
         return self.host.run(argv, check=check, timeout=SOON)
 
     def command(self, *words: str) -> str:
-        """`ktls-offload WORDS` as a person would; what it said. It has to succeed."""
+        """`ktls-offload WORDS` as a person would; what it said. It must succeed."""
         argv = ["sh", "-c", 'cd "$0" && "$@"', str(ROOT), sys.executable, "-m", "offload", *words]
         return self.run(*argv).text
 

@@ -13,7 +13,7 @@ ENOUGH = 4  # wrong ones: each may cost half a minute of waiting for bytes that 
 
 @contextmanager
 def opened(life: Life, count: int = 1, hosts: Sequence[str] = ("",)) -> Iterator[list[Pair]]:
-    """Open so many connections to each of these addresses of the peer; reset after the block."""
+    """Open this many connections to each of these addresses of the peer; reset after the block."""
     pairs: list[Pair] = []
     try:
         for host in hosts:
@@ -24,9 +24,9 @@ def opened(life: Life, count: int = 1, hosts: Sequence[str] = ("",)) -> Iterator
 
 
 def at_once(pairs: Sequence[Pair], name: str, size: int) -> dict[int, str]:
-    """Move so many bytes over each connection, both ways: what was wrong, by number, of the first that are.
+    """Move this many bytes over each connection, both ways: what was wrong, by number, of the first that are.
 
-    `size` has to fit into a socket's send buffer: each end sends on all its connections before any is taken.
+    `size` must fit into a socket's send buffer: each end sends on all its connections before any is taken.
     """
     for way in ("out", "back"):
         ends = [(pair.near, pair.far) if way == "out" else (pair.far, pair.near) for pair in pairs]

@@ -1,4 +1,4 @@
-"""A live migration: the guest that dirties its memory, QEMU at both ends, and what has to be there after."""
+"""A live migration: the guest that dirties its memory, QEMU at both ends, and what must be there after."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Guest:
         return pattern(self.seed, self.pages)
 
     def counts(self, written: int) -> list[int]:
-        """How often each page was written, after so many writes in all."""
+        """How often each page was written, after this many writes in all."""
         rounds, more = divmod(written, self.pages)
         return [rounds + (page < more) for page in range(self.pages)]
 
@@ -133,7 +133,7 @@ class End:
         self.call("later", at=STATUS + 20, than=ticks + 1)  # the tick before that one has written its pages
 
     def status(self) -> Status:
-        """What the guest says of itself now."""
+        """Return what the guest says of itself now."""
         return Status(*FIELDS.unpack(bytes.fromhex(self.call("word", at=STATUS, size=FIELDS.size)["hex"])))
 
     def memory(self) -> dict[str, Any]:
@@ -176,7 +176,8 @@ def start(near: End, far: End) -> None:
 def go(near: End, far: End, uri: str, rounds: int = 0) -> Moved:
     """Migrate to what `uri` names, and wait until both ends are done with it.
 
-    `rounds`: after so many the guest is stopped and the rest copied, as Xen does; 0: until the rest is small.
+    `rounds`: after this many the guest is stopped and the rest copied, as Xen does; 0: until the rest is
+    small.
     """
     near.qmp("migrate", uri=uri)
     told = near.call("migrated", timeout=PATIENCE - 10, rounds=rounds)

@@ -12,7 +12,7 @@ stdin, one answer each on stdout, in order:
   {"do": "handoff", "argv": [...]}   a kernel TLS socket by ktls-handoff, kept here -> {"line": its JSON}
   {"do": "getfd", "name": text}      the socket goes to QEMU; we keep a copy, to end the stream in order
   {"do": "notify", "argv": [...]}    `ktls-handoff close --fd` for that copy -> {"line"}
-  {"do": "migrated", "timeout": seconds, "rounds": most}   wait until the migration is over; after so many
+  {"do": "migrated", "timeout": seconds, "rounds": most}   wait until the migration is over; after this many
       rounds (0: any number) the guest is stopped whatever is left -> {"info": query-migrate, "forced": bool}
   {"do": "waits", "timeout"}         wait until the guest that came in may go on -> {"status"}
   {"do": "spent", "pids": [more processes]}   seconds of CPU so far -> {"qemu", "PID"...}
@@ -133,7 +133,7 @@ class End:
         return {}
 
     def do_word(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """What is in the guest's memory."""
+        """Return what is in the guest's memory."""
         return {"hex": self.dump(ask["at"], ask["size"]).hex()}
 
     def do_memory(self, ask: dict[str, Any]) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def _credentials(stand: Stand, end: End, at: Placed, role: str) -> None:
 
 
 def _tls(stand: Stand, channels: int = 0) -> str:
-    """QEMU's own TLS (GnuTLS); `channels`: multifd with so many beside the first."""
+    """QEMU's own TLS (GnuTLS); `channels`: multifd with this many beside the first."""
     migration.start(stand.near, stand.far)
     _credentials(stand, stand.near, stand.at[0], "client")
     _credentials(stand, stand.far, stand.at[1], "server")
@@ -152,6 +152,6 @@ def ends(
 def standing(
     near: End, far: End, at: tuple[Placed, Placed], next_port: Callable[[], int], cipher: str = CIPHER
 ) -> Iterator[Stand]:
-    """What a way needs; what it started is ended after."""
+    """Yield what a way needs; what it started is ended after."""
     with ExitStack() as undo:
         yield Stand(near, far, at, next_port, undo, cipher)

@@ -1,4 +1,4 @@
-"""Did every test of a result pass? A good card's have to: its verdict would forgive optional promises.
+"""Did every test of a result pass? A good card's must: its verdict would forgive optional promises.
 
 usage: python -m tests.lib.none_failed results/TIME     exit code 1: a test failed, or none passed
 """

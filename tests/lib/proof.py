@@ -1,4 +1,4 @@
-"""What a finished connection has to show: every byte, and who did the TLS: the card or software."""
+"""What a finished connection must show: every byte, and who did the TLS: the card or software."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def count(flow: Flow, name: str) -> int:
 
 
 def exactly(flow: Flow, **wanted: int) -> None:
-    """These counters of the DUT moved by exactly so much."""
+    """These counters of the DUT moved by exactly this much."""
     found = {name: count(flow, name) for name in wanted}
     assert found == wanted, f"counted {found}, wanted {wanted}"
 

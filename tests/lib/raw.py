@@ -61,7 +61,7 @@ class Key:
 
     @property
     def half(self) -> Key:
-        """What a card has that takes half of it."""
+        """Return what a card has that takes half of it."""
         return Key(self.key[: len(self.key) // 2], self.salt)
 
     def schedule(self) -> Schedule:
@@ -152,7 +152,7 @@ class Wire:
 
 
 def walked(capture: Path, sent: Sent) -> Wire:
-    """Go through what the DUT sent: from its first byte on it has to be protected."""
+    """Go through what the DUT sent: from its first byte on it must be protected."""
     found = [c for c in streams.load(capture, sent.port).connections if c.from_client.reach]
     assert len(found) == 1, f"{len(found)} connections on the wire, there was one ({sent.flow.dut.error})"
     one, (client, server) = found[0], sent.keys
@@ -225,7 +225,7 @@ class Seen:
 
     @property
     def aad(self) -> bytes:
-        """What the tag covers beside the content (RFC 5246 section 6.2.3.3)."""
+        """Return what the tag covers beside the content (RFC 5246 section 6.2.3.3)."""
         head = (APPLICATION, 3, 3, *divmod(len(self.plain), 256))
         return self.number.to_bytes(8, "big") + bytes(head)
 
@@ -284,7 +284,7 @@ def named(traffic: Traffic, sent: Sent) -> Iterator[None]:
 
 
 def _plainest(traffic: Traffic, direction: str) -> str:
-    """What becomes of a connection with AES-128 over IPv4, in words."""
+    """Return what becomes of a connection with AES-128 over IPv4, in words."""
     plan = payload("beside")
     flow = moved(traffic, Cell(direction, "1.2", "aes-gcm-128"), plan).flow
     seen = (flow.far if direction == "tx" else flow.dut).taken

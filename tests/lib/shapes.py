@@ -23,7 +23,7 @@ from tests.lib.wire import Segment, Watch
 RECORD = 16384  # bytes of payload in a full record
 WHOLE = RECORD + 29  # the same on the wire: header, nonce and tag (RFC 5288 section 3)
 TURN = 1 << 32
-MOST = 0.9  # of the bytes that a card has to decrypt in fair weather; blktests nvme/056 has the same level
+MOST = 0.9  # of the bytes that a card must decrypt in fair weather; blktests nvme/056 has the same level
 # 1 byte to a full record: powers of two and what is half-way between them
 GEOMETRIC = tuple(sorted({1 << n for n in range(15)} | {3 << n for n in range(13)}))
 SMALL = tuple(11 + n % 30 for n in range(150))  # one record each, many of them in a segment
@@ -32,7 +32,7 @@ JOINED = ((100, 200, 300), (16000, 1001), (1, 2, 3, 4, 5, 6, 7, 8, 9), (20000, 1
 
 
 def storm(name: str) -> Several:
-    """96 KiB in which something is lost; after a turn 192 KiB, in which the card has to be back in step."""
+    """96 KiB in which something is lost; after a turn 192 KiB, in which the card must be resynchronized."""
     return Several((sending(f"{name} storm", 6 * RECORD), sending(f"{name} calm", 12 * RECORD)))
 
 
@@ -49,7 +49,7 @@ def ways(name: str) -> Several:
 
 
 def records(plan: Several) -> set[int]:
-    """The sizes of the records that have to come of a plan: a part of MSG_MORE is one write."""
+    """The sizes of the records that must come of a plan: a part of MSG_MORE is one write."""
     writes = [(part.total,) if part.how == "more" else part.sizes for part in plan.parts]
     sizes = {size for part in writes for size in part}
     return ({RECORD} if max(sizes) >= RECORD else set()) | {size % RECORD for size in sizes} - {0}

@@ -34,7 +34,7 @@ SetEnv SHLVL=1
 
 
 def missing() -> str:
-    """What a test with sshd lacks here; empty if nothing."""
+    """Return what a test with sshd lacks here; empty if nothing."""
     if os.geteuid() != 0:
         return "needs root"
     lacking = [name for name in ("ssh", "ssh-keygen", "setpriv") if not shutil.which(name)]

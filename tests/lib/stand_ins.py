@@ -22,7 +22,7 @@ class StandIns:
     """Values for the counters that a profile calls absent, so that a proof asks the same of every card.
 
     Bytes are packets, each as full as the MTU allows: more than there were where packets are smaller, so a
-    proof that the card did at least so much holds, and the wire has to say the rest. Contexts and errors are
+    proof that the card did at least this much holds, and the wire must say the rest. Contexts and errors are
     those of the kernel's tls_stat.
     """
 

@@ -50,7 +50,7 @@ class Streams:
 
     @property
     def rig(self) -> Rig:
-        """What it all stands on."""
+        """Return what it all stands on."""
         return self._rig()
 
     def close(self) -> None:

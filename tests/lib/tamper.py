@@ -19,7 +19,7 @@ from tests.lib.flow import Flow, Traffic
 # it. No other record has their lengths.
 SIZES = (1024, 16000, *(15000,) * 8)
 FLIPS = ({0: 1, 500: 0xFF, 1023: 0x80}, {7: 0x10, 1000: 1})
-# What is sent through an attacker: first enough that a card is in step, then one record that is altered.
+# What is sent through an attacker: first enough that a card is in sync, then one record that is altered.
 PRIMER, ASK = sending("primer", 1 << 18, 16384), sending("ask", 100)
 ONE_FRAME, MANY_FRAMES = 1000, 12_000  # bytes of that record
 CONTENT, IN_TAG = {77: 1}, {ONE_FRAME + 11: 1}  # the bit that is altered, by offset from its content

@@ -202,7 +202,7 @@ def _link(host: Host, dev: str) -> dict[str, str]:
 
 
 def made(undo: ExitStack, host: Host, dev: str, *words: str) -> None:
-    """Add a link, and note that it has to go."""
+    """Add a link, and note that it must go."""
     first = words[:2] if words[0] == "link" else ()
     host.run(["ip", "link", "add", *first, "name", dev, *words[len(first) :]])
     undo.callback(host.run, ["ip", "link", "del", dev])

@@ -1,4 +1,4 @@
-"""A connection in bad weather: what was done to it on the wire, and how soon the card is back in step."""
+"""A connection in impairments: what was done to it on the wire, and how soon the card is resynchronized."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Rules = tuple[Chosen | Weather, ...]
 RECORD = 16384  # bytes of payload in a full record
 RECOVERY = 8 * RECORD  # what a card may take to find the records once the weather is over
 CALM = 24 * RECORD
-IN_STEP = 95.0  # percent of the calm that the card has to decrypt: all but one record
+IN_STEP = 95.0  # percent of the calm that the card must decrypt: all but one record
 PATIENCE = 30.0  # seconds without a byte: a connection that is dead, not one that TCP is still mending
 
 INSIDE = ("header", "inside", "tag")
@@ -52,7 +52,7 @@ def chance(direction: str) -> Rules:
 
 
 # What is done on the way from a card that sends, and on the way to one that receives. Only what does not come
-# makes the sender's card go back; what the receiver's card has to find depends on the frame.
+# makes the sender's card go back; what the receiver's card must find depends on the frame.
 SENT = {
     "records": chosen("drop", "to-peer", *INSIDE),
     "ends": (Chosen("header", FINISHED), *chosen("drop", "to-peer", "first", "last")),
@@ -61,7 +61,7 @@ SENT = {
     "late": chosen("delay", "to-peer", *INSIDE, "first", "last"),
     "2%": chance("to-peer"),
 }
-AGAIN = tuple(name for name in SENT if name != "late")  # something has to be sent again
+AGAIN = tuple(name for name in SENT if name != "late")  # something must be sent again
 WITHIN = tuple(name for name in AGAIN if name != "ends")  # from the middle of a record
 CAME = {
     **{place: chosen("drop", "to-dut", place) for place in INSIDE},

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 import textstat
 
+from offload.cli.main import whole
+from offload.cli.tree import Command
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 MADE = {"cards.md", "promises.md", "reasons.md", "errata.md", "bad-nics.md"}  # by programs, from data
@@ -64,6 +67,14 @@ def test_first_pages_are_easy_to_read(page: Path) -> None:
     text = prose(page.read_text())
     assert len(EASY) == 2 and len(text.split()) > 100
     assert textstat.flesch_kincaid_grade(text) <= 10
+
+
+@pytest.mark.parametrize("command", list(whole().walk()), ids=lambda command: command.words or "ktls-offload")
+def test_help_is_easy_to_read(command: Command) -> None:
+    """The sentences of each --help, those of its options included, need no more than ten years of school."""
+    words = [command.description, *(f"{one.help}." for one in (*command.options, *command.arguments))]
+    text = prose("\n\n".join([*words, re.sub(r"^exit codes:.*", "", command.epilog, flags=re.S)]))
+    assert textstat.flesch_kincaid_grade(re.sub(r"^  .*$", "", text, flags=re.M)) <= 10
 
 
 def test_hard_prose_is_seen() -> None:

@@ -54,7 +54,8 @@ def test_code_and_tables_are_no_prose() -> None:
 
 @pytest.mark.parametrize(
     "place", ["README.md", "ktls-offload certify --help", "criteria.yaml: payload.tx.title",
-              "reasons.yaml: D301.so", "errata.yaml: shown-as-hw.symptom"]
+              "reasons.yaml: D301.so", "errata.yaml: shown-as-hw.symptom",
+              "docs/reference/wire.md"]
 )  # fmt: skip
 def test_it_reads_what_users_read(place: str) -> None:
     """README, --help and the data files are among the texts."""
@@ -67,6 +68,27 @@ def test_a_bad_page_is_exit_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     page.write_text("Nothing is said\nof the card.\n")
     assert PROSE.main([str(page)]) == 1
     said = capsys.readouterr().out
-    assert f"{page}: no-agent (is said): name the agent" in said and "1 sentences to rewrite" in said
+    assert f"{page}: told (is said): name the agent" in said and "1 sentences to rewrite" in said
     page.write_text("The report omits the card.\n")
     assert PROSE.main([str(page)]) == 0
+
+
+def test_docstrings_are_read() -> None:
+    """The linter reads the docstrings of the package and of the hardware tests, without their code."""
+    for folder in ("offload/cli/", "offload/suite/report/", "tests/hw/"):
+        assert any(place.startswith(folder) and text for place, text in PROSE.docstrings())
+
+
+def test_a_docstring_may_define(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class may say what it is in a fragment; a function and any later sentence may not begin so."""
+    monkeypatch.setattr(PROSE, "ROOT", tmp_path)
+    monkeypatch.setattr(PROSE, "texts", lambda paths: [])
+    code = 'class Run:\n    """What a run is.{}"""\n\n    def end(self):\n        """{} was begun."""\n'
+    (tmp_path / "offload").mkdir()
+    for late, head, wrong in (
+        ("", "Return what", 0),
+        (" What it says counts.", "End what", 1),
+        ("", "What", 1),
+    ):
+        (tmp_path / "offload/run.py").write_text(code.format(late, head))
+        assert PROSE.main([]) == wrong, (late, head)

@@ -23,7 +23,7 @@ class Settings:
     suites: Said | None = None
 
     def after(self, command: str, value: str, where: str) -> Settings:
-        """What one more command makes of it (case does not matter, SSL_CONF_cmd(3))."""
+        """Return what one more command makes of it (case does not matter, SSL_CONF_cmd(3))."""
         name = command.lower()
         if name == "options":
             return self._options(value, where)

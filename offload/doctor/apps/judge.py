@@ -90,7 +90,7 @@ class Judge:
         return Answer(self.app, self.diagnosis, self.device, rulings, _sorted(self.app.notes.findings))
 
     def _whole(self) -> None:
-        """What concerns the program and its files."""
+        """Findings about the program and its files."""
         app = self.app
         for where, why in app.files.problems if app.files else []:
             app.notes.add("D820", why, where=where, why=why)
@@ -183,7 +183,7 @@ class Judge:
                               put=place(said, service))  # fmt: skip
 
     def _card_takes(self, cell: Cell) -> bool:
-        """What the card's profile promises, or without one what the kernel gives to any card."""
+        """Return what the card's profile promises, or without one what the kernel gives to any card."""
         profile = self.device.found.profile if self.device else None
         if profile is None:
             return cell.cipher in CIPHERS[:2]
@@ -218,7 +218,7 @@ class Judge:
         return of_card
 
     def _work(self, service: Service, cell: Cell, state: tuple[str, str]) -> Work:
-        """Who does it."""
+        """Return who does it."""
         blocked = {f.code: f.level for f in service.notes.findings}
         if cell.cipher == OTHER:
             return Work(cell, USER, "the kernel has no such cipher")
@@ -231,7 +231,7 @@ class Judge:
         return Work(cell, SW, "D811") if who == HW and "D811" in blocked else Work(cell, who, why)
 
     def _kernel(self, cell: Cell, state: tuple[str, str]) -> tuple[str, str]:
-        """What the doctor's own table says of a cell."""
+        """Return what the doctor's own table says of a cell."""
         known = (
             self.device.cells
             if self.device

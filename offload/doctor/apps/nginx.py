@@ -168,7 +168,7 @@ def _service(
 
 
 def _own(said: Said | None, outer: Said | None) -> Said | None:
-    """What ssl_conf_command says; nginx overwrites what openssl.cnf does."""
+    """Return what ssl_conf_command says; nginx overwrites what openssl.cnf does."""
     return said if said != outer else None
 
 

@@ -104,7 +104,7 @@ class Parser:
         stack: tuple[str, ...],
         depth: int,
     ) -> None:
-        """What is inside braces."""
+        """The lines inside braces."""
         into.block.append(made)
         if made.name.endswith("_by_lua_block"):
             made.whole = self._skip(tokens)

@@ -104,7 +104,7 @@ def _value(text: str) -> str:
 
 
 def settings(files: Files, path: str) -> tuple[Settings, Sections, str]:
-    """What system_default sets, the file, and the name of that section ('' if there is none)."""
+    """Return what system_default sets, the file, and the name of that section ('' if there is none)."""
     sections, section, found = parse(files, path), "default", Settings()
     for key in ("openssl_conf", "ssl_conf", "system_default"):
         row = sections.get(section, key)
@@ -123,7 +123,7 @@ def settings(files: Files, path: str) -> tuple[Settings, Sections, str]:
 
 
 def base(files: Files, environment: Mapping[str, str]) -> Settings:
-    """What OpenSSL gives every program here before it speaks itself."""
+    """Return what OpenSSL gives every program here before it speaks itself."""
     path = default_path(files.host, environment)
     return settings(files, path)[0] if files.there(path) else Settings()
 
@@ -158,7 +158,7 @@ def look(files: Files, path: str, environment: Mapping[str, str]) -> App:
 
 
 def _whole(sections: Sections) -> str:
-    """What is missing on the way to system_default, as lines to write one below the other."""
+    """Return what is missing on the way to system_default, as lines to write one below the other."""
     way, lines = sections.get("default", "openssl_conf"), []
     init = way[0] if way else "openssl_init"
     if not way:

@@ -19,12 +19,13 @@ PATIENCE = 900.0  # seconds: a bench that is emulated on a busy machine takes te
 
 
 def suite(root: Path = ROOT) -> bool:
-    """Say whether the tests lie beside this program: in a checkout they do."""
+    """Say whether the tests are here: in a checkout they are."""
     return (root / "tests/hw").is_dir()
 
 
 def lines(options: Sequence[str], profile: Profile, given: str = "", root: Path = ROOT) -> list[str]:
-    """What the bench of these pytest options can prove of a card, for a person. RigError if nobody can say.
+    """Return what the bench of these pytest options can prove of a card, for a person. RigError if that
+    cannot be determined.
 
     `given`: the file of the profile, if it is not one of those that are shipped.
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Hosts:
-    """A bench of real hosts. `given`: the file as pytest is told (absolute, or `env`).
+    """A bench of real hosts. `given`: the file as pytest gets it (absolute, or `env`).
 
     `attempts`: where it is noted which tests were begun there and never ended; `retry`: run those too.
     """
@@ -29,12 +29,12 @@ class Hosts:
 
     @property
     def bench(self) -> list[str]:
-        """What pytest is told of the bench."""
+        """Return pytest's options for the bench."""
         return ["--lab", self.given]
 
     @property
     def options(self) -> list[str]:
-        """What pytest is told for a run."""
+        """Return pytest's options for a run."""
         return [*self.bench, "--attempts", str(self.attempts), *(["--retry"] if self.retry else [])]
 
 

@@ -66,7 +66,7 @@ def all_ready(booting: list[Booting]) -> list[Lab]:
 
 
 def start_all(number: int, start: Callable[[], Booting]) -> list[Booting]:
-    """Start so many VMs; all or none."""
+    """Start this many VMs; all or none."""
     begun: list[Booting] = []
     try:
         for _ in range(number):

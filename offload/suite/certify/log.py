@@ -55,7 +55,7 @@ class Log:
         try:
             yield
         finally:
-            with uninterrupted():  # what ends the run has to be written, too
+            with uninterrupted():  # what ends the run must be written, too
                 self._events = resume(self._file)
 
     def aborted(self, exc: BaseException) -> None:

@@ -1,7 +1,7 @@
 """What does `certify --nicsim-patch` change? A stranger's defect in a private copy of the simulated card.
 
 The card's own source stays as it is. A patch may change C files and headers of native/nicsim and add headers;
-nothing else: a build file would run commands on this machine. What a patch does in the VM is its own affair.
+nothing else: a build file would run commands on this machine. The VM contains what a patch does.
 """
 
 from __future__ import annotations

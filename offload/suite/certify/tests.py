@@ -54,12 +54,12 @@ def command(plan: Plan, lab: str) -> list[str]:
 def run_tests(plan: Plan, lab: str, grace: float = 15.0) -> int:
     """Run the tests to the end and return pytest's exit code, which the events know too.
 
-    On Ctrl-C pytest is told, and has `grace` seconds to run its undos and write the end of the run.
+    On Ctrl-C pytest gets a signal, and has `grace` seconds to run its undos and write the end of the run.
     """
     libc = ctypes.CDLL(None, use_errno=True)
 
     def tied() -> None:
-        """Let it be interrupted, by us and by our end, also where we ignore that."""
+        """Make it end when we interrupt it and when we end, also where we ignore the signal."""
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGINT)
 
@@ -80,7 +80,7 @@ def run_tests(plan: Plan, lab: str, grace: float = 15.0) -> int:
 def _end(child: subprocess.Popen[bytes], grace: float) -> None:
     """Interrupt pytest once: Ctrl-C on a terminal has reached it already, SIGTERM to us alone has not.
 
-    A second Ctrl-C waits no longer; whatever ends this, pytest writes no event after it.
+    A second Ctrl-C waits no longer. After this, pytest writes no event.
     """
     try:
         with suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""What an arm is: how the card has to be switched for it, and the proof that it was what its name says."""
+"""What an arm is: how the card must be switched for it, and the proof that it was what its name says."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TITLES = {
     "esp-128-hw": "ESP, AES-128, card",
     "esp-256-hw": "ESP, AES-256, card",
 }
-SHARE = 0.90  # of the payload that the card has to have counted: as counters.move-when-on in criteria.yaml
+SHARE = 0.90  # of the payload that the card must have counted: as counters.move-when-on in criteria.yaml
 # Bytes of a connection that may arrive before the card knows where its records begin: what was sent before
 # the receiver installed TLS_RX, and at worst a window of one resync.
 RX_START = 256 << 10
@@ -64,7 +64,7 @@ class Moved:
 
 
 def features(arm: str, direction: str) -> dict[str, bool]:
-    """How the TLS features have to be: on for the directions that an offload arm loads, else off."""
+    """How the TLS features must be: on for the directions that an offload arm loads, else off."""
     return {side: arm.startswith("hw") and side in SIDES[direction] for side in ("tx", "rx")}
 
 

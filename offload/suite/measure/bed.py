@@ -210,7 +210,7 @@ def _peer(text: str, own: ipaddress.IPv4Interface) -> tuple[Side | None, str]:
 
 
 def about(host: Host, nic: Nic, more: Mapping[str, str]) -> dict[str, Any]:
-    """What the figures depend on: kernel, card, interrupts, programs."""
+    """Return what the figures depend on: kernel, card, interrupts, programs."""
     kernel = host.read("/proc/sys/kernel/osrelease").decode("ascii", "replace").strip()
     card = " ".join(word for word in (nic.driver, nic.version, nic.firmware, nic.pci) if word)
     tools = {name: _version(host, *how) for name, how in TOOLS.items()}

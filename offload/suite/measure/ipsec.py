@@ -1,4 +1,5 @@
-"""ESP as arms beside kernel TLS: plain TCP in transport mode, by software or by the card's own crypto."""
+"""ESP as arms to compare with kernel TLS: plain TCP in transport mode, by software or by the card's own
+crypto."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def impossible_esp(bed: Bed, arm: str) -> str:
 
 @dataclass
 class Turn:
-    """A turn of an arm: what the workload has to run, and the proof that its bytes were in ESP."""
+    """A turn of an arm: what the workload must run, and the proof that its bytes were in ESP."""
 
     arm: str
     runs: str

@@ -142,7 +142,7 @@ def names(text: str | None, option: str, known: Sequence[str], default: Sequence
 
 
 def chosen(text: str | None) -> tuple[str, ...]:
-    """The arms that were asked for; `ipsec` stands for ESP and what is beside it."""
+    """The arms that were asked for; `ipsec` stands for ESP and its counterparts."""
     words = [word.strip() for word in (text or "").split(",")]
     if "ipsec" in words:
         text = ",".join([*(word for word in words if word != "ipsec"), *IPSEC])
@@ -150,7 +150,7 @@ def chosen(text: str | None) -> tuple[str, ...]:
 
 
 def parts(text: str) -> tuple[str, ...]:
-    """What of the segmentation offloads stays, in turn."""
+    """Return what of the segmentation offloads stays, in turn."""
     words = [
         part
         for word in listed(text, "--segmentation")

@@ -107,7 +107,8 @@ class Nginx:
         return Moved(moved, 0, setting.streams, found.seconds, found.requests, whole=True)
 
     def _asked(self, url: str, setting: Setting, seconds: float, window: Window) -> wrk.Result:
-        """What wrk found. An emulated bench gets more time if not one answer came: it may share its cores."""
+        """Return what wrk found. An emulated bench gets more time if not one answer came: it may share its
+        cores."""
         assert self.bed.peer is not None
         host = self.bed.peer.host
         for longer in (1, 5, 20) if self.bed.emulated else (1,):
@@ -133,7 +134,7 @@ class Nginx:
         return self._shops[kind]
 
     def url(self, shop: Shop, setting: Setting) -> str:
-        """What wrk asks for."""
+        """Return what wrk asks for."""
         return shop.url(setting.size or 0)
 
     def check(self, shop: Shop, setting: Setting) -> None:
@@ -146,7 +147,7 @@ class Nginx:
             self._sizes.add(size)
 
     def script(self, setting: Setting) -> str:
-        """What wrk runs."""
+        """Return what wrk runs."""
         return wrk.SCRIPT
 
     def _lua(self, setting: Setting) -> str:

@@ -130,7 +130,8 @@ def once(
 
 
 def _cycles(bed: Bed, window: Window) -> dict[str, int]:
-    """What was counted beside the cores; a counter that somebody else had is a warning, and no figure."""
+    """Return the other counters next to the cores; one that another program holds is a warning, and no
+    figure."""
     found: dict[str, int] = {}
     for name, key in (("cycles", "cycles"), ("memory", "memory_bytes")):
         try:

@@ -14,7 +14,7 @@ from offload.suite.traffic.drive import Transfer, drain, flood
 
 PATIENCE = 60.0  # seconds for one step: an emulated guest with many connections
 UNSENT = 128 << 10  # bytes that a sender has waiting: an emulated bench takes seconds for megabytes
-SLOW, LEAST = 60, 32 << 10  # seconds that such a bench is given to move so many bytes
+SLOW, LEAST = 60, 32 << 10  # seconds that such a bench is given to move this many bytes
 RAMP = 0.4  # seconds before the window: buffers fill, a card finds its records
 
 
@@ -138,7 +138,7 @@ class Stream:
         return Pair(near.handoff(argv, ours, timeout=PATIENCE), other, side)
 
     def _kind(self, pair: Pair) -> str:
-        """What the DUT's socket is for this direction, as inet_diag said when it was handed over."""
+        """Return what the DUT's socket is for this direction, as inet_diag said when it was handed over."""
         line = pair.near.opened()
         return "none" if line is None else line.tx if pair.side == "tx" else line.rx
 

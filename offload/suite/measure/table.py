@@ -43,7 +43,7 @@ def grouped(rows: Sequence[Row]) -> list[list[Row]]:
 
 
 def heading(row: Row) -> str:
-    """What the arms of a group have in common."""
+    """Return what the arms of a group have in common."""
     words = [
         f"{row['workload']}, {row['direction']}",
         f"{row['streams']} connection{'s' * (row['streams'] > 1)}",

@@ -1,4 +1,4 @@
-"""`ktls-offload measure`: how many cores TLS takes, arm by arm, and how many offload gives back."""
+"""`ktls-offload measure`: how many cores TLS takes, arm by arm, and how many offload saves."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def esp(args: argparse.Namespace) -> bool:
 
 
 def cost_esp(args: argparse.Namespace) -> dict[str, Any]:
-    """Count instructions in ESP and beside it: the document."""
+    """Count instructions in ESP and its counterparts: the document."""
     from offload.card.profile import find
     from offload.suite.measure.cost.ipsec import ARMS, measure
     from offload.suite.measure.cost.run import MOST_BOOTS
@@ -195,5 +195,5 @@ def simulated(args: argparse.Namespace, undo: ExitStack) -> Bed:
 
 
 def say(line: str) -> None:
-    """A line of progress, beside the result."""
+    """A line of progress, next to the result."""
     sys.stderr.write(line + "\n")

@@ -14,7 +14,7 @@ class Video(Nginx):
     """As `nginx`, but asked for answers of `setting.size` bytes, every other one a range of a film."""
 
     def url(self, shop: Shop, setting: Setting) -> str:
-        """The segment; wrk's script asks for ranges beside it."""
+        """The segment; wrk's script also asks for ranges."""
         assert setting.size is not None
         return shop.url(setting.size)
 

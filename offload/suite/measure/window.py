@@ -54,7 +54,7 @@ class Live:
         self._cpu: Snapshot | None = None
 
     def look(self) -> Look | None:
-        """What happened since the last look; None at the first one."""
+        """Return what happened since the last look; None at the first one."""
         now, bytes_now, cpu = time.monotonic(), self.carried(), self.meter.snapshot()
         (then, bytes_then), before = self._last, self._cpu
         self._last, self._cpu = (now, bytes_now), cpu
@@ -118,7 +118,7 @@ class Window:
                 self._lost = exc
 
     def wait(self, seconds: float, over: Callable[[], bool] | None = None) -> bool:
-        """Let so much time go by, or less if `over()`; the live line moves. Say whether it was over."""
+        """Let this much time go by, or less if `over()`; the live line moves. Say whether it was over."""
         end = time.monotonic() + seconds
         show = time.monotonic()
         while (left := end - time.monotonic()) > 0:

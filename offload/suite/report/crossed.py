@@ -63,7 +63,7 @@ class Told:
 
 
 def told(log: Log) -> Told | None:
-    """What the plan of a run says; None if it says nothing that can be read."""
+    """Return what the plan of a run says; None if it says nothing that can be read."""
     plans = (event.get("conditions") for event in log.events if event["event"] == "plan")
     raw = next((plan for plan in plans if isinstance(plan, Mapping)), None)
     if raw is None:
@@ -103,7 +103,7 @@ def _text(value: object) -> str:
 
 
 def met(space: Told, tests: Sequence[Mapping[str, Any]]) -> list[Group]:
-    """What each scenario that passed has met, as far as the space knows it."""
+    """Return what each scenario that passed has met, as far as the space knows it."""
     found = []
     for test in tests:
         scenario = test["evidence"].get("scenario")
@@ -169,7 +169,7 @@ def _two(space: Told) -> Iterator[tuple[str, ...]]:
 
 
 def _closed(rows: Iterable[Group], size: int) -> set[Group]:
-    """Every group of so many conditions that some scenario has met together."""
+    """Every group of this many conditions that some scenario has met together."""
     return {group for row in rows for group in combinations(row, size)}
 
 

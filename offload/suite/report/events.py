@@ -94,7 +94,7 @@ def _preamble(path: Path) -> int:
 
 
 def resume(path: Path) -> Writer:
-    """Return a Writer that adds to whatever is there: for what `certify` has to say after the tests."""
+    """Return a Writer that adds to whatever is there: for what `certify` must say after the tests."""
     log = read(path) if path.exists() else Log([])
     writer = Writer.__new__(Writer)
     writer._seq = max((event.get("seq", -1) for event in log.events), default=-1) + 1

@@ -1,4 +1,4 @@
-"""What the verdict has to know of a profile: its cells, which of them it promises, its known limitations."""
+"""What the verdict must know of a profile: its cells, which of them it promises, its known limitations."""
 
 from __future__ import annotations
 

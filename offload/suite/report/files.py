@@ -46,7 +46,7 @@ def facts_of(log: Log) -> Facts | str:
 
 
 def write(folder: Path) -> dict[str, Any]:
-    """Write every form that a run leaves beside its events; return the document.
+    """Write every form of a run's report next to its events; return the document.
 
     junit.xml is ours, not pytest's: that one says nothing of promises, so an incomplete run looks good in it.
     """
@@ -57,7 +57,7 @@ def write(folder: Path) -> dict[str, Any]:
 
 
 def pages(folder: Path, document: Mapping[str, Any]) -> list[tuple[str, Callable[[], bytes]]]:
-    """Return what is made of a document, in order, by name; the last one names the files beside it."""
+    """Return what is made of a document, in order, by name; the last one names the files of its folder."""
     from offload.suite.report.render.render import canonical, html  # Jinja2 only when a page is wanted
 
     return [

@@ -29,7 +29,8 @@ class Forecast:
 
 
 def foresee(document: Mapping[str, Any], criteria: Criteria, facts: Facts) -> Forecast:
-    """What a bench can prove. A promise with a single test that is skipped is not proved (verdict.py)."""
+    """Return what a bench can prove. A promise with a single test that is skipped is not proved
+    (verdict.py)."""
     asked = [one for one in criteria.promises.values() if facts.applies(one.applies)]
     lacks: Mapping[str, str] = document["lacks"]
     gaps: dict[str, tuple[str, ...]] = {}

@@ -75,7 +75,7 @@ def rows(document: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _keys(booted: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what is told of a kernel: of a lab what it booted, of a real host what runs there too."""
+    """Return the facts about a kernel: what a lab booted, or what runs on a real host."""
     running = tuple(RUNNING) if any(name in booted for name in RUNNING) else ()
     return ("kernel", "checked", *DISK, *running)
 

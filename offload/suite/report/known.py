@@ -1,4 +1,4 @@
-"""Which known kernel bug may be behind a failed test: a note beside the outcome, which it never changes."""
+"""Which known kernel bug may be behind a failed test: a note on the outcome, which it never changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ LONGEST = 400  # characters of a text
 def notes(test: str, outcome: str, reason: str, rig: dict[str, Any]) -> list[dict[str, str]]:
     """Return what the plug-in writes into the event of a test: none for one that did not fail.
 
-    `rig` is what `set_rig` was told: `kernel`, and of its `rig` the names `kernel-package` and `driver`.
+    `rig` holds the arguments of `set_rig`: `kernel`, and of its `rig` the names `kernel-package` and
+    `driver`.
     """
     if outcome not in ("fail", "error"):
         return []
@@ -47,7 +48,7 @@ def read(event: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def question(note: Mapping[str, str]) -> str:
-    """Return what a note asks: nobody knows whether it really was that."""
+    """Return the note as a question, because it cannot be known for sure."""
     if note["kind"] == "behaviour":
         return "known kernel behaviour?"
     sure = note["standing"] == "affected"

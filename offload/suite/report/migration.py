@@ -148,7 +148,7 @@ def _end(end: str, runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def _beside(way: str, runs: Mapping[str, Sequence[Run]], purse: Purse) -> dict[str, Any] | None:
-    """How many times as long stunnel took until all had arrived, by pairs of neighbours; None: no pairs."""
+    """How many times as long stunnel took until all had arrived, by pairs of neighbors; None: no pairs."""
     both = [[float(run.numbers["arrived_ms"]) for run in runs.get(name, ())] for name in (way, "stunnel")]
     if way == "stunnel" or not both[1] or len(both[0]) != len(both[1]) or not purse.spend():
         return None

@@ -32,10 +32,10 @@ def _shape(reason: str) -> str:
 
 
 def frames(then: Any, now: Any) -> str:
-    """Say in one phrase whether the same frames matched; empty without weather then and now.
+    """Say in one phrase whether the same frames matched; empty without impairments then and now.
 
-    A chosen frame is the same if rule, action and record are; one met by chance if its number is. What one
-    run met beyond the end of the other run is not counted. Which bytes of the stream chance met is told too:
+    A chosen frame is the same if rule, action and record are; one met by chance if its number is. Frames
+    beyond the end of the other run do not count. It also says which bytes of the stream chance met:
     that depends on what TCP had sent by then.
     """
     if not _is_weather(then) or not _is_weather(now):

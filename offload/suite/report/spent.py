@@ -44,7 +44,7 @@ class Stopwatch:
         self._since = now
 
     def take(self) -> dict[str, float]:
-        """Return the seconds by kind, and begin anew."""
+        """Return the seconds by kind, and begin again."""
         self._lap()
         found, self.found = self.found, {}
         return found

@@ -110,7 +110,7 @@ def _plain(name: str) -> str:
 
 
 def _legend(top: int) -> str:
-    """Return which colour is what."""
+    """Return which color is what."""
     found, left = [], 0
     for kind, colour in COLOURS.items():
         found.append(f'<rect x="{left}" y="{top}" width="10" height="10" fill="{colour}"/>')

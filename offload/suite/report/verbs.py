@@ -123,7 +123,7 @@ def recompute(folder: Path) -> int:
 
 
 def _is_made(path: Path, made: Callable[[], bytes]) -> bool:
-    """Say whether a file is what is made anew; one that is not there is `report verify`'s matter."""
+    """Say whether a file is what is made again; one that is not there is `report verify`'s matter."""
     return not path.is_file() or path.read_bytes() == made()
 
 

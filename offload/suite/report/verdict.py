@@ -316,7 +316,7 @@ def _left_out(promise: str, log: Log, mine: Sequence[Mapping[str, Any]]) -> Lack
 def _uncovered(
     criterion: Criterion, cells: Sequence[CellState], good: Sequence[Mapping[str, Any]]
 ) -> Lack | None:
-    """Name the cells that this promise has to cover and that none of its own tests covered."""
+    """Name the cells that this promise must cover and that none of its own tests covered."""
     if criterion.cells is None:
         return None
     wanted = [cell for cell in cells if cell.promised == (criterion.cells == "promised")]

@@ -1,4 +1,4 @@
-"""What a run met in bad weather: each case in words with its recovery, and the records under loss."""
+"""What impairments a run met: each case in words with its recovery, and the records under loss."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ CHANCE = re.compile(
 
 
 def section(tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the tests in weather (`cases`), and the records under random loss (`loss`), lowest loss first.
+    """Return the tests under impairments (`cases`), and the records under random loss (`loss`), lowest
+    loss first.
 
     Under loss only passed tests count; several at one level are added up.
     """
@@ -32,7 +33,7 @@ def section(tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _case(test: Mapping[str, Any]) -> dict[str, Any]:
-    """One test: its weather by rules and seed, what it met, and how the card came back."""
+    """One test: its impairments by rules and seed, the frames they met, and how the card recovered."""
     found = test["evidence"]["weather"]
     rules = [str(rule)[:LONGEST] for rule in _list(found.get("rules")) if rule != "clear"]
     actions = [action for action in _list(found.get("actions")) if isinstance(action, Mapping)]

@@ -72,7 +72,7 @@ def make(addresses: list[str], *, kind: str = "rsa:2048", days: int = 2) -> Cert
 
 @contextmanager
 def placed(certs: Certs, host: Host, folder: str) -> Iterator[Placed]:
-    """Write them into `folder` of the host, which has to be in memory there (tmpfs), and wipe them after."""
+    """Write them into `folder` of the host, which must be in memory there (tmpfs), and wipe them after."""
     at = Placed(folder, f"{folder}/ca.pem", f"{folder}/cert.pem", f"{folder}/key.pem")
     host.write(at.ca, certs.ca, 0o644)
     host.write(at.cert, certs.cert, 0o644)

@@ -28,8 +28,8 @@ PYTHON = ["/usr/bin/python3", "-I", "-S"]  # isolated, no site: a third of the s
 class Sending:
     """What to send: the size of each write, and `how` (a function of pump_ways.WAYS).
 
-    `gate`: stand before that write until told to go on. `offset`: what is sent from a file lies behind so
-    many other bytes. `alter`: stand at the gate after the last write, then change the file (first, count).
+    `gate`: wait before that write for the order to go on. `offset`: the payload's place in the
+    file. `alter`: stand at the gate after the last write, then change the file (first, count).
     """
 
     seed: str
@@ -45,7 +45,7 @@ class Sending:
         return sum(self.sizes)
 
     def content(self) -> bytes:
-        """Return what a sink has to see; computed here, not by the program that sends."""
+        """Return what a sink must see; computed here, not by the program that sends."""
         return hashlib.shake_128(self.seed.encode()).digest(self.total)
 
     def sha256(self) -> str:
@@ -89,7 +89,7 @@ def send(plan: Sending, pace: int | None = None) -> dict[str, Any]:
 
 
 def take(count: int = -1, pace: tuple[str, int] | None = None) -> dict[str, Any]:
-    """The step that takes so many bytes, or all until the peer ends the stream.
+    """The step that takes this many bytes, or all until the peer ends the stream.
 
     `pace`: address and port of the sender's listener, where the taker says how much it has.
     """
@@ -308,7 +308,7 @@ class Pump:
 
 
 def archive() -> bytes:
-    """Return the pump as one file that `python3 -I -S` runs: pump.py and every pump_*.py beside it."""
+    """Return the pump as one file that `python3 -I -S` runs: pump.py and every pump_*.py of its folder."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as into:
         into.writestr(zipfile.ZipInfo("__main__.py"), PROGRAM.read_bytes())

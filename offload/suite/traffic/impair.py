@@ -1,4 +1,4 @@
-"""Bad weather on the wire of a bench: wirebox in place of its bridge, and a record of all that was done.
+"""Impairments on the wire of a bench: wirebox in place of its bridge, and a record of all that was done.
 
 Chosen frames and seeded chance are wirebox's; delay and rate in bulk are netem's (impair_netem.py). Both
 stand on the wire ports only: docs/reference/impairment.md says why and which one when.
@@ -57,10 +57,10 @@ class Action:
 
 @dataclass(frozen=True)
 class Record:
-    """What the weather was: rules as wirebox takes them, its actions, its counts per direction.
+    """What the impairments were: rules as wirebox takes them, its actions, its counts per direction.
 
     The first `begun` of the `rules` were there from the start, the others came by `Box.add`. `start` and
-    `seed` given to `wirebox` again, and the others added again, make the same weather: every choice is in
+    `seed` given to `wirebox` again, and the others added again, make the same impairments: every choice is in
     them.
     """
 
@@ -139,7 +139,8 @@ class Box:
         return [line for line in self._said if key in line]
 
     def _await(self, keys: tuple[str, ...], count: int, what: str) -> None:
-        """Wait for so many lines with one of these keys. RigError with its last words if it ended before."""
+        """Wait for this many lines with one of these keys. RigError with its last words if it ended
+        before."""
 
         def there() -> bool:
             self._read()
@@ -162,7 +163,7 @@ class Box:
     def add(self, rule: Rule) -> int:
         """Add a rule from now on: its number. ConfigError with wirebox's words if it makes no sense to it.
 
-        Refused for weather that cannot meet what the card offloads, as `wirebox` does.
+        Refused for impairments that cannot meet what the card offloads, as `wirebox` does.
         """
         text = text_of(rule)
         check_directions([text], self._offloads)
@@ -176,7 +177,7 @@ class Box:
         return int(answer["added"])
 
     def clear(self) -> None:
-        """Make the weather fair again; what is held back still comes."""
+        """End all impairments; frames that are held back still come."""
         self.add("clear")
 
     def actions(self) -> tuple[Action, ...]:
@@ -233,11 +234,12 @@ def wirebox(
 ) -> Iterator[Box]:
     """Put wirebox in place of the bridge between the wire ports, with these rules; all is put back after.
 
-    `seed`: of weather lines that name none. `offloads`: the directions (tx, rx) that the card promises, if
-    the weather is to say something of a card. Before anything changes: Refused on an end of the bench
-    (saying why), without a wire, on a bridge that is more than a cable, and for weather that cannot meet
-    what the card offloads; ConfigError for rules or ports that make no sense; NoDevice; NoPermission.
-    RigError if it breaks.
+    `seed`: of random rules that name none. `offloads`: the directions (tx, rx) that the card promises, if
+    the impairments test a card.
+
+    Before anything changes: Refused on an end of the bench (saying why), without a wire, on a bridge that is
+    more than a cable, and for impairments that cannot meet what the card offloads. ConfigError for rules or
+    ports that make no sense; NoDevice; NoPermission. RigError if it breaks.
     """
     texts = [text_of(rule) for rule in rules]
     check_directions(texts, offloads)

@@ -1,4 +1,4 @@
-"""The kernel's own weather, netem, on one port of the wire: bulk and delay, and seldom a seed."""
+"""The kernel's own impairments, netem, on one port of the wire: bulk and delay, and seldom a seed."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def netem(bench: Bench, port: str, asked: Netem, *, offloads: tuple[str, ...] = 
     """Put netem on what leaves a port of the wire (towards the end behind it); the qdisc found comes back.
 
     `offloads`: as for `wirebox`. Before anything changes: Refused on an end of the bench, saying why, on a
-    port that has a qdisc of somebody, and for weather that cannot meet what the card offloads; ConfigError
+    port that has a qdisc already, and for impairments that cannot meet what the card offloads. ConfigError
     for a port that is not of the wire; NoDevice, NoPermission.
     """
     host = wire_of(bench, [port])

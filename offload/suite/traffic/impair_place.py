@@ -1,4 +1,5 @@
-"""Where weather may be made: on the wire, between two ports, never on an end; and what is put back after."""
+"""Where frames may be impaired: on the wire, between two ports, never on an end; and what is restored
+after."""
 
 from __future__ import annotations
 
@@ -109,7 +110,8 @@ def check_rights(host: Host, status: str, *wanted: int) -> None:
 
 
 def survey(bench: Bench) -> Found:
-    """What is between the two wire ports now; an error in one sentence if wirebox cannot take its place."""
+    """Return what is between the two wire ports now; an error in one sentence if wirebox cannot take its
+    place."""
     if bench.wire is not None and len(set(bench.wire_ports)) != 2:
         raise ConfigError(f"the wire has {len(bench.wire_ports)} ports", "a wire needs exactly two ports")
     ports = bench.wire_ports

@@ -1,4 +1,4 @@
-"""What bad weather is asked for: chosen frames and random chance, as values and as wirebox's words."""
+"""Which impairments a test asks for: chosen frames and random chance, as values and as wirebox's words."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Chosen:
 class Weather:
     """Chance for every TCP frame: shares in percent, `jitter` in milliseconds (it reorders); seeded.
 
-    `reorder`: so many come behind the next `depth` frames. `corrupt`: one bit of the payload, with the
+    `reorder`: this many come behind the next `depth` frames. `corrupt`: one bit of the payload, with the
     checksum made right if `repaired` (an attacker), else noise that TCP drops. `port`: a TCP port of the
     flow, 0 for any. A frame's fate depends on the seed, its direction and its number, and on nothing else.
     ConfigError, naming the value, if something makes no sense.
@@ -154,9 +154,9 @@ def text_of(rule: Rule) -> str:
 
 
 def check_directions(rules: list[str], offloads: tuple[str, ...]) -> None:
-    """Refused for weather on what a card receives if it offloads only transmit, or the other way round.
+    """Refused for impairments of what a card receives if it offloads only transmit, or the other way round.
 
-    Weather on both directions is allowed: transmit meets lost acknowledgements too.
+    Impairing both directions is allowed: transmit meets lost acknowledgements too.
     """
     one_way = {"tx": ("to-dut", "b>a", "receives"), "rx": ("to-peer", "a>b", "sends")}
     for only, (name, arrow, verb) in one_way.items():

@@ -16,7 +16,7 @@ from offload.paths import BUILD
 PROGRAM = BUILD / "iperf3-tls"
 PORT = 5201
 MOST = 128  # MAX_STREAMS of iperf.h
-# what the client has to say, by arm: user space, kernel (software or card), zero-copy sendfile, no TLS
+# what the client must say, by arm: user space, kernel (software or card), zero-copy sendfile, no TLS
 TLS = {
     "user": ("--ktls=off",),
     "sw": ("--ktls=both",),
@@ -51,7 +51,7 @@ class Result:
 
 
 def missing(host: Host) -> str:
-    """What this host lacks to run it, or ''."""
+    """Return what this host lacks to run it, or ''."""
     done = host.run([str(PROGRAM), "--version"], check=False)
     if done.rc == 127:
         return "build/iperf3-tls is not built (make iperf3)"
@@ -94,7 +94,8 @@ def server(host: Host, port: int = PORT) -> Iterator[Process]:
 
 
 def vacant(host: Host, port: int, patience: float = 20) -> None:
-    """Wait until nobody listens on a port: who does would pass for ours. RigError after so many seconds."""
+    """Wait until nobody listens on a port: another listener would pass for ours. RigError after this many
+    seconds."""
     who = f"`ss -tlnp sport = :{port}` there shows the listening program"
     wait_until(lambda: not listens(host, port), patience, f"port {port} of {host.name} to be free: {who}")
 
@@ -153,5 +154,5 @@ def _last(done: Completed) -> str:
 
 
 def words(result: Result) -> Sequence[str]:
-    """Who did the records of all streams, each word once."""
+    """Return who did the records of all streams, each word once."""
     return sorted({*result.tx, *result.rx})

@@ -1,8 +1,8 @@
 """ESP in transport mode between two hosts, by `ip xfrm`: what stands where kernel TLS would, and goes again.
 
-Keys are random, go to `ip` on its standard input, and are in no argv, environment, file or log. What was set
-up has an end in the kernel itself (a hard limit of time), so that kill -9 leaves nothing for ever; the next
-run on the same pair of addresses takes away what it finds of ours.
+Keys are random, go to `ip` on its standard input, and are in no argv, environment, file or log. The states
+and policies have a hard time limit in the kernel, so that kill -9 leaves nothing for ever. The next
+run on the same pair of addresses removes what it finds of ours.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Esp:
             raise RigError(f"could NOT remove IPsec {', '.join(left)}", f"it expires in {self._life} s")
 
     def counted(self, side: Side, one: Way) -> Counted:
-        """What a side's kernel has counted of a direction. RigError if its state is gone."""
+        """Return what a side's kernel has counted of a direction. RigError if its state is gone."""
         found = re.search(r"lifetime current:\s+(\d+)\(bytes\), (\d+)\(packets\)", self._listed(side, one))
         if found is None:
             raise RigError(f"{side.host.name}: no IPsec state for {one.source} to {one.target}")
@@ -163,7 +163,7 @@ def _text(lines: Sequence[str]) -> bytes:
 
 
 def _batch(host: Host, lines: Sequence[str]) -> None:
-    """Run lines of `ip`. What it says is not passed on where a key could be in it."""
+    """Run lines of `ip`. Its words are dropped if a key could be among them."""
     done = host.run(["ip", "-batch", "-"], input=_text(lines), check=False)
     if done.rc:
         said = re.sub(r"0x[0-9a-fA-F]{9,}", "(key)", " ".join(done.stderr.decode("utf-8", "replace").split()))

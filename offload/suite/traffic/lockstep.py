@@ -21,8 +21,8 @@ SIZES = (1, 16383, 16384, 2, 16384, 1419, 1420, 2867, 4095, 4096, 4097, 15, 16, 
 def environment(host: Host, folder: str, seed: str) -> Mapping[str, str]:
     """Write the configuration; the environment that makes a program's random numbers follow from `seed`.
 
-    Of one program only, and only against another one of ours: whoever knows the seed can read the connection.
-    The two ends of a connection need different seeds. RigError if the provider is not built.
+    Of one program only, and only against another one of ours: anyone who knows the seed can read the
+    connection. The two ends of a connection need different seeds. RigError if the provider is not built.
     """
     if not PROVIDER.exists():
         raise RigError(f"{PROVIDER.name} is not built", "make build")

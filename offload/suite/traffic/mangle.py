@@ -70,7 +70,7 @@ class Target:
         return bytes(out)
 
     def filter(self, words: int, checksum: bool) -> list[str]:
-        """Return match and action for `tc filter add`, for a TCP header of so many 32-bit words."""
+        """Return match and action for `tc filter add`, for a TCP header of this many 32-bit words."""
         name, ip = NETWORK[self.family]
         payload = ip + 4 * words
         match = [("u8", "0x45", "0xff", 0)] if name == "ip" else []  # no IP options

@@ -87,7 +87,7 @@ def _tls(shop: Shop, at: Placed) -> str:
 
 
 def missing(host: Host, *, zerocopy: bool = False, program: str = PROGRAM) -> str:
-    """What this host lacks, or ''; SSL_OP_ENABLE_KTLS_TX_ZEROCOPY_SENDFILE came with OpenSSL 3.2."""
+    """Return what this host lacks, or ''; SSL_OP_ENABLE_KTLS_TX_ZEROCOPY_SENDFILE came with OpenSSL 3.2."""
     done = host.run([program, "-V"], check=False)
     if done.rc != 0:
         return "nginx is not installed"

@@ -106,7 +106,7 @@ class Transfer(threading.Thread):
         self.pump.say(id=self.id, event=event, **fields)
 
     def run(self) -> None:
-        """Do the transfer; whatever goes wrong is in the report."""
+        """Do the transfer; the report has every error."""
         began, error = time.monotonic(), None
         try:
             self.channel = channel = self.open()
@@ -239,7 +239,7 @@ class Transfer(threading.Thread):
         source.close()
 
     def until_taken(self, far: socket.socket, count: int) -> None:
-        """Wait until the taker says that it has so many bytes."""
+        """Wait until the taker says that it has this many bytes."""
         far.settimeout(self.timeout)
         while len(said := far.recv(8, socket.MSG_WAITALL)) == 8:
             if int.from_bytes(said, "big") >= count:
@@ -253,7 +253,7 @@ class Transfer(threading.Thread):
             raise Peerless("nobody opened the gate")
 
     def take(self, channel: Channel, plan: dict[str, Any]) -> None:
-        """Receive so many bytes, or to the end of the stream."""
+        """Receive this many bytes, or to the end of the stream."""
         wanted, far = plan["bytes"], None
         until = self.taken.count + wanted if wanted >= 0 else -1
         if plan.get("pace"):

@@ -86,7 +86,7 @@ class Resident:
 
 
 def _log(process: Process, mark: int) -> bytes:
-    """What it has said from a mark on."""
+    """Return what it has said from a mark on."""
     return process.output()[1][mark:]
 
 

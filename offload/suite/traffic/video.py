@@ -1,4 +1,4 @@
-"""Clients of a film: who asks nginx for which segments and ranges, and what has to arrive."""
+"""Clients of a film: which of them asks nginx for which segments and ranges, and what must arrive."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Want:
         return f"{self.first}-{self.first + self.size - 1}" if self.film else ""
 
     def seen(self) -> Seen:
-        """What has to arrive; computed here, not by what sends."""
+        """Return what must arrive; computed here, not by what sends."""
         data = content(self.film or self.size)[self.first : self.first + self.size]
         return Seen(206 if self.film else 200, self.size, hashlib.sha256(data).hexdigest())
 
@@ -108,7 +108,7 @@ def film(size: int) -> int:
 
 
 def requests(size: int) -> str:
-    """What wrk's script needs beside wrk.SCRIPT: every answer is of `size` bytes."""
+    """Return what wrk's script needs besides wrk.SCRIPT: every answer is of `size` bytes."""
     return REQUESTS % {"size": size, "film": film(size), "segments": SEGMENTS}
 
 

@@ -33,7 +33,7 @@ class Result:
 
 
 def missing(host: Host) -> str:
-    """What this host lacks, or ''."""
+    """Return what this host lacks, or ''."""
     return "wrk is not installed" if host.run(["which", PROGRAM], check=False).rc else ""
 
 

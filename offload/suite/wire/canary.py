@@ -1,4 +1,4 @@
-"""Is payload in the clear where it is not compared? docs/reference/wire.md, "What is searched"."""
+"""Is payload in the clear where it is not compared? docs/reference/wire.md, "Searched bytes"."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from offload.suite.wire.packets import SYN, Segment, parse
 from offload.suite.wire.streams import Capture
 
 BESIDE = WINDOW - 1  # bytes of a payload that a needle beside it may begin or end in
-EARLY = 1 << 18  # bytes of a direction: all that is in clear begins before them
+EARLY = 1 << 18  # bytes of a direction: all that is in plaintext begins before them
 
 
 @dataclass
@@ -56,7 +56,7 @@ def regions(
 ) -> Iterator[tuple[int, int]]:
     """The parts of a frame to search: all of it, or what is around a payload that is compared.
 
-    `clear`: the payload may begin in clear, and a needle in it may begin in any header.
+    `clear`: the payload may begin in plaintext, and a needle in it may begin in any header.
     """
     if not isinstance(segment, Segment):
         yield start, end

@@ -1,4 +1,4 @@
-"""Which frames does a capture file hold? pcap and pcapng, by docs/reference/wire.md, "What goes in"."""
+"""Which frames does a capture file hold? pcap and pcapng, by docs/reference/wire.md, "Input"."""
 
 from __future__ import annotations
 

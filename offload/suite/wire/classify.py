@@ -110,7 +110,7 @@ class Case:
         return self.plain or b""
 
     def decrypted(self) -> bytes:
-        """What the ciphertext decrypts to, authentic or not."""
+        """Return what the ciphertext decrypts to, authentic or not."""
         text = self.sealed[:-TAG]
         stream = self.epoch.keystream(self.record.sequence, self.wire, len(text))
         mixed = int.from_bytes(text, "big") ^ int.from_bytes(stream, "big")
@@ -230,7 +230,7 @@ def plaintext(case: Case) -> Verdict | None:
 
 
 def piece(case: Case) -> tuple[int, bytes] | None:
-    """The first differing byte and the 16 bytes of ciphertext from there, if there are so many."""
+    """The first differing byte and the 16 bytes of ciphertext from there, if there are this many."""
     if not case.span:
         return None
     i = case.span[0]

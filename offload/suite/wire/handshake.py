@@ -154,7 +154,7 @@ def first_message(data: bytes, session: Session, direction: str) -> tuple[int, b
 
 
 def negotiate(client: bytes, server: bytes, log: Keylog) -> Session:
-    """What two streams agreed on, and their keys from the key log."""
+    """Return what two streams agreed on, and their keys from the key log."""
     session = Session()
     ours, theirs = first_message(client, session, "client"), first_message(server, session, "server")
     random = client_random(ours[1]) if ours and ours[0] == CLIENT_HELLO else None

@@ -1,4 +1,4 @@
-"""Is a piece of payload or reply in these bytes? docs/reference/wire.md, "What is searched"."""
+"""Is a piece of payload or reply in these bytes? docs/reference/wire.md, "Searched bytes"."""
 
 from __future__ import annotations
 

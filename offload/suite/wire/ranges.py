@@ -37,7 +37,7 @@ class Ranges:
         return not touches_left and not touches_right
 
     def add(self, offset: int, data: bytes) -> list[Overlap]:
-        """Hold what is new; what was there stays and comes back beside the later bytes."""
+        """Hold the new bytes. Those that were there stay, and are returned together with the later ones."""
         overlaps, fresh = [], []
         end, at = offset + len(data), offset
         first = max(bisect_right(self.starts, offset) - 1, 0)

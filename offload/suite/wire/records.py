@@ -24,7 +24,7 @@ from offload.suite.wire.streams import Problem, Stream
 
 ALERT, APPLICATION = 21, 23
 CLEAR_MAX = 1 << 17  # where a clear handshake record of a direction begins at the latest
-MOST_HELLOS = 2  # in clear, of a direction in TLS 1.3: one more after a HelloRetryRequest
+MOST_HELLOS = 2  # in plaintext, of a direction in TLS 1.3: one more after a HelloRetryRequest
 CLOSE_NOTIFY = b"\x01\x00"
 
 
@@ -234,7 +234,7 @@ class Walk:
             self._right(content)
 
     def _start(self, record: Record) -> bytes:
-        """Type and version that a protected record has to have."""
+        """Type and version that a protected record must have."""
         kind = APPLICATION if self.session.version == "1.3" else record.kind
         return bytes([kind, 3, 3])
 
@@ -270,7 +270,7 @@ class Walk:
         return Difference("nonce", record, nonce=expected, reuse=reuse) if wrong else None
 
     def _expected(self, record: Record, size: int) -> bytes | None:
-        """The payload's next bytes, if there is one and it has so many."""
+        """The payload's next bytes, if there is one and it has this many."""
         end = record.position + size
         return (
             self.payload[record.position : end]
@@ -279,7 +279,7 @@ class Walk:
         )
 
     def _content12(self, epoch: Epoch, record: Record) -> Content:
-        """TLS 1.2: application data is sealed anew and compared, all else is opened."""
+        """TLS 1.2: application data is sealed again and compared, all else is opened."""
         size = len(record.body) - epoch.overhead
         application = record.kind == APPLICATION
         plain = self._expected(record, size) if application else None
@@ -309,7 +309,7 @@ class Walk:
         plain = self._expected(record, len(content))
         if plain is None or plain == content:
             return Content(len(content), True, plain is not None, text=content)
-        # an AEAD seals a plaintext in one way only: authentic and equal means that sealing anew gives this
+        # an AEAD seals a plaintext in one way only: authentic and equal means that sealing again gives this
         return Content(len(content), True, True, Difference("content", record, plain + inner[len(content) :]))
 
     def _broken13(self, record: Record, size: int) -> Content:
@@ -333,7 +333,7 @@ class Walk:
             self.sequence = 0
 
     def _end(self, at: int) -> None:
-        """What the end of the direction says; `at`: where the records ended."""
+        """Judge the end of the direction; `at`: where the records ended."""
         self.tally.epochs = self.epoch + 1 if self.guarded else 0
         stream, size = self.stream, len(self.stream.data)
         if stream.empty:

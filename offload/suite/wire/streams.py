@@ -86,7 +86,7 @@ class Stream:
         return ahead + (distance ^ 0x80000000) - 0x80000000
 
     def acknowledge(self, number: int) -> None:
-        """The other side has so much; an acknowledgement of more than was sent counts for nothing."""
+        """The other side has this much; an acknowledgement of more than was sent counts for nothing."""
         if self.base is not None and 0 <= (offset := self.place(number)) <= self.end:
             self.acked = max(self.acked, offset)
 
@@ -154,13 +154,13 @@ class Stream:
         self._compare(frame, self._merge(offset, data))
 
     def _ends(self, offset: int) -> None:
-        """The first FIN sets the end, and every other has to be there too."""
+        """The first FIN sets the end, and every other must be there too."""
         self.fin = offset if self.fin is None else self.fin
         if offset != self.fin:
             self.problem("second-fin", offset)
 
     def _merge(self, offset: int, data: bytes) -> list[Overlap]:
-        """Add the new bytes; the others come back beside what was there."""
+        """Add the new bytes; return the others together with what was there."""
         ahead = len(self.buffer)
         overlaps = []
         if offset < ahead:
@@ -248,7 +248,7 @@ class Connection:
         return any(s.rst for s in self.streams) or all(s.fin is not None for s in self.streams)
 
     def sides(self, source: bytes) -> tuple[Stream, Stream]:
-        """What this endpoint sends, and what it receives."""
+        """Return what this endpoint sends, and what it receives."""
         return self.streams if source == self.ends[0] else (self.from_server, self.from_client)
 
 

@@ -200,7 +200,7 @@ def _explained(found: Found) -> Iterator[str]:
 
 
 def _leak(leak: Found) -> str:
-    """Return where payload was seen in clear."""
+    """Return where payload was seen in plaintext."""
     more = f" ({leak['frames']:,} frames in total)" if leak["frames"] > 1 else ""
     where = f"frame {leak['frame']:,}, byte {leak['at']:,}{more}"
     place = f"{leak['of']} offset {leak['payload_offset']:,}"

@@ -39,7 +39,7 @@ def secret(dice: Dice, hand: Hand, size: int) -> bytes:
 
 
 def content(dice: Dice, hand: Hand, size: int) -> bytes:
-    """What a hostile card would send: zeros, noise, the application data in clear."""
+    """Return what a hostile card would send: zeros, noise, the application data in plaintext."""
     kind = dice.int(0, 2)
     return bytes(size) if kind == 0 else dice.noise(size) if kind == 1 else secret(dice, hand, size)
 
@@ -211,7 +211,7 @@ def snap(dice: Dice, hand: Hand) -> str:
 
 @edit
 def plant(dice: Dice, hand: Hand) -> str:
-    """Application data in clear written over any bytes of a frame."""
+    """Application data in plaintext written over any bytes of a frame."""
     if (i := which(dice, hand)) < 0:
         return ""
     shot, data = hand.shots[i], secret(dice, hand, dice.pick((31, 40, 64, 300)))

@@ -1,4 +1,4 @@
-"""Edits of the stream itself, in honest TCP: records in clear, twice, moved or gone, and other bytes."""
+"""Edits of the stream itself, in honest TCP: records in plaintext, twice, moved or gone, and other bytes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ def copied(session: Session) -> Session:
 
 
 def clear(way: int, kind: int, body: bytes, minor: int = 3) -> Rec:
-    """A record in clear."""
+    """A record in plaintext."""
     return Rec(way, kind, body, head=bytes([kind, 3, minor]) + len(body).to_bytes(2, "big"), body=body)
 
 
 def said(dice: Dice, session: Session, kind: int) -> bytes:
-    """What a record in clear holds: nothing, one byte, noise, application data, a message around it."""
+    """Return what a record in plaintext holds: nothing, one byte, noise, application data, a message
+    around it."""
     way = dice.int(0, 1)
     app = session.sent(way)[: dice.pick((0, 1, 2, 16, 40, 300))]
     if dice.flip():
@@ -43,7 +44,7 @@ def said(dice: Dice, session: Session, kind: int) -> bytes:
 
 @record_edit
 def insert_clear(dice: Dice, session: Session) -> str:
-    """A record in clear anywhere."""
+    """A record in plaintext anywhere."""
     at, kind = dice.int(0, len(session.flow)), dice.pick((CCS, ALERT, HANDSHAKE, DATA, 24, 0))
     way, body = dice.int(0, 1), said(dice, session, kind)
     session.flow.insert(at, clear(way, kind, body, dice.pick((3, 3, 1, 4))))
@@ -111,7 +112,7 @@ def gone(dice: Dice, session: Session) -> str:
 
 @record_edit
 def swapped(dice: Dice, session: Session) -> str:
-    """Two neighbours change places."""
+    """Two neighbors change places."""
     i = dice.int(0, len(session.flow) - 2)
     session.flow[i], session.flow[i + 1] = session.flow[i + 1], session.flow[i]
     return f"records {i} and {i + 1} swapped"
@@ -119,7 +120,7 @@ def swapped(dice: Dice, session: Session) -> str:
 
 @record_edit
 def emptied(dice: Dice, session: Session) -> str:
-    """A record's plaintext in clear where its ciphertext was."""
+    """A record's plaintext in plaintext where its ciphertext was."""
     rec = dice.pick([rec for rec in session.flow if rec.sealed])
     data = rec.plain[: rec.cipher_size]
     rec.poke(0, data)

@@ -28,7 +28,7 @@ class Opinion:
 
 
 def opinion(hand: Hand) -> Opinion:
-    """What may be said of this capture."""
+    """Return what may be said of this capture."""
     findings = list(all_findings(hand))
     rules = {rule for rule, _ in findings}
     allowed = {"equal"} if rules <= {Rule.UNSURE} else set()
@@ -57,7 +57,7 @@ def all_findings(hand: Hand) -> Iterator[Finding]:
 
 
 def of_connection(one: Connection, hand: Hand, alone: bool) -> Iterator[Finding]:
-    """A connection that is listed: it has to be the true one, with its own bytes and nothing else."""
+    """A connection that is listed: it must be the true one, with its own bytes and nothing else."""
     yield from one.findings
     truth = hand.truth
     true_ends = tuple((truth.net.addr[side], truth.net.port[side]) for side in (0, 1))
@@ -115,7 +115,7 @@ def unread(one: Connection, packets: list[tuple[int, Packet]]) -> Iterator[Findi
 
 
 def in_clear(hand: Hand, packets: list[tuple[int, Packet]], laid: set[int], alone: bool) -> Iterator[Finding]:
-    """Payload in clear in any byte of any frame."""
+    """Payload in plaintext in any byte of any frame."""
     known = known_to(hand)
     for i, packet in packets:
         most = max((longest_row(packet.data, app) for app in known), default=0)

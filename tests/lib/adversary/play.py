@@ -57,7 +57,7 @@ def answers(hand: Hand, folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def complaint(hand: Hand, said: dict[str, dict[str, Any]]) -> str:
-    """What is wrong with the answers; empty if nothing is."""
+    """Return what is wrong with the answers; empty if nothing is."""
     think = opinion(hand)
     for name, verdict in said.items():
         outcome = verdict.get("outcome", "refused")

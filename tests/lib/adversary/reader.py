@@ -55,12 +55,12 @@ class Packet:
 
     @property
     def source(self) -> tuple[bytes, int]:
-        """Who sent it."""
+        """Return who sent it."""
         return self.src, self.ports[0]
 
     @property
     def target(self) -> tuple[bytes, int]:
-        """Who was to get it."""
+        """Return who was to get it."""
         return self.dst, self.ports[1]
 
 

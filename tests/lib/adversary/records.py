@@ -70,7 +70,7 @@ def read_records(stream: bytes, truth: tuple[Fact, ...], tls13: bool) -> Reading
 
 
 def one_record(reading: Reading, at: int, record: bytes) -> None:
-    """A whole record: the next protected one of the truth, or one in clear that may be there."""
+    """A whole record: the next protected one of the truth, or one in plaintext that may be there."""
     kind, body = record[0], record[5:]
     begun = reading.done > 0 if reading.tls13 else reading.hidden
     if kind == DATA and (reading.tls13 or begun) or (begun and kind != CCS):
@@ -86,7 +86,7 @@ def one_record(reading: Reading, at: int, record: bytes) -> None:
 
 
 def expect(reading: Reading, at: int, record: bytes) -> None:
-    """A protected record has to be the next one of the truth."""
+    """A protected record must be the next one of the truth."""
     sealed = reading.sealed
     if reading.done < len(sealed) and sealed[reading.done].wire == record:
         reading.done += 1

@@ -106,7 +106,7 @@ def session_of(seed: int) -> Session:
 
 @lru_cache(TABLES)
 def truth_of(seed: int) -> Truth:
-    """What is true of the connection of this seed."""
+    """Return what is true of the connection of this seed."""
     rng, session = Random(f"net {seed}"), session_of(seed)
     net = any_net(rng, rng.random() < 0.3, 443)
     net.big, net.extensions = False, tuple(kind for kind in net.extensions if kind != 44)[:2]

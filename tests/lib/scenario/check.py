@@ -50,7 +50,7 @@ def _keep(evidence: dict[str, Any], made: Made) -> None:
 
 
 def _named(stand: Stand, space: Space, scenario: Scenario, words: str, evidence: dict[str, Any]) -> str:
-    """What a failure is called: the headline, what was seen, and how to repeat it."""
+    """Return what a failure is called: the headline, what was seen, and how to repeat it."""
     stand.renew()
     found = shrink(scenario, words, lambda plainer: _still_fails(stand, plainer), space)
     twin = software(stand, found.scenario)
@@ -74,7 +74,7 @@ def _still_fails(stand: Stand, scenario: Scenario) -> str:
 
 
 def fails(stand: Stand, scenario: Scenario) -> str:
-    """What is wrong in a scenario; nothing if it holds."""
+    """Return what is wrong in a scenario; nothing if it holds."""
     try:
         _run(stand, scenario, {})
     except AssertionError as exc:
@@ -84,7 +84,7 @@ def fails(stand: Stand, scenario: Scenario) -> str:
 
 
 def software(stand: Stand, scenario: Scenario) -> str:
-    """What becomes of a scenario without the card; its captures are not those of the card."""
+    """Return what becomes of a scenario without the card; its captures are not those of the card."""
     card, ways, keep = stand.card, stand.rig.profile.directions(), stand.keep
     try:
         stand.card, stand.keep = (), None

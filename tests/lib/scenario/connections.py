@@ -35,7 +35,7 @@ class Burst:
         return sum(self.writes)
 
     def content(self) -> bytes:
-        """What the receiver has to see."""
+        """Return what the receiver must see."""
         return Sending(self.seed, self.writes).content()
 
 
@@ -85,11 +85,11 @@ class Line:
         return self.pair.port
 
     def source(self, way: str) -> End:
-        """Who sends in this direction."""
+        """Return who sends in this direction."""
         return self.pair.near if way == "tx" else self.pair.far
 
     def sink(self, way: str) -> End:
-        """Who receives in this direction."""
+        """Return who receives in this direction."""
         return self.pair.far if way == "tx" else self.pair.near
 
     def send(self, way: str, burst: Burst) -> int:
@@ -97,7 +97,7 @@ class Line:
         return begun([self.sending(way, burst)])[0]
 
     def sending(self, way: str, burst: Burst) -> Ask:
-        """What sends a burst, which is from now on in the stream."""
+        """Return what sends a burst, which is from now on in the stream."""
         self.tracks[way].bursts.append(burst)
         ask = {"seed": burst.seed, "writes": list(burst.writes), "cork": burst.cork}
         return self.source(way), "send", ask | {"call": self.call if way == "tx" else "write"}

@@ -90,7 +90,7 @@ class Rows:
             self._close(row)
 
     def _begins(self) -> list[Target]:
-        """The open targets; at first those of what every depth has to have."""
+        """The open targets; at first those of what every depth must have."""
         lacking = {one for one in SURE if all(row.get(one[0]) != one[1] for row in self.found)}
         return [target for target in self.open if not lacking.isdisjoint(target)] or list(self.open)
 

@@ -85,7 +85,7 @@ def channels(stage: Stage) -> str:
 
 
 def _figures(stage: Stage, look: str) -> tuple[dict[str, int], dict[str, int]]:
-    """What the port can have at most, and what it has, as `ethtool -g` and `-l` say it."""
+    """Return what the port can have at most, and what it has, as `ethtool -g` and `-l` say it."""
     text = tool(stage.rig.bench.dut.host, ["ethtool", look, stage.rig.bench.dut.dev]).text
     parts = text.partition("Current hardware settings:")
     rows = [[line.partition(":") for line in part.splitlines()] for part in (parts[0], parts[2])]
@@ -142,7 +142,7 @@ def link_down(stage: Stage) -> None:
 
 
 def route(stage: Stage) -> str:
-    """Give the peer a route of its own, through the same port: every connection looks its way up anew.
+    """Give the peer a route of its own, through the same port: every connection looks its way up again.
 
     It stays until the scenario ends.
     """
@@ -181,7 +181,7 @@ def other(stage: Stage) -> None:
 
 
 def another_life(rig: Rig) -> Life:
-    """Who opens connections while the ends of a scenario are busy; made once."""
+    """Return who opens connections while the ends of a scenario are busy; made once."""
     kept = vars(rig)
     if "another_life" not in kept:
         kept["another_life"] = Life(rig)
@@ -207,7 +207,7 @@ EVENTS: dict[str, Callable[[Stage], str | None]] = {
 def between(stage: Stage, event: str, ways: Sequence[str], seed: int) -> str:
     """Make an event when a part of a long payload has come: why it fell between no bytes, if so.
 
-    With both directions the other end sends, too, what fits into its buffer. Every byte has to be right.
+    With both directions the other end sends, too, what fits into its buffer. Every byte must be right.
     """
     if event == "idle":
         return _silence(stage, ways, seed)

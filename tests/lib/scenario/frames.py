@@ -85,7 +85,7 @@ def _kinds(options: bytes) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class Headers:
-    """What the headers of the DUT's frames have to be."""
+    """What the headers of the DUT's frames must be."""
 
     tos: int = 0
     options: bytes = b""
@@ -95,7 +95,8 @@ class Headers:
 
 
 def wrong(frames: Sequence[Frame], port: int, want: Headers) -> str:
-    """What is wrong with a header of what the DUT sent on a connection; nothing if all is as it should be."""
+    """Return what is wrong with a header of what the DUT sent on a connection; nothing if all is as it
+    should be."""
     ours = [frame for frame in frames if frame.source == port]
     base = next((frame.seq for frame in ours if frame.data), 0)
     for frame in ours:
@@ -110,7 +111,7 @@ def wrong(frames: Sequence[Frame], port: int, want: Headers) -> str:
 
 
 def _twice(ours: Sequence[Frame]) -> str:
-    """A packet leaves the card once: what TCP sends again is another packet, so IPv4 numbers it anew."""
+    """A packet leaves the card once: what TCP sends again is another packet, so IPv4 numbers it again."""
     seen: dict[tuple[int, int, int], int] = {}
     base = next((frame.seq for frame in ours if frame.data), 0)
     for frame in (frame for frame in ours if frame.data and frame.ident):

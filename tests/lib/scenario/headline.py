@@ -49,7 +49,7 @@ def headline(scenario: Scenario, said: str) -> str:
 
 
 def conditions(scenario: Scenario) -> str:
-    """What is not plain in it; the direction is in the name of the records."""
+    """Return what is not plain in it; the direction is in the name of the records."""
     space = load()
     odd = [
         space.words[name, value]

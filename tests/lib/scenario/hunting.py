@@ -85,7 +85,7 @@ class Hunt:
             yield one
 
     def _on_a_lab(self, scenarios: Iterator[Scenario]) -> bool:
-        """Run them on one lab; True if it has to be booted again."""
+        """Run them on one lab; True if it must be booted again."""
         first = next(scenarios, None)
         if first is None:
             return False
@@ -98,7 +98,7 @@ class Hunt:
             return True
 
     def _one(self, ground: Ground, scenario: Scenario) -> bool:
-        """Run one; False if the lab has to be booted again."""
+        """Run one; False if the lab must be booted again."""
         began = self._clock()
         evidence: dict[str, Any] = {}
 

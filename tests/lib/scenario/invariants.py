@@ -1,4 +1,4 @@
-"""What has to hold of every scenario: headers, counters between two bounds, contexts, checksums refused."""
+"""What must hold of every scenario: headers, counters between two bounds, contexts, checksums refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from offload.host.base import Host
 from tests.lib.life import held
 from tests.lib.rig import Rig
 
-MOST = 0.9  # of the bytes in the calm that a card has to decrypt (tests/lib/shapes.py)
+MOST = 0.9  # of the bytes in the calm that a card must decrypt (tests/lib/shapes.py)
 BYTES = {"tx": "tx_tls_encrypted_bytes", "rx": "rx_tls_decrypted_bytes"}
 PACKETS = {"tx": "tx_tls_encrypted_packets", "rx": "rx_tls_decrypted_packets"}
 
@@ -61,7 +61,7 @@ def taken_over(moved: Delta, count: int, ways: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Payload of TCP that the card has to have done in a direction at least, and may have done at most.
+    """Payload of TCP that the card must have done in a direction at least, and may have done at most.
 
     `packets`: the same in packets, of a card that does not count bytes.
     """

@@ -11,15 +11,15 @@ from tests.lib.scenario.space import Scenario
 
 KIB = 1024
 SHARE = 32 * KIB  # bytes of payload of a burst, or at least ...
-LEAST, MOST = 4, 48  # ... so many records, and at most so many
+LEAST, MOST = 4, 48  # ... this many records, and at most this many
 PACKED = {"many-in-frame": 120, "hundreds-in-tso": 600}  # records in a row that are held back to lie together
 CUTS = {"header-cut": range(1, 5), "tag-cut": range(1, 16)}  # bytes before the cut
 TAG = 16
-CROWD, SMALL = 100, 400  # connections from which on all but one send so many bytes at most
+CROWD, SMALL = 100, 400  # connections from which on all but one send this many bytes at most
 
 
 def sizes(scenario: Scenario, count: int) -> list[int]:
-    """The payload of so many records in a row."""
+    """The payload of this many records in a row."""
     dice = random.Random(f"{scenario.seed} sizes")
     if scenario["record"] == "mixed":
         return [dice.randint(1, FULL) >> dice.randint(0, 10) or 1 for _ in range(count)]
@@ -39,7 +39,7 @@ def ordinary(scenario: Scenario, name: str, share: int = SHARE) -> Burst:
 
 
 def small(scenario: Scenario, name: str) -> Burst:
-    """What one of a crowd sends: a record that is no longer than its number asks for."""
+    """Return what one of a crowd sends: a record that is no longer than its number asks for."""
     return Burst(f"{scenario.seed} {name}", (min(sizes(scenario, 1)[0], SMALL),))
 
 

@@ -115,7 +115,7 @@ class Play:
         return layout.placed(self.scenario, f"placed {way}", mss)
 
     def _rules(self, way: str, bursts: Sequence[Burst]) -> None:
-        """What the wire has to meet in the bursts that come next, and which records they are."""
+        """What the wire must meet in the bursts that come next, and which records they are."""
         first = self.victim.tracks[way].records
         self.told.placed[way] = (first, first + sum(len(burst.writes) for burst in bursts))
         if self.wire is not None and bursts and self.scenario["trouble"] != "none":
@@ -136,7 +136,7 @@ class Play:
 
     @contextmanager
     def _held_back(self, ways: Sequence[str]) -> Iterator[None]:
-        """Hold the DUT's packets back while it writes, where hundreds of records have to lie in one."""
+        """Hold the DUT's packets back while it writes, where hundreds of records must lie in one."""
         paced = self.scenario["place"] == "hundreds-in-tso" and "tx" in ways
         if paced:
             option([self.victim], SOL_SOCKET, SO_MAX_PACING_RATE, SLOW)
@@ -193,7 +193,8 @@ class Play:
 
 
 def refused(seen: Mapping[str, Any], burst: Burst, whole: int) -> None:
-    """The receiver took so many bytes of a burst, right ones, and said that what follows is not authentic."""
+    """The receiver took this many bytes of a burst, right ones, and said that what follows is not
+    authentic."""
     more = seen["bytes"] - whole
     assert more <= 0, f"{more} bytes of an altered record, or behind it, were delivered"
     assert seen["error"] == "EBADMSG", f"the receiver ended with {seen['error'] or 'no error'}"

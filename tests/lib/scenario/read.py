@@ -70,7 +70,7 @@ def _value(item: Item, own: str, names: Names) -> Value:
 
 
 def _bars(item: Item | None, own: str, names: Names, *, turned: bool = False) -> list[Bar]:
-    """What a value does not go with; `turned`: the file says what it needs."""
+    """Return what a value does not go with; `turned`: the file says what it needs."""
     found = []
     others = [name for name in names if name != own]
     for row in item.items() if item else []:

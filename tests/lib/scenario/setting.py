@@ -91,7 +91,7 @@ def sockets(scenario: Scenario, lines: Sequence[Line]) -> None:
 
 
 def buffers(lines: Sequence[Line]) -> None:
-    """Give both ends buffers that do not grow, so that a sender has to wait for who takes."""
+    """Give both ends buffers that do not grow, so that a sender must wait for who takes."""
     for far in (False, True):
         option(lines, SOL_SOCKET, SO_SNDBUF, BUFFER, far=far)
         option(lines, SOL_SOCKET, SO_RCVBUF, 2 * BUFFER, far=far)
@@ -100,12 +100,12 @@ def buffers(lines: Sequence[Line]) -> None:
 
 
 def losing(scenario: Scenario) -> bool:
-    """Whether frames may be lost between card and wire: a port that is set anew drops what it holds."""
+    """Whether frames may be lost between card and wire: a port that is set again drops what it holds."""
     return scenario["event"] not in ("none", "other", "idle", "route")
 
 
 def headers(scenario: Scenario) -> Headers:
-    """What the headers of the DUT's data have to be."""
+    """Return what the headers of the DUT's data must be."""
     tos = EF if scenario["ip"] in ("v4-tos", "v6-tclass") else 0
     options = bytes.fromhex(NOPS) if scenario["ip"] == "v4-options" else b""
     stamps, marked = scenario["tcp"] != "bare", scenario["trouble"] == "ce-mark"

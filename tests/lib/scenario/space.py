@@ -139,7 +139,8 @@ class Space:
         return None if rest is None else self._filled(chosen, rest)
 
     def _filled(self, chosen: dict[str, str], rest: Rows) -> dict[str, str] | None:
-        """What is chosen and a value of each of the other dimensions, going back where none is left."""
+        """Return what is chosen and a value of each of the other dimensions, going back where none is
+        left."""
         if not rest:
             return chosen
         (name, values), *more = rest
@@ -178,7 +179,7 @@ class Space:
 
     @cached_property
     def _bars(self) -> dict[Condition, set[Condition] | frozenset[Condition]]:
-        """What each condition is not made together with."""
+        """Return what each condition is not made together with."""
         found: dict[Condition, set[Condition]] = {}
         for one, other in (*self.barred, *self.later):
             found.setdefault(one, set()).add(other)
@@ -187,7 +188,7 @@ class Space:
 
     @cached_property
     def _barred_by(self) -> dict[Condition, dict[str, set[str]]]:
-        """What each condition is not made together with: values by dimension."""
+        """Return what each condition is not made together with: values by dimension."""
         found: dict[Condition, dict[str, set[str]]] = {}
         for one, others in self._bars.items():
             for name, value in others:

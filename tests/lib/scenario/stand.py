@@ -20,7 +20,7 @@ KEPT = "scenario_stand"  # where a rig has its stand
 class Stand:
     """One lab's, for all scenarios that run there, one after the other.
 
-    `card`: the directions that the card has to do. `old`: connections that were opened before the first
+    `card`: the directions that the card must do. `old`: connections that were opened before the first
     scenario; `software`: the directions in which an event has made them software's since. `keep`: where the
     captures of the last scenario that failed go.
     """
@@ -41,7 +41,8 @@ class Stand:
         self.renew()
 
     def renew(self) -> None:
-        """Open the old connections anew: what a failed scenario left of them says nothing of the next one."""
+        """Open the old connections again: what a failed scenario left of them says nothing of the next
+        one."""
         self.life.close([line.pair for line in self.old], reset=True)
         self.old = opened(self.life, OLD, CELL)
         self.software = set()

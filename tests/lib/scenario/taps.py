@@ -13,7 +13,7 @@ from tests.lib.scenario.space import Scenario
 
 
 class Taps:
-    """Captures that run until they are fetched; each frame beyond the card has to be explained.
+    """Captures that run until they are fetched; each frame beyond the card must be explained.
 
     `decrypts`: the card is to decrypt, so the kernel's trace says of each record whether it did.
     """

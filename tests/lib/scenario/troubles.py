@@ -24,10 +24,10 @@ class Troubled:
     """The wire of a scenario: rules that were added, and how often each acted."""
 
     box: Box
-    wanted: dict[int, tuple[str, int]] = field(default_factory=dict)  # by number: text, times it has to act
+    wanted: dict[int, tuple[str, int]] = field(default_factory=dict)  # by number: text, times it must act
 
     def add(self, rule: Chosen, times: int) -> int:
-        """Add a rule that has to act so often."""
+        """Add a rule that must act so often."""
         number = self.box.add(rule)
         self.wanted[number] = (rule.text, times)
         return number
@@ -37,7 +37,7 @@ class Troubled:
         return sum(a.rule == number and a.action != "none" for a in self.box.actions())
 
     def missed(self) -> list[str]:
-        """The rules that did not act as often as they have to, in words; what they wait for has been sent."""
+        """The rules that did not act as often as they must, in words; what they wait for has been sent."""
         settles(lambda: all(self.acted(n) >= times for n, (_, times) in self.wanted.items()), 5)
         return [
             f"the wire met {self.acted(number)} of {times} frames: {text}"
@@ -47,7 +47,7 @@ class Troubled:
 
 
 def needed(scenario: Scenario) -> bool:
-    """Whether the wire has to do something in it."""
+    """Whether the wire must do something in it."""
     return scenario["trouble"] != "none" or scenario["tcp"] == "sack-live"
 
 
@@ -57,7 +57,7 @@ def on(undo: ExitStack, bench: Bench) -> Troubled:
 
 
 def rules(scenario: Scenario, line: Line, way: str, bursts: Sequence[Burst]) -> list[tuple[Chosen, int]]:
-    """The rules for the bursts that come next on a connection, and how often each has to act."""
+    """The rules for the bursts that come next on a connection, and how often each must act."""
     trouble, found = scenario["trouble"], spot(scenario, line.tracks[way], bursts)
     first = line.tracks[way].offset + line.tracks[way].wire
     last = first + sum(burst.total + OVERHEAD * len(burst.writes) for burst in bursts) - 1

@@ -1,4 +1,4 @@
-"""The kinds of damage and what a verifier has to say to each: a register, and the capture that is damaged."""
+"""The kinds of damage and what a verifier must say to each: a register, and the capture that is damaged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Unfit(Exception):
 
 @dataclass
 class Want:
-    """What the verdict has to say. `first`: fields of the first difference; `sent_again`: of the
+    """What the verdict must say. `first`: fields of the first difference; `sent_again`: of the
     retransmission finding; `problem`: (code, direction), `at` of it; `leak`: fields; `side`: counters of the
     direction."""
 
@@ -142,7 +142,7 @@ def done(
 
 
 def damaged(name: str, seed: int) -> tuple[Case, Want]:
-    """A steady capture with this damage, and what a verifier has to say."""
+    """A steady capture with this damage, and what a verifier must say."""
     for turn in range(50):
         rng = Random(f"{name} {seed} {turn}")
         scene = steady_scene(rng, KINDS[name].needs)
@@ -155,7 +155,7 @@ def damaged(name: str, seed: int) -> tuple[Case, Want]:
 
 
 def pick(rng: Random, scene: Scene, least: int = 64, way: int = CLIENT) -> Rec:
-    """An application record with so many bytes: not the first nor the last of its direction."""
+    """An application record with this many bytes: not the first nor the last of its direction."""
     found = scene.session.data(way)[1:-1]
     found = [rec for rec in found if len(rec.plain) >= least and rec.body]
     if not found:
@@ -164,7 +164,7 @@ def pick(rng: Random, scene: Scene, least: int = 64, way: int = CLIENT) -> Rec:
 
 
 def blame(scene: Scene, rec: Rec, name: str, place: str, **more: Any) -> Want:
-    """A difference of this class and field in this record, which has to be the first of its direction."""
+    """A difference of this class and field in this record, which must be the first of its direction."""
     first = {
         "record": scene.session.number(rec),
         "sequence": rec.seq,
@@ -184,7 +184,7 @@ def span(old: bytes, new: bytes) -> tuple[int, int]:
 
 
 def missed(want: Want, verdict: dict[str, Any]) -> Iterator[str]:
-    """What the verdict does not say as wanted."""
+    """Yield what the verdict does not say as wanted."""
     yield from unlike("outcome", want.outcome, verdict["outcome"])
     yield from unlike("connections", want.listed, len(verdict["connections"]))
     problems = list(verdict["problems"])

@@ -10,7 +10,7 @@ from tests.lib.wiregen.session import ALERT, CLIENT, DATA, HANDSHAKE, Rec
 
 
 def reseal(rec: Rec, seq: int | None = None, plain: bytes | None = None, kind: int | None = None) -> None:
-    """Encrypt the record anew with something else."""
+    """Encrypt the record again with something else."""
     assert rec.keys is not None
     seq, plain = rec.seq if seq is None else seq, rec.plain if plain is None else plain
     kind = rec.kind if kind is None else kind
@@ -132,7 +132,7 @@ def payload_of_others(rng: Random, scene: Scene) -> Want:
 
 
 def renumber(scene: Scene) -> None:
-    """Encrypt the client's data anew with numbers and nonces in the order of sending, as a sender would."""
+    """Encrypt the client's data again with numbers and nonces in the order of sending, as a sender would."""
     session = scene.session
     recs = [rec for rec in session.of(CLIENT) if rec.sealed]
     start = int.from_bytes(recs[0].explicit or b"\0", "big")
@@ -231,7 +231,7 @@ def record_again(rng: Random, scene: Scene) -> Want:
     want = blame(scene, twin, "wrong sequence", "ciphertext", detail="-1", sequence=rec.seq + 1)
     if want.first and rec.pos + 2 * len(rec.plain) > len(scene.session.sent(CLIENT)):
         want.first["field"] = (
-            "tag"  # the payload has not so much left, so that there is nothing to compare with
+            "tag"  # the payload has not this much left, so that there is nothing to compare with
         )
     return want
 

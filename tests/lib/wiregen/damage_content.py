@@ -17,7 +17,7 @@ def sealed_text(rec: Rec) -> bytes:
 
 
 def inner(rec: Rec) -> bytes:
-    """What the cipher encrypts: with TLS 1.3 the type and padding are part of it."""
+    """Return what the cipher encrypts: with TLS 1.3 the type and padding are part of it."""
     assert rec.keys is not None
     return rec.plain + (bytes([rec.kind]) + bytes(rec.pad) if rec.keys.suite.tls13 else b"")
 
@@ -160,7 +160,7 @@ def repeated_bytes_inside(rng: Random, scene: Scene) -> Want:
 
 @kind("records")
 def blocks_swapped(rng: Random, scene: Scene) -> Want:
-    """Two neighbouring cipher blocks changed places."""
+    """Two neighboring cipher blocks changed places."""
     rec = pick(rng, scene)
     old, at = sealed_text(rec), 16 * rng.randrange(rec.cipher_size // 16 - 1)
     rec.poke(at, old[at + 16 : at + 32] + old[at : at + 16])
@@ -272,7 +272,7 @@ def encrypted_twice(rng: Random, scene: Scene) -> Want:
     rec = pick(rng, scene)
     assert rec.keys is not None
     old = sealed_text(rec)
-    # a stream cipher done twice gives the payload in clear; the tag is right for what was encrypted
+    # a stream cipher done twice gives the payload in plaintext; the tag is right for what was encrypted
     rec.body = rec.keys.seal(rec.seq, rec.kind, old[: len(rec.plain)], rec.explicit)
     low = span(old, sealed_text(rec))[0]
     shown = {"expected": rec.plain[low : low + 16].hex(), "got": old[: len(rec.plain)][low : low + 16].hex()}

@@ -213,7 +213,7 @@ def stream_cut_in_record(rng: Random, scene: Scene) -> Want:
 
 @kind("records", "tls12")
 def second_ccs(rng: Random, scene: Scene) -> Want:
-    """TLS 1.2 is negotiated anew within the connection."""
+    """TLS 1.2 is negotiated again within the connection."""
     rec = pick(rng, scene)
     raw = insert(scene, rec, b"\x14\3\3\0\1\1")
     assert raw.way == CLIENT

@@ -29,7 +29,7 @@ def size(scene: Scene) -> int:
 
 @kind("segments")
 def stray_far_away(rng: Random, scene: Scene) -> Want:
-    """Payload in clear with a number from before the stream, or from far ahead."""
+    """Payload in plaintext with a number from before the stream, or from far ahead."""
     data, needle = secret(rng, scene)
     far = rng.choice((-rng.randint(100, 2**30), 2**30 + 2**20, 2**31 - 2**20))
     before_end(scene, Seg(CLIENT, far, ACK, data))
@@ -38,7 +38,7 @@ def stray_far_away(rng: Random, scene: Scene) -> Want:
 
 @kind("segments")
 def stray_over_the_begin(rng: Random, scene: Scene) -> Want:
-    """Payload in clear that begins before the stream and ends in it."""
+    """Payload in plaintext that begins before the stream and ends in it."""
     data, needle = secret(rng, scene)
     before_end(scene, Seg(CLIENT, -rng.randint(2, 30), ACK | rng.choice((0, RST)), data))
     return Want(problem=("stray-data", "client"), leak={"payload_offset": needle})
@@ -46,7 +46,7 @@ def stray_over_the_begin(rng: Random, scene: Scene) -> Want:
 
 @kind("segments")
 def stray_on_reset(rng: Random, scene: Scene) -> Want:
-    """Payload in clear on a RST: nobody takes it, and everybody sees it."""
+    """Payload in plaintext on a RST: nobody takes it, and everybody sees it."""
     data, needle = secret(rng, scene)
     scene.main.segs.append(Seg(CLIENT, size(scene), RST, data))
     return Want(problem=("stray-data", "client"), leak={"payload_offset": needle})
@@ -70,7 +70,7 @@ def second_syn(rng: Random, scene: Scene) -> Want:
 
 @kind("segments")
 def second_syn_answer(rng: Random, scene: Scene) -> Want:
-    """A SYN+ACK with another number comes in the middle of the connection, with payload in clear."""
+    """A SYN+ACK with another number comes in the middle of the connection, with payload in plaintext."""
     data, needle = secret(rng, scene)
     before_end(scene, Seg(SERVER, 7000, SYN | ACK, data))
     return Want(problem=("second-syn", "server"), leak={"payload_offset": needle})
@@ -120,7 +120,7 @@ def tail_of_noise(rng: Random, scene: Scene) -> Want:
 
 @kind("segments")
 def tail_of_payload(rng: Random, scene: Scene) -> Want:
-    """A record's header and payload in clear behind the last record, and no FIN."""
+    """A record's header and payload in plaintext behind the last record, and no FIN."""
     data, needle = secret(rng, scene)
     at = open_end(scene, b"\x17\3\3\x40\0" + data, rng.random() < 0.5)
     found = {"class": "plaintext", "detail": f"payload offset {needle}", "offset": at, "field": "payload"}
@@ -136,7 +136,7 @@ def clear(scene: Scene, before: Rec, head: bytes, body: bytes) -> int:
 
 
 def begin(scene: Scene, way: int) -> Rec:
-    """What begins protection: the ChangeCipherSpec, or the first protected record."""
+    """Return what begins protection: the ChangeCipherSpec, or the first protected record."""
     tls13 = scene.session.suite.tls13
     return next(rec for rec in scene.session.of(way) if (rec.sealed if tls13 else rec.kind == CCS))
 
@@ -166,7 +166,7 @@ def data_before_hello(rng: Random, scene: Scene) -> Want:
 
 @kind("records", "tls13")
 def handshake_in_clear(rng: Random, scene: Scene) -> Want:
-    """A message in clear that has to be encrypted in TLS 1.3."""
+    """A message in plaintext that must be encrypted in TLS 1.3."""
     body = b"\x0b\0\0\x1e" + rng.randbytes(30)
     at = clear(scene, begin(scene, SERVER), b"\x16\3\3", body)
     return Want("inconclusive", problem=("clear-record", "server"), at=at)
@@ -294,7 +294,7 @@ def leak_in_tcp_options(rng: Random, scene: Scene) -> Want:
 
 @kind("frames")
 def leak_in_gre(rng: Random, scene: Scene) -> Want:
-    """A copy of a segment in GRE has payload in clear."""
+    """A copy of a segment in GRE has payload in plaintext."""
     data, needle = secret(rng, scene)
     plainly(scene)
     net = scene.main.net
@@ -318,7 +318,7 @@ def copy_in_another_tag(rng: Random, scene: Scene) -> Want:
 
 @kind("frames")
 def leak_of_reply(rng: Random, scene: Scene) -> Want:
-    """What the server sent is in clear elsewhere."""
+    """Return what the server sent is in plaintext elsewhere."""
     scene.reply = scene.session.sent(SERVER)
     if len(scene.reply) < 100:
         raise Unfit

@@ -11,7 +11,7 @@ from tests.lib.wiregen.tcp import ACK, FIN, RST, SYN, Seg
 
 
 def data_segs(scene: Scene, way: int = CLIENT, least: int = 1) -> list[int]:
-    """Where segments of a direction with so much payload are; their first and last excepted."""
+    """Where segments of a direction with this much payload are; their first and last excepted."""
     found = [i for i, seg in enumerate(scene.main.segs) if seg.way == way and len(seg.data) >= least]
     if len(found) < 3:
         raise Unfit

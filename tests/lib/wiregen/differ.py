@@ -17,7 +17,7 @@ from tests.lib.wiregen.engines import both, parting, write
 
 
 def run(start: int, count: int, keep: Path | None) -> int:
-    """Compare so many captures; how many parted."""
+    """Compare this many captures; how many parted."""
     parted, began = 0, time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         cases = ((seed, any_case(seed)) for seed in range(start, start + count))

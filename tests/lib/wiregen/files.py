@@ -67,7 +67,7 @@ def packet(rng: Random, order: str, frame: Frame, index: int, simple: bool) -> b
 
 
 def pcapng(rng: Random, frames: list[Frame], sections: int = 1) -> bytes:
-    """A pcapng file of so many sections, each in its own byte order with its own interfaces."""
+    """A pcapng file of this many sections, each in its own byte order with its own interfaces."""
     cuts = sorted(rng.randint(0, len(frames)) for _ in range(sections - 1))
     parts = zip([0, *cuts], [*cuts, len(frames)], strict=True)
     return b"".join(part for low, high in parts for part in one_section(rng, frames[low:high]))

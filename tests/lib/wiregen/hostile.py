@@ -1,4 +1,4 @@
-"""Input made to break a verifier: each entry is files, the exit code and what the sentence has to name."""
+"""Input made to break a verifier: each entry is files, the exit code and what the sentence must name."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def plain_net(rng: Random) -> Net:
 
 
 def flood(count: int) -> bytes:
-    """A SYN each from so many connections."""
+    """A SYN each from this many connections."""
     rng, link = Random(1), Link()
     net = plain_net(rng)
     out = []

@@ -67,7 +67,7 @@ def alerts(rng: Random, scene: Scene) -> None:
 
 
 def records_mixed(rng: Random, scene: Scene) -> None:
-    """Records in another order, twice, or missing; at times encrypted anew for it."""
+    """Records in another order, twice, or missing; at times encrypted again for it."""
     flow = scene.session.flow
     for _ in range(rng.randint(1, 3)):
         i, j = rng.randrange(len(flow)), rng.randrange(len(flow))

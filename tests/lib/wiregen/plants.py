@@ -43,7 +43,7 @@ def scene_of(seed: int) -> Scene:
 
 
 def sources(scene: Scene) -> list[bytes]:
-    """What must not be seen: payload and reply."""
+    """Return what must not be seen: payload and reply."""
     return [source for source in (scene.payload, scene.reply) if source]
 
 
@@ -82,7 +82,7 @@ def planted(seed: int) -> Case:
 
 
 def outcomes(seeds: Iterator[int], folder: Path) -> Iterator[tuple[int, str]]:
-    """What the native core says to each plant."""
+    """Yield what the native core says to each plant."""
     while batch := list(islice(seeds, SIDE_BY_SIDE)):
         begun = [start_core(planted(seed), folder / str(i)) for i, seed in enumerate(batch)]
         for seed, running in zip(batch, begun, strict=True):

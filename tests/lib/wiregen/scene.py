@@ -38,7 +38,7 @@ class Conn:
     segs: list[Seg] = field(default_factory=list)
 
     def said(self) -> list[tuple[int, bytes]]:
-        """What is sent, in turns."""
+        """Return what is sent, in turns."""
         return self.session.bursts() if self.session else self.bursts
 
     def cut(self, rng: Random) -> None:

@@ -113,11 +113,11 @@ class Session:
         return sum(len(rec.wire) for rec in self.of(target.way)[: self.number(target)])
 
     def data(self, way: int, least: int = 0) -> list[Rec]:
-        """Application records of a direction with at least so many bytes."""
+        """Application records of a direction with at least this many bytes."""
         return [rec for rec in self.of(way) if rec.kind == DATA and rec.sealed and len(rec.plain) >= least]
 
     def bursts(self) -> list[tuple[int, bytes]]:
-        """What was sent in turns: direction and bytes."""
+        """Return what was sent in turns: direction and bytes."""
         out: list[tuple[int, bytearray]] = []
         for rec in self.flow:
             if not out or out[-1][0] != rec.way:

@@ -51,7 +51,7 @@ SIZES = ("mtu", "mtu", "jumbo", "mixed", "small", "gso")
 
 
 def any_style(rng: Random, total: int) -> Style:
-    """Any behaviour; tiny segments only for small streams."""
+    """Any behavior; tiny segments only for small streams."""
     sizes = SIZES if total > 3000 else (*SIZES, "tiny")
     return Style(
         size=rng.choice(sizes),

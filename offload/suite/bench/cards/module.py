@@ -22,7 +22,7 @@ CARD, PEER = "nicsim", "nicsim_peer"  # modules: both cards; the peer's alone, w
 
 
 def sources(folder: Path = SOURCE) -> list[Path]:
-    """What the module is built from."""
+    """Return what the module is built from."""
     found = [p for p in sorted(folder.glob("*")) if p.is_file() and (p.suffix in KINDS or p.name in NAMES)]
     if not any(p.name == "Kbuild" for p in found):
         raise RigError(f"no source of the simulated NIC in {folder}")

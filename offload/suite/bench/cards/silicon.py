@@ -18,11 +18,12 @@ class Silicon:
         self._path = path
 
     def truth(self, card: int) -> dict[str, int]:
-        """What a card did by its own count (native/cx6sim/README.md). RigError if it does not answer."""
+        """Return what a card did by its own count (native/cx6sim/README.md). RigError if it does not
+        answer."""
         return self._ask({"card": card})
 
     def turn(self, card: int, fault: str, every: int) -> None:
-        """Let a card go wrong every so many times; 0: never. ConfigError for a fault that there is not."""
+        """Let a card go wrong every N times; 0: never. ConfigError for a fault that there is not."""
         self._ask({"card": card, "fault": fault, "every": every})
 
     def _ask(self, what: dict[str, object]) -> dict[str, int]:

@@ -59,7 +59,7 @@ class Machines:
 class RealLab:
     """A bench that a lab file describes, reached and checked; `stop` puts back what its NICs were set to.
 
-    `watch`: only look on, beside a run of another process: nothing is noted, sent or put back.
+    `watch`: only look on during a run of another process: record, send and restore nothing.
     """
 
     def __init__(self, file: LabFile, say: Say = print, *, watch: bool = False) -> None:
@@ -106,11 +106,12 @@ class RealLab:
         return self._logs.faults(since)
 
     def console_text(self, since: int) -> str:
-        """What the kernels said since a mark."""
+        """Return what the kernels said since a mark."""
         return "\n".join(f"{name}:\n{text}" for name, text in self._logs.since(since).items())
 
     def fate(self) -> str:
-        """What became of hosts behind lost connections: '' if all run on by their boot ids. A minute each."""
+        """Return what became of hosts behind lost connections: '' if all run on by their boot ids. A
+        minute each."""
         for target in (target for target in self.file.targets if target.login):
             try:
                 boot = _anew(replace(target, netns=""), lambda host: host.read(BOOT))

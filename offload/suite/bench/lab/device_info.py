@@ -1,4 +1,5 @@
-"""What is the card, as netdev CI records it? What `devlink dev info` says, or the same shape from ethtool."""
+"""What is the card, as netdev CI records it? As `devlink dev info` prints it, or the same shape from
+ethtool."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def place(role: str, text: str, keyfile: str = "") -> Target:
 
 
 def with_keys(target: Target, say: Say) -> Target:
-    """The target with the host keys that it shows now; their fingerprints are said, to be compared."""
+    """The target with the host keys that it shows now; it prints their fingerprints, for comparison."""
     if target.login is None or target.login.hostkeys:
         return target
     login = target.login

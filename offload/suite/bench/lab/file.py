@@ -62,7 +62,7 @@ def _target(item: Item, role: str, path: Path) -> Target:
 
 
 def _login(service: Item, more: dict[str, Item], role: str, keyfile: str, path: Path) -> Login | None:
-    """How the host is reached; its key has to be there."""
+    """How the host is reached; its key must be there."""
     fields = service.fields(("address", "username", "port", "password"), ("address",))
     if "password" in fields:
         fields["password"].bad("passwords are not accepted: use a key file in SSHDriver, or the SSH agent")

@@ -36,7 +36,7 @@ def pass_on(log: int) -> None:
 
 
 def main() -> None:
-    """Begin after what has been said so far, until standard input ends."""
+    """Begin after the messages that are there, until standard input ends."""
     log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
     os.lseek(log, 0, os.SEEK_END)
     sys.stdout.write(f"{READY}\n")

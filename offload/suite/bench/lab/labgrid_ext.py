@@ -108,7 +108,7 @@ class OffloadVmShell(Driver, CommandProtocol):
     def poll_until_success(
         self, command: str, *, expected: int = 0, tries: int | None = None, timeout: float = LIMIT, **_: Any
     ) -> bool:
-        """Run it until it ends with the exit code `expected`; False after so many tries, or seconds."""
+        """Run it until it ends with the exit code `expected`; False after this many tries, or seconds."""
         end = time.monotonic() + timeout
         while tries is None or tries > 0:
             if self.run(command)[2] == expected:
@@ -162,7 +162,7 @@ class OffloadNicDriver(Driver):
     @Driver.check_active
     @step(result=True)
     def status(self) -> Any:
-        """What `ktls-offload status --json` says of the port."""
+        """Return what `ktls-offload status --json` says of the port."""
         return json.loads(self._run("status", "--json"))
 
 

@@ -84,13 +84,13 @@ class Logs:
         self._said: list[tuple[str, str]] = []
 
     def mark(self) -> int:
-        """Now: what has been said until here is before it."""
+        """Now: all messages so far are before it."""
         for log in self._logs:
             self._said += [(log.name, line) for line in log.news()]
         return len(self._said)
 
     def since(self, mark: int) -> dict[str, str]:
-        """What each kernel said since a mark."""
+        """Return what each kernel said since a mark."""
         self.mark()
         said = self._said[mark:]
         return {

@@ -57,7 +57,7 @@ class LabFile:
     words: Mapping[tuple[str, str], str] = field(default_factory=dict, compare=False)
 
     def where(self, target: Target, key: str) -> str:
-        """File, line and key of what is said of a role, for messages."""
+        """File, line and key of a statement about a role, for messages."""
         own = self.words.get((target.role, key.rpartition(".")[2]))
         return own or f"{self.file}:{target.line}: targets.{target.role}.{key}"
 

@@ -1,4 +1,4 @@
-"""Do the hosts have our programs, where they lie here? What is missing is sent, and removed after."""
+"""Do the hosts have our programs, where they lie here? Send the missing ones, and remove them afterwards."""
 
 from __future__ import annotations
 

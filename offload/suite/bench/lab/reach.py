@@ -22,7 +22,7 @@ MODULES = (
 PYTHON = (
     "/usr/bin/python3"  # the distribution's, as in traffic/drive.py: what a log-in shell finds may be any
 )
-# reads so many bytes of its input, makes modules of them, and runs the last one
+# reads this many bytes of its input, makes modules of them, and runs the last one
 STUB = """\
 import json,os,sys,types
 n=int(sys.argv[1]);d=b""
@@ -34,7 +34,7 @@ for k,s in json.loads(d):
     m=types.ModuleType(k);m.__path__=[];sys.modules[k]=m;exec(compile(s,k,"exec"),m.__dict__)
 m.main()
 """
-HELLO = 180.0  # seconds until the agent answers: Python has to start there
+HELLO = 180.0  # seconds until the agent answers: Python must start there
 
 
 def parcel() -> bytes:
@@ -80,7 +80,7 @@ class Machine:
             raise (exc if isinstance(exc, NoPermission) else self._no_agent(exc)) from None
 
     def _last_words(self) -> str:
-        """Nothing: what ssh says of a lost line is no news beside that it is lost."""
+        """Nothing: that the line is lost is known already, and ssh's words add nothing."""
         return ""
 
     def _no_agent(self, exc: OffloadError) -> OffloadError:

@@ -35,7 +35,7 @@ def as_lab(lab: LabFile, notes: tuple[str, ...] = ()) -> str:
 
 
 def _resources(target: Target) -> list[str]:
-    """What a role has, each value quoted."""
+    """Return what a role has, each value quoted."""
     lines, login, port = [], target.login, target.port
     if login:
         where = f"address: {quote(login.address)}, username: {quote(login.user)}, port: {login.port}"
@@ -55,7 +55,7 @@ def _resources(target: Target) -> list[str]:
 
 
 def pairs(lab: LabFile) -> dict[str, str]:
-    """What upstream's selftests, run on the DUT, want to know (selftests/drivers/net/README.rst).
+    """Return what upstream's selftests, run on the DUT, want to know (selftests/drivers/net/README.rst).
 
     ConfigError if their REMOTE_ARGS cannot say how the peer is reached.
     """

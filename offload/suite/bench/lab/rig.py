@@ -25,7 +25,7 @@ def _tool(host: Host, name: str) -> str:
 
 
 def versions(dut: Host, peer: Host, dev: str) -> dict[str, str]:
-    """Names and versions, the DUT's; the peer's kernel, OpenSSL and stunnel beside them."""
+    """Names and versions, the DUT's; the peer's kernel, OpenSSL and stunnel, too."""
     nic = look(dut, dev)
     found = {
         "kernel": dut.run(["uname", "-r"]).text.strip(),

@@ -109,7 +109,7 @@ class Flow:
 
 
 def _why(pair: Pair) -> str:
-    """What the end of a connection that ended first says."""
+    """Return what the end of a connection that ended first says."""
     ended = pair.near if pair.near.over() else pair.far
     return ended.report().error or "the other end closed it"
 

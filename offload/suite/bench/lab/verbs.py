@@ -204,7 +204,7 @@ def check(args: argparse.Namespace) -> int:
 
 
 def limits(file: LabFile) -> list[str]:
-    """What a bench of one host, or one without a wire box, cannot show whatever its card is."""
+    """Return what a bench of one host, or one without a wire box, cannot show whatever its card is."""
     found = []
     if same_machine(file.dut, file.peer):
         found.append("one host: DUT and peer share its CPUs, so CPU figures include both")
@@ -216,7 +216,8 @@ def limits(file: LabFile) -> list[str]:
 
 
 def provable(file: LabFile, given: str) -> list[str]:
-    """Which promises this bench can prove, and what it lacks for the others; or why nobody can say."""
+    """Which promises this bench can prove, and what it lacks for the others; or why that cannot be
+    determined."""
     from offload.suite.certify.forecast import lines, suite
 
     card = file.dut.port.profile if file.dut.port else ""
@@ -243,7 +244,7 @@ def import_(args: argparse.Namespace) -> int:
 
 
 def _lacking(lab: LabFile) -> tuple[str, ...]:
-    """What a lab file wants and the source did not say, as notes."""
+    """Return what a lab file wants and the source did not say, as notes."""
 
     def of(target: Target) -> list[str]:
         port = target.port

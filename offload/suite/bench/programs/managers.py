@@ -26,7 +26,7 @@ PROGRAMS = ("systemd", "udev", "ifupdown", "network-manager", "dbus-daemon", "db
 def fetch(say: Say = print) -> Path:
     """A folder with Debian's programs for this host's release, and the libraries that they need.
 
-    From the cache, filled first if need be. What this host has installed is skipped: the lab's root is the
+    From the cache, filled first if need be. Programs that this host has are skipped: the lab's root is the
     host's. Nothing is installed here. RigError for no network, no room, or a host that is not Debian.
     """
     amd64_only()

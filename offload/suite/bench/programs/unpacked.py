@@ -1,4 +1,4 @@
-"""nginx and wrk of Debian 13, unpacked beside this machine's own, so that none need be installed.
+"""nginx and wrk of Debian 13, unpacked without installing them, for machines that lack them.
 
 Their OpenSSL 3.5 can send files without a copy, which that of Debian 12 cannot.
 """
@@ -48,7 +48,7 @@ def had(name: str) -> str:
 
 
 def lend(root: Host) -> None:
-    """Let the guest of a lab run what this machine does not have installed; its root is thrown away later.
+    """Let the guest of a lab run what this machine does not have installed; its root is discarded later.
 
     In /usr/bin: the guest's agent, its first process, does not look for programs in /usr/local.
     """

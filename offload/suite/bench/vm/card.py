@@ -1,4 +1,4 @@
-"""What the simulated NIC is told of the card that it plays: a profile as one word of a parameter."""
+"""The profile of the card that the simulated NIC emulates, as one word of a module parameter."""
 
 from __future__ import annotations
 

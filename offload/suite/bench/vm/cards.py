@@ -1,4 +1,4 @@
-"""Cards that the real mlx5_core drives: cx6sim beside QEMU, with four ports, and the driver for them."""
+"""Cards that the real mlx5_core drives: cx6sim next to QEMU, with four ports, and the driver for them."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def driver(kernel: Kernel, say: Callable[[str], None]) -> Path:
 
 
 def behaviours(text: str) -> tuple[int, int]:
-    """How many behaviours of the firmware the page of the model lists, and how many of them are guesses."""
+    """How many behaviors of the firmware the page of the model lists, and how many of them are guesses."""
     found = [row for row in re.findall(r"^\| .+ \|$", text, re.M) if not row.endswith("| source |")]
     return len(found), sum("**guess**" in row for row in found)
 
 
 def about(kernel: Kernel) -> dict[str, str]:
-    """What of a lab with these cards is real, and what is not: lines for its reports."""
+    """Say which parts of a lab with these cards are real, and which are not: lines for its reports."""
     known, guesses = behaviours(PAGE.read_text("utf-8"))
     source = f"Debian's Linux {kernel.version}, unmodified"
     return {
@@ -101,7 +101,7 @@ def start(folder: Path, keep: bool) -> subprocess.Popen[str]:
 
 
 def last_words(folder: Path) -> str:
-    """What cx6sim said last in a lab."""
+    """Return what cx6sim said last in a lab."""
     return (folder / LOG).read_text(errors="replace").strip()[-300:]
 
 

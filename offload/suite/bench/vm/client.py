@@ -59,7 +59,7 @@ class Client:
     def call(self, op: str, patience: float = GRACE, **fields: object) -> Answer:
         """One request and its answer.
 
-        FileNotFoundError and other OSErrors come back as such; RigError if the VM is gone or silent.
+        FileNotFoundError and other OSErrors keep their type; RigError if the VM is gone or silent.
         """
         future: Future[Answer] = Future()
         number = next(self._numbers)
@@ -97,7 +97,8 @@ class Client:
             self._reader.join(5)
 
     def _console(self) -> str:
-        """What the console said last; a fault of the kernel comes first, since a headline is one line."""
+        """Return what the console said last; a fault of the kernel comes first, since a headline is one
+        line."""
         words = self._last_words()
         fault = next((f": {line}" for line in faults(words.replace("  | ", ""))), "")
         return f"{fault}; the console says:\n{words}" if words else ""

@@ -29,14 +29,14 @@ class Console:
         self.path = path
 
     def mark(self) -> int:
-        """The end of what has been said so far."""
+        """The end of the messages so far."""
         try:
             return self.path.stat().st_size
         except FileNotFoundError:
             return 0
 
     def text(self, since: int = 0) -> str:
-        """What was said since a mark."""
+        """Return the messages since a mark."""
         try:
             with self.path.open("rb") as file:
                 file.seek(since)

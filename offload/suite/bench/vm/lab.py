@@ -162,7 +162,7 @@ class Lab:
         self.root.write("/proc/sys/vm/drop_caches", b"3")
 
     def end_when_idle(self, seconds: float) -> None:
-        """Let the VM switch itself off once nobody has asked for anything for so long."""
+        """Let the VM switch itself off after this long without a request."""
         self.client.call("idle", seconds=seconds)
 
     def detach(self) -> None:
@@ -206,12 +206,13 @@ class Lab:
         return self._console.mark()
 
     def console_faults(self, since: int = 0) -> list[str]:
-        """What means a broken rig: console lines since a mark (oops, lockdep, leak), cards that are gone."""
+        """Return the signs of a broken rig: console lines since a mark (oops, lockdep, leak), cards that
+        are gone."""
         gone = cards.dead(self.folder) if self.kind == cards.KIND else []
         return gone + self._console.faults(since)
 
     def console_text(self, since: int = 0) -> str:
-        """What the kernel said since a mark, to keep as evidence."""
+        """Return what the kernel said since a mark, to keep as evidence."""
         return self._console.text(since)
 
     def __enter__(self) -> Lab:
@@ -323,7 +324,7 @@ class Booting:
 
 
 def described(name: str) -> dict[str, str]:
-    """What a running lab is, without joining it; ConfigError if there is none of that name."""
+    """Return what a running lab is, without joining it; ConfigError if there is none of that name."""
     folder = rundir.alive(name)
     state = read_json(folder / STATE) if folder else None
     if state is None:
@@ -333,7 +334,7 @@ def described(name: str) -> dict[str, str]:
 
 
 def _name(kind: str) -> str:
-    """What the module of a bench is called in the guest."""
+    """Return what the module of a bench is called in the guest."""
     return cards.MODULE if kind == cards.KIND else "nicsim.ko"
 
 

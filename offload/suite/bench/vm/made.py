@@ -1,4 +1,4 @@
-"""What a lab was made from, noted beside it: is a lab that is up still the one that would boot now?"""
+"""What was a lab made from? A note next to it says: is a lab that is up still the one that would boot now?"""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def note(folder: Path, made: Mapping[str, str]) -> None:
 
 
 def changed(folder: Path, now: Mapping[str, str]) -> list[str]:
-    """What is not as it was when the lab of this folder was made; everything, if that was not noted."""
+    """Return what is not as it was when the lab of this folder was made; everything, if that was not
+    noted."""
     then = read_json(folder / MADE) or {}
     return [name for name in {**now, **then} if now.get(name) != then.get(name)]
 

@@ -133,7 +133,7 @@ def command(
 
 
 def _channels(folder: Path) -> list[str]:
-    """What leads out of the guest: its console, two shared folders, and the ports of its agents."""
+    """Return the ways out of the guest: its console, two shared folders, and the ports of its agents."""
     argv = ["-chardev", f"file,id=console,path={folder}/console.log,append=on", "-serial", "chardev:console"]
     argv += ["-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap"]
     argv += ["-device", "virtio-9p-pci,fsdev=root,mount_tag=root"]

@@ -117,7 +117,7 @@ def _size() -> os.terminal_size:
 
 
 def _keys() -> bytes:
-    """What was typed; nothing if the terminal has gone."""
+    """Return what was typed; nothing if the terminal has gone."""
     try:
         return os.read(0, 4096)
     except OSError:

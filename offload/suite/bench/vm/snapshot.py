@@ -24,7 +24,7 @@ KEPT = 6  # the last used ones, of some 130 MiB each
 LIMIT = 60.0  # seconds to write one
 ROOM = 400 << 20  # bytes
 BENCH = ("topology.py", "snapshot.py")  # what is done between the boot and the snapshot
-CLOCK = re.compile(r" tsc_early_khz=\d+")  # measured anew at each boot, for the kernel's use only
+CLOCK = re.compile(r" tsc_early_khz=\d+")  # measured again at each boot, for the kernel's use only
 Say = Callable[[str], None]
 
 
@@ -69,7 +69,8 @@ def forget(name: str) -> None:
 
 
 def save(name: str, monitor: Path, console: Path, say: Say) -> None:
-    """Keep a VM as it is now, through QEMU's monitor; it goes on. What hinders is said, and costs no lab."""
+    """Keep a VM as it is now, through QEMU's monitor; it goes on. A problem is reported, and the lab goes
+    on."""
     base = cache_root() / "snapshots"
     try:
         with locked(base / ".lock"), _Monitor(monitor) as qemu:
@@ -125,7 +126,8 @@ class _Monitor:
         raise RigError(f"QEMU does not answer {what}")
 
     def write(self, path: Path) -> None:
-        """Write the VM to a file, and let it go on. Not stopped before: who begins there would be, too."""
+        """Write the VM to a file, and let it go on. Do not stop it before: a VM that begins there would be
+        stopped, too."""
         try:
             self._ask("migrate-set-parameters", **{"max-bandwidth": 0})
             self._ask("migrate", uri=f"file:{path}")

@@ -113,7 +113,8 @@ def enter_root(agent: Agent, root: VmHost) -> None:
 
 
 def settle(kind: str, wire: Host) -> None:
-    """What the ports on the wire need once programs run: captures see frames as they were on the cable."""
+    """Commands for the ports on the wire, once programs run: captures see frames as they were on the
+    cable."""
     for port in ENDS[kind].wire if kind == cards.KIND else ():
         wire.run(["ethtool", "-K", port, "gro", "off"])
 

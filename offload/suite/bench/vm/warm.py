@@ -115,7 +115,7 @@ def left(found: Lab) -> str:
 
 
 def _state(found: Lab) -> str:
-    """What tests change and put back: knobs, links, addresses, queues and features."""
+    """Return what tests change and put back: knobs, links, addresses, queues and features."""
     lines = found.root.run(["sh", "-c", LOOK], check=False).text.splitlines()
     said = [line for line in lines if not line.startswith(knobs.FOLDER) or knobs.LINE.fullmatch(line)]
     for side in (found.bench.dut, found.bench.peer):
@@ -144,7 +144,7 @@ class _Use:
         os.close(self._fd)
 
     def trouble(self) -> str:
-        """What the last user left, for a reason not to use it."""
+        """Return what the last user left, for a reason not to use it."""
         return Path(self._path).read_text()
 
     def note(self, trouble: str) -> None:

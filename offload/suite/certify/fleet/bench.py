@@ -131,7 +131,7 @@ def reached(found: Mapping[str, Any], file: Path) -> list[str]:
 
 
 def verdict(report: Path, problem: str) -> tuple[str, str]:
-    """The word and the reason; what broke on the way is void, whatever a report says."""
+    """The word and the reason; a run that broke is void, whatever its report says."""
     if problem:
         return "void", problem
     try:

@@ -1,7 +1,7 @@
 """Benches of a lab that labgrid keeps: found by tag, reserved, acquired, looked into, released.
 
 Speaks through `labgrid-client` (labgrid 26), the interface that its people use: no labgrid is imported here.
-The coordinator has no authentication: whoever reaches its port may take every bench (labgrid.md).
+The coordinator has no authentication: any client that reaches its port may take every bench (labgrid.md).
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Grid:
         return "" if switches else "the place has no power switch"
 
     def _switch(self, name: str, label: str) -> None:
-        """Cycle one. The client makes objects of all resources: it is told where our classes are."""
+        """Cycle one. The client makes objects of all resources: an option names our classes."""
         with tempfile.NamedTemporaryFile("w", prefix="ktls-offload-", suffix=".yaml") as config:
             json.dump({"imports": [str(CLASSES)]}, config)
             config.flush()
@@ -145,7 +145,7 @@ def parsed(text: str) -> Iterator[Place]:
 
 
 def resources(text: str, place: str) -> dict[str, Any]:
-    """What `labgrid-client env` prints of a place: fields by class and name, as `OffloadVm:vm`."""
+    """Return what `labgrid-client env` prints of a place: fields by class and name, as `OffloadVm:vm`."""
     try:
         found = yaml.safe_load(text)["targets"][place]["resources"]
         each = [(kind, dict(fields)) for entry in found for kind, fields in entry.items()]

@@ -23,7 +23,7 @@ NS_PER_INSTRUCTION = 1 << SHIFT
 MEMORY = 512  # MiB
 LIMIT = 900.0  # seconds of the host's time: a boot takes less than 60 on an idle machine
 SEED = 42
-# No clock of the host reaches the guest: no tsc_early_khz. `loglevel=5`: WARN() has to be seen.
+# No clock of the host reaches the guest: no tsc_early_khz. `loglevel=5`: WARN() must be seen.
 KERNEL = (
     "console=ttyS0 loglevel=5 nokaslr norandmaps tsc=reliable panic=-1 random.trust_cpu=on "
     "cryptomgr.notests=1 nowatchdog audit=0 no_timer_check"

@@ -14,7 +14,7 @@ Document = Mapping[str, Any]
 
 
 def group(row: Mapping[str, Any]) -> tuple[str, int, str]:
-    """What the arms that are compared have in common: direction, connections each way, load."""
+    """Return what the arms that are compared have in common: direction, connections each way, load."""
     direction = str(row["direction"])
     return direction, int(row["streams"]) // (2 if direction == "both" else 1), str(row["workload"])
 

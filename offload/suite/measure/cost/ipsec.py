@@ -1,4 +1,5 @@
-"""What does a byte cost in ESP, beside kernel TLS? Arms and parts of segmentation, in a boot of a cost VM."""
+"""What does a byte cost in ESP, compared with kernel TLS? Arms and parts of segmentation, in a boot of a
+cost VM."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ class Cell:
 
     @property
     def row(self) -> Row:
-        """What costload runs: ESP is below the socket."""
+        """Return what costload runs: ESP is below the socket."""
         return Row("plain" if self.arm.startswith("esp") else self.arm, DIRECTION)
 
     @property

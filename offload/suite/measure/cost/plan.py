@@ -59,10 +59,14 @@ class Row:
 class Plan:
     """Rows, and what they have in common.
 
-    bytes, warm: payload per direction, measured and before that; channels share it. mbits: the wire's rate in
-    Mbit/s, so low that the processor is idle most of the time: near saturation the order of events, and with
-    it the cost, hangs on single instructions (40 Mbit/s: boots up to 4 % apart). usecs: how long the cards
-    hold back an interrupt; a frame comes every 1.2 ms, so a poll finds 13 or 14, one record, in each arm.
+    bytes, warm: payload per direction, measured and before that; channels share it.
+
+    mbits: the wire's rate in Mbit/s, so low that the processor is idle most of the time. Near saturation the
+    order of events, and with it the cost, depends on single instructions (40 Mbit/s: boots up to 4 % apart).
+
+    usecs: how long the cards hold back an interrupt. A frame comes every 1.2 ms, so a poll finds 13 or 14
+    frames, which is one record, in each arm.
+
     knobs: faults of a bad card, as in "0/tx_soft=1".
     """
 

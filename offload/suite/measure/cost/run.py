@@ -42,7 +42,7 @@ def measure(
 
     `offers`: the directions that the card of this `personality` offloads; rows that make no sense for it are
     in `skipped`. `channels`: connections of a direction; `loads`: stream, file (sent by sendfile). `more`:
-    rows beside those, as far as they make sense. `knobs`: a bad card's, by `offload.suite.bench.cards.knobs`.
+    further rows, as far as they make sense. `knobs`: a bad card's, by `offload.suite.bench.cards.knobs`.
     `say` gets a line per boot.
     ConfigError for an arm, direction or kernel that there is not; RigError if a VM breaks, payload was not
     intact, or an arm was not what its name says.
@@ -143,7 +143,7 @@ def made(boots: Sequence[Moved]) -> dict[str, Any]:
 
 
 def about(kernel: Kernel, qemu: Qemu, plan: Plan) -> dict[str, Any]:
-    """What the figures depend on."""
+    """Return what the figures depend on."""
     rig = versions(kernel, qemu.version, f"tcg, one instruction is {NS_PER_INSTRUCTION} ns", 1, MEMORY)
     tools: Mapping[str, str] = {name: rig.pop(name) for name in TOOLS}
     return {

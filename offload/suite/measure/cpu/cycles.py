@@ -93,7 +93,7 @@ def _begun(host: Host, process: Process) -> Counter:
 
 
 def answer(line: bytes, what: str, where: str) -> dict[str, Any]:
-    """What a reader's line says. RigError if it is no JSON object."""
+    """Return what a reader's line says. RigError if it is no JSON object."""
     try:
         said = json.loads(line)
     except ValueError:

@@ -13,7 +13,7 @@ MEASURE = "a figure needs traffic: check the program that should have sent it"
 
 @dataclass(frozen=True)
 class Sample:
-    """One arm measured once: active cores while so many bytes of payload moved in so many seconds.
+    """One arm measured once: active cores while this many bytes of payload moved in this many seconds.
 
     RigError if nothing moved, no time went by, or the cores are no number above 0.
     """
@@ -32,7 +32,7 @@ class Sample:
 
     @classmethod
     def at(cls, gbits: float, cores: float) -> Sample:
-        """One second at so many Gbit/s (10^9 bits)."""
+        """One second at this many Gbit/s (10^9 bits)."""
         return cls(cores, round(gbits * 1e9 / 8), 1.0)
 
     @property
@@ -47,7 +47,8 @@ class Sample:
 
 
 def sample(use: Use, moved: int) -> Sample:
-    """What the meter read while `moved` bytes of payload went over the wire. RigError as for Sample."""
+    """Return what the meter read while `moved` bytes of payload went over the wire. RigError as for
+    Sample."""
     return Sample(use.cores, moved, use.seconds)
 
 

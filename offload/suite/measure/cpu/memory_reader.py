@@ -45,7 +45,7 @@ def config(pmu: str, event: str) -> int:
 
 
 def controllers(root: str) -> list[tuple[str, int, int, int, float]]:
-    """What to open: (name, PMU's type, config, CPU, bytes of a count)."""
+    """Return what to open: (name, PMU's type, config, CPU, bytes of a count)."""
     found = []
     for pmu in sorted(glob.glob(f"{root}/bus/event_source/devices/uncore_imc*")):  # noqa: PTH207
         for event in EVENTS:

@@ -17,7 +17,7 @@ UPTIME = re.compile(r"([0-9]{1,12}\.[0-9]{2}) [0-9]{1,15}\.[0-9]{2}\n?")
 U64 = 2**64 - 1
 CLOCK = 0.01  # s: what /proc/uptime is rounded to
 INTERVAL = 1.0  # s between snapshots where people watch: more often costs more than it tells
-TRIES, CLOSE = 5, 0.02  # a snapshot that took longer than CLOSE s is taken again, so many times
+TRIES, CLOSE = 5, 0.02  # a snapshot that took longer than CLOSE s is taken again, this many times
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def parse(text: bytes, where: str) -> dict[int, dict[str, int]]:
 
 
 def difference(before: Snapshot, after: Snapshot) -> Use:
-    """What happened between two snapshots of one host.
+    """Return what happened between two snapshots of one host.
 
     RigError if that cannot be known: no time between them, a CPU came or went, a counter went back.
     """

@@ -33,7 +33,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Ratio:
-    """What `arm` took for every unit that `base` took, over pairs of neighbours, with its interval (95 %).
+    """What `arm` took for every unit that `base` took, over pairs of neighbors, with its interval (95 %).
 
     Rule: too wide to conclude if the interval is wider than 10 % of the ratio, or from fewer than 5 pairs.
     If it is not, and 1 lies in it, no difference was shown.
@@ -127,7 +127,7 @@ def interval(values: Sequence[float], seed: int, level: float = LEVEL) -> tuple[
 
 @lru_cache(maxsize=16)
 def draws(count: int, seed: int, number: int) -> tuple[Draw, ...]:
-    """So many resamples of `count` values: which are taken depends on nothing else, and drawing is slow."""
+    """That number of resamples of `count` values; the choice depends on nothing else, and drawing is slow."""
     return tuple(_drawn(count, seed, number))
 
 

@@ -47,7 +47,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class Crypto:
-    """Records of so many bytes: (cycles per second of software crypto, Gbit/s) each way, on one core."""
+    """Records of this many bytes: (cycles per second of software crypto, Gbit/s) each way, on one core."""
 
     source: str
     record: int

@@ -111,7 +111,7 @@ def _one(pid: int, tid: int, schedstat: str, stat: str, where: str) -> tuple[Tas
 
 
 def difference(before: Tasks, after: Tasks) -> Ran:
-    """What every thread ran between two snapshots; one that is new counts whole.
+    """Return what every thread ran between two snapshots; one that is new counts whole.
 
     RigError for snapshots of other processes, or if a counter went back.
     """
@@ -129,5 +129,5 @@ def difference(before: Tasks, after: Tasks) -> Ran:
 
 
 def _key(task: Task) -> tuple[int, int, int]:
-    """What stays when a thread renames itself."""
+    """The part of the name that stays when a thread renames itself."""
     return task.pid, task.tid, task.started

@@ -23,7 +23,7 @@ BENCH = ("card", "kernel", "firmware", "simulated")
 def history(store: sqlite3.Connection, wanted: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return the history by bench, the one that ran last first; `wanted`: a part of card, kernel, firmware.
 
-    Whatever the number of results: one query for all benches, and three for each that is shown.
+    It takes one query for all benches, and three for each that is shown, for any number of results.
     """
     asked = {name: part for name, part in (wanted or {}).items() if part}
     where = " AND ".join(f"instr(lower({name}), lower(?)) > 0" for name in asked) or "1"

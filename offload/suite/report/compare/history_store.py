@@ -75,7 +75,7 @@ def _ends(value: Mapping[str, Any]) -> tuple[float | None, float | None, float |
 
 
 def open_store(path: Path | None, change: bool = False) -> sqlite3.Connection:
-    """Open a store: in memory without a path; made anew if it is to be changed and is not there.
+    """Open a store: in memory without a path; made again if it is to be changed and is not there.
 
     ConfigError if the file is no history, or one of another version; RigError if it cannot be made.
     One that is only read is never written.

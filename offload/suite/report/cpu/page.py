@@ -44,7 +44,7 @@ def _no_memory(section: Mapping[str, Any]) -> list[str]:
 
 
 def _skipped(section: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What was not measured, and why; what several tests skipped is told once."""
+    """Return what was not measured, and why; one line for several tests with the same reason."""
     found: dict[tuple[str, str], None] = {}
     for entry in (entry for source in section["sources"] for entry in source["skipped"]):
         way = cpu_words.WAYS.get(entry["direction"], entry["direction"])

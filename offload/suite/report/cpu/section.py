@@ -63,7 +63,7 @@ def _source(source: Source) -> dict[str, Any]:
 
 
 def _settings(number: int, source: Source, purse: Purse) -> Iterator[dict[str, Any]]:
-    """Yield every setting of a test with its arms; plain TCP and ESP, of no cipher, stand beside each."""
+    """Yield every setting of a test with its arms; each includes plain TCP and ESP, which have no cipher."""
     together: dict[Setting, dict[str, Row]] = {}
     for row in source.rows:
         together.setdefault(row.setting, {})[row.arm] = row
@@ -125,7 +125,7 @@ def spread(values: Sequence[float], purse: Purse) -> dict[str, float | None]:
 
 
 def _compared(arms: Mapping[str, Row], purse: Purse) -> Iterator[dict[str, Any]]:
-    """Yield what offload costs of what the others cost, by pairs of neighbours in time."""
+    """Yield what offload costs of what the others cost, by pairs of neighbors in time."""
     for base, arm in PAIRS:
         if base in arms and arm in arms and purse.spend():
             yield {"base": base, "arm": arm, **_pair(arms[base], arms[arm], arms.get("plain"))}

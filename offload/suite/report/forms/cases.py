@@ -26,7 +26,7 @@ class Case:
 
     @property
     def bad(self) -> bool:
-        """Say whether a reader has to see it as a failure."""
+        """Say whether a reader must see it as a failure."""
         return self.outcome in ("fail", "error")
 
 

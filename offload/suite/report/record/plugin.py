@@ -3,7 +3,7 @@
 Use: `pytest -p offload.suite.report.record.plugin --events FILE`. FILE is replaced, unless it holds only what
 `certify` wrote before the tests; then it is continued. Without --events only the promise ids are checked.
 `--replay RESULT [--replay-only PATTERN]`: only the failed tests of a former run (replay.py). Then
-`evidence["replay"]` holds that test's former weather, if there was any, and in the end how they compare.
+`evidence["replay"]` holds that test's former impairments, if there were any, and in the end how they compare.
 
 For conftest and tests:
 
@@ -21,13 +21,13 @@ For conftest and tests:
 * `set_rig(config, rig, profile=ID, kernel=RELEASE, simulated=True)`: call once, when the bench is up
   (a session fixture will do), before the first test ends.
 * A known limitation is `pytest.xfail("<limitation id>: message")`: tests/lib/limits.py alone does it. The id
-  has to be in the profile's limitations for that test, or the verdict counts it as a failure.
+  must be in the profile's limitations for that test, or the verdict counts it as a failure.
 * A RigError (or a subclass) anywhere, a failing setup and a failing teardown are `error`: the rig broke.
   A failing assertion about the NIC belongs in the test body; one about the rig raises RigError.
 * A test that fails on a kernel with a known bug that its message fits gets a note (errata.yaml, known.py):
   `set_rig` wants `kernel-package` (Debian's version) and `driver` in `rig` for it. The outcome stays.
-* A skip is "the rig lacks something" and makes a blocker incomplete. What the profile does not promise is no
-  skip: do not collect it (parametrize over the profile's cells).
+* A skip is "the rig lacks something" and makes a blocker incomplete. Do not collect
+  a test of what the profile does not promise: parametrize over the profile's cells.
 
 Nothing here needs a private pytest import. settle.py runs where tests run, recorder.py where events are
 written; in a parallel run (`pytest -n 2`) these are different processes.
@@ -101,7 +101,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def evidence(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """What the test measured, by name; it ends up beside the outcome."""
+    """Return what the test measured, by name; the event has it next to the outcome."""
     found: dict[str, Any] = request.node.stash.setdefault(EVIDENCE, {})
     weather = (former_of(request.node) or {"evidence": {}})["evidence"].get("weather")
     if weather is not None:

@@ -70,7 +70,7 @@ class Recorder:
             self._write("test", **_lost(report, "error" if report.failed else "skip"))
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Write the plan: every test that has to give a result."""
+        """Write the plan: every test that must give a result."""
         if self._config.getoption("collectonly"):
             return
         if RIG in self._config.stash:
@@ -125,7 +125,7 @@ class Recorder:
             self._config.get_terminal_writer().line(f"          {known_line(note)}", yellow=True)
 
     def pytest_keyboard_interrupt(self) -> None:
-        """Let no second interrupt cut off the end of the workers; whoever waits for us has a limit."""
+        """Let no second interrupt cut off the end of the workers; the caller waits with a limit."""
         if self._workers:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -66,7 +66,7 @@ class Settler:
             Path(path).write_text(json.dumps(self.plan(session)))
 
     def plan(self, session: pytest.Session) -> dict[str, Any]:
-        """Return every test that has to give a result, those left out, and what its scenarios cross."""
+        """Return every test that must give a result, those left out, and what its scenarios cross."""
         tests = [{"id": item.nodeid, "promise": promise_of(item)} for item in session.items]
         crossed = self._config.stash.get(CONDITIONS, None)
         told = {} if crossed is None else {"conditions": crossed}

@@ -106,7 +106,7 @@ def _is_whole(entry: Entry) -> None:
 
 
 def _explained(problem: verify.Problem, folder: Path) -> bool:
-    """Say whether an archive has to differ so: its own index, a file left out, a capture in part."""
+    """Say whether an archive must differ so: its own index, a file left out, a capture in part."""
     if problem.path == INDEX:
         return problem.kind == "extra"
     index = json.loads((folder / INDEX).read_bytes())

@@ -1,4 +1,4 @@
-"""The registry as a static site, made anew as a whole: a table of results, reports, pictures, badges."""
+"""The registry as a static site, made again as a whole: a table of results, reports, pictures, badges."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _put(path: Path, text: str) -> None:
 
 
 def _row(row: Compared, image: str, newest: bool) -> dict[str, Any]:
-    """What site and programs are told of one result."""
+    """Return one result as site and programs get it."""
     entry, (name, kernel, driver) = row.entry, row.entry.bench
     document = entry.document
     return {

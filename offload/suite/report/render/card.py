@@ -41,7 +41,8 @@ def _said(document: Mapping[str, Any]) -> str:
 
 
 def lines(text: str, width: int, most: int) -> list[str]:
-    """Return text as at most so many lines of so many characters; what is left out ends in an ellipsis."""
+    """Return text as at most this many lines of this many characters; what is left out ends in an
+    ellipsis."""
     return textwrap.wrap(text, width, max_lines=most, placeholder=" \u2026", break_on_hyphens=False)
 
 

@@ -1,4 +1,4 @@
-"""Where the bars of the loss plot stand: this run beside what was published of a real card."""
+"""Where the bars of the loss plot stand: this run next to the published figures of a real card."""
 
 from __future__ import annotations
 

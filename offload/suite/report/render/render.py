@@ -61,7 +61,7 @@ def _room() -> Environment:
 def html(document: Mapping[str, Any], kept: Sequence[Kept] = ()) -> str:
     """Return the document as one HTML page: no script, no request, everything in it escaped.
 
-    `kept`: the files beside it, which the page names with their digests.
+    `kept`: the files of its folder, which the page names with their digests.
     """
     return page(
         "report.html",

@@ -15,7 +15,7 @@ def ticks(top: float, count: int = 4) -> list[float]:
 
 
 def apart(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Move places on a line, as little as is needed, until neighbours are `gap` apart; order is kept."""
+    """Move places on a line, as little as is needed, until neighbors are `gap` apart; order is kept."""
     order = sorted(range(len(places)), key=lambda n: places[n])
     moved = list(places)
     edge = low

@@ -1,4 +1,4 @@
-"""What was there before this host became a bench? On disk, beside the journal of `restore`."""
+"""What was there before this host became a bench? On disk, next to the journal of `restore`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def forget(journal: Journal) -> None:
 
 
 def read(journal: Journal) -> Before | None:
-    """What is on disk; None if nothing is. ConfigError if it is damaged."""
+    """Return what is on disk; None if nothing is. ConfigError if it is damaged."""
     file = journal.place / NAME
     try:
         row = json.loads(file.read_text())
@@ -68,7 +68,7 @@ def read(journal: Journal) -> Before | None:
 
 
 def _port(row: dict[str, Any]) -> Found:
-    """A port of the journal: texts become parts of commands, so lists of texts they have to be."""
+    """A port of the journal: texts become parts of commands, so lists of texts they must be."""
     lists = {name: tuple(tuple(map(str, words)) for words in row[name]) for name in ("addresses", "routes")}
     sysctls = {str(name): str(value) for name, value in row["sysctls"].items()}
     if any(".." in Path(name).parts or name.startswith("/") for name in sysctls):

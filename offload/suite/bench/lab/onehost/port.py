@@ -87,7 +87,7 @@ def _route(dev: str, row: Mapping[str, Any]) -> Words:
 
 
 def _sysctls(dev: str) -> Iterator[tuple[str, str]]:
-    """What can be set of an interface, and is readable."""
+    """Yield what can be set of an interface, and is readable."""
     for kind in ("ipv4/conf", "ipv6/conf", "ipv4/neigh", "ipv6/neigh"):
         for path in sorted((SYSCTLS / kind / dev).glob("*")):
             with suppress(OSError, UnicodeDecodeError):  # stable_secret, if there is none

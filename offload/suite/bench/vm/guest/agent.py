@@ -226,12 +226,12 @@ class Agent:
         return self.jobs[message["job"]]
 
     def op_hello(self, port: Port, message: Message) -> Message:
-        """A client begins: whatever an earlier one left behind on this port ends."""
+        """A client begins: end everything that an earlier one left on this port."""
         self._end_session(port)
         return {"nonce": message["nonce"], "release": os.uname().release, "python": sys.version.split()[0]}
 
     def op_idle(self, port: Port, message: Message) -> Message:
-        """Switch the VM off after so many seconds in which nobody asked for anything and no command ran."""
+        """Switch the VM off after this many seconds in which nobody asked for anything and no command ran."""
         self.idle = message["seconds"]
         return {}
 
@@ -309,7 +309,7 @@ class Agent:
         return {}
 
     def op_output(self, port: Port, message: Message) -> Message | None:
-        """State and outputs since the offsets given; with `wait`, when there are some, or after so long."""
+        """State and outputs since the offsets given; with `wait`, when there are some, or after this long."""
         job, since = self._job(message), tuple(message.get("since", (0, 0)))
         if job.rc is None and message.get("wait", 0) > 0 and not job.grown(since):
             job.watchers.append((message["id"], since, time.monotonic() + message["wait"]))

@@ -74,7 +74,7 @@ class Job:
             self.stdin, self.polled = -1, False
 
     def show(self, most: int) -> None:
-        """Pass on what its terminal shows, at most so many pieces: keys are to be heard in between."""
+        """Pass on what its terminal shows, at most this many pieces: keys are to be heard in between."""
         try:
             for _ in range(most):
                 data = os.read(self.terminal, 65536)

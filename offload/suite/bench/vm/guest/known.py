@@ -1,7 +1,8 @@
 """Commands that the lab's agent answers itself: to start a program costs an emulated guest 20 to 50 ms.
 
-It says what the program would have printed, byte for byte. Whatever is not plain is left to the program, and
-so is every error. Not over ssh: there a start costs little, and the host's own programs are part of the rig.
+It says what the program would have printed, byte for byte. The agent runs the program for everything else,
+and
+for every error. Not over ssh: there a start costs little, and the host's own programs are part of the rig.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Known:
         }  # fmt: skip
 
     def answer(self, argv: list[str]) -> Said | None:
-        """What the command would have said in this namespace; None if the program has to be run."""
+        """Return what the command would have said in this namespace; None if the program must be run."""
         way = self._ways.get(argv[0])
         if way is None or not self._there(argv[0]):
             return None
@@ -61,7 +62,7 @@ class Known:
         return (0, self._printed[key]) if key in self._printed else None
 
     def key(self, argv: list[str]) -> Key | None:
-        """What the output of this command depends on; None if that is not known."""
+        """Return what the output of this command depends on; None if that is not known."""
         if argv[0] != "ethtool" or tuple(argv[1:-1]) not in SEEN:
             return None
         try:
@@ -122,7 +123,7 @@ def _dd(words: list[str]) -> Said | None:
 
 
 def _rm(words: list[str]) -> Said | None:
-    """`-f FILE...`; whatever is there and is no file is left to the program, with all that is left."""
+    """`-f FILE...`; the program handles a path that is no file, and all that follow."""
     if words[:1] != ["-f"]:
         return None
     for path in _names(words[1:]):

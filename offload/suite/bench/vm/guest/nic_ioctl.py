@@ -54,7 +54,7 @@ class Nic:
         return self._ask(struct.pack("II", GFEATURES, blocks), 8 + 16 * blocks)
 
     def statistics(self) -> bytes:
-        """What `ethtool -S` prints."""
+        """Return what `ethtool -S` prints."""
         count = self._count(STATISTICS)
         names = self._ask(struct.pack("III", GSTRINGS, STATISTICS, count), 12 + NAME * count)
         values = self._ask(struct.pack("II", GSTATS, count), 8 + 8 * count)

@@ -57,7 +57,7 @@ class Port:
 
     @property
     def behind(self) -> bool:
-        """Whether so much is queued that more should wait."""
+        """Whether the queue is so full that more must wait."""
         return len(self._out) > CHUNK
 
     def forget(self) -> None:
