@@ -153,7 +153,7 @@ def _run(argv: list[str]) -> int:
 
 
 def _not_installed(words: Sequence[str]) -> ConfigError:
-    """What to install for a verb of the suite: its package, or a checkout where that would not do."""
+    """Return what to install for a verb of the suite: its package, or a checkout where that would not do."""
     if words[0] == "certify" or " ".join(words[:2]) in (*NEED_CHECKOUT, "measure"):
         return _only_in_a_checkout(words[:1] if words[0] == "certify" else words[:2])
     message = f"`ktls-offload {words[0]}` is part of the certification suite, which is not installed"

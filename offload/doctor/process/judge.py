@@ -146,7 +146,7 @@ class Judge:
         return self._add(OFF, "D912", f"{one.device} is ready", direction, dev=one.device)
 
     def _device(self, line: Line) -> Device:
-        """What the doctor says of the device that a connection's route leads through."""
+        """Return what the doctor says of the device that a connection's route leads through."""
         key = (line.space.inode, line.socket.device)
         if key not in self.devices:
             doctor = Doctor(line.space.host(self.host), self.directions, trial=Trial(why="not asked"))
@@ -166,7 +166,7 @@ class Judge:
         self.notes.add("D907", seen, name=self.process.title, count=len(ports))
 
     def _libraries(self, waits: bool) -> None:
-        """Note what its TLS libraries have to do with it; `waits`: some connections are not in the kernel."""
+        """Note the part of its TLS libraries; `waits`: some connections are not in the kernel."""
         process, notes = self.process, self.notes
         if not process.libraries and not process.hidden and waits:
             notes.add("D903", process.exe or process.name, name=process.title)
@@ -185,7 +185,7 @@ class Judge:
         return one.name in ABLE and not old and (one.name != "GnuTLS" or self.process.gnutls)
 
     def _unable(self, one: Library) -> None:
-        """Note a library that has no kernel TLS, or waits to be told."""
+        """Note a library that has no kernel TLS, or waits for a setting."""
         name, oldest = self.process.title, OLDEST.get(one.name)
         if one.name in WITHOUT:
             self.notes.add("D904", one.path, name=name, library=str(one))

@@ -87,7 +87,7 @@ def _row(line: str) -> tuple[str, str]:
 
 
 def _hidden(maps: Completed, sockets: Completed) -> str:
-    """What could not be read: its memory map, its open files."""
+    """Name what could not be read: its memory map, its open files."""
     what = [name for name, done in (("memory map", maps), ("open files", sockets))
             if b"ermission denied" in done.stderr]  # fmt: skip
     return " and ".join(what)
