@@ -81,7 +81,7 @@ test-unit: venv  ## the package itself, on all cores: no root, no kernel, no dae
 
 test-any-order: venv  ## the unit tests in three random orders: none may need what another left behind
 	for seed in $(SEEDS); do \
-		$(PYTEST) -n auto --dist worksteal -p tests.lib.shuffle --shuffle $$seed tests/unit || exit 1; \
+		$(PYTEST) -n auto --dist worksteal -p tests.lib.rig.shuffle --shuffle $$seed tests/unit || exit 1; \
 	done
 
 test-daemons: setup-check build  ## with sshd, labgrid, stunnel, nginx, QEMU, kbuild and dpkg; most need root
@@ -99,17 +99,17 @@ test-hw: build  ## the promises of a NIC, against the simulated one
 test-certify: build  ## make certify, and no test of this good card fails: its verdict may forgive some
 	rm -rf build/certified
 	$(PY) -m offload certify --kernel $(KERNEL) --nic $(NIC) --jobs $(JOBS) --out build/certified
-	$(PY) -m tests.lib.none_failed build/certified
+	$(PY) -m tests.lib.catalogue.none_failed build/certified
 
 test-nicsim: build  ## deliberately bad NICs: the suite has to catch each one
 	$(LAB_PYTEST) tests/nicsim --kernel $(KERNEL) -m 'not long'
 
 test-rack: build  ## `certify --lab` over ssh: each required promise of a T6 in a rack, its peer a plain card or a T6 by the day
-	$(PY) -m tests.lib.bench_run --kernel $(KERNEL) --sample required --today chelsio-t6,plain chelsio-t6,chelsio-t6
+	$(PY) -m tests.lib.catalogue.bench_run --kernel $(KERNEL) --sample required --today chelsio-t6,plain chelsio-t6,chelsio-t6
 
 test-bench: build  ## `certify --lab` on racks and on one host, every test: an hour; SAMPLE=required TIMES=3 WRITE=1 as on record
 	$(PYTEST) tests/nicsim -m long --kernel $(KERNEL)
-	$(PY) -m tests.lib.bench_run --kernel $(KERNEL) $(if $(SAMPLE),--sample $(SAMPLE)) --times $(TIMES) $(if $(WRITE),--write) \
+	$(PY) -m tests.lib.catalogue.bench_run --kernel $(KERNEL) $(if $(SAMPLE),--sample $(SAMPLE)) --times $(TIMES) $(if $(WRITE),--write) \
 		connectx-6-dx,plain connectx-6-dx,chelsio-t6 chelsio-t6,plain one-host
 
 test-driver: build  ## Debian's drivers with TLS offload, on three kernels: built, loaded in the VM; half an hour
@@ -180,11 +180,11 @@ bench-ipsec: build  ## ESP beside kernel TLS, counted in a cost VM
 	$(PY) -m benchmarks.ipsec --kernel $(KERNEL)
 
 example: build  ## build/example: a certified and a failed report from real runs, with pictures; 5 to 10 minutes
-	$(PY) -m tests.lib.example_runs build/example --kernel $(KERNEL)
+	$(PY) -m tests.lib.catalogue.example_runs build/example --kernel $(KERNEL)
 
 pictures: build  ## build/example/pictures anew, from the runs of `make example`; fetches a Chromium into the cache
-	$(PY) -m tests.lib.browser
-	$(PY) -m tests.lib.example_runs build/example --pictures
+	$(PY) -m tests.lib.catalogue.browser
+	$(PY) -m tests.lib.catalogue.example_runs build/example --pictures
 
 bench-operator: build  ## what doctor, ls and enable take, in the VM and here
 	$(PY) -m benchmarks.verbs --kernel $(KERNEL)
@@ -208,7 +208,7 @@ bench-endurance: build  ## 64 MiB each way under 2 % loss; minutes
 
 fuzz: setup-check build  ## for SECONDS in all: parsers under ASan and UBSan, and a hostile card against the wire verifier
 	$(MAKE) -C offload/suite/wire/core fuzz SECONDS=$$(($(SECONDS) / 2))
-	$(PY) -m tests.lib.adversary --seconds $$(($(SECONDS) / 2))
+	$(PY) -m tests.lib.wiregen.adversary --seconds $$(($(SECONDS) / 2))
 	WIRE_CASES=4000 $(PYTEST) -n auto --dist worksteal tests/unit/suite/wire/test_wire_good.py tests/unit/suite/wire/test_wire_differential.py
 	$(MAKE) -C native/ktls-handoff fuzz
 	$(MAKE) -C native/cx6sim fuzz
@@ -241,7 +241,7 @@ build: setup venv
 
 fetch: setup-check build  ## what the tests need of the network, into the cache: kernels, QEMU, modules, nginx and wrk, network managers, Python 3.9
 	$(VENV)/bin/ktls-offload lab fetch
-	$(PY) -m tests.lib.fetch
+	$(PY) -m tests.lib.rig.fetch
 
 setup:
 	@ci/setup run
@@ -258,10 +258,10 @@ $(VENV)/.stamp: pyproject.toml
 try:  ## a test or some (T=...) against a lab that stays up for the next call; without T it ends
 	@[ $(VENV)/.stamp -nt pyproject.toml ] || $(MAKE) build
 	@$(MAKE) -s --no-print-directory -C native
-	@$(PY) -m tests.lib.tryout "$(T)" --kernel $(KERNEL) --profile $(NIC)
+	@$(PY) -m tests.lib.catalogue.tryout "$(T)" --kernel $(KERNEL) --profile $(NIC)
 
 try-down:  ## end the labs of `make try`
-	@$(PY) -m tests.lib.tryout ""
+	@$(PY) -m tests.lib.catalogue.tryout ""
 
 clean:  ## what was built here; the download cache stays
 	rm -rf build results $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

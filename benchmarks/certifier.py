@@ -24,9 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from offload.errors import OffloadError
-from tests.lib import catalogue, catalogue_clean, catalogue_page, catalogue_past
-from tests.lib.catalogue import Row, Step
-from tests.lib.catalogue_run import Stand
+from tests.lib.catalogue import clean as catalogue_clean
+from tests.lib.catalogue import page as catalogue_page
+from tests.lib.catalogue import past as catalogue_past
+from tests.lib.catalogue import rows as catalogue
+from tests.lib.catalogue.rows import Row, Step
+from tests.lib.catalogue.run import Stand
 
 ROOT = Path(__file__).parents[1]
 LABS = 2  # one per core

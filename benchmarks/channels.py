@@ -72,11 +72,14 @@ def table(found: Mapping[str, Any], rate: float, link: float) -> Iterator[str]:
 def cable() -> Iterator[None]:
     """A namespace of this machine with a pair of veth into it; gone after the block."""
     lines = (
-        f"netns add {SPACE}", f"link add {NEAR} type veth peer name {FAR} netns {SPACE}",
-        f"address add {ADDRESSES[0]}/24 dev {NEAR}", f"link set {NEAR} up",
-        f"-n {SPACE} address add {ADDRESSES[1]}/24 dev {FAR}", f"-n {SPACE} link set {FAR} up",
+        f"netns add {SPACE}",
+        f"link add {NEAR} type veth peer name {FAR} netns {SPACE}",
+        f"address add {ADDRESSES[0]}/24 dev {NEAR}",
+        f"link set {NEAR} up",
+        f"-n {SPACE} address add {ADDRESSES[1]}/24 dev {FAR}",
+        f"-n {SPACE} link set {FAR} up",
         f"-n {SPACE} link set lo up",
-    )  # fmt: skip
+    )
     with ExitStack() as undo:
         undo.callback(run, ["ip", "netns", "del", SPACE])
         for line in lines:

@@ -5,10 +5,11 @@ usage: python -m benchmarks.drawn --more N [--draw SEED] [--minutes M] [--only T
        python -m benchmarks.drawn --only TEXT [--depth ...] [--kernel K]
        python -m benchmarks.drawn --list
 
-A drawn card has one defect under one condition (tests/lib/drawn_tables.py); the same seed draws the same
-cards. Each runs in a scenario made for it, in which the fault has to act: the card counts that. With --depth
-it also runs in the scenarios of that depth, those with its condition first, until one fails. A card that
-passes all of them has escaped. --only takes every card with TEXT in its name. Exit 1 if a card escaped or
+A drawn card has one defect under one condition (tests/lib/catalogue/drawn_tables.py); the same seed draws
+the same cards. Each runs in a scenario made for it, in which the fault has to act: the card counts that.
+With --depth it also runs in the scenarios of that depth, those with its condition first, until one
+fails. A card that passes all of them has escaped.
+--only takes every card with TEXT in its name. Exit 1 if a card escaped or
 did not act, 130 after Ctrl-C, which ends the lab. Events and results are in results/drawn-SEED (or -TEXT).
 
 --more goes on where the record ended (benchmarks/results/drawn.jsonl): the next N cards of the seed's order,
@@ -31,17 +32,20 @@ from pathlib import Path
 
 from offload.card.profile import find
 from offload.errors import ConfigError, OffloadError, RigError
-from tests.lib import catalogue, catalogue_clean, catalogue_page, drawn_record
-from tests.lib.catalogue import Row, Step
-from tests.lib.catalogue_run import Stand
-from tests.lib.drawn import CARD, Defect, defects, draw, space
-from tests.lib.drawn_told import Drawn, line, summary
-from tests.lib.needs import built
+from tests.lib import drawn_record
+from tests.lib.catalogue import clean as catalogue_clean
+from tests.lib.catalogue import page as catalogue_page
+from tests.lib.catalogue import rows as catalogue
+from tests.lib.catalogue.drawn import CARD, Defect, defects, draw, space
+from tests.lib.catalogue.drawn_told import Drawn, line, summary
+from tests.lib.catalogue.rows import Row, Step
+from tests.lib.catalogue.run import Stand
+from tests.lib.rig.needs import built
 from tests.lib.scenario.covering import Depth, array
 
 ROOT = Path(__file__).parents[1]
 NEAREST = 24  # scenarios that a card passes before it is said to have escaped: another one might see it
-TEST = "test_70_scenarios.py::test_holds_where_conditions_cross[{}]"
+TEST = "test_70_scenarios.py::test_scenario_holds[{}]"
 
 
 def turns(defect: Defect, depth: str) -> list[str]:

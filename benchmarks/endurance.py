@@ -1,4 +1,4 @@
-"""A long connection in bad weather, each way: whole, right on the wire, offloaded again, memory flat?
+"""A long connection under impairment, each way: whole, right on the wire, offloaded again, memory flat?
 
 usage: python benchmarks/endurance.py [--kernel 6.1] [--nic connectx-6-dx] [--mib 64] [--loss 2]
 
@@ -35,12 +35,12 @@ from offload.suite.traffic.drive import Sending, Transfer, send, sending, take  
 from offload.suite.traffic.impair import Netem, netem  # noqa: E402
 from offload.suite.traffic.keylog import keylog  # noqa: E402
 from offload.suite.traffic.tap import capturing  # noqa: E402
-from tests.lib import proof  # noqa: E402
-from tests.lib.flow import Flow, Several, Traffic  # noqa: E402
-from tests.lib.records_trace import Met, shares, tracing  # noqa: E402
-from tests.lib.rig import Rig  # noqa: E402
-from tests.lib.switch import Switch  # noqa: E402
-from tests.lib.wire import Watch  # noqa: E402
+from tests.lib.flow import proof  # noqa: E402
+from tests.lib.flow.flow import Flow, Several, Traffic  # noqa: E402
+from tests.lib.rig.rig import Rig  # noqa: E402
+from tests.lib.rig.switch import Switch  # noqa: E402
+from tests.lib.wire.records_trace import Met, shares, tracing  # noqa: E402
+from tests.lib.wire.wire import Watch  # noqa: E402
 
 MIB = 1 << 20
 PART = 4 * MIB  # so much at a time is in the memory of who sends it
@@ -127,14 +127,14 @@ def sent(rig: Rig, mib: int, loss: float) -> Long:
     plan, began = Several(tuple(made)), time.monotonic()
     with watching(traffic) as watch:
         before = rig.counters()
-        with netem(rig.bench, rig.bench.wire_ports[1], Netem(loss=loss, seed=1)) as rain:
+        with netem(rig.bench, rig.bench.wire_ports[1], Netem(loss=loss, seed=1)) as lossy:
             with traffic.behind_stunnel(take()) as (port, far):
                 near = traffic.dut.pump.handoff(traffic.argv(TX, port), *(send(p) for p in plan.parts))
                 near.at_gate(PATIENCE)
                 memory.append(Memory.of(rig.lab.root))
                 near.go()
                 ends = near.report(PATIENCE), far.report(PATIENCE)
-            lost = rain.json()
+            lost = lossy.json()
         flow, seconds = Flow(*ends, rig.counters() - before), time.monotonic() - began
         proof.intact(flow.far, plan)
         proof.sent_by_card(flow, plan)
@@ -142,33 +142,42 @@ def sent(rig: Rig, mib: int, loss: float) -> Long:
         memory.append(settled(rig.lab.root))
         seen = watch.proves(evidence, "client", plan.total, payload=plan.content())
     wire = evidence["wire"]
-    return Long(plan.total, seconds, memory, [
-        fell(lost),
-        ("sent again", f"{seen['retransmissions']} segments, tx_tls_ooo {flow.moved['tx_tls_ooo']}", True),
-        ("on the wire", f"{wire['records']} records {wire['outcome']} ({wire['engine']})", True),
-    ])  # fmt: skip
+    return Long(
+        plan.total,
+        seconds,
+        memory,
+        [
+            fell(lost),
+            (
+                "sent again",
+                f"{seen['retransmissions']} segments, tx_tls_ooo {flow.moved['tx_tls_ooo']}",
+                True,
+            ),
+            ("on the wire", f"{wire['records']} records {wire['outcome']} ({wire['engine']})", True),
+        ],
+    )
 
 
 def received(rig: Rig, mib: int, loss: float) -> Long:
-    """Receive a little in fair weather, then under loss, and a calm after it, from the peer's kernel."""
+    """Receive a little without impairment, then under loss, and a calm after it, from the peer's kernel."""
     memory, began, before = [settled(rig.lab.root)], time.monotonic(), rig.counters()
-    fair, rain, calm = (
+    fair, lossy, calm = (
         sending("endurance fair", CALM),
         parts("rx", mib),
         sending("endurance calm", CALM, gate=0),
     )
-    plan = Several((fair, *rain, calm))
-    with tracing(rig.bench.dut.host) as trace, ExitStack() as weather:
+    plan = Several((fair, *lossy, calm))
+    with tracing(rig.bench.dut.host) as trace, ExitStack() as impairment:
         near, far = connected(rig, plan)
         near.at_gate(PATIENCE)
-        storm = weather.enter_context(netem(rig.bench, rig.bench.wire_ports[0], Netem(loss=loss, seed=1)))
+        storm = impairment.enter_context(netem(rig.bench, rig.bench.wire_ports[0], Netem(loss=loss, seed=1)))
         near.go()
         half = plan.total // RECORD // 2
         wait_until(lambda: len(trace.records()) > half, PATIENCE, "half of the records", every=2)
         memory.append(Memory.of(rig.lab.root))
         far.at_gate(PATIENCE)
         lost = storm.json()
-        weather.close()
+        impairment.close()
         far.go()
         flow = Flow(near.report(PATIENCE), far.report(PATIENCE), rig.counters() - before)
         met = [record for record in trace.records() if record.size == RECORD]
@@ -181,11 +190,11 @@ def received(rig: Rig, mib: int, loss: float) -> Long:
 def connected(rig: Rig, plan: Several) -> tuple[Transfer, Transfer]:
     """A connection from the DUT to a source of kernel TLS, with a gate before the loss and one after it."""
     traffic, peer, port, word = Traffic(rig), rig.end("peer"), rig.next_port(), Sending("go", (1,))
-    fair, *rain, calm = plan.parts
-    size = sum(part.total for part in rain)
+    fair, *lossy, calm = plan.parts
+    size = sum(part.total for part in lossy)
     argv = handoff.accept(peer.side.v4, port, peer.at, version=RX.version, cipher=RX.cipher)
     asked = take(1)
-    far = peer.pump.handoff(argv, asked, send(fair), asked, *(send(p) for p in rain), asked, send(calm))
+    far = peer.pump.handoff(argv, asked, send(fair), asked, *(send(p) for p in lossy), asked, send(calm))
     far.listening()
     steps = [send(word), take(fair.total), send(replace(word, gate=0)), take(size), send(word), take()]
     return traffic.dut.pump.handoff(traffic.argv(RX, port, want="both"), *steps), far

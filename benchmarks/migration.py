@@ -30,11 +30,11 @@ from offload.host.local import LocalHost
 from offload.suite.bench.vm.lab import Lab
 from offload.suite.report.render.migration_page import PUBLISHED
 from offload.suite.traffic import certs
-from tests.lib import migration_cost
-from tests.lib.migration import Guest
-from tests.lib.migration_cost import Ran
-from tests.lib.migration_ways import ends
-from tests.lib.switch import Switch
+from tests.lib.flow import migration_cost
+from tests.lib.flow.migration import Guest
+from tests.lib.flow.migration_cost import Ran
+from tests.lib.flow.migration_transports import ends
+from tests.lib.rig.switch import Switch
 
 # Pages a second: idle, medium, thrashing (more than the guest can, or than a stream carries): on one machine;
 # in the lab, where a MB/s is much

@@ -39,7 +39,7 @@ from offload.debian.kernels import fetch
 from offload.errors import OffloadError, RigError
 from offload.host.local import LocalHost
 from offload.suite.bench.vm.lab import Lab, described
-from tests.lib.managers import TOOL, TOOLS
+from tests.lib.rig.managers import TOOL, TOOLS
 from tests.unit.switch.fake_bench import PLAYED
 
 ROOT = Path(__file__).parents[1]
@@ -166,9 +166,13 @@ def on_this_machine(count: int, rounds: int) -> dict[str, Cost]:
         ls = [sys.executable, "-c", AS_COMMAND, str(patched), "ls", "--here"]
         ours = [sys.executable, "-m", "offload"]
         commands = {
-            START: [SYSTEM, "-c", "pass"], SS: ["ss", "-Htien"], "ls": ls, "ls --json": [*ls, "--json"],
-            "doctor": [*ours, "doctor", "lo"], "status": [*ours, "status", "lo"],
-        }  # fmt: skip
+            START: [SYSTEM, "-c", "pass"],
+            SS: ["ss", "-Htien"],
+            "ls": ls,
+            "ls --json": [*ls, "--json"],
+            "doctor": [*ours, "doctor", "lo"],
+            "status": [*ours, "status", "lo"],
+        }
         commands |= played(folder)
         undo.enter_context(held(LocalHost().start, count, "plain"))
         seen = here(ls).lines
@@ -194,9 +198,11 @@ def in_the_lab(lab: Lab, pid: int, count: int, rounds: int) -> dict[str, Cost]:
     """Every command in the lab; what `enable` switches is put back."""
     run, dev, ours = inside(lab, pid), lab.bench.dut.dev, [sys.executable, "-m", "offload"]
     look = {
-        START: [SYSTEM, "-c", "pass"], SS: ["ss", "-Htien"], "ls": [*ours, "ls", "--here"],
+        START: [SYSTEM, "-c", "pass"],
+        SS: ["ss", "-Htien"],
+        "ls": [*ours, "ls", "--here"],
         "ls --json": [*ours, "ls", "--here", "--json"],
-    }  # fmt: skip
+    }
     ask = {"doctor": [*ours, "doctor", dev], "status": [*ours, "status", dev]}
     switch = {"enable": [*ours, "enable", dev], "restore": [*ours, "restore", dev]}
     switch = switch if lab.kind == "nicsim" else {}  # nothing there can be switched

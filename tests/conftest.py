@@ -18,26 +18,30 @@ from offload.suite.report.criteria import load as load_criteria
 from offload.suite.report.record.testinfo import promise_of
 from offload.suite.report.spent import watch
 from offload.suite.traffic.drive import Pump, Transfer
-from tests.lib import needs, rig_choice, sampling
-from tests.lib.flow import Traffic
-from tests.lib.life import Contexts, Crowd, Life, Pair, life_of
-from tests.lib.rig import Labs, Rig, begin_log, check_log
-from tests.lib.switch import Switch
-from tests.lib.wire import Eyes, Watch
+from tests.lib.flow.flow import Traffic
+from tests.lib.life.life import Contexts, Life, ManyConnections, Pair, life_of
+from tests.lib.rig import needs, rig_choice, sampling
+from tests.lib.rig.rig import Labs, Rig, begin_log, check_log
+from tests.lib.rig.switch import Switch
+from tests.lib.wire.wire import Watch, WireTap
 
 # a job of a script's background ignores Ctrl-C, and so would all that tests start and interrupt
 signal.signal(signal.SIGINT, signal.default_int_handler)
-MOVERS = (Traffic, Transfer, Pump, Life, Pair, Crowd)
-TIMED = {"switch": (Switch,), "traffic": MOVERS, "wire proof": (Eyes, Watch)}  # what `certify --timing` shows
+MOVERS = (Traffic, Transfer, Pump, Life, Pair, ManyConnections)
+TIMED = {
+    "switch": (Switch,),
+    "traffic": MOVERS,
+    "wire proof": (WireTap, Watch),
+}  # what `certify --timing` shows
 for kind, classes in TIMED.items():
     for timed in classes:
         watch(timed, kind)
 pytest_plugins = [
     "offload.suite.report.record.plugin",
-    "tests.lib.attempts",
-    "tests.lib.captures",
-    "tests.lib.forecast",
-    "tests.lib.limits",
+    "tests.lib.rig.attempts",
+    "tests.lib.wire.captures",
+    "tests.lib.rig.forecast",
+    "tests.lib.rig.limits",
     "tests.lib.scenario.plugin",
 ]
 KINDS = {"hw": "nicsim", "sw-fallback": "veth", "nicsim": "nicsim"}  # folder of a test -> kind of lab
@@ -191,9 +195,9 @@ def traffic(rig: Rig) -> Traffic:
 
 
 @pytest.fixture
-def eyes(request: pytest.FixtureRequest, traffic: Traffic) -> Eyes:
+def wire_tap(request: pytest.FixtureRequest, traffic: Traffic) -> WireTap:
     """What opens a capture beyond the DUT's card, with the keys of the peer's stunnel."""
-    return Eyes(request, traffic)
+    return WireTap(request, traffic)
 
 
 @pytest.fixture

@@ -15,10 +15,17 @@ from offload.yamlfile import SCHEMA, fields, listed, mapped, read_yaml, record, 
 
 FILE = PACKAGE / "card/cards.yaml"
 OPTIONS = (
-    "CONFIG_TLS", "CONFIG_TLS_DEVICE", "CONFIG_MLX5_CORE", "CONFIG_MLX5_CORE_EN", "CONFIG_MLX5_EN_TLS",
-    "CONFIG_CHELSIO_T4", "CONFIG_CHELSIO_INLINE_CRYPTO", "CONFIG_CHELSIO_TLS_DEVICE", "CONFIG_NFP",
+    "CONFIG_TLS",
+    "CONFIG_TLS_DEVICE",
+    "CONFIG_MLX5_CORE",
+    "CONFIG_MLX5_CORE_EN",
+    "CONFIG_MLX5_EN_TLS",
+    "CONFIG_CHELSIO_T4",
+    "CONFIG_CHELSIO_INLINE_CRYPTO",
+    "CONFIG_CHELSIO_TLS_DEVICE",
+    "CONFIG_NFP",
     "CONFIG_FUN_ETH",
-)  # fmt: skip
+)
 HELP = """\
 Lists every card with a profile: what it offloads, the driver's defaults, which distributions'
 kernels include its TLS offload, and what card and firmware need. It does not access any card;
@@ -123,13 +130,17 @@ def _document(profile: Profile) -> dict[str, Any]:
         for k in kernels()
     ]
     return {
-        "id": profile.id, "name": profile.title(), "driver": profile.driver,
+        "id": profile.id,
+        "name": profile.title(),
+        "driver": profile.driver,
         "pci": [{"id": str(ids), "name": ids.name} for ids in profile.pci],
         "promises": [cell._asdict() for cell in profile.cells() if cell in profile.promises],
         "defaults": {d: profile.default(d) for d in DIRECTIONS},
         "absent": [name for d in DIRECTIONS for name in profile.counters.absent(d)],
-        "card": profile.sku.need, "firmware": profile.firmware.need, "kernels": compiled,
-    }  # fmt: skip
+        "card": profile.sku.need,
+        "firmware": profile.firmware.need,
+        "kernels": compiled,
+    }
 
 
 def _other(card: Undescribed) -> dict[str, str]:

@@ -24,9 +24,24 @@ from offload.paths import profiles
 from offload.yamlfile import near, quoted, read_yaml
 
 __all__ = [
-    "CIPHERS", "DIRECTIONS", "FEATURES", "VERSIONS", "WORDS", "Cell", "CounterMap", "Kconfig", "Limitation",
-    "Note", "Profile", "Step", "find", "folder", "load", "load_all", "near",
-]  # fmt: skip
+    "CIPHERS",
+    "DIRECTIONS",
+    "FEATURES",
+    "VERSIONS",
+    "WORDS",
+    "Cell",
+    "CounterMap",
+    "Kconfig",
+    "Limitation",
+    "Note",
+    "Profile",
+    "Step",
+    "find",
+    "folder",
+    "load",
+    "load_all",
+    "near",
+]
 
 
 def folder() -> Path:

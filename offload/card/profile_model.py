@@ -15,15 +15,29 @@ WORDS = {"tx": "transmit", "rx": "receive"}
 # Documentation/networking/tls-offload.rst 7.2:478-523, and tx_tls_del, which mlx5 and funeth have beyond it.
 KERNEL_COUNTERS = {
     "tx": (
-        "tx_tls_encrypted_packets", "tx_tls_encrypted_bytes", "tx_tls_ctx", "tx_tls_del", "tx_tls_ooo",
-        "tx_tls_skip_no_sync_data", "tx_tls_drop_no_sync_data", "tx_tls_drop_bypass_req",
+        "tx_tls_encrypted_packets",
+        "tx_tls_encrypted_bytes",
+        "tx_tls_ctx",
+        "tx_tls_del",
+        "tx_tls_ooo",
+        "tx_tls_skip_no_sync_data",
+        "tx_tls_drop_no_sync_data",
+        "tx_tls_drop_bypass_req",
     ),
     "rx": (
-        "rx_tls_decrypted_packets", "rx_tls_decrypted_bytes", "rx_tls_ctx", "rx_tls_del",
-        "rx_tls_resync_req_pkt", "rx_tls_resync_req_start", "rx_tls_resync_req_end", "rx_tls_resync_req_skip",
-        "rx_tls_resync_res_ok", "rx_tls_resync_res_skip", "rx_tls_err",
+        "rx_tls_decrypted_packets",
+        "rx_tls_decrypted_bytes",
+        "rx_tls_ctx",
+        "rx_tls_del",
+        "rx_tls_resync_req_pkt",
+        "rx_tls_resync_req_start",
+        "rx_tls_resync_req_end",
+        "rx_tls_resync_req_skip",
+        "rx_tls_resync_res_ok",
+        "rx_tls_resync_res_skip",
+        "rx_tls_err",
     ),
-}  # fmt: skip
+}
 
 
 class Cell(NamedTuple):

@@ -112,7 +112,7 @@ ktls-offload wire compare stunnel.pcapng card.pcapng --port-a 4433 --port-b 4434
 ktls-offload wire capture eth1 -o run.pcapng
 ktls-offload wire capture eth1 -o run.pcapng --seconds 10
 """,
-}  # fmt: skip
+}
 
 
 FIRST = ("certify", "measure")  # many options: their examples stand above them, on the first screen

@@ -161,10 +161,13 @@ def _zsh_value(value: Value) -> str:
     """`:NAME:what completes it`."""
     name = value.name.replace(":", "\\:")
     actions = {
-        "device": "_ktls_offload_device", "profile": "_ktls_offload_profile",
-        "release": "_ktls_offload_release", "file": "_files", "folder": "_files -/",
+        "device": "_ktls_offload_device",
+        "profile": "_ktls_offload_profile",
+        "release": "_ktls_offload_release",
+        "file": "_files",
+        "folder": "_files -/",
         "word": f"({' '.join(value.choices)})",
-    }  # fmt: skip
+    }
     return f"{'::' if value.optional else ':'}{name}:{actions.get(value.kind, ' ')}"
 
 
@@ -193,8 +196,7 @@ def fish(root: Command, profiles: tuple[str, ...]) -> Lines:
         at = f"complete -c ktls-offload -n {_fish_q(f'__ktls_offload_at {command.words}'.strip())}"
         lines += [f"{at} -a {c.path[-1]} -d {_fish_q(c.help)}" for c in command.verbs]
         lines += [f"{at} {_fish_option(o, profiles)} -d {_fish_q(o.help)}" for o in command.options]
-        lines += [f"{at} {_fish_offer(a.value, profiles)}" for a in command.arguments[:1]
-                  if a.value.kind]  # fmt: skip
+        lines += [f"{at} {_fish_offer(a.value, profiles)}" for a in command.arguments[:1] if a.value.kind]
     return lines
 
 

@@ -79,8 +79,9 @@ def tree(parser: argparse.ArgumentParser, path: tuple[str, ...] = (), words: str
     options, arguments, verbs = [], [], []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            verbs = [tree(action.choices[c.dest], (*path, c.dest), c.help or "")
-                     for c in action._choices_actions]  # fmt: skip
+            verbs = [
+                tree(action.choices[c.dest], (*path, c.dest), c.help or "") for c in action._choices_actions
+            ]
         elif action.option_strings:
             names = tuple(action.option_strings)
             options.append(Option(names, _words(action), _value(action), action.required))
@@ -89,9 +90,14 @@ def tree(parser: argparse.ArgumentParser, path: tuple[str, ...] = (), words: str
             assert value is not None
             arguments.append(Argument(value, _words(action)))
     return Command(
-        path, words, parser.description or "", parser.epilog or "", tuple(options), tuple(arguments),
+        path,
+        words,
+        parser.description or "",
+        parser.epilog or "",
+        tuple(options),
+        tuple(arguments),
         tuple(verbs),
-    )  # fmt: skip
+    )
 
 
 def _words(action: argparse.Action) -> str:

@@ -10,13 +10,25 @@ from pathlib import Path
 from offload.errors import ConfigError
 
 KEYS = (
-    "sslVersion", "ciphers", "ciphersuites", "curves", "CAfile", "verifyChain", "verifyPeer", "checkHost",
-    "checkIP", "sni", "TIMEOUTconnect", "client",
-)  # fmt: skip
+    "sslVersion",
+    "ciphers",
+    "ciphersuites",
+    "curves",
+    "CAfile",
+    "verifyChain",
+    "verifyPeer",
+    "checkHost",
+    "checkIP",
+    "sni",
+    "TIMEOUTconnect",
+    "client",
+)
 WORDS = {
-    "sslVersion": ("TLSv1.2", "TLSv1.3"), "verifyChain": ("yes", "no"), "verifyPeer": ("yes", "no"),
+    "sslVersion": ("TLSv1.2", "TLSv1.3"),
+    "verifyChain": ("yes", "no"),
+    "verifyPeer": ("yes", "no"),
     "client": ("yes",),
-}  # fmt: skip
+}
 NAMES = ("checkHost", "checkIP")
 DEFAULTS = {
     "sslVersion": "TLSv1.2",

@@ -59,7 +59,7 @@ class Listing:
 
 
 @dataclass
-class Eyes:
+class Inspector:
     """Looks at sockets and at the cards behind them; what does not change is looked at once."""
 
     host: Host

@@ -18,13 +18,24 @@ PYTHON = ("/usr/bin/python3", "-I", "-S", "-")  # the program comes by stdin: no
 VERSIONS = {0x0303: "1.2", 0x0304: "1.3"}
 # include/uapi/linux/tls.h
 CIPHERS = {
-    51: "aes-gcm-128", 52: "aes-gcm-256", 53: "aes-ccm-128", 54: "chacha20-poly1305", 55: "sm4-gcm",
-    56: "sm4-ccm", 57: "aria-gcm-128", 58: "aria-gcm-256",
-}  # fmt: skip
+    51: "aes-gcm-128",
+    52: "aes-gcm-256",
+    53: "aes-ccm-128",
+    54: "chacha20-poly1305",
+    55: "sm4-gcm",
+    56: "sm4-ccm",
+    57: "aria-gcm-128",
+    58: "aria-gcm-256",
+}
 CONFS = {0: "none", 1: "none", 2: "sw", 3: "hw", 4: "hw-record"}  # TLS_CONF_*
 STATES = {
-    1: "established", 4: "fin-wait-1", 5: "fin-wait-2", 8: "close-wait", 9: "last-ack", 11: "closing",
-}  # fmt: skip
+    1: "established",
+    4: "fin-wait-1",
+    5: "fin-wait-2",
+    8: "close-wait",
+    9: "last-ack",
+    11: "closing",
+}
 ROW = (str, int, str, *[int] * 16, str)  # a socket as the reader has it: addresses, ports, numbers, device
 FOREVER = 1e11  # seconds: no process is so old
 
@@ -164,8 +175,10 @@ def gather(host: Host, *, everywhere: bool = True) -> Found:
         return understood(json.loads(done.stdout))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError):
         said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:300]
-        raise RigError(f"the sockets of {host.name} could not be read: exit {done.rc}: {said or 'no answer'}",
-                       "python3 is needed there") from None  # fmt: skip
+        raise RigError(
+            f"the sockets of {host.name} could not be read: exit {done.rc}: {said or 'no answer'}",
+            "python3 is needed there",
+        ) from None
 
 
 def understood(said: Mapping[str, Any]) -> Found:
@@ -189,24 +202,60 @@ def _space(row: Mapping[str, Any], owners: Mapping[int, Owner]) -> Space:
     if not re.fullmatch(r"/(proc|run)/[^/]+/.+", row["path"], re.DOTALL):
         raise ValueError("cannot enter a namespace")
     return Space(
-        int(row["inode"]), tuple(plain(name) for name in row["names"]), row["path"], row["here"] is True,
-        plain(row["error"]), tuple(_socket(one, owners) for one in row["sockets"]),
+        int(row["inode"]),
+        tuple(plain(name) for name in row["names"]),
+        row["path"],
+        row["here"] is True,
+        plain(row["error"]),
+        tuple(_socket(one, owners) for one in row["sockets"]),
         None if stat is None else {plain(name): abs(int(count)) for name, count in stat.items()},
-        tuple(plain(note) for note in row["notes"]), float(row["at"]),
-    )  # fmt: skip
+        tuple(plain(note) for note in row["notes"]),
+        float(row["at"]),
+    )
 
 
 def _socket(row: Sequence[Any], owners: Mapping[int, Owner]) -> Socket:
     """One socket of the reader's row; ValueError if it is not one."""
     if tuple(map(type, row)) != ROW or min(row[1], row[3], *row[4:16]) < 0 or max(row[1], row[3]) >> 16:
         raise ValueError("no socket is so")
-    (local, sport, peer, dport, _, _, _, state, uid, inode, cookie, version, cipher, tx, rx, zerocopy,
-     sent, again, received, device) = row  # fmt: skip
+    (
+        local,
+        sport,
+        peer,
+        dport,
+        _,
+        _,
+        _,
+        state,
+        uid,
+        inode,
+        cookie,
+        version,
+        cipher,
+        tx,
+        rx,
+        zerocopy,
+        sent,
+        again,
+        received,
+        device,
+    ) = row
     return Socket(
-        plain(local), sport, plain(peer), dport, STATES.get(state) or f"state {state}", uid, inode, cookie,
-        *_kind(version, cipher, tx, rx, zerocopy), None if sent < 0 else sent, None if again < 0 else again,
-        None if received < 0 else received, plain(device), owners.get(inode),
-    )  # fmt: skip
+        plain(local),
+        sport,
+        plain(peer),
+        dport,
+        STATES.get(state) or f"state {state}",
+        uid,
+        inode,
+        cookie,
+        *_kind(version, cipher, tx, rx, zerocopy),
+        None if sent < 0 else sent,
+        None if again < 0 else again,
+        None if received < 0 else received,
+        plain(device),
+        owners.get(inode),
+    )
 
 
 @lru_cache(256)
@@ -215,8 +264,10 @@ def _kind(version: int, cipher: int, tx: int, rx: int, zerocopy: int) -> tuple[s
     return (
         VERSIONS.get(version, "-" if version == 0 else f"0x{version:04x}"),
         CIPHERS.get(cipher, "-" if cipher == 0 else f"cipher {cipher}"),
-        CONFS.get(tx, f"conf {tx}"), CONFS.get(rx, f"conf {rx}"), zerocopy == 1,
-    )  # fmt: skip
+        CONFS.get(tx, f"conf {tx}"),
+        CONFS.get(rx, f"conf {rx}"),
+        zerocopy == 1,
+    )
 
 
 @lru_cache(1024)

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from offload.card.profile import DIRECTIONS
-from offload.connections.look import Eyes, Line, Listing, notes
+from offload.connections.look import Inspector, Line, Listing, notes
 from offload.connections.stale import Card
 from offload.connections.text import as_text, width
 from offload.host.local import LocalHost
@@ -49,15 +49,15 @@ def add_parser(verbs: Any) -> None:
 def main(args: argparse.Namespace, out: Any = None) -> int:
     """Show once, or watch."""
     out = out or sys.stdout
-    eyes = Eyes(LocalHost(), everywhere=not args.here)
+    inspector = Inspector(LocalHost(), everywhere=not args.here)
     if args.watch:
         from offload.connections.watch import Pace, watch
 
         said = as_json if args.json else None
-        return watch(eyes, out, Pace(args.interval, args.count), said)
+        return watch(inspector, out, Pace(args.interval, args.count), said)
     gc.disable()  # nothing is discarded before all is said: looking for it takes as long as making it
     try:
-        listing = eyes.look()
+        listing = inspector.look()
         print(as_json(listing) if args.json else as_text(listing, width(out)), file=out)
     finally:
         gc.enable()
@@ -72,8 +72,14 @@ def as_json(listing: Listing, **more: Any) -> str:
     ]
     cards = [_json_card(card) for card in listing.cards.values()]
     rows = [_json_line(line) for line in listing.lines]
-    document = {"schema": SCHEMA, **more, "namespaces": spaces, "devices": cards, "connections": rows,
-                "notes": notes(listing)}  # fmt: skip
+    document = {
+        "schema": SCHEMA,
+        **more,
+        "namespaces": spaces,
+        "devices": cards,
+        "connections": rows,
+        "notes": notes(listing),
+    }
     return json.dumps(document)
 
 

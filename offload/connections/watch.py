@@ -17,7 +17,7 @@ from typing import Any
 
 from offload.card.counters import Delta, Snapshot
 from offload.card.profile import DIRECTIONS
-from offload.connections.look import Eyes, Listing, devices_with_offload, notes
+from offload.connections.look import Inspector, Listing, devices_with_offload, notes
 from offload.connections.sockets import Socket
 from offload.connections.stale import Card
 from offload.connections.text import HEADS, cells, size, summary, table, width
@@ -78,7 +78,7 @@ class Look:
         return {(one.space, one.nic.dev): one.after for card in cards for one in (card, *card.ports)}
 
 
-def watch(eyes: Eyes, out: Any, pace: Pace, said: Callable[..., str] | None = None) -> int:
+def watch(inspector: Inspector, out: Any, pace: Pace, said: Callable[..., str] | None = None) -> int:
     """Look until `count` looks are made, somebody presses q or Ctrl-C: 0. `said` makes JSON of a look.
 
     Moves the cursor only on a terminal that can; elsewhere one block, or one line of JSON, per look.
@@ -86,11 +86,11 @@ def watch(eyes: Eyes, out: Any, pace: Pace, said: Callable[..., str] | None = No
     pace.checked()
     moving = said is None and out.isatty() and os.environ.get("TERM", "dumb") != "dumb"
     with suppress(KeyboardInterrupt), screen(out, moving):
-        _loop(eyes, out, pace, moving, said)
+        _loop(inspector, out, pace, moving, said)
     return 0
 
 
-def _loop(eyes: Eyes, out: Any, pace: Pace, moving: bool, said: Callable[..., str] | None) -> None:
+def _loop(inspector: Inspector, out: Any, pace: Pace, moving: bool, said: Callable[..., str] | None) -> None:
     """Look, show, wait."""
     before, number = None, 0
     if said is None and out.isatty():
@@ -99,7 +99,7 @@ def _loop(eyes: Eyes, out: Any, pace: Pace, moving: bool, said: Callable[..., st
         out.flush()
     while True:
         due = time.monotonic() + pace.interval
-        now = Look(eyes.look())
+        now = Look(inspector.look())
         number += 1
         if said is not None:
             text = said(now.listing, at=time.time(), rates=rates(before, now)) + "\n"

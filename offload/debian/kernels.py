@@ -32,11 +32,26 @@ IMAGE = re.compile(r"^linux-image-(\d+\.\d+\.\d[\w.+~]*(?:-\d+)?)-amd64$")
 PART = re.compile(r"^linux-(?:image|binary|modules|base|headers|kbuild)-\d")
 # modules of devices that no lab has: half of all, and depmod would unpack each of them
 UNUSED = (
-    "sound", "drivers/bluetooth", "drivers/comedi", "drivers/firewire", "drivers/gpu", "drivers/hid",
-    "drivers/hwmon", "drivers/iio", "drivers/isdn", "drivers/media", "drivers/mfd", "drivers/mmc",
-    "drivers/mtd", "drivers/net/wireless", "drivers/power", "drivers/regulator", "drivers/staging",
-    "drivers/usb", "drivers/video",
-)  # fmt: skip
+    "sound",
+    "drivers/bluetooth",
+    "drivers/comedi",
+    "drivers/firewire",
+    "drivers/gpu",
+    "drivers/hid",
+    "drivers/hwmon",
+    "drivers/iio",
+    "drivers/isdn",
+    "drivers/media",
+    "drivers/mfd",
+    "drivers/mmc",
+    "drivers/mtd",
+    "drivers/net/wireless",
+    "drivers/power",
+    "drivers/regulator",
+    "drivers/staging",
+    "drivers/usb",
+    "drivers/video",
+)
 Say = Callable[[str], None]
 
 

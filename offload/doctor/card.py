@@ -94,20 +94,34 @@ def why_fixed(host: Host, machine: Machine, nic: Nic, found: Match, direction: s
     if nic.driver not in drivers:
         names = ", ".join(drivers)
         notes.add(
-            "D205", f"{seen}; ethtool -i: {nic.driver or 'no driver'}", [direction],
+            "D205",
+            f"{seen}; ethtool -i: {nic.driver or 'no driver'}",
+            [direction],
             driver=f"driver {nic.driver}" if nic.driver else f"a {nic.kind or 'device without driver'}",
             drivers=names,
-        )  # fmt: skip
+        )
         return
     code, option, sure = missing_for(host, machine, nic.driver)
     if code and sure:
-        notes.add(code, f"{seen}; {machine.path}: {option} is not set", [direction], option=option,
-                  driver=nic.driver, build=drivers[nic.driver].get("build", nic.driver))  # fmt: skip
+        notes.add(
+            code,
+            f"{seen}; {machine.path}: {option} is not set",
+            [direction],
+            option=option,
+            driver=nic.driver,
+            build=drivers[nic.driver].get("build", nic.driver),
+        )
         return
     if code:
         symbol = facts()["witness"].get(option, "tls")
-        notes.add(code, f"{seen}; {symbol} is not in /proc/kallsyms either", [direction], option=option,
-                  symbol=symbol, release=machine.release)  # fmt: skip
+        notes.add(
+            code,
+            f"{seen}; {symbol} is not in /proc/kallsyms either",
+            [direction],
+            option=option,
+            symbol=symbol,
+            release=machine.release,
+        )
         return
     _about_the_card(host, nic, found.profile, direction, seen, notes)
 
@@ -136,9 +150,13 @@ def _about_the_card(
         return
     need = "; ".join((profile.sku.need, profile.firmware.need)) if profile else "part or firmware"
     notes.add(
-        "D208", f"{seen}; {told}; {shown}", [direction],
-        feature=FEATURES[direction], need=need, bus=nic.bus,
-    )  # fmt: skip
+        "D208",
+        f"{seen}; {told}; {shown}",
+        [direction],
+        feature=FEATURES[direction],
+        need=need,
+        bus=nic.bus,
+    )
 
 
 def virtual_function_of(host: Host, nic: Nic) -> str:

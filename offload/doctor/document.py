@@ -21,18 +21,23 @@ def as_json(diagnosis: Diagnosis) -> str:
         "state": state,
         "exit": EXITS[state],
         "kernel": {
-            "release": plain(machine.release), "package": plain(machine.kernel.package),
-            "machine": plain(machine.machine), "config": machine.path or None, "tls": machine.module,
+            "release": plain(machine.release),
+            "package": plain(machine.kernel.package),
+            "machine": plain(machine.machine),
+            "config": machine.path or None,
+            "tls": machine.module,
         },
         "openssl": {
-            "library": trial.library or None, "asked": sorted(trial.asked), "unasked": sorted(trial.plain),
+            "library": trial.library or None,
+            "asked": sorted(trial.asked),
+            "unasked": sorted(trial.plain),
             "why_not_tried": trial.why or trial.error or None,
         },
         "devices": [_device(device) for device in diagnosis.devices],
         "findings": [_finding(finding) for finding in diagnosis.findings],
         "fine": list(diagnosis.fine),
         "warnings": list(diagnosis.warnings),
-    }  # fmt: skip
+    }
     return json.dumps(document, indent=2) + "\n"
 
 

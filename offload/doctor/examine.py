@@ -93,9 +93,14 @@ class Doctor:
         devices = tuple(self._device(nic, notes) for nic in chosen)
         rest = tuple(nic for nic in nics if nic not in chosen)
         return Diagnosis(
-            self.machine, self.tried, devices, _sorted(notes), tuple(notes.fine), rest,
+            self.machine,
+            self.tried,
+            devices,
+            _sorted(notes),
+            tuple(notes.fine),
+            rest,
             tuple(self.warnings),
-        )  # fmt: skip
+        )
 
     def _profiles(self) -> None:
         """Read the profiles; a wrong one is a warning."""
@@ -185,10 +190,10 @@ class Doctor:
 
     def _on_card(self, called: int, notes: Notes) -> None:
         """Ask `ls` which of the connections that the kernel calls a card's are on one: its word is old."""
-        from offload.connections.look import Eyes  # only where there are connections
+        from offload.connections.look import Inspector  # only where there are connections
 
         try:
-            listing = self.listed or Eyes(self.host, everywhere=False, profiles=self.profiles).look()
+            listing = self.listed or Inspector(self.host, everywhere=False, profiles=self.profiles).look()
         except OffloadError as exc:
             self.warnings.append(f"could not list connections: {str(exc).splitlines()[0]}")
             return

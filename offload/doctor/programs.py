@@ -35,16 +35,37 @@ class Program(NamedTuple):
 
 PROGRAMS = (
     # since: nginx CHANGES, 1.23.4; the others leave it to OpenSSL, which has it since 1.1.1
-    Program("nginx", "/etc/nginx", r"^listen\b.*\bssl\b|^ssl_certificate\b",
-            r"^ssl_conf_command\s+Options\b.*\bKTLS\b", r"^ssl_protocols\b(?!.*TLSv1\.3)",
-            r"^ssl_protocols\b.*TLSv1\.3", (1, 23, 4), "D601"),
-    Program("HAProxy", "/etc/haproxy", r"^(bind|server|default-server)\b.*\bssl\b",
-            r"\bktls\s+on\b", r"\bssl-max-ver\s+TLSv1\.[0-2]\b|\b(no-tlsv13|force-tlsv12)\b",
-            r"\bssl-max-ver\s+TLSv1\.3\b", (), "D604"),
-    Program("stunnel", "/etc/stunnel", r"^(accept|connect)\s*=",
-            r"^options\s*=\s*ENABLE_KTLS\b", r"^sslVersion(Max)?\s*=\s*TLSv1\.[0-2]\b",
-            r"^sslVersion(Max)?\s*=\s*TLSv1\.3\b", (), "D603"),
-)  # fmt: skip
+    Program(
+        "nginx",
+        "/etc/nginx",
+        r"^listen\b.*\bssl\b|^ssl_certificate\b",
+        r"^ssl_conf_command\s+Options\b.*\bKTLS\b",
+        r"^ssl_protocols\b(?!.*TLSv1\.3)",
+        r"^ssl_protocols\b.*TLSv1\.3",
+        (1, 23, 4),
+        "D601",
+    ),
+    Program(
+        "HAProxy",
+        "/etc/haproxy",
+        r"^(bind|server|default-server)\b.*\bssl\b",
+        r"\bktls\s+on\b",
+        r"\bssl-max-ver\s+TLSv1\.[0-2]\b|\b(no-tlsv13|force-tlsv12)\b",
+        r"\bssl-max-ver\s+TLSv1\.3\b",
+        (),
+        "D604",
+    ),
+    Program(
+        "stunnel",
+        "/etc/stunnel",
+        r"^(accept|connect)\s*=",
+        r"^options\s*=\s*ENABLE_KTLS\b",
+        r"^sslVersion(Max)?\s*=\s*TLSv1\.[0-2]\b",
+        r"^sslVersion(Max)?\s*=\s*TLSv1\.3\b",
+        (),
+        "D603",
+    ),
+)
 
 
 def examine(host: Host, notes: Notes) -> None:
@@ -109,8 +130,13 @@ def _newest(program: Program, version: Version, ktls: str, offers: str, notes: N
         if offers
         else f"it is the default of {shown}, and the configuration does not override it"
     )
-    notes.add("D602", f"{ktls} asks for kernel TLS, and {why}", program=program.name,
-              where=offers or "by default", how=NO_13[program.name])  # fmt: skip
+    notes.add(
+        "D602",
+        f"{ktls} asks for kernel TLS, and {why}",
+        program=program.name,
+        where=offers or "by default",
+        how=NO_13[program.name],
+    )
 
 
 def _version(host: Host, name: str) -> tuple[Version, bool]:

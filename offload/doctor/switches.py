@@ -21,14 +21,23 @@ def examine(nic: Nic, direction: str, notes: Notes) -> None:
         notes.ok(f"{feature.name} is on")
     elif feature.requested and (missing := nic.checksum_missing(direction)):
         notes.add(
-            "D302", f"ethtool -k {nic.dev}: {feature.name}: {feature}", [direction], word=WORDS[direction],
-            checksum=WORDS[missing], feature=feature.name, switch=missing,
-        )  # fmt: skip
+            "D302",
+            f"ethtool -k {nic.dev}: {feature.name}: {feature}",
+            [direction],
+            word=WORDS[direction],
+            checksum=WORDS[missing],
+            feature=feature.name,
+            switch=missing,
+        )
     else:
         notes.add(
-            "D301", f"ethtool -k {nic.dev}: {feature.name}: {feature}", [direction],
-            word=WORDS[direction], done=DONE[direction], direction=direction,
-        )  # fmt: skip
+            "D301",
+            f"ethtool -k {nic.dev}: {feature.name}: {feature}",
+            [direction],
+            word=WORDS[direction],
+            done=DONE[direction],
+            direction=direction,
+        )
 
 
 def around(nic: Nic, row: Mapping[str, Any], found: Match, notes: Notes) -> None:

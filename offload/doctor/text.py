@@ -13,9 +13,15 @@ from offload.doctor.table import HW, NONE, Verdict
 from offload.errors import ConfigError
 
 COLOURS = {
-    "ready": "32", "hw": "32", "never": "31", "off": "33", "unknown": "35", "risk": "33", "note": "36",
+    "ready": "32",
+    "hw": "32",
+    "never": "31",
+    "off": "33",
+    "unknown": "35",
+    "risk": "33",
+    "note": "36",
     "not promised": "2",
-}  # fmt: skip
+}
 WIDTH = 100
 
 

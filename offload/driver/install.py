@@ -90,8 +90,10 @@ def _here(target: Target, kind: Kind) -> None:
             f"kernel {target.release} is not here: you can build {kind.name} for it, but not install it"
         )
     if load(kind.name, target.release):
-        raise Refused(f"{kind.name} is already installed for {target.release}",
-                      f"ktls-offload driver remove {kind.name} --kernel {target.release}")  # fmt: skip
+        raise Refused(
+            f"{kind.name} is already installed for {target.release}",
+            f"ktls-offload driver remove {kind.name} --kernel {target.release}",
+        )
 
 
 def _allowed(target: Target, modules: list[Path]) -> None:

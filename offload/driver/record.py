@@ -74,8 +74,10 @@ def load(kind: str, release: str) -> Record | None:
             raise ValueError("another schema")
         return _checked(Record(**row), kind, release)
     except (ValueError, TypeError, KeyError, AttributeError) as exc:
-        raise ConfigError(f"{path}: damaged: {' '.join(str(exc).split())[:120]}",
-                          f"look into lib/modules/{release}/updates/ktls-offload") from None  # fmt: skip
+        raise ConfigError(
+            f"{path}: damaged: {' '.join(str(exc).split())[:120]}",
+            f"look into lib/modules/{release}/updates/ktls-offload",
+        ) from None
 
 
 def _checked(record: Record, kind: str, release: str) -> Record:

@@ -129,9 +129,13 @@ def read(release: str, headers: Path, modules: Path) -> Target:
 def fits(target: Target, kind: Kind) -> None:
     """Refused if this kernel has the option already, or lacks what it depends on."""
     if target.config.get(kind.option):
-        raise Refused(f"kernel {target.release} has {kind.option}={target.config[kind.option]} already",
-                      "ktls-offload doctor says what else keeps TLS from being offloaded")  # fmt: skip
+        raise Refused(
+            f"kernel {target.release} has {kind.option}={target.config[kind.option]} already",
+            "ktls-offload doctor says what else keeps TLS from being offloaded",
+        )
     short = [f"{k}={v}" for k, v in kind.needs.items() if target.config.get(k) != v]
     if short:
-        raise Refused(f"kernel {target.release} lacks {', '.join(short)}, which {kind.option} depends on",
-                      "use the amd64 flavor of Debian's kernel, not cloud")  # fmt: skip
+        raise Refused(
+            f"kernel {target.release} lacks {', '.join(short)}, which {kind.option} depends on",
+            "use the amd64 flavor of Debian's kernel, not cloud",
+        )

@@ -61,12 +61,17 @@ def texts(target: Target, kind: Kind) -> dict[str, str]:
     """Our files: name -> text."""
     folders = dict.fromkeys(kind.modules.values())
     fields = {
-        "mark": MARK, "option": kind.option, "value": kind.value, "series": target.series.replace(".", "\\."),
-        "version": target.version, "source": target.source, "package": name_of(kind),
+        "mark": MARK,
+        "option": kind.option,
+        "value": kind.value,
+        "series": target.series.replace(".", "\\."),
+        "version": target.version,
+        "source": target.source,
+        "package": name_of(kind),
         "define": kind.option + ("_MODULE" if kind.value == "m" else ""),
         "includes": "".join(f" -I$(src)/{folder}" for folder in kind.include),
         "objects": "\n".join(f"obj-m += {folder}/" for folder in folders),
-    }  # fmt: skip
+    }
     rows = [
         f'BUILT_MODULE_NAME[{i}]="{module}"\nBUILT_MODULE_LOCATION[{i}]="{folder}"\n'
         f'DEST_MODULE_LOCATION[{i}]="/updates/dkms"\n'
@@ -83,9 +88,11 @@ def texts(target: Target, kind: Kind) -> dict[str, str]:
 def _check(kind: Kind) -> str:
     """check.sh with what it needs to know of the driver."""
     known = {
-        "option": kind.option, "modules": " ".join(kind.modules), "public": kind.public,
+        "option": kind.option,
+        "modules": " ".join(kind.modules),
+        "public": kind.public,
         "witness": " ".join(f"{module}:{symbol}" for module, symbol in kind.witness.items()),
-    }  # fmt: skip
+    }
     text = (PACKAGE / "driver/check.sh").read_text("utf-8")
     for key, value in known.items():
         text = text.replace(f"@{key}@", value)

@@ -29,9 +29,12 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Add `driver` with its verbs."""
     layout = argparse.RawDescriptionHelpFormatter
     parser = verbs.add_parser(
-        "driver", help="build a driver with TLS offload for a Debian kernel", description=HELP, epilog=EXIT,
+        "driver",
+        help="build a driver with TLS offload for a Debian kernel",
+        description=HELP,
+        epilog=EXIT,
         formatter_class=layout,
-    )  # fmt: skip
+    )
     inner = parser.add_subparsers(dest="driver_verb", metavar="VERB", required=True)
     for name, words in (
         ("build", "download the source, compile, check; changes nothing"),
@@ -73,8 +76,11 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def main(args: argparse.Namespace) -> int:
     """Run one of the verbs; its exit code."""
     verbs: dict[str, Callable[[argparse.Namespace], None]] = {
-        "build": build, "install": install, "remove": remove, "status": status,
-    }  # fmt: skip
+        "build": build,
+        "install": install,
+        "remove": remove,
+        "status": status,
+    }
     verbs[args.driver_verb](args)
     return 0
 

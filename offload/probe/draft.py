@@ -14,10 +14,20 @@ from offload.probe.look import Seen
 # What a verdict can rest on, if the driver shows it: these move on every card of Linux 7.2 that has them
 # (shown in docs/reference/counters.md); the rest of the kernel's names moves on some cards only.
 BEARING = (
-    "tx_tls_encrypted_packets", "tx_tls_encrypted_bytes", "tx_tls_ctx", "tx_tls_del", "tx_tls_ooo",
-    "tx_tls_drop_no_sync_data", "rx_tls_decrypted_packets", "rx_tls_decrypted_bytes", "rx_tls_ctx",
-    "rx_tls_del", "rx_tls_resync_req_pkt", "rx_tls_resync_res_ok", "rx_tls_err",
-)  # fmt: skip
+    "tx_tls_encrypted_packets",
+    "tx_tls_encrypted_bytes",
+    "tx_tls_ctx",
+    "tx_tls_del",
+    "tx_tls_ooo",
+    "tx_tls_drop_no_sync_data",
+    "rx_tls_decrypted_packets",
+    "rx_tls_decrypted_bytes",
+    "rx_tls_ctx",
+    "rx_tls_del",
+    "rx_tls_resync_req_pkt",
+    "rx_tls_resync_res_ok",
+    "rx_tls_err",
+)
 MOST = 64  # of the driver's own counters: what comes from a driver is bounded
 DEAD = ("tx_tls_drop_bypass_req",)  # mlx5 and cxgb4 show it, no driver through Linux 7.2 moves it
 NEVER = {  # what no card does for kernel TLS, whatever it could
@@ -29,8 +39,15 @@ SURE = "aes-gcm-128"  # mlx5, cxgb4, nfp and funeth take it; AES-GCM-256 only ml
 
 def draft(seen: Seen, ident: str) -> str:
     """The whole file. Valid by the profile schema, whatever the card's programs said."""
-    parts = (_head(seen, ident), _pci(seen), _kconfig(seen), _promises(seen), _switches(seen),
-             _counters(seen), _needs(seen))  # fmt: skip
+    parts = (
+        _head(seen, ident),
+        _pci(seen),
+        _kconfig(seen),
+        _promises(seen),
+        _switches(seen),
+        _counters(seen),
+        _needs(seen),
+    )
     return "\n\n".join("\n".join(part) for part in parts) + "\n"
 
 
@@ -220,8 +237,16 @@ def mapped(seen: Seen, direction: str) -> tuple[dict[str, str], dict[str, str], 
     optional = {k: v for k, v in named.items() if k not in BEARING and k not in DEAD}
     taken = {*named.values(), *DEAD}
     other = "rx_" if direction == "tx" else "tx_"
-    own = [n for n in usable if n not in taken and (n.startswith(prefix) or f"_{prefix}" in n
-           or (direction == "tx" and not n.startswith(other) and f"_{other}" not in n))]  # fmt: skip
+    own = [
+        n
+        for n in usable
+        if n not in taken
+        and (
+            n.startswith(prefix)
+            or f"_{prefix}" in n
+            or (direction == "tx" and not n.startswith(other) and f"_{other}" not in n)
+        )
+    ]
     return required, optional, own[:MOST]
 
 

@@ -185,8 +185,11 @@ def _say_plan(nic: Nic, found: Match, actions: list[Action], journal: Journal, s
     if not actions:
         say(f"{nic.dev}: nothing to do")
         return
-    say(f"{nic.dev}: {describe(found.profile, found, nic)}: would run as root:" if found.profile else
-        f"{nic.dev}: would run as root:")  # fmt: skip
+    say(
+        f"{nic.dev}: {describe(found.profile, found, nic)}: would run as root:"
+        if found.profile
+        else f"{nic.dev}: would run as root:"
+    )
     for number, action in enumerate(actions, 1):
         now = nic.features.get(action.what)
         state = f"now {now}" if now else "not loaded now"

@@ -152,8 +152,10 @@ def _manager(host: Host, dev: str, how: str) -> str:
         return "ifupdown"
     if _there(host, "/run/systemd/system"):
         return "systemd"
-    raise Refused(f"{dev}: neither NetworkManager nor ifupdown manages it, and systemd is not running here",
-                  f"choose one anyway: --persist {'|'.join(MANAGERS)}")  # fmt: skip
+    raise Refused(
+        f"{dev}: neither NetworkManager nor ifupdown manages it, and systemd is not running here",
+        f"choose one anyway: --persist {'|'.join(MANAGERS)}",
+    )
 
 
 def _there(host: Host, path: str) -> bool:

@@ -64,11 +64,14 @@ def _unit(dev: str, path: str, head: str, commands: list[list[str]]) -> Kept:
         f"[Service]\nType=oneshot\nRemainAfterExit=yes\n{steps}\n\n[Install]\nWantedBy={device}\n"
     )
     return Kept(
-        "systemd", path, 0o644, text,
+        "systemd",
+        path,
+        0o644,
+        text,
         after=(("systemctl", "daemon-reload"), ("systemctl", "enable", "--now", name)),
         before_removal=(("systemctl", "disable", "--now", name),),
         linked_from=(f"{path.rpartition('/')[0]}/{device}.wants",),
-    )  # fmt: skip
+    )
 
 
 def device_unit(dev: str) -> str:

@@ -207,7 +207,9 @@ def _text_tls(status: Status) -> list[str]:
         word = direction.capitalize()
         now = [status.tls.get(f"TlsCurr{word}{kind}", 0) for kind in ("Device", "Sw")]
         ever = [status.tls.get(f"Tls{word}{kind}", 0) for kind in ("Device", "Sw")]
-        lines.append(f"  {WORDS[direction]:<9} now {now[0]} installed on a card, {now[1]} in software; "
-                     f"since boot {ever[0]} and {ever[1]}")  # fmt: skip
+        lines.append(
+            f"  {WORDS[direction]:<9} now {now[0]} installed on a card, {now[1]} in software; "
+            f"since boot {ever[0]} and {ever[1]}"
+        )
     others = {n: v for n, v in status.tls.items() if v and not n.endswith(("Device", "Sw"))}
     return [*lines, "  also      " + ", ".join(f"{n} {v}" for n, v in others.items())] if others else lines

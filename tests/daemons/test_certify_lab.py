@@ -13,8 +13,8 @@ from offload.errors import ConfigError, OffloadError, Refused, RigError
 from offload.suite.certify import plan as certify_plan
 from offload.suite.certify import run, tests, verbs
 from offload.suite.certify.request import Request, read
-from tests.lib.rack import Rack, rack
-from tests.lib.sshd import keys, missing
+from tests.lib.rig.rack import Rack, rack
+from tests.lib.rig.sshd import keys, missing
 
 EXAMPLE = str(Path(__file__).parents[2] / "ci/lab.yaml")
 SUITE = """
@@ -39,7 +39,7 @@ def test_loses_the_connection(lab):
     lab.bench.dut.host.run(["sleep", "30"])
 """
 OPTIONS = """
-pytest_plugins = ["tests.lib.attempts"]
+pytest_plugins = ["tests.lib.rig.attempts"]
 def pytest_addoption(parser):
     for name in ("--profile", "--lab"):
         parser.addoption(name)

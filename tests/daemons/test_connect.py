@@ -30,7 +30,7 @@ from tests.daemons.connect_peer import (
     resident,
     says,
     serving,
-)  # fmt: skip
+)
 
 ROOT = Path(__file__).parents[2]
 HALF = 0.5 - 10 * client.STEPS  # with 10 s for each step: half a second for a helper
@@ -147,7 +147,7 @@ ANSWERS: dict[str, tuple[Callable[[socket.socket], object], str]] = {
     "no verdict": (says(b'{"ok": 1}\n', 1), "an invalid answer"),
     "says why not": (says(b'{"ok":false,"cause":"verify","message":"told so","exit":2}\n'), "(told so)"),
     "finds fault": (says(b'{"ok":false,"message":"bad request","exit":1}\n'), "bad request"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -273,11 +273,17 @@ def test_text_names_who_does_it() -> None:
 
 @pytest.mark.parametrize(
     ("more", "why"),
-    [(["--to", "/nowhere"], "no program accepts a socket"), (["--fd", "0"], "no program accepts a socket"),
-     (["--to", "/" + "x" * 200], "too long"), (["--to", ""], "not an empty string"),
-     (["--fd", "-1"], "no program accepts a socket"), (["--via", ""], "not an empty string"),
-     (["--timeout", "0"], "--timeout"), (["--clients", "4"], "need --serve")],
-)  # fmt: skip
+    [
+        (["--to", "/nowhere"], "no program accepts a socket"),
+        (["--fd", "0"], "no program accepts a socket"),
+        (["--to", "/" + "x" * 200], "too long"),
+        (["--to", ""], "not an empty string"),
+        (["--fd", "-1"], "no program accepts a socket"),
+        (["--via", ""], "not an empty string"),
+        (["--timeout", "0"], "--timeout"),
+        (["--clients", "4"], "need --serve"),
+    ],
+)
 def test_command_refuses(
     more: list[str], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,8 +14,8 @@ import pytest
 from offload.connect.client import Policy, connect
 from offload.suite.traffic.certs import Certs, make
 from tests.daemons.connect_peer import Server, needs_stunnel
-from tests.lib.migration import AREA, GUEST, MAGIC, QEMU, STATUS, Guest
-from tests.lib.migration_end import End
+from tests.lib.flow.migration import AREA, GUEST, MAGIC, QEMU, STATUS, Guest
+from tests.lib.flow.migration_end import End
 
 MORE = ["-S", "-incoming"]
 pytestmark = [

@@ -144,11 +144,14 @@ def test_everything_is_in_it(unpacked: Path) -> None:
     """Without a NIC command, profiles, man page, completions and documentation are in the package."""
     share = unpacked / "usr/share"
     for place in (
-        "man/man1/ktls-offload.1.gz", "bash-completion/completions/ktls-offload",
-        "zsh/vendor-completions/_ktls-offload", "fish/vendor_completions.d/ktls-offload.fish",
-        "doc/ktls-offload/copyright", "doc/ktls-offload/changelog.gz",
+        "man/man1/ktls-offload.1.gz",
+        "bash-completion/completions/ktls-offload",
+        "zsh/vendor-completions/_ktls-offload",
+        "fish/vendor_completions.d/ktls-offload.fish",
+        "doc/ktls-offload/copyright",
+        "doc/ktls-offload/changelog.gz",
         "doc/ktls-offload/docs/reference/reasons.md",
-    ):  # fmt: skip
+    ):
         assert (share / place).stat().st_size > 100, place
     ours = {p.name for p in (ROOT / "nic-profiles").glob("*.yaml")}
     assert {p.name for p in (share / "ktls-offload/nic-profiles").iterdir()} == {*ours, "README.md"}
@@ -183,10 +186,16 @@ def test_the_rest_says_what_it_needs(both: Path, only: Path, verb: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "certify", "certify --lab x.yaml", "lab up", "lab fetch", "lab traffic", "measure", "measure --cost",
+        "certify",
+        "certify --lab x.yaml",
+        "lab up",
+        "lab fetch",
+        "lab traffic",
+        "measure",
+        "measure --cost",
         "wire capture lo --output x.pcap",
     ],
-)  # fmt: skip
+)
 def test_what_needs_a_checkout_says_so(
     both: Path, unpacked: Path, only: Path, words: str, suite: bool, tmp_path: Path
 ) -> None:

@@ -21,10 +21,12 @@ NAME = "ktls-offload-handoff"
 KERNEL_TLS = "tls" in Path("/proc/sys/net/ipv4/tcp_available_ulp").read_text().split()
 TOOLS = ("dpkg-deb", "dpkg-shlibdeps", "cc", "make", "strip")
 FILES = {
-    "usr/bin/ktls-handoff", "usr/include/ktls-connect.h", "usr/lib/systemd/system/ktls-handoff.service",
+    "usr/bin/ktls-handoff",
+    "usr/include/ktls-connect.h",
+    "usr/lib/systemd/system/ktls-handoff.service",
     "usr/share/man/man8/ktls-handoff.8.gz",
     *(f"usr/share/doc/{NAME}/{name}" for name in ("README.md", "changelog.gz", "connect.md", "copyright")),
-}  # fmt: skip
+}
 # A throw-away copy of this machine's files: what dpkg does in it is gone with the namespace.
 INSTALL = """\
 mount -t tmpfs tmpfs "$1" && mkdir "$1/up" "$1/aside" "$1/tree"

@@ -25,8 +25,8 @@ from offload.suite.certify.fleet import run as fleet
 from offload.suite.certify.fleet.bench import reached, verdict
 from offload.suite.certify.fleet.grid import Grid, Place, parsed, resources, tags
 from offload.suite.report.trust import verify
-from tests.lib import benches
-from tests.lib.labgrid_client import warm
+from tests.lib.rig import benches
+from tests.lib.rig.labgrid_client import warm
 
 PLAYED = """
 import json, sys, time
@@ -152,8 +152,11 @@ def test_one_that_breaks_is_void_and_the_others_go_on(
     (tmp_path / "abreast").write_text("faulty good")
     code, said, found = run(grid, tmp_path / "out", "site=x", hang=8)
     assert code == 22 and {name: bench["word"] for name, bench in found.items()} == {
-        "broken": "void", "faulty": "failed", "good": "certified", "stuck": "void",
-    }  # fmt: skip
+        "broken": "void",
+        "faulty": "failed",
+        "good": "certified",
+        "stuck": "void",
+    }
     assert (
         "the VM is gone" in found["broken"]["reason"] and "hung: no event for 8 s" in found["stuck"]["reason"]
     )

@@ -19,7 +19,7 @@ from offload.host.base import Host
 from offload.host.local import LocalHost
 from offload.host.ssh import Login, Master
 from offload.suite.bench.lab.reach import Machine
-from tests.lib.sshd import Server, keys, missing, serving
+from tests.lib.rig.sshd import Server, keys, missing, serving
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 

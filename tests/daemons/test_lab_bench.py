@@ -19,10 +19,10 @@ from offload.suite.bench.lab.bench import RealLab
 from offload.suite.bench.lab.file import load
 from offload.suite.traffic import openssl
 from offload.suite.traffic.drive import send, sending, take
-from tests.lib.flow import Traffic
-from tests.lib.rack import Rack, rack
-from tests.lib.rig import Rig
-from tests.lib.sshd import missing
+from tests.lib.flow.flow import Traffic
+from tests.lib.rig.rack import Rack, rack
+from tests.lib.rig.rig import Rig
+from tests.lib.rig.sshd import missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 CELL = Cell("tx", "1.2", "aes-gcm-256")
@@ -47,7 +47,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def bed(hosts: Rack, state: Path) -> Iterator[RealLab]:
+def testbed(hosts: Rack, state: Path) -> Iterator[RealLab]:
     """The bench, open."""
     with RealLab.open(hosts.file, lambda line: None) as made:
         yield made
@@ -65,11 +65,11 @@ def turn(side: Side) -> None:
     assert gro(side) != before
 
 
-def test_traffic_of_the_suite(bed: RealLab) -> None:
+def test_traffic_of_the_suite(testbed: RealLab) -> None:
     """Without a NIC OpenSSL on one host takes from OpenSSL on the other what was sent, intact, both ways."""
     with ExitStack() as undo:
-        rig = Rig(bed, "real", find("connectx-6-dx"), undo)
-        assert bed.bench.dut.host.name == "dut" and not bed.bench.simulated and bed.rig["kernel"]
+        rig = Rig(testbed, "real", find("connectx-6-dx"), undo)
+        assert testbed.bench.dut.host.name == "dut" and not testbed.bench.simulated and testbed.rig["kernel"]
         plan, traffic = sending("over-ssh", 1_000_000), Traffic(rig)
         flow = traffic.between_openssl(CELL, plan, near=False, far=False)
         assert flow.far.took(plan), flow
@@ -77,28 +77,31 @@ def test_traffic_of_the_suite(bed: RealLab) -> None:
         assert flow.dut.took(plan), flow
 
 
-def test_stunnel_on_the_peer(bed: RealLab) -> None:
+def test_stunnel_on_the_peer(testbed: RealLab) -> None:
     """Without a NIC the reference peer runs on its host and gives out what OpenSSL sent from the other."""
     with ExitStack() as undo:
-        traffic, plan = Traffic(Rig(bed, "real", find("connectx-6-dx"), undo)), sending("stunnel", 300_000)
+        traffic, plan = (
+            Traffic(Rig(testbed, "real", find("connectx-6-dx"), undo)),
+            sending("stunnel", 300_000),
+        )
         with traffic.behind_stunnel(take()) as (port, far):
             at = traffic.dut.at
-            env = openssl.environment(bed.bench.dut.host, at, ktls=False)
-            argv = openssl.client(bed.bench.peer.v4, port, at, version="1.2", cipher="aes-gcm-256")
+            env = openssl.environment(testbed.bench.dut.host, at, ktls=False)
+            argv = openssl.client(testbed.bench.peer.v4, port, at, version="1.2", cipher="aes-gcm-256")
             traffic.dut.pump.spawn(argv, send(plan), env=env).report(120)
             assert far.report(120).took(plan)
 
 
-def test_a_mark_in_the_kernel_log(bed: RealLab) -> None:
+def test_a_mark_in_the_kernel_log(testbed: RealLab) -> None:
     """Without a NIC a warning after the mark is seen with its host's name, and what was before it is not."""
-    if bed.rig.get("log"):
+    if testbed.rig.get("log"):
         pytest.skip("the kernel log cannot be read here")
     say = ["tee", "/dev/kmsg"]
-    bed.root.run(say, input=b"<6>ktls-offload: a test says WARNING: before\n")
-    mark = bed.console_mark()
-    assert bed.console_faults(mark) == []
-    bed.root.run(say, input=b"<6>ktls-offload: a test says WARNING: after\n")
-    assert "dut: ktls-offload: a test says WARNING: after" in bed.console_faults(mark)
+    testbed.root.run(say, input=b"<6>ktls-offload: a test says WARNING: before\n")
+    mark = testbed.console_mark()
+    assert testbed.console_faults(mark) == []
+    testbed.root.run(say, input=b"<6>ktls-offload: a test says WARNING: after\n")
+    assert "dut: ktls-offload: a test says WARNING: after" in testbed.console_faults(mark)
 
 
 @pytest.mark.parametrize(
@@ -108,19 +111,21 @@ def test_a_mark_in_the_kernel_log(bed: RealLab) -> None:
         ("cable0", "cable7", "targets.dut.resources.OffloadNic.ifname: no interface 'cable7'"),
     ],
 )
-def test_a_file_that_is_not_so(bed: RealLab, hosts: Rack, old: str, new: str, words: str) -> None:
+def test_a_file_that_is_not_so(testbed: RealLab, hosts: Rack, old: str, new: str, words: str) -> None:
     """Without a NIC an address or interface that the host has not is named by file, line and key."""
     wrong = hosts.file.with_name("wrong.yaml")
     wrong.write_text(hosts.file.read_text().replace(old, new, 1))
     file = load(wrong)
     with pytest.raises(ConfigError) as caught:
-        bench._side(bed.bench.dut.host, file, file.dut)
+        bench._side(testbed.bench.dut.host, file, file.dut)
     assert words in str(caught.value)
 
 
-def test_programs_are_sent_and_removed(bed: RealLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_are_sent_and_removed(
+    testbed: RealLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without a NIC a host gets the programs that it lacks, keeps those that it has, and is left without."""
-    host, folder = bed.bench.dut.host, tmp_path / "made" / "build"
+    host, folder = testbed.bench.dut.host, tmp_path / "made" / "build"
     with programs.provided(host) as sent:
         assert sent == []  # the same machine: they lie there
     folder.mkdir(parents=True)
@@ -140,21 +145,21 @@ def test_programs_are_sent_and_removed(bed: RealLab, tmp_path: Path, monkeypatch
     assert not folder.exists()
 
 
-def test_settings_survive_what_happens_to_a_run(bed: RealLab, hosts: Rack, state: Path) -> None:
+def test_settings_survive_what_happens_to_a_run(testbed: RealLab, hosts: Rack, state: Path) -> None:
     """Without a NIC a run puts back what it changed: over a new connection if its own was lost in mid-test,
     and if it was killed, the next run does so first."""
-    before = [gro(side) for side in (bed.bench.dut, bed.bench.peer)]
-    turn(bed.bench.dut)
-    turn(bed.bench.peer)
-    killed = settings.journal_of(bed.file.dut).file.read_bytes()
+    before = [gro(side) for side in (testbed.bench.dut, testbed.bench.peer)]
+    turn(testbed.bench.dut)
+    turn(testbed.bench.peer)
+    killed = settings.journal_of(testbed.file.dut).file.read_bytes()
     for pid in sessions(hosts.dut.process.pid):
         os.kill(pid, signal.SIGKILL)
     with pytest.raises(RigError, match="the connection to dut .* is gone"):
-        bed.root.run(["sleep", "20"])
-    bed.stop()
-    assert now(hosts) == before and not settings.journal_of(bed.file.dut).entries()
+        testbed.root.run(["sleep", "20"])
+    testbed.stop()
+    assert now(hosts) == before and not settings.journal_of(testbed.file.dut).entries()
     LocalHost(hosts.spaces[0]).run(["ethtool", "-K", "cable0", GRO, "off" if before[0] else "on"])
-    settings.journal_of(bed.file.dut).file.write_bytes(killed)
+    settings.journal_of(testbed.file.dut).file.write_bytes(killed)
     said: list[str] = []
     with RealLab.open(hosts.file, said.append):
         assert now(hosts) == before

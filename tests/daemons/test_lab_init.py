@@ -12,8 +12,8 @@ import pytest
 
 from offload.host.local import LocalHost
 from offload.suite.bench.lab.file import load
-from tests.lib.rack import Rack, rack
-from tests.lib.sshd import missing
+from tests.lib.rig.rack import Rack, rack
+from tests.lib.rig.sshd import missing
 from tests.unit.suite.bench.lab.test_lab_file import KEY
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())

@@ -12,7 +12,7 @@ from offload.host.local import LocalHost
 from offload.suite.traffic import certs, nginx, video, wrk
 from offload.suite.traffic.nginx import Shop
 from offload.suite.traffic.video import Seen, Want
-from tests.lib.sshd import free_port
+from tests.lib.rig.sshd import free_port
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("nginx") and shutil.which("wrk")), reason="needs nginx and wrk"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from offload.cli.main import SUITE, VERBS
-from tests.lib import python39
+from tests.lib.rig import python39
 
 ROOT = Path(__file__).parents[2]
 # what the operator's verbs are made of; with words of a newer Python in them these tests are red
@@ -84,11 +84,13 @@ def test_each_verb_opens_or_says_what_it_needs(python: str, verb: str) -> None:
 @pytest.mark.parametrize(
     ("words", "codes"),
     [
-        (["doctor", "lo", "--json"], (10, 11, 12)), (["status", "--json"], (0,)),
+        (["doctor", "lo", "--json"], (10, 11, 12)),
+        (["status", "--json"], (0,)),
         (["ls", "--here", "--json"], (0,)),
-        (["restore", "--dry-run", "--json"], (0,)), (["enable", "lo", "--json"], (5,)),
+        (["restore", "--dry-run", "--json"], (0,)),
+        (["enable", "lo", "--json"], (5,)),
     ],
-)  # fmt: skip
+)
 def test_they_answer(python: str, words: list[str], codes: tuple[int, ...]) -> None:
     """Without a NIC the operator's verbs look at this host on Python 3.9 and answer with a document."""
     done = call(python, "-m", "offload", *words)

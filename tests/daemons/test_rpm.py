@@ -12,7 +12,7 @@ import pytest
 
 from offload import __version__
 from tests.daemons.test_deb import ROOT, tree  # noqa: F401
-from tests.lib import python39
+from tests.lib.rig import python39
 
 NAME = f"ktls-offload-{__version__}-1.noarch.rpm"
 # A throw-away copy of this machine's files: what rpm does in it is gone with the namespace.
@@ -85,10 +85,13 @@ def test_everything_is_in_it(package: Path, unpacked: Path) -> None:
     """Without a NIC command, man page, completions, licence and documents lie where such a system looks."""
     share = unpacked / "usr/share"
     for place in (
-        "man/man1/ktls-offload.1.gz", "bash-completion/completions/ktls-offload",
-        "zsh/site-functions/_ktls-offload", "fish/vendor_completions.d/ktls-offload.fish",
-        "licenses/ktls-offload/Apache-2.0.txt", "doc/ktls-offload/docs/reference/reasons.md",
-    ):  # fmt: skip
+        "man/man1/ktls-offload.1.gz",
+        "bash-completion/completions/ktls-offload",
+        "zsh/site-functions/_ktls-offload",
+        "fish/vendor_completions.d/ktls-offload.fish",
+        "licenses/ktls-offload/Apache-2.0.txt",
+        "doc/ktls-offload/docs/reference/reasons.md",
+    ):
         assert (share / place).stat().st_size > 100, place
     owners = asked(package, "--qf", "[%{FILEUSERNAME} %{FILEGROUPNAME}\n]")
     assert owners == {"root root"}

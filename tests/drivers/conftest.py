@@ -10,7 +10,7 @@ import pytest
 from offload.debian.cache import cache_root, locked, new_folder
 from offload.driver import source, target
 from offload.driver.kinds import Kind
-from tests.lib.driver_tables import files
+from tests.lib.catalogue.driver_tables import files
 
 TABLES = Kind(
     "tables", "", "", "", needs={}, take=files(), include=(), modules={}, witness={}, public="", reload=()

@@ -9,7 +9,7 @@ import pytest
 from offload.card.profile import Profile, load_all
 from offload.card.profile_ids import undescribed
 from offload.debian.kernels import SERIES
-from tests.lib.driver_tables import DRIVERS, drift, read, unlisted
+from tests.lib.catalogue.driver_tables import DRIVERS, drift, read, unlisted
 
 REAL = [profile for profile in load_all() if not profile.plays]
 

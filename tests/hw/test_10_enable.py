@@ -15,9 +15,9 @@ from offload.card.profile import FEATURES, Cell, Profile
 from offload.cmd import settles
 from offload.host.base import Completed, Side
 from offload.suite.traffic.drive import send, sending, take
-from tests.lib import proof
-from tests.lib.flow import Flow, Traffic
-from tests.lib.switch import Switch
+from tests.lib.flow import proof
+from tests.lib.flow.flow import Flow, Traffic
+from tests.lib.rig.switch import Switch
 
 MIB = 1 << 20
 CELL = Cell("tx", "1.2", "aes-gcm-128")  # every card that offloads at all takes this one

@@ -23,11 +23,12 @@ from offload.errata.match import AFFECTED, kernel, load, standing
 from offload.host.base import Bench, Completed, Host, Side
 from offload.suite.traffic import ipsec
 from offload.suite.traffic.drive import sending
-from tests.lib import proof, ways
-from tests.lib.absent import taken_away
-from tests.lib.flow import Traffic
-from tests.lib.life import Life
-from tests.lib.switch import Switch
+from tests.lib.flow import proof
+from tests.lib.flow.flow import Traffic
+from tests.lib.impair import paths
+from tests.lib.life.life import Life
+from tests.lib.rig.absent import taken_away
+from tests.lib.rig.switch import Switch
 
 STATE = "/run/ktls-offload-test-doctor"
 KIB = 1 << 10
@@ -104,7 +105,7 @@ def follow(side: Side, device: Device, code: str) -> None:
 @pytest.mark.once
 @pytest.mark.promise("tools.honest")
 @pytest.mark.requires("tls", "ktls-handoff", "stunnel", "openssl")
-def test_ready_is_ready(
+def test_doctor_verdict_is_what_traffic_shows(
     dut: Side, profile: Profile, offload: Switch, traffic: Traffic, evidence: dict[str, Any]
 ) -> None:
     """This NIC is called ready, and each kind of connection is where the truth table puts it."""
@@ -137,7 +138,7 @@ def test_ready_is_ready(
 
 @pytest.mark.once
 @pytest.mark.promise("tools.honest")
-def test_each_switch_is_told_and_its_remedy_is_one(dut: Side, profile: Profile, offload: Switch) -> None:
+def test_doctor_names_each_switch_and_its_remedy(dut: Side, profile: Profile, offload: Switch) -> None:
     """This NIC is called off for the switch that is off, and is ready after the remedy."""
     for direction in profile.directions():
         offload.set(**{direction: False})  # what the remedy journals is put back by this fixture
@@ -167,18 +168,18 @@ def undone(side: Side, argv: Sequence[str]) -> Iterator[None]:
 @pytest.mark.once
 @pytest.mark.promise("tools.honest")
 @pytest.mark.requires("tls", "lab")
-def test_what_stands_around_is_told(dut: Side, bench: Bench, profile: Profile, offload: Switch) -> None:
+def test_doctor_names_stacked_devices(dut: Side, bench: Bench, profile: Profile, offload: Switch) -> None:
     """This NIC is told apart from a VLAN, a bridge and a bond that stand on it, which are not offloaded."""
-    with ways.vlan(bench):
+    with paths.vlan(bench):
         above, below = (ask(dut, dev).devices[0] for dev in ("kvlan", dut.dev))
         assert above.state() == "never" and codes(above) == {"D202"}
         assert below.state() == "ready" and "D402" in codes(below)
-    with ways.bridged(bench):
+    with paths.bridged(bench):
         assert {"D404"} <= codes(ask(dut).devices[0])
-    with ways.bonded(bench, "balance-xor"):
+    with paths.bonded(bench, "balance-xor"):
         bond = ask(dut, "kbond").devices[0]
         assert bond.states["tx"] == ("ready", "") and {"D204", "D217", "D205"} <= codes(bond)
-    with ways.bonded(bench, "active-backup"):
+    with paths.bonded(bench, "active-backup"):
         bond = ask(dut, "kbond").devices[0]
         assert bond.state() == "off" and codes(bond) == {"D203"}
     assert ask(dut).state() == "ready"
@@ -187,7 +188,7 @@ def test_what_stands_around_is_told(dut: Side, bench: Bench, profile: Profile, o
 @pytest.mark.once
 @pytest.mark.promise("tools.honest")
 @pytest.mark.requires("tls", "lab")
-def test_what_else_stands_around_is_told(dut: Side, profile: Profile, offload: Switch) -> None:
+def test_doctor_names_bond_profile_tc_and_xdp(dut: Side, profile: Profile, offload: Switch) -> None:
     """This NIC is told apart from a bond without ports; no profile, no tc, and XDP on it are noted."""
     with undone(dut, ["ip", "link", "del", "kempty"]):
         kind = ("bond", "mode", "balance-xor", "xmit_hash_policy", "layer3+4")
@@ -209,9 +210,9 @@ def test_what_else_stands_around_is_told(dut: Side, profile: Profile, offload: S
 @pytest.mark.once
 @pytest.mark.promise("tools.honest")
 @pytest.mark.requires("tls", "lab")
-def test_link_queue_and_use_are_told(dut: Side, offload: Switch) -> None:
+def test_doctor_names_link_queue_and_use(dut: Side, offload: Switch) -> None:
     """This NIC is called off while it is down or behind netem delay, and in use by nobody when so."""
-    with ways.put_back(dut):
+    with paths.put_back(dut):
         dut.host.run(["ip", "link", "set", dut.dev, "down"])
         device = ask(dut).devices[0]
         assert device.states["tx"] == ("off", "D303")
@@ -237,9 +238,7 @@ def test_link_queue_and_use_are_told(dut: Side, offload: Switch) -> None:
 @pytest.mark.once
 @pytest.mark.promise("tools.honest")
 @pytest.mark.requires("tls", "lab", "ipsec")
-def test_ipsec_in_front_is_told(
-    dut: Side, peer: Side, life: Life, offload: Switch, peer_offload: Switch
-) -> None:
+def test_doctor_names_ipsec(dut: Side, peer: Side, life: Life, offload: Switch, peer_offload: Switch) -> None:
     """This NIC is told apart from one whose traffic is in ESP; TLS there is whole after the remedy."""
     peer_offload.set(tx=False)  # its card would stand behind ESP as well
     with ipsec.protected(dut, peer, "gcm-128"), undone(dut, ["rm", "-rf", STATE]):

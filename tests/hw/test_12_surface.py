@@ -11,10 +11,10 @@ from offload.card.counters import Snapshot
 from offload.card.nic import features
 from offload.card.profile import FEATURES, Profile
 from offload.host.base import Side
-from tests.lib.life import Life
-from tests.lib.many import opened
-from tests.lib.rig import Rig
-from tests.lib.switch import Switch
+from tests.lib.life.life import Life
+from tests.lib.life.many import opened
+from tests.lib.rig.rig import Rig
+from tests.lib.rig.switch import Switch
 
 TURNS = 6  # the last one is on
 

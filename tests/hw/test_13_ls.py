@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from offload.card.profile import Profile
-from offload.connections.look import Eyes, Line
+from offload.connections.look import Inspector, Line
 from offload.doctor.examine import Doctor
 from offload.doctor.library import Trial
 from offload.doctor.process.judge import ask
 from offload.host.base import Bench
-from tests.lib.life import KIB, Life, Pair
-from tests.lib.link import bounce
-from tests.lib.rig import Rig
-from tests.lib.switch import Switch
-from tests.lib.ways import second_way
+from tests.lib.impair.link import bounce
+from tests.lib.impair.paths import second_path
+from tests.lib.life.life import KIB, Life, Pair
+from tests.lib.rig.rig import Rig
+from tests.lib.rig.switch import Switch
 
 pytestmark = pytest.mark.requires("tls")
 SIZE = 96 * KIB
@@ -25,7 +25,7 @@ SIZE = 96 * KIB
 
 def listed(rig: Rig, pairs: list[Pair]) -> list[Line]:
     """The lines of these connections on the DUT, as `ktls-offload ls --here` has them."""
-    looked = Eyes(rig.bench.dut.host, everywhere=False).look()
+    looked = Inspector(rig.bench.dut.host, everywhere=False).look()
     found = {line.socket.local_port: line for line in looked.lines}
     assert {pair.port for pair in pairs} <= set(found), f"only {sorted(found)} of {[p.port for p in pairs]}"
     return [found[pair.port] for pair in pairs]
@@ -41,7 +41,7 @@ def by_ss(rig: Rig, pair: Pair) -> dict[str, str]:
 
 @pytest.mark.once
 @pytest.mark.promise("tools.honest")
-def test_is_listed_with_its_connections(
+def test_ls_lists_offloaded_connections(
     life: Life, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any]
 ) -> None:
     """This NIC is shown with the connections it has taken, their process and bytes, in agreement with ss."""
@@ -68,7 +68,7 @@ def test_is_listed_with_its_connections(
 
 @pytest.mark.once
 @pytest.mark.promise("tools.honest")
-def test_is_not_credited_with_what_it_gave_back(
+def test_ls_sees_a_connection_lost_by_link_down(
     life: Life, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any]
 ) -> None:
     """This NIC lost a connection when its link went down, and `ls` says so though the kernel says hw."""
@@ -98,13 +98,11 @@ def test_is_not_credited_with_what_it_gave_back(
 
 @pytest.mark.once
 @pytest.mark.promise("tools.honest")
-def test_is_not_credited_with_what_is_led_past_it(
-    life: Life, rig: Rig, bench: Bench, offload: Switch
-) -> None:
+def test_ls_sees_a_connection_routed_elsewhere(life: Life, rig: Rig, bench: Bench, offload: Switch) -> None:
     """This NIC has a connection whose route now leads elsewhere: stale as long as it does, and not after."""
     pair = life.open()[0]
     pair.sends("here", SIZE)
-    with second_way(bench) as way:
+    with second_path(bench) as way:
         way.take()
         past = listed(rig, [pair])[0]
         way.leave()

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from offload.card.profile import Cell
-from tests.lib import proof, raw, shapes
-from tests.lib.flow import Traffic
-from tests.lib.life import Life
-from tests.lib.raw import Sent
-from tests.lib.switch import Switch
-from tests.lib.wire import Eyes
+from tests.lib.flow import proof, shapes
+from tests.lib.flow.flow import Traffic
+from tests.lib.life.life import Life
+from tests.lib.rig.switch import Switch
+from tests.lib.wire import raw
+from tests.lib.wire.raw import Sent
+from tests.lib.wire.wire import WireTap
 
 pytestmark = pytest.mark.requires("tls")
 
@@ -41,26 +42,36 @@ def decrypted(traffic: Traffic, evidence: dict[str, Any], sent: Sent) -> None:
 
 # no stunnel is at the far end: `cell=None`, so that this alone never proves a cell of the truth table
 @pytest.mark.promise("payload.tx", cell=None)
-@pytest.mark.requires("wire", "eyes")
+@pytest.mark.requires("wire", "wire-tap")
 @pytest.mark.cells("tx")
 def test_sends_under_known_keys(
-    traffic: Traffic, offload: Switch, peer_offload: Switch, eyes: Eyes, evidence: dict[str, Any], cell: Cell
+    traffic: Traffic,
+    offload: Switch,
+    peer_offload: Switch,
+    wire_tap: WireTap,
+    evidence: dict[str, Any],
+    cell: Cell,
 ) -> None:
     """This NIC encrypts records of 1 byte to 16 KiB with this cipher, the first as well as the last."""
     peer_offload.set(tx=False, rx=False)
-    with eyes.open() as watch:
+    with wire_tap.open() as watch:
         sent = raw.moved(traffic, cell, raw.payload(f"raw {cell}"))
         encrypted(traffic, evidence, sent, watch.stop()["wire"])
 
 
 @pytest.mark.promise("payload.tx", cell=None)
-@pytest.mark.requires("wire", "eyes")
+@pytest.mark.requires("wire", "wire-tap")
 def test_sends_over_ipv6(
-    traffic: Traffic, offload: Switch, peer_offload: Switch, life: Life, eyes: Eyes, evidence: dict[str, Any]
+    traffic: Traffic,
+    offload: Switch,
+    peer_offload: Switch,
+    life: Life,
+    wire_tap: WireTap,
+    evidence: dict[str, Any],
 ) -> None:
     """This NIC encrypts records of 1 byte to 16 KiB over IPv6."""
     peer_offload.set(tx=False, rx=False)
-    with eyes.open() as watch:
+    with wire_tap.open() as watch:
         sent = raw.moved_over_v6(traffic, life, "tx", raw.payload("raw tx v6"))
         encrypted(traffic, evidence, sent, watch.stop()["wire"])
 

@@ -10,10 +10,10 @@ from offload.card.counters import tls_stat
 from offload.card.profile import Cell, Profile
 from offload.host.base import Side
 from offload.suite.traffic.drive import Sending, send, sending, take
-from tests.lib import proof
-from tests.lib.flow import Flow, Traffic
-from tests.lib.link import bounce
-from tests.lib.switch import Switch
+from tests.lib.flow import proof
+from tests.lib.flow.flow import Flow, Traffic
+from tests.lib.impair.link import bounce
+from tests.lib.rig.switch import Switch
 
 pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "openssl")
 MIB = 1 << 20
@@ -78,7 +78,7 @@ def test_receives_from_stunnel(
 
 @pytest.mark.promise("fallback.expected")
 @pytest.mark.cells("unpromised")
-def test_leaves_the_rest_to_software(
+def test_unpromised_ciphers_stay_in_software(
     traffic: Traffic, offload: Switch, evidence: dict[str, Any], cell: Cell
 ) -> None:
     """This NIC does not touch what it does not promise: software takes over, intact and for all to see."""

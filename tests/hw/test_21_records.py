@@ -10,13 +10,13 @@ from offload.card.profile import Cell
 from offload.host.base import Bench
 from offload.suite.traffic.drive import Sending, sending
 from offload.suite.wire.words import first_sentence
-from tests.lib import proof
-from tests.lib.flow import Several, Traffic
-from tests.lib.shapes_path import tcp_settings
-from tests.lib.switch import Switch
-from tests.lib.wire import Eyes
+from tests.lib.flow import proof
+from tests.lib.flow.flow import Several, Traffic
+from tests.lib.impair.shapes_path import tcp_settings
+from tests.lib.rig.switch import Switch
+from tests.lib.wire.wire import WireTap
 
-pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "eyes")
+pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "wire-tap")
 TX = Cell("tx", "1.2", "aes-gcm-128")
 # Writes around the ends of one record (16384) and two, and such that record ends and segment ends meet: MSS
 # 1448 at MTU 1500, 1428 with IPv6, 29 bytes around a record's payload. Each is a record of its own.
@@ -42,14 +42,14 @@ def test_records_it_sends(
     traffic: Traffic,
     offload: Switch,
     bench: Bench,
-    eyes: Eyes,
+    wire_tap: WireTap,
     evidence: dict[str, Any],
     cell: Cell,
     family: int,
 ) -> None:
     """This NIC sends the records that software would have sent, each byte: nonce, ciphertext and tag."""
     plan = payload(f"records {cell} v{family}")
-    with tcp_settings(bench, min_tso_segs=SEGMENTS), eyes.open() as watch:
+    with tcp_settings(bench, min_tso_segs=SEGMENTS), wire_tap.open() as watch:
         flow = traffic.sent(cell, plan, family=family)
         proof.note(evidence, flow, plan, "hw")
         proof.handed_over(flow, cell)
@@ -67,11 +67,11 @@ def test_records_it_sends(
 @pytest.mark.cells("rx")
 @pytest.mark.parametrize("family", [4, 6], ids=["v4", "v6"])
 def test_records_it_receives(
-    traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any], cell: Cell, family: int
+    traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any], cell: Cell, family: int
 ) -> None:
     """This NIC is given the right records by stunnel, and its own Finished and close_notify are right."""
     plan = sending(f"records {cell} v{family}", 1 << 19, 50_000)
-    with eyes.open() as watch:
+    with wire_tap.open() as watch:
         flow = traffic.received(cell, plan, family=family)
         proof.note(evidence, flow, plan, "hw")
         proof.handed_over(flow, cell)
@@ -83,11 +83,11 @@ def test_records_it_receives(
 
 @pytest.mark.promise("wire.records")
 def test_records_of_connections_at_once(
-    traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any]
+    traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any]
 ) -> None:
     """This NIC keeps the records of four connections apart that send at the same time."""
     records, plans = 0, [sending(f"at once {number}", 1 << 17, 20_000 + number) for number in range(4)]
-    with eyes.open() as watch:
+    with wire_tap.open() as watch:
         flows = traffic.sent_at_once(TX, plans)
         for plan, (port, flow) in zip(plans, flows.items(), strict=True):
             seen = watch.proves(evidence, "client", plan.total, payload=plan.content(), port=port)

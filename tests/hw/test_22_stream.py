@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from offload.card.profile import Cell
-from tests.lib import proof, stream
-from tests.lib.rig import Labs
-from tests.lib.stream import Streams
-from tests.lib.switch import Switch
+from tests.lib.flow import proof, stream
+from tests.lib.flow.stream import Streams
+from tests.lib.rig.rig import Labs
+from tests.lib.rig.switch import Switch
 
 pytestmark = [
     pytest.mark.requires("tls", "ktls-handoff", "stunnel", "openssl", "wire"),

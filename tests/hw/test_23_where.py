@@ -8,23 +8,24 @@ import pytest
 
 from offload.card.profile import Cell
 from offload.suite.traffic.drive import sending
-from tests.lib import proof, tamper
-from tests.lib.flow import Flow, Traffic
-from tests.lib.switch import Switch
-from tests.lib.wire import Eyes, Watch, most_decrypted, share
+from tests.lib.flow import proof
+from tests.lib.flow.flow import Flow, Traffic
+from tests.lib.impair import tamper
+from tests.lib.rig.switch import Switch
+from tests.lib.wire.wire import Watch, WireTap, most_decrypted, share
 
-pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "eyes", "pedit")
+pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "wire-tap", "pedit")
 RX = Cell("rx", "1.2", "aes-gcm-128")
 
 
 @pytest.mark.promise("wire.where")
 @pytest.mark.cells("tx")
 def test_plaintext_goes_in_and_ciphertext_comes_out(
-    traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any], cell: Cell
+    traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any], cell: Cell
 ) -> None:
     """This NIC is handed plaintext, as its host port shows, and puts none of it on the wire."""
     plan = sending(f"where {cell}", 1 << 18, 50_000)
-    with eyes.open(host=True) as watch:
+    with wire_tap.open(host=True) as watch:
         flow = traffic.sent(cell, plan)
         proof.note(evidence, flow, plan, "hw")
         proof.handed_over(flow, cell)
@@ -39,11 +40,11 @@ def test_plaintext_goes_in_and_ciphertext_comes_out(
 @pytest.mark.promise("payload.rx")
 @pytest.mark.cells("rx")
 def test_ciphertext_goes_in_and_plaintext_comes_out(
-    traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any], cell: Cell
+    traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any], cell: Cell
 ) -> None:
     """This NIC hands plaintext to the host, as its host port shows, of what was ciphertext on the wire."""
     plan = sending(f"where {cell}", 1 << 19, 50_000)
-    with eyes.open(host=True) as watch:
+    with wire_tap.open(host=True) as watch:
         flow = traffic.received(cell, plan)
         proof.note(evidence, flow, plan, "hw")
         proof.handed_over(flow, cell)
@@ -70,14 +71,14 @@ def takes_it(watch: Watch, altered: tamper.Altered, flow: Flow, port: int, evide
 @pytest.mark.promise("wire.where")
 @pytest.mark.cells("tx")
 def test_what_is_altered_above_it_arrives_authentic(
-    traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any], cell: Cell
+    traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any], cell: Cell
 ) -> None:
     """This NIC encrypts what it is given: bytes altered below kernel TLS arrive, and stunnel takes them."""
     family = 6 if cell.cipher == "aes-gcm-256" else 4
     # What TCP cuts otherwise and sends again, the mangler does not know and lets pass: then the test has made
     # the difference, not the card. The last turn counts, whatever was sent again.
     for left in (2, 1, 0):
-        with eyes.open() as watch:
+        with wire_tap.open() as watch:
             altered, flow, port = tamper.sent_altered(traffic, cell, family=family)
             if left and watch.sent_again("client", port):
                 continue
@@ -88,11 +89,16 @@ def test_what_is_altered_above_it_arrives_authentic(
 @pytest.mark.promise("wire.forged")
 @pytest.mark.parametrize("size", [tamper.ONE_FRAME, tamper.MANY_FRAMES], ids=["one-frame", "many-frames"])
 def test_refuses_a_record_that_was_altered_on_the_wire(
-    traffic: Traffic, offload: Switch, peer_offload: Switch, eyes: Eyes, evidence: dict[str, Any], size: int
+    traffic: Traffic,
+    offload: Switch,
+    peer_offload: Switch,
+    wire_tap: WireTap,
+    evidence: dict[str, Any],
+    size: int,
 ) -> None:
     """This NIC refuses a record that was altered on the wire, and counts it as no decrypted one."""
     peer_offload.set(tx=False, rx=False)  # only the DUT's card is asked
-    with eyes.open(host=True) as watch:
+    with wire_tap.open(host=True) as watch:
         flow, port = tamper.received_forged(traffic, RX, size, family=4 if size == tamper.ONE_FRAME else 6)
         proof.note(evidence, flow, tamper.PRIMER, "hw")
         assert flow.line.rx == "hw", f"inet_diag shows receive as {flow.line.rx}"

@@ -10,13 +10,15 @@ import pytest
 from offload.card.profile import Cell, Profile
 from offload.host.base import Bench
 from offload.suite.traffic.drive import Sending, send, sending, take
-from tests.lib import frames, proof, tamper
-from tests.lib.flow import Several, Traffic
-from tests.lib.life import KIB, Life
-from tests.lib.many import at_once, opened
-from tests.lib.rig import Rig
-from tests.lib.switch import Switch
-from tests.lib.ways import watched
+from tests.lib.flow import proof
+from tests.lib.flow.flow import Several, Traffic
+from tests.lib.impair import tamper
+from tests.lib.impair.paths import watched
+from tests.lib.life.life import KIB, Life
+from tests.lib.life.many import at_once, opened
+from tests.lib.rig.rig import Rig
+from tests.lib.rig.switch import Switch
+from tests.lib.wire import frames
 
 TX, RX = Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-128")
 MIB = 1024 * KIB
@@ -28,7 +30,7 @@ AROUND = 1.25
 
 
 @pytest.mark.promise("wire.frames")
-@pytest.mark.requires("tls", "wire", "eyes")
+@pytest.mark.requires("tls", "wire", "wire-tap")
 def test_sends_each_frame_once(
     life: Life, bench: Bench, rig: Rig, offload: Switch, evidence: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -120,7 +122,7 @@ def test_receives_small_records(
 
 
 @pytest.mark.promise("wire.forged")
-@pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "eyes", "pedit")
+@pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "wire-tap", "pedit")
 def test_compares_the_whole_tag(
     traffic: Traffic, offload: Switch, peer_offload: Switch, evidence: dict[str, Any]
 ) -> None:

@@ -8,17 +8,16 @@ import pytest
 
 from offload.card.profile import Cell
 from offload.suite.traffic.drive import sending
-from tests.lib import proof
-from tests.lib.flow import Flow, Traffic
-from tests.lib.switch import Switch
-from tests.lib.weather import (
+from tests.lib.flow import proof
+from tests.lib.flow.flow import Flow, Traffic
+from tests.lib.impair.impairment import (
     CAME,
     SENT,
-    Weathered,
+    ImpairedRun,
     all_met,
     back_in_step,
     controlled,
-    raining,
+    impaired,
     received,
     recovery,
     sent,
@@ -26,7 +25,8 @@ from tests.lib.weather import (
     three,
     trouble,
 )
-from tests.lib.wire import Eyes
+from tests.lib.rig.switch import Switch
+from tests.lib.wire.wire import WireTap
 
 pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire")
 TX, RX = Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-128")
@@ -35,17 +35,20 @@ KIB = 1024
 
 @pytest.mark.promise("resync.tx")
 @pytest.mark.parametrize("name", SENT)
-def test_sends_again_what_was_lost(
-    traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any], name: str
+def test_retransmits_the_same_records(
+    traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any], name: str
 ) -> None:
     """This NIC encrypts retransmissions to the same bytes, and what follows as before."""
     plan, rules = sending(f"sent {name}", (1024 if name == "2%" else 256) * KIB), SENT[name]
 
     def transfer(noted: dict[str, Any]) -> Flow:
-        with raining(traffic, noted, rules, strict=False):
+        with impaired(traffic, noted, rules, strict=False):
             return sent(traffic, TX, plan)
 
-    with controlled(evidence, offload, lambda: trouble(transfer({}), plan, sent=True)), eyes.open() as watch:
+    with (
+        controlled(evidence, offload, lambda: trouble(transfer({}), plan, sent=True)),
+        wire_tap.open() as watch,
+    ):
         flow = transfer(evidence)
         proof.note(evidence, flow, plan, "hw")
         proof.handed_over(flow, TX)
@@ -58,14 +61,14 @@ def test_sends_again_what_was_lost(
 
 @pytest.mark.promise("resync.rx")
 @pytest.mark.parametrize("name", CAME)
-def test_finds_the_records_again(
+def test_receive_resynchronises(
     traffic: Traffic, offload: Switch, evidence: dict[str, Any], name: str
 ) -> None:
     """This NIC decrypts again after frames that were lost, late or repeated on their way to it."""
     rules, plan = CAME[name], three(f"came {name}", (640 if name == "2%" else 320) * KIB)
 
-    def transfer(noted: dict[str, Any]) -> Weathered:
-        with raining(traffic, noted, rules, strict=False) as box:
+    def transfer(noted: dict[str, Any]) -> ImpairedRun:
+        with impaired(traffic, noted, rules, strict=False) as box:
             return received(traffic, RX, plan, box.clear if name == "2%" else lambda: None)
 
     with controlled(evidence, offload, lambda: trouble(transfer({}).flow, plan, sent=False)):

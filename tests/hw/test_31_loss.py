@@ -8,11 +8,21 @@ import pytest
 
 from offload.card.profile import Cell
 from offload.host.base import Side
-from tests.lib import loss, proof
-from tests.lib.flow import Traffic
-from tests.lib.records_trace import tracing
-from tests.lib.switch import Switch
-from tests.lib.weather import Weathered, all_met, back_in_step, controlled, raining, recovery, three, trouble
+from tests.lib.flow import proof
+from tests.lib.flow.flow import Traffic
+from tests.lib.impair import loss
+from tests.lib.impair.impairment import (
+    ImpairedRun,
+    all_met,
+    back_in_step,
+    controlled,
+    impaired,
+    recovery,
+    three,
+    trouble,
+)
+from tests.lib.rig.switch import Switch
+from tests.lib.wire.records_trace import tracing
 
 pytestmark = pytest.mark.requires("tls", "ktls-handoff", "wire", "records-trace")
 RX = Cell("rx", "1.2", "aes-gcm-128")
@@ -21,7 +31,7 @@ SWEEP = [pytest.param(n, marks=() if n in (0, 2) else pytest.mark.once) for n in
 
 @pytest.mark.promise("resync.loss")
 @pytest.mark.parametrize("percent", SWEEP, ids=lambda percent: f"{percent:g}%")
-def test_goes_on_under_loss(
+def test_decrypts_under_random_loss(
     traffic: Traffic,
     offload: Switch,
     peer_offload: Switch,
@@ -31,10 +41,10 @@ def test_goes_on_under_loss(
 ) -> None:
     """This NIC goes on decrypting while this share of the frames is lost, and is in sync when none are."""
     peer_offload.set(tx=False, rx=False)  # only the DUT's card is asked
-    rules, plan = loss.rain(percent), three(f"loss {percent:g}", loss.STORM)
+    rules, plan = loss.random_loss(percent), three(f"loss {percent:g}", loss.STORM)
 
-    def transfer(noted: dict[str, Any]) -> Weathered:
-        with raining(traffic, noted, rules, strict=False) as box:
+    def transfer(noted: dict[str, Any]) -> ImpairedRun:
+        with impaired(traffic, noted, rules, strict=False) as box:
             return loss.received_records(traffic, RX, plan, box.clear)
 
     with controlled(evidence, offload, lambda: trouble(transfer({}).flow, plan, sent=False)):

@@ -11,15 +11,15 @@ from offload.card.profile import Cell
 from offload.host.base import Bench
 from offload.suite.traffic.drive import sending
 from offload.suite.traffic.impair import Chosen
-from tests.lib import proof, shapes
-from tests.lib import shapes_path as path
-from tests.lib.flow import Flow, Several, Traffic
-from tests.lib.shapes import TURN, WHOLE, Received, Syn
-from tests.lib.switch import Switch
-from tests.lib.weather import RECOVERY, all_met, controlled, raining, trouble
-from tests.lib.wire import Eyes
+from tests.lib.flow import proof, shapes
+from tests.lib.flow.flow import Flow, Several, Traffic
+from tests.lib.flow.shapes import TURN, WHOLE, Received, Syn
+from tests.lib.impair import shapes_path as path
+from tests.lib.impair.impairment import RECOVERY, all_met, controlled, impaired, trouble
+from tests.lib.rig.switch import Switch
+from tests.lib.wire.wire import WireTap
 
-pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "eyes")
+pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "wire-tap")
 TX, RX = Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-128")
 KIB = 1024
 # no option at all, and every one; SYN and its answer offer the same
@@ -37,10 +37,12 @@ CARRY = 3 * WHOLE  # where the record is whose number is carried
 
 
 @pytest.mark.promise("shapes.tx")
-def test_sends_in_every_way(traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any]) -> None:
+def test_sends_by_every_system_call(
+    traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any]
+) -> None:
     """This NIC encrypts what is written, joined, gathered, spliced or sent from a file, in every size."""
     plan = shapes.ways("ways")
-    with eyes.open() as watch:
+    with wire_tap.open() as watch:
         flow = traffic.sent(TX, plan)
         proof.note(evidence, flow, plan, "hw")
         proof.handed_over(flow, TX)
@@ -54,10 +56,10 @@ def test_sends_in_every_way(traffic: Traffic, offload: Switch, eyes: Eyes, evide
 
 @pytest.mark.promise("shapes.tx")
 @pytest.mark.parametrize(("mtu", "family"), [(600, 4), (9000, 6)])
-def test_sends_in_frames_of(
+def test_sends_at_mtu(
     traffic: Traffic,
     offload: Switch,
-    eyes: Eyes,
+    wire_tap: WireTap,
     bench: Bench,
     evidence: dict[str, Any],
     mtu: int,
@@ -65,7 +67,7 @@ def test_sends_in_frames_of(
 ) -> None:
     """This NIC encrypts many records in a segment, and records of many segments, in frames of this MTU."""
     plan = shapes.frames(f"frames {mtu}")
-    with path.path_mtu(bench, mtu), eyes.open() as watch:
+    with path.path_mtu(bench, mtu), wire_tap.open() as watch:
         flow = traffic.sent(TX, plan, family=family)
         proof.note(evidence, flow, plan, "hw")
         watch.proves(evidence, "client", plan.total, payload=plan.content())
@@ -80,17 +82,17 @@ def test_sends_in_frames_of(
 @pytest.mark.once
 @pytest.mark.promise("shapes.tx")
 @pytest.mark.parametrize("name", OPTIONS)
-def test_sends_with_options(
-    traffic: Traffic, offload: Switch, eyes: Eyes, bench: Bench, evidence: dict[str, Any], name: str
+def test_sends_with_tcp_options(
+    traffic: Traffic, offload: Switch, wire_tap: WireTap, bench: Bench, evidence: dict[str, Any], name: str
 ) -> None:
     """This NIC encrypts again what was lost, with SACK, timestamps and ECN and without them."""
     plan, (settings, offered) = sending(f"options {name}", 128 * KIB), OPTIONS[name]
 
     def transfer(noted: dict[str, Any]) -> Flow:
-        with raining(traffic, noted, SENT_LOST, strict=False):
+        with impaired(traffic, noted, SENT_LOST, strict=False):
             return traffic.sent(TX, plan)
 
-    with path.tcp_settings(bench, **settings), eyes.open() as watch:
+    with path.tcp_settings(bench, **settings), wire_tap.open() as watch:
         with controlled(evidence, offload, lambda: trouble(transfer({}), plan, sent=True)):
             flow = transfer(evidence)
             proof.note(evidence, flow, plan, "hw")
@@ -103,14 +105,14 @@ def test_sends_with_options(
 
 
 @pytest.mark.promise("shapes.tx")
-def test_sends_across_the_wrap(
-    traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any]
+def test_sends_across_tcp_sequence_wrap(
+    traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any]
 ) -> None:
     """This NIC encrypts a record in which TCP's sequence number begins again at 0, and again what is lost."""
     plan = Several((sending("wrap", 96 * KIB),))
     rules = (Chosen("offset", WRAP), Chosen("offset", WRAP - 3000))
-    with eyes.open() as watch:  # it sees what is lost after
-        with raining(traffic, evidence, rules, strict=False):
+    with wire_tap.open() as watch:  # it sees what is lost after
+        with impaired(traffic, evidence, rules, strict=False):
             flow = shapes.sent(traffic, TX, plan, TURN - 1 - WRAP)
         proof.note(evidence, flow, plan, "hw")
         proof.handed_over(flow, TX)
@@ -124,12 +126,12 @@ def test_sends_across_the_wrap(
 
 @pytest.mark.once
 @pytest.mark.promise("shapes.odd")
-def test_sends_large_numbers(traffic: Traffic, offload: Switch, evidence: dict[str, Any]) -> None:
+def test_sends_64_bit_record_numbers(traffic: Traffic, offload: Switch, evidence: dict[str, Any]) -> None:
     """This NIC encrypts under record numbers of 64 bits, through a carry, also what is lost there."""
     lost = (Chosen("offset", CARRY), Chosen("offset", CARRY + WHOLE // 2))
     parts = (sending("numbers tx", 6 * shapes.RECORD), sending("numbers end", 1000))
     plan, evidence["numbers"] = Several(parts), []
-    with raining(traffic, evidence, lost):
+    with impaired(traffic, evidence, lost):
         for number in NUMBERS:
             flow = shapes.numbered(traffic, TX, plan, number)
             proof.note(evidence, flow, plan, "hw")
@@ -144,11 +146,11 @@ def test_sends_large_numbers(traffic: Traffic, offload: Switch, evidence: dict[s
 @pytest.mark.promise("shapes.tx")
 @pytest.mark.parametrize(("how", "changed"), [("zerocopy", False), ("sendfile", True)])
 def test_sends_a_file_again(
-    traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any], how: str, changed: bool
+    traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any], how: str, changed: bool
 ) -> None:
     """This NIC encrypts what was lost of a file again: the file's pages, or a copy though it changed."""
     plan = shapes.file_again(f"again {how}", how, changed)
-    with eyes.open() as watch:
+    with wire_tap.open() as watch:
         flow = shapes.changed_file(traffic, TX, evidence, plan)
         proof.note(evidence, flow, plan, "hw")
         seen = watch.proves(evidence, "client", plan.total, payload=plan.content())
@@ -158,14 +160,16 @@ def test_sends_a_file_again(
 
 
 @pytest.mark.promise("shapes.odd")
-def test_a_file_that_changes(traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any]) -> None:
+def test_a_file_that_changes(
+    traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any]
+) -> None:
     """This NIC lets no wrong byte arrive if a file changes under zero-copy sendfile; the hazard is reported.
 
     A retransmission may hold other plaintext under the same nonce: a hazard of the option (shapes.md)
     with every card, and no failure of this one. The receiver must refuse the record.
     """
     plan = shapes.file_again("hazard", "zerocopy", True)
-    with eyes.open() as watch:
+    with wire_tap.open() as watch:
         flow = shapes.changed_file(traffic, TX, evidence, plan)
         proof.note(evidence, flow, plan, "hw")
         way = watch.document(payload=plan.content())["connections"][0]["from_client"]
@@ -179,7 +183,7 @@ def test_a_file_that_changes(traffic: Traffic, offload: Switch, eyes: Eyes, evid
 
 
 @pytest.mark.promise("shapes.rx")
-def test_receives_in_every_way(
+def test_receives_from_every_system_call(
     traffic: Traffic, offload: Switch, peer_offload: Switch, evidence: dict[str, Any]
 ) -> None:
     """This NIC decrypts records of 1 byte to 16 KiB, however they were written."""
@@ -194,7 +198,7 @@ def test_receives_in_every_way(
 
 @pytest.mark.promise("shapes.rx")
 @pytest.mark.parametrize(("mtu", "family"), [(600, 4), (9000, 6)])
-def test_receives_in_frames_of(
+def test_receives_at_mtu(
     traffic: Traffic,
     offload: Switch,
     peer_offload: Switch,
@@ -216,7 +220,7 @@ def test_receives_in_frames_of(
 @pytest.mark.once
 @pytest.mark.promise("shapes.rx")
 @pytest.mark.parametrize("name", OPTIONS)
-def test_receives_with_options(
+def test_receives_with_tcp_options(
     traffic: Traffic, offload: Switch, peer_offload: Switch, bench: Bench, evidence: dict[str, Any], name: str
 ) -> None:
     """This NIC decrypts again after a loss, with SACK, timestamps and ECN and without them."""
@@ -224,7 +228,7 @@ def test_receives_with_options(
     plan, (settings, _) = shapes.storm(f"options rx {name}"), OPTIONS[name]
 
     def transfer(noted: dict[str, Any]) -> Received:
-        with raining(traffic, noted, CAME_LOST, strict=False):
+        with impaired(traffic, noted, CAME_LOST, strict=False):
             return shapes.received(traffic, RX, plan, turn=True)
 
     with path.tcp_settings(bench, **settings):
@@ -238,11 +242,11 @@ def test_receives_with_options(
 
 @pytest.mark.promise("shapes.rx")
 @pytest.mark.parametrize("lost", ["nothing", "inside", "header"])
-def test_receives_across_the_wrap(
+def test_receives_across_tcp_sequence_wrap(
     traffic: Traffic,
     offload: Switch,
     peer_offload: Switch,
-    eyes: Eyes,
+    wire_tap: WireTap,
     evidence: dict[str, Any],
     lost: str,
 ) -> None:
@@ -251,8 +255,8 @@ def test_receives_across_the_wrap(
     plan = shapes.storm(f"wrap rx {lost}")
     # the frame with the wrap itself, so that the gap is across it; or the header, to be found again after it
     rules = {"inside": (Chosen("offset", WRAP, direction="to-dut"),), "header": CAME_LOST[:1]}
-    with eyes.open() as watch:
-        with raining(traffic, evidence, rules.get(lost, ()), strict=False):
+    with wire_tap.open() as watch:
+        with impaired(traffic, evidence, rules.get(lost, ()), strict=False):
             flow = shapes.received(traffic, RX, plan, isn=TURN - 1 - WRAP, turn=True)
         proof.note(evidence, flow, plan, "hw")
         evidence["wrap"] = asdict(shapes.wrap(watch, traffic.rig.port))
@@ -263,7 +267,7 @@ def test_receives_across_the_wrap(
 
 @pytest.mark.once
 @pytest.mark.promise("shapes.rx")
-def test_receives_large_numbers(
+def test_receives_64_bit_record_numbers(
     traffic: Traffic, offload: Switch, peer_offload: Switch, evidence: dict[str, Any]
 ) -> None:
     """This NIC decrypts under record numbers of 64 bits, through a carry, and after a loss there."""
@@ -272,7 +276,7 @@ def test_receives_large_numbers(
         Chosen("offset", CARRY, direction="to-dut"),
     )  # it holds a header: the card must ask for the number
     plan, evidence["numbers"] = shapes.storm("numbers rx"), []
-    with raining(traffic, evidence, lost):
+    with impaired(traffic, evidence, lost):
         for number in NUMBERS:
             flow = shapes.numbered(traffic, RX, plan, number)
             proof.note(evidence, flow, plan, "hw")

@@ -13,14 +13,14 @@ from offload.card.counters import Delta
 from offload.card.profile import Cell, Profile
 from offload.host.base import Bench, Side
 from offload.suite.traffic.drive import send, sending, take
-from tests.lib import proof
-from tests.lib.flow import Traffic
-from tests.lib.life import KIB, Life, Pair
-from tests.lib.link import bounce
-from tests.lib.rig import Rig
-from tests.lib.switch import Switch
-from tests.lib.ways import THEIRS, bonded, move_away_and_back, second_way, watched
-from tests.lib.wire import Eyes, share
+from tests.lib.flow import proof
+from tests.lib.flow.flow import Traffic
+from tests.lib.impair.link import bounce
+from tests.lib.impair.paths import THEIRS, bonded, move_away_and_back, second_path, watched
+from tests.lib.life.life import KIB, Life, Pair
+from tests.lib.rig.rig import Rig
+from tests.lib.rig.switch import Switch
+from tests.lib.wire.wire import WireTap, share
 
 TX = Cell("tx", "1.2", "aes-gcm-128")
 SIZE = 320 * KIB  # more than proof.RX_START: some of it is the card's
@@ -49,7 +49,7 @@ def follows(life: Life, rig: Rig, direction: str, ours: tuple[str, ...], on: boo
 @pytest.mark.direction
 @pytest.mark.parametrize("direction", ["tx", "rx"])
 @pytest.mark.requires("tls")
-def test_keeps_what_it_has_and_gives_what_the_switch_says(
+def test_toggle_keeps_connections_and_rules_new_ones(
     life: Life, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any], direction: str
 ) -> None:
     """This NIC keeps a connection when it is switched off and on again; a new one follows the switch."""
@@ -77,13 +77,13 @@ def test_keeps_what_it_has_and_gives_what_the_switch_says(
 
 
 @pytest.mark.promise("lifecycle.toggle")
-@pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "eyes")
+@pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "wire-tap")
 def test_switch_is_not_seen_on_the_wire(
-    traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any]
+    traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any]
 ) -> None:
     """This NIC goes on encrypting, record by record, what it has when it is switched off in the middle."""
     plan, before = sending("toggle wire", 384 * KIB, 32 * KIB, gate=6), traffic.rig.counters()
-    with eyes.open() as watch:
+    with wire_tap.open() as watch:
         with traffic.behind_stunnel(take()) as (port, far):
             near = traffic.dut.pump.handoff(traffic.argv(TX, port), send(plan))
             near.at_gate()
@@ -98,13 +98,13 @@ def test_switch_is_not_seen_on_the_wire(
 
 
 @pytest.mark.promise("lifecycle.link-down")
-@pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "eyes")
+@pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "wire-tap")
 def test_link_down_leaves_it_to_software(
-    traffic: Traffic, offload: Switch, dut: Side, eyes: Eyes, evidence: dict[str, Any]
+    traffic: Traffic, offload: Switch, dut: Side, wire_tap: WireTap, evidence: dict[str, Any]
 ) -> None:
     """This NIC has its connection finished by software after the link was down: ciphertext, every record."""
     plan, start = sending("down wire", 384 * KIB, 32 * KIB, gate=6), traffic.rig.counters()
-    with eyes.open() as watch:
+    with wire_tap.open() as watch:
         with traffic.behind_stunnel(take()) as (port, far):
             near = traffic.dut.pump.handoff(traffic.argv(TX, port), send(plan))
             near.at_gate()
@@ -126,14 +126,14 @@ def test_link_down_leaves_it_to_software(
 
 
 @pytest.mark.promise("lifecycle.route")
-@pytest.mark.requires("tls", "wire", "eyes")
+@pytest.mark.requires("tls", "wire", "wire-tap")
 def test_route_moves_to_a_device_without_offload(
     life: Life, bench: Bench, rig: Rig, offload: Switch, evidence: dict[str, Any], tmp_path: Path
 ) -> None:
     """This NIC's connection goes on in software while its route is elsewhere: no plaintext on either wire."""
     assert bench.wire is not None
     parts = [sending(f"route {number}", 128 * KIB) for number in range(3)]
-    with second_way(bench) as way:
+    with second_path(bench) as way:
         pair = life.open()[0]
         room = 2 * parts[1].total  # where the way leads nowhere, nobody makes some
         pair.near.call("option", level=SOL_SOCKET, name=SO_SNDBUF, value=room)
@@ -145,7 +145,7 @@ def test_route_moves_to_a_device_without_offload(
             sent = pair.near.begin("send", seed=parts[1].seed, size=parts[1].total)
             if way.carries:
                 pair.far.takes(parts[1].seed, parts[1].total)
-            pair.near.crowd.end(sent)
+            pair.near.connections.end(sent)
             away = rig.counters() - before
             way.leave()
             if not way.carries:
@@ -167,11 +167,11 @@ def test_route_moves_to_a_device_without_offload(
 
 
 @pytest.mark.promise("lifecycle.route")
-@pytest.mark.requires("tls", "wire", "eyes")
+@pytest.mark.requires("tls", "wire", "wire-tap")
 def test_plaintext_would_be_seen(life: Life, bench: Bench, rig: Rig, tmp_path: Path) -> None:
     """This NIC's other way is looked at closely enough: plain TCP on it is seen, byte for byte."""
     assert bench.wire is not None
-    with second_way(bench) as way:
+    with second_path(bench) as way:
         pair, plan = life.plain()[0], sending("route plain", 128 * KIB)
         pair.near.call("option", level=SOL_SOCKET, name=SO_SNDBUF, value=2 * plan.total)  # nobody may answer
         with watched(rig, {"other": (bench.dut.host, way.dev)}, tmp_path) as seen:
@@ -179,7 +179,7 @@ def test_plaintext_would_be_seen(life: Life, bench: Bench, rig: Rig, tmp_path: P
             sent = pair.near.begin("send", seed=plan.seed, size=plan.total)
             if way.carries:
                 pair.far.takes(plan.seed, plan.total)
-            pair.near.crowd.end(sent)
+            pair.near.connections.end(sent)
         way.leave()
         if not way.carries:
             pair.far.takes(plan.seed, plan.total)
@@ -189,7 +189,7 @@ def test_plaintext_would_be_seen(life: Life, bench: Bench, rig: Rig, tmp_path: P
 
 
 @pytest.mark.promise("lifecycle.bond")
-@pytest.mark.requires("tls", "lab", "wire", "eyes")
+@pytest.mark.requires("tls", "lab", "wire", "wire-tap")
 def test_active_backup_bond_is_left_to_software(
     life: Life, bench: Bench, rig: Rig, offload: Switch, evidence: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -216,7 +216,7 @@ def test_active_backup_bond_is_left_to_software(
 
 
 @pytest.mark.promise("lifecycle.unload")
-@pytest.mark.requires("tls", "lab", "wire", "eyes")
+@pytest.mark.requires("tls", "lab", "wire", "wire-tap")
 def test_moves_to_another_namespace_and_back(
     life: Life, bench: Bench, rig: Rig, offload: Switch, evidence: dict[str, Any], tmp_path: Path
 ) -> None:

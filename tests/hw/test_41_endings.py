@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from offload.card.profile import Profile
-from offload.suite.traffic.impair import Weather, wirebox
-from tests.lib.endings import ENDINGS, gone, vanish
-from tests.lib.life import KIB, Life
-from tests.lib.rig import Rig
-from tests.lib.switch import Switch
+from offload.suite.traffic.impair import RandomImpairment, wirebox
+from tests.lib.life.endings import ENDINGS, gone, vanish
+from tests.lib.life.life import KIB, Life
+from tests.lib.rig.rig import Rig
+from tests.lib.rig.switch import Switch
 
 pytestmark = [pytest.mark.promise("lifecycle.close"), pytest.mark.requires("tls")]
 
 
 @pytest.mark.parametrize("how", ENDINGS)
-def test_ends_it(
+def test_every_ending_leaves_nothing_behind(
     life: Life, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any], how: str
 ) -> None:
     """This NIC lets a connection end like this, every byte before it whole, and keeps nothing of it."""
@@ -34,13 +34,13 @@ def test_ends_it(
 
 
 @pytest.mark.requires("wire")
-def test_peer_vanishes(
+def test_vanished_peer_is_given_up(
     life: Life, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any]
 ) -> None:
     """This NIC gives up with TCP a connection whose peer is heard of no more, and keeps nothing of it."""
     pair = life.open()[0]
     pair.moves("vanish")
-    with wirebox(rig.bench, [Weather(loss=100.0)]) as box:
+    with wirebox(rig.bench, [RandomImpairment(loss=100.0)]) as box:
         evidence["seconds_until_given_up"] = vanish(pair)
         gone(rig, pair.port)
     evidence["weather"] = box.record().json()["summary"]

@@ -11,10 +11,10 @@ from offload.card.counters import Delta
 from offload.card.profile import Profile
 from offload.cmd import settles
 from offload.host.base import Bench
-from tests.lib import ways
-from tests.lib.life import KIB, Life, churn, held
-from tests.lib.rig import Rig
-from tests.lib.switch import Switch
+from tests.lib.impair import paths
+from tests.lib.life.life import KIB, Life, churn, held
+from tests.lib.rig.rig import Rig
+from tests.lib.rig.switch import Switch
 
 MANY, BATCH = 1000, 100
 SLAB_PER_CONNECTION = 8 * KIB  # bytes; a context of the simulated card has more than that for both ways
@@ -68,8 +68,8 @@ def test_leaves_other_layers_to_software(
     if layer == "loopback":
         through(life, "127.0.0.1", layer, near=True)
     else:
-        with ways.bridged(bench) if layer == "bridge" else ways.vlan(bench):
-            through(life, ways.THEIRS6 if layer == "vlan-v6" else ways.THEIRS, layer)
+        with paths.bridged(bench) if layer == "bridge" else paths.vlan(bench):
+            through(life, paths.THEIRS6 if layer == "vlan-v6" else paths.THEIRS, layer)
     moved = rig.counters() - before
     evidence.update(counters=of_tls(moved), bytes=2 * 256 * KIB)
     ends = 2 if layer == "loopback" else 1

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from offload.card.counters import Delta
-from tests.lib.life import KIB, Life
-from tests.lib.many import opened
-from tests.lib.rig import Rig
-from tests.lib.switch import Switch
+from tests.lib.life.life import KIB, Life
+from tests.lib.life.many import opened
+from tests.lib.rig.rig import Rig
+from tests.lib.rig.switch import Switch
 
 # Rounds after which it may be told. The time of an emulated processor goes on while its host does something
 # else: after four rounds on a busy host a good card was seen at 1.13. What else runs only adds, so go on.
@@ -25,7 +25,7 @@ def cost(life: Life, rig: Rig, name: str) -> tuple[list[int], Delta]:
     with opened(life) as (pair,):
         sent = pair.near.begin("pace", seed=name, size=size, write=WRITE)
         pair.far.takes(name, size)
-        nanos = pair.near.crowd.end(sent)["nanos"]
+        nanos = pair.near.connections.end(sent)["nanos"]
     return nanos, rig.counters() - before
 
 

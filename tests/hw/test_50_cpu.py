@@ -8,8 +8,8 @@ import pytest
 
 from offload.suite.measure.plan import FILES, Setting
 from offload.suite.measure.table import grouped, ratios
-from tests.lib.cores import measured, sound
-from tests.lib.rig import Rig
+from tests.lib.flow.cores import measured, sound
+from tests.lib.rig.rig import Rig
 
 pytestmark = [pytest.mark.promise("cpu.saving"), pytest.mark.requires("tls", "ktls-handoff", "stunnel")]
 # by time: on a simulated bench the emulated cores do the card's work too, so that only the method is tested
@@ -40,7 +40,7 @@ def saved(found: dict[str, Any], evidence: dict[str, Any]) -> None:
 
 @pytest.mark.once
 @pytest.mark.parametrize("direction", ["tx", "rx"])
-def test_gives_cores_back(rig: Rig, evidence: dict[str, Any], direction: str) -> None:
+def test_offload_saves_cores(rig: Rig, evidence: dict[str, Any], direction: str) -> None:
     """This NIC does the TLS of the offload arms and of no other, with fewer cores than software."""
     found = measured(rig, ARMS[direction], Setting("stream", direction, 1, None))
     evidence["cpu"] = found
@@ -58,7 +58,7 @@ def test_without_segmentation_offloads(rig: Rig, evidence: dict[str, Any]) -> No
 
 @pytest.mark.once
 @pytest.mark.parametrize("program", [pytest.param(name, marks=pytest.mark.requires(name)) for name in SWEEPS])
-def test_programs(rig: Rig, evidence: dict[str, Any], program: str) -> None:
+def test_programs_use_the_offload(rig: Rig, evidence: dict[str, Any], program: str) -> None:
     """This NIC encrypts for programs that people know: iperf3-tls, and nginx asked by wrk."""
     found = measured(rig, pair(rig), *dict.fromkeys(SWEEPS[program]))
     evidence["cpu"] = found

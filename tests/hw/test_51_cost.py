@@ -8,8 +8,8 @@ import pytest
 
 from offload.suite.measure.cost.figures import saving
 from offload.suite.report.criteria import load as load_criteria
-from tests.lib.cost import counted, part, whole
-from tests.lib.rig import Rig
+from tests.lib.flow.cost import counted, part, whole
+from tests.lib.rig.rig import Rig
 
 
 @pytest.mark.promise("cpu.cost")

@@ -10,9 +10,9 @@ from offload.card.profile import Cell
 from offload.cmd import wait_until
 from offload.suite.traffic import handoff
 from offload.suite.traffic.drive import send, sending, take
-from tests.lib import proof
-from tests.lib.flow import Traffic
-from tests.lib.switch import Switch
+from tests.lib.flow import proof
+from tests.lib.flow.flow import Traffic
+from tests.lib.rig.switch import Switch
 
 TX = Cell("tx", "1.2", "aes-gcm-128")
 

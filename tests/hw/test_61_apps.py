@@ -14,9 +14,9 @@ from offload.card.profile_model import ALL_CELLS
 from offload.doctor.apps.run import ask
 from offload.doctor.examine import Doctor
 from offload.doctor.library import Trial
-from tests.lib import apps
-from tests.lib.rig import Rig
-from tests.lib.switch import Switch
+from tests.lib.flow import apps
+from tests.lib.rig.rig import Rig
+from tests.lib.rig.switch import Switch
 
 FILE = hashlib.shake_128(b"apps on a card").digest(64 << 10)
 SHA = hashlib.sha256(FILE).hexdigest()
@@ -32,8 +32,9 @@ def nginx(rig: Rig, folder: str, ports: tuple[int, int, int]) -> str:
     servers = "\n".join(
         f"server {{ listen {host}:{port} ssl; {LINES}; {more} }}" for host, port, more in rows
     )
-    temp = " ".join(f"{kind}_temp_path {folder}/{kind};"
-                    for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))  # fmt: skip
+    temp = " ".join(
+        f"{kind}_temp_path {folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
     text = (
         f"daemon off; pid {folder}/pid; error_log stderr warn; user root; worker_processes 1;\n"
         f"events {{ worker_connections 64; }}\nhttp {{ access_log off; sendfile on; {temp}\n"
@@ -49,7 +50,9 @@ def nginx(rig: Rig, folder: str, ports: tuple[int, int, int]) -> str:
 @pytest.mark.once
 @pytest.mark.promise("tools.honest")
 @pytest.mark.requires("tls", "openssl", "nginx-server")
-def test_nginx_as_told(rig: Rig, offload: Switch, profile: Profile, counters: Callable[[], Snapshot]) -> None:
+def test_nginx_does_what_doctor_says(
+    rig: Rig, offload: Switch, profile: Profile, counters: Callable[[], Snapshot]
+) -> None:
     """This NIC encrypts what nginx sends by sendfile where doctor says hw, and nothing where it does not."""
     host, folder = rig.bench.dut.host, f"{rig.end('dut').at.folder}/apps-hw"
     asks, silent, here = ports = (rig.next_port(), rig.next_port(), rig.next_port())

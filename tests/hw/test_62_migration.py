@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.lib.migration_cost import ARMS, Ferry, by_card, measured
-from tests.lib.rig import Rig
-from tests.lib.switch import Switch
+from tests.lib.flow.migration_cost import ARMS, Ferry, by_card, measured
+from tests.lib.rig.rig import Rig
+from tests.lib.rig.switch import Switch
 
 pytestmark = [pytest.mark.once, pytest.mark.requires("tls", "ktls-handoff", "stunnel", "qemu")]
 
@@ -36,7 +36,9 @@ def test_migrates_a_guest_through_the_card(
     )
 
 
-def test_takes_so_much_by_way(rig: Rig, offload: Switch, ferry: Ferry, evidence: dict[str, Any]) -> None:
+def test_migration_time_by_transport(
+    rig: Rig, offload: Switch, ferry: Ferry, evidence: dict[str, Any]
+) -> None:
     """This NIC's host moves one guest by every way there is, each time whole; what that took is told."""
     evidence["migrations"] = found = measured(rig, ferry, offload)
     ways = {row["way"]: row["runs"] for row in found["ways"]}

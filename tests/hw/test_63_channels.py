@@ -11,15 +11,15 @@ from offload.suite.measure.cost.figures import costs, saving
 from offload.suite.measure.plan import Setting
 from offload.suite.traffic.drive import sending
 from offload.suite.wire.words import first_sentence
-from tests.lib import proof
-from tests.lib.channels import CHANNELS, at_once
-from tests.lib.cores import measured, sound
-from tests.lib.cost import MANY, counted, part
-from tests.lib.flow import Several, Traffic
-from tests.lib.rig import Rig
-from tests.lib.switch import Switch
-from tests.lib.ways import in_lab
-from tests.lib.wire import Eyes
+from tests.lib.flow import proof
+from tests.lib.flow.channels import CHANNELS, at_once
+from tests.lib.flow.cores import measured, sound
+from tests.lib.flow.cost import MANY, counted, part
+from tests.lib.flow.flow import Several, Traffic
+from tests.lib.impair.paths import in_lab
+from tests.lib.rig.rig import Rig
+from tests.lib.rig.switch import Switch
+from tests.lib.wire.wire import WireTap
 
 TX = Cell("tx", "1.2", "aes-gcm-128")
 SIZE, WRITE = 96 << 10, 20_000
@@ -30,13 +30,13 @@ SAME = 0.25  # part by which what a channel costs, or saves, may differ from one
 
 @pytest.mark.once
 @pytest.mark.promise("payload.many")
-@pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "eyes")
+@pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "wire-tap")
 def test_eight_channels_at_once(
-    traffic: Traffic, offload: Switch, eyes: Eyes, evidence: dict[str, Any]
+    traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any]
 ) -> None:
     """This NIC encrypts eight channels that send together: each whole, in hardware, every record right."""
     plans = [sending(f"channel {number}", SIZE, WRITE + number) for number in range(CHANNELS)]
-    with eyes.open() as watch:
+    with wire_tap.open() as watch:
         found, records = at_once(traffic, TX, plans), 0
         for plan, (port, flow) in zip(plans, found.flows.items(), strict=True):
             seen = watch.proves(evidence, "client", plan.total, payload=plan.content(), port=port)

@@ -10,14 +10,14 @@ from offload.card.profile import Cell
 from offload.suite.measure.cost.figures import costs
 from offload.suite.measure.plan import CLIENTS, FILMS, Setting
 from offload.suite.traffic.drive import sending
-from tests.lib import film, proof
-from tests.lib.channels import at_once
-from tests.lib.cores import measured, sound
-from tests.lib.cost import counted, part
-from tests.lib.flow import Several, Traffic
-from tests.lib.rig import Rig
-from tests.lib.switch import Switch
-from tests.lib.ways import in_lab
+from tests.lib.flow import film, proof
+from tests.lib.flow.channels import at_once
+from tests.lib.flow.cores import measured, sound
+from tests.lib.flow.cost import counted, part
+from tests.lib.flow.flow import Several, Traffic
+from tests.lib.impair.paths import in_lab
+from tests.lib.rig.rig import Rig
+from tests.lib.rig.switch import Switch
 
 TX = Cell("tx", "1.2", "aes-gcm-128")
 ARMS = ("user", "sw", "hw", "hw-zc", "plain")

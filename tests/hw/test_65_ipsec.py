@@ -9,19 +9,19 @@ import pytest
 from offload.card.nic import features
 from offload.card.profile import Cell
 from offload.suite.traffic import ipsec
-from tests.lib.flow import Traffic
-from tests.lib.ipsec_cases import (
+from tests.lib.flow.flow import Traffic
+from tests.lib.life.life import Life
+from tests.lib.rig.rig import Rig
+from tests.lib.rig.switch import Switch
+from tests.lib.wire.ipsec_cases import (
     carries,
     every_part,
     resets,
     whoever_listens,
     without_its_policy,
 )
-from tests.lib.life import Life
-from tests.lib.rig import Rig
-from tests.lib.switch import Switch
 
-pytestmark = [pytest.mark.once, pytest.mark.requires("lab", "ipsec", "wire", "eyes")]
+pytestmark = [pytest.mark.once, pytest.mark.requires("lab", "ipsec", "wire", "wire-tap")]
 
 
 @pytest.mark.parametrize("cipher", ["null", "gcm-128", "gcm-256"])
@@ -43,12 +43,14 @@ def test_reset_forged_on_the_wire(rig: Rig, life: Life, offload: Switch, evidenc
 
 
 @pytest.mark.requires("tls", "ktls-handoff", "stunnel")
-def test_who_is_at_the_other_end(traffic: Traffic, offload: Switch, evidence: dict[str, Any]) -> None:
+def test_tls_refuses_another_program_and_esp_does_not(
+    traffic: Traffic, offload: Switch, evidence: dict[str, Any]
+) -> None:
     """This NIC's TLS connection is refused to somebody else's program on the peer's host; ESP serves it."""
     whoever_listens(traffic, evidence)
 
 
-def test_goes_on_in_clear_without_its_policy(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
+def test_plaintext_once_the_ipsec_policy_is_gone(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
     """This NIC carries the same connection in plaintext once its policy is gone, without any warning."""
     without_its_policy(rig, life, evidence)
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from tests.lib.ipsec_tls import dead, left_out, whole
-from tests.lib.life import Life
-from tests.lib.rig import Rig
-from tests.lib.switch import Switch
+from tests.lib.life.life import Life
+from tests.lib.rig.rig import Rig
+from tests.lib.rig.switch import Switch
+from tests.lib.wire.ipsec_tls import dead, left_out, whole
 
-pytestmark = [pytest.mark.requires("lab", "tls", "ipsec", "wire", "eyes")]
+pytestmark = [pytest.mark.requires("lab", "tls", "ipsec", "wire", "wire-tap")]
 
 
-def test_nothing_leaves_in_clear(
+def test_no_plaintext_inside_esp(
     rig: Rig, life: Life, offload: Switch, peer_offload: Switch, evidence: dict[str, Any]
 ) -> None:
     """This NIC lets no TLS record out unencrypted inside ESP; what it held back is whole without ESP."""
@@ -23,7 +23,7 @@ def test_nothing_leaves_in_clear(
 
 
 @pytest.mark.once
-def test_whole_with_transmit_off(
+def test_payload_intact_with_tx_offload_off(
     rig: Rig, life: Life, offload: Switch, peer_offload: Switch, evidence: dict[str, Any]
 ) -> None:
     """This NIC carries TLS in ESP whole both ways with transmit offload off, receive as it promises."""

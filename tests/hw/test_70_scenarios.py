@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.lib.life import Contexts
-from tests.lib.rig import Rig
+from tests.lib.life.life import Contexts
+from tests.lib.rig.rig import Rig
 from tests.lib.scenario.check import check
 from tests.lib.scenario.space import Scenario, load
 from tests.lib.scenario.stand import ended, stand_of
 
-pytestmark = pytest.mark.requires("tls", "wire", "eyes")
+pytestmark = pytest.mark.requires("tls", "wire", "wire-tap")
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def used() -> Iterator[list[Rig]]:
 
 @pytest.mark.promise("conditions.crossed")
 @pytest.mark.scenarios
-def test_holds_where_conditions_cross(
+def test_scenario_holds(
     rig: Rig, used: list[Rig], contexts: Contexts, evidence: dict[str, Any], scenario: Scenario
 ) -> None:
     """This NIC moves every byte whole, encrypted and counted under these conditions together."""

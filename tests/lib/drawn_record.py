@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.lib import catalogue_clean
-from tests.lib import catalogue_record as record
-from tests.lib.drawn import Defect, defects
-from tests.lib.drawn_told import Drawn, wilson
+from tests.lib.catalogue import clean as catalogue_clean
+from tests.lib.catalogue import record
+from tests.lib.catalogue.drawn import Defect, defects
+from tests.lib.catalogue.drawn_told import Drawn, wilson
 
 FILE = catalogue_clean.FILE.with_name("drawn.jsonl")
 BEGIN, END = "<!-- made by benchmarks.drawn, of drawn.jsonl: begin -->", "<!-- end of drawn cards -->"

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from offload.errors import ConfigError
-from tests.lib import catalogue
-from tests.lib.catalogue import Step
-from tests.lib.catalogue_run import Stand
-from tests.lib.rig import Labs
-from tests.lib.suite import Suite
+from tests.lib.catalogue import rows as catalogue
+from tests.lib.catalogue.rows import Step
+from tests.lib.catalogue.run import Stand
+from tests.lib.catalogue.suite import Suite
+from tests.lib.rig.rig import Labs
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 from offload.errors import OffloadError
-from tests.lib import catalogue
+from tests.lib.catalogue import rows as catalogue
 from tests.nicsim import escape_page
 from tests.nicsim.escape_checks import ROOT, Check, checks
 from tests.nicsim.escape_found import Found, gather

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from offload.errors import ConfigError, RigError
-from tests.lib import catalogue
-from tests.lib.catalogue import Row
+from tests.lib.catalogue import rows as catalogue
+from tests.lib.catalogue.rows import Row
 from tests.nicsim.escape_checks import ROOT, Check
 from tests.nicsim.escape_read import Card, Facts, cards, credit
 

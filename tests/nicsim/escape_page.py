@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tests.lib.catalogue import tests_of
-from tests.lib.catalogue_page import PAGE
+from tests.lib.catalogue.page import PAGE
+from tests.lib.catalogue.rows import tests_of
 from tests.nicsim.escape_found import Said
 
 BEGIN, END = "<!-- made by tests.nicsim.escape: begin -->", "<!-- end of escape -->"

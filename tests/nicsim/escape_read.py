@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from offload.suite.report import events
-from tests.lib.catalogue_plugin import CHECKS
+from tests.lib.catalogue.plugin import CHECKS
 from tests.nicsim.escape_checks import Check
 
 PLACE = re.compile(r"^(tests/\S+\.py):(\d+): ", re.M)  # the last of them in a traceback: where it ended

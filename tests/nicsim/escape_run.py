@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.lib import catalogue, suite
-from tests.lib.catalogue import Step
-from tests.lib.catalogue_run import Stand
+from tests.lib.catalogue import rows as catalogue
+from tests.lib.catalogue import suite
+from tests.lib.catalogue.rows import Step
+from tests.lib.catalogue.run import Stand
 from tests.nicsim.escape_checks import ROOT, Check, switched
 from tests.nicsim.escape_read import Card, by_line, cards, fired
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.lib.catalogue import Step
-from tests.lib.catalogue_run import Stand
+from tests.lib.catalogue.rows import Step
+from tests.lib.catalogue.run import Stand
 
 
 def test_card(stand: Stand, step: Step) -> None:

@@ -9,8 +9,8 @@ import pytest
 from offload.debian.kernels import fetch
 from offload.suite.bench.programs import managers
 from offload.switch.persist_files import path_of
-from tests.lib.managers_vm import DEV, Computer, computer
-from tests.lib.rig import Labs
+from tests.lib.rig.managers_vm import DEV, Computer, computer
+from tests.lib.rig.rig import Labs
 
 BOTH = {"tx": True, "rx": True}
 FRESH = {"tx": True, "rx": False}  # as mlx5 starts

@@ -6,8 +6,8 @@ import pytest
 
 from offload.card.profile import Cell
 from offload.suite.traffic.drive import send, sending, take
-from tests.lib.flow import Traffic
-from tests.lib.rig import Labs
+from tests.lib.flow.flow import Traffic
+from tests.lib.rig.rig import Labs
 
 
 def test_unload_under_a_live_connection(pytestconfig: pytest.Config, labs: Labs) -> None:

@@ -8,13 +8,13 @@ import pytest
 
 from offload.host.base import Bench
 from offload.suite.traffic.drive import sending
-from tests.lib.life import KIB, Life, Pair
-from tests.lib.rig import Rig
-from tests.lib.switch import Switch
-from tests.lib.ways import THEIRS, bonded, watched, way_on_top
-from tests.lib.wire import share
+from tests.lib.impair.paths import THEIRS, bonded, path_on_top, watched
+from tests.lib.life.life import KIB, Life, Pair
+from tests.lib.rig.rig import Rig
+from tests.lib.rig.switch import Switch
+from tests.lib.wire.wire import share
 
-pytestmark = pytest.mark.requires("tls", "wire", "eyes")
+pytestmark = pytest.mark.requires("tls", "wire", "wire-tap")
 
 
 def test_vlan_on_the_card_undoes_the_encryption(
@@ -28,14 +28,14 @@ def test_vlan_on_the_card_undoes_the_encryption(
     """
     assert bench.wire is not None
     parts = [sending(f"on top {number}", 64 * KIB) for number in range(2)]
-    with way_on_top(bench) as way:
+    with path_on_top(bench) as way:
         pair = life.open()[0]
         with watched(rig, {"wire": (bench.wire, bench.wire_ports[0])}, tmp_path) as seen:
             pair.sends(parts[0].seed, parts[0].total)
             way.take()
             sent = pair.near.begin("send", seed=parts[1].seed, size=parts[1].total)
             there = pair.far.take(parts[1].total)
-            pair.near.crowd.end(sent)
+            pair.near.connections.end(sent)
         life.close([pair], reset=True)
     assert share(parts[0].content(), seen["wire"]) == 0, "the card itself leaks"
     assert share(parts[1].content(), seen["wire"]) > 0.9, "no plaintext: this kernel has been repaired"
@@ -61,7 +61,7 @@ def test_bond_that_fails_over_undoes_the_encryption(
             bond.fail_over()
             sent = pair.near.begin("send", seed=parts[1].seed, size=parts[1].total)
             there = pair.far.take(parts[1].total)
-            pair.near.crowd.answer(sent)
+            pair.near.connections.answer(sent)
         life.close([pair], reset=True)
     assert share(parts[0].content(), seen["card"]) == 0, "the card itself leaks"
     assert share(parts[1].content(), seen["other"]) > 0.9, "no plaintext: this kernel has been repaired"

@@ -10,14 +10,14 @@ import pytest
 from offload.card.profile import Profile
 from offload.host.base import Bench
 from offload.suite.traffic.drive import sending
-from tests.lib.cards import two_cards
-from tests.lib.life import KIB, Life
-from tests.lib.rig import Rig
-from tests.lib.switch import Switch
-from tests.lib.ways import THEIRS, watched
-from tests.lib.wire import share
+from tests.lib.impair.bonded_cards import two_cards
+from tests.lib.impair.paths import THEIRS, watched
+from tests.lib.life.life import KIB, Life
+from tests.lib.rig.rig import Rig
+from tests.lib.rig.switch import Switch
+from tests.lib.wire.wire import share
 
-pytestmark = pytest.mark.requires("tls", "wire", "eyes")
+pytestmark = pytest.mark.requires("tls", "wire", "wire-tap")
 
 
 def test_bond_of_two_cards_waits_for_its_cable(
@@ -46,10 +46,10 @@ def test_bond_of_two_cards_waits_for_its_cable(
         sent = pair.near.begin("send", seed=parts[2].seed, size=parts[2].total)
         waits = pair.far.begin("take", size=parts[2].total)
         time.sleep(1)
-        failed_over = pair.far.crowd.answered(waits)
+        failed_over = pair.far.connections.answered(waits)
         cards.plug(card)
-        there = pair.far.crowd.answer(waits)
-        pair.near.crowd.end(sent)
+        there = pair.far.connections.answer(waits)
+        pair.near.connections.end(sent)
         life.close([pair, other])
     assert not failed_over, "it failed over: this kernel has learnt it, and lifecycle.md has to say so"
     assert there["sha256"] == parts[2].sha256(), f"the peer has {there}"

@@ -15,8 +15,8 @@ from offload.cmd import wait_until
 from offload.errors import RigError
 from offload.suite.bench.vm.lab import Lab
 from offload.suite.report.trust.saved import EVENTS
-from tests.lib.rig import Labs
-from tests.lib.suite import Suite
+from tests.lib.catalogue.suite import Suite
+from tests.lib.rig.rig import Labs
 
 # what a fault in the middle of a test looks like from outside: a line of the kernel on the console
 SAY = "for i in $(seq 600); do echo '<2>BUG: said by a test' > /dev/kmsg; sleep 0.2; done"

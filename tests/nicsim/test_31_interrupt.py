@@ -14,7 +14,7 @@ import pytest
 from offload.cmd import settles, wait_until
 from offload.suite.bench.vm.rundir import names
 from offload.suite.report.trust.saved import EVENTS
-from tests.lib.rig import Labs
+from tests.lib.rig.rig import Labs
 
 GAP = 1.5  # seconds: pytest has been told, and has its undos to run
 LIMIT = 300  # seconds: a boot, two tests, an end, beside other load

@@ -8,7 +8,7 @@ import pytest
 
 from offload.suite.bench.programs import managers
 from offload.switch.persist_files import path_of
-from tests.lib.managers import DEV, House, house, missing
+from tests.lib.rig.managers import DEV, House, house, missing
 
 BOTH = {"tx": True, "rx": True}
 FRESH = {"tx": True, "rx": False}  # as mlx5 starts

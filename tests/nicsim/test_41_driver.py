@@ -20,7 +20,7 @@ from offload.driver.build import built_modules, origin, place
 from offload.driver.kinds import Kind, kinds
 from offload.host.base import Host
 from offload.suite.bench.vm.initramfs import module_name
-from tests.lib.rig import Labs
+from tests.lib.rig.rig import Labs
 
 PROJECT = Path(__file__).parents[2]
 STATE = "/run/ktls-offload-test-driver"

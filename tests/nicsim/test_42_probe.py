@@ -14,7 +14,7 @@ from offload.card.nic import features
 from offload.card.profile import FEATURES, Profile, load
 from offload.cmd import run
 from offload.suite.bench.cards import knobs
-from tests.lib.rig import Labs
+from tests.lib.rig.rig import Labs
 
 PROJECT = Path(__file__).parents[2]
 FOLDER = "/run/ktls-offload-test-probe"

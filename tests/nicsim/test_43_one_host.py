@@ -18,7 +18,7 @@ from offload.cmd import settles, wait_until
 from offload.debian.kernels import fetch
 from offload.suite.bench.vm.lab import Lab
 from offload.suite.report import events
-from tests.lib.rig import Labs
+from tests.lib.rig.rig import Labs
 
 PROJECT = Path(__file__).parents[2]
 CARDS = ("nicsim0", "nicsim1")

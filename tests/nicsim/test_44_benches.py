@@ -18,8 +18,8 @@ from offload.debian.kernels import fetch
 from offload.suite.bench.vm.lab import Lab
 from offload.suite.certify.fleet.grid import Grid
 from offload.suite.report import events
-from tests.lib import benches, sshd
-from tests.lib.rig import Labs
+from tests.lib.rig import benches, sshd
+from tests.lib.rig.rig import Labs
 
 ONE = "test_sends_to_stunnel and tx-12_aes_gcm_128-v4"
 MANY = "test_sends_to_stunnel"

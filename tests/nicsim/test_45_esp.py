@@ -9,10 +9,10 @@ import pytest
 
 from offload.suite.measure.arms import Moved, NoFigure
 from offload.suite.measure.ipsec import carried
-from tests.lib import ipsec_card as card
-from tests.lib.cores import bed_of
-from tests.lib.life import Life, life_of
-from tests.lib.rig import Labs, Rig
+from tests.lib.flow.cores import testbed_of
+from tests.lib.life.life import Life, life_of
+from tests.lib.rig.rig import Labs, Rig
+from tests.lib.wire import ipsec_card as card
 
 BAD = {
     "takes any ICV": (card.NOAUTH, card.refuses, "the card took a forgery"),
@@ -21,7 +21,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_esp_is_seen(labs: Labs, name: str) -> None:
+def test_bad_esp_fails_the_checks(labs: Labs, name: str) -> None:
     """Without a good card's ESP the same checks fail that hold of a good one."""
     rig: Rig = labs.get("nicsim")
     how, check, says = BAD[name]
@@ -33,8 +33,8 @@ def test_bad_esp_is_seen(labs: Labs, name: str) -> None:
 def test_states_that_no_card_took(labs: Labs) -> None:
     """Without ESP crypto in the card `ip` takes states for it all the same, and the arm is no figure."""
     with (
-        bed_of(labs.get("nicsim")) as bed,
+        testbed_of(labs.get("nicsim")) as testbed,
         pytest.raises(NoFigure, match="the driver silently rejected the state"),
     ):
-        with carried(bed, "esp-128-hw", 60) as turn:
+        with carried(testbed, "esp-128-hw", 60) as turn:
             turn.check(Moved(0, 0, 1))

@@ -10,9 +10,9 @@ import pytest
 
 from offload.host.base import Host
 from offload.suite.bench.cards import knobs
-from tests.lib.catalogue_run import fired
-from tests.lib.life import Contexts
-from tests.lib.rig import Labs
+from tests.lib.catalogue.run import fired
+from tests.lib.life.life import Contexts
+from tests.lib.rig.rig import Labs
 from tests.lib.scenario.check import fails
 from tests.lib.scenario.space import Scenario, load
 from tests.lib.scenario.stand import Stand, ended, stand_of
@@ -95,7 +95,7 @@ def test_acts_under_its_condition_only(stand: Stand, name: str) -> None:
         assert re.search(says, said), said
 
 
-def test_one_time_in_four(stand: Stand) -> None:
+def test_fault_acts_one_time_in_four(stand: Stand) -> None:
     """Without another condition a fault that acts one time in four acts less than half as often."""
     scenario, counts = load(stand.rig.profile).parse(PLAIN), []
     for every in (1, 4):

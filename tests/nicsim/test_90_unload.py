@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lib.rig import Labs
+from tests.lib.rig.rig import Labs
 
 
 def test_module_unloads_after_everything(pytestconfig: pytest.Config, labs: Labs) -> None:

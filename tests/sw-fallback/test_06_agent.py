@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from offload.host.base import Side
-from tests.lib.rig import Rig
+from tests.lib.rig.rig import Rig
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ import pytest
 
 from offload.cmd import wait_until
 from offload.suite.bench.lab.traffic import Flow, Wish
-from tests.lib.rig import Rig
+from tests.lib.rig.rig import Rig
 
 LONG = 120  # seconds: an emulated guest with much to do
 
 
 @pytest.mark.requires("tls", "ktls-handoff", "stunnel")
-def test_both_ways_at_once(rig: Rig) -> None:
+def test_connections_in_both_directions(rig: Rig) -> None:
     """Without a NIC that offloads a connection each way is made, goes by software, and stays."""
     with ExitStack() as undo:
         flow = Flow(rig.lab, undo)

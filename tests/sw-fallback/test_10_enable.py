@@ -15,8 +15,8 @@ from offload.card.profile import Cell
 from offload.cmd import wait_until
 from offload.host.base import Completed, Side
 from offload.suite.traffic.drive import send, sending, take
-from tests.lib import proof
-from tests.lib.flow import Traffic
+from tests.lib.flow import proof
+from tests.lib.flow.flow import Traffic
 
 CELL = Cell("tx", "1.2", "aes-gcm-128")
 
@@ -56,7 +56,7 @@ def test_restore_finds_nothing_to_do(dut: Side) -> None:
 
 @pytest.mark.promise("counters.zero-when-off")
 @pytest.mark.requires("tls", "ktls-handoff", "stunnel")
-def test_no_device_counter_moves(traffic: Traffic, evidence: dict[str, Any]) -> None:
+def test_device_counters_stand_still(traffic: Traffic, evidence: dict[str, Any]) -> None:
     """Without a NIC that offloads software does both directions, and every device counter stands still."""
     flow = traffic.exchanged(CELL, out := sending("sw out", 300_000), back := sending("sw back", 300_000))
     evidence.update(counters=flow.tls(), offload="sw", bytes=out.total + back.total)

@@ -19,11 +19,11 @@ from offload.doctor.process.judge import Answer, ask
 from offload.doctor.reasons import Notes
 from offload.host.base import Completed, Host, Side
 from offload.suite.traffic.drive import sending
-from tests.lib import proof
-from tests.lib.absent import taken_away
-from tests.lib.flow import Traffic
-from tests.lib.life import Life
-from tests.lib.rig import Rig
+from tests.lib.flow import proof
+from tests.lib.flow.flow import Traffic
+from tests.lib.life.life import Life
+from tests.lib.rig.absent import taken_away
+from tests.lib.rig.rig import Rig
 
 RULE = "/etc/modprobe.d/ktls-offload-test.conf"
 FILES = {

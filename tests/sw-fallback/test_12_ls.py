@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from offload.connections.look import Eyes
+from offload.connections.look import Inspector
 from offload.host.base import Completed, Side
-from tests.lib.life import KIB, Life
-from tests.lib.rig import Rig
+from tests.lib.life.life import KIB, Life
+from tests.lib.rig.rig import Rig
 
 pytestmark = pytest.mark.requires("tls")
 SIZE = 96 * KIB
@@ -62,6 +62,10 @@ def test_ended_connection_is_not_listed(life: Life, rig: Rig, dut: Side) -> None
     """Without a NIC that offloads a connection that has ended is listed no more."""
     pair = life.open()[0]
     pair.moves("ended", SIZE)
-    assert pair.port in [line.socket.local_port for line in Eyes(dut.host, everywhere=False).look().lines]
+    assert pair.port in [
+        line.socket.local_port for line in Inspector(dut.host, everywhere=False).look().lines
+    ]
     life.close([pair], reset=True)
-    assert pair.port not in [line.socket.local_port for line in Eyes(dut.host, everywhere=False).look().lines]
+    assert pair.port not in [
+        line.socket.local_port for line in Inspector(dut.host, everywhere=False).look().lines
+    ]

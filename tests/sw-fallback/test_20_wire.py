@@ -12,10 +12,10 @@ from offload.card.profile import Cell
 from offload.cmd import wait_until
 from offload.host.base import Side
 from offload.suite.traffic.drive import Sending, send, sending, take
-from tests.lib import proof
-from tests.lib.flow import Flow, Traffic
-from tests.lib.link import bounce
-from tests.lib.rig import Rig
+from tests.lib.flow import proof
+from tests.lib.flow.flow import Flow, Traffic
+from tests.lib.impair.link import bounce
+from tests.lib.rig.rig import Rig
 
 pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "openssl")
 MIB = 1 << 20
@@ -52,7 +52,7 @@ def test_software_carries_every_cell(traffic: Traffic, evidence: dict[str, Any],
 
 
 @pytest.mark.parametrize("far", ["sw", "user"])
-def test_interop_both_ways(traffic: Traffic, peer: Side, far: str) -> None:
+def test_interop_in_both_directions(traffic: Traffic, peer: Side, far: str) -> None:
     """Without a NIC that offloads the kernel's TLS agrees with itself and with OpenSSL's own."""
     before, plan = tls_stat(peer.host)[0] or {}, sending(f"sw interop {far}", MIB // 2)
     there = traffic.sent_to_openssl(TX, plan, ktls=far == "sw")
@@ -64,7 +64,7 @@ def test_interop_both_ways(traffic: Traffic, peer: Side, far: str) -> None:
 
 
 @pytest.mark.parametrize("edge", SIZES)
-def test_every_size_both_ways(traffic: Traffic, edge: str) -> None:
+def test_every_size_in_both_directions(traffic: Traffic, edge: str) -> None:
     """Without a NIC that offloads records of every size around the edges arrive."""
     plan = Sending(f"sw sizes {edge}", SIZES[edge])
     flow = traffic.sent(TX, plan)

@@ -12,12 +12,13 @@ import pytest
 
 from offload.card.profile import Cell
 from offload.suite.traffic.drive import Sending, sending
-from tests.lib import proof, secrets
-from tests.lib.flow import Several, Traffic
-from tests.lib.rig import Rig
-from tests.lib.wire import Eyes
+from tests.lib.flow import proof
+from tests.lib.flow.flow import Several, Traffic
+from tests.lib.rig.rig import Rig
+from tests.lib.wire import secrets
+from tests.lib.wire.wire import WireTap
 
-pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "openssl", "wire", "eyes")
+pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "openssl", "wire", "wire-tap")
 TX = Cell("tx", "1.2", "aes-gcm-128")
 # as in tests/hw/test_21_records.py: ends of records, and of segments
 EDGES = {
@@ -29,11 +30,13 @@ WHOLE = {size % 16384 for sizes in EDGES.values() for size in sizes} - {0} | {16
 
 @pytest.mark.promise("wire.records")
 @pytest.mark.cells("all")
-def test_records_of_software(traffic: Traffic, eyes: Eyes, evidence: dict[str, Any], cell: Cell) -> None:
+def test_records_of_software(
+    traffic: Traffic, wire_tap: WireTap, evidence: dict[str, Any], cell: Cell
+) -> None:
     """Without a NIC that offloads each version and cipher has the records that a correct sender makes."""
     plan = Several(tuple(Sending(f"sw records {cell} {how}", sizes, how) for how, sizes in EDGES.items()))
     family = 6 if cell.cipher == "aes-gcm-256" else 4
-    with eyes.open() as watch:
+    with wire_tap.open() as watch:
         if cell.direction == "tx":
             flow = traffic.sent(cell, plan, family=family)
             seen = watch.proves(evidence, "client", plan.total, payload=plan.content())
@@ -57,10 +60,12 @@ def test_records_of_software(traffic: Traffic, eyes: Eyes, evidence: dict[str, A
 
 
 @pytest.mark.promise("wire.records")
-def test_records_of_connections_at_once(traffic: Traffic, eyes: Eyes, evidence: dict[str, Any]) -> None:
+def test_records_of_connections_at_once(
+    traffic: Traffic, wire_tap: WireTap, evidence: dict[str, Any]
+) -> None:
     """Without a NIC that offloads the records of four connections at the same time are kept apart."""
     plans = [sending(f"sw at once {number}", 1 << 17, 20_000 + number) for number in range(4)]
-    with eyes.open() as watch:
+    with wire_tap.open() as watch:
         flows = traffic.sent_at_once(TX, plans)
         for plan, (port, flow) in zip(plans, flows.items(), strict=True):
             watch.proves(evidence, "client", plan.total, payload=plan.content(), port=port)
@@ -80,10 +85,10 @@ from offload.card.profile import Cell
 from offload.suite.traffic.drive import send, sending, take
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_inner(traffic, eyes, evidence, number):
+def test_inner(traffic, wire_tap, evidence, number):
     """Without a NIC the keys of this connection stay in memory."""
     plan, before = sending("inner", 1 << 17, gate=1), traffic.rig.counters()
-    with eyes.open() as watch:
+    with wire_tap.open() as watch:
         with traffic.behind_stunnel(take()) as (port, far):
             argv = traffic.argv(Cell("tx", "1.3", "aes-gcm-256"), port)
             near = traffic.dut.pump.handoff(argv, send(plan))
@@ -91,8 +96,8 @@ def test_inner(traffic, eyes, evidence, number):
             wait_until(Path(__file__).with_name(f"seen-{number}").exists, 600, "somebody to look")
             near.go()
             flow = traffic.ended(near, far, before)
-        print(vars(watch), vars(eyes), vars(traffic), flow, watch.document(), vars(watch))
-        evidence["watch"] = vars(watch) | vars(eyes)
+        print(vars(watch), vars(wire_tap), vars(traffic), flow, watch.document(), vars(watch))
+        evidence["watch"] = vars(watch) | vars(wire_tap)
         payload = plan.content() if number == 1 else plan.content()[::-1]
         watch.proves(evidence, "client", plan.total, payload=payload)
 '''

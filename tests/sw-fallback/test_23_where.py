@@ -8,11 +8,12 @@ import pytest
 
 from offload.card.profile import Cell
 from offload.suite.traffic.drive import sending
-from tests.lib import proof, tamper
-from tests.lib.flow import Traffic
-from tests.lib.wire import Eyes, share
+from tests.lib.flow import proof
+from tests.lib.flow.flow import Traffic
+from tests.lib.impair import tamper
+from tests.lib.wire.wire import WireTap, share
 
-pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "eyes", "pedit")
+pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "wire-tap", "pedit")
 TX, RX = Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-128")
 TX13 = Cell("tx", "1.3", "aes-gcm-256")
 
@@ -20,11 +21,11 @@ TX13 = Cell("tx", "1.3", "aes-gcm-256")
 @pytest.mark.promise("wire.where")
 @pytest.mark.parametrize("cell", [TX, TX13, RX], ids=["tx-12", "tx-13", "rx-12"])
 def test_ciphertext_on_both_sides_of_the_host_port(
-    traffic: Traffic, eyes: Eyes, evidence: dict[str, Any], cell: Cell
+    traffic: Traffic, wire_tap: WireTap, evidence: dict[str, Any], cell: Cell
 ) -> None:
     """Without a NIC that offloads the host port shows what the wire shows: proven ciphertext only."""
     plan = sending(f"sw where {cell}", 1 << 18, 50_000)
-    with eyes.open(host=True) as watch:
+    with wire_tap.open(host=True) as watch:
         if cell.direction == "tx":
             flow = traffic.sent(cell, plan)
             watch.proves(evidence, "client", plan.total, payload=plan.content())
@@ -42,10 +43,10 @@ def test_ciphertext_on_both_sides_of_the_host_port(
 @pytest.mark.promise("wire.where")
 @pytest.mark.parametrize(("cell", "family"), [(TX, 4), (TX13, 6)], ids=["12-v4", "13-v6"])
 def test_what_is_altered_below_ktls_is_refused(
-    traffic: Traffic, eyes: Eyes, evidence: dict[str, Any], cell: Cell, family: int
+    traffic: Traffic, wire_tap: WireTap, evidence: dict[str, Any], cell: Cell, family: int
 ) -> None:
     """Without a NIC that offloads bytes altered below kernel TLS are ciphertext: stunnel refuses them."""
-    with eyes.open() as watch:
+    with wire_tap.open() as watch:
         altered, flow, port = tamper.sent_altered(traffic, cell, family=family)
         proof.handed_over(flow, cell)
         taken, size = flow.far.taken.bytes, altered.targets[0].size
@@ -60,7 +61,9 @@ def test_what_is_altered_below_ktls_is_refused(
 
 @pytest.mark.promise("wire.forged")
 @pytest.mark.parametrize("size", [tamper.ONE_FRAME, tamper.MANY_FRAMES], ids=["one-frame", "many-frames"])
-def test_refuses_a_record_that_was_altered_on_the_wire(traffic: Traffic, eyes: Eyes, size: int) -> None:
+def test_refuses_a_record_that_was_altered_on_the_wire(
+    traffic: Traffic, wire_tap: WireTap, size: int
+) -> None:
     """Without a NIC that offloads a record that was altered on the wire is refused."""
     flow, _ = tamper.received_forged(traffic, RX, size, family=4 if size == tamper.ONE_FRAME else 6)
     proof.done_by_software(flow, "rx")

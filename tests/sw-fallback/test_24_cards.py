@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from offload.host.base import Bench
-from tests.lib import frames
-from tests.lib.life import KIB, Life
-from tests.lib.many import at_once, opened
-from tests.lib.rig import Rig
-from tests.lib.ways import watched
+from tests.lib.impair.paths import watched
+from tests.lib.life.life import KIB, Life
+from tests.lib.life.many import at_once, opened
+from tests.lib.rig.rig import Rig
+from tests.lib.wire import frames
 
-pytestmark = pytest.mark.requires("tls", "wire", "eyes")
+pytestmark = pytest.mark.requires("tls", "wire", "wire-tap")
 MANY, EACH = 40, 16 * KIB
 
 

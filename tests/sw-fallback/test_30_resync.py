@@ -1,4 +1,4 @@
-"""Without a NIC that offloads nothing is lost for good, late or twice: software meets the same weather."""
+"""Without a NIC that offloads nothing is lost for good, late or twice: software meets the same impairment."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ import pytest
 
 from offload.card.profile import Cell
 from offload.suite.traffic.drive import sending
-from tests.lib import proof
-from tests.lib.flow import Traffic
-from tests.lib.weather import AGAIN, CAME, INSIDE, SENT, raining, sent
-from tests.lib.wire import Eyes
+from tests.lib.flow import proof
+from tests.lib.flow.flow import Traffic
+from tests.lib.impair.impairment import AGAIN, CAME, INSIDE, SENT, impaired, sent
+from tests.lib.wire.wire import WireTap
 
-pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "eyes")
+pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "wire-tap")
 TX, RX = Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-128")
 KIB = 1024
 # What was received has nothing to recover after each frame: three of them on one connection.
-WEATHER = {"places": tuple(rule for place in INSIDE for rule in CAME[place])}
-WEATHER |= {name: rules for name, rules in CAME.items() if name not in INSIDE}
+IMPAIRMENTS = {"places": tuple(rule for place in INSIDE for rule in CAME[place])}
+IMPAIRMENTS |= {name: rules for name, rules in CAME.items() if name not in INSIDE}
 
 
 @pytest.mark.promise("resync.tx")
 @pytest.mark.parametrize("name", SENT)
-def test_sends_again_what_was_lost(traffic: Traffic, eyes: Eyes, evidence: dict[str, Any], name: str) -> None:
+def test_retransmits_the_same_records(
+    traffic: Traffic, wire_tap: WireTap, evidence: dict[str, Any], name: str
+) -> None:
     """Without a NIC that offloads what is sent again is the same on the wire, and every byte arrives."""
     plan = sending(f"sent {name}", 256 * KIB)
-    with eyes.open() as watch:
-        with raining(traffic, evidence, SENT[name]):
+    with wire_tap.open() as watch:
+        with impaired(traffic, evidence, SENT[name]):
             flow = sent(traffic, TX, plan)
         proof.note(evidence, flow, plan, "sw")
         proof.handed_over(flow, TX)
@@ -38,12 +40,14 @@ def test_sends_again_what_was_lost(traffic: Traffic, eyes: Eyes, evidence: dict[
 
 
 @pytest.mark.promise("resync.rx")
-@pytest.mark.parametrize("name", WEATHER)
-def test_finds_the_records_again(traffic: Traffic, eyes: Eyes, evidence: dict[str, Any], name: str) -> None:
+@pytest.mark.parametrize("name", IMPAIRMENTS)
+def test_receive_resynchronises(
+    traffic: Traffic, wire_tap: WireTap, evidence: dict[str, Any], name: str
+) -> None:
     """Without a NIC that offloads every record is authentic after frames were lost, late or repeated."""
     plan = sending(f"came {name}", 320 * KIB)
-    with eyes.open() as watch:
-        with raining(traffic, evidence, WEATHER[name]):
+    with wire_tap.open() as watch:
+        with impaired(traffic, evidence, IMPAIRMENTS[name]):
             flow = traffic.received(RX, plan)
         proof.note(evidence, flow, plan, "sw")
         proof.handed_over(flow, RX)

@@ -12,14 +12,14 @@ from offload.errors import ConfigError, NoDevice, OffloadError, Refused
 from offload.host.base import Bench
 from offload.suite.traffic.drive import sending
 from offload.suite.traffic.impair import Chosen
-from tests.lib import proof, shapes
-from tests.lib import shapes_path as path
-from tests.lib.flow import Flow, Several, Traffic
-from tests.lib.shapes import TURN, WHOLE
-from tests.lib.weather import raining
-from tests.lib.wire import Eyes
+from tests.lib.flow import proof, shapes
+from tests.lib.flow.flow import Flow, Several, Traffic
+from tests.lib.flow.shapes import TURN, WHOLE
+from tests.lib.impair import shapes_path as path
+from tests.lib.impair.impairment import impaired
+from tests.lib.wire.wire import WireTap
 
-pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "eyes")
+pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "wire-tap")
 TX, RX = Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-128")
 KIB = 1024
 WRAP = 3 * WHOLE + 8192  # as in tests/hw/test_32_shapes.py
@@ -38,10 +38,10 @@ def carried(traffic: Traffic, cell: Cell, plan: Several, family: int) -> Flow:
     return flow
 
 
-def test_sends_in_every_way(traffic: Traffic, eyes: Eyes, evidence: dict[str, Any]) -> None:
+def test_sends_by_every_system_call(traffic: Traffic, wire_tap: WireTap, evidence: dict[str, Any]) -> None:
     """Without a NIC that offloads each way to write makes the records that it should, each byte right."""
     plan = shapes.ways("sw ways")
-    with eyes.open() as watch:
+    with wire_tap.open() as watch:
         carried(traffic, TX, plan, 4)
         seen = watch.proves(evidence, "client", plan.total, payload=plan.content())
         assert {int(size) for size in seen["sizes"]} == shapes.records(plan), (
@@ -49,32 +49,32 @@ def test_sends_in_every_way(traffic: Traffic, eyes: Eyes, evidence: dict[str, An
         )
 
 
-def test_receives_in_every_way(traffic: Traffic, evidence: dict[str, Any]) -> None:
+def test_receives_from_every_system_call(traffic: Traffic, evidence: dict[str, Any]) -> None:
     """Without a NIC that offloads records of 1 byte to 16 KiB arrive, however they were written."""
     plan = shapes.ways("sw ways rx")
     proof.note(evidence, carried(traffic, RX, plan, 6), plan, "sw")
 
 
 @pytest.mark.parametrize(("mtu", "family"), [(600, 4), (9000, 6)])
-def test_carries_frames_of(
-    traffic: Traffic, bench: Bench, eyes: Eyes, evidence: dict[str, Any], mtu: int, family: int
+def test_carries_both_directions_at_mtu(
+    traffic: Traffic, bench: Bench, wire_tap: WireTap, evidence: dict[str, Any], mtu: int, family: int
 ) -> None:
     """Without a NIC that offloads both ways are right in frames of this MTU, and the path is put back."""
     plan, found = shapes.frames(f"sw frames {mtu}"), path.path_of(bench, mtu)
     with path.path_mtu(bench, mtu):
-        with eyes.open() as watch:
+        with wire_tap.open() as watch:
             carried(traffic, TX, plan, family)
             watch.proves(evidence, "client", plan.total, payload=plan.content())
         carried(traffic, RX, plan, family)
     assert path.path_of(bench, mtu) == found
 
 
-def test_crosses_the_wrap(traffic: Traffic, eyes: Eyes, evidence: dict[str, Any]) -> None:
+def test_crosses_tcp_sequence_wrap(traffic: Traffic, wire_tap: WireTap, evidence: dict[str, Any]) -> None:
     """Without a NIC that offloads a record is right in which TCP's number begins again at 0, lost or not."""
     plan = Several((sending("sw wrap", 96 * KIB),))
     rules = (*LOST, *(replace(rule, direction="to-dut") for rule in LOST))
-    with raining(traffic, evidence, rules):
-        with eyes.open() as watch:
+    with impaired(traffic, evidence, rules):
+        with wire_tap.open() as watch:
             flow = shapes.sent(traffic, TX, plan, TURN - 1 - WRAP)
             watch.proves(evidence, "client", plan.total, payload=plan.content())
             evidence["wrap"] = asdict(shapes.wrap(watch, traffic.rig.port))
@@ -86,7 +86,7 @@ def test_crosses_the_wrap(traffic: Traffic, eyes: Eyes, evidence: dict[str, Any]
 
 
 @pytest.mark.parametrize("cell", [TX, RX], ids=["tx", "rx"])
-def test_carries_large_numbers(traffic: Traffic, evidence: dict[str, Any], cell: Cell) -> None:
+def test_carries_64_bit_record_numbers(traffic: Traffic, evidence: dict[str, Any], cell: Cell) -> None:
     """Without a NIC that offloads record numbers of 64 bits are carried, and software is seen to do it."""
     plan = Several((sending("sw numbers", 96 * KIB), sending("sw numbers end", 1000)))
     for number in NUMBERS:
@@ -97,10 +97,10 @@ def test_carries_large_numbers(traffic: Traffic, evidence: dict[str, Any], cell:
     evidence["numbers"] = [f"{number:#x}" for number in NUMBERS]
 
 
-def test_a_file_that_changes(traffic: Traffic, eyes: Eyes, evidence: dict[str, Any]) -> None:
+def test_a_file_that_changes(traffic: Traffic, wire_tap: WireTap, evidence: dict[str, Any]) -> None:
     """Without a NIC that offloads zero-copy sendfile is taken and does nothing: no harm in a changed file."""
     plan = shapes.file_again("sw hazard", "zerocopy", True)
-    with eyes.open() as watch:
+    with wire_tap.open() as watch:
         flow = shapes.changed_file(traffic, TX, evidence, plan)
         seen = watch.proves(evidence, "client", plan.total, payload=plan.content())
         proof.intact(flow.far, plan)

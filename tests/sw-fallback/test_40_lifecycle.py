@@ -12,12 +12,12 @@ from offload.card.counters import tls_stat
 from offload.cmd import settles
 from offload.host.base import Bench
 from offload.suite.traffic.drive import Ended, sending
-from offload.suite.traffic.impair import Weather, wirebox
-from tests.lib.endings import ENDINGS, gone, vanish
-from tests.lib.life import KIB, Life, held
-from tests.lib.rig import Rig
-from tests.lib.ways import second_way, watched
-from tests.lib.wire import share
+from offload.suite.traffic.impair import RandomImpairment, wirebox
+from tests.lib.impair.paths import second_path, watched
+from tests.lib.life.endings import ENDINGS, gone, vanish
+from tests.lib.life.life import KIB, Life, held
+from tests.lib.rig.rig import Rig
+from tests.lib.wire.wire import share
 
 pytestmark = pytest.mark.requires("tls")
 KEY_UPDATE = "1800000100"  # update_not_requested: RFC 8446 section 4.6.3
@@ -27,7 +27,7 @@ MANY = 300
 
 @pytest.mark.promise("lifecycle.close")
 @pytest.mark.parametrize("how", ENDINGS)
-def test_ends_it(life: Life, rig: Rig, evidence: dict[str, Any], how: str) -> None:
+def test_every_ending_leaves_nothing_behind(life: Life, rig: Rig, evidence: dict[str, Any], how: str) -> None:
     """Without a NIC that offloads a connection ends like this, and no socket is left."""
     before = rig.counters()
     pair = life.open()[0]
@@ -41,23 +41,25 @@ def test_ends_it(life: Life, rig: Rig, evidence: dict[str, Any], how: str) -> No
 
 @pytest.mark.promise("lifecycle.close")
 @pytest.mark.requires("wire")
-def test_peer_vanishes(life: Life, rig: Rig, evidence: dict[str, Any]) -> None:
+def test_vanished_peer_is_given_up(life: Life, rig: Rig, evidence: dict[str, Any]) -> None:
     """Without a NIC that offloads TCP gives up a peer that is heard of no more, and no socket is left."""
     pair = life.open()[0]
     pair.moves("vanish")
-    with wirebox(rig.bench, [Weather(loss=100.0)]):
+    with wirebox(rig.bench, [RandomImpairment(loss=100.0)]):
         evidence["seconds_until_given_up"] = vanish(pair)
         gone(rig, pair.port)
     pair.far.close(reset=True)
 
 
 @pytest.mark.promise("lifecycle.route")
-@pytest.mark.requires("wire", "eyes")
-def test_route_moves(life: Life, bench: Bench, rig: Rig, evidence: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.requires("wire", "wire-tap")
+def test_connection_survives_a_route_change(
+    life: Life, bench: Bench, rig: Rig, evidence: dict[str, Any], tmp_path: Path
+) -> None:
     """Without a NIC that offloads a connection goes on elsewhere, with no plaintext on either wire."""
     assert bench.wire is not None
     parts = [sending(f"sw route {number}", 128 * KIB) for number in range(3)]
-    with second_way(bench) as way:
+    with second_path(bench) as way:
         pair = life.open()[0]
         places = {"other": (bench.dut.host, way.dev), "wire": (bench.wire, bench.wire_ports[0])}
         with watched(rig, places, tmp_path) as seen:

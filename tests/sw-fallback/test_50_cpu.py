@@ -8,15 +8,15 @@ import pytest
 
 from offload.errors import Refused
 from offload.suite.measure.plan import Setting
-from tests.lib.cores import measured, sound
-from tests.lib.rig import Rig
+from tests.lib.flow.cores import measured, sound
+from tests.lib.rig.rig import Rig
 
 pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel")
 ARMS = ("user", "sw", "plain")
 
 
 @pytest.mark.parametrize("direction", ["tx", "rx"])
-def test_arms_without_a_card(rig: Rig, evidence: dict[str, Any], direction: str) -> None:
+def test_configurations_without_a_card(rig: Rig, evidence: dict[str, Any], direction: str) -> None:
     """Without a NIC TLS in user space, in the kernel, and none are told apart, and all move bytes."""
     found = measured(rig, ARMS, Setting("stream", direction, 1, None))
     evidence["cpu"] = found

@@ -15,8 +15,8 @@ from offload.doctor.apps.judge import Answer
 from offload.doctor.apps.run import ask
 from offload.doctor.examine import Diagnosis, Doctor
 from offload.doctor.library import Trial
-from tests.lib import apps
-from tests.lib.rig import Rig
+from tests.lib.flow import apps
+from tests.lib.rig.rig import Rig
 
 FILE = hashlib.shake_128(b"apps").digest(64 << 10)
 SHA = hashlib.sha256(FILE).hexdigest()
@@ -73,14 +73,20 @@ class Bench:
 
     def nginx(self, servers: str, name: str = "nginx.conf", more: str = "") -> str:
         """Write nginx.conf with these servers; its path."""
-        temp = " ".join(f"{kind}_temp_path {self.folder}/{kind};"
-                        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))  # fmt: skip
+        temp = " ".join(
+            f"{kind}_temp_path {self.folder}/{kind};"
+            for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        )
         at = self.end.at
-        return self.put(name, (
-            f"daemon off; pid {self.folder}/pid; error_log stderr warn; user root; worker_processes 1;\n"
-            f"events {{ worker_connections 64; }}\nhttp {{ access_log off; sendfile on; {temp}\n"
-            f"ssl_certificate {at.cert}; ssl_certificate_key {at.key}; root {self.folder}/files; {more}\n"
-            f"{servers}\n}}\n"))  # fmt: skip
+        return self.put(
+            name,
+            (
+                f"daemon off; pid {self.folder}/pid; error_log stderr warn; user root; worker_processes 1;\n"
+                f"events {{ worker_connections 64; }}\nhttp {{ access_log off; sendfile on; {temp}\n"
+                f"ssl_certificate {at.cert}; ssl_certificate_key {at.key}; root {self.folder}/files; {more}\n"
+                f"{servers}\n}}\n"
+            ),
+        )
 
 
 @pytest.fixture
@@ -109,23 +115,33 @@ def test_nginx_as_its_lines_say(rig: Rig, bench: Bench) -> None:
     port = {key: rig.next_port() for key in ("D810", "D803", "D804", "D807", "D808", "D809", "D824")}
     v4, hidden = bench.v4, "ssl_conf_command Ciphersuites TLS_AES_256_GCM_SHA384"
     logs = [f"error_log {bench.folder}/{name} debug" for name in ("copied", "sent")]
-    path = bench.nginx("\n".join([
-        server("ssl_protocols TLSv1.2", v4, port["D810"]),
-        server(f"{TWELVE}; {hidden}", v4, port["D803"]),
-        server(f"{TWELVE}; ssl_conf_command Options -KTLS", v4, port["D804"]),
-        server("ssl_protocols TLSv1.3", v4, port["D807"]),
-        server(f"ssl_protocols TLSv1.2 TLSv1.3; {GCM}; sendfile off; {logs[0]}", v4, port["D808"]),
-        server(f"ssl_protocols TLSv1.2; ssl_ciphers {CHACHA}", v4, port["D809"]),
-        server(f"{TWELVE}; {logs[1]}", v4, port["D824"]),
-        server(f"ssl_protocols TLSv1.2 TLSv1.3; {GCM}; server_name other.test", v4, port["D824"]),
-    ]), more="ssl_conf_command Options KTLS;")  # fmt: skip
+    path = bench.nginx(
+        "\n".join(
+            [
+                server("ssl_protocols TLSv1.2", v4, port["D810"]),
+                server(f"{TWELVE}; {hidden}", v4, port["D803"]),
+                server(f"{TWELVE}; ssl_conf_command Options -KTLS", v4, port["D804"]),
+                server("ssl_protocols TLSv1.3", v4, port["D807"]),
+                server(f"ssl_protocols TLSv1.2 TLSv1.3; {GCM}; sendfile off; {logs[0]}", v4, port["D808"]),
+                server(f"ssl_protocols TLSv1.2; ssl_ciphers {CHACHA}", v4, port["D809"]),
+                server(f"{TWELVE}; {logs[1]}", v4, port["D824"]),
+                server(f"ssl_protocols TLSv1.2 TLSv1.3; {GCM}; server_name other.test", v4, port["D824"]),
+            ]
+        ),
+        more="ssl_conf_command Options KTLS;",
+    )
     told = bench.told("nginx", path)
     with apps.program(bench.host, run_nginx(path), port["D824"]):
         for code, more in (
-            ("D810", {"ciphers": CBC}), ("D803", {}), ("D804", {}), ("D807", {"version": "1.3"}),
-            ("D808", {"ciphers": "ECDHE-RSA-AES128-GCM-SHA256"}), ("D809", {"ciphers": CHACHA}),
-            ("D824", {"version": "1.3", "sni": "other.test"}), ("D824", {}),
-        ):  # fmt: skip
+            ("D810", {"ciphers": CBC}),
+            ("D803", {}),
+            ("D804", {}),
+            ("D807", {"version": "1.3"}),
+            ("D808", {"ciphers": "ECDHE-RSA-AES128-GCM-SHA256"}),
+            ("D809", {"ciphers": CHACHA}),
+            ("D824", {"version": "1.3", "sni": "other.test"}),
+            ("D824", {}),
+        ):
             seen = bench.connect(v4, port[code], ask=GET, after=BODY, **more)
             ruling = apps.of_port(told, port[code], more.get("sni", "server at" if code == "D824" else ""))
             assert (code in apps.codes(ruling) or not more) and seen.sha256 == SHA
@@ -172,11 +188,13 @@ def service(name: str, port: int, bench: Bench, *lines: str) -> str:
 def test_stunnel_as_its_lines_say(rig: Rig, bench: Bench) -> None:
     """Without a NIC each of stunnel's services does what the doctor says."""
     asks, silent, back = (rig.next_port() for _ in range(3))
-    text = "foreground = yes\npid =\nsyslog = no\n" + "".join([
-        service("asks", asks, bench, "options = ENABLE_KTLS"),
-        service("silent", silent, bench),
-        service("back", back, bench, "options = -ENABLE_KTLS", "options = ENABLE_KTLS"),
-    ])  # fmt: skip
+    text = "foreground = yes\npid =\nsyslog = no\n" + "".join(
+        [
+            service("asks", asks, bench, "options = ENABLE_KTLS"),
+            service("silent", silent, bench),
+            service("back", back, bench, "options = -ENABLE_KTLS", "options = ENABLE_KTLS"),
+        ]
+    )
     path = bench.put("stunnel.conf", text)
     told, small = bench.told("stunnel", path), b"sent back" * 100
     with apps.program(bench.host, ["stunnel4", path], back):
@@ -219,11 +237,16 @@ def test_haproxy_before_it_could(rig: Rig, bench: Bench) -> None:
     port, at, small = rig.next_port(), bench.end.at, FILE[:9000]
     both = bench.put("both.pem", bench.host.read(at.cert).decode() + bench.host.read(at.key).decode())
     bench.host.write(f"{bench.folder}/small", small, 0o644)
-    path = bench.put("haproxy.cfg", (
-        "global\n maxconn 20\n nbthread 1\ndefaults\n mode http\n timeout client 30s\n"
-        f"frontend www\n bind {bench.v4}:{port} ssl crt {both} "
-        "ssl-max-ver TLSv1.2 ciphers ECDHE+AESGCM\n http-request return status 200 content-type text/plain "
-        f"file {bench.folder}/small\n"))  # fmt: skip
+    path = bench.put(
+        "haproxy.cfg",
+        (
+            "global\n maxconn 20\n nbthread 1\ndefaults\n mode http\n timeout client 30s\n"
+            f"frontend www\n bind {bench.v4}:{port} ssl crt {both} "
+            "ssl-max-ver TLSv1.2 ciphers ECDHE+AESGCM\n "
+            "http-request return status 200 content-type text/plain "
+            f"file {bench.folder}/small\n"
+        ),
+    )
     cnf = bench.put("ktls.cnf", CNF.format("Options = KTLS"))
     told, argv = bench.told("haproxy", path), ["haproxy", "-db", "-f", path]
     with apps.program(bench.host, argv, port, {"OPENSSL_CONF": cnf}):

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.lib.migration_cost import Ferry
-from tests.lib.rig import Rig
+from tests.lib.flow.migration_cost import Ferry
+from tests.lib.rig.rig import Rig
 
 
 @pytest.mark.requires("tls", "ktls-handoff", "stunnel", "qemu")

@@ -8,21 +8,21 @@ import pytest
 
 from offload.card.profile import Cell
 from offload.suite.traffic.drive import sending
-from tests.lib import proof
-from tests.lib.channels import CHANNELS, at_once
-from tests.lib.flow import Several, Traffic
-from tests.lib.wire import Eyes
+from tests.lib.flow import proof
+from tests.lib.flow.channels import CHANNELS, at_once
+from tests.lib.flow.flow import Several, Traffic
+from tests.lib.wire.wire import WireTap
 
 TX = Cell("tx", "1.2", "aes-gcm-128")
 
 
 @pytest.mark.once
 @pytest.mark.promise("payload.tx")
-@pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "eyes")
-def test_eight_channels_at_once(traffic: Traffic, eyes: Eyes, evidence: dict[str, Any]) -> None:
+@pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "wire-tap")
+def test_eight_channels_at_once(traffic: Traffic, wire_tap: WireTap, evidence: dict[str, Any]) -> None:
     """Without a NIC that offloads eight channels that send together are software's: every record right."""
     plans = [sending(f"sw channel {number}", 96 << 10, 20_000 + number) for number in range(CHANNELS)]
-    with eyes.open() as watch:
+    with wire_tap.open() as watch:
         found = at_once(traffic, TX, plans)
         for plan, (port, flow) in zip(plans, found.flows.items(), strict=True):
             watch.proves(evidence, "client", plan.total, payload=plan.content(), port=port)

@@ -8,10 +8,10 @@ import pytest
 
 from offload.card.profile import Cell
 from offload.suite.traffic.drive import sending
-from tests.lib import film, proof
-from tests.lib.channels import at_once
-from tests.lib.flow import Several, Traffic
-from tests.lib.rig import Rig
+from tests.lib.flow import film, proof
+from tests.lib.flow.channels import at_once
+from tests.lib.flow.flow import Several, Traffic
+from tests.lib.rig.rig import Rig
 
 TX = Cell("tx", "1.2", "aes-gcm-128")
 

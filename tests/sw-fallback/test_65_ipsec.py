@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from offload.suite.traffic import ipsec
-from tests.lib.flow import Traffic
-from tests.lib.ipsec_cases import (
+from tests.lib.flow.flow import Traffic
+from tests.lib.life.life import Life
+from tests.lib.rig.rig import Rig
+from tests.lib.wire.ipsec_cases import (
     carries,
     ends_by_itself,
     every_part,
@@ -17,10 +19,8 @@ from tests.lib.ipsec_cases import (
     whoever_listens,
     without_its_policy,
 )
-from tests.lib.life import Life
-from tests.lib.rig import Rig
 
-pytestmark = [pytest.mark.once, pytest.mark.requires("lab", "ipsec", "wire", "eyes")]
+pytestmark = [pytest.mark.once, pytest.mark.requires("lab", "ipsec", "wire", "wire-tap")]
 
 
 @pytest.mark.parametrize("cipher", [*ipsec.CIPHERS])
@@ -41,12 +41,12 @@ def test_reset_forged_on_the_wire(rig: Rig, life: Life, evidence: dict[str, Any]
 
 
 @pytest.mark.requires("tls", "ktls-handoff", "stunnel")
-def test_who_is_at_the_other_end(traffic: Traffic, evidence: dict[str, Any]) -> None:
+def test_tls_refuses_another_program_and_esp_does_not(traffic: Traffic, evidence: dict[str, Any]) -> None:
     """Without a NIC ESP serves somebody else's program on the peer's host as well; TLS refuses it."""
     whoever_listens(traffic, evidence)
 
 
-def test_goes_on_in_clear_without_its_policy(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
+def test_plaintext_once_the_ipsec_policy_is_gone(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
     """Without a NIC a connection goes on in clear once its policy is gone, and nobody is told."""
     without_its_policy(rig, life, evidence)
 

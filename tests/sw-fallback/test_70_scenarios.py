@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.lib.rig import Rig
+from tests.lib.rig.rig import Rig
 from tests.lib.scenario.check import check
 from tests.lib.scenario.space import Scenario, load
 from tests.lib.scenario.stand import ended, stand_of
 
-pytestmark = pytest.mark.requires("tls", "wire", "eyes")
+pytestmark = pytest.mark.requires("tls", "wire", "wire-tap")
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +26,7 @@ def used() -> Iterator[list[Rig]]:
 
 @pytest.mark.promise("conditions.crossed")
 @pytest.mark.scenarios
-def test_holds_where_conditions_cross(
-    rig: Rig, used: list[Rig], evidence: dict[str, Any], scenario: Scenario
-) -> None:
+def test_scenario_holds(rig: Rig, used: list[Rig], evidence: dict[str, Any], scenario: Scenario) -> None:
     """Without a NIC software moves every byte whole and encrypted under these conditions together."""
     stand, new = stand_of(rig)
     if new:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lib import warm_pytest
+from tests.lib.rig import warm_pytest
 
 # labgrid's: pyproject.toml leaves it out for this project alone; both take most of the time of a small child
 LEFT_OUT = "-p no:labgrid -p no:hypothesispytest -p no:unraisableexception"

@@ -53,10 +53,16 @@ def test_code_and_tables_are_no_prose() -> None:
 
 
 @pytest.mark.parametrize(
-    "place", ["README.md", "ktls-offload certify --help", "criteria.yaml: payload.tx.title",
-              "reasons.yaml: D301.so", "errata.yaml: shown-as-hw.symptom",
-              "docs/reference/wire.md"]
-)  # fmt: skip
+    "place",
+    [
+        "README.md",
+        "ktls-offload certify --help",
+        "criteria.yaml: payload.tx.title",
+        "reasons.yaml: D301.so",
+        "errata.yaml: shown-as-hw.symptom",
+        "docs/reference/wire.md",
+    ],
+)
 def test_it_reads_what_users_read(place: str) -> None:
     """README, --help and the data files are among the texts."""
     assert any(found.endswith(place) and text.strip() for found, text in PROSE.texts([]))

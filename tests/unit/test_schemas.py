@@ -25,15 +25,24 @@ from offload.suite.bench.vm.rundir import create
 from offload.suite.bench.vm.verbs import for_programs
 from offload.switch.status import as_json as status_json
 from offload.switch.status import gather
-from tests.lib.schemas import FILES, checker, fits, schema
+from tests.lib.rig.schemas import FILES, checker, fits, schema
 from tests.unit.connections.test_ls import connection, listing, looked
 from tests.unit.doctor.fake_doctor import FakeHost, card
 from tests.unit.doctor.test_doctor import PROFILES
 
 CHANGE = {
-    "kind": "feature", "what": "tls-hw-rx-offload", "dev": "eth0", "ifindex": 2, "bus": "0000:04:00.0",
-    "driver": "mlx5_core", "netns": "n", "boot": "b", "active": False, "requested": False, "time": "t",
-}  # fmt: skip
+    "kind": "feature",
+    "what": "tls-hw-rx-offload",
+    "dev": "eth0",
+    "ifindex": 2,
+    "bus": "0000:04:00.0",
+    "driver": "mlx5_core",
+    "netns": "n",
+    "boot": "b",
+    "active": False,
+    "requested": False,
+    "time": "t",
+}
 
 
 def listed() -> str:
@@ -74,8 +83,12 @@ def drivers() -> str:
 
 MADE: dict[str, Callable[[], str]] = {
     "cards": cards_json,
-    "ls": listed, "status": standing, "doctor": diagnosed, "lab-status": labs, "driver-status": drivers,
-}  # fmt: skip
+    "ls": listed,
+    "status": standing,
+    "doctor": diagnosed,
+    "lab-status": labs,
+    "driver-status": drivers,
+}
 
 
 @pytest.mark.parametrize("verb", FILES)

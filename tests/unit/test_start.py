@@ -27,9 +27,26 @@ sys.exit(code)
 """
 # Each of these takes longer to open than a verb's own files do, or opens such a one.
 HEAVY = {
-    "asyncio", "bz2", "concurrent", "email", "hashlib", "http", "logging", "lzma", "multiprocessing",
-    "optparse", "random", "secrets", "shutil", "socket", "ssl", "tempfile", "unittest", "xml", "zipfile",
-}  # fmt: skip
+    "asyncio",
+    "bz2",
+    "concurrent",
+    "email",
+    "hashlib",
+    "http",
+    "logging",
+    "lzma",
+    "multiprocessing",
+    "optparse",
+    "random",
+    "secrets",
+    "shutil",
+    "socket",
+    "ssl",
+    "tempfile",
+    "unittest",
+    "xml",
+    "zipfile",
+}
 FLOOR = {"cli", "cmd", "errors", "host", "paths", "yamlfile"}
 BASE = FLOOR | {"card", "card.nic", "card.profile"}
 SWITCH = BASE | {"switch", "switch.verbs", "switch.enable", "switch.plan", "switch.many", "switch.journal"}

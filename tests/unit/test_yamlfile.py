@@ -27,14 +27,23 @@ ONE = record(dict, {"x": text()}, lambda item, have, found: item.bad("odd") if f
 @pytest.mark.parametrize(
     ("kind", "words", "expected"),
     [
-        (text(), "b  c", "b c"), (text(), "3", "3"), (text(choices=("b", "c")), "c", "c"),
-        (flag(), "on", True), (flag(), "No", False), (number(), "0.5", 0.5), (number(), "-3", -3),
-        (number("x", 1, 3, whole=True), "3", 3), (listed(text()), "[b, c]", ("b", "c")),
-        (listed(text()), "[]", ()), (mapped(number()), "{b: 1, c: 2}", {"b": 1, "c": 2}),
-        (PAIR, "{x: b}", ("b", 7)), (PAIR, "{y: 1, x: b}", ("b", 1)), (ONE, "{x: c}", {"x": "c"}),
+        (text(), "b  c", "b c"),
+        (text(), "3", "3"),
+        (text(choices=("b", "c")), "c", "c"),
+        (flag(), "on", True),
+        (flag(), "No", False),
+        (number(), "0.5", 0.5),
+        (number(), "-3", -3),
+        (number("x", 1, 3, whole=True), "3", 3),
+        (listed(text()), "[b, c]", ("b", "c")),
+        (listed(text()), "[]", ()),
+        (mapped(number()), "{b: 1, c: 2}", {"b": 1, "c": 2}),
+        (PAIR, "{x: b}", ("b", 7)),
+        (PAIR, "{y: 1, x: b}", ("b", 1)),
+        (ONE, "{x: c}", {"x": "c"}),
         (listed(text().once()), "[b, c]", ("b", "c")),
     ],
-)  # fmt: skip
+)
 def test_a_good_value_is_taken(kind: Kind, words: str, expected: object) -> None:
     """Each kind gives the value of its type, and says nothing."""
     assert read(kind, words) == (expected, [])
@@ -43,15 +52,19 @@ def test_a_good_value_is_taken(kind: Kind, words: str, expected: object) -> None
 @pytest.mark.parametrize(
     ("kind", "words", "expected"),
     [
-        (text("a name"), "[b]", "a: a list, wanted a name"), (text(), "null", "a: 'null', wanted text"),
+        (text("a name"), "[b]", "a: a list, wanted a name"),
+        (text(), "null", "a: 'null', wanted text"),
         (text(), "yes", "a: 'yes', wanted text"),
         (text(), f"'{'b' * 601}'", f"a: '{'b' * 57}...', wanted text"),
-        (text(pattern="b+"), "c", "a: 'c', wanted text"), (text(), '"\\e[2J"', "a: '\\x1b[2J', wanted text"),
+        (text(pattern="b+"), "c", "a: 'c', wanted text"),
+        (text(), '"\\e[2J"', "a: '\\x1b[2J', wanted text"),
         (text(choices=("bee", "sea")), "beee", "a: 'beee', wanted one of bee, sea (did you mean bee?)"),
         (flag(), "1", "a: '1', wanted on or off"),
         (flag("true or false"), "{}", "a: a mapping, wanted true or false"),
-        (number(), "b", "a: 'b', wanted a number"), (number(), "'3'", "a: '3', wanted a number"),
-        (number(), ".nan", "a: '.nan', wanted a number"), (number(), "1:30", "a: '1:30', wanted a number"),
+        (number(), "b", "a: 'b', wanted a number"),
+        (number(), "'3'", "a: '3', wanted a number"),
+        (number(), ".nan", "a: '.nan', wanted a number"),
+        (number(), "1:30", "a: '1:30', wanted a number"),
         (number("a number from 1", 1), "0", "a: '0', wanted a number from 1"),
         (number("a number from 1", 1, whole=True), "1.5", "a: '1.5', wanted a number from 1"),
         (listed(text()), "b", "a: 'b', wanted a list"),
@@ -63,12 +76,13 @@ def test_a_good_value_is_taken(kind: Kind, words: str, expected: object) -> None
         (mapped(text(), ("bee",), what="arm"), "{bea: 1}", "a: unknown arm 'bea' (did you mean bee?)"),
         (mapped(text(), ("bee",), ("bee",), what="arm"), "{}", "a: arm bee is missing"),
         (mapped(text()), "{[b]: 1}", "a: unknown key a list, wanted a name"),
-        (PAIR, "{y: 1}", "a: key x is missing"), (PAIR, "{x: b, x: c}", "a: key 'x' given twice"),
+        (PAIR, "{y: 1}", "a: key x is missing"),
+        (PAIR, "{x: b, x: c}", "a: key 'x' given twice"),
         (PAIR, "{x: b, z: c}", "a: unknown key 'z', wanted one of x, y"),
         (PAIR, "3", "a: '3', wanted a mapping with x, y"),
         (ONE, "{x: b}", "a: odd"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_value_is_told(kind: Kind, words: str, expected: str) -> None:
     """One line: the key, what was there, what was wanted."""
     assert read(kind, words)[1] == [expected]

@@ -12,11 +12,24 @@ import pytest
 NAMES = (f"costload-{os.getpid()}-a", f"costload-{os.getpid()}-b")
 ADDRESSES = ("192.0.2.1", "192.0.2.2")
 WRONG = (
-    [], ["sw"], ["sw/up"], ["sw/tx/3"], ["sw/tx/9"], ["sw/tx/44"], ["sw/rx/file"], ["sw/tx/file/4"],
+    [],
+    ["sw"],
+    ["sw/up"],
+    ["sw/tx/3"],
+    ["sw/tx/9"],
+    ["sw/tx/44"],
+    ["sw/rx/file"],
+    ["sw/tx/file/4"],
     ["sw/tx/4/"],
-    ["plain/tx/1"], ["s/tx"], ["/tx"], ["--bytes", "1", "plain/tx"], ["--bytes", "-1", "x"],
-    ["--bytes", "99999999999", "x"], ["--dut", "nowhere", "plain/tx"], ["--what"],
-)  # fmt: skip
+    ["plain/tx/1"],
+    ["s/tx"],
+    ["/tx"],
+    ["--bytes", "1", "plain/tx"],
+    ["--bytes", "-1", "x"],
+    ["--bytes", "99999999999", "x"],
+    ["--dut", "nowhere", "plain/tx"],
+    ["--what"],
+)
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from check_tls import (
     receiver,
     sealed_record,
     sender,
-)  # fmt: skip
+)
 from parts import completion, send, side, tcp
 from rig import DEADLINE, Rig
 

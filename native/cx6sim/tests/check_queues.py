@@ -133,8 +133,15 @@ def check_frames_share_a_striding_entry(rig: Rig) -> None:
             send(a, one.sq, frame, sums=0)
         came = strides(b, cq, rq)
         assert [(number, first) for number, first, _ in came] == [
-            (0, 0), (0, 142), (0, 284), (0, 426), (1, 0), (1, 142), (1, 284), (1, 426),
-        ]  # fmt: skip
+            (0, 0),
+            (0, 142),
+            (0, 284),
+            (0, 426),
+            (1, 0),
+            (1, 142),
+            (1, 284),
+            (1, 426),
+        ]
         assert [frame for _, _, frame in came] == [*sent[:3], b"", *sent[3:6], b""]
         assert model.control({"card": 1})["rx_no_buffer"] == 2
         post(b, rq, 1)

@@ -18,8 +18,17 @@ from pathlib import Path
 
 LAYOUT = Path(__file__).resolve().parents[1] / "layout.h"
 VERSION, DMA_MAP, DMA_UNMAP, DEVICE_INFO, REGION_INFO, IRQ_INFO, SET_IRQS, READ, WRITE, RESET = (
-    1, 2, 3, 4, 5, 7, 8, 9, 10, 13,
-)  # fmt: skip
+    1,
+    2,
+    3,
+    4,
+    5,
+    7,
+    8,
+    9,
+    10,
+    13,
+)
 BAR, CONFIG = 0, 7
 SIZE, BASE = 4 << 20, 0x100000  # of the guest's memory
 PAGE = 4096

@@ -8,8 +8,11 @@ from dataclasses import dataclass, replace
 from offload.doctor.apps.model import Said
 
 WORDS = {
-    "minprotocol": "lowest", "maxprotocol": "highest", "cipherstring": "ciphers", "ciphersuites": "suites",
-}  # fmt: skip
+    "minprotocol": "lowest",
+    "maxprotocol": "highest",
+    "cipherstring": "ciphers",
+    "ciphersuites": "suites",
+}
 
 
 @dataclass(frozen=True)

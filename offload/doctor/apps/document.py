@@ -23,17 +23,22 @@ def as_json(answer: Answer) -> str:
         "exit": EXITS[state],
         "kernel": plain(answer.diagnosis.machine.release),
         "app": {
-            "name": app.name, "version": ".".join(map(str, app.version)) or None,
+            "name": app.name,
+            "version": ".".join(map(str, app.version)) or None,
             "library": plain(app.library) or None,
             "files": [plain(path) for path in files.read] if files else [],
         },
         "device": {
-            "dev": device.nic.dev, "state": device.state(), "simulated": device.found.simulated,
+            "dev": device.nic.dev,
+            "state": device.state(),
+            "simulated": device.found.simulated,
             "profile": device.found.profile.id if device.found.profile else None,
-        } if device else None,
+        }
+        if device
+        else None,
         "findings": [_finding(row) for row in answer.findings],
         "services": [_service(ruling) for ruling in answer.rulings],
-    }  # fmt: skip
+    }
     return json.dumps(document, indent=2) + "\n"
 
 
@@ -48,13 +53,15 @@ def _service(ruling: Ruling) -> dict[str, Any]:
         "state": ruling.state(),
         "asks": {"on": True, "off": False}.get(service.ask.text),
         "said": {
-            "ktls": _said(service.ask), "versions": _said(service.versions),
-            "ciphers": _said(service.ciphers), "ciphersuites": _said(service.suites),
+            "ktls": _said(service.ask),
+            "versions": _said(service.versions),
+            "ciphers": _said(service.ciphers),
+            "ciphersuites": _said(service.suites),
         },
         "directions": {d: {"state": word, "code": code or None} for d, (word, code) in ruling.states.items()},
         "findings": [_finding(row) for row in ruling.findings],
         "table": [{**w.cell._asdict(), "who": w.who, "why": plain(w.why) or None} for w in ruling.cells],
-    }  # fmt: skip
+    }
 
 
 def _said(said: Said) -> dict[str, str | None]:

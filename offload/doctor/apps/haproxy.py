@@ -22,10 +22,26 @@ CONNECTED = (3, 4, 1)  # asks for kernel TLS once it is connected; CHANGELOG, co
 KEY_UPDATE = (3, 4, 3)  # reads a KeyUpdate that splicing meets; CHANGELOG, commit da4e71d6d
 SPLICE = ("option splice-auto", "option splice-request", "option splice-response")
 SECTIONS = (
-    "global", "defaults", "frontend", "backend", "listen", "peers", "log-forward", "ring", "resolvers",
-    "cache", "userlist", "mailers", "program", "http-errors", "fcgi-app", "crt-store", "traces",
-    "log-profile", "acme",
-)  # fmt: skip
+    "global",
+    "defaults",
+    "frontend",
+    "backend",
+    "listen",
+    "peers",
+    "log-forward",
+    "ring",
+    "resolvers",
+    "cache",
+    "userlist",
+    "mailers",
+    "program",
+    "http-errors",
+    "fcgi-app",
+    "crt-store",
+    "traces",
+    "log-profile",
+    "acme",
+)
 COUNTS = re.compile(r"(bind|server|server-template|default-server|ssl-default-\S+)$")  # lines that are judged
 EXPOSE = "expose-experimental-directives"
 
@@ -227,8 +243,14 @@ def _possible(service: Service, app: App, built: bool, whole: Section) -> None:
         return
     if not whole.all(EXPOSE):
         where = service.ask.where
-        service.notes.add("D818", f"{where}: ktls on", name=service.title(), where=where,
-                          put=f"after {whole.at}", line=EXPOSE)  # fmt: skip
+        service.notes.add(
+            "D818",
+            f"{where}: ktls on",
+            name=service.title(),
+            where=where,
+            put=f"after {whole.at}",
+            line=EXPOSE,
+        )
     known.moving_buffer(app, service)  # src/ssl_sock.c sets SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
     if service.side == "client" and app.version < CONNECTED:
         service.notes.add("D823", service.ask.where, name=service.title())
@@ -247,5 +269,11 @@ def _splices(section: Section, defaults: Section | None) -> str:
 def _loops(service: Service, app: App, splice: str) -> None:
     """Note a HAProxy that leaves a client's KeyUpdate in the kernel and tries for ever."""
     if service.ask.text == "on" and service.offers("1.3"):
-        service.notes.add("D831", f"{app.shown}; {splice}; {service.versions.where}", ["rx"],
-                          name=service.title(), app=app.shown, splice=splice)  # fmt: skip
+        service.notes.add(
+            "D831",
+            f"{app.shown}; {splice}; {service.versions.where}",
+            ["rx"],
+            name=service.title(),
+            app=app.shown,
+            splice=splice,
+        )

@@ -18,8 +18,11 @@ from offload.doctor.table import UNKNOWN as NOBODY_KNOWS
 from offload.host.base import Host
 
 USER, OTHER = "user", "other"
-SUITE = {"TLS_AES_128_GCM_SHA256": CIPHERS[0], "TLS_AES_256_GCM_SHA384": CIPHERS[1],
-         "TLS_CHACHA20_POLY1305_SHA256": CIPHERS[2]}  # fmt: skip
+SUITE = {
+    "TLS_AES_128_GCM_SHA256": CIPHERS[0],
+    "TLS_AES_256_GCM_SHA384": CIPHERS[1],
+    "TLS_CHACHA20_POLY1305_SHA256": CIPHERS[2],
+}
 ENC = {"AESGCM(128)": CIPHERS[0], "AESGCM(256)": CIPHERS[1], "CHACHA20/POLY1305(256)": CIPHERS[2]}
 NEWER = {
     "nginx": "nginx 1.21.4 or newer, which also sends files by SSL_sendfile",
@@ -107,8 +110,9 @@ class Judge:
         self._ciphers(service, gcm)
         known.keys_change(service, self.diagnosis.machine.kernel.series)
         if service.side == "server" and only_here(service.address.split(", ")):
-            service.notes.add("D811", f"{service.where}: {service.address}", name=service.title(),
-                              address=service.address)  # fmt: skip
+            service.notes.add(
+                "D811", f"{service.where}: {service.address}", name=service.title(), address=service.address
+            )
         states = {d: self._state(service, d) for d in self._directions()}
         cells = tuple(
             self._work(service, Cell(d, v, c), states[d]) for d, v, c in self._offered(service, states)
@@ -139,8 +143,9 @@ class Judge:
             return
         if not ask.text:
             why = f"{service.where}: neither this block nor an enclosing one enables kernel TLS"
-            notes.add("D802", why, name=service.title(),
-                      app=self.app.name, put=service.put, line=service.line)  # fmt: skip
+            notes.add(
+                "D802", why, name=service.title(), app=self.app.name, put=service.put, line=service.line
+            )
         elif ask.text == "off":
             notes.add("D804", ask.where, name=service.title(), where=ask.where, line=service.line)
         elif ask == self.app.lent:
@@ -155,12 +160,22 @@ class Judge:
             notes.add("D813", seen, ["rx"], name=service.title(), library=self.app.library)
         if not service.offers("1.2"):
             shown = "TLS 1.3 only" if said.text else "neither TLS 1.2 nor 1.3"
-            notes.add("D807", f"{said.where}: {shown}", name=service.title(), line=service.stop,
-                      put=place(said, service))  # fmt: skip
+            notes.add(
+                "D807",
+                f"{said.where}: {shown}",
+                name=service.title(),
+                line=service.stop,
+                put=place(said, service),
+            )
             return False
         if service.offers("1.3") and service.ask.text == "on":
-            notes.add("D808", f"{said.where}: TLS {' and '.join(said.text.split())}", name=service.title(),
-                      line=service.stop, put=place(said, service))  # fmt: skip
+            notes.add(
+                "D808",
+                f"{said.where}: TLS {' and '.join(said.text.split())}",
+                name=service.title(),
+                line=service.stop,
+                put=place(said, service),
+            )
         return True
 
     def _ciphers(self, service: Service, gcm: bool) -> None:
@@ -169,18 +184,35 @@ class Judge:
         if not gcm or service.ask.text != "on":
             return
         if kinds is None:
-            service.notes.add("D826", f"openssl ciphers {said.text}", name=service.title(), line=service.gcm,
-                              put=place(said, service))  # fmt: skip
+            service.notes.add(
+                "D826",
+                f"openssl ciphers {said.text}",
+                name=service.title(),
+                line=service.gcm,
+                put=place(said, service),
+            )
             return
         able = {c.cipher for c in ALL_CELLS if c.version == "1.2" and self._card_takes(c)}
         if not any(kind in able for _, kind in kinds):
             names = ", ".join(name for name, _ in kinds[:6])
-            service.notes.add("D809", f"{said.where}: {names or 'none'}", name=service.title(),
-                              line=service.gcm, put=place(said, service))  # fmt: skip
+            service.notes.add(
+                "D809",
+                f"{said.where}: {names or 'none'}",
+                name=service.title(),
+                line=service.gcm,
+                put=place(said, service),
+            )
         elif others := [name for name, kind in kinds if kind not in able]:
-            service.notes.add("D810", f"{said.where}: {said.text}", [], [", ".join(others[:12])],
-                              name=service.title(), count=len(others), line=service.gcm,
-                              put=place(said, service))  # fmt: skip
+            service.notes.add(
+                "D810",
+                f"{said.where}: {said.text}",
+                [],
+                [", ".join(others[:12])],
+                name=service.title(),
+                count=len(others),
+                line=service.gcm,
+                put=place(said, service),
+            )
 
     def _card_takes(self, cell: Cell) -> bool:
         """Return what the card's profile promises, or without one what the kernel gives to any card."""
@@ -200,8 +232,12 @@ class Judge:
         """Direction, version and cipher of every cell that the service offers, in the order of the table."""
         twelve = {kind for _, kind in self._kinds(service) or ()}
         thirteen = {SUITE[s] for s in re.split(r"[:, ]+", service.suites.text) if s in SUITE}
-        rows = [(v, c) for v, has in (("1.2", twelve), ("1.3", thirteen)) for c in (*CIPHERS, OTHER)
-                if service.offers(v) and c in has]  # fmt: skip
+        rows = [
+            (v, c)
+            for v, has in (("1.2", twelve), ("1.3", thirteen))
+            for c in (*CIPHERS, OTHER)
+            if service.offers(v) and c in has
+        ]
         return [(d, v, c) for d in states for v, c in rows]
 
     def _state(self, service: Service, direction: str) -> tuple[str, str]:

@@ -192,20 +192,33 @@ def _hidden(found: Service, mine: Sequence[Directive], hidden: Sequence[Directiv
         )
     if not found.ask.text and outer.ask and outer.ask.text == "on":
         put = f"after {mine[-1].at}"
-        found.notes.add("D803", f"{mine[-1].at}: ssl_conf_command {' '.join(mine[-1].words)}",
-                        name=found.title(), by=str(mine[-1].at), asked=outer.ask.where, put=put,
-                        line=ASK)  # fmt: skip
+        found.notes.add(
+            "D803",
+            f"{mine[-1].at}: ssl_conf_command {' '.join(mine[-1].words)}",
+            name=found.title(),
+            by=str(mine[-1].at),
+            asked=outer.ask.where,
+            put=put,
+            line=ASK,
+        )
 
 
 def _transport(found: Service, tls: Sequence[Directive]) -> None:
     """Note what no card is asked about: QUIC, and sockets of this host."""
-    kinds = {"QUIC": [d for d in tls if "quic" in d.words[1:]],
-             "a Unix socket": [d for d in tls if d.words[0].startswith("unix:")]}  # fmt: skip
+    kinds = {
+        "QUIC": [d for d in tls if "quic" in d.words[1:]],
+        "a Unix socket": [d for d in tls if d.words[0].startswith("unix:")],
+    }
     for kind, listens in kinds.items():
         if listens:
             code = "D812" if len(listens) == len(tls) else "D828"
-            found.notes.add(code, f"{listens[0].at}: listen {' '.join(listens[0].words)}", name=found.title(),
-                            kind=kind, where=str(listens[0].at))  # fmt: skip
+            found.notes.add(
+                code,
+                f"{listens[0].at}: listen {' '.join(listens[0].words)}",
+                name=found.title(),
+                kind=kind,
+                where=str(listens[0].at),
+            )
 
 
 def _default(
@@ -220,8 +233,9 @@ def _default(
         if other is not server and chosen.text != _protocols(server, app).text:
             where = chosen.where if chosen.where != DEFAULT else str(other.block.at)
             seen = f"{listen.at}: listen {listen.words[0]}; default server at {other.block.at}"
-            found.notes.add("D824", seen, name=found.title(), other=where, mine=found.versions.where,
-                            line=STOP)  # fmt: skip
+            found.notes.add(
+                "D824", seen, name=found.title(), other=where, mine=found.versions.where, line=STOP
+            )
             found.versions = Said(chosen.text, where)
             return
 
@@ -239,8 +253,13 @@ def _files(found: Service, server: Server, app: App) -> None:
     elif (aio := server.said("aio", "off")).text.startswith("threads"):
         found.notes.add("D815", f"{aio.where}: aio {aio.text}", name=found.title(), where=aio.where)
     if (size := _bytes(buffer.text)) is not None and size < BUFFER:
-        found.notes.add("D816", f"{buffer.where}: ssl_buffer_size {buffer.text}", name=found.title(),
-                        size=buffer.text, where=buffer.where)  # fmt: skip
+        found.notes.add(
+            "D816",
+            f"{buffer.where}: ssl_buffer_size {buffer.text}",
+            name=found.title(),
+            size=buffer.text,
+            where=buffer.where,
+        )
 
 
 def _http2(found: Service, server: Server, tls: Sequence[Directive], app: App) -> None:

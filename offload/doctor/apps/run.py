@@ -17,10 +17,15 @@ PATHS = {"nginx": nginx.PATH, "haproxy": haproxy.PATH, "stunnel": stunnel.PATH, 
 
 
 def ask(
-    host: Host, name: str, path: str = "", wanted: Sequence[str] = (), *,
-    directions: Sequence[str] = DIRECTIONS, environment: Mapping[str, str] | None = None,
+    host: Host,
+    name: str,
+    path: str = "",
+    wanted: Sequence[str] = (),
+    *,
+    directions: Sequence[str] = DIRECTIONS,
+    environment: Mapping[str, str] | None = None,
     diagnosis: Diagnosis | None = None,
-) -> Answer:  # fmt: skip
+) -> Answer:
     """The answer about a program. ConfigError if it has no configuration; NoDevice for a device that is none.
 
     `diagnosis`: what the doctor said, if somebody has asked. `environment`: what the program is started

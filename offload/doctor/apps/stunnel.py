@@ -143,18 +143,27 @@ def _service(section: Section, top: Section, base: Settings) -> Service:
         gcm=GCM,
     )
     if address.text.startswith("/"):
-        found.notes.add("D812", f"{address.where}: {address.text}", name=found.title(), kind="a Unix socket",
-                        where=address.where)  # fmt: skip
+        found.notes.add(
+            "D812",
+            f"{address.where}: {address.text}",
+            name=found.title(),
+            kind="a Unix socket",
+            where=address.where,
+        )
     if (packed := _said(section, top, "compression", "")).text:
-        found.notes.add("D817", f"{packed.where}: compression = {packed.text}", name=found.title(),
-                        where=packed.where)  # fmt: skip
+        found.notes.add(
+            "D817", f"{packed.where}: compression = {packed.text}", name=found.title(), where=packed.where
+        )
     return found
 
 
 def _options(section: Section, top: Section) -> list[tuple[str, Place]]:
     """`options` of the service and of what stands above, which stays."""
-    return [row for level in dict.fromkeys([id(top), id(section)])
-            for row in (top if level == id(top) else section).all("options")]  # fmt: skip
+    return [
+        row
+        for level in dict.fromkeys([id(top), id(section)])
+        for row in (top if level == id(top) else section).all("options")
+    ]
 
 
 def _ask(section: Section, top: Section, base: Settings) -> Said:

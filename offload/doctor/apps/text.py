@@ -60,8 +60,11 @@ def _work(ruling: Ruling, direction: str) -> str:
     parts = []
     for who in (HW, "sw", "user", "?"):
         cells = [w.cell for w in ruling.cells if (w.cell.direction, w.who) == (direction, who)]
-        names = [f"TLS {v} {', '.join(c.cipher for c in cells if c.version == v)}"
-                 for v in VERSIONS if any(c.version == v for c in cells)]  # fmt: skip
+        names = [
+            f"TLS {v} {', '.join(c.cipher for c in cells if c.version == v)}"
+            for v in VERSIONS
+            if any(c.version == v for c in cells)
+        ]
         parts += [f"{who}: {' and '.join(names)}"] if names else []
     return "; ".join(parts) or "-"
 

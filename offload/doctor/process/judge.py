@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from offload.card.profile import DIRECTIONS, Cell
-from offload.connections.look import Eyes, Line
+from offload.connections.look import Inspector, Line
 from offload.doctor.examine import NEVER, NOT_PROMISED, OFF, READY, UNKNOWN, Device, Doctor
 from offload.doctor.library import Trial
 from offload.doctor.process.look import GNUTLS_CONFIG, GO, Library, Process, look
@@ -72,7 +72,7 @@ class Judge:
 
     def answer(self) -> Answer:
         """Judge library and connections."""
-        listing = Eyes(self.host).look()
+        listing = Inspector(self.host).look()
         lines = [one for one in listing.lines if one.socket.inode in self.process.inodes]
         known = {one.socket.inode for one in lines}
         others = tuple(port for inode, port in self.process.tcp.items() if inode not in known)

@@ -74,10 +74,15 @@ def look(host: Host, pid: int) -> Process:
     inodes = frozenset(int(n) for n in re.findall(r"socket:\[(\d{1,18})\]", sockets.text)[:MOST])
     found = [(int(port, 16), int(inode)) for port, inode in map(_row, rows.text.splitlines()) if inode]
     return Process(
-        pid, plain(comm.text), plain(exe.text), _libraries(host, pid, maps), inodes,
-        {inode: port for port, inode in found if inode in inodes}, _hidden(maps, sockets),
+        pid,
+        plain(comm.text),
+        plain(exe.text),
+        _libraries(host, pid, maps),
+        inodes,
+        {inode: port for port, inode in found if inode in inodes},
+        _hidden(maps, sockets),
         any(library.name == "GnuTLS" for library in _named(maps)) and _gnutls_says(host, pid),
-    )  # fmt: skip
+    )
 
 
 def _row(line: str) -> tuple[str, str]:
@@ -88,8 +93,11 @@ def _row(line: str) -> tuple[str, str]:
 
 def _hidden(maps: Completed, sockets: Completed) -> str:
     """Name what could not be read: its memory map, its open files."""
-    what = [name for name, done in (("memory map", maps), ("open files", sockets))
-            if b"ermission denied" in done.stderr]  # fmt: skip
+    what = [
+        name
+        for name, done in (("memory map", maps), ("open files", sockets))
+        if b"ermission denied" in done.stderr
+    ]
     return " and ".join(what)
 
 

@@ -60,16 +60,23 @@ def as_json(answer: Answer) -> str:
         "state": state,
         "exit": EXITS[state],
         "process": {
-            "pid": process.pid, "name": process.name, "exe": process.exe or None,
+            "pid": process.pid,
+            "name": process.name,
+            "exe": process.exe or None,
             "libraries": [
-                {"name": x.name, "version": str(x).removeprefix(x.name).strip() or None, "path": x.path,
-                 "replaced": x.replaced} for x in process.libraries
+                {
+                    "name": x.name,
+                    "version": str(x).removeprefix(x.name).strip() or None,
+                    "path": x.path,
+                    "replaced": x.replaced,
+                }
+                for x in process.libraries
             ],
         },
         "connections": [_kind(kind) for kind in answer.connections],
         "without_kernel_tls": len(answer.others),
         "findings": [_finding(row) for row in answer.findings],
-    }  # fmt: skip
+    }
     return json.dumps(document, indent=2) + "\n"
 
 

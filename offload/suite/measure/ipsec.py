@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from offload.host.base import Side
 from offload.suite.measure.arms import SHARE, Moved, NoFigure
-from offload.suite.measure.bed import Bed
 from offload.suite.measure.plan import ESP_ARMS as ARMS
+from offload.suite.measure.testbed import Testbed
 from offload.suite.traffic.ipsec import Esp, errors, missing, protected, without_card
 
 GRACE = 900  # seconds that the kernel keeps what nobody took away beyond a turn
@@ -32,14 +32,14 @@ def by_card(arm: str) -> bool:
     return arm in ARMS and arm.endswith("-hw")
 
 
-def impossible_esp(bed: Bed, arm: str) -> str:
+def impossible_esp(testbed: Testbed, arm: str) -> str:
     """Why an arm cannot be here, or ''."""
     if arm not in ARMS:
         return ""
-    if bed.peer is None:
+    if testbed.peer is None:
         return "IPsec configures both ends: name the peer as netns:NAME"
-    why = missing(bed.dut.host) or missing(bed.peer.host)
-    return why or (without_card(bed.dut.host, bed.dut.dev) if by_card(arm) else "")
+    why = missing(testbed.dut.host) or missing(testbed.peer.host)
+    return why or (without_card(testbed.dut.host, testbed.dut.dev) if by_card(arm) else "")
 
 
 @dataclass
@@ -73,11 +73,11 @@ class Turn:
 
 
 @contextmanager
-def carried(bed: Bed, arm: str, seconds: float) -> Iterator[Turn]:
+def carried(testbed: Testbed, arm: str, seconds: float) -> Iterator[Turn]:
     """Put the traffic of a turn into ESP if that is its arm; what was set up is gone after."""
-    if arm not in ARMS or bed.peer is None:
+    if arm not in ARMS or testbed.peer is None:
         yield Turn(arm, arm)
         return
-    sides, life = (bed.dut, bed.peer), int(seconds) + GRACE
+    sides, life = (testbed.dut, testbed.peer), int(seconds) + GRACE
     with protected(*sides, cipher(arm), card=by_card(arm), life=life) as esp:
         yield Turn(arm, under(arm), esp, sides, [errors(side.host) for side in sides])

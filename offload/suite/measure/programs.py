@@ -8,8 +8,8 @@ from offload.errors import RigError, TimedOut
 from offload.host.base import Completed, Host
 from offload.suite.bench.programs import unpacked
 from offload.suite.measure.arms import Moved, NoFigure
-from offload.suite.measure.bed import Bed
 from offload.suite.measure.plan import CIPHER, VERSION, Setting
+from offload.suite.measure.testbed import Testbed
 from offload.suite.measure.window import Window
 from offload.suite.traffic import iperf3, nginx, wrk
 from offload.suite.traffic.nginx import Shop
@@ -36,24 +36,31 @@ def ended(host: Host, argv: list[str], seconds: float, window: Window) -> Comple
 class Iperf3:
     """iperf3-tls: the DUT is the client, whatever the direction."""
 
-    def __init__(self, bed: Bed) -> None:
-        self.bed = bed
+    def __init__(self, testbed: Testbed) -> None:
+        self.testbed = testbed
         self._port = 0
 
     def missing(self, arm: str, setting: Setting) -> str:
         """Why an arm cannot run here, or ''."""
         if setting.streams > iperf3.MOST:
             return f"iperf3 has at most {iperf3.MOST} streams"
-        hosts = [self.bed.dut.host, *([self.bed.peer.host] if self.bed.peer else [])]
+        hosts = [self.testbed.dut.host, *([self.testbed.peer.host] if self.testbed.peer else [])]
         return next((why for host in hosts if (why := iperf3.missing(host))), "")
 
     def run(self, arm: str, setting: Setting, seconds: float, window: Window) -> Moved:
         """One turn."""
         argv = iperf3.argv(
-            self.bed.address, self._server(), arm, setting.direction, setting.streams, seconds,
-            size=setting.size, version=VERSION, cipher=CIPHER,
-        )  # fmt: skip
-        found = iperf3.parse(ended(self.bed.dut.host, argv, seconds, window))
+            self.testbed.address,
+            self._server(),
+            arm,
+            setting.direction,
+            setting.streams,
+            seconds,
+            size=setting.size,
+            version=VERSION,
+            cipher=CIPHER,
+        )
+        found = iperf3.parse(ended(self.testbed.dut.host, argv, seconds, window))
         if arm == "hw-zc" and not found.zerocopy:
             raise NoFigure("arm hw-zc: iperf3-tls sent without zero-copy sendfile (TLS_TX_ZEROCOPY_RO)")
         kinds = {"tx": found.tx, "rx": found.rx}.get(setting.direction, found.tx + found.rx)
@@ -61,9 +68,9 @@ class Iperf3:
 
     def _server(self) -> int:
         """The port of the peer's server: ours, or the one that a person started there."""
-        if not self._port and self.bed.peer is not None:
-            port = self.bed.next_port()
-            self.bed.undo.enter_context(iperf3.server(self.bed.peer.host, port))
+        if not self._port and self.testbed.peer is not None:
+            port = self.testbed.next_port()
+            self.testbed.undo.enter_context(iperf3.server(self.testbed.peer.host, port))
             self._port = port
         return self._port or iperf3.PORT
 
@@ -71,24 +78,24 @@ class Iperf3:
 class Nginx:
     """nginx on the DUT, wrk on the peer: the DUT transmits."""
 
-    def __init__(self, bed: Bed) -> None:
-        self.bed = bed
+    def __init__(self, testbed: Testbed) -> None:
+        self.testbed = testbed
         self._shops: dict[str, Shop] = {}
         self._sizes: set[int] = set()
         self._scripts: dict[str, str] = {}
 
     def missing(self, arm: str, setting: Setting) -> str:
         """Why an arm cannot run here, or ''."""
-        if self.bed.peer is None:
+        if self.testbed.peer is None:
             return "wrk runs on the peer: name it as netns:NAME"
         zerocopy, program = arm == "hw-zc", self._program(arm)
-        lacks = nginx.missing(self.bed.dut.host, zerocopy=zerocopy, program=program)
-        return lacks or wrk.missing(self.bed.peer.host)
+        lacks = nginx.missing(self.testbed.dut.host, zerocopy=zerocopy, program=program)
+        return lacks or wrk.missing(self.testbed.peer.host)
 
     def _program(self, arm: str) -> str:
         """Which nginx an arm runs: in a lab a fetched one, where this system's cannot send without a copy."""
-        lab = arm == "hw-zc" and self.bed.emulated
-        if lab and nginx.missing(self.bed.dut.host, zerocopy=True):
+        lab = arm == "hw-zc" and self.testbed.emulated
+        if lab and nginx.missing(self.testbed.dut.host, zerocopy=True):
             with suppress(RigError):
                 return unpacked.find(say=lambda _: None)
         return nginx.PROGRAM
@@ -109,9 +116,9 @@ class Nginx:
     def _asked(self, url: str, setting: Setting, seconds: float, window: Window) -> wrk.Result:
         """Return what wrk found. An emulated bench gets more time if not one answer came: it may share its
         cores."""
-        assert self.bed.peer is not None
-        host = self.bed.peer.host
-        for longer in (1, 5, 20) if self.bed.emulated else (1,):
+        assert self.testbed.peer is not None
+        host = self.testbed.peer.host
+        for longer in (1, 5, 20) if self.testbed.emulated else (1,):
             time, threads = seconds * longer, self._cpus(host)
             argv = wrk.argv(self._lua(setting), url, setting.streams, time, threads, close=setting.close)
             found = wrk.parse(ended(host, [*MANY, *argv], time, window))
@@ -123,13 +130,18 @@ class Nginx:
         """The nginx of an arm; software and card have the same one."""
         kind = "ktls" if arm in ("sw", "hw") else arm
         if kind not in self._shops:
-            end = self.bed.end("dut")
+            end = self.testbed.end("dut")
             shop = Shop(
-                self.bed.dut.v4, self.bed.next_port(), tls=kind != "plain", ktls=kind in ("ktls", "hw-zc"),
-                zerocopy=kind == "hw-zc", cipher=CIPHER, workers=self._cpus(end.side.host),
+                self.testbed.dut.v4,
+                self.testbed.next_port(),
+                tls=kind != "plain",
+                ktls=kind in ("ktls", "hw-zc"),
+                zerocopy=kind == "hw-zc",
+                cipher=CIPHER,
+                workers=self._cpus(end.side.host),
                 program=self._program(arm),
-            )  # fmt: skip
-            self.bed.undo.enter_context(nginx.running(end.side.host, shop, end.at))
+            )
+            self.testbed.undo.enter_context(nginx.running(end.side.host, shop, end.at))
             self._shops[kind] = shop
         return self._shops[kind]
 
@@ -141,7 +153,7 @@ class Nginx:
         """Make the file, and look once that it arrives as it is."""
         size = setting.size or 0
         if size not in self._sizes:
-            ours, theirs = self.bed.end("dut"), self.bed.end("peer")
+            ours, theirs = self.testbed.end("dut"), self.testbed.end("peer")
             nginx.stock(ours.side.host, ours.at.folder, [size])
             nginx.check(theirs.side.host, shop, size, theirs.at.ca)
             self._sizes.add(size)
@@ -154,8 +166,8 @@ class Nginx:
         """Where wrk's script lies on the peer."""
         text = self.script(setting)
         if text not in self._scripts:
-            end = self.bed.end("peer")
-            self._scripts[text] = f"{end.at.folder}/wrk-{len(self._scripts)}-{self.bed.next_port()}.lua"
+            end = self.testbed.end("peer")
+            self._scripts[text] = f"{end.at.folder}/wrk-{len(self._scripts)}-{self.testbed.next_port()}.lua"
             end.side.host.write(self._scripts[text], text.encode(), 0o644)
         return self._scripts[text]
 

@@ -7,13 +7,13 @@ from typing import Any, Protocol
 
 from offload.errors import Refused, RigError
 from offload.suite.measure.arms import Moved, check, features, impossible
-from offload.suite.measure.bed import Bed, link_gbits
 from offload.suite.measure.cpu.figures import Sample
 from offload.suite.measure.cpu.pairs import turns
 from offload.suite.measure.ipsec import by_card, carried, impossible_esp, under
 from offload.suite.measure.plan import CIPHER, VERSION, Plan, Setting
 from offload.suite.measure.programs import Iperf3, Nginx
 from offload.suite.measure.stream import File, Stream
+from offload.suite.measure.testbed import Testbed, link_gbits
 from offload.suite.measure.video import Video
 from offload.suite.measure.window import Live, Window
 
@@ -34,28 +34,37 @@ class Workload(Protocol):
         ...
 
 
-WORKLOADS: Mapping[str, Callable[[Bed], Workload]] = {
-    "stream": Stream, "file": File, "iperf3": Iperf3, "nginx": Nginx, "video": Video,
-}  # fmt: skip
+WORKLOADS: Mapping[str, Callable[[Testbed], Workload]] = {
+    "stream": Stream,
+    "file": File,
+    "iperf3": Iperf3,
+    "nginx": Nginx,
+    "video": Video,
+}
 
 
-def document(bed: Bed, method: str = "time") -> dict[str, Any]:
+def document(testbed: Testbed, method: str = "time") -> dict[str, Any]:
     """A document without rows."""
     return {
-        "schema": SCHEMA, "method": method, "simulated": bed.simulated, "about": bed.about,
-        "rows": [], "skipped": [], "warnings": bed.warnings,
-    }  # fmt: skip
+        "schema": SCHEMA,
+        "method": method,
+        "simulated": testbed.simulated,
+        "about": testbed.about,
+        "rows": [],
+        "skipped": [],
+        "warnings": testbed.warnings,
+    }
 
 
-def measure(bed: Bed, plan: Plan, live: Live | None = None) -> dict[str, Any]:
+def measure(testbed: Testbed, plan: Plan, live: Live | None = None) -> dict[str, Any]:
     """Measure all of it. NoFigure if an arm is not what it should be; Refused if no arm can run at all."""
-    if bed.emulated:
-        bed.about.setdefault("memory traffic", EMULATED)
-    found, loads = document(bed), {name: make(bed) for name, make in WORKLOADS.items()}
+    if testbed.emulated:
+        testbed.about.setdefault("memory traffic", EMULATED)
+    found, loads = document(testbed), {name: make(testbed) for name, make in WORKLOADS.items()}
     for setting in plan.settings:
         load = loads[setting.workload]
-        able = [arm for arm in plan.arms if not _skipped(bed, load, arm, setting, found["skipped"])]
-        found["rows"] += _setting(bed, load, able, setting, plan, live)
+        able = [arm for arm in plan.arms if not _skipped(testbed, load, arm, setting, found["skipped"])]
+        found["rows"] += _setting(testbed, load, able, setting, plan, live)
     if live:
         live.clear()
     if not found["rows"]:
@@ -67,12 +76,14 @@ def measure(bed: Bed, plan: Plan, live: Live | None = None) -> dict[str, Any]:
     return found
 
 
-def _skipped(bed: Bed, load: Workload, arm: str, setting: Setting, skipped: list[dict[str, str]]) -> bool:
+def _skipped(
+    testbed: Testbed, load: Workload, arm: str, setting: Setting, skipped: list[dict[str, str]]
+) -> bool:
     """Whether an arm cannot run at a setting; the reason is noted, once."""
-    why = impossible(arm, setting.direction, setting.workload, bed.profile, CIPHER, VERSION)
-    why = why or (bed.without_ktls() if arm in ("sw", "hw", "hw-zc") else "")
-    why = why or (bed.unswitchable(setting.direction) if arm.startswith("hw") else "")
-    why = why or impossible_esp(bed, arm)
+    why = impossible(arm, setting.direction, setting.workload, testbed.profile, CIPHER, VERSION)
+    why = why or (testbed.without_ktls() if arm in ("sw", "hw", "hw-zc") else "")
+    why = why or (testbed.unswitchable(setting.direction) if arm.startswith("hw") else "")
+    why = why or impossible_esp(testbed, arm)
     if why := why or load.missing(under(arm), setting):
         row = {"arm": arm, "workload": setting.workload, "direction": setting.direction, "reason": why}
         skipped += [] if row in skipped else [row]
@@ -80,7 +91,7 @@ def _skipped(bed: Bed, load: Workload, arm: str, setting: Setting, skipped: list
 
 
 def _setting(
-    bed: Bed, load: Workload, arms: list[str], setting: Setting, plan: Plan, live: Live | None
+    testbed: Testbed, load: Workload, arms: list[str], setting: Setting, plan: Plan, live: Live | None
 ) -> list[dict[str, Any]]:
     """The rows of one setting."""
     rows = {arm: _row(arm, setting) for arm in arms}
@@ -88,7 +99,7 @@ def _setting(
         if live:
             live.arm = turn.arm
             live.setting = f"({turn.round + 1}/{plan.warm + plan.rounds}: {setting.say()})"
-        sample = once(bed, load, turn.arm, setting, plan.seconds, live)
+        sample = once(testbed, load, turn.arm, setting, plan.seconds, live)
         if turn.counts:
             rows[turn.arm]["samples"].append(sample)
     return list(rows.values())
@@ -98,38 +109,44 @@ def _row(arm: str, setting: Setting) -> dict[str, Any]:
     """A row without samples."""
     tls = under(arm) != "plain"
     row = {
-        "workload": setting.workload, "arm": arm, "direction": setting.direction,
-        "version": VERSION if tls else "", "cipher": CIPHER.replace("-", "_") if tls else "",
-        "streams": setting.streams, "size": setting.size, "segmentation": setting.segmentation, "samples": [],
-    }  # fmt: skip
+        "workload": setting.workload,
+        "arm": arm,
+        "direction": setting.direction,
+        "version": VERSION if tls else "",
+        "cipher": CIPHER.replace("-", "_") if tls else "",
+        "streams": setting.streams,
+        "size": setting.size,
+        "segmentation": setting.segmentation,
+        "samples": [],
+    }
     row |= {"only": setting.only} if setting.only else {}
     return {**row, "close": True} if setting.close else row
 
 
 def once(
-    bed: Bed, load: Workload, arm: str, setting: Setting, seconds: float, live: Live | None = None
+    testbed: Testbed, load: Workload, arm: str, setting: Setting, seconds: float, live: Live | None = None
 ) -> dict[str, Any]:
     """One turn of one arm: switch, run, and hold what was counted against the arm's name."""
     tls = features(arm, setting.direction)
-    bed.switches.set(tls, setting.segmentation, only=setting.only, esp=by_card(arm))
-    before, then = bed.counters(), bed.carried()
-    window = Window(bed.meter, live, bed.counter, bed.memory)
-    with carried(bed, arm, seconds) as turn:
+    testbed.switches.set(tls, setting.segmentation, only=setting.only, esp=by_card(arm))
+    before, then = testbed.counters(), testbed.carried()
+    window = Window(testbed.meter, live, testbed.counter, testbed.memory)
+    with carried(testbed, arm, seconds) as turn:
         moved = load.run(turn.runs, setting, seconds, window)
         turn.check(moved)
-    after, now = bed.counters(), bed.carried()
+    after, now = testbed.counters(), testbed.carried()
     rest = {side: now[side] - then[side] for side in now}
-    check(arm, setting.direction, moved, after - before, rest, bed.profile)
+    check(arm, setting.direction, moved, after - before, rest, testbed.profile)
     seconds = moved.seconds or window.seconds
     longer = window.seconds / seconds if moved.whole else 1.0
     sample = Sample(window.cores * longer, moved.bytes, seconds)
-    _limits(bed, arm, setting, sample, window.cpus)
+    _limits(testbed, arm, setting, sample, window.cpus)
     row = {"cores": round(sample.cores, 5), "bytes": sample.bytes, "seconds": round(sample.seconds, 5)}
     row |= {} if moved.requests is None else {"requests": moved.requests}
-    return row | _cycles(bed, window)
+    return row | _cycles(testbed, window)
 
 
-def _cycles(bed: Bed, window: Window) -> dict[str, int]:
+def _cycles(testbed: Testbed, window: Window) -> dict[str, int]:
     """Return the other counters next to the cores; one that another program holds is a warning, and no
     figure."""
     found: dict[str, int] = {}
@@ -137,23 +154,23 @@ def _cycles(bed: Bed, window: Window) -> dict[str, int]:
         try:
             value = getattr(window, name)
         except RigError as exc:
-            bed.add(str(exc).partition("\n")[0])
+            testbed.add(str(exc).partition("\n")[0])
             continue
         found |= {} if value is None else {key: value}
     return found
 
 
-def _limits(bed: Bed, arm: str, setting: Setting, sample: Sample, cpus: int) -> None:
+def _limits(testbed: Testbed, arm: str, setting: Setting, sample: Sample, cpus: int) -> None:
     """Warn if the link or the cores were the limit: throughput then says nothing of the arm."""
-    if bed.simulated:
+    if testbed.simulated:
         return
-    speed = link_gbits(bed.dut.host, bed.dut.dev)
+    speed = link_gbits(testbed.dut.host, testbed.dut.dev)
     each = sample.gbits / (2 if setting.direction == "both" else 1)
     if speed and each >= FULL * speed:
-        bed.add(
+        testbed.add(
             f"arm {arm}: the link ({speed:g} Gbit/s) was saturated and limits throughput; cores stay valid"
         )
     if sample.cores >= FULL * cpus:
-        bed.add(
+        testbed.add(
             f"arm {arm}: all {cpus} cores were busy and limit throughput; cores per 100 Gbit/s stay valid"
         )

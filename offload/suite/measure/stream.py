@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from offload.suite.measure.arms import SIDES, Moved, NoFigure
-from offload.suite.measure.bed import Bed
 from offload.suite.measure.plan import CIPHER, VERSION, WRITE, Setting
+from offload.suite.measure.testbed import Testbed
 from offload.suite.measure.window import Window
 from offload.suite.traffic import handoff, stunnel
 from offload.suite.traffic.drive import Transfer, drain, flood
@@ -43,19 +43,19 @@ class Stream:
 
     HOW = "write"  # how what is sent is given to the kernel, but for zero-copy
 
-    def __init__(self, bed: Bed) -> None:
-        self.bed = bed
+    def __init__(self, testbed: Testbed) -> None:
+        self.testbed = testbed
         self._lanes: dict[str, Lane] = {}
         self._entries: set[str] = set()
 
     def missing(self, arm: str, setting: Setting) -> str:
         """Why an arm cannot run here, or ''."""
-        if self.bed.peer is None:
+        if self.testbed.peer is None:
             return "this needs both ends: name the peer as netns:NAME"
-        host = self.bed.dut.host
+        host = self.testbed.dut.host
         if arm in ("sw", "hw", "hw-zc") and host.run(["test", "-x", handoff.PROGRAM], check=False).rc:
             return "build/ktls-handoff is not built (in a checkout: make build)"
-        hosts = [self.bed.peer.host, *([host] if arm == "user" else [])]
+        hosts = [self.testbed.peer.host, *([host] if arm == "user" else [])]
         lacks = arm != "plain" and any(h.run(["which", stunnel.PROGRAM], check=False).rc for h in hosts)
         return "stunnel4 is not installed" if lacks else ""
 
@@ -79,15 +79,15 @@ class Stream:
     def _loaded(self, pairs: list[Pair], seconds: float, window: Window) -> tuple[int, int, int, float]:
         """Bytes by direction in the window, at the ends that receive; connections; seconds by their clock."""
         takers = {
-            "tx": (self.bed.end("peer").pump, [p.far for p in pairs if p.side == "tx"]),
-            "rx": (self.bed.end("dut").pump, [p.near for p in pairs if p.side == "rx"]),
+            "tx": (self.testbed.end("peer").pump, [p.far for p in pairs if p.side == "tx"]),
+            "rx": (self.testbed.end("dut").pump, [p.near for p in pairs if p.side == "rx"]),
         }
         busy = {side: taker for side, taker in takers.items() if taker[1]}
         window.begin()
         before = {side: pump.count(them) for side, (pump, them) in busy.items()}
         window.wait(seconds)
         after = {side: pump.count(them) for side, (pump, them) in busy.items()}
-        for _ in range(SLOW if self.bed.emulated else 0):
+        for _ in range(SLOW if self.testbed.emulated else 0):
             if all(after[side].taken - before[side].taken >= LEAST for side in busy):
                 break
             window.wait(1.0)
@@ -119,21 +119,21 @@ class Stream:
 
     def _pair(self, arm: str, side: str, setting: Setting) -> Pair:
         """Begin a connection of an arm."""
-        lane, near, far = self._lane(side), self.bed.end("dut").pump, self.bed.end("peer").pump
+        lane, near, far = self._lane(side), self.testbed.end("dut").pump, self.testbed.end("peer").pump
         how = "zerocopy" if arm == "hw-zc" and side == "tx" else self.HOW
-        unsent = UNSENT if self.bed.emulated else 0
+        unsent = UNSENT if self.testbed.emulated else 0
         send, take = flood(side, setting.size or WRITE, how, unsent), drain(side)
         ours, theirs = (send, take) if side == "tx" else (take, send)
         listener = lane.plain if arm == "plain" else lane.behind
         other = far.accept(listener, theirs, timeout=PATIENCE)
         if arm == "plain":
-            return Pair(near.connect(self.bed.address, lane.bare, ours, timeout=PATIENCE), other, side)
+            return Pair(near.connect(self.testbed.address, lane.bare, ours, timeout=PATIENCE), other, side)
         if arm == "user":
             self._stunnel(side)
             return Pair(near.connect("127.0.0.1", lane.entry, ours, timeout=PATIENCE), other, side)
-        ca, want = self.bed.end("dut").at.ca, "tx" if side == "tx" else "both"
+        ca, want = self.testbed.end("dut").at.ca, "tx" if side == "tx" else "both"
         argv = handoff.connect(
-            self.bed.address, lane.tls, ca, version=VERSION, cipher=CIPHER, want=want, timeout=PATIENCE
+            self.testbed.address, lane.tls, ca, version=VERSION, cipher=CIPHER, want=want, timeout=PATIENCE
         )
         return Pair(near.handoff(argv, ours, timeout=PATIENCE), other, side)
 
@@ -145,13 +145,13 @@ class Stream:
     def _lane(self, side: str) -> Lane:
         """Listeners on the peer, and stunnel before one of them; made when first asked for."""
         if side not in self._lanes:
-            peer, port, entry = self.bed.end("peer"), self.bed.next_port(), self.bed.next_port()
-            (behind, inner), (plain, bare) = peer.pump.listen(), peer.pump.listen(host=self.bed.address)
-            service = stunnel.Service("sink", f"{self.bed.address}:{port}", f"127.0.0.1:{inner}")
-            self.bed.undo.callback(peer.pump.close, behind)
-            self.bed.undo.callback(peer.pump.close, plain)
+            peer, port, entry = self.testbed.end("peer"), self.testbed.next_port(), self.testbed.next_port()
+            (behind, inner), (plain, bare) = peer.pump.listen(), peer.pump.listen(host=self.testbed.address)
+            service = stunnel.Service("sink", f"{self.testbed.address}:{port}", f"127.0.0.1:{inner}")
+            self.testbed.undo.callback(peer.pump.close, behind)
+            self.testbed.undo.callback(peer.pump.close, plain)
             running = stunnel.running(peer.side.host, [service], peer.at, name=f"stunnel-{port}")
-            self.bed.undo.enter_context(running)
+            self.testbed.undo.enter_context(running)
             self._lanes[side] = Lane(port, behind, bare, plain, entry)
         return self._lanes[side]
 
@@ -159,13 +159,17 @@ class Stream:
         """The DUT's own stunnel, for the arm in user space; started when first asked for."""
         if side in self._entries:
             return
-        end, lane = self.bed.end("dut"), self._lanes[side]
+        end, lane = self.testbed.end("dut"), self._lanes[side]
         service = stunnel.Service(
-            "user", f"127.0.0.1:{lane.entry}", f"{self.bed.address}:{lane.tls}", client=True,
-            version=VERSION, ciphers=handoff.CIPHERS[VERSION, CIPHER],
-        )  # fmt: skip
+            "user",
+            f"127.0.0.1:{lane.entry}",
+            f"{self.testbed.address}:{lane.tls}",
+            client=True,
+            version=VERSION,
+            ciphers=handoff.CIPHERS[VERSION, CIPHER],
+        )
         running = stunnel.running(end.side.host, [service], end.at, name=f"stunnel-{lane.entry}")
-        self.bed.undo.enter_context(running)
+        self.testbed.undo.enter_context(running)
         self._entries.add(side)
 
 

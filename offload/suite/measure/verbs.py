@@ -12,7 +12,7 @@ from offload.errors import ConfigError
 from offload.suite.measure.plan import ARMS, DIRECTIONS, ESP_ARMS, add_arguments, chosen, names, parts, whole
 
 if TYPE_CHECKING:
-    from offload.suite.measure.bed import Bed
+    from offload.suite.measure.testbed import Testbed
 
 KERNEL, NIC = "6.1", "connectx-6-dx"
 HELP = """\
@@ -158,32 +158,32 @@ def cost(args: argparse.Namespace) -> dict[str, Any]:
 
 def timed(args: argparse.Namespace) -> dict[str, Any]:
     """Measure by time: the document."""
-    from offload.suite.measure.bed import local
     from offload.suite.measure.plan import plan
     from offload.suite.measure.run import measure
     from offload.suite.measure.switch import steady
+    from offload.suite.measure.testbed import local
     from offload.suite.measure.window import Live
 
     wanted = plan(args, short=not args.dev)
     with ExitStack() as undo:
-        bed = local(args.dev, args.peer or "", undo) if args.dev else simulated(args, undo)
-        bed.about["governor"], warning = undo.enter_context(steady(bed.dut.host))
-        bed.add(warning)
+        testbed = local(args.dev, args.peer or "", undo) if args.dev else simulated(args, undo)
+        testbed.about["governor"], warning = undo.enter_context(steady(testbed.dut.host))
+        testbed.add(warning)
         if args.dev:
-            bed.count_cycles()
-        live = Live(bed.dut.host, bed.meter, bed.carried) if sys.stderr.isatty() else None
-        return measure(bed, wanted, live)
+            testbed.count_cycles()
+        live = Live(testbed.dut.host, testbed.meter, testbed.carried) if sys.stderr.isatty() else None
+        return measure(testbed, wanted, live)
 
 
-def simulated(args: argparse.Namespace, undo: ExitStack) -> Bed:
+def simulated(args: argparse.Namespace, undo: ExitStack) -> Testbed:
     """The bench in a VM, booted for this run or attached."""
     from offload.card.profile import find, near
     from offload.debian.kernels import SERIES, fetch
     from offload.suite.bench.vm.lab import Lab
-    from offload.suite.measure.vm import bed
+    from offload.suite.measure.vm import testbed
 
     if args.attach:
-        return bed(undo.enter_context(Lab.attach(args.attach)), undo)
+        return testbed(undo.enter_context(Lab.attach(args.attach)), undo)
     series, profile = args.kernel or KERNEL, find(args.nic or NIC)
     if series not in SERIES:
         raise ConfigError(
@@ -191,7 +191,7 @@ def simulated(args: argparse.Namespace, undo: ExitStack) -> Bed:
         )
     kernel = fetch(series, say=say)
     lab = Lab.boot(kernel, "nicsim", f"{profile.id},connectx-6-dx", say=say)
-    return bed(undo.enter_context(lab), undo)
+    return testbed(undo.enter_context(lab), undo)
 
 
 def say(line: str) -> None:

@@ -23,7 +23,7 @@ class Video(Nginx):
         assert setting.size is not None
         if setting.size in self._sizes:
             return
-        ours, theirs = self.bed.end("dut"), self.bed.end("peer")
+        ours, theirs = self.testbed.end("dut"), self.testbed.end("peer")
         host: Host = ours.side.host
         nginx.stock(host, ours.at.folder, [setting.size, video.film(setting.size)])
         wanted = [video.Want(setting.size), video.Want(setting.size, video.film(setting.size), 1)]

@@ -93,9 +93,12 @@ class Window:
     """What a workload calls around the part of its run that counts."""
 
     def __init__(
-        self, meter: Meter | Ticks, live: Live | None = None, counter: Counter | None = None,
+        self,
+        meter: Meter | Ticks,
+        live: Live | None = None,
+        counter: Counter | None = None,
         memory: Memory | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._meter, self._live, self._counter, self._memory = meter, live, counter, memory
         self._cycles: list[Cycles] = []
         self._traffic: list[Traffic] = []

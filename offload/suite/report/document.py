@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from offload import __version__
-from offload.suite.report import crossed, judged, migration, replay, weather, wire
+from offload.suite.report import crossed, impairment, judged, migration, replay, wire
 from offload.suite.report.cells import CellState
 from offload.suite.report.cpu import section
 from offload.suite.report.criteria import Criteria
@@ -59,7 +59,7 @@ def build(log: Log, criteria: Criteria, facts: Facts) -> dict[str, Any]:
 
 def _more(log: Log, results: Sequence[Mapping[str, Any]], found: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sections that only some runs have: a report of a run without them stays what it was."""
-    met, again = weather.section(results), replay.section(log, found["kernel"], found["rig"])
+    met, again = impairment.section(results), replay.section(log, found["kernel"], found["rig"])
     measured = {
         name: part(results, found["simulated"])
         for name, part in (("cpu", section.section), ("migration", migration.section))

@@ -38,7 +38,7 @@ def frames(then: Any, now: Any) -> str:
     beyond the end of the other run do not count. It also says which bytes of the stream chance met:
     that depends on what TCP had sent by then.
     """
-    if not _is_weather(then) or not _is_weather(now):
+    if not _is_impairment(then) or not _is_impairment(now):
         return "" if then is None and now is None else "no record of the frames that the rules matched"
     if then["rules"] != now["rules"] or then.get("seed") != now.get("seed"):
         return "the impairment rules differed"
@@ -52,7 +52,7 @@ def frames(then: Any, now: Any) -> str:
     return f"{both} of {either} frames were the same; {whose}: {_words(first)}"
 
 
-def _is_weather(found: Any) -> bool:
+def _is_impairment(found: Any) -> bool:
     return (
         isinstance(found, Mapping)
         and isinstance(found.get("rules"), list)
@@ -64,10 +64,10 @@ def _is_weather(found: Any) -> bool:
 Met = tuple[int, str, str, int]  # rule, direction, action, number of the frame (chance) or record (chosen)
 
 
-def _met(weather: Mapping[str, Any], limits: Mapping[str, int]) -> Counter[Met]:
+def _met(impairment: Mapping[str, Any], limits: Mapping[str, int]) -> Counter[Met]:
     """Return the frames that were met, each as what makes it the same in another run."""
     rows: Counter[Met] = Counter()
-    for action in weather["actions"]:
+    for action in impairment["actions"]:
         way, number = _place(action)
         if action.get("action") == "none" or number > limits.get(way, 0):
             continue
@@ -76,9 +76,9 @@ def _met(weather: Mapping[str, Any], limits: Mapping[str, int]) -> Counter[Met]:
     return rows
 
 
-def _last(weather: Mapping[str, Any], way: str) -> int:
+def _last(impairment: Mapping[str, Any], way: str) -> int:
     """The number of the last frame that chance looked at, as far as the record tells."""
-    return max((number for place, number in map(_place, weather["actions"]) if place == way), default=0)
+    return max((number for place, number in map(_place, impairment["actions"]) if place == way), default=0)
 
 
 def _all_of(count: int) -> str:

@@ -62,9 +62,22 @@ def make(addresses: list[str], *, kind: str = "rsa:2048", days: int = 2) -> Cert
     try:
         _openssl(*new, "-subj", "/CN=ktls-offload test CA", "-keyout", ca_key, "-out", ca)
         _openssl(
-            *new, "-subj", f"/CN={NAME}", "-keyout", key, "-out", cert, "-CA", ca, "-CAkey", ca_key,
-            "-addext", f"subjectAltName={names}", "-addext", "basicConstraints=CA:FALSE",
-        )  # fmt: skip
+            *new,
+            "-subj",
+            f"/CN={NAME}",
+            "-keyout",
+            key,
+            "-out",
+            cert,
+            "-CA",
+            ca,
+            "-CAkey",
+            ca_key,
+            "-addext",
+            f"subjectAltName={names}",
+            "-addext",
+            "basicConstraints=CA:FALSE",
+        )
         return Certs(Path(ca).read_bytes(), Path(cert).read_bytes(), Path(key).read_bytes())
     finally:
         wipe_here(folder)

@@ -21,13 +21,13 @@ from offload.suite.traffic.impair_place import put_back, stop_merging, survey
 from offload.suite.traffic.impair_rules import (
     DIRECTIONS,
     Chosen,
+    RandomImpairment,
     Rule,
-    Weather,
     check_directions,
     text_of,
 )
 
-__all__ = ["Action", "Box", "Chosen", "Netem", "Record", "Weather", "netem", "wirebox"]
+__all__ = ["Action", "Box", "Chosen", "Netem", "Record", "RandomImpairment", "netem", "wirebox"]
 PROGRAM = str(BUILD / "wirebox")
 SCHEMA = 1
 HELP = "native/wirebox/README.md lists the keywords"

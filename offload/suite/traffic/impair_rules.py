@@ -97,7 +97,7 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Weather:
+class RandomImpairment:
     """Chance for every TCP frame: shares in percent, `jitter` in milliseconds (it reorders); seeded.
 
     `reorder`: this many come behind the next `depth` frames. `corrupt`: one bit of the payload, with the
@@ -142,7 +142,7 @@ class Weather:
         return " ".join(words)
 
 
-Rule = Chosen | Weather | str  # str: a line as wirebox takes it, for instance of a Record
+Rule = Chosen | RandomImpairment | str  # str: a line as wirebox takes it, for instance of a Record
 
 
 def text_of(rule: Rule) -> str:

@@ -113,17 +113,24 @@ def requests(size: int) -> str:
 
 
 def fetched(
-    host: Host, shop: Shop, clients: Sequence[Sequence[Want]], ca: str, timeout: float = 300,
+    host: Host,
+    shop: Shop,
+    clients: Sequence[Sequence[Want]],
+    ca: str,
+    timeout: float = 300,
     look: Callable[[], None] = lambda: None,
-) -> list[list[Seen]]:  # fmt: skip
+) -> list[list[Seen]]:
     """Run these clients on a host at once, a connection each; what each saw. RigError if they do not run.
 
     `look` is called when all have what they asked for and are still connected.
     """
     ask = {
-        "host": shop.address, "port": shop.port, "ca": ca if shop.tls else "", "timeout": timeout,
+        "host": shop.address,
+        "port": shop.port,
+        "ca": ca if shop.tls else "",
+        "timeout": timeout,
         "clients": [[[want.path, want.span] for want in client] for client in clients],
-    }  # fmt: skip
+    }
     process = host.start(["/usr/bin/python3", "-I", "-S", "-c", CLIENTS])
     try:
         process.stdin(json.dumps(ask).encode() + b"\n")

@@ -291,6 +291,16 @@ def garbage(case: Case) -> Verdict | None:
 
 
 RULES: tuple[Callable[[Case], Verdict | None], ...] = (
-    header_bit, wrong_sequence, wrong_key, bit_flip, other_payload, zero_run,
-    plaintext, stream_replay, shift, wrong_keystream, bad_tag, garbage,
-)  # fmt: skip
+    header_bit,
+    wrong_sequence,
+    wrong_key,
+    bit_flip,
+    other_payload,
+    zero_run,
+    plaintext,
+    stream_replay,
+    shift,
+    wrong_keystream,
+    bad_tag,
+    garbage,
+)

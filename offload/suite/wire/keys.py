@@ -35,12 +35,18 @@ AES256 = Suite("aes-gcm-256", 32, "sha384")
 CHACHA = Suite("chacha20-poly1305", 32, "sha256")
 SUITES = {
     "1.2": {
-        0xC02B: AES128, 0xC02F: AES128, 0x009E: AES128,
-        0xC02C: AES256, 0xC030: AES256, 0x009F: AES256,
-        0xCCA8: CHACHA, 0xCCA9: CHACHA, 0xCCAA: CHACHA,
+        0xC02B: AES128,
+        0xC02F: AES128,
+        0x009E: AES128,
+        0xC02C: AES256,
+        0xC030: AES256,
+        0x009F: AES256,
+        0xCCA8: CHACHA,
+        0xCCA9: CHACHA,
+        0xCCAA: CHACHA,
     },
     "1.3": {0x1301: AES128, 0x1302: AES256, 0x1303: CHACHA},
-}  # fmt: skip
+}
 
 
 def prf(secret: bytes, label: bytes, seed: bytes, size: int, hash_name: str) -> bytes:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from offload.errors import OffloadError
-from tests.lib.scenario.blame import ABSENT, INTACT, Unseen, judged
-from tests.lib.scenario.headline import headline
 from tests.lib.scenario.run import Made, run
 from tests.lib.scenario.shrink import shrink
 from tests.lib.scenario.space import Scenario, Space
 from tests.lib.scenario.stand import Stand
+from tests.lib.scenario.verdict.blame import ABSENT, INTACT, Unseen, judged
+from tests.lib.scenario.verdict.headline import headline
 
 
 def check(stand: Stand, space: Space, scenario: Scenario, evidence: dict[str, Any]) -> tuple[str, ...]:

@@ -10,9 +10,9 @@ from typing import Any
 
 from offload.card.profile import Cell
 from offload.suite.traffic.drive import Sending
-from tests.lib import crowd
-from tests.lib.life import CLOSE_NOTIFY, End, Life, Pair
-from tests.lib.raw import Key, keys_of
+from tests.lib.life import many_connections
+from tests.lib.life.life import CLOSE_NOTIFY, End, Life, Pair
+from tests.lib.wire.raw import Key, keys_of
 
 FULL = 16384  # bytes of payload in a full record
 BUFFER = 32 * 1024  # bytes that an end can send with nobody taking, and that the other one can take
@@ -104,8 +104,8 @@ class Line:
 
     def whole(self, way: str, burst: Burst, asked: int, taken: int) -> None:
         """Assert that a burst came, of which these are the commands."""
-        seen = self.sink(way).crowd.answer(taken, 300)
-        said = self.source(way).crowd.answer(asked, 300)
+        seen = self.sink(way).connections.answer(taken, 300)
+        said = self.source(way).connections.answer(asked, 300)
         why = said.get("error", "")
         name = f"{way} {burst.seed}" + (f" (the sender: {why})" if why else "")
         if way == "tx":
@@ -126,23 +126,23 @@ def opened(life: Life, count: int, cell: Cell, *, family: int = 4, number: int =
     """Open connections; `number`: of the first record, both ways."""
     peer, secret = life.rig.bench.peer, secrets.token_hex(16)
     pairs = life.plain(count, host=peer.v4 if family == 4 else peer.v6)
-    for crowd_, client in ((life.far, False), (life.near, True)):
+    for program, client in ((life.far, False), (life.near, True)):
         at = [(pair.near if client else pair.far).at for pair in pairs]
         ask = {"client": client, "secret": secret, "tls": cell.version, "cipher": cell.cipher}
-        crowd_.call("secure", at=at, number=number, **ask)
+        program.call("secure", at=at, number=number, **ask)
     return [Line(pair, tracks(secret, pair.port, cell, number), cell) for pair in pairs]
 
 
 def tracks(secret: str, port: int, cell: Cell, number: int) -> dict[str, Track]:
     """Both directions of a connection that was just opened."""
-    infos = (crowd.key(secret, port, way, cell.version, 0, cell.cipher) for way in ("up", "down"))
+    infos = (many_connections.key(secret, port, way, cell.version, 0, cell.cipher) for way in ("up", "down"))
     return dict(zip(("tx", "rx"), (Track(key, number) for key in keys_of(b"".join(infos))), strict=True))
 
 
 def option(lines: Sequence[Line], level: int, name: int, value: int | str, *, far: bool = False) -> None:
     """Set an option at the DUT's end of each, or at the peer's."""
     ends = [line.pair.far if far else line.pair.near for line in lines]
-    ends[0].crowd.call("option", at=[end.at for end in ends], level=level, name=name, value=value)
+    ends[0].connections.call("option", at=[end.at for end in ends], level=level, name=name, value=value)
 
 
 def move(lines: Sequence[Line], ways: Sequence[str], bursts: Sequence[Burst]) -> None:
@@ -162,10 +162,10 @@ def move(lines: Sequence[Line], ways: Sequence[str], bursts: Sequence[Burst]) ->
 def begun(asks: Sequence[Ask]) -> list[int]:
     """Tell ends something, all of a host at once: the numbers to wait for."""
     numbers = [0] * len(asks)
-    for crowd_ in {id(end.crowd): end.crowd for end, _, _ in asks}.values():
-        mine = [at for at, (end, _, _) in enumerate(asks) if end.crowd is crowd_]
+    for program in {id(end.connections): end.connections for end, _, _ in asks}.values():
+        mine = [at for at, (end, _, _) in enumerate(asks) if end.connections is program]
         rows = [{"do": asks[at][1], "at": asks[at][0].at, **asks[at][2]} for at in mine]
-        for at, number in zip(mine, crowd_.begin_all(rows), strict=True):
+        for at, number in zip(mine, program.begin_all(rows), strict=True):
             numbers[at] = number
     return numbers
 
@@ -173,7 +173,7 @@ def begun(asks: Sequence[Ask]) -> list[int]:
 def sent(lines: Sequence[Line]) -> list[int]:
     """How much payload the DUT's TCP has sent on each, again included; nothing is on its way any more."""
     asked = begun([(line.pair.near, "sent", {}) for line in lines])
-    said = [line.pair.near.crowd.answer(number) for line, number in zip(lines, asked, strict=True)]
+    said = [line.pair.near.connections.answer(number) for line, number in zip(lines, asked, strict=True)]
     wrong = [one["error"] for one in said if one.get("error")]
     assert not wrong, f"what the DUT sent was not acknowledged: {wrong[0]}"
     return [int(one["sent"]) for one in said]
@@ -187,8 +187,8 @@ def close(life: Life, lines: Sequence[Line]) -> None:
     numbers = begun(said)
     took = begun([(end, "take", {"size": -1}) for end in ends])
     for (end, _, _), number in zip(said, numbers, strict=True):
-        end.crowd.end(number)
+        end.connections.end(number)
     for end, number in zip(ends, took, strict=True):
-        seen = end.crowd.answer(number)
+        seen = end.connections.answer(number)
         assert seen["closed"] == "close_notify", f"the stream ended with {seen}"
     life.close([line.pair for line in lines])

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from offload.cmd import wait_until
 from offload.host.base import Side
 from offload.host.tools import tool
-from tests.lib import shapes_path as path
-from tests.lib.life import Life
-from tests.lib.link import bounce
-from tests.lib.rig import Rig
+from tests.lib.impair import shapes_path as path
+from tests.lib.impair.link import bounce
+from tests.lib.life.life import Life
+from tests.lib.rig.rig import Rig
+from tests.lib.rig.switch import Switch
 from tests.lib.scenario.connections import FULL, Burst, Line, arrived, close, move, opened
 from tests.lib.scenario.layout import KIB
-from tests.lib.switch import Switch
 
 LONG = 384 * KIB  # with a third of it taken, the rest is more than both ends' buffers hold
 THIRD = LONG // 3
@@ -214,7 +214,7 @@ def between(stage: Stage, event: str, ways: Sequence[str], seed: int) -> str:
     line, way = stage.line, ways[0]
     long = Burst(f"{seed} while {event} {way}", (FULL,) * (LONG // FULL))
     short = Burst(f"{seed} while {event} back", (4000, 4001, 8000))
-    source, sink, content = line.source(way).crowd, line.sink(way), long.content()
+    source, sink, content = line.source(way).connections, line.sink(way), long.content()
     back = [(w, line.send(w, short)) for w in ways[1:]]
     sent = line.send(way, long)
     arrived(sink.take(THIRD), content[:THIRD], f"{way} before {event}")

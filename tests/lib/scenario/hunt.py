@@ -24,8 +24,8 @@ from offload.errors import ConfigError, OffloadError
 from offload.suite.bench.lab.bench import RealLab
 from offload.suite.bench.lab.source import load_any
 from offload.suite.bench.vm.lab import Lab
-from tests.lib.needs import built
-from tests.lib.rig import Rig
+from tests.lib.rig.needs import built
+from tests.lib.rig.rig import Rig
 from tests.lib.scenario.check import check
 from tests.lib.scenario.hunt_book import Kept
 from tests.lib.scenario.hunting import Hunt, Outcome

@@ -10,8 +10,8 @@ from itertools import chain
 from typing import Any, Protocol
 
 from offload.errors import OffloadError, RigError
-from tests.lib.scenario.blame import NotTheCards
 from tests.lib.scenario.space import Scenario
+from tests.lib.scenario.verdict.blame import NotTheCards
 
 DEAD = 3  # labs that die in a row before a scenario has ended: then nothing can be hunted here
 HELD, FAILED, NOT_MADE, DIED = "held", "failed", "not made", "lab died"

@@ -15,7 +15,7 @@ LEAST, MOST = 4, 48  # ... this many records, and at most this many
 PACKED = {"many-in-frame": 120, "hundreds-in-tso": 600}  # records in a row that are held back to lie together
 CUTS = {"header-cut": range(1, 5), "tag-cut": range(1, 16)}  # bytes before the cut
 TAG = 16
-CROWD, SMALL = 100, 400  # connections from which on all but one send this many bytes at most
+MANY, SMALL = 100, 400  # connections from which on all but one send this many bytes at most
 
 
 def sizes(scenario: Scenario, count: int) -> list[int]:

@@ -76,10 +76,10 @@ class Play:
         """One burst on every connection, in turns."""
         lines = [line for line in self.lines if not (self.told.forged and line is self.victim)]
         share = BUFFER // max(len(self.lines), 2)
-        crowd = len(self.lines) > layout.CROWD
+        many = len(self.lines) > layout.MANY
         bursts = [
             layout.small(self.scenario, f"{name} {n}")
-            if crowd and line is not self.victim
+            if many and line is not self.victim
             else layout.ordinary(self.scenario, f"{name} {n}", share)
             for n, line in enumerate(lines)
         ]
@@ -129,7 +129,7 @@ class Play:
             with self._held_back(ways):
                 asked = {way: self.victim.send(way, bursts[way]) for way in ways}
                 if "tx" in ways:
-                    self.victim.pair.near.crowd.answer(asked["tx"])
+                    self.victim.pair.near.connections.answer(asked["tx"])
             took = {way: self.victim.sink(way).begin("take", size=bursts[way].total) for way in ways}
             for way in ways:
                 self.victim.whole(way, bursts[way], asked[way], took[way])
@@ -176,7 +176,7 @@ class Play:
             asked = self.victim.send("rx", burst)
             took = self.victim.sink("rx").begin("take", size=burst.total)
             if burst.total > rest:
-                refused(self.victim.sink("rx").crowd.answer(took, 300), burst, rest)
+                refused(self.victim.sink("rx").connections.answer(took, 300), burst, rest)
                 return
             self.victim.whole("rx", burst, asked, took)
             rest -= burst.total

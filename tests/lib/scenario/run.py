@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from offload.cmd import settles
-from tests.lib.life import held
-from tests.lib.rig import Rig
-from tests.lib.scenario import judge, setting, troubles
-from tests.lib.scenario.blame import Unseen
+from tests.lib.flow.stand_ins import packets_only
+from tests.lib.life.life import held
+from tests.lib.rig.rig import Rig
+from tests.lib.scenario import setting, troubles
 from tests.lib.scenario.connections import Line, close, opened, sent
 from tests.lib.scenario.events import Stage
-from tests.lib.scenario.invariants import Facts, facts
-from tests.lib.scenario.layout import CROWD
+from tests.lib.scenario.layout import MANY
 from tests.lib.scenario.play import Play
 from tests.lib.scenario.space import Scenario, cell_of
 from tests.lib.scenario.stand import Stand
 from tests.lib.scenario.taps import Taps
-from tests.lib.stand_ins import packets_only
+from tests.lib.scenario.verdict import judge
+from tests.lib.scenario.verdict.blame import Unseen
+from tests.lib.scenario.verdict.invariants import Facts, facts
 
 NUMBERS = {"0": 0, "2^8": 1 << 8, "2^16": 1 << 16, "2^32": 1 << 32}
 BEFORE = 2  # records before the carry
@@ -59,9 +60,18 @@ def run(stand: Stand, scenario: Scenario) -> Made:
         old = frozenset(stand.software)
         stand.software |= set(judge.SOFTWARE.get(scenario["event"], ()))
         seen = judge.Seen(
-            scenario, lines, play.told, before, after, files, stand.card, old, rig.kind != "veth", by_card,
+            scenario,
+            lines,
+            play.told,
+            before,
+            after,
+            files,
+            stand.card,
+            old,
+            rig.kind != "veth",
+            by_card,
             no_bytes=packets_only(rig.profile),
-        )  # fmt: skip
+        )
         return _judged(seen, said, kept)
 
 
@@ -114,7 +124,7 @@ def _played(stand: Stand, play: Play) -> str:
     left = [] if play.scenario["age"] == "old" else list(play.lines)
     try:
         play.run()
-        ordinary = [play.victim] if len(left) > CROWD else left
+        ordinary = [play.victim] if len(left) > MANY else left
         whole = [line for line in ordinary if not (play.told.forged and line is play.victim)]
         if left and whole:
             close(stand.life, whole)

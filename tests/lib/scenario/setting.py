@@ -10,8 +10,8 @@ from socket import IPPROTO_IP, IPPROTO_IPV6, SO_RCVBUF, SO_RCVTIMEO, SO_SNDBUF, 
 
 from offload.card.nic import features
 from offload.host.base import Side
-from tests.lib import shapes_path as path
-from tests.lib.rig import Rig
+from tests.lib.impair import shapes_path as path
+from tests.lib.rig.rig import Rig
 from tests.lib.scenario.connections import BUFFER, Line, option
 from tests.lib.scenario.frames import Headers
 from tests.lib.scenario.space import Scenario

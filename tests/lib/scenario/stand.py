@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from offload.card.profile import Cell
-from tests.lib.life import Life, life_of
-from tests.lib.rig import Rig
+from tests.lib.life.life import Life, life_of
+from tests.lib.rig.rig import Rig
+from tests.lib.rig.switch import Switch
 from tests.lib.scenario.connections import Line, opened
 from tests.lib.scenario.setting import buffers
-from tests.lib.switch import Switch
 
 OLD, CELL = 2, Cell("tx", "1.2", "aes-gcm-128")
 KEPT = "scenario_stand"  # where a rig has its stand

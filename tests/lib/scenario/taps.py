@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.lib.captures import HOST
-from tests.lib.needs import unmet
-from tests.lib.records_trace import tracing
-from tests.lib.rig import Rig
+from tests.lib.rig.needs import unmet
+from tests.lib.rig.rig import Rig
 from tests.lib.scenario.space import Scenario
+from tests.lib.wire.captures import HOST
+from tests.lib.wire.records_trace import tracing
 
 
 class Taps:

@@ -12,9 +12,9 @@ from offload.suite.wire.handshake import Session
 from offload.suite.wire.records import Walk
 from offload.suite.wire.streams import Connection
 from offload.suite.wire.words import first_sentence
-from tests.lib.raw import plaintext
-from tests.lib.scenario.blame import Unseen
 from tests.lib.scenario.connections import CLIENT, Line
+from tests.lib.scenario.verdict.blame import Unseen
+from tests.lib.wire.raw import plaintext
 
 END = {"no-close", "reset"}  # a connection that goes on has no end; one that was refused a record is reset
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 from random import Random
 
-from tests.lib.wiregen import (
-    damage_authentic,
-    damage_content,
-    damage_frames,
-    damage_header,
-    damage_strange,
-    damage_tcp,
-    odd,
-)
-from tests.lib.wiregen.damage import KINDS, done, steady_scene
-from tests.lib.wiregen.damage_bytes import wrecked
+from tests.lib.wiregen import odd
+from tests.lib.wiregen.damage import authentic as damage_authentic
+from tests.lib.wiregen.damage import content as damage_content
+from tests.lib.wiregen.damage import frames as damage_frames
+from tests.lib.wiregen.damage import header as damage_header
+from tests.lib.wiregen.damage import strange as damage_strange
+from tests.lib.wiregen.damage import tcp as damage_tcp
+from tests.lib.wiregen.damage.bytes import wrecked
+from tests.lib.wiregen.damage.kinds import KINDS, done, steady_scene
 from tests.lib.wiregen.good import good_scene, trouble
 from tests.lib.wiregen.scene import Case, Scene
 

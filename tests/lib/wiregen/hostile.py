@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 from tests.lib.wiregen import files, frames
-from tests.lib.wiregen.damage import KINDS, damaged, done, plain_style, steady_scene
+from tests.lib.wiregen.damage.kinds import KINDS, damaged, done, plain_style, steady_scene
 from tests.lib.wiregen.engines import write
 from tests.lib.wiregen.frames import Frame, Link, Net, any_net
 from tests.lib.wiregen.good import good_case

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from tests.lib.wiregen.damage_authentic import renumber, reseal
+from tests.lib.wiregen.damage.authentic import renumber, reseal
 from tests.lib.wiregen.scene import Scene
 from tests.lib.wiregen.session import ALERT, CCS, DATA, HANDSHAKE, Rec
 from tests.lib.wiregen.suites import keys13, next_secret

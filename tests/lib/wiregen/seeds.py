@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 from tests.lib.wiregen import any_case, frames, hello, strays  # noqa: F401  (any_case enters every kind)
-from tests.lib.wiregen.damage import KINDS, done, suites
+from tests.lib.wiregen.damage.kinds import KINDS, done, suites
 from tests.lib.wiregen.frames import Link, Net
 from tests.lib.wiregen.scene import Conn, Scene
 from tests.lib.wiregen.session import ALERT, CCS, CLIENT, DATA, HANDSHAKE, SERVER, Session

@@ -12,8 +12,8 @@ import yaml
 
 from offload.suite.bench.lab.file import load
 from offload.suite.report.verdict import judge
-from tests.lib import bench_run
-from tests.lib.bench_run import Done, as_server, of_what_ran
+from tests.lib.catalogue import bench_run
+from tests.lib.catalogue.bench_run import Done, as_server, of_what_ran
 from tests.unit.suite.report.test_report_verdict import CRITERIA, FACTS, GOOD, run, swap
 
 KEY = base64.b64encode(b"\0\0\0\x0bssh-ed25519\0\0\0 " + bytes(32)).decode()

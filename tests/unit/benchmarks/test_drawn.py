@@ -16,11 +16,11 @@ from benchmarks.drawn import turns
 from offload.card.profile import find
 from offload.errors import ConfigError
 from offload.suite.bench.cards import knobs
-from tests.lib.catalogue import Step
-from tests.lib.catalogue_run import Found
-from tests.lib.drawn import CARD, Defect, defects, draw, space
-from tests.lib.drawn_tables import CONDITIONS, PLACES
-from tests.lib.drawn_told import Drawn, line, summary, wilson
+from tests.lib.catalogue.drawn import CARD, Defect, defects, draw, space
+from tests.lib.catalogue.drawn_tables import CONDITIONS, PLACES
+from tests.lib.catalogue.drawn_told import Drawn, line, summary, wilson
+from tests.lib.catalogue.rows import Step
+from tests.lib.catalogue.run import Found
 from tests.lib.scenario.covering import array
 
 NICSIM = Path(__file__).parents[3] / "native" / "nicsim"

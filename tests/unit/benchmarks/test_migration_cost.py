@@ -13,8 +13,8 @@ from offload.card.profile import find
 from offload.errors import RigError
 from offload.suite.measure.cpu import meter as cpu
 from offload.suite.report import migration as report
-from tests.lib.migration import Guest, Moved, Status
-from tests.lib.migration_cost import ARMS, Ran, Way, active, by_card, cipher_of, proved, skipped
+from tests.lib.flow.migration import Guest, Moved, Status
+from tests.lib.flow.migration_cost import ARMS, Ran, Way, active, by_card, cipher_of, proved, skipped
 
 GUEST = Guest()
 STATUS = Status(0, 6, 7, 20, GUEST.pages, 9, 5)

@@ -83,23 +83,40 @@ class Card(NamedTuple):
 # devlink: the commit message of lore 20260330194015.53585-3, where the stored version cannot be read;
 # image: NVIDIA developer forum 255477, a card of Cisco's, whose query names no part
 CX6DX = Card(
-    "ConnectX6DX", "22.41.0188", "255.255.65535", "CIS0000000008", "22.30.1004",
-    "", "", "secure-fw", 16,
-)  # fmt: skip
+    "ConnectX6DX",
+    "22.41.0188",
+    "255.255.65535",
+    "CIS0000000008",
+    "22.30.1004",
+    "",
+    "",
+    "secure-fw",
+    16,
+)
 # devlink: the cover letter of lore 20250320085947.103419; image and board: mlxconfig and flint of 28.43.1014,
 # as quoted in write-ups of NVIDIA's network operator
 CX7 = Card(
-    "ConnectX7", "28.41.1000", "28.43.1014", "MT_0000000894", "28.43.1014", "MCX715105AS-WEAT_Ax",
+    "ConnectX7",
+    "28.41.1000",
+    "28.43.1014",
+    "MT_0000000894",
+    "28.43.1014",
+    "MCX715105AS-WEAT_Ax",
     "NVIDIA ConnectX-7 HHHL Adapter Card; 400GbE (default mode) / NDR IB; Single-port QSFP112; "
     "Port Split Capable; PCIe 5.0 x16 with x16 PCIe extension option; Crypto Disabled; Secure Boot Enabled",
     "secure-fw",
-)  # fmt: skip
+)
 # image: flint of 24.33.1048 in lshca's issue 54; part and description are made up in the form of the others
 BF2 = Card(
-    "BlueField2", "24.33.1048", "24.33.1048", "MT_0000000723", "24.33.1048", "MBF2-SAMPLE_Ax",
+    "BlueField2",
+    "24.33.1048",
+    "24.33.1048",
+    "MT_0000000723",
+    "24.33.1048",
+    "MBF2-SAMPLE_Ax",
     "BlueField-2 DPU; 100GbE; Dual-port QSFP56; PCIe 4.0 x16; Crypto Enabled; Secure Boot Enabled",
     "secure-fw",
-)  # fmt: skip
+)
 CARDS = {"connectx-6-dx": CX6DX, "connectx-7": CX7, "bluefield-2": BF2}
 # Documentation/networking/devlink/mlx5.rst: names of the parameters
 PARAMS = {
@@ -119,17 +136,24 @@ LINK = {
     "result": {
         "output": {
             "Operational Info": {
-                "State": "Active", "Physical state": "ETH_AN_FSM_ENABLE", "Speed": "200G", "Width": "4x",
-                "FEC": "Standard RS-FEC (544,514)", "Loopback Mode": "No Loopback", "Auto Negotiation": "ON",
+                "State": "Active",
+                "Physical state": "ETH_AN_FSM_ENABLE",
+                "Speed": "200G",
+                "Width": "4x",
+                "FEC": "Standard RS-FEC (544,514)",
+                "Loopback Mode": "No Loopback",
+                "Auto Negotiation": "ON",
             },
             "Supported Info": {"Enabled Link Speed (Ext.)": {"mask": "0x7f2", "values": ["200G", "100G"]}},
             "Troubleshooting Info": {
-                "Status Opcode": "0", "Group Opcode": "N/A", "Recommendation": "No issue was observed",
+                "Status Opcode": "0",
+                "Group Opcode": "N/A",
+                "Recommendation": "No issue was observed",
             },
         }
     },
     "status": {"code": 0, "message": "success"},
-}  # fmt: skip
+}
 
 
 def answers(card: Card) -> dict[tuple[str, ...], tuple[int, str, str]]:

@@ -47,9 +47,16 @@ def test_rings_are_left_out() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["tx_tls_ctx: -1", f"tx_tls_ctx: {2**64}", "tx_tls_ctx: 0x10", "tx_tls_ctx: 1 2", "tx\x1b[2J: 1",
-     "x" * 90 + ": 1", "tx_tls_ctx: \uff14"],
-)  # fmt: skip
+    [
+        "tx_tls_ctx: -1",
+        f"tx_tls_ctx: {2**64}",
+        "tx_tls_ctx: 0x10",
+        "tx_tls_ctx: 1 2",
+        "tx\x1b[2J: 1",
+        "x" * 90 + ": 1",
+        "tx_tls_ctx: \uff14",
+    ],
+)
 def test_a_line_that_makes_no_sense_is_a_problem_not_a_value(line: str) -> None:
     """Hostile counter lines are named and not read."""
     found, problems = parse(f"NIC statistics:\n  ok: 1\n  {line}\n")

@@ -24,10 +24,13 @@ from tests.unit.doctor.test_doctor import PROFILES, fixed
 
 READERS = {tool.name: tool.read for tool in nic_tools.TOOLS}
 SETTINGS = {
-    "UCTX_EN": "True(1)", "TLS_OPTIMIZE": "False(0)", "CRYPTO_POLICY": "UNRESTRICTED(1)",
+    "UCTX_EN": "True(1)",
+    "TLS_OPTIMIZE": "False(0)",
+    "CRYPTO_POLICY": "UNRESTRICTED(1)",
     "SRIOV_EN": "False(0)",
-    "DATA_CRYPTO_ENGINE": "DEVICE_DEFAULT(0)", "LINK_TYPE_P1": "ETH(2)",
-}  # fmt: skip
+    "DATA_CRYPTO_ENGINE": "DEVICE_DEFAULT(0)",
+    "LINK_TYPE_P1": "ETH(2)",
+}
 
 
 def host(name: str = "connectx-7") -> FakeHost:
@@ -53,8 +56,10 @@ def test_three_generations(name: str) -> None:
     board = {"Device type": one.kind, "Name": one.part or "N/A", "Description": one.description or "N/A"}
     assert found["mstconfig"].said == board | SETTINGS
     assert found["devlink-param"].said == {
-        "flow_steering_mode": "smfs", "enable_roce": "true", "max_macs": "128",
-    }  # fmt: skip
+        "flow_steering_mode": "smfs",
+        "enable_roce": "true",
+        "max_macs": "128",
+    }
     assert found["mstlink"].said["Speed"] == "200G"
     assert found["mstlink"].said["Recommendation"] == "No issue was observed"
 
@@ -147,8 +152,9 @@ def test_only_the_tools_that_are_named_are_asked() -> None:
     """Who wants the answers of two tools does not wait for the others."""
     one = host()
     assert [answer.tool for answer in ask(one, look(one, "eth0"), ("devlink", "mstflint"))] == [
-        "devlink", "mstflint",
-    ]  # fmt: skip
+        "devlink",
+        "mstflint",
+    ]
 
 
 def test_nothing_but_queries() -> None:
@@ -157,12 +163,14 @@ def test_nothing_but_queries() -> None:
     said(one)
     asked = {argv[0]: argv[1:] for argv in one.asked if argv[0].startswith("mst")}
     assert asked == {
-        "mstflint": ("-d", BUS, "query", "full"), "mstconfig": ("-d", BUS, "query"),
+        "mstflint": ("-d", BUS, "query", "full"),
+        "mstconfig": ("-d", BUS, "query"),
         "mstlink": ("-d", BUS, "--json"),
-    }  # fmt: skip
+    }
     assert [argv[1:4] for argv in one.asked if argv[0] == "devlink"] == [
-        ("-j", "dev", "info"), ("-j", "dev", "param"),
-    ]  # fmt: skip
+        ("-j", "dev", "info"),
+        ("-j", "dev", "param"),
+    ]
 
 
 def test_doctor_tells_them() -> None:

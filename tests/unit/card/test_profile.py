@@ -83,9 +83,14 @@ def test_mlx5_cards_differ_in_their_name_ids_and_parts() -> None:
     assert len(others) == 4
     for other in others:
         same = replace(
-            other, id=first.id, name=first.name, pci=first.pci, path=first.path,
-            sku=first.sku, firmware=first.firmware,
-        )  # fmt: skip
+            other,
+            id=first.id,
+            name=first.name,
+            pci=first.pci,
+            path=first.path,
+            sku=first.sku,
+            firmware=first.firmware,
+        )
         assert same == first, other.id
         assert (other.sku.need, other.firmware.need) == (first.sku.need, first.firmware.need)
 
@@ -135,33 +140,70 @@ def test_nicsim_has_every_counter_of_the_kernel_document() -> None:
         ("vendor:", "vender:", "vendor:", "unknown key 'vender' (did you mean vendor?)"),
         ("driver: nicsim", "driver: [a]", "driver: nicsim", "driver: a list, wanted a driver name"),
         ("schema: 1", "schema: 7", "schema: 1", "schema: '7', wanted 1"),
-        ("firmware:", "firmware:\n  minimum: {version: 22.x, gives: y}", 'need: "none"\n  hints',
-         "firmware.minimum.version: '22.x', wanted numbers and dots"),
+        (
+            "firmware:",
+            "firmware:\n  minimum: {version: 22.x, gives: y}",
+            'need: "none"\n  hints',
+            "firmware.minimum.version: '22.x', wanted numbers and dots",
+        ),
         ("pci: []", "pci: [{id: 15B3:1, name: x}]", "pci: []", "wanted vendor:device in lower case"),
         ("pci: []", 'pci: [{id: "15b3:2-1", name: x}]', "pci: []", "wanted vendor:device"),
         ("wanted: y", "wanted: n", "wanted: y", "kconfig[1].wanted: 'n', wanted one of y, m"),
         ("tx: off", "tx: perhaps", "defaults:", "defaults.tx: 'perhaps', wanted on or off"),
-        ("tx_tls_encrypted_packets:", "tx_tls_enc:", "tx_tls_encrypted_packets:",
-         "unknown counter 'tx_tls_enc' (did you mean tx_tls_encrypted_packets?)"),
-        ("optional: [rx_tls_resync_req_start", "optional: [rx_tls_resync_req_strat", "optional: [rx_",
-         "unknown counter 'rx_tls_resync_req_strat' (did you mean rx_tls_resync_req_start?)"),
-        ("feature: tls-hw-rx-offload", "feature: tls-hw-rx-ofload", "feature: tls-hw-rx",
-         "did you mean tls-hw-rx-offload?"),
-        ("limitations: []", LIMIT.replace("tests/x.py::test_y", "none yet"), "limitations: []",
-         "limitations[0].test: 'none yet', wanted the test that meets it, tests/...::test_name (a weakness"),
-        ("limitations: []", LIMIT.replace("id: a", "id: nicsim-is-not-a-card"), "notes:\n",
-         "notes[0].id: 'nicsim-is-not-a-card' given twice"),
+        (
+            "tx_tls_encrypted_packets:",
+            "tx_tls_enc:",
+            "tx_tls_encrypted_packets:",
+            "unknown counter 'tx_tls_enc' (did you mean tx_tls_encrypted_packets?)",
+        ),
+        (
+            "optional: [rx_tls_resync_req_start",
+            "optional: [rx_tls_resync_req_strat",
+            "optional: [rx_",
+            "unknown counter 'rx_tls_resync_req_strat' (did you mean rx_tls_resync_req_start?)",
+        ),
+        (
+            "feature: tls-hw-rx-offload",
+            "feature: tls-hw-rx-ofload",
+            "feature: tls-hw-rx",
+            "did you mean tls-hw-rx-offload?",
+        ),
+        (
+            "limitations: []",
+            LIMIT.replace("tests/x.py::test_y", "none yet"),
+            "limitations: []",
+            "limitations[0].test: 'none yet', wanted the test that meets it, "
+            "tests/...::test_name (a weakness",
+        ),
+        (
+            "limitations: []",
+            LIMIT.replace("id: a", "id: nicsim-is-not-a-card"),
+            "notes:\n",
+            "notes[0].id: 'nicsim-is-not-a-card' given twice",
+        ),
         ("    seen:", "    test: tests/x.py::test_y\n    seen:", "    seen:", "unknown key 'test'"),
         ("link: https:", "link: http:", "link: https:", "wanted a public https:// link or a CVE number"),
         ("id: nicsim-is-not-a-card", "id: nicsim-is-not-a-card\n    seen: twice", "    seen:", "given twice"),
-        ("dead: []", "dead: []\n    absent: [rx_tls_err]", "required: [rx_tls_dec",
-         "rx_tls_err is absent and in another list"),
-        ("dead: []", "absent: [rx_tls_bytes]", "dead: []",
-         "counters.rx.absent[0]: 'rx_tls_bytes', wanted one of"),
-        ("cipher: chacha20-poly1305", "cipher: aes-gcm-256", "cipher: chacha20",
-         "covers rx TLS 1.2 aes-gcm-256"),
+        (
+            "dead: []",
+            "dead: []\n    absent: [rx_tls_err]",
+            "required: [rx_tls_dec",
+            "rx_tls_err is absent and in another list",
+        ),
+        (
+            "dead: []",
+            "absent: [rx_tls_bytes]",
+            "dead: []",
+            "counters.rx.absent[0]: 'rx_tls_bytes', wanted one of",
+        ),
+        (
+            "cipher: chacha20-poly1305",
+            "cipher: aes-gcm-256",
+            "cipher: chacha20",
+            "covers rx TLS 1.2 aes-gcm-256",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_value_is_told_with_its_line(
     wrong: Wrong, old: str, new: str, text: str, expected: str
 ) -> None:
@@ -198,7 +240,7 @@ def test_all_problems_come_at_once_in_order(tmp_path: Path) -> None:
         ("- a\n" * 30_000, ": too many entries"),
     ],
     ids=lambda v: v[:12].strip() or "empty",
-)  # fmt: skip
+)
 def test_hostile_files_are_refused_in_one_line(tmp_path: Path, text: str, expected: str) -> None:
     """A file that is no small plain YAML is refused without a traceback."""
     (tmp_path / "x.yaml").write_text(text)

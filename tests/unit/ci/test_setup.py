@@ -44,8 +44,10 @@ class Host:
     def setup(self, wait: int) -> tuple[int, str]:
         """Run ci/setup: exit code and what it said."""
         env = os.environ | {
-            "PATH": f"{self.home}:/usr/bin:/bin", "HERE": str(self.home), "SETUP_LOCK_WAIT": str(wait),
-        }  # fmt: skip
+            "PATH": f"{self.home}:/usr/bin:/bin",
+            "HERE": str(self.home),
+            "SETUP_LOCK_WAIT": str(wait),
+        }
         done = subprocess.run([ROOT / "ci/setup", "run"], env=env, capture_output=True, text=True)
         return done.returncode, done.stdout + done.stderr
 

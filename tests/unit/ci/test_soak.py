@@ -63,8 +63,12 @@ def start(home: Path, runs: int, number: int = 8, python: str = sys.executable) 
     argv = [python, "-m", "pytest", "-q", *LEFT_OUT.split(), "test_a.py"]
     return subprocess.Popen(
         [ROOT / "ci/soak", str(runs), str(number), "out", *argv],
-        cwd=home, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+        cwd=home,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 def loads(home: Path) -> list[int]:
@@ -132,7 +136,9 @@ def test_shuffle_mixes_and_keeps_files_together(pytester: pytest.Pytester) -> No
     pytester.makepyfile(**{f"test_{letter}": body for letter in "abc"})
 
     def order(seed: int) -> list[str]:
-        found = pytester.runpytest("-p", "tests.lib.shuffle", f"--shuffle={seed}", "-v", *LEFT_OUT.split())
+        found = pytester.runpytest(
+            "-p", "tests.lib.rig.shuffle", f"--shuffle={seed}", "-v", *LEFT_OUT.split()
+        )
         found.assert_outcomes(passed=18)
         return [line.split()[0] for line in found.outlines if "PASSED" in line]
 

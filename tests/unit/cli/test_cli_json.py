@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.lib.schemas import checker
+from tests.lib.rig.schemas import checker
 from tests.unit.switch.fake_bench import FakeMachine
 
 TX, RX = "tls-hw-tx-offload", "tls-hw-rx-offload"

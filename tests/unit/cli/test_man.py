@@ -68,6 +68,11 @@ def test_the_words_are_data() -> None:
     """No help text can become a request of the page's language."""
     made = list(prose(".so /etc/passwd\n'sh\nback\\slash and `--dry-run`\n\n  .kept '~^`\n"))
     assert made == [
-        "\\&.so /etc/passwd", "\\&'sh", "back\\eslash and \\fB\\-\\-dry\\-run\\fR", ".PP", ".nf",
-        "  .kept \\(aq\\(ti\\(ha\\(ga", ".fi",
-    ]  # fmt: skip
+        "\\&.so /etc/passwd",
+        "\\&'sh",
+        "back\\eslash and \\fB\\-\\-dry\\-run\\fR",
+        ".PP",
+        ".nf",
+        "  .kept \\(aq\\(ti\\(ha\\(ga",
+        ".fi",
+    ]

@@ -18,7 +18,7 @@ import pytest
 from offload.card.counters import Snapshot
 from offload.card.nic import Feature, Match, Nic
 from offload.card.profile import FEATURES
-from offload.connections.look import Eyes, Line, Listing, notes
+from offload.connections.look import Inspector, Line, Listing, notes
 from offload.connections.sockets import Found, Owner, Socket, Space
 from offload.connections.stale import Card, doubt
 from offload.connections.text import HEADS, age, as_text, size, table
@@ -32,9 +32,25 @@ NGINX = Owner(1234, "nginx", 200.0, 1)
 def connection(**more: Any) -> Socket:
     """One connection of nginx over eth0 whose transmit the kernel calls hw."""
     one = Socket(
-        "192.0.2.1", 443, "192.0.2.2", 50000, "established", 0, 77, 5, "1.2", "aes-gcm-128", "hw", "sw",
-        False, 1_500_000, 0, 900, "eth0", NGINX,
-    )  # fmt: skip
+        "192.0.2.1",
+        443,
+        "192.0.2.2",
+        50000,
+        "established",
+        0,
+        77,
+        5,
+        "1.2",
+        "aes-gcm-128",
+        "hw",
+        "sw",
+        False,
+        1_500_000,
+        0,
+        900,
+        "eth0",
+        NGINX,
+    )
     return one._replace(**more)
 
 
@@ -89,7 +105,7 @@ def card(
         (connection(), card(nic(kind="bond", lower="a b"), ports=(card(nic("a")), card(nic("b")))), "", ""),
         (connection(), card(nic(kind="bond"), ports=(card(taken=0),)), "stale", "holds 0 of the 1"),
     ],
-)  # fmt: skip
+)
 def test_doubt(one: Socket, behind: Card | None, word: str, why: str) -> None:
     """A connection is stale where route or counters say so, and nowhere else."""
     found = doubt(one, "tx", behind)
@@ -157,10 +173,16 @@ def test_table_fits(columns: int) -> None:
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(None, "-"), (0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"),
-     (101_000, "98.6 KiB"), (1 << 40, "1.0 TiB"),
-     (2**63, "8192 PiB")],
-)  # fmt: skip
+    [
+        (None, "-"),
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (101_000, "98.6 KiB"),
+        (1 << 40, "1.0 TiB"),
+        (2**63, "8192 PiB"),
+    ],
+)
 def test_size(count: int | None, text: str) -> None:
     """Bytes are short and right."""
     assert size(count) == text
@@ -263,7 +285,7 @@ def test_keys_are_named_where_they_work() -> None:
     assert "q ends" not in "".join(frame(Look(listing()), Look(listing()), 0, 0))
 
 
-class FakeEyes(Eyes):
+class FakeInspector(Inspector):
     """Looks that a test has prepared."""
 
     def __init__(self, *looks: Look) -> None:
@@ -277,7 +299,7 @@ class FakeEyes(Eyes):
 def test_watch_without_a_terminal() -> None:
     """A watch that is written to a file has no escape in it, and one block per look."""
     out = io.StringIO()
-    assert watch(FakeEyes(looked(1, 0, 0), looked(2, 200_000, 200_000)), out, Pace(0.2, 2)) == 0
+    assert watch(FakeInspector(looked(1, 0, 0), looked(2, 200_000, 200_000)), out, Pace(0.2, 2)) == 0
     assert "\x1b" not in out.getvalue()
     assert out.getvalue().count("--watch") == 2
     assert "200000" not in out.getvalue()
@@ -287,7 +309,7 @@ def test_watch_without_a_terminal() -> None:
 def test_watch_for_programs() -> None:
     """A watch in JSON is one document per line, with rates from the second on."""
     out = io.StringIO()
-    watch(FakeEyes(looked(1, 0, 0), looked(2, 200_000, 100_000)), out, Pace(0.2, 2), as_json)
+    watch(FakeInspector(looked(1, 0, 0), looked(2, 200_000, 100_000)), out, Pace(0.2, 2), as_json)
     first, second = (json.loads(line) for line in out.getvalue().splitlines())
     assert (first["rates"], second["rates"][0]["software_share"]) == ([], 0.5)
 
@@ -301,9 +323,12 @@ def parts_of(terminal: int) -> Iterator[str]:
 
 @pytest.mark.parametrize(
     ("env", "screen", "heads"),
-    [({"TERM": "xterm"}, True, True), ({"TERM": "xterm", "NO_COLOR": "1"}, True, False),
-     ({"TERM": "dumb"}, False, False)],
-)  # fmt: skip
+    [
+        ({"TERM": "xterm"}, True, True),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, True, False),
+        ({"TERM": "dumb"}, False, False),
+    ],
+)
 def test_watch_on_a_terminal(
     env: Mapping[str, str], screen: bool, heads: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -313,14 +338,14 @@ def test_watch_on_a_terminal(
         monkeypatch.setenv(name, value)
     ours, theirs = pty.openpty()
     with os.fdopen(theirs, "w") as out:
-        watch(FakeEyes(looked(1, 0, 0)), out, Pace(0.2, 1))
+        watch(FakeInspector(looked(1, 0, 0)), out, Pace(0.2, 1))
     said = "".join(parts_of(ours))
     assert (said.startswith("\x1b[?1049h"), said.endswith("\x1b[?25h\x1b[?1049l")) == (screen, screen)
     assert ("\x1b[7m" in said) == heads
     assert "nginx[1234]" in said
 
 
-class Blind(Eyes):
+class Blind(Inspector):
     """Looks that take for ever: nothing comes."""
 
     def __init__(self) -> None:
@@ -350,7 +375,7 @@ def test_watch_says_at_once_that_it_looks(term: str, monkeypatch: pytest.MonkeyP
 def test_pace_that_makes_no_sense(pace: Pace) -> None:
     """An interval or a count that makes no sense is refused with what is wanted."""
     with pytest.raises(ConfigError, match="--interval|--count"):
-        watch(FakeEyes(looked(1, 0, 0)), io.StringIO(), pace)
+        watch(FakeInspector(looked(1, 0, 0)), io.StringIO(), pace)
 
 
 def test_table_of_nothing_is_heads_only() -> None:

@@ -14,7 +14,7 @@ from offload.card import nic_tools
 from offload.card.counters import parse
 from offload.card.nic import from_text
 from offload.card.profile import DIRECTIONS
-from offload.connections.look import Eyes
+from offload.connections.look import Inspector
 from offload.connections.text import as_text as ls_text
 from offload.connections.verbs import as_json as ls_json
 from offload.connections.watch import Look, frame
@@ -26,7 +26,7 @@ from offload.host.base import Completed
 from offload.switch.status import as_json as status_json
 from offload.switch.status import as_text as status_text
 from offload.switch.status import gather
-from tests.lib.schemas import fits
+from tests.lib.rig.schemas import fits
 from tests.unit.connections.test_sockets import diag, document, info, read, ulp
 from tests.unit.doctor.fake_doctor import FakeHost, card
 from tests.unit.doctor.test_doctor import PROFILES
@@ -132,7 +132,7 @@ def listed(said: Mapping[str, Any]) -> None:
     host = Answering()
     host.said = json.dumps(said).encode("utf-8", "surrogatepass")
     with suppress(OffloadError):
-        found = Eyes(host, profiles=PROFILES).look()  # type: ignore[arg-type]
+        found = Inspector(host, profiles=PROFILES).look()  # type: ignore[arg-type]
         for columns in (0, 80):
             assert clean(ls_text(found, columns)), ls_text(found)
         assert clean("\n".join(frame(None, Look(found), 80, 24)))

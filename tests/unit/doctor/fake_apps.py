@@ -29,8 +29,12 @@ HAPROXY = (
 STUNNEL = "stunnel 5.68 on x86_64-pc-linux-gnu platform\nRunning  with OpenSSL 3.6.3\noptions = ENABLE_KTLS\n"
 CNF = "/usr/lib/ssl/openssl.cnf"
 CNF_KTLS = "openssl_conf = a\n[a]\nssl_conf = b\n[b]\nsystem_default = c\n[c]\nOptions = KTLS\n"
-PATHS = {"nginx": "/etc/nginx/nginx.conf", "haproxy": "/etc/haproxy/haproxy.cfg",
-         "stunnel": "/etc/stunnel/a.conf", "openssl": CNF}  # fmt: skip
+PATHS = {
+    "nginx": "/etc/nginx/nginx.conf",
+    "haproxy": "/etc/haproxy/haproxy.cfg",
+    "stunnel": "/etc/stunnel/a.conf",
+    "openssl": CNF,
+}
 GOOD = "ssl_conf_command Options KTLS; ssl_protocols TLSv1.2; ssl_ciphers ECDHE+AESGCM; sendfile on;"
 FILES = {
     "nginx": f"events {{}}\nhttp {{\n{GOOD}\nserver {{\n listen 443 ssl;\n server_name www;\n}}\n}}\n",
@@ -65,9 +69,14 @@ class AppHost(FakeHost):
         self.files[PATHS[app]] = text.encode("utf-8", "surrogateescape")
 
     def run(
-        self, argv: Sequence[str], *, input: bytes = b"", timeout: float = 60.0, check: bool = True,
+        self,
+        argv: Sequence[str],
+        *,
+        input: bytes = b"",
+        timeout: float = 60.0,
+        check: bool = True,
         env: Mapping[str, str] | None = None,
-    ) -> Completed:  # fmt: skip
+    ) -> Completed:
         """The recorded answer."""
         words = tuple(argv)
         if words[:2] == ("head", "-c"):
@@ -160,8 +169,15 @@ APP_CASES: dict[str, tuple[str, Callable[[AppHost], None]]] = {
     "D820": ("nginx", changed("nginx", ("events", "include nginx.conf; events"))),
     "D821": ("nginx", with_cnf("nginx", (KTLS, ""))),
     "D822": ("nginx", said("nginx", "nginx -V", "sh: not found")),
-    "D823": ("haproxy", said("haproxy", "haproxy -vv", HAPROXY.format("+").replace("3.4.7", "3.4.0"),
-                             (" bind :443 ssl crt a.pem", " server a 192.0.2.1:443 ssl"))),
+    "D823": (
+        "haproxy",
+        said(
+            "haproxy",
+            "haproxy -vv",
+            HAPROXY.format("+").replace("3.4.7", "3.4.0"),
+            (" bind :443 ssl crt a.pem", " server a 192.0.2.1:443 ssl"),
+        ),
+    ),
     "D824": ("nginx", changed("nginx", ("server {", FIRST + "\nserver {"))),
     "D825": ("stunnel", on_61),
     "D826": ("nginx", changed("nginx", ("ECDHE+AESGCM", "PROFILE=SOME"))),
@@ -169,8 +185,15 @@ APP_CASES: dict[str, tuple[str, Callable[[AppHost], None]]] = {
     "D828": ("nginx", changed("nginx", ("listen 443 ssl;", "listen 443 ssl; listen 443 quic;"))),
     "D829": ("stunnel", said("stunnel", "stunnel -options", STUNNEL.replace("3.6.3", "3.0.22"))),
     "D830": ("nginx", said("nginx", "nginx -V", NGINX_36, (SERVER, "http2 on;"))),
-    "D831": ("haproxy", said("haproxy", "haproxy -vv", HAPROXY.format("+").replace("3.4.7", "3.4.2"),
-                             ("global", "defaults\n option splice-auto\nglobal"),
-                             (" ssl-max-ver TLSv1.2", ""))),
+    "D831": (
+        "haproxy",
+        said(
+            "haproxy",
+            "haproxy -vv",
+            HAPROXY.format("+").replace("3.4.7", "3.4.2"),
+            ("global", "defaults\n option splice-auto\nglobal"),
+            (" ssl-max-ver TLSv1.2", ""),
+        ),
+    ),
     "D832": ("nginx", changed("nginx", ("TLSv1.2;", "TLSv1.2 TLSv1.3;"))),
-}  # fmt: skip
+}

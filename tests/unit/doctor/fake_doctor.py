@@ -104,9 +104,14 @@ class FakeHost:
         self.answers["sh", "-c"] = (0, f"/usr/sbin/{program}\n", "")
 
     def run(
-        self, argv: Sequence[str], *, input: bytes = b"", timeout: float = 60.0, check: bool = True,
+        self,
+        argv: Sequence[str],
+        *,
+        input: bytes = b"",
+        timeout: float = 60.0,
+        check: bool = True,
         env: Mapping[str, str] | None = None,
-    ) -> Completed:  # fmt: skip
+    ) -> Completed:
         """The recorded answer."""
         words = tuple(argv)
         self.asked.append(words)

@@ -16,22 +16,36 @@ TLS12, TLS13, GCM, CHACHA = 0x0303, 0x0304, 51, 54
 
 
 def row(
-    inode: int = 77, *, version: int = TLS12, cipher: int = GCM, tx: int = CARD, rx: int = CARD,
-    device: str = "eth0", port: int = 50000,
-) -> list[Any]:  # fmt: skip
+    inode: int = 77,
+    *,
+    version: int = TLS12,
+    cipher: int = GCM,
+    tx: int = CARD,
+    rx: int = CARD,
+    device: str = "eth0",
+    port: int = 50000,
+) -> list[Any]:
     """One connection as the reader of sockets shows it."""
     kind = (0, 0, 0, 1, 0, inode, 5, version, cipher, tx, rx, 0, 5000, 0, 700)
     return ["192.0.2.1", 443, "192.0.2.2", port, *kind, device]
 
 
 def process(
-    host: FakeHost, rows: Sequence[list[Any]] = (), *, maps: Sequence[str] = (SSL,),
-    version: str = "OpenSSL 3.6.3", plain: Sequence[int] = (), name: str = "nginx", root: bool = True,
-) -> None:  # fmt: skip
+    host: FakeHost,
+    rows: Sequence[list[Any]] = (),
+    *,
+    maps: Sequence[str] = (SSL,),
+    version: str = "OpenSSL 3.6.3",
+    plain: Sequence[int] = (),
+    name: str = "nginx",
+    root: bool = True,
+) -> None:
     """Process 1234 with these connections under kernel TLS, and those of `plain` (inodes) without."""
     at, inodes = f"/proc/{PID}", [*(one[9] for one in rows), *plain]
-    lines = [f"   {n}: 010200C0:01BB 020200C0:C350 01 00000000:00000000 00:00000000 00000000 0 0 {i} 1"
-             for n, i in enumerate(inodes)]  # fmt: skip
+    lines = [
+        f"   {n}: 010200C0:01BB 020200C0:C350 01 00000000:00000000 00:00000000 00000000 0 0 {i} 1"
+        for n, i in enumerate(inodes)
+    ]
     space = {"inode": 1, "names": [], "path": f"{at}/ns/net", "here": True, "error": "", "notes": []}
     space |= {"sockets": list(rows), "tls_stat": {"TlsCurrTxSw": len(rows)}}
     owners = {str(one[9]): [PID, name, 60.0, 1] for one in rows}
@@ -47,9 +61,13 @@ def process(
         ("cat", f"{at}/net/tcp"): (0, "  sl  local_address\n" + "\n".join(lines) + "\n", ""),
         READER: (0, json.dumps(told), ""),
         ("cat", "/proc/net/tls_stat"): (0, STAT, ""),
-        ("ethtool", "-S", "eth0"): (0, "NIC statistics:\n     tx_tls_ctx: 9\n     tx_tls_del: 0\n"
-                                       "     rx_tls_ctx: 9\n     rx_tls_del: 0\n", ""),
-    }  # fmt: skip
+        ("ethtool", "-S", "eth0"): (
+            0,
+            "NIC statistics:\n     tx_tls_ctx: 9\n     tx_tls_del: 0\n"
+            "     rx_tls_ctx: 9\n     rx_tls_del: 0\n",
+            "",
+        ),
+    }
 
 
 Make = Callable[[FakeHost], None]

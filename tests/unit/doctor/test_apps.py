@@ -207,10 +207,16 @@ def test_what_is_not_followed_is_named(app: str, pair: tuple[str, str], line: in
 @pytest.mark.parametrize(
     ("library", "moves"),
     [
-        ("OpenSSL 3.0.22", True), ("OpenSSL 3.5.9", True), ("OpenSSL 3.6.2", True), ("OpenSSL 3.6.3", False),
-        ("OpenSSL 4.0.0", True), ("OpenSSL 4.0.1", False), ("OpenSSL 4.1.0", False), ("AWS-LC 1.5.0", False),
+        ("OpenSSL 3.0.22", True),
+        ("OpenSSL 3.5.9", True),
+        ("OpenSSL 3.6.2", True),
+        ("OpenSSL 3.6.3", False),
+        ("OpenSSL 4.0.0", True),
+        ("OpenSSL 4.0.1", False),
+        ("OpenSSL 4.1.0", False),
+        ("AWS-LC 1.5.0", False),
     ],
-)  # fmt: skip
+)
 def test_a_buffer_that_moves(library: str, moves: bool) -> None:
     """stunnel and HAProxy move their buffers, which OpenSSL got wrong until 3.6.3; nginx does not."""
     for app, text in (("stunnel", STUNNEL), ("haproxy", HAPROXY.format("+")), ("nginx", NGINX_36)):

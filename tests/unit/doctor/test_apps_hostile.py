@@ -25,16 +25,41 @@ from tests.unit.doctor.test_doctor_hostile import clean
 
 ESC = "\x1b]0;owned\x07\x1b[2J"
 NASTY = (
-    "", "\x00", ESC, "{" * 3000, "}" * 3000, '"', "'", "\\", "[", "[]", "[\x1b[31m]", "$" * 500, "${",
-    "a{" * 500, f"http {{ server {{ listen {ESC} ssl; server_name {ESC}; }} }}",
-    "http { server { listen ; } }", "include;", "include x y;", "include /etc/nginx/*;",
+    "",
+    "\x00",
+    ESC,
+    "{" * 3000,
+    "}" * 3000,
+    '"',
+    "'",
+    "\\",
+    "[",
+    "[]",
+    "[\x1b[31m]",
+    "$" * 500,
+    "${",
+    "a{" * 500,
+    f"http {{ server {{ listen {ESC} ssl; server_name {ESC}; }} }}",
+    "http { server { listen ; } }",
+    "include;",
+    "include x y;",
+    "include /etc/nginx/*;",
     "http { server { listen 1 ssl; ssl_conf_command; ssl_protocols; ssl_ciphers -V; } }",
-    "frontend\n bind\n bind ssl\n server ssl\n server a b ssl", f"frontend {ESC}\n bind {ESC} ssl",
-    ".include = /usr/lib/ssl/openssl.cnf", "openssl_conf = $x", "a = b\\\n" * 100,
-    f"[{ESC}]\naccept = {ESC}\noptions = ENABLE_KTLS\nciphers = {ESC}", "include = /etc/stunnel", "= =\n=",
-    "content_by_lua_block { { } } x;", "9" * 5000, "\ufeff\ufeff", "a\u2028b\x85c", "\udcff\udcfe;",
+    "frontend\n bind\n bind ssl\n server ssl\n server a b ssl",
+    f"frontend {ESC}\n bind {ESC} ssl",
+    ".include = /usr/lib/ssl/openssl.cnf",
+    "openssl_conf = $x",
+    "a = b\\\n" * 100,
+    f"[{ESC}]\naccept = {ESC}\noptions = ENABLE_KTLS\nciphers = {ESC}",
+    "include = /etc/stunnel",
+    "= =\n=",
+    "content_by_lua_block { { } } x;",
+    "9" * 5000,
+    "\ufeff\ufeff",
+    "a\u2028b\x85c",
+    "\udcff\udcfe;",
     "openssl_conf = default",
-)  # fmt: skip
+)
 
 
 @cache
@@ -63,8 +88,16 @@ def test_any_file_may_hold_anything(app: str) -> None:
             told(host, app)
 
 
-@pytest.mark.parametrize("words", [("nginx", "-V"), ("haproxy", "-vv"), ("stunnel", "-options"),
-                                   ("openssl", "version"), ("openssl", "version", "-d")])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("nginx", "-V"),
+        ("haproxy", "-vv"),
+        ("stunnel", "-options"),
+        ("openssl", "version"),
+        ("openssl", "version", "-d"),
+    ],
+)
 def test_any_program_may_say_anything(words: tuple[str, ...]) -> None:
     """Each program may say any nonsense of itself."""
     for app, make in (APP_CASES["D810"], APP_CASES["D804"], APP_CASES["D818"], APP_CASES["D827"]):

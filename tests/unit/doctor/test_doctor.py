@@ -214,7 +214,7 @@ CASES: dict[str, tuple[Callable[[FakeHost], None], str]] = {
     "D604": (lambda h: h.configured("haproxy", "/etc/haproxy/a.cfg:9:\tbind :443 ssl crt a.pem"), "eth0"),
     "D701": (answers("cat", "/proc/net/tls_stat", out=STAT_SW), "eth0"),
     "D702": (lambda h: connected(h, given=3), "eth0"),
-}  # fmt: skip
+}
 
 
 def firmware(host: FakeHost, version: str) -> None:

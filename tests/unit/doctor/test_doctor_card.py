@@ -79,13 +79,20 @@ def test_a_part_that_is_known_is_believed_first() -> None:
 @pytest.mark.parametrize(
     ("have", "minimum", "answer"),
     [
-        ("22.33.0783 (MT_0000000359)", "22.33.0783", False), ("22.33.0782", "22.33.0783", True),
-        ("22.35.1012", "22.33.0783", False), ("20.99.9999", "22.33.0783", None), ("", "22.33.0783", None),
-        ("1.27.5.0, TP 0.1.4.9", "1.25.0.0", False), ("1.24.3.0, TP 0.1.4.9", "1.25.0.0", True),
-        ("22.33", "22.33.0783", None), ("22.33.0783.4", "22.33.0783", None), ("22.33.x", "22.33.0783", None),
-        ("a build of my own", "1.2", None), ("9" * 40 + ".1.1", "9.1.1", None),
+        ("22.33.0783 (MT_0000000359)", "22.33.0783", False),
+        ("22.33.0782", "22.33.0783", True),
+        ("22.35.1012", "22.33.0783", False),
+        ("20.99.9999", "22.33.0783", None),
+        ("", "22.33.0783", None),
+        ("1.27.5.0, TP 0.1.4.9", "1.25.0.0", False),
+        ("1.24.3.0, TP 0.1.4.9", "1.25.0.0", True),
+        ("22.33", "22.33.0783", None),
+        ("22.33.0783.4", "22.33.0783", None),
+        ("22.33.x", "22.33.0783", None),
+        ("a build of my own", "1.2", None),
+        ("9" * 40 + ".1.1", "9.1.1", None),
     ],
-)  # fmt: skip
+)
 def test_firmware_is_compared_by_number(have: str, minimum: str, answer: bool | None) -> None:
     """Versions of one form are compared, and others are not guessed at."""
     assert firmware.older(have, minimum) is answer

@@ -20,13 +20,28 @@ from tests.unit.doctor.fake_doctor import FakeHost, card
 from tests.unit.doctor.test_doctor import CASES, PROFILES
 
 NASTY = (
-    "", "\x1b[2J\x1b]0;owned\x07", "{", "[" * 5000, "null", "[null]", '{"dev": []}', "[[]]", "9" * 5000,
-    "\x00",    '[{"kind": "netem", "options": "\\u001b[31m"}]', "\udcff\udcfe",
-    "install \x1b[31m", "a\nb\r\nc\x85d\u2028e",
+    "",
+    "\x1b[2J\x1b]0;owned\x07",
+    "{",
+    "[" * 5000,
+    "null",
+    "[null]",
+    '{"dev": []}',
+    "[[]]",
+    "9" * 5000,
+    "\x00",
+    '[{"kind": "netem", "options": "\\u001b[31m"}]',
+    "\udcff\udcfe",
+    "install \x1b[31m",
+    "a\nb\r\nc\x85d\u2028e",
     '{"cells": {"1.2 aes-gcm-128": {"ulp": true, "tx": 1e999}}, "openssl": [], "bits": "64", "library": [1]}',
-    '{"cells": [], "openssl": {}}', "Debian Debian Debian", "6.1.0 \x1b[1m Debian 6.1-\x1b[0m", "x" * 20_000,
-    "/etc/nginx/\x1b[31m.conf:3: listen 443 ssl;", "/etc/nginx/a:b:c:1: ssl_certificate \x1b[31m",
-)  # fmt: skip
+    '{"cells": [], "openssl": {}}',
+    "Debian Debian Debian",
+    "6.1.0 \x1b[1m Debian 6.1-\x1b[0m",
+    "x" * 20_000,
+    "/etc/nginx/\x1b[31m.conf:3: listen 443 ssl;",
+    "/etc/nginx/a:b:c:1: ssl_certificate \x1b[31m",
+)
 
 
 def clean(text: str) -> bool:

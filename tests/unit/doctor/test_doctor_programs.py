@@ -18,8 +18,13 @@ HAPROXY_BUILT = "HAProxy version {} 2026/01/01\nFeature list : +EPOLL +KTLS +OPE
         (("nginx", "-V"), "nginx version: nginx/1.22.1", [ASKS], "", "nginx 1.22.1 stops at TLS 1.2"),
         (("nginx", "-V"), "nginx version: nginx/1.23.4", [ASKS], "D602", "(by default)"),
         (("nginx", "-V"), "", [ASKS], "D602", "(by default)"),
-        (("nginx", "-V"), "nginx version: nginx/1.22.1", [ASKS, "ssl_protocols TLSv1.2 TLSv1.3;"], "D602",
-         f"({NGINX}:5)"),
+        (
+            ("nginx", "-V"),
+            "nginx version: nginx/1.22.1",
+            [ASKS, "ssl_protocols TLSv1.2 TLSv1.3;"],
+            "D602",
+            f"({NGINX}:5)",
+        ),
         (("nginx", "-V"), "nginx version: nginx/1.30.6", [ASKS, "ssl_protocols TLSv1.2;"], "", "asks for"),
         (("nginx", "-V"), "nginx version: nginx/1.18.0", [], "D601", "(this is 1.18.0, and 1.19.4 is"),
         (("nginx", "-V"), "nginx version: nginx/1.22.1", [], "D601", "in http or server: "),
@@ -28,19 +33,32 @@ HAPROXY_BUILT = "HAProxy version {} 2026/01/01\nFeature list : +EPOLL +KTLS +OPE
         (("haproxy", "-vv"), "HAProxy version 3.4.1 x\n", [], "D604", "another HAProxy (this one is built"),
         (("stunnel", "-options"), STUNNEL_KNOWS.format("5.60"), [], "D603", "in the service's section: "),
         (("stunnel", "-options"), STUNNEL_KNOWS.format("5.59"), [], "D603", "(this is 5.59, and 5.60 is"),
-        (("stunnel", "-options"), STUNNEL_KNOWS.format("5.60").replace("ENABLE_KTLS", "X"), [], "D603",
-         "another stunnel (this one is built"),
-        (("stunnel", "-options"), STUNNEL_KNOWS.format("5.68"), ["options = ENABLE_KTLS"], "D602",
-         "(by default)"),
+        (
+            ("stunnel", "-options"),
+            STUNNEL_KNOWS.format("5.60").replace("ENABLE_KTLS", "X"),
+            [],
+            "D603",
+            "another stunnel (this one is built",
+        ),
+        (
+            ("stunnel", "-options"),
+            STUNNEL_KNOWS.format("5.68"),
+            ["options = ENABLE_KTLS"],
+            "D602",
+            "(by default)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_server_is_judged_by_its_version(
     command: tuple[str, str], said: str, lines: list[str], code: str, words: str
 ) -> None:
     """What a server can, and what it does by default, are those of the version installed."""
     host, (name, _) = FakeHost(), command
-    place, uses = {"nginx": (NGINX, "listen 443 ssl;"), "haproxy": ("/etc/haproxy/a.cfg", "bind :443 ssl"),
-                   "stunnel": ("/etc/stunnel/a.conf", "accept = 443")}[name]  # fmt: skip
+    place, uses = {
+        "nginx": (NGINX, "listen 443 ssl;"),
+        "haproxy": ("/etc/haproxy/a.cfg", "bind :443 ssl"),
+        "stunnel": ("/etc/stunnel/a.conf", "accept = 443"),
+    }[name]
     host.configured(name, *(f"{place}:{n}: {line}" for n, line in enumerate([uses, *lines], 3)))
     host.answers[command] = (0, said if name == "haproxy" else "", said)
     found = seen(host, "eth0")

@@ -92,11 +92,17 @@ def test_json_has_its_schema() -> None:
         "rx": {"state": "off", "code": "D301"},
     }
     assert device["findings"][0] == {
-        "code": "D301", "name": "switched-off", "level": "off", "dev": "eth0", "directions": ["rx"],
-        "what": "receive offload is switched off", "evidence": "ethtool -k eth0: tls-hw-rx-offload: off",
+        "code": "D301",
+        "name": "switched-off",
+        "level": "off",
+        "dev": "eth0",
+        "directions": ["rx"],
+        "what": "receive offload is switched off",
+        "evidence": "ethtool -k eth0: tls-hw-rx-offload: off",
         "consequence": "new connections: every record is decrypted by the CPU",
-        "remedy": "ktls-offload enable eth0 --rx", "detail": [],
-    }  # fmt: skip
+        "remedy": "ktls-offload enable eth0 --rx",
+        "detail": [],
+    }
     assert len(device["table"]) == 12
     assert told["kernel"]["package"] == "6.1.192-2" and told["openssl"]["asked"] == ["rx", "tx"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from offload.connections.look import Eyes
+from offload.connections.look import Inspector
 from tests.unit.doctor.fake_doctor import FakeHost, connected
 from tests.unit.doctor.test_doctor import PROFILES, seen
 
@@ -26,7 +26,7 @@ def test_on_a_card_is_what_ls_says(given: int, seen_there: int, fine: list[str],
     host = FakeHost()
     connected(host, given, seen_there)
     device = seen(host, "eth0").devices[0]
-    listed = Eyes(host, everywhere=False, profiles=PROFILES).look()
+    listed = Inspector(host, everywhere=False, profiles=PROFILES).look()
     said = [words for words in device.fine if "card" in words and ("now" in words or "more" in words)]
     assert len(said) == len(fine)
     assert all(words.startswith(fine[number]) for number, words in enumerate(said))

@@ -69,11 +69,14 @@ def test_a_condition_gives_its_code(code: str) -> None:
     ("make", "states", "code"),
     [
         (switched_off, {"tx": ("off", "D301"), "rx": ("ready", "")}, "D301"),
-        (made(row(version=TLS13, tx=2, rx=1), version="OpenSSL 3.0.19"),
-         {"tx": ("off", "D908"), "rx": ("off", "D813")}, "D813"),
+        (
+            made(row(version=TLS13, tx=2, rx=1), version="OpenSSL 3.0.19"),
+            {"tx": ("off", "D908"), "rx": ("off", "D813")},
+            "D813",
+        ),
         (made(row(device="?", **SW)), {"tx": ("unknown", ""), "rx": ("unknown", "")}, ""),
     ],
-)  # fmt: skip
+)
 def test_the_first_reason_counts(make: Make, states: dict[str, tuple[str, str]], code: str) -> None:
     """The device's own reason where it is the device, the library's where it is that."""
     found = answer(make)

@@ -12,11 +12,18 @@ from offload.driver.target import Target, find
 
 RELEASE, VERSION = "6.1.0-77-amd64", "6.1.200-1"
 FAKE = Kind(
-    name="fake", cards="none", option="CONFIG_FAKE_TLS", value="y", needs={"CONFIG_FAKE": "m"},
-    take=("drivers/net/fake", "drivers/net/other/*.h"), include=("drivers/net/other",),
-    modules={"fake": "drivers/net/fake"}, witness={"fake": "fake_ktls"}, public="include/linux/fake",
+    name="fake",
+    cards="none",
+    option="CONFIG_FAKE_TLS",
+    value="y",
+    needs={"CONFIG_FAKE": "m"},
+    take=("drivers/net/fake", "drivers/net/other/*.h"),
+    include=("drivers/net/other",),
+    modules={"fake": "drivers/net/fake"},
+    witness={"fake": "fake_ktls"},
+    public="include/linux/fake",
     reload=("fake_ib", "fake"),
-)  # fmt: skip
+)
 CODE = """\
 #include <other.h>
 static const char magic[] __attribute__((section(".modinfo"), used)) = "vermagic=" MAGIC;
@@ -108,9 +115,12 @@ def _source(fake: Fake, version: str) -> None:
     top = fake.root / "linux-source-6.1"
     lines = f"# SPDX\nVERSION = {major}\nPATCHLEVEL = {minor}\nSUBLEVEL = {sub}\nEXTRAVERSION =\n"
     for path, text in {
-        "Makefile": lines, "COPYING": "GPL-2.0\n", "drivers/net/fake/fake.c": CODE,
-        "drivers/net/other/other.h": "#define OTHER 0\n", "drivers/net/other/other.c": "not wanted\n",
-    }.items():  # fmt: skip
+        "Makefile": lines,
+        "COPYING": "GPL-2.0\n",
+        "drivers/net/fake/fake.c": CODE,
+        "drivers/net/other/other.h": "#define OTHER 0\n",
+        "drivers/net/other/other.c": "not wanted\n",
+    }.items():
         fake.put(f"linux-source-6.1/{path}", text)
     with tarfile.open(fake.archive, "w:xz") as packed:
         packed.add(top, top.name)

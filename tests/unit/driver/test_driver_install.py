@@ -13,7 +13,7 @@ from offload.driver import build, install, record, secure, status
 from offload.driver.kinds import kinds
 from offload.driver.target import bare
 from offload.errors import ConfigError, OffloadError, Refused, RigError, SwitchFailed
-from tests.lib.schemas import fits
+from tests.lib.rig.schemas import fits
 from tests.unit.driver.fake_driver import FAKE, RELEASE, Fake, debian
 
 

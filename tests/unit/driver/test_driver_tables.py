@@ -9,22 +9,28 @@ import pytest
 
 from offload.card.profile import Profile, find
 from offload.card.profile_ids import undescribed
-from tests.lib.driver_tables import DRIVERS, Tables, drift, files, read, unlisted
+from tests.lib.catalogue.driver_tables import DRIVERS, Tables, drift, files, read, unlisted
 
 SOURCE = {
     "funeth_main.c": "{ PCI_VDEVICE(FUNGIBLE, 0x0101) },\n{ PCI_VDEVICE(FUNGIBLE, 0x0181) },\n",
     "funeth_ethtool.c": "".join(
         f'\t"{name}",\n'
         for name in (
-            "tx_tls_encrypted_packets", "tx_tls_encrypted_bytes  ", "tx_tls_ctx", "tx_tls_del", "tx_tls_ooo",
-            "tx_tls_drop_no_sync_data", "tx_tls_resync", "tx_pkts",
+            "tx_tls_encrypted_packets",
+            "tx_tls_encrypted_bytes  ",
+            "tx_tls_ctx",
+            "tx_tls_del",
+            "tx_tls_ooo",
+            "tx_tls_drop_no_sync_data",
+            "tx_tls_resync",
+            "tx_pkts",
         )
     ),
     "funeth_ktls.c": "case TLS_CIPHER_AES_GCM_128: {\nnetdev->hw_features |= NETIF_F_HW_TLS_TX;\n"
     "netdev->features |= NETIF_F_HW_TLS_TX;\n",
     "Kconfig": "config FUN_ETH\n",
     "Makefile": "funeth-$(CONFIG_TLS_DEVICE) += funeth_ktls.o\n",
-}  # fmt: skip
+}
 COMMON = {
     "net/tls/Kconfig": "config TLS\n\tdepends on INET\nconfig TLS_DEVICE\n",
     "include/linux/pci_ids.h": "#define PCI_VENDOR_ID_FUNGIBLE\t\t0x1dad\n#define PCI_VENDOR_ID_X 0x1\n",
@@ -55,15 +61,23 @@ def test_a_driver_that_is_as_its_profile_says_has_no_drift(tmp_path: Path) -> No
         ("funeth_main.c", "0x0181", "0x0182", "1dad:0181 (Fungible Ethernet, virtual function) is not in"),
         ("funeth_ethtool.c", "tx_tls_ctx", "tx_tls_add", "the driver has no counter tx_tls_ctx"),
         ("funeth_ethtool.c", "tx_pkts", "tx_tls_new", "counter tx_tls_new is in no list"),
-        ("funeth_ktls.c", "GCM_128: {", "GCM_128:\ncase TLS_CIPHER_AES_GCM_256:", 
-         "the driver takes ['aes-gcm-128',"),
-        ("funeth_ktls.c", "->hw_features |= NETIF_F_HW_TLS_TX", "->hw_features |= NETIF_F_HW_TLS_RX",
-         "the driver offers ['rx'], and promised are ('tx',)"),
+        (
+            "funeth_ktls.c",
+            "GCM_128: {",
+            "GCM_128:\ncase TLS_CIPHER_AES_GCM_256:",
+            "the driver takes ['aes-gcm-128',",
+        ),
+        (
+            "funeth_ktls.c",
+            "->hw_features |= NETIF_F_HW_TLS_TX",
+            "->hw_features |= NETIF_F_HW_TLS_RX",
+            "the driver offers ['rx'], and promised are ('tx',)",
+        ),
         ("funeth_ktls.c", "->features |=", "->vlan_features |=", "the driver starts with [] on"),
         ("Kconfig", "FUN_ETH", "FUNETH", "no Kconfig file has CONFIG_FUN_ETH"),
         ("Makefile", "TLS_DEVICE", "FUN_TLS", "the TLS part no longer depends on CONFIG_TLS_DEVICE alone"),
     ],
-)  # fmt: skip
+)
 def test_each_kind_of_drift_is_told(tmp_path: Path, name: str, old: str, new: str, said: str) -> None:
     """A table that differs from the profile in one thing gives one sentence about it."""
     wrong = drift(find("funeth"), tables(tmp_path, name, old, new))

@@ -155,24 +155,49 @@ NO_TAG = "the receiver ended with EBADMSG: Bad message after 409600 of 1048576 b
         (LAB61, "x::test_loss[0.5]", NO_TAG, "", []),
         (LAB61, "x::test_stream[rx-stunnel-ktls]", SHORT, "", ["poll-incomplete-record"]),
         (LAB612, "x::test_stream[rx-stunnel-ktls]", SHORT, "", []),
-        (BAD612, "x::test_stuck", "rx_tls_decrypted: the card decrypted too little", "mlx5_core",
-         ["mlx5-get-psv", "mlx5-rx-rule", "rx-starts-out-of-step"]),
-        (BAD612, "x::test_stuck", "rx_tls_decrypted: the card decrypted too little", "nicsim",
-         ["rx-starts-out-of-step"]),
-        (BAD612, "x::test_msg_more", "the kernel log: BUG: unable to handle page fault", "",
-         ["tls-append-frag"]),
+        (
+            BAD612,
+            "x::test_stuck",
+            "rx_tls_decrypted: the card decrypted too little",
+            "mlx5_core",
+            ["mlx5-get-psv", "mlx5-rx-rule", "rx-starts-out-of-step"],
+        ),
+        (
+            BAD612,
+            "x::test_stuck",
+            "rx_tls_decrypted: the card decrypted too little",
+            "nicsim",
+            ["rx-starts-out-of-step"],
+        ),
+        (
+            BAD612,
+            "x::test_msg_more",
+            "the kernel log: BUG: unable to handle page fault",
+            "",
+            ["tls-append-frag"],
+        ),
         (BAD612, "x::test_MSG_MORE", "sha-256 differs", "", ["tls-append-frag"]),  # case does not matter
-        (BAD612, "x::test_stuck", "rx_tls_decrypted: the card decrypted too little", "",
-         ["mlx5-get-psv", "mlx5-rx-rule", "rx-starts-out-of-step"]),
+        (
+            BAD612,
+            "x::test_stuck",
+            "rx_tls_decrypted: the card decrypted too little",
+            "",
+            ["mlx5-get-psv", "mlx5-rx-rule", "rx-starts-out-of-step"],
+        ),
         (("6.18.44-fc-v657", ""), "x::test_link_down", "inet_diag shows transmit as hw", "", ["shown-as-hw"]),
-        (LAB61, "", "the kernel log: unencrypted skb with no associated socket - dropping", "",
-         ["netem-on-egress"]),
+        (
+            LAB61,
+            "",
+            "the kernel log: unencrypted skb with no associated socket - dropping",
+            "",
+            ["netem-on-egress"],
+        ),
         (LAB61, "x::test_link_down", "inet_diag shows transmit as hw", "", ["shown-as-hw"]),
         (LAB61, "x::test_rekey", "OSError: [Errno 16] EBUSY", "", ["tls13-key-update"]),
         (("5.14.0-427.el9.x86_64", ""), "x::test_loss", NO_TAG, "", []),  # of 5.14 nothing is recorded
         (("6.1.0-56-amd64", ""), "x::test_loss", NO_TAG, "", ["rx-mixed-decrypted", "overlapping-skbs"]),
     ],
-)  # fmt: skip
+)
 def test_a_failure_is_explained(
     at: tuple[str, str], test: str, reason: str, driver: str, expected: list[str]
 ) -> None:
@@ -211,11 +236,24 @@ def test_errata_of_the_facts_are_all_there() -> None:
     """The CVE numbers are those of the facts, no more and no fewer."""
     numbers = {cve for erratum in load() for cve in erratum.cve}
     assert numbers == {
-        "CVE-2026-52974", "CVE-2026-98967", "CVE-2025-40149", "CVE-2023-28466", "CVE-2024-26582",
-        "CVE-2024-26583", "CVE-2024-26584", "CVE-2024-26585", "CVE-2024-26800", "CVE-2024-53091",
-        "CVE-2024-58240", "CVE-2025-38616", "CVE-2026-23240", "CVE-2026-23414", "CVE-2026-64025",
-        "CVE-2026-74611", "CVE-2026-93824",
-    }  # fmt: skip
+        "CVE-2026-52974",
+        "CVE-2026-98967",
+        "CVE-2025-40149",
+        "CVE-2023-28466",
+        "CVE-2024-26582",
+        "CVE-2024-26583",
+        "CVE-2024-26584",
+        "CVE-2024-26585",
+        "CVE-2024-26800",
+        "CVE-2024-53091",
+        "CVE-2024-58240",
+        "CVE-2025-38616",
+        "CVE-2026-23240",
+        "CVE-2026-23414",
+        "CVE-2026-64025",
+        "CVE-2026-74611",
+        "CVE-2026-93824",
+    }
     assert {erratum.commit for erratum in load() if erratum.commit} == {"b17cf742eaad", "eaa39f9f8ac8"}
 
 
@@ -255,16 +293,22 @@ def wrong(tmp_path: Path) -> Wrong:
         ('"6.1": {fixed: 6.1.187-1}', '"six": {fixed: 6.1.1-1}', ".kernels.six: 'six', wanted a series as"),
         ('"6.1": {fixed: 6.1.187-1}', '"6.1": {}', ".kernels.6.1: wanted unknown alone, or some of fixed"),
         ('"6.1": {fixed: 6.1.187-1}', '"6.1": {fixed: 6.1.187-1, unknown: x}', ".kernels.6.1: wanted unk"),
-        ("lacks: 6.12.95-1~bpo12+1, fixed: 6.12.111-1", "lacks: 6.12.111-1, fixed: 6.12.95-1",
-         ".kernels.6.12: 6.12.111-1 cannot lack what an older version has"),
+        (
+            "lacks: 6.12.95-1~bpo12+1, fixed: 6.12.111-1",
+            "lacks: 6.12.111-1, fixed: 6.12.95-1",
+            ".kernels.6.12: 6.12.111-1 cannot lack what an older version has",
+        ),
         ('onward: "7.4"', 'onward: "7.3"', "errata[0].onward: 7.3, wanted a series after those of kernels"),
         ('pattern: "BUG', 'pattern: "(BUG', "errata[0].pattern: '(BUG:|Oops|general"),
         ('test: "msg.?more|frag"', 'test: "msg|"', "errata[0].test: 'msg|', wanted an expression that does"),
         ("commit: b17cf742eaad", "commit: b17cf742eaad-1", "errata[0].commit: 'b17cf742eaad-1', wanted 7"),
-        ('    title: "tls', '    title: null #', "errata[0].title: 'null', wanted text"),
+        ('    title: "tls', "    title: null #", "errata[0].title: 'null', wanted text"),
         ('    title: "tls', '    title: "\\e[2Jtls', "errata[0].title: '\\x1b[2Jtls: device"),
-        ("lacks: 6.12.95-1~bpo12+1, fixed: 6.12.111-1", "lacks: 6.12.111-1~bpo12+1, fixed: 6.12.111-1",
-         "errata[0].kernels.6.12: 6.12.111-1~bpo12+1 cannot lack"),
+        (
+            "lacks: 6.12.95-1~bpo12+1, fixed: 6.12.111-1",
+            "lacks: 6.12.111-1~bpo12+1, fixed: 6.12.111-1",
+            "errata[0].kernels.6.12: 6.12.111-1~bpo12+1 cannot lack",
+        ),
         ('      "6.1": {fixed: 6.1.187-1}', '      "7.9": {has: 7.9.1-1}', "errata[0].onward: 7.4, wanted a"),
         ("cve: [CVE-2026-52974]", "cve: [CVE-26-1]", ".cve[0]: 'CVE-26-1', wanted a number as in CVE-"),
         ("id: tls-splice-eof", "id: tls-append-frag", "errata[1].id: 'tls-append-frag' given twice"),
@@ -274,7 +318,7 @@ def wrong(tmp_path: Path) -> Wrong:
         ("errata:\n", "errata: 3\nmore:\n", "errata: '3', wanted a list with entries"),
         ("schema: 1", "schema: [", "not YAML"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_value_is_told_with_its_line(wrong: Wrong, old: str, new: str, expected: str) -> None:
     """Each kind of mistake gives file, line, key, what was there and what was wanted."""
     said = wrong(old, new).splitlines()

@@ -9,10 +9,10 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from offload.errors import RigError
-from tests.lib.life import End, Pair
-from tests.lib.scenario.blame import Unseen
+from tests.lib.life.life import End, Pair
 from tests.lib.scenario.connections import Burst, Line, tracks
 from tests.lib.scenario.space import cell_of
+from tests.lib.scenario.verdict.blame import Unseen
 from tests.lib.scenario.wire import proven, talked
 from tests.unit.suite.wire.oracle.wire_make import ACK, SYN, Flow
 

@@ -1,7 +1,7 @@
 """What answers for the fake programs: one warm process, so that a call costs 4 ms of processor and not 40.
 
-A program on PATH is a stub (tests/lib/stub.py): a process of its own that may be killed, outlive its parent,
-and hold what it inherited. It sends its parent's pid and its words.
+A program on PATH is a stub (tests/lib/rig/stub.py): a process of its own that may be killed, outlive its
+parent, and hold what it inherited. It sends its parent's pid and its words.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from itertools import count
 from pathlib import Path
 
-from tests.lib import stub
+from tests.lib.rig import stub
 from tests.unit.switch import fake_tools
 
 SERIAL = count()

@@ -69,9 +69,12 @@ def log(machine: FakeMachine, *argv: str) -> list[str]:
 def test_it_looks_once(machine: FakeMachine) -> None:
     """One list of interfaces, one look at each card before its switch, one after it, and nothing else."""
     assert log(machine, "enable", "sim0") == [
-        "ip -j -d link show", "ethtool -i sim0", "ethtool --json -k sim0",
-        f"ethtool -K sim0 {RX} on", "ethtool --json -k sim0",
-    ]  # fmt: skip
+        "ip -j -d link show",
+        "ethtool -i sim0",
+        "ethtool --json -k sim0",
+        f"ethtool -K sim0 {RX} on",
+        "ethtool --json -k sim0",
+    ]
     assert len(log(machine, "enable", "eth0", "cx0")) <= 16
     assert len(log(machine, "enable", "eth0", "cx0")) <= 8, "all is on: it looks, and that is all"
     assert len(log(machine, "disable", "eth0", "sim0")) <= 13

@@ -64,10 +64,14 @@ def test_two_calls_wait_for_each_other(journal: Journal) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "{", "[]", '{"schema": 2, "entries": []}', '{"schema": 1, "entries": [{"kind": "feature"}]}',
+        "",
+        "{",
+        "[]",
+        '{"schema": 2, "entries": []}',
+        '{"schema": 1, "entries": [{"kind": "feature"}]}',
         '{"schema": 1, "entries": 3}',
     ],
-)  # fmt: skip
+)
 def test_a_damaged_journal_is_told_and_not_overwritten(journal: Journal, text: str) -> None:
     """A file that makes no sense stops the work and stays as it is."""
     journal.file.write_text(text)
@@ -78,9 +82,17 @@ def test_a_damaged_journal_is_told_and_not_overwritten(journal: Journal, text: s
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("what", "--set-priv-flags"), ("what", "a b"), ("kind", "file"), ("dev", "x\n"), ("active", 1),
-     ("ifindex", "7"), ("bus", None), ("what", "../tls")],
-)  # fmt: skip
+    [
+        ("what", "--set-priv-flags"),
+        ("what", "a b"),
+        ("kind", "file"),
+        ("dev", "x\n"),
+        ("active", 1),
+        ("ifindex", "7"),
+        ("bus", None),
+        ("what", "../tls"),
+    ],
+)
 def test_an_odd_entry_is_refused(journal: Journal, key: str, value: object) -> None:
     """An entry that could become another command than ours is not taken."""
     journal.add(ENTRY)

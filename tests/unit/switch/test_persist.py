@@ -107,7 +107,7 @@ def test_written_shown_and_removed(root: Path, manager: str) -> None:
         ({"nmcli": (0, "10 (unmanaged)\n"), "ifquery": (0, "")}, (), "ifupdown"),
         ({"nmcli": (8, ""), "ifquery": (1, ""), "systemctl": (0, "")}, ("run/systemd/system",), "systemd"),
     ],
-)  # fmt: skip
+)
 def test_auto_takes_who_has_the_device(
     root: Path, says: Mapping[str, tuple[int, str]], folders: Sequence[str], wanted: str
 ) -> None:
@@ -152,9 +152,12 @@ def test_dry_run_writes_nothing(root: Path, machine: FakeMachine) -> None:
 
 @pytest.mark.parametrize(
     ("how", "why"),
-    [("auto", "neither NetworkManager nor ifupdown"), ("netplan", "no key for TLS offload"),
-     ("ifupdown", "no ifupdown here")],
-)  # fmt: skip
+    [
+        ("auto", "neither NetworkManager nor ifupdown"),
+        ("netplan", "no key for TLS offload"),
+        ("ifupdown", "no ifupdown here"),
+    ],
+)
 def test_refusal_changes_nothing(root: Path, machine: FakeMachine, how: str, why: str) -> None:
     """What cannot be kept is refused before anything is switched."""
     host, before = Rooted(root), machine.machine()
@@ -247,7 +250,7 @@ def test_odd_names_never_reach_a_script(root: Path, dev: str) -> None:
         ("networkmanager", {}, ("eth0", "down"), False),
         ("networkmanager", {}, ("eth1", "up"), False),
     ],
-)  # fmt: skip
+)
 def test_script_runs_for_its_device_only(
     tmp_path: Path, manager: str, env: Mapping[str, str], argv: tuple[str, ...], runs: bool
 ) -> None:

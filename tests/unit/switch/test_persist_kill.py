@@ -231,8 +231,11 @@ def overtaken(machine: DiskHost, number: int, first: bool, second: bool) -> None
 
 def whole(machine: DiskHost) -> bool:
     """Whether both cards are on and kept on, or both off and kept off; anything else is a mixture."""
-    states = {nic["features"][f]["active"] for nic in machine.nics().values()
-              for f in ("tls-hw-tx-offload", "tls-hw-rx-offload")}  # fmt: skip
+    states = {
+        nic["features"][f]["active"]
+        for nic in machine.nics().values()
+        for f in ("tls-hw-tx-offload", "tls-hw-rx-offload")
+    }
     units = [
         text for path, text in machine.files().items() if path.endswith(".service") and "-> " not in text
     ]

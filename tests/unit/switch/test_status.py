@@ -114,9 +114,13 @@ def test_json_has_its_schema_and_the_three_states(machine: FakeMachine) -> None:
     found = json.loads(as_json(gather(LocalHost(), [])))
     assert found["schema"] == 1 and [d["dev"] for d in found["devices"]] == ["eth0", "cx0", "sim0"]
     assert found["devices"][1]["directions"]["rx"] == {
-        "feature": RX, "active": False, "requested": False, "fixed": True, "promised": False,
+        "feature": RX,
+        "active": False,
+        "requested": False,
+        "fixed": True,
+        "promised": False,
         "why": "ch_ktls is transmit only: it refuses every receive request (chcr_ktls.c:434)",
-    }  # fmt: skip
+    }
 
 
 def test_what_was_changed_is_shown(machine: FakeMachine) -> None:

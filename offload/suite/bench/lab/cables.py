@@ -36,11 +36,16 @@ def ports(host: Host) -> Ports:
             continue
         flags, kind = row.get("flags", []), row.get("linkinfo", {}).get("info_kind", "")
         if why := (
-            "this host is reachable only through it" if dev in reached
-            else f"{kind}, no port" if kind not in ("", "veth")
-            else "it is down" if "UP" not in flags
-            else "no carrier" if "LOWER_UP" not in flags else ""
-        ):  # fmt: skip
+            "this host is reachable only through it"
+            if dev in reached
+            else f"{kind}, no port"
+            if kind not in ("", "veth")
+            else "it is down"
+            if "UP" not in flags
+            else "no carrier"
+            if "LOWER_UP" not in flags
+            else ""
+        ):
             left_out[dev] = why
         else:
             usable.append(dev)

@@ -20,10 +20,14 @@ MAX_BYTES = 64 * 1024
 NEEDED = ("NETIF", "LOCAL_V4", "LOCAL_V6", "REMOTE_V4", "REMOTE_V6", "REMOTE_TYPE", "REMOTE_ARGS")
 OURS = ("REMOTE_HOSTKEY", "REMOTE_KEYFILE", "OFFLOAD_PROFILE")
 WORDS = {  # what a lab file's keys are called here; the peer's interface is the one with its address
-    ("dut", "ifname"): "NETIF", ("dut", "v4"): "LOCAL_V4", ("dut", "v6"): "LOCAL_V6",
-    ("peer", "ifname"): "REMOTE_V4", ("peer", "v4"): "REMOTE_V4", ("peer", "v6"): "REMOTE_V6",
+    ("dut", "ifname"): "NETIF",
+    ("dut", "v4"): "LOCAL_V4",
+    ("dut", "v6"): "LOCAL_V6",
+    ("peer", "ifname"): "REMOTE_V4",
+    ("peer", "v4"): "REMOTE_V4",
+    ("peer", "v6"): "REMOTE_V6",
     ("peer", "keyfile"): "REMOTE_KEYFILE",
-}  # fmt: skip
+}
 
 
 def read(path: Path) -> dict[str, tuple[str, int]]:

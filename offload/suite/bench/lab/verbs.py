@@ -95,9 +95,13 @@ def add_parser(verbs: embedded.Parsers) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run one of the verbs; its exit code."""
     ours: dict[str, Callable[[argparse.Namespace], int]] = {
-        "traffic": traffic, "init": init, "check": check, "import": import_, "export": export_,
+        "traffic": traffic,
+        "init": init,
+        "check": check,
+        "import": import_,
+        "export": export_,
         "restore": restore,
-    }  # fmt: skip
+    }
     return ours.get(args.lab_verb, embedded.main)(args)
 
 

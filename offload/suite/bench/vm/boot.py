@@ -84,9 +84,14 @@ def start(
     (folder / "out").mkdir(exist_ok=True)
     (folder / "initrd").write_bytes(initrd)
     argv = command(
-        machine.qemu, accel=machine.accel, vmlinux=kernel.vmlinux, initrd=folder / "initrd",
-        folder=folder, cpus=machine.cpus, memory=machine.memory,
-    ) + list(machine.devices)  # fmt: skip
+        machine.qemu,
+        accel=machine.accel,
+        vmlinux=kernel.vmlinux,
+        initrd=folder / "initrd",
+        folder=folder,
+        cpus=machine.cpus,
+        memory=machine.memory,
+    ) + list(machine.devices)
     kept = ""
     if snapshot.possible(machine.qemu, machine.accel) and not machine.devices:
         kept = snapshot.key(machine.qemu, argv, folder, kernel.vmlinux, initrd, pair)
@@ -107,9 +112,14 @@ def _started(argv: list[str], machine: Machine, run_dir: RunDir, keep: bool) -> 
     try:
         with (folder / "qemu.log").open("wb") as log:
             child = subprocess.Popen(
-                [*guard, *argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env={**os.environ, **machine.qemu.env}, pass_fds=[run_dir.lock], start_new_session=True,
-            )  # fmt: skip
+                [*guard, *argv],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **machine.qemu.env},
+                pass_fds=[run_dir.lock],
+                start_new_session=True,
+            )
     except OSError as exc:
         raise RigError(f"cannot start {argv[0]}: {exc.strerror}") from exc
     write_json(folder / "pid.json", {"pid": str(child.pid)})

@@ -89,9 +89,13 @@ def start(folder: Path, keep: bool) -> subprocess.Popen[str]:
     argv = [str(PROGRAM), "--control", str(folder / CONTROL), *sockets]
     with (folder / LOG).open("wb") as log:
         child = subprocess.Popen(
-            [*guard, *argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
+            [*guard, *argv],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
             start_new_session=True,
-        )  # fmt: skip
+        )
     assert child.stdout
     with child.stdout:
         if child.stdout.readline() != "ready\n":

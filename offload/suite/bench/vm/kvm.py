@@ -65,11 +65,36 @@ def probe(vmlinux: Path, qemu: Qemu, accel: str = "kvm", cpu: str = "host", wall
         archive.write(initramfs())
         archive.flush()
         argv = [
-            "prlimit", f"--cpu={CPU_LIMIT}", "--core=0", "--", qemu.program, *qemu.options, "-M", "q35",
-            "-accel", accel, "-cpu", cpu, "-smp", "1", "-m", "256M", "-nodefaults", "-no-user-config",
-            "-display", "none", "-no-reboot", "-serial", "stdio", "-kernel", str(vmlinux),
-            "-initrd", archive.name, "-append", "console=ttyS0 quiet panic=-1",
-        ]  # fmt: skip
+            "prlimit",
+            f"--cpu={CPU_LIMIT}",
+            "--core=0",
+            "--",
+            qemu.program,
+            *qemu.options,
+            "-M",
+            "q35",
+            "-accel",
+            accel,
+            "-cpu",
+            cpu,
+            "-smp",
+            "1",
+            "-m",
+            "256M",
+            "-nodefaults",
+            "-no-user-config",
+            "-display",
+            "none",
+            "-no-reboot",
+            "-serial",
+            "stdio",
+            "-kernel",
+            str(vmlinux),
+            "-initrd",
+            archive.name,
+            "-append",
+            "console=ttyS0 quiet panic=-1",
+        ]
         try:
             rc, out, err, seconds = run(argv, timeout=wall, env=qemu.env)
         except RigError:

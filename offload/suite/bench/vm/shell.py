@@ -67,9 +67,13 @@ def interact(lab: Lab, place: str) -> int:
         size = _size()
         env = {"TERM": os.environ.get("TERM", "dumb"), "PS1": f"{lab.name}/{place}# ", **OURS}
         answer = lab.client.call(
-            "terminal", argv=["bash", "--norc", "-i"], ns="" if place == "root" else place, env=env,
-            rows=size.lines, columns=size.columns,
-        )  # fmt: skip
+            "terminal",
+            argv=["bash", "--norc", "-i"],
+            ns="" if place == "root" else place,
+            env=env,
+            rows=size.lines,
+            columns=size.columns,
+        )
         undo.enter_context(raw(wake))
         return _connect(lab, answer["job"], wake)
 

@@ -38,10 +38,19 @@ MODULES = {
     "veth": ("bridge", "sch_netem", "veth"),
     # without ghash the kernel's TLS falls back to software, and says nothing
     cards.KIND: (
-        "mlxfw", "psample", "pci_hyperv_intf", "bridge", "sch_netem", "tls", "aesni_intel", "gcm", "ctr",
-        "ccm", "ghash_generic",
+        "mlxfw",
+        "psample",
+        "pci_hyperv_intf",
+        "bridge",
+        "sch_netem",
+        "tls",
+        "aesni_intel",
+        "gcm",
+        "ctr",
+        "ccm",
+        "ghash_generic",
     ),
-}  # fmt: skip
+}
 
 
 def check_kind(kind: str) -> None:

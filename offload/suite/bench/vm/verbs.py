@@ -74,8 +74,13 @@ def add_parser(verbs: Parsers) -> Parsers:
 def main(args: argparse.Namespace) -> int:
     """Run one of the verbs; its exit code."""
     verbs: dict[str, Callable[[argparse.Namespace], int]] = {
-        "up": up, "run": run, "shell": shell, "status": status, "down": down, "fetch": fetch,
-    }  # fmt: skip
+        "up": up,
+        "run": run,
+        "shell": shell,
+        "status": status,
+        "down": down,
+        "fetch": fetch,
+    }
     return verbs[args.lab_verb](args)
 
 

@@ -48,13 +48,41 @@ class Moved:
 def command(qemu: Qemu, kernel: Kernel, initrd: Path, console: Path) -> list[str]:
     """QEMU for a cost VM; it ends with the thread that starts it."""
     return [
-        "setpriv", "--pdeathsig", "KILL",
-        qemu.program, *qemu.options, "-M", "q35", "-accel", "tcg", "-cpu", "max,-erms,-fsrm", "-smp", "1",
-        "-m", f"{MEMORY}M", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-        "-icount", f"shift={SHIFT},sleep=off", "-seed", str(SEED),
-        "-rtc", "base=2026-01-01T00:00:00,clock=vm", "-serial", f"file:{console}",
-        "-kernel", str(kernel.vmlinux), "-initrd", str(initrd), "-append", KERNEL,
-    ]  # fmt: skip
+        "setpriv",
+        "--pdeathsig",
+        "KILL",
+        qemu.program,
+        *qemu.options,
+        "-M",
+        "q35",
+        "-accel",
+        "tcg",
+        "-cpu",
+        "max,-erms,-fsrm",
+        "-smp",
+        "1",
+        "-m",
+        f"{MEMORY}M",
+        "-nodefaults",
+        "-no-user-config",
+        "-display",
+        "none",
+        "-no-reboot",
+        "-icount",
+        f"shift={SHIFT},sleep=off",
+        "-seed",
+        str(SEED),
+        "-rtc",
+        "base=2026-01-01T00:00:00,clock=vm",
+        "-serial",
+        f"file:{console}",
+        "-kernel",
+        str(kernel.vmlinux),
+        "-initrd",
+        str(initrd),
+        "-append",
+        KERNEL,
+    ]
 
 
 def boot(qemu: Qemu, kernel: Kernel, initrd: bytes, rows: Sequence[Row]) -> list[Moved]:

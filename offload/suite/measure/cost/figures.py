@@ -43,9 +43,14 @@ def costs(
 
 
 def saving(
-    document: Document, direction: str, side: str, arm: str = "hw", base: str = "sw",
-    channels: int = 1, load: str = "stream",
-) -> float:  # fmt: skip
+    document: Document,
+    direction: str,
+    side: str,
+    arm: str = "hw",
+    base: str = "sw",
+    channels: int = 1,
+    load: str = "stream",
+) -> float:
     """The part of a side's instructions that `base` spends and `arm` does not; below 0 if it spends more.
 
     RigError if one of the two was not measured.

@@ -151,9 +151,15 @@ def _in_esp(cell: Cell, plan: Plan, lines: Sequence[str]) -> None:
 
 
 def measure(
-    series: str = "6.1", *, boots: int = 1, arms: Sequence[str] = ARMS, parts: Sequence[str] = tuple(PARTS),
-    personality: str = "connectx-6-dx", offers: Sequence[str] = ("tx", "rx"), say: Say = print,
-) -> dict[str, Any]:  # fmt: skip
+    series: str = "6.1",
+    *,
+    boots: int = 1,
+    arms: Sequence[str] = ARMS,
+    parts: Sequence[str] = tuple(PARTS),
+    personality: str = "connectx-6-dx",
+    offers: Sequence[str] = ("tx", "rx"),
+    say: Say = print,
+) -> dict[str, Any]:
     """Boot `boots` times the same image: the measuring document, method `icount`.
 
     ConfigError for a word that there is not; RigError if a VM breaks, or an arm was not what its name says.
@@ -169,10 +175,14 @@ def measure(
         say(f"cost VM, {kernel.release}: boot {number} of {boots}, {len(cells)} rows")
     rows = [made(cell, [boot[at] for boot in found]) for at, cell in enumerate(cells)]
     document: dict[str, Any] = {
-        "schema": SCHEMA, "method": "icount", "simulated": True, "about": about(kernel, qemu, plan),
-        "rows": rows, "warnings": [],
+        "schema": SCHEMA,
+        "method": "icount",
+        "simulated": True,
+        "about": about(kernel, qemu, plan),
+        "rows": rows,
+        "warnings": [],
         "skipped": [{"arm": arm, "workload": "stream", "reason": why} for arm, why in without.items()],
-    }  # fmt: skip
+    }
     if (wide := spread(document)) > REPEATS:
         document["warnings"].append(f"boots differ by up to {100 * wide:.2f} %")
     return document
@@ -198,10 +208,17 @@ def made(cell: Cell, boots: Sequence[Moved]) -> dict[str, Any]:
         per_byte = shared / NS_PER_INSTRUCTION / (moved.bytes * cell.row.streams)
         cost.append({"boot": number, "side": "shared", "per_byte": round(per_byte, 6)})
     row = {
-        "workload": "stream", "arm": cell.arm, "direction": DIRECTION, "version": "1.2" if tls else "",
-        "cipher": "aes_gcm_128" if tls else "", "streams": cell.row.streams, "size": None,
-        "segmentation": cell.part == "on", "samples": [], "cost": cost,
-    }  # fmt: skip
+        "workload": "stream",
+        "arm": cell.arm,
+        "direction": DIRECTION,
+        "version": "1.2" if tls else "",
+        "cipher": "aes_gcm_128" if tls else "",
+        "streams": cell.row.streams,
+        "size": None,
+        "segmentation": cell.part == "on",
+        "samples": [],
+        "cost": cost,
+    }
     return row if cell.part in ("on", "off") else {**row, "only": cell.part}
 
 

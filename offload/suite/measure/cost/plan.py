@@ -92,9 +92,12 @@ def wanted(word: str, known: Sequence[str], what: str) -> str:
 
 
 def choose(
-    arms: Iterable[str] = ARMS, directions: Iterable[str] = DIRECTIONS, offers: Iterable[str] = ("tx", "rx"),
-    channels: Iterable[int] = (1,), loads: Iterable[str] = ("stream",),
-) -> tuple[tuple[Row, ...], list[dict[str, str]]]:  # fmt: skip
+    arms: Iterable[str] = ARMS,
+    directions: Iterable[str] = DIRECTIONS,
+    offers: Iterable[str] = ("tx", "rx"),
+    channels: Iterable[int] = (1,),
+    loads: Iterable[str] = ("stream",),
+) -> tuple[tuple[Row, ...], list[dict[str, str]]]:
     """The rows, and those that make no sense: {"arm", "workload", "reason"}.
 
     `offers`: the directions that the card offloads. ConfigError for what there is not.

@@ -136,10 +136,17 @@ def made(boots: Sequence[Moved]) -> dict[str, Any]:
         for side, value in sides(moved).items()
     ]
     return {
-        "workload": workload(row), "arm": row.arm, "direction": row.direction,
-        "version": "1.2" if tls else "", "cipher": "aes_gcm_128" if tls else "", "streams": row.streams,
-        "size": None, "segmentation": True, "samples": [], "cost": cost,
-    }  # fmt: skip
+        "workload": workload(row),
+        "arm": row.arm,
+        "direction": row.direction,
+        "version": "1.2" if tls else "",
+        "cipher": "aes_gcm_128" if tls else "",
+        "streams": row.streams,
+        "size": None,
+        "segmentation": True,
+        "samples": [],
+        "cost": cost,
+    }
 
 
 def about(kernel: Kernel, qemu: Qemu, plan: Plan) -> dict[str, Any]:

@@ -25,9 +25,12 @@ ARMS = {
 ESP = tuple(arm for arm in ARMS if arm.startswith("esp-"))
 NO_TLS = ("plain", *ESP)  # of no TLS cipher: they stand beside each
 SIDES = {
-    "sender": "sender", "receiver": "receiver", "host": "whole host",
-    "dut": "the DUT with its kernel threads", "card": "the card's engine",
-}  # fmt: skip
+    "sender": "sender",
+    "receiver": "receiver",
+    "host": "whole host",
+    "dut": "the DUT with its kernel threads",
+    "card": "the card's engine",
+}
 PARTS = ("", "soft", "gso", "gro")  # of segmentation, where neither all nor nothing is on
 WORKLOADS = ("stream", "file", "iperf3", "nginx", "video")
 DIRECTIONS = ("tx", "rx", "both")

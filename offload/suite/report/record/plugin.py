@@ -16,11 +16,11 @@ For conftest and tests:
   "different" | "inconclusive", "engine": "core" | "python" (B only), "records": n, "bytes": n (those proven),
   "difference": a sentence or ""}. A test that passes with another outcome than "equal" counts as failed.
   `captured` {"frames": n, "unexplained": n, "first": [{"code", "at", "between"}]}, which captures write
-  themselves (tests/lib/captures.py): one frame left over breaks wire.where, whichever test met it.
+  themselves (tests/lib/wire/captures.py): one frame left over breaks wire.where, whichever test met it.
   Numbers are bare, with the unit in the name. What JSON cannot hold becomes text.
 * `set_rig(config, rig, profile=ID, kernel=RELEASE, simulated=True)`: call once, when the bench is up
   (a session fixture will do), before the first test ends.
-* A known limitation is `pytest.xfail("<limitation id>: message")`: tests/lib/limits.py alone does it. The id
+* A known limitation is `pytest.xfail("<limitation id>: message")`: tests/lib/rig/limits.py alone does it. The id
   must be in the profile's limitations for that test, or the verdict counts it as a failure.
 * A RigError (or a subclass) anywhere, a failing setup and a failing teardown are `error`: the rig broke.
   A failing assertion about the NIC belongs in the test body; one about the rig raises RigError.
@@ -103,9 +103,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def evidence(request: pytest.FixtureRequest) -> dict[str, Any]:
     """Return what the test measured, by name; the event has it next to the outcome."""
     found: dict[str, Any] = request.node.stash.setdefault(EVIDENCE, {})
-    weather = (former_of(request.node) or {"evidence": {}})["evidence"].get("weather")
-    if weather is not None:
-        found.setdefault("replay", weather)
+    impairment = (former_of(request.node) or {"evidence": {}})["evidence"].get("weather")
+    if impairment is not None:
+        found.setdefault("replay", impairment)
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from offload.suite.measure.cpu.published import published
-from offload.suite.report.weather import SHARES
+from offload.suite.report.impairment import SHARES
 
 # percent of loss: records fully, partly, not decrypted by the card; panel (b) of the authors' plot rx_drops
 PUBLISHED = {row.percent: row.records for row in published().loss}

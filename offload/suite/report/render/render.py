@@ -12,13 +12,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedError
 
 from offload.paths import PACKAGE
-from offload.suite.report import (
-    judged,
-    known,
-    timing,
-    weather,
-    wire,  # fmt: skip
-)
+from offload.suite.report import impairment, judged, known, timing, wire
 from offload.suite.report.cpu import page as cpu_page
 from offload.suite.report.cpu import words
 from offload.suite.report.events import OUTCOMES
@@ -53,7 +47,7 @@ def _room() -> Environment:
     room.filters.update(number=number, duration=duration, short=short_name, case=case_name)
     room.filters.update(size=size, label=wire.label, wire=wire.words, question=known.question)
     room.filters.update(cpu_page.FILTERS, shortened=shortened)
-    room.filters["words"] = weather.words
+    room.filters["words"] = impairment.words
     room.filters["engine"] = {"core": "native core", "python": "Python oracle"}.get
     return room
 

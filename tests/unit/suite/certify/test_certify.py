@@ -48,9 +48,16 @@ def test_all_promises_kept_is_certified(
     assert all(phase["seconds"] >= 0 for phase in report["phases"])
     left = {path.name for path in (root / "run").iterdir()}
     assert left == {
-        "events.jsonl", "report.json", "report.html", "report.ktap", "console.log", "junit.xml", "timing.svg",
-        "summary.txt", "manifest.json",
-    }  # fmt: skip
+        "events.jsonl",
+        "report.json",
+        "report.html",
+        "report.ktap",
+        "console.log",
+        "junit.xml",
+        "timing.svg",
+        "summary.txt",
+        "manifest.json",
+    }
     assert not compare(root / "run").problems
     out = capfd.readouterr().out
     assert "verdict: CERTIFIED" in out and str(root / "run/report.html") in out
@@ -64,13 +71,15 @@ def test_all_promises_kept_is_certified(
 @pytest.mark.parametrize(
     ("body", "code", "word"),
     [
-        ("assert 0, 'short'", 20, "failed"), ("pytest.skip('no tool')", 21, "incomplete"),
+        ("assert 0, 'short'", 20, "failed"),
+        ("pytest.skip('no tool')", 21, "incomplete"),
         ("raise __import__('offload.errors').errors.RigError('VM down')", 22, "void"),
         ("pytest.xfail('mlx5-rx-toggle-drops-rules: known')", 20, "failed"),  # listed, and not for this test
-        ("__import__('os')._exit(3)", 22, "void"), ("raise KeyboardInterrupt", 22, "void"),
+        ("__import__('os')._exit(3)", 22, "void"),
+        ("raise KeyboardInterrupt", 22, "void"),
         ("__import__('resource').setrlimit(1, (9, 9))", 22, "void"),  # RLIMIT_FSIZE: as a disk that is full
     ],
-)  # fmt: skip
+)
 def test_exit_code_says_the_verdict(root: Path, body: str, code: int, word: str) -> None:
     """Each verdict has its exit code, a test process that dies included."""
     add(root, body)

@@ -36,9 +36,12 @@ def said(**more: Any) -> str:
     """costload's line of a row of plain TCP, both ways."""
     ends = {f"{side}-{does}": NONE for side in ("dut", "peer") for does in ("send", "receive")}
     tasks = [
-        ["dut-send", 2 * MIB], ["dut-receive", 4 * MIB], ["napi/nicsim0-8193", 2 * MIB], ["nicsim-hw0", MIB],
+        ["dut-send", 2 * MIB],
+        ["dut-receive", 4 * MIB],
+        ["napi/nicsim0-8193", 2 * MIB],
+        ["nicsim-hw0", MIB],
         ["ksoftirqd/0", 8 * MIB],
-    ]  # fmt: skip
+    ]
     row = {"row": "plain/both", "bytes": MIB, "ends": ends, "encrypted": 0, "decrypted": 0, "tasks": tasks}
     return json.dumps(row | more)
 

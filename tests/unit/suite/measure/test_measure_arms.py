@@ -23,11 +23,16 @@ TRUE = {
 KINDS = {"sw": ("sw", "sw"), "hw": ("hw", "hw"), "hw-zc": ("hw", "kernel"), "user": (), "plain": ("none",)}
 ZERO = dict.fromkeys(
     (
-        "TlsTxSw", "TlsRxSw", "TlsTxDevice", "TlsRxDevice", "TlsDecryptError",
-        "tx_tls_encrypted_bytes", "rx_tls_decrypted_bytes",
+        "TlsTxSw",
+        "TlsRxSw",
+        "TlsTxDevice",
+        "TlsRxDevice",
+        "TlsDecryptError",
+        "tx_tls_encrypted_bytes",
+        "rx_tls_decrypted_bytes",
     ),
     0,
-)  # fmt: skip
+)
 
 
 def judge(arm: str, moved: Moved, counted: dict[str, int], direction: str = "tx") -> None:
@@ -114,5 +119,6 @@ def test_what_cannot_be() -> None:
     assert "no profile" in impossible("hw", "tx", "stream", None, "aes-gcm-128", "1.2")
     assert "T6" in impossible("hw", "both", "stream", T6, "aes-gcm-128", "1.2")
     assert features("hw", "rx") == {"tx": False, "rx": True} and features("sw", "both") == {
-        "tx": False, "rx": False,
-    }  # fmt: skip
+        "tx": False,
+        "rx": False,
+    }

@@ -17,7 +17,7 @@ from offload.suite.traffic.ipsec import Counted
 MIB = 1 << 20
 
 
-def bed(peer: bool = True) -> Any:
+def testbed(peer: bool = True) -> Any:
     """A bench, as far as an arm asks it."""
     side = SimpleNamespace(host=SimpleNamespace(name="dut"), dev="eth0")
     return SimpleNamespace(dut=side, peer=side if peer else None)
@@ -41,9 +41,12 @@ def _errors(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_names() -> None:
     """Each arm has a title and a cipher, and runs over a socket of plain TCP."""
     assert {arm: (cipher(arm), by_card(arm)) for arm in ESP_ARMS} == {
-        "esp-null": ("null", False), "esp-128": ("gcm-128", False), "esp-256": ("gcm-256", False),
-        "esp-128-hw": ("gcm-128", True), "esp-256-hw": ("gcm-256", True),
-    }  # fmt: skip
+        "esp-null": ("null", False),
+        "esp-128": ("gcm-128", False),
+        "esp-256": ("gcm-256", False),
+        "esp-128-hw": ("gcm-128", True),
+        "esp-256-hw": ("gcm-256", True),
+    }
     assert all(under(arm) == "plain" and arm in TITLES for arm in ESP_ARMS)
     assert under("hw") == "hw" and not by_card("hw")
 
@@ -52,11 +55,11 @@ def test_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is missing is the reason: the other end, the kernel's ESP, the card's crypto."""
     monkeypatch.setattr(ipsec, "missing", lambda host: "")
     monkeypatch.setattr(ipsec, "without_card", lambda host, dev: f"{dev} has no ESP crypto offload")
-    assert "name the peer as netns:NAME" in impossible_esp(bed(peer=False), "esp-128")
-    assert impossible_esp(bed(), "esp-128") == "" and impossible_esp(bed(), "sw") == ""
-    assert impossible_esp(bed(), "esp-256-hw") == "eth0 has no ESP crypto offload"
+    assert "name the peer as netns:NAME" in impossible_esp(testbed(peer=False), "esp-128")
+    assert impossible_esp(testbed(), "esp-128") == "" and impossible_esp(testbed(), "sw") == ""
+    assert impossible_esp(testbed(), "esp-256-hw") == "eth0 has no ESP crypto offload"
     monkeypatch.setattr(ipsec, "missing", lambda host: "no ESP")
-    assert impossible_esp(bed(), "esp-null") == "no ESP" and impossible_esp(bed(), "plain") == ""
+    assert impossible_esp(testbed(), "esp-null") == "no ESP" and impossible_esp(testbed(), "plain") == ""
 
 
 def test_bytes_that_went_another_way() -> None:
@@ -80,7 +83,7 @@ def test_states_that_the_card_did_not_take() -> None:
 
 def test_other_arms_are_left_alone() -> None:
     """Nothing is put into ESP for another arm, and nothing is asked of it."""
-    with carried(bed(), "sw", 1.0) as found:
+    with carried(testbed(), "sw", 1.0) as found:
         assert (found.runs, found.esp) == ("sw", None)
         found.check(Moved(MIB, 0, 1))
 

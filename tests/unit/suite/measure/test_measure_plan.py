@@ -31,9 +31,7 @@ def test_short_and_long_defaults() -> None:
 def test_products() -> None:
     """Every combination that was asked for is a setting, arms in their own order."""
     found = plan(
-        asked(
-            "--arm", "hw,sw", "--streams", "1,8,64", "--direction", "rx,tx", "--segmentation", "both"
-        ),  # fmt: skip
+        asked("--arm", "hw,sw", "--streams", "1,8,64", "--direction", "rx,tx", "--segmentation", "both"),
         short=True,
     )
     assert found.arms == ("sw", "hw") and len(found.settings) == 12
@@ -43,8 +41,12 @@ def test_products() -> None:
     arms = plan(asked("--arm", "ipsec", "--segmentation", "both,soft,gso,gro"), short=True)
     assert arms.arms == ("sw", "hw", "plain", "esp-null", "esp-128", "esp-256", "esp-128-hw", "esp-256-hw")
     assert [(s.segmentation, s.only) for s in arms.settings] == [
-        (True, ""), (False, ""), (False, "soft"), (False, "gso"), (False, "gro"),
-    ]  # fmt: skip
+        (True, ""),
+        (False, ""),
+        (False, "soft"),
+        (False, "gso"),
+        (False, "gro"),
+    ]
     assert "a connection per request" in files[0].say() and "4 KiB each" in files[0].say()
 
 
@@ -99,5 +101,9 @@ def test_options_that_do_not_go_together(argv: list[str], why: str) -> None:
 def test_amounts() -> None:
     """Bytes are shown in the largest unit that fits whole."""
     assert [amount(n) for n in (1, 1023, 4096, 1 << 20, 3 << 30)] == [
-        "1 B", "1023 B", "4 KiB", "1 MiB", "3 GiB",
-    ]  # fmt: skip
+        "1 B",
+        "1023 B",
+        "4 KiB",
+        "1 MiB",
+        "3 GiB",
+    ]

@@ -1,4 +1,4 @@
-"""Turns of arms on a bed that is played: the document, what is skipped, warned of and refused."""
+"""Turns of arms on a testbed that is played: the document, what is skipped, warned of and refused."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from offload.errors import ConfigError, Refused, RigError
 from offload.host.base import Completed, Side
 from offload.suite.measure import run as measure_run
 from offload.suite.measure.arms import Moved, NoFigure
-from offload.suite.measure.bed import Bed, interrupts
 from offload.suite.measure.cpu.cycles import Cycles
 from offload.suite.measure.cpu.meter import Snapshot as Cpu
 from offload.suite.measure.plan import Plan, Setting
+from offload.suite.measure.testbed import Testbed, interrupts
 from offload.suite.measure.window import Window, ticked
 
 MIB = 1 << 20
@@ -30,8 +30,8 @@ def cpu(at: float, busy: int, idle: int) -> Cpu:
     return Cpu("dut", at, 0.0, 100, {0: {**row, "user": busy, "idle": idle}})
 
 
-class Played(Bed):
-    """A bed whose clock, counters and card do what a dictionary says; a second per turn, half a core."""
+class Played(Testbed):
+    """A testbed whose clock, counters and card do what a dictionary says; a second per turn, half a core."""
 
     def __init__(self, profile: str | None = "connectx-6-dx", speed: str = "100000") -> None:
         done = Completed(("cat",), 0, speed.encode(), b"", 0.0)
@@ -73,8 +73,8 @@ class Load:
 
     lie, seconds = "", 0.0
 
-    def __init__(self, bed: Any) -> None:
-        self.bed = bed
+    def __init__(self, testbed: Any) -> None:
+        self.testbed = testbed
 
     def missing(self, arm: str, setting: Setting) -> str:
         """Nothing but for user space."""
@@ -84,10 +84,10 @@ class Load:
         """One turn."""
         window.begin()
         arm = self.lie or arm
-        self.bed.bytes["tx"] += 11 * MIB
-        self.bed.counted["TlsTxSw"] += arm == "sw"
-        self.bed.counted["TlsTxDevice"] += arm == "hw"
-        self.bed.counted["tx_tls_encrypted_bytes"] += 10 * MIB * (arm == "hw")
+        self.testbed.bytes["tx"] += 11 * MIB
+        self.testbed.counted["TlsTxSw"] += arm == "sw"
+        self.testbed.counted["TlsTxDevice"] += arm == "hw"
+        self.testbed.counted["tx_tls_encrypted_bytes"] += 10 * MIB * (arm == "hw")
         window.end()
         kinds = (arm,) if arm != "plain" else ()
         return Moved(10 * MIB, 0, 1, self.seconds, kinds=kinds, whole=self.seconds > 0)
@@ -102,8 +102,8 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_document() -> None:
     """Arms take turns, warm-up rounds do not count, and the document says what was what."""
-    bed = Played()
-    found = measure_run.measure(bed, Plan(("user", "sw", "hw", "plain"), (SETTING,), 1.0, 2, 1))
+    testbed = Played()
+    found = measure_run.measure(testbed, Plan(("user", "sw", "hw", "plain"), (SETTING,), 1.0, 2, 1))
     assert found["schema"] == "ktls-offload/measure/1" and found["method"] == "time"
     assert [(row["arm"], len(row["samples"])) for row in found["rows"]] == [
         ("sw", 2),
@@ -115,7 +115,7 @@ def test_document() -> None:
     assert found["skipped"] == [
         {"arm": "user", "workload": "stream", "direction": "tx", "reason": "stunnel4 is not installed"}
     ]
-    on = [tls["tx"] for tls, _ in bed.switched]
+    on = [tls["tx"] for tls, _ in testbed.switched]
     assert on == [False, True, False] * 3 and not found["warnings"]
 
 
@@ -145,13 +145,13 @@ def test_nothing_to_measure() -> None:
 
 def test_cycles_where_they_are_counted() -> None:
     """A sample has the cycles of its window; a counter that was taken away is a warning."""
-    bed: Any = Played()
+    testbed: Any = Played()
     shots = iter([Cycles("dut", {0: (7, 10, 10)}), Cycles("dut", {0: (1007, 20, 20)})])
-    bed.counter = SimpleNamespace(snapshot=lambda: next(shots))
+    testbed.counter = SimpleNamespace(snapshot=lambda: next(shots))
     plan = Plan(("plain",), (SETTING,), 1.0, 1, 0)
-    assert measure_run.measure(bed, plan)["rows"][0]["samples"][0]["cycles"] == 1000
+    assert measure_run.measure(testbed, plan)["rows"][0]["samples"][0]["cycles"] == 1000
     shots = iter([Cycles("dut", {0: (7, 10, 10)}), Cycles("dut", {0: (7, 20, 10)})])
-    found = measure_run.measure(bed, plan)
+    found = measure_run.measure(testbed, plan)
     assert "cycles" not in found["rows"][0]["samples"][0]
     assert found["warnings"] == ["cycles of cpu0 were not counted (dut)"]
 
@@ -166,9 +166,9 @@ def test_limits_are_warned_of() -> None:
 
 def test_window_without_use() -> None:
     """A workload that opened no window is no figure."""
-    bed: Any = Played()
+    testbed: Any = Played()
     with pytest.raises(RigError, match="never reached its measuring window"):
-        _ = Window(bed.meter).cores
+        _ = Window(testbed.meter).cores
 
 
 def test_ticks_of_an_emulated_machine() -> None:
@@ -198,7 +198,7 @@ def test_peers() -> None:
     """A far end that makes no sense is one sentence."""
     import ipaddress
 
-    from offload.suite.measure.bed import _peer
+    from offload.suite.measure.testbed import _peer
 
     own = ipaddress.IPv4Interface("192.0.2.1/24")
     assert _peer("192.0.2.9", own) == (None, "192.0.2.9")

@@ -14,19 +14,30 @@ def row(arm: str, cores: list[float], size: int | None = None, workload: str = "
         samples = [{**sample, "requests": 1000} for sample in samples]
     tls = arm != "plain"
     return {
-        "workload": workload, "arm": arm, "direction": "tx", "version": "1.2" if tls else "",
-        "cipher": "aes_gcm_128" if tls else "", "streams": 8, "size": size, "segmentation": True,
+        "workload": workload,
+        "arm": arm,
+        "direction": "tx",
+        "version": "1.2" if tls else "",
+        "cipher": "aes_gcm_128" if tls else "",
+        "streams": 8,
+        "size": size,
+        "segmentation": True,
         "samples": samples,
-    }  # fmt: skip
+    }
 
 
 def document(*rows: dict[str, Any], simulated: bool = False) -> dict[str, Any]:
     """A document of these rows."""
     skipped = [{"arm": "hw-zc", "workload": "stream", "direction": "tx", "reason": "zero-copy needs more"}]
     return {
-        "schema": "ktls-offload/measure/1", "method": "time", "simulated": simulated, "about": {},
-        "rows": list(rows), "skipped": skipped, "warnings": ["governor is ondemand"],
-    }  # fmt: skip
+        "schema": "ktls-offload/measure/1",
+        "method": "time",
+        "simulated": simulated,
+        "about": {},
+        "rows": list(rows),
+        "skipped": skipped,
+        "warnings": ["governor is ondemand"],
+    }
 
 
 SW, HW = [10.0, 10.1, 9.9, 10.0, 10.05], [6.0, 6.05, 5.95, 6.0, 6.02]

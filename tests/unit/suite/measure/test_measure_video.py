@@ -60,14 +60,15 @@ def test_settings_of_a_film() -> None:
     add_arguments(parser, parser.add_argument_group("more options"))
     found = plan(parser.parse_args(["--workload", "video,stream"]), short=True).settings
     assert found == (
-        Setting("stream", "tx", 1, None), *(Setting("video", "tx", CLIENTS, size) for size in FILMS)
-    )  # fmt: skip
+        Setting("stream", "tx", 1, None),
+        *(Setting("video", "tx", CLIENTS, size) for size in FILMS),
+    )
 
 
 def test_a_lab_has_a_newer_nginx(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the zero-copy arm of a lab runs a fetched nginx; without one, its own."""
-    bed: Any = SimpleNamespace(emulated=True, dut=SimpleNamespace(host=None))
-    load = Video(bed)
+    testbed: Any = SimpleNamespace(emulated=True, dut=SimpleNamespace(host=None))
+    load = Video(testbed)
     monkeypatch.setattr(nginx, "missing", lambda host, zerocopy=False, program="": "OpenSSL 3.0" * zerocopy)
     monkeypatch.setattr(programs.unpacked, "find", lambda say: "/cache/nginx")
     assert [load._program(arm) for arm in ("sw", "hw", "hw-zc")] == ["nginx", "nginx", "/cache/nginx"]
@@ -77,6 +78,6 @@ def test_a_lab_has_a_newer_nginx(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(programs.unpacked, "find", none)
     assert load._program("hw-zc") == "nginx"
-    bed.emulated = False
+    testbed.emulated = False
     monkeypatch.setattr(programs.unpacked, "find", lambda say: "/cache/nginx")
     assert load._program("hw-zc") == "nginx", "a host of yours runs its own"

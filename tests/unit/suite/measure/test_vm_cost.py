@@ -24,11 +24,18 @@ MIB = 1 << 20
 def said(row: str, **more: Any) -> str:
     """A line of costload for a row that sends."""
     found = {
-        "row": row, "bytes": MIB, "ends": {"peer-receive": SW, "dut-send": SW}, "encrypted": 0,
-        "decrypted": 0, "tasks": [
-            ["dut-send", 2 * MIB], ["napi/nicsim0-8193", MIB], ["nicsim-hw0", 8 * MIB], ["ksoftirqd/0", 5],
+        "row": row,
+        "bytes": MIB,
+        "ends": {"peer-receive": SW, "dut-send": SW},
+        "encrypted": 0,
+        "decrypted": 0,
+        "tasks": [
+            ["dut-send", 2 * MIB],
+            ["napi/nicsim0-8193", MIB],
+            ["nicsim-hw0", 8 * MIB],
+            ["ksoftirqd/0", 5],
         ],
-    }  # fmt: skip
+    }
     return json.dumps(found | more)
 
 
@@ -115,8 +122,10 @@ def test_switches_follow_the_row() -> None:
     assert "on" not in image.switched(Row("sw", "both"))
     rows, _ = choose(("plain", "sw", "hw"), ("tx", "both"))
     assert [[row.name for row in group] for group in image.groups(rows)] == [
-        ["plain/tx", "plain/both", "sw/tx", "sw/both"], ["hw/tx"], ["hw/both"],
-    ]  # fmt: skip
+        ["plain/tx", "plain/both", "sw/tx", "sw/both"],
+        ["hw/tx"],
+        ["hw/both"],
+    ]
 
 
 def test_init_is_a_shell_script() -> None:

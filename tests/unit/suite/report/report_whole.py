@@ -101,8 +101,8 @@ def _test(name: str, promise: str | None, cell: Any = None, **evidence: Any) -> 
 
 
 def _stormy(n: int) -> dict[str, Any]:
-    """A test in weather of its own; the first ones under random loss."""
-    weather = {
+    """A test under impairment of its own; the first ones under random loss."""
+    impairment = {
         "schema": 1,
         "seed": n,
         "rules": RULES,
@@ -114,9 +114,9 @@ def _stormy(n: int) -> dict[str, Any]:
     )
     back = {"software_records": 3, "software_bytes": 4096, "calm_decrypted_percent": 100.0}
     return _test(
-        f"test_31_weather.py::test_storm[{n}]",
+        f"test_31_impairment.py::test_storm[{n}]",
         "resync.rx",
-        weather=weather,
+        weather=impairment,
         recovery=back,
         counters=COUNTERS,
         **EVIDENCE["A"],

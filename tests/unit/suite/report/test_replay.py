@@ -20,8 +20,10 @@ LATE, TAG = "tests/hw/test_30.py::test_rx[late]", "tests/hw/test_30.py::test_rx[
 RIG = {"vm": "2 vCPU, 1024 MiB", "qemu": "7.2"}
 
 
-def weather(*actions: tuple[int, str, int], rules: tuple[str, ...] = ("b>a tag 3 drop",)) -> dict[str, Any]:
-    """A record of weather; an action is (rule, what, place): a record, or a number of chance if negative."""
+def impairment(
+    *actions: tuple[int, str, int], rules: tuple[str, ...] = ("b>a tag 3 drop",)
+) -> dict[str, Any]:
+    """A record of impairments; an action is (rule, what, place): a record, or chance's number if negative."""
     rows = [
         {"rule": rule, "action": what, "direction": "to-dut", "record": None if place < 0 else place}
         | {"number": max(0, -place)}
@@ -31,10 +33,10 @@ def weather(*actions: tuple[int, str, int], rules: tuple[str, ...] = ("b>a tag 3
 
 
 def result(folder: Path, *, kernel: str = "6.1.0-56-amd64", **change: Any) -> Path:
-    """The folder of a run of two tests, of which one failed in weather."""
+    """The folder of a run of two tests, of which one failed under impairment."""
     folder.mkdir(exist_ok=True)
     rig = {"rig": RIG, "profile": "connectx-6-dx", "kernel": kernel, "simulated": True} | change
-    failed = {"outcome": "fail", "reason": "not resynchronized: 12 %", "evidence": {"weather": weather()}}
+    failed = {"outcome": "fail", "reason": "not resynchronized: 12 %", "evidence": {"weather": impairment()}}
     events = [
         {"event": "run-start", **rig},
         {"event": "test", "id": LATE, "promise": None, "seconds": 1.0, **failed},
@@ -110,8 +112,11 @@ def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"empty/events\.jsonl: No such file"):
         read(tmp_path / "empty")
     events = (folder / "events.jsonl").read_text()
-    for text, why in ((events.replace('"schema": 1', '"schema": 2'), "schema 2, this program reads 1"),
-                      ("", "there are no events"), ("\x7fELF\n", "line 1: not JSON")):  # fmt: skip
+    for text, why in (
+        (events.replace('"schema": 1', '"schema": 2'), "schema 2, this program reads 1"),
+        ("", "there are no events"),
+        ("\x7fELF\n", "line 1: not JSON"),
+    ):
         (folder / "events.jsonl").write_text(text)
         with pytest.raises(ConfigError, match=why):
             read(folder)
@@ -122,9 +127,9 @@ def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
 
 
 def former(outcome: str = "fail") -> Former:
-    """A run of one test in weather, and one that passed."""
+    """A run of one test under impairment, and one that passed."""
     tests = {name: {"id": name, "outcome": "pass", "reason": "", "evidence": {}} for name in (LATE, TAG)}
-    tests[LATE] |= {"outcome": outcome, "reason": "lost 3 of 4", "evidence": {"weather": weather()}}
+    tests[LATE] |= {"outcome": outcome, "reason": "lost 3 of 4", "evidence": {"weather": impairment()}}
     return Former("then", "a" * 64, "connectx-6-dx", "6.1.0", RIG, True, tests)
 
 
@@ -152,28 +157,28 @@ def test_command_can_be_pasted() -> None:
     assert command("results/x", LATE) == f"ktls-offload certify --replay results/x --only '{LATE}'"
 
 
-SAME = weather((1, "drop", 3), (2, "drop", -7))
+SAME = impairment((1, "drop", 3), (2, "drop", -7))
 
 
 def moved(found: dict[str, Any], offset: int) -> dict[str, Any]:
-    """The same weather, whose frames began at this byte."""
+    """The same impairment, whose frames began at this byte."""
     return found | {"actions": [action | {"offset": offset} for action in found["actions"]]}
 
 
 ODD = {"rules": [], "actions": [{"rule": "x", "number": [], "record": {}, "offset": "y", "direction": 3}]}
 COMPARED: list[tuple[Any, Any, str]] = [
     (SAME, SAME, "the same 2 frames matched"),
-    (SAME, weather((1, "drop", 4), (2, "drop", -7)), "1 of 3 frames were the same; only then: rule 1"),
+    (SAME, impairment((1, "drop", 4), (2, "drop", -7)), "1 of 3 frames were the same; only then: rule 1"),
     # the second run was longer: what chance met beyond the end of the first one is not told against it
-    (SAME, weather((1, "drop", 3), (2, "drop", -7), (2, "drop", -9)), "the same 2 frames matched"),
+    (SAME, impairment((1, "drop", 3), (2, "drop", -7), (2, "drop", -9)), "the same 2 frames matched"),
     (
         SAME,
-        weather((1, "drop", 3), (2, "drop", -6), (2, "drop", -7)),
+        impairment((1, "drop", 3), (2, "drop", -6), (2, "drop", -7)),
         "2 of 3 frames were the same; only now",
     ),
-    (SAME, weather((1, "drop", 3), rules=("b>a tag 4 drop",)), "the impairment rules differed"),
-    (weather((1, "none", 3)), weather(), "no rule matched a frame"),
-    (weather((1, "drop", 3)), weather((1, "drop", 3)), "the same frame matched"),
+    (SAME, impairment((1, "drop", 3), rules=("b>a tag 4 drop",)), "the impairment rules differed"),
+    (impairment((1, "none", 3)), impairment(), "no rule matched a frame"),
+    (impairment((1, "drop", 3)), impairment((1, "drop", 3)), "the same frame matched"),
     (moved(SAME, 9), moved(SAME, 8), "the same 2 frames matched, 0 of 1 at the same byte of the stream"),
     (None, None, ""),
     (SAME, None, "no record of the frames that the rules matched"),
@@ -185,7 +190,7 @@ COMPARED: list[tuple[Any, Any, str]] = [
 
 @pytest.mark.parametrize(("then", "now", "words"), COMPARED)
 def test_frames_are_compared(then: Any, now: Any, words: str) -> None:
-    """It is told whether the weather met the same frames, and the first that differs."""
+    """It is told whether the impairment met the same frames, and the first that differs."""
     assert frames(then, now).startswith(words) and (words or frames(then, now) == "")
 
 
@@ -203,9 +208,9 @@ def replayed(outcome: str, reason: str, met: Any) -> dict[str, Any]:
 
 def test_outcomes_are_compared() -> None:
     """A repeated test is told to end as then, for another reason, or otherwise."""
-    again = replayed("fail", "lost 2 of 7", weather())
+    again = replayed("fail", "lost 2 of 7", impairment())
     assert again["same"] and (again["words"], again["weather"]) == ("same outcome", "no rule matched a frame")
-    assert replayed("fail", "EBADMSG", weather())["words"] == "same outcome, for another reason"
+    assert replayed("fail", "EBADMSG", impairment())["words"] == "same outcome, for another reason"
     told = "record 5, byte 8,672: expected ab7e{}, got {}: wrong payload"
     pairs = ("1d", "ffb5"), ("2e", "33de")
     then, now = ({"outcome": "fail", "reason": told.format(*pair)} for pair in pairs)

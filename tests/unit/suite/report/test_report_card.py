@@ -11,7 +11,7 @@ import pytest
 from offload.errors import Refused
 from offload.suite.report.forms import pdf
 from offload.suite.report.render import card, render
-from tests.lib import browser
+from tests.lib.catalogue import browser
 from tests.unit.page_check import contrast
 from tests.unit.suite.report import report_whole as made
 from tests.unit.suite.report.test_report_render import EVIL
@@ -52,8 +52,11 @@ def test_hostile_words_stay_words() -> None:
     root = ET.fromstring(card.svg(tree))
     tags = {node.tag.rpartition("}")[2] for node in root.iter()}
     assert not tags & {"script", "img", "image", "foreignObject", "a"}
-    assert all(key.rpartition("}")[2] != "href" or value.startswith("#")
-               for node in root.iter() for key, value in node.attrib.items())  # fmt: skip
+    assert all(
+        key.rpartition("}")[2] != "href" or value.startswith("#")
+        for node in root.iter()
+        for key, value in node.attrib.items()
+    )
     longest = max(len("".join(node.itertext())) for node in root.iter() if node.tag.endswith("}text"))
     assert longest <= 130 and "url(http" not in card.svg(tree)
 

@@ -16,9 +16,9 @@ from offload.suite.report.render import render, svg
 from offload.suite.report.render.summary import text
 from tests.unit.suite.report import cpu_documents as made
 from tests.unit.suite.report.test_report_cpu import section
+from tests.unit.suite.report.test_report_impairment import document as report
+from tests.unit.suite.report.test_report_impairment import met
 from tests.unit.suite.report.test_report_render import EVIL, Page
-from tests.unit.suite.report.test_report_weather import document as report
-from tests.unit.suite.report.test_report_weather import met
 
 WIDTH = 394
 
@@ -103,9 +103,9 @@ def test_hostile_words_stay_words() -> None:
     """No name in the evidence becomes a tag, and nothing is fetched or run."""
     rows = [made.row("sw", cipher=EVIL[:40], version=EVIL[:40], samples=[made.sample(1, 5)])]
     skipped = [{"arm": EVIL, "workload": EVIL, "reason": EVIL}, {"arm": ["x"]}, 3, {"reason": EVIL * 100}]
-    crowd = {f"n{n}": {f"m{m}": "x" * 200 for m in range(50)} for n in range(50)}
+    many = {f"n{n}": {f"m{m}": "x" * 200 for m in range(50)} for n in range(50)}
     odd = {EVIL: EVIL, "tools": {EVIL: EVIL, "deep": {"x": {"y": 1}}}, "long": "x" * 10**5, "n": 10**400}
-    about = {**odd, "l": [1], **crowd}
+    about = {**odd, "l": [1], **many}
     hostile = made.document(rows, about=about, skipped=skipped, warnings=[EVIL, 3, None, ["x"], "y" * 10**5])
     tree = report(met(EVIL, cpu=hostile))
     html = render.html(tree)

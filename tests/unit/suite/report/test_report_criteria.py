@@ -11,17 +11,49 @@ from offload.suite.report.criteria import load
 
 ROOT = Path(__file__).parents[4]
 IDS = [
-    "payload.tx", "payload.rx", "wire.records", "wire.stream", "wire.where", "wire.frames", "wire.forged",
+    "payload.tx",
+    "payload.rx",
+    "wire.records",
+    "wire.stream",
+    "wire.where",
+    "wire.frames",
+    "wire.forged",
     "cpu.write",
-    "enable.switch", "enable.four-corners", "enable.restore", "enable.refuse", "enable.honest",
-    "counters.zero-when-off", "counters.move-when-on", "contexts.balance",
-    "fallback.expected", "payload.many", "interop.tx", "interop.rx", "interop.card",
-    "sizes.tx", "sizes.rx", "resync.tx", "resync.rx", "resync.loss", "shapes.tx", "shapes.odd", "shapes.rx",
-    "lifecycle.link-down", "lifecycle.toggle", "lifecycle.close", "lifecycle.route", "lifecycle.stack",
-    "lifecycle.many", "lifecycle.bond", "lifecycle.unload", "conditions.crossed", "cpu.saving",
-    "cpu.cost", "tools.honest",
+    "enable.switch",
+    "enable.four-corners",
+    "enable.restore",
+    "enable.refuse",
+    "enable.honest",
+    "counters.zero-when-off",
+    "counters.move-when-on",
+    "contexts.balance",
+    "fallback.expected",
+    "payload.many",
+    "interop.tx",
+    "interop.rx",
+    "interop.card",
+    "sizes.tx",
+    "sizes.rx",
+    "resync.tx",
+    "resync.rx",
+    "resync.loss",
+    "shapes.tx",
+    "shapes.odd",
+    "shapes.rx",
+    "lifecycle.link-down",
+    "lifecycle.toggle",
+    "lifecycle.close",
+    "lifecycle.route",
+    "lifecycle.stack",
+    "lifecycle.many",
+    "lifecycle.bond",
+    "lifecycle.unload",
+    "conditions.crossed",
+    "cpu.saving",
+    "cpu.cost",
+    "tools.honest",
     "rig.clean-log",
-]  # fmt: skip
+]
 
 
 def test_shipped_criteria() -> None:
@@ -31,9 +63,12 @@ def test_shipped_criteria() -> None:
     assert all(p.title[0].islower() and not p.title.endswith(".") for p in promises.values())
     assert all(p.fault and p.fault[0].islower() and p.fault[-1] != "." for p in promises.values())
     assert [(p.id, p.proof) for p in promises.values() if p.proof not in ("A", None)] == [
-        ("wire.records", "B"), ("wire.stream", "C"), ("wire.where", "where"), ("resync.tx", "B"),
+        ("wire.records", "B"),
+        ("wire.stream", "C"),
+        ("wire.where", "where"),
+        ("resync.tx", "B"),
         ("shapes.tx", "B"),
-    ]  # fmt: skip
+    ]
 
 
 def test_every_bar_has_a_reason_and_a_source() -> None:
@@ -80,7 +115,8 @@ def test_unknown_promise_names_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("{", r"^wrong.yaml:\d: not YAML"), ("[]", "^wrong.yaml:1: a list, wanted a mapping with schema"),
+        ("{", r"^wrong.yaml:\d: not YAML"),
+        ("[]", "^wrong.yaml:1: a list, wanted a mapping with schema"),
         ("schema: 2\npromises: {}", "^wrong.yaml:1: schema: '2', wanted 1"),
         ("schema: 1\npromises: {a: 3}", "^wrong.yaml:2: promises.a: '3', wanted a mapping"),
         ("schema: 1\npromises: {a: {title_: x}}", "did you mean title"),
@@ -99,7 +135,7 @@ def test_unknown_promise_names_the_nearest() -> None:
         ("schema: 1\npromises: {a: {title: t, levels: {x: 3}}}", r"levels\.x"),
         ("schema: 1\npromises: {a: {title: t, levels: {x: {min: b}}}}", r"levels\.x"),
     ],
-)  # fmt: skip
+)
 def test_wrong_criteria(tmp_path: Path, text: str, why: str) -> None:
     """A wrong criteria file is refused with the key that is wrong."""
     path = tmp_path / "wrong.yaml"

@@ -56,15 +56,22 @@ def test_nothing_changed_is_nothing_said() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "kind", "code"),
     [
-        ("kept", "broken", "worse", 1), ("kept", "limited", "worse", 1), ("limited", "broken", "worse", 1),
-        ("not proved", "broken", "worse", 1), ("not promised", "broken", "worse", 1),
-        ("kept", "not proved", "less", 21), ("kept", "not promised", "less", 21),
-        ("limited", "not proved", "less", 21), ("broken", "kept", "better", 0),
+        ("kept", "broken", "worse", 1),
+        ("kept", "limited", "worse", 1),
+        ("limited", "broken", "worse", 1),
+        ("not proved", "broken", "worse", 1),
+        ("not promised", "broken", "worse", 1),
+        ("kept", "not proved", "less", 21),
+        ("kept", "not promised", "less", 21),
+        ("limited", "not proved", "less", 21),
+        ("broken", "kept", "better", 0),
         ("limited", "kept", "better", 0),
-        ("not proved", "kept", "better", 0), ("broken", "not proved", "other", 0),
-        ("not proved", "limited", "other", 0), ("not proved", "not promised", "other", 0),
+        ("not proved", "kept", "better", 0),
+        ("broken", "not proved", "other", 0),
+        ("not proved", "limited", "other", 0),
+        ("not proved", "not promised", "other", 0),
     ],
-)  # fmt: skip
+)
 def test_promise_that_changed(old: str, new: str, kind: str, code: int) -> None:
     """A promise broken now is a regression, one that was not tested is none; each is named."""
     found = compare(states(old), states(new))
@@ -76,10 +83,15 @@ def test_promise_that_changed(old: str, new: str, kind: str, code: int) -> None:
 
 @pytest.mark.parametrize(
     ("old", "new", "kind", "code"),
-    [("hw", "failed", "worse", 1), ("hw", "sw expected", "worse", 1), ("sw expected", "hw", "better", 0),
-     ("hw", "not tested", "less", 21), ("not tested", "hw", "better", 0),
-     ("failed", "not tested", "other", 0)],
-)  # fmt: skip
+    [
+        ("hw", "failed", "worse", 1),
+        ("hw", "sw expected", "worse", 1),
+        ("sw expected", "hw", "better", 0),
+        ("hw", "not tested", "less", 21),
+        ("not tested", "hw", "better", 0),
+        ("failed", "not tested", "other", 0),
+    ],
+)
 def test_cell_that_changed(old: str, new: str, kind: str, code: int) -> None:
     """A cell of the truth table that the card did and does no more is a regression."""
     found = compare(states("kept", old), states("kept", new))

@@ -85,14 +85,22 @@ GOOD = {
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"schema": 2}, "schema 2"), ({"event": 3}, "not an event"), ({"outcome": "passed"}, "not one of"),
-        ({"outcome": ["x"]}, "outcome is"), ({"seconds": "1"}, "seconds"), ({"seconds": True}, "seconds"),
-        ({"seconds": -1}, "seconds"), ({"seconds": 10**400}, "not JSON"),
-        ({"seconds": float("nan")}, "not JSON"), ({"evidence": {"x": float("inf")}}, "not JSON"),
-        ({"evidence": []}, "evidence"), ({"cell": 1}, "cell"),
-        ({"promise": {}}, "promise"), ({"reason": "x" * MAX_LINE}, "longer"),
+        ({"schema": 2}, "schema 2"),
+        ({"event": 3}, "not an event"),
+        ({"outcome": "passed"}, "not one of"),
+        ({"outcome": ["x"]}, "outcome is"),
+        ({"seconds": "1"}, "seconds"),
+        ({"seconds": True}, "seconds"),
+        ({"seconds": -1}, "seconds"),
+        ({"seconds": 10**400}, "not JSON"),
+        ({"seconds": float("nan")}, "not JSON"),
+        ({"evidence": {"x": float("inf")}}, "not JSON"),
+        ({"evidence": []}, "evidence"),
+        ({"cell": 1}, "cell"),
+        ({"promise": {}}, "promise"),
+        ({"reason": "x" * MAX_LINE}, "longer"),
     ],
-)  # fmt: skip
+)
 def test_wrong_event_is_named(change: dict[str, object], why: str) -> None:
     """An event that says nonsense is a problem, never a crash."""
     found = parse(json.dumps(GOOD | change).encode())

@@ -161,8 +161,13 @@ def test_what_is_no_history_is_one_line(tmp_path: Path, results: Path) -> None:
     (tmp_path / "empty").mkdir()
     with closing(sqlite3.connect(tmp_path / "other")) as other:
         other.execute("CREATE TABLE result (id)")
-    for name, why in (("none", "no such folder"), ("text", "not a database"), ("nothing", "not a history"),
-                      ("empty", "contains no result"), ("other", "not a history")):  # fmt: skip
+    for name, why in (
+        ("none", "no such folder"),
+        ("text", "not a database"),
+        ("nothing", "not a history"),
+        ("empty", "contains no result"),
+        ("other", "not a history"),
+    ):
         with pytest.raises(ConfigError, match=why):
             call(tmp_path / name)
     for name in ("text", "nothing", "other"):
@@ -254,9 +259,10 @@ def test_one_run_and_hostile_figures_are_drawn(tmp_path: Path) -> None:
     assert "\x1b" not in (tmp_path / "page.html").read_text()
     kept = entry(json.loads((tmp_path / "results/run-01/report.json").read_text())).figures
     assert [row[0] for row in kept] == [
-        "counters.move-when-on: offloaded_bytes_percent", "counters.move-when-on: offloaded_packets_percent",
+        "counters.move-when-on: offloaded_bytes_percent",
+        "counters.move-when-on: offloaded_packets_percent",
         "run time in s",
-    ]  # fmt: skip
+    ]
 
 
 def test_many_results_cost_few_steps(tmp_path: Path) -> None:
@@ -269,8 +275,12 @@ def test_many_results_cost_few_steps(tmp_path: Path) -> None:
         store.set_trace_callback(None)
         assert found["results"] == 300 and len(asked) == 1 + 3 * 3
         assert all(len(bench["recent"]) == RECENT and bench["runs"] == 100 for bench in found["benches"])
-        for query, count in ((benches_query(), 0), (RUNS, 4), (rows_query("trouble", "state", 9), 9),
-                             (rows_query("figure", "mean", 9), 9)):  # fmt: skip
+        for query, count in (
+            (benches_query(), 0),
+            (RUNS, 4),
+            (rows_query("trouble", "state", 9), 9),
+            (rows_query("figure", "mean", 9), 9),
+        ):
             plan = ask(store, f"EXPLAIN QUERY PLAN {query}", ("1",) * count)
             steps = [str(row[3]) for row in plan]
             assert any("USING COVERING INDEX bench" in step or "SEARCH" in step for step in steps), steps

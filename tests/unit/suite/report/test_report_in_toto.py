@@ -28,9 +28,11 @@ PREDICATE = {
     "properties": {
         "result": {"enum": ["PASSED", "WARNED", "FAILED"]},
         "configuration": {"type": "array", "minItems": 1, "items": SOURCE},
-        "passedTests": NAMES, "warnedTests": NAMES, "failedTests": NAMES,
+        "passedTests": NAMES,
+        "warnedTests": NAMES,
+        "failedTests": NAMES,
     },
-}  # fmt: skip
+}
 RULES = {
     "required": ["_type", "subject", "predicateType", "predicate"],
     "properties": {

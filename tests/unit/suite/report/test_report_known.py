@@ -13,7 +13,7 @@ from offload.suite.report.document import build
 from offload.suite.report.events import Log
 from offload.suite.report.render import render
 from offload.suite.report.render.summary import text
-from tests.lib.schemas import checker
+from tests.lib.rig.schemas import checker
 
 pytest_plugins = "pytester"
 
@@ -100,10 +100,18 @@ def test_page_and_summary_name_the_bug() -> None:
 
 @pytest.mark.parametrize(
     "notes",
-    [None, "x", 7, {"id": "x"}, ["x", 7, None], [{}], [dict.fromkeys(known.KEYS, EVIL * 99)] * 50,
-     [{"id": ["x"], "marks": {"a": 1}}]],
+    [
+        None,
+        "x",
+        7,
+        {"id": "x"},
+        ["x", 7, None],
+        [{}],
+        [dict.fromkeys(known.KEYS, EVIL * 99)] * 50,
+        [{"id": ["x"], "marks": {"a": 1}}],
+    ],
     ids=repr,
-)  # fmt: skip
+)
 def test_notes_of_a_hostile_file_do_no_harm(notes: Any) -> None:
     """Notes that somebody wrote into the events are bounded, escaped, or left out."""
     tree = document("fail", notes)
@@ -125,7 +133,7 @@ def test_the_plug_in_notes_it_in_event_and_terminal(pytester: pytest.Pytester) -
         f"""
 import pytest
 from offload.suite.report.record.plugin import set_rig
-from tests.lib.schemas import checker
+from tests.lib.rig.schemas import checker
 
 @pytest.fixture(autouse=True, scope="session")
 def bench(pytestconfig):

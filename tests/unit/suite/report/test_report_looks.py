@@ -9,14 +9,22 @@ import pytest
 
 from offload.suite.report.forms import pdf
 from offload.suite.report.render import render
-from tests.lib import browser
+from tests.lib.catalogue import browser
 from tests.unit.suite.report import report_whole as made
 
 PROGRAM = browser.had()
 pytestmark = pytest.mark.skipif(not PROGRAM, reason=browser.ABSENT)
 # tables of the appendix with more columns than a telephone has room for: class and section
-WIDE = {"wire of wire", "weather of weather", " of crossed", "cpu of cpu", "cpu of migration", " of phases",
-        "counters of counters", " of files"}  # fmt: skip
+WIDE = {
+    "wire of wire",
+    "weather of weather",
+    " of crossed",
+    "cpu of cpu",
+    "cpu of migration",
+    " of phases",
+    "counters of counters",
+    " of files",
+}
 SCREEN, SCREENS, PAGES = 800, 3, 4  # pixels of a window 1280 wide; before the appendix
 
 

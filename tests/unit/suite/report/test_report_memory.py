@@ -11,11 +11,11 @@ from offload.suite.measure.run import EMULATED
 from offload.suite.report.cpu import page as cpu_page
 from offload.suite.report.cpu.page import ABSENT, MEMORY
 from offload.suite.report.render import render
-from tests.lib.schemas import checker
+from tests.lib.rig.schemas import checker
 from tests.unit.page_check import problems
 from tests.unit.suite.report import cpu_documents as made
-from tests.unit.suite.report.test_report_weather import document as report
-from tests.unit.suite.report.test_report_weather import met
+from tests.unit.suite.report.test_report_impairment import document as report
+from tests.unit.suite.report.test_report_impairment import met
 
 COLUMN = ">Memory/byte</th>"
 

@@ -13,12 +13,12 @@ from offload.suite.report.events import plain
 from offload.suite.report.render import render
 from offload.suite.report.render.migration_page import UNTOLD
 from offload.suite.report.render.summary import text
-from tests.lib.schemas import checker
+from tests.lib.rig.schemas import checker
 from tests.unit.page_check import problems
 from tests.unit.suite.report import migration_documents as made
+from tests.unit.suite.report.test_report_impairment import document as report
+from tests.unit.suite.report.test_report_impairment import met
 from tests.unit.suite.report.test_report_render import EVIL, Page
-from tests.unit.suite.report.test_report_weather import document as report
-from tests.unit.suite.report.test_report_weather import met
 
 TITLE = "Live migration, by way"
 
@@ -163,9 +163,9 @@ def test_what_is_no_number_is_no_figure(name: str) -> None:
 def test_hostile_words_stay_words() -> None:
     """No name in the evidence becomes a tag, and much of it is not kept."""
     odd = {"tls": EVIL, EVIL: EVIL, "deep": {"x": 1}, **{f"n{n}": "x" * 10**5 for n in range(100)}}
-    crowd = [{"way": "plain", "runs": [made.run("plain")] * 2}] * 5000
+    many = [{"way": "plain", "runs": [made.run("plain")] * 2}] * 5000
     skipped = [{"way": EVIL, "reason": EVIL}, 3, {"reason": [1]}] * 50
-    found = tree(made.document(about=odd, ways=crowd, skipped=skipped, guest={"mib": EVIL}))
+    found = tree(made.document(about=odd, ways=many, skipped=skipped, guest={"mib": EVIL}))
     page = Page(render.html(found))
     assert not {tag for tag, _ in page.tags} & {"script", "img", "link", "iframe"} and not page.depth
     assert len(json.dumps(found["migration"])) < 20_000 and found["migration"]["sources"][0]["lost"] == 4999

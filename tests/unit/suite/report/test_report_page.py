@@ -20,9 +20,18 @@ from tests.unit.suite.report.test_report_render import document as small
 
 STYLE = "".join((render.TEMPLATES / name).read_text() for name in ("style.css", "cpu.css"))
 # text on ground, and shapes on ground; WCAG 2.2: 1.4.3 wants 4.5, 1.4.11 wants 3
-TEXTS = [("text", "bg"), ("soft", "bg"), ("text", "panel"), ("soft", "panel"), ("accent", "bg"),
-         ("accent", "panel"), ("warn", "bg"), ("bad", "bg"), ("bg", "accent"),
-         *((look, f"{look}-bg") for look in ("good", "bad", "warn", "calm", "void"))]  # fmt: skip
+TEXTS = [
+    ("text", "bg"),
+    ("soft", "bg"),
+    ("text", "panel"),
+    ("soft", "panel"),
+    ("accent", "bg"),
+    ("accent", "panel"),
+    ("warn", "bg"),
+    ("bad", "bg"),
+    ("bg", "accent"),
+    *((look, f"{look}-bg") for look in ("good", "bad", "warn", "calm", "void")),
+]
 SHAPES = [
     ("bar", "bg"),
     ("accent", "bg"),

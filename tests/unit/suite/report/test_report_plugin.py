@@ -78,7 +78,7 @@ XFAIL = "@pytest.mark.xfail(reason='L1: known')\n"
         ("def test(): pytest.skip('no second host')", 1, "skip", "no second host"),
         ("@pytest.mark.skip(reason='no tool')\ndef test(): pass", 1, "skip", "no tool"),
     ],
-)  # fmt: skip
+)
 def test_outcome_words(pytester: pytest.Pytester, body: str, exit: int, outcome: str, reason: str) -> None:
     """Every way in which a test can end has one word, and "nothing passed" is no success."""
     code, events = play(pytester, body)
@@ -168,8 +168,8 @@ def test_without_a_file_nothing_is_written(pytester: pytest.Pytester) -> None:
     assert done.ret == 0 and not list(pytester.path.glob("*.jsonl"))
 
 
-def test_replay_runs_what_failed_in_its_former_weather(pytester: pytest.Pytester) -> None:
-    """--replay leaves out what passed, hands out the recorded weather, and compares."""
+def test_replay_runs_what_failed_in_its_former_impairment(pytester: pytest.Pytester) -> None:
+    """--replay leaves out what passed, hands out the recorded impairment, and compares."""
     body = """
 def test_good(): pass
 def test_bad(evidence):

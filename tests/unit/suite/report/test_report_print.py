@@ -13,7 +13,7 @@ from offload.cmd import run
 from offload.errors import CommandFailed, Refused
 from offload.suite.report.forms import pdf
 from offload.suite.report.render import render
-from tests.lib import browser
+from tests.lib.catalogue import browser
 from tests.unit.suite.report.test_report_render import EVIL
 from tests.unit.suite.report.test_report_render import document as small
 

@@ -16,12 +16,12 @@ from offload.suite.report.trust import manifest
 from offload.suite.report.trust.verify import compare
 from offload.suite.report.verbs import add_parser
 from tests.unit.suite.report import cpu_documents as made
-from tests.unit.suite.report.test_report_weather import lossy, met, record
+from tests.unit.suite.report.test_report_impairment import lossy, met, record
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with weather and active cores, its report and its manifest."""
+    """A run with impairment and active cores, its report and its manifest."""
     place = tmp_path_factory.mktemp("run")
     events = Writer(place / "events.jsonl")
     events.write("run-start", rig={"openssl": "3.0"}, profile="nicsim", kernel="6.1", simulated=True)
@@ -30,8 +30,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for arm, cores in (("sw", 14), ("hw", 8))
     ]
     back = {"software_records": 3, "calm_decrypted_percent": 100.0}
-    rain = met("test_rain", "fail", weather=record("b>a first drop"), recovery=back)
-    results = [met("test_cores", cpu=made.document(rows)), rain, met("test_loss", **lossy(2.0, 20, 8, 4))]
+    random_loss = met("test_rain", "fail", weather=record("b>a first drop"), recovery=back)
+    results = [
+        met("test_cores", cpu=made.document(rows)),
+        random_loss,
+        met("test_loss", **lossy(2.0, 20, 8, 4)),
+    ]
     events.write("plan", tests=[{"id": row["id"], "promise": None} for row in results], deselected=[])
     for row in results:
         events.write(
@@ -63,7 +67,7 @@ def figures(tree: Any, where: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 
 
 def test_every_figure_follows_from_the_events(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A figure of cores or weather that was edited is found, and named."""
+    """A figure of cores or impairment that was edited is found, and named."""
     path = folder / "report.json"
     good = path.read_bytes()
     assert call("recompute", folder) == 0

@@ -14,7 +14,7 @@ from offload.suite.report.document import build
 from offload.suite.report.events import Log
 from offload.suite.report.render import render
 from offload.suite.report.render.summary import text
-from tests.lib.schemas import checker, schema
+from tests.lib.rig.schemas import checker, schema
 
 SCHEMA = schema("report")
 EVIL = "<script>alert(1)</script><img src=//evil.example/x onerror=alert(1)>\"'\x1b[2J"

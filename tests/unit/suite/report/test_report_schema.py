@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from offload.suite.report.render import render
-from tests.lib import schemas
+from tests.lib.rig import schemas
 from tests.unit.suite.report import report_whole as made
 
 FILE = schemas.ROOT / schemas.OTHERS["report"]

@@ -137,9 +137,12 @@ def test_signature_of_a_stranger_is_refused(run: Path, key: Path, tmp_path: Path
     assert call("sign", run, "--key", key) == 0
     other = make_key(tmp_path)
     for line, who in (
-        ((WHO, other), None), ((WHO, key), "other@example.org"), ((f'{WHO} namespaces="file"', key), None),
-        ((f'{WHO} valid-before="20200101"', key), None), ((f"{WHO} cert-authority", key), WHO),
-    ):  # fmt: skip
+        ((WHO, other), None),
+        ((WHO, key), "other@example.org"),
+        ((f'{WHO} namespaces="file"', key), None),
+        ((f'{WHO} valid-before="20200101"', key), None),
+        ((f"{WHO} cert-authority", key), WHO),
+    ):
         words = ["--identity", who] if who else []
         assert call("verify", run, "--allowed-signers", allow(tmp_path, line), *words) == 1, line
     (tmp_path / "allowed").write_text('\0rubbish "\n' * 20)

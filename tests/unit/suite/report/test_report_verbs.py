@@ -11,7 +11,7 @@ from offload.errors import ConfigError
 from offload.suite.report.events import Writer
 from offload.suite.report.files import write
 from offload.suite.report.verbs import add_parser
-from tests.lib.schemas import fits
+from tests.lib.rig.schemas import fits
 
 
 @pytest.fixture
@@ -81,9 +81,13 @@ def test_show_for_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.parametrize(
     ("env", "terminal", "coloured"),
-    [({"TERM": "xterm"}, True, True), ({"TERM": "xterm", "NO_COLOR": "1"}, True, False),
-     ({"TERM": "dumb"}, True, False), ({"TERM": "xterm"}, False, False)],
-)  # fmt: skip
+    [
+        ({"TERM": "xterm"}, True, True),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, True, False),
+        ({"TERM": "dumb"}, True, False),
+        ({"TERM": "xterm"}, False, False),
+    ],
+)
 def test_colour_on_terminals_only(
     folder: Path, monkeypatch: pytest.MonkeyPatch, env: dict[str, str], terminal: bool, coloured: bool
 ) -> None:

@@ -22,10 +22,12 @@ def promise(name: str, **keys: Any) -> Criterion:
 
 
 BAR = [
-    promise("payload.tx", applies="tx", cells="promised"), promise("payload.rx", applies="rx"),
+    promise("payload.tx", applies="tx", cells="promised"),
+    promise("payload.rx", applies="rx"),
     promise("fallback.expected", applies="unpromised", cells="unpromised"),
-    promise("counters", levels={"percent": Level(min=90)}), promise("nice", blocker=False),
-]  # fmt: skip
+    promise("counters", levels={"percent": Level(min=90)}),
+    promise("nice", blocker=False),
+]
 CRITERIA = Criteria({criterion.id: criterion for criterion in BAR}, "0" * 64)
 
 
@@ -51,8 +53,9 @@ def cell(found: tuple[str, str, str]) -> dict[str, str]:
 GOOD = [
     case("tx", "payload.tx", cell=cell(TX), evidence={"offload": "hw"}),
     case("sw", "fallback.expected", cell=cell(SW), evidence={"offload": "sw"}),
-    case("counts", "counters", evidence={"percent": 95}), case("nice", "nice"),
-]  # fmt: skip
+    case("counts", "counters", evidence={"percent": 95}),
+    case("nice", "nice"),
+]
 
 
 def run(tests: list[dict[str, Any]], /, exit: int | None = None, **plan: Any) -> Log:
@@ -61,9 +64,10 @@ def run(tests: list[dict[str, Any]], /, exit: int | None = None, **plan: Any) ->
     ids = [{"id": test["id"], "promise": test["promise"]} for test in tests]
     events = [
         {"event": "run-start", "rig": {"k": "1"}, "profile": "card", "simulated": True, "kernel": "6.1"},
-        {"event": "plan", "tests": ids, "deselected": [], **plan}, *tests,
+        {"event": "plan", "tests": ids, "deselected": [], **plan},
+        *tests,
         {"event": "run-end", "exit": int(bad) if exit is None else exit, "seconds": 1.0},
-    ]  # fmt: skip
+    ]
     return Log([{"seq": seq, "time": "", **event} for seq, event in enumerate(events)])
 
 
@@ -105,7 +109,7 @@ def swap(number: int, **keys: Any) -> list[dict[str, Any]]:
         ([case("x", "nice", "fail"), *swap(0, outcome="skip")], "incomplete", "payload.tx"),
         ([*swap(0, outcome="skip"), case("x", "counters", "fail", reason="r")], "failed", "counters: r"),
     ],
-)  # fmt: skip
+)
 def test_word_of_a_run(tests: list[dict[str, Any]], word: str, reason: str) -> None:
     """Each outcome leads to its word, and the first reason says why."""
     verdict = judge(run(tests), CRITERIA, FACTS)
@@ -180,7 +184,8 @@ def test_losing_an_event_never_certifies(outcome: str, renumber: bool, gone: int
     [
         (Log(run(GOOD).events[:-1]), "did not finish"),
         (Log([]), "the tests did not start"),
-        (run(GOOD, exit=2), "exit code 2"), (run(GOOD, exit=3), "exit code 3"),
+        (run(GOOD, exit=2), "exit code 2"),
+        (run(GOOD, exit=3), "exit code 3"),
         (run(GOOD, exit=-9), "exit code -9"),
         (Log([run(GOOD).events[0], *run(GOOD).events[2:]]), "plan of tests is missing"),
         (run(GOOD, exit=1), "no test failed"),
@@ -188,7 +193,7 @@ def test_losing_an_event_never_certifies(outcome: str, renumber: bool, gone: int
         (Log([*run(GOOD).events, {"seq": 7, "event": "abort", "reason": "Ctrl-C"}]), "stopped: Ctrl-C"),
         (Log([*run(GOOD).events, *run(GOOD).events]), "number 7 is missing"),
     ],
-)  # fmt: skip
+)
 def test_void_says_why(log: Log, reason: str) -> None:
     """A run that cannot be trusted is void and says what happened."""
     verdict = judge(log, CRITERIA, FACTS)

@@ -17,7 +17,7 @@ from offload.suite.report.files import compute, write
 from offload.suite.report.render import render
 from offload.suite.report.render.summary import text
 from offload.suite.report.verdict import PromiseState, judge
-from tests.lib.schemas import checker
+from tests.lib.rig.schemas import checker
 
 FACTS = facts.of(find("nicsim"))
 TX, TX256 = ("tx", "1.2", "aes-gcm-128"), ("tx", "1.2", "aes-gcm-256")
@@ -44,14 +44,17 @@ def case(
 
 SENT = {"bytes": 1000, "sha256": "ab", "offload": "hw"}
 GOOD = [
-    case("sent", "payload.tx", TX, evidence=SENT), case("sent256", "payload.tx", TX256, evidence=SENT),
+    case("sent", "payload.tx", TX, evidence=SENT),
+    case("sent256", "payload.tx", TX256, evidence=SENT),
     case("b", "wire.records", TX, evidence=seen("B")),
     case("b256", "wire.records", TX256, evidence=seen("B", engine="python", records=1)),
     case("b-sw", "wire.records", SW, evidence=seen("B") | {"offload": "sw"}),
-    case("c1", "wire.stream", TX, evidence=seen("C")), case("c2", "wire.stream", evidence=seen("C")),
+    case("c1", "wire.stream", TX, evidence=seen("C")),
+    case("c2", "wire.stream", evidence=seen("C")),
     case("w1", "wire.where", TX, evidence=seen("where", records=0)),
-    case("w2", "wire.where", evidence=seen("where")), case("forged", "wire.forged"),
-]  # fmt: skip
+    case("w2", "wire.where", evidence=seen("where")),
+    case("forged", "wire.forged"),
+]
 
 
 def run(tests: list[dict[str, Any]]) -> Log:
@@ -60,9 +63,10 @@ def run(tests: list[dict[str, Any]]) -> Log:
     ids = [{"id": test["id"], "promise": test["promise"]} for test in tests]
     events = [
         {"event": "run-start", "rig": {"k": "1"}, "profile": "nicsim", "simulated": True, "kernel": "6.1"},
-        {"event": "plan", "tests": ids, "deselected": []}, *tests,
+        {"event": "plan", "tests": ids, "deselected": []},
+        *tests,
         {"event": "run-end", "exit": int(bad), "seconds": 1.0},
-    ]  # fmt: skip
+    ]
     stamp = "2026-01-02T03:04:05.678Z"
     return Log([{"seq": seq, "time": stamp, **event} for seq, event in enumerate(events)], sha256="a" * 64)
 
@@ -110,8 +114,11 @@ def test_each_cell_has_its_proofs() -> None:
     ("keys", "state", "words"),
     [
         ({"outcome": "fail", "reason": "r", "evidence": seen("B", "different")}, "different", WORDS),
-        ({"outcome": "fail", "reason": "r", "evidence": seen("B", "different", difference="")},
-         "different", "r"),
+        (
+            {"outcome": "fail", "reason": "r", "evidence": seen("B", "different", difference="")},
+            "different",
+            "r",
+        ),
         ({"evidence": seen("B", "different")}, "different", WORDS),
         ({"evidence": seen("B", "inconclusive", difference="a gap")}, "inconclusive", "a gap"),
         ({"evidence": {}}, "inconclusive", "shows no proof B"),
@@ -123,7 +130,7 @@ def test_each_cell_has_its_proofs() -> None:
         ({"outcome": "skip", "reason": "no tap"}, "not tested", "skipped: no tap"),
         ({"outcome": "error", "reason": "VM down"}, "not tested", "the rig broke: VM down"),
     ],
-)  # fmt: skip
+)
 def test_only_equal_and_passed_is_proven(keys: dict[str, Any], state: str, words: str) -> None:
     """Whatever is not a passed test with an equal comparison counts nothing, and says why."""
     found = proof(swap("b", **keys), "B", TX)
@@ -142,7 +149,7 @@ def test_only_equal_and_passed_is_proven(keys: dict[str, Any], state: str, words
         ({"promise": None}, "not tested: Tx TLS 1.2 aes-gcm-256"),
         ({"cell": {"direction": [], "version": {}}}, "not tested: Tx TLS 1.2 aes-gcm-256"),
     ],
-)  # fmt: skip
+)
 def test_promised_cell_without_proof_is_incomplete(keys: dict[str, Any], reason: str) -> None:
     """A promised cell that was sent but never compared on the wire is not proved."""
     assert promise(GOOD, "wire.records").state == "kept"
@@ -258,9 +265,16 @@ def test_recomputed_report_is_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("count", "said"),
-    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1048575, "1.0 MiB"), (19_083_000, "18.2 MiB"),
-     (5 << 30, "5.0 GiB"), (1 << 62, "4,194,304.0 TiB")],
-)  # fmt: skip
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1048575, "1.0 MiB"),
+        (19_083_000, "18.2 MiB"),
+        (5 << 30, "5.0 GiB"),
+        (1 << 62, "4,194,304.0 TiB"),
+    ],
+)
 def test_sizes_say_their_unit(count: int, said: str) -> None:
     """Bytes are shown in the unit that fits."""
     assert wire.size(count) == said

@@ -1,4 +1,4 @@
-"""Weather on the wire: what is refused before anything changes, what is done, what is put back."""
+"""Impairment on the wire: what is refused before anything changes, what is done, what is put back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from offload.errors import ConfigError, NoDevice, NoPermission, OffloadError, Refused, RigError
-from offload.suite.traffic.impair import Chosen, Netem, Record, Weather, netem, wirebox
+from offload.suite.traffic.impair import Chosen, Netem, RandomImpairment, Record, netem, wirebox
 from tests.unit.suite.traffic.fake_wire import FakeWire, bench
 
 Change = Callable[[FakeWire], Any]
@@ -66,7 +66,7 @@ def test_what_cannot_be_a_cable_is_refused_before_anything_changes(what: str) ->
 
 
 def test_the_ends_are_refused_and_told_why() -> None:
-    """Weather on the DUT's or peer's own port is refused with the kernel's reason."""
+    """Impairment on the DUT's or peer's own port is refused with the kernel's reason."""
     wire = FakeWire()
     for port in ("eth0", "eth1"):
         with pytest.raises(Refused, match=rf"{port} is the (DUT|peer)'s own port.*skb_orphan_partial"):
@@ -90,9 +90,13 @@ def test_a_wire_is_two_ports_of_somebody() -> None:
     assert "there are: w0, w1" in str(caught.value)
 
 
-def test_weather_that_cannot_meet_the_offload_is_refused() -> None:
-    """Weather only on what a transmit-only card receives is refused; on both it is not."""
-    for rule in (Chosen("first", direction="to-dut"), Weather(loss=1, direction="to-dut"), "b>a last drop"):
+def test_impairment_that_cannot_meet_the_offload_is_refused() -> None:
+    """Impairment only on what a transmit-only card receives is refused; on both it is not."""
+    for rule in (
+        Chosen("first", direction="to-dut"),
+        RandomImpairment(loss=1, direction="to-dut"),
+        "b>a last drop",
+    ):
         wire = FakeWire()
         with pytest.raises(
             Refused, match="what the DUT receives say nothing about a card that offloads tx only"
@@ -100,13 +104,13 @@ def test_weather_that_cannot_meet_the_offload_is_refused() -> None:
             in_wirebox(rule, wire=wire, offloads=("tx",))
         assert wire.did == []
         in_wirebox(rule, wire=wire, offloads=("tx", "rx"))
-    in_wirebox(Weather(loss=1), Chosen("first"), wire=FakeWire(), offloads=("tx",))
+    in_wirebox(RandomImpairment(loss=1), Chosen("first"), wire=FakeWire(), offloads=("tx",))
     for text in ("  b>a last drop", " weather  b>a loss 1%", "weather\tb>a loss 1%"):
         with pytest.raises(Refused):
             in_wirebox(text, wire=FakeWire(), offloads=("tx",))
 
 
-def test_weather_added_later_is_refused_as_well() -> None:
+def test_impairment_added_later_is_refused_as_well() -> None:
     """A rule that comes while frames are carried is held to what the card offloads."""
     wire = FakeWire()
     with wirebox(bench(wire), program="PROGRAM", offloads=("tx",)) as box:
@@ -148,7 +152,7 @@ def test_wirebox_takes_the_place_of_the_bridge_and_gives_it_back() -> None:
     with wirebox(bench(wire), [Chosen("tag", 3)], seed=5, program="PROGRAM") as box:
         assert wire.did[-1] == "PROGRAM w0 w1 --seed 5 --bridge br0"
         assert [p["gro"] for p in wire.ports.values()] == [False, False]
-        assert box.add(Weather(loss=1)) == 2
+        assert box.add(RandomImpairment(loss=1)) == 2
         with pytest.raises(ConfigError, match="no such word, in 'wrong'"):
             box.add("wrong")
         assert wire.process is not None
@@ -157,7 +161,7 @@ def test_wirebox_takes_the_place_of_the_bridge_and_gives_it_back() -> None:
     assert {(p["gro"], p["master"]) for p in wire.ports.values()} == {(True, "br0")}
     assert wire.files["/sys/class/net/w0/brport/learning"] == "0"
     record = box.record()
-    assert record.rules == ("a>b tag 3 drop", Weather(loss=1).text) and record.seed == 5
+    assert record.rules == ("a>b tag 3 drop", RandomImpairment(loss=1).text) and record.seed == 5
     assert record.start == ("a>b tag 3 drop",)
     assert record.summary["to-peer"] == {"tcp": 3, "missed": 0} and len(record.actions) == 1
     assert Record.of(record.json()) == record
@@ -203,7 +207,7 @@ def test_a_broken_wirebox_leaves_a_whole_wire(how: str) -> None:
 
 
 def test_a_record_that_is_none_is_refused() -> None:
-    """What is no record of weather is refused, whatever it is."""
+    """What is no record of impairment is refused, whatever it is."""
     good = Record(1, ("a>b first drop",), (), {}).json()
     wrong: tuple[dict[str, object], ...] = ({"schema": 2}, {"rules": [1]}, {"seed": "x"}, {"actions": [{}]})
     for change in (*wrong, {"actions": 3}, {"begun": 2}, {"begun": -1}, {"begun": "x"}):

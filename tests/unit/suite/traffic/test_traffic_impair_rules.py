@@ -1,4 +1,4 @@
-"""Rules of weather: the words they become, and the values that make no sense."""
+"""Rules of impairment: the words they become, and the values that make no sense."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from offload.errors import ConfigError, NoDevice, NoPermission, OffloadError, Refused, RigError
-from offload.suite.traffic.impair import Chosen, Netem, Weather, netem
+from offload.suite.traffic.impair import Chosen, Netem, RandomImpairment, netem
 from tests.unit.suite.traffic.fake_wire import FakeWire, bench
 
 TEXTS = {
@@ -20,15 +20,15 @@ TEXTS = {
     "a>b last flip bit 0 repaired": Chosen("last", action="flip"),
     "a>b offset 9 flip at -1 bit 7 noise": Chosen("offset", 9, "flip", at=-1, bit=7, repaired=False),
     "a>b frame 0 drop": Chosen("frame"),
-    "weather both seed 1": Weather(),
-    "weather a>b seed 7 loss 0.5000%": Weather(loss=0.5, seed=7, direction="to-peer"),
-    "weather b>a port 80 seed 1 loss 100.0000% duplicate 0.0001%": Weather(
+    "weather both seed 1": RandomImpairment(),
+    "weather a>b seed 7 loss 0.5000%": RandomImpairment(loss=0.5, seed=7, direction="to-peer"),
+    "weather b>a port 80 seed 1 loss 100.0000% duplicate 0.0001%": RandomImpairment(
         loss=100, duplicate=0.0001, port=80, direction="to-dut"
     ),
-    "weather both seed 1 reorder 1.0000% depth 5 corrupt 2.0000% repaired jitter 1500": Weather(
+    "weather both seed 1 reorder 1.0000% depth 5 corrupt 2.0000% repaired jitter 1500": RandomImpairment(
         reorder=1, depth=5, corrupt=2, repaired=True, jitter=1.5
     ),
-    "weather both seed 1 corrupt 2.0000% noise": Weather(corrupt=2),
+    "weather both seed 1 corrupt 2.0000% noise": RandomImpairment(corrupt=2),
 }
 WRONG: list[tuple[type, dict[str, Any], str]] = [
     (Chosen, {"place": "heeder"}, "place 'heeder'"),
@@ -43,14 +43,14 @@ WRONG: list[tuple[type, dict[str, Any], str]] = [
     (Chosen, {"place": "tag", "times": 101}, "times is 101"),
     (Chosen, {"place": "tag", "at": 65536}, "at is 65536"),
     (Chosen, {"place": "tag", "port": 65536}, "port is 65536"),
-    (Weather, {"loss": 101}, "loss of 101 %"),
-    (Weather, {"loss": -1}, "loss of -1 %"),
-    (Weather, {"loss": math.nan}, "loss of nan %"),
-    (Weather, {"corrupt": 0.00001}, "corrupt of 1e-05 %"),
-    (Weather, {"seed": -1}, "seed is -1"),
-    (Weather, {"depth": 0}, "depth is 0"),
-    (Weather, {"jitter": 1001}, "jitter in microseconds is 1001000"),
-    (Weather, {"direction": "a>b"}, "direction 'a>b'"),
+    (RandomImpairment, {"loss": 101}, "loss of 101 %"),
+    (RandomImpairment, {"loss": -1}, "loss of -1 %"),
+    (RandomImpairment, {"loss": math.nan}, "loss of nan %"),
+    (RandomImpairment, {"corrupt": 0.00001}, "corrupt of 1e-05 %"),
+    (RandomImpairment, {"seed": -1}, "seed is -1"),
+    (RandomImpairment, {"depth": 0}, "depth is 0"),
+    (RandomImpairment, {"jitter": 1001}, "jitter in microseconds is 1001000"),
+    (RandomImpairment, {"direction": "a>b"}, "direction 'a>b'"),
     (Netem, {}, "netem without a setting"),
     (Netem, {"reorder": 1}, "netem reorders only delayed packets"),
     (Netem, {"jitter": 1}, "netem's jitter varies its delay, so it needs a delay"),

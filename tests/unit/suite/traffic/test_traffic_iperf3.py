@@ -31,13 +31,34 @@ def test_commands() -> None:
     """Each arm and direction has its options, plain TCP none of TLS."""
     hw = argv("192.0.2.2", 5300, "hw-zc", "both", 8, 2.4, size=65536)
     assert hw[1:] == [
-        "-c", "192.0.2.2", "-p", "5300", "-J", "-t", "2", "-P", "8", "--bidir", "-l", "65536", "--tls=1.2",
-        "--tls-ciphers=ECDHE-ECDSA-AES128-GCM-SHA256", "--ktls=both", "-Z",
-    ]  # fmt: skip
+        "-c",
+        "192.0.2.2",
+        "-p",
+        "5300",
+        "-J",
+        "-t",
+        "2",
+        "-P",
+        "8",
+        "--bidir",
+        "-l",
+        "65536",
+        "--tls=1.2",
+        "--tls-ciphers=ECDHE-ECDSA-AES128-GCM-SHA256",
+        "--ktls=both",
+        "-Z",
+    ]
     assert argv("192.0.2.2", 1, "user", "rx", 1, 0.2)[5:] == [
-        "-J", "-t", "1", "-P", "1", "-R", "--tls=1.2", "--tls-ciphers=ECDHE-ECDSA-AES128-GCM-SHA256",
+        "-J",
+        "-t",
+        "1",
+        "-P",
+        "1",
+        "-R",
+        "--tls=1.2",
+        "--tls-ciphers=ECDHE-ECDSA-AES128-GCM-SHA256",
         "--ktls=off",
-    ]  # fmt: skip
+    ]
     assert not [
         word for word in argv("192.0.2.2", 1, "plain", "tx", 1, 5) if "tls" in word and "/" not in word
     ]

@@ -1,6 +1,6 @@
 """A hostile card edits good captures; a third party, who knows what was really said, checks both engines.
 
-The long run is `make fuzz`, or `python -m tests.lib.adversary --examples 50000`.
+The long run is `make fuzz`, or `python -m tests.lib.wiregen.adversary --examples 50000`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from tests.lib.adversary.edits_records import clear, copied
-from tests.lib.adversary.oracle import opinion
-from tests.lib.adversary.play import PLAIN, answers, complaint, hands
-from tests.lib.adversary.reader import read
-from tests.lib.adversary.table import TABLES, Hand, session_of, table
+from tests.lib.wiregen.adversary.edits_records import clear, copied
+from tests.lib.wiregen.adversary.oracle import opinion
+from tests.lib.wiregen.adversary.play import PLAIN, answers, complaint, hands
+from tests.lib.wiregen.adversary.reader import read
+from tests.lib.wiregen.adversary.table import TABLES, Hand, session_of, table
 from tests.lib.wiregen.session import CCS, HANDSHAKE
 from tests.lib.wiregen.tcp import ACK, SYN, Seg
 

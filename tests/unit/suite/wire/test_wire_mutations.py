@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.lib.wiregen import any_case  # noqa: F401  (enters every kind)
-from tests.lib.wiregen.damage import KINDS, damaged, missed
+from tests.lib.wiregen.damage.kinds import KINDS, damaged, missed
 from tests.lib.wiregen.engines import both, parting
 
 SEEDS = 4

@@ -88,9 +88,13 @@ def talk(folder: Path, lines: list[bytes], ours: list[str], theirs: list[str]) -
         relay = Relay(undo.enter_context(server(folder, *theirs)))
         args = ["s_client", "-connect", f"127.0.0.1:{relay.port}", "-keylogfile", str(folder / "keys"), *ours]
         child = undo.enter_context(
-            subprocess.Popen([str(OPENSSL), *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                             stderr=subprocess.DEVNULL)
-        )  # fmt: skip
+            subprocess.Popen(
+                [str(OPENSSL), *args],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        )
         undo.callback(child.kill)
         patience = threading.Timer(4 * PATIENCE, child.kill)  # no read waits for ever
         patience.start()

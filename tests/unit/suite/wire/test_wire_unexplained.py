@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from offload.suite.report.captured import Code
-from tests.lib.explain import explain
+from tests.lib.wire.explain import explain
 from tests.lib.wiregen import any_case  # noqa: F401  (enters every kind)
-from tests.lib.wiregen.damage import damaged
+from tests.lib.wiregen.damage.kinds import damaged
 from tests.lib.wiregen.scene import Case
 
 FAR = (

@@ -22,7 +22,7 @@ from offload.suite.wire import live, native
 from offload.suite.wire.ask import Ask
 from offload.suite.wire.document import misfit
 from offload.suite.wire.verify import verify, why_python
-from tests.lib.wiredocs import different, equal, inconclusive
+from tests.lib.wire.wiredocs import different, equal, inconclusive
 
 ROOT = Path(__file__).parents[4]
 SECRET = b"CLIENT_RANDOM " + b"5a" * 32 + b" " + b"77" * 48 + b"\n"

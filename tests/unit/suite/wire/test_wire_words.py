@@ -9,7 +9,7 @@ import pytest
 
 from offload.suite.wire.phrases import CAUSES, PROBLEMS
 from offload.suite.wire.words import first_sentence, text
-from tests.lib.wiredocs import AGAIN, DIFFERENCE, LEAK, different, equal, inconclusive
+from tests.lib.wire.wiredocs import AGAIN, DIFFERENCE, LEAK, different, equal, inconclusive
 
 CONTRACT = (Path(__file__).parents[4] / "docs" / "reference" / "wire.md").read_text()
 

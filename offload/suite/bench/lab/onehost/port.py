@@ -23,9 +23,14 @@ FOREVER = 0xFFFFFFFF  # a lifetime without end, include/net/addrconf.h
 ITSELF = ("kernel", "ra", "redirect")  # routes that come back without us
 FLAGS = ("noprefixroute", "nodad", "mngtmpaddr", "home")
 ROUTE = {
-    "gateway": "via", "table": "table", "protocol": "proto", "scope": "scope", "prefsrc": "src",
-    "metric": "metric", "pref": "pref",
-}  # fmt: skip
+    "gateway": "via",
+    "table": "table",
+    "protocol": "proto",
+    "scope": "scope",
+    "prefsrc": "src",
+    "metric": "metric",
+    "pref": "pref",
+}
 PLAIN = {"type", "dst", "dev", "flags", "metrics", *ROUTE}
 Words = tuple[str, ...]
 

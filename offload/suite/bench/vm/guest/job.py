@@ -48,9 +48,14 @@ class Job:
             pairs = ((stdin, 0), (self.out, 1), (self.err, 2))
             actions = [(os.POSIX_SPAWN_DUP2, a, b) for a, b in pairs]
         self.pid = os.posix_spawnp(
-            self.argv[0], self.argv, env, file_actions=actions, setsid=True,
-            setsigmask=[], setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT],
-        )  # fmt: skip
+            self.argv[0],
+            self.argv,
+            env,
+            file_actions=actions,
+            setsid=True,
+            setsigmask=[],
+            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT],
+        )
 
     def kill(self, number: int) -> None:
         """Signal the process group; harmless if it is gone."""
@@ -103,9 +108,14 @@ class Job:
         size = max(os.fstat(self.out).st_size, os.fstat(self.err).st_size)
         out, err = (os.pread(fd, size, at) for fd, at in zip((self.out, self.err), since, strict=True))
         return {
-            "job": self.number, "pid": self.pid, "rc": self.rc, "seconds": self.seconds,
-            "timed_out": self.timed_out, "out": b64(out), "err": b64(err),
-        }  # fmt: skip
+            "job": self.number,
+            "pid": self.pid,
+            "rc": self.rc,
+            "seconds": self.seconds,
+            "timed_out": self.timed_out,
+            "out": b64(out),
+            "err": b64(err),
+        }
 
     def close(self) -> None:
         """Release what it holds."""

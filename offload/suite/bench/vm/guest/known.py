@@ -31,9 +31,14 @@ class Known:
         self._programs: dict[str, str] = {}
         self._printed: dict[Key, bytes] = {}
         self._ways: dict[str, Callable[[list[str]], Said | None]] = {
-            "cat": _cat, "dd": _dd, "ethtool": self._ethtool, "rm": _rm, "stat": _stat, "test": _test,
+            "cat": _cat,
+            "dd": _dd,
+            "ethtool": self._ethtool,
+            "rm": _rm,
+            "stat": _stat,
+            "test": _test,
             "uname": _uname,
-        }  # fmt: skip
+        }
 
     def answer(self, argv: list[str]) -> Said | None:
         """Return what the command would have said in this namespace; None if the program must be run."""

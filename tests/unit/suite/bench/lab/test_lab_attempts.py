@@ -37,7 +37,7 @@ def test_a_test_that_killed_a_machine_is_left_alone(tmp_path: Path, warm_python:
     """A test under which the run died is an error in the next one, until --retry is given."""
     body = "import os\ndef test_a(): pass\ndef test_b(): 'FIXED' in os.environ or os._exit(3)\n"
     written(tmp_path, body, "test_it.py")
-    argv = [warm_python, "-m", "pytest", "-q", "-p", "tests.lib.attempts", "-p", "no:cacheprovider"]
+    argv = [warm_python, "-m", "pytest", "-q", "-p", "tests.lib.rig.attempts", "-p", "no:cacheprovider"]
 
     def run(*more: str, **env: str) -> str:
         full = {**os.environ, "PYTHONPATH": str(ROOT), **env}
@@ -90,7 +90,7 @@ def test_a_test_under_which_a_host_died_is_known(
     """A failed test is tried again, and one whose connection was lost; one that took its host
     along is not, with the reason; and no later one is blamed."""
     written(tmp_path, DYING.replace("FATE", fate), "test_it.py")
-    argv = [warm_python, "-m", "pytest", "-q", "-p", "tests.lib.attempts", "-p", "no:cacheprovider"]
+    argv = [warm_python, "-m", "pytest", "-q", "-p", "tests.lib.rig.attempts", "-p", "no:cacheprovider"]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run([*argv, "--attempts", "tried"], cwd=tmp_path, env=env, capture_output=True)
     found, killer = Attempts(tmp_path / "tried"), "test_it.py::test_b"

@@ -200,7 +200,7 @@ def test_net_config_is_read(tmp_path: Path) -> None:
         ("LOCAL_V6=", "LOCALV6=", "net.config:4: unknown name 'LOCALV6' (did you mean LOCAL_V6?)"),
         ("NETIF=", "OFFLOAD_PROFILE=x\nNETIF=", "net.config:2: OFFLOAD_PROFILE: no profile 'x'"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_net_config(tmp_path: Path, old: str, new: str, words: str) -> None:
     """A line of net.config that makes no sense is named."""
     with pytest.raises(ConfigError) as caught:

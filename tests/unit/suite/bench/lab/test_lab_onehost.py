@@ -23,15 +23,21 @@ UP: dict[str, Any] = {"ifname": "far0", "link_type": "ether", "flags": ["UP"]}
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        (V4 | FOREVER | {"broadcast": "10.9.0.255"},
-         "10.9.0.1/24 broadcast 10.9.0.255 scope global label far0"),
-        (V4 | FOREVER | {"address": "10.9.1.1", "prefixlen": 32},
-         "10.9.0.1 peer 10.9.1.1/32 scope global label far0"),
-        (V4 | {"dynamic": True, "valid_life_time": 3600, "preferred_life_time": 60, "noprefixroute": True},
-         "10.9.0.1/24 scope global label far0 valid_lft 3600 preferred_lft 60 noprefixroute"),
+        (
+            V4 | FOREVER | {"broadcast": "10.9.0.255"},
+            "10.9.0.1/24 broadcast 10.9.0.255 scope global label far0",
+        ),
+        (
+            V4 | FOREVER | {"address": "10.9.1.1", "prefixlen": 32},
+            "10.9.0.1 peer 10.9.1.1/32 scope global label far0",
+        ),
+        (
+            V4 | {"dynamic": True, "valid_life_time": 3600, "preferred_life_time": 60, "noprefixroute": True},
+            "10.9.0.1/24 scope global label far0 valid_lft 3600 preferred_lft 60 noprefixroute",
+        ),
         (V6 | FOREVER | {"metric": 300}, "fd00:9::1/64 scope global metric 300 nodad"),
     ],
-)  # fmt: skip
+)
 def test_an_address(row: dict[str, Any], words: str) -> None:
     """An address is written as `ip address replace` takes it."""
     assert " ".join(_address(row)) == words
@@ -46,15 +52,35 @@ def test_an_address_that_the_kernel_makes() -> None:
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ({"type": "unicast", "dst": "10.10.0.0/16", "gateway": "10.9.0.2", "table": "main",
-          "protocol": "boot", "scope": "global", "metric": 5, "flags": ["linkdown"],
-          "metrics": [{"mtu": 1400}]},
-         "-4 unicast 10.10.0.0/16 via 10.9.0.2 table main proto boot scope global metric 5 mtu 1400"),
-        ({"type": "unicast", "dst": "fd00:10::/64", "gateway": "fd00:9::2", "table": "77",
-          "protocol": "static", "metric": 1024, "flags": ["onlink"], "pref": "medium"},
-         "-6 unicast fd00:10::/64 via fd00:9::2 table 77 proto static metric 1024 pref medium onlink"),
+        (
+            {
+                "type": "unicast",
+                "dst": "10.10.0.0/16",
+                "gateway": "10.9.0.2",
+                "table": "main",
+                "protocol": "boot",
+                "scope": "global",
+                "metric": 5,
+                "flags": ["linkdown"],
+                "metrics": [{"mtu": 1400}],
+            },
+            "-4 unicast 10.10.0.0/16 via 10.9.0.2 table main proto boot scope global metric 5 mtu 1400",
+        ),
+        (
+            {
+                "type": "unicast",
+                "dst": "fd00:10::/64",
+                "gateway": "fd00:9::2",
+                "table": "77",
+                "protocol": "static",
+                "metric": 1024,
+                "flags": ["onlink"],
+                "pref": "medium",
+            },
+            "-6 unicast fd00:10::/64 via fd00:9::2 table 77 proto static metric 1024 pref medium onlink",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_route(row: dict[str, Any], words: str) -> None:
     """A route is written as `ip route replace` takes it."""
     assert " ".join(_route("far0", row)) == words

@@ -71,10 +71,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("wish", "words"),
-    [(Wish("tx", 0, 0), "--streams 0"), (Wish("tx", 1001, 0), "--streams 1001"),
-     (Wish("tx", 1, -1), "--seconds -1"), (Wish("tx", 1, float("nan")), "--seconds nan"),
-     (Wish("tx", 1, 1e9), "--seconds")],
-)  # fmt: skip
+    [
+        (Wish("tx", 0, 0), "--streams 0"),
+        (Wish("tx", 1001, 0), "--streams 1001"),
+        (Wish("tx", 1, -1), "--seconds -1"),
+        (Wish("tx", 1, float("nan")), "--seconds nan"),
+        (Wish("tx", 1, 1e9), "--seconds"),
+    ],
+)
 def test_wish_that_makes_no_sense(wish: Wish, words: str) -> None:
     """A count or a time that makes no sense is refused with what is wanted."""
     with pytest.raises(ConfigError, match=words):
@@ -99,8 +103,10 @@ def test_end_of_a_connection_is_told_with_its_reason() -> None:
     made = flow(dead, shut, alive)
     follow(made, 12, said.append)
     told = [line for line in said if "ended" in line]
-    assert told == ["a connection has ended (transmit): timed out",
-                    "a connection has ended (receive): the other end closed it"]  # fmt: skip
+    assert told == [
+        "a connection has ended (transmit): timed out",
+        "a connection has ended (receive): the other end closed it",
+    ]
     assert made.pairs == [alive] and dead.far.given_up and shut.near.given_up
     with pytest.raises(OffloadError, match="no connection is left"):
         follow(flow(pair("tx", "reset")), 0, said.append)

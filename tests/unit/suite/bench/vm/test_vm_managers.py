@@ -31,7 +31,10 @@ def test_of_this_release_with_what_is_not_installed() -> None:
     """The newest of the host's release is taken, and those libraries that the host lacks."""
     chosen = managers.choose(SHELF, "bookworm", {"libudev1"}, ["udev"])
     assert {(p.name, p.version) for p in chosen} == {
-        ("udev", "252.39-1"), ("libkmod2", "30-1"), ("libzstd1", "1.5-1")}  # fmt: skip
+        ("udev", "252.39-1"),
+        ("libkmod2", "30-1"),
+        ("libzstd1", "1.5-1"),
+    }
 
 
 def test_a_release_that_lacks_one() -> None:

@@ -39,9 +39,12 @@ def test_it_comes_with_its_loader() -> None:
     """Both, their C library and the newest OpenSSL of one release are taken, nothing else."""
     found = {(p.name, p.version) for p in unpacked.choose(ARCHIVE)}
     assert found == {
-        ("nginx", "1.26.3-3"), ("wrk", "4.1.0-4"), ("libluajit-5.1-2", "2.1.0"), ("libc6", "2.41-12"),
+        ("nginx", "1.26.3-3"),
+        ("wrk", "4.1.0-4"),
+        ("libluajit-5.1-2", "2.1.0"),
+        ("libc6", "2.41-12"),
         ("libssl3t64", "3.5.7-1~deb13u3"),
-    }  # fmt: skip
+    }
     assert unpacked.choose(ARCHIVE[1:]) == [], "a backport alone is not what is asked for"
     assert INTERESTING.search(b"Package: wrk\nVersion: 1\n"), "the lists are read without it"
     assert INTERESTING.search(b"Package: nginx\nVersion: 1\n"), "the lists are read without it"

@@ -31,7 +31,7 @@ from offload.suite.bench.vm.guest.agent import main
 main(sys.argv[1:])
 """
 ROOT = Path(__file__).parents[5]
-CROWD = 25  # terminals at once: many write while one is read
+MANY = 25  # terminals at once: many write while one is read
 LINES = 12
 CHATTER = f"for i in $(seq {LINES}); do /bin/echo line $i; done; read word; echo it was $word; exit 7"
 
@@ -98,12 +98,12 @@ def screens(line: socket.socket) -> Iterator[Screens]:
 def test_no_terminal_of_two_hundred_is_lost(screens: Screens) -> None:
     """200 terminals show all their lines, still take a word after them, and end."""
     said = b"".join(b"line %d\r\n" % n for n in range(1, LINES + 1))
-    for _ in range(200 // CROWD):
-        jobs = [screens.start("sh", "-c", CHATTER) for _ in range(CROWD)]
+    for _ in range(200 // MANY):
+        jobs = [screens.start("sh", "-c", CHATTER) for _ in range(MANY)]
         for job in jobs:
             screens.see(job, b"line %d\r\n" % LINES)
             screens.type(job, b"yes\n")
-        assert [screens.end(job) for job in jobs] == [7] * CROWD
+        assert [screens.end(job) for job in jobs] == [7] * MANY
         assert {screens.of(job) for job in jobs} == {said + b"yes\r\nit was yes\r\n"}
 
 

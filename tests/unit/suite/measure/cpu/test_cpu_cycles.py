@@ -100,9 +100,18 @@ def test_where_it_cannot_count_it_says_why(process: FakeReader | None, why: str)
 
 @pytest.mark.parametrize(
     "line",
-    [b"5\n", b"{\n", b'{"0": 5}\n', b'{"0": [1, 2]}\n', b'{"0": [-1, 2, 3]}\n', b'{"0": [1.5, 2, 3]}\n',
-     b'{"x": [1, 2, 3]}\n', b'{"0": [true, 2, 3]}\n', b'{"0": [18446744073709551616, 2, 3]}\n'],
-)  # fmt: skip
+    [
+        b"5\n",
+        b"{\n",
+        b'{"0": 5}\n',
+        b'{"0": [1, 2]}\n',
+        b'{"0": [-1, 2, 3]}\n',
+        b'{"0": [1.5, 2, 3]}\n',
+        b'{"x": [1, 2, 3]}\n',
+        b'{"0": [true, 2, 3]}\n',
+        b'{"0": [18446744073709551616, 2, 3]}\n',
+    ],
+)
 def test_an_answer_that_makes_no_sense_is_refused(line: bytes) -> None:
     """Hostile counts are refused with their text."""
     with pytest.raises(RigError, match="the cycle counter on dut said"):

@@ -30,10 +30,14 @@ def put(root: Path, **files: str) -> str:
 def imc(kind: str = "1") -> dict[str, str]:
     """A memory controller; of type 1 (software) this kernel really counts: ns of a CPU's clock, event 0."""
     return {
-        f"{PMU}/type": kind, f"{PMU}/cpumask": "0", f"{PMU}/format/event": "config:0-7",
-        f"{PMU}/format/umask": "config:8-15", f"{PMU}/events/cas_count_read": "event=0x00",
-        f"{PMU}/events/cas_count_read.scale": "6.103515625e-5", f"{PMU}/events/cas_count_read.unit": "MiB",
-    }  # fmt: skip
+        f"{PMU}/type": kind,
+        f"{PMU}/cpumask": "0",
+        f"{PMU}/format/event": "config:0-7",
+        f"{PMU}/format/umask": "config:8-15",
+        f"{PMU}/events/cas_count_read": "event=0x00",
+        f"{PMU}/events/cas_count_read.scale": "6.103515625e-5",
+        f"{PMU}/events/cas_count_read.unit": "MiB",
+    }
 
 
 def test_events_are_encoded_as_the_kernel_says(tmp_path: Path) -> None:

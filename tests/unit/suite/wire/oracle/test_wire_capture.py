@@ -70,8 +70,14 @@ def test_pcap_in_either_order_and_resolution(order: str, magic: int) -> None:
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_pcapng_blocks(order: str) -> None:
     """Interfaces, packets and blocks that are unknown are read in either order."""
-    parts = [section(order), interface(1, 0, order), block(0xBAD, b"abc", order), interface(101, 0, order),
-             enhanced(FRAME, 0, order), enhanced(IP, 1, order)]  # fmt: skip
+    parts = [
+        section(order),
+        interface(1, 0, order),
+        block(0xBAD, b"abc", order),
+        interface(101, 0, order),
+        enhanced(FRAME, 0, order),
+        enhanced(IP, 1, order),
+    ]
     assert frames(b"".join(parts)) == [(1, FRAME, len(FRAME)), (101, IP, len(IP))]
 
 
@@ -84,17 +90,19 @@ def test_pcapng_of_many_sections_and_old_blocks() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [pcap([FRAME, FRAME])[:-1],
-     pcap([FRAME, FRAME])[: 24 + 16 + len(FRAME) + 9],
-     pcap([FRAME]) + struct.pack("<IIII", 0, 0, (16 << 20) + 1, 1) + bytes((16 << 20) + 1),
-     section() + interface() + enhanced(FRAME) + enhanced(FRAME)[:-4],
-     section() + interface() + enhanced(FRAME) + enhanced(FRAME, 1),
-     section() + interface() + enhanced(FRAME) + b"\6\0\0\0\0\0\0\0\0\0\0\0",
-     section() + interface() + enhanced(FRAME) + b"\0\0\0\0\x0d\0\0\0" + bytes(40),
-     section() + interface() + enhanced(FRAME) + block(6, struct.pack("<IIIII", 0, 0, 0, 99, 99)),
-     section() + interface() + enhanced(FRAME) + section().replace(b"\x1a", b"\x1b"),
-     section() + interface() + enhanced(FRAME) + b"\1\0\0"],
-)  # fmt: skip
+    [
+        pcap([FRAME, FRAME])[:-1],
+        pcap([FRAME, FRAME])[: 24 + 16 + len(FRAME) + 9],
+        pcap([FRAME]) + struct.pack("<IIII", 0, 0, (16 << 20) + 1, 1) + bytes((16 << 20) + 1),
+        section() + interface() + enhanced(FRAME) + enhanced(FRAME)[:-4],
+        section() + interface() + enhanced(FRAME) + enhanced(FRAME, 1),
+        section() + interface() + enhanced(FRAME) + b"\6\0\0\0\0\0\0\0\0\0\0\0",
+        section() + interface() + enhanced(FRAME) + b"\0\0\0\0\x0d\0\0\0" + bytes(40),
+        section() + interface() + enhanced(FRAME) + block(6, struct.pack("<IIIII", 0, 0, 0, 99, 99)),
+        section() + interface() + enhanced(FRAME) + section().replace(b"\x1a", b"\x1b"),
+        section() + interface() + enhanced(FRAME) + b"\1\0\0",
+    ],
+)
 def test_damage_ends_the_reading(tmp_path: Path, data: bytes) -> None:
     """A frame or block that claims too much ends the reading; what came before is used."""
     path = tmp_path / "c"
@@ -164,6 +172,14 @@ def test_statistics(tmp_path: Path) -> None:
     flow.frame("client", 0, ACK, bytes(100))
     (tmp_path / "c").write_bytes(pcap([*flow.frames, b"arp" * 20, FRAME[:30]], snap=100))
     found = streams.load(tmp_path / "c")
-    assert found.stats == {"format": "pcap", "frames": 5, "tcp": 3, "other": 2, "fragments": 0,
-                           "bad_checksum": 0, "truncated": 1, "not_tls": 1}  # fmt: skip
+    assert found.stats == {
+        "format": "pcap",
+        "frames": 5,
+        "tcp": 3,
+        "other": 2,
+        "fragments": 0,
+        "bad_checksum": 0,
+        "truncated": 1,
+        "not_tls": 1,
+    }
     assert found.connections[0].from_client.cut_bytes == 54

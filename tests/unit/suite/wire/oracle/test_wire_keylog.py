@@ -17,19 +17,31 @@ GOOD = f"CLIENT_RANDOM {RANDOM} {MASTER}"
 
 @pytest.mark.parametrize(
     ("line", "keys", "bad"),
-    [(GOOD, 1, 0), (GOOD + "\r", 1, 0), (f"  CLIENT_RANDOM\t{RANDOM}  {MASTER} ", 1, 0),
-     (f"CLIENT_TRAFFIC_SECRET_0 {RANDOM} {'00' * 32}", 1, 0),
-     (f"SERVER_TRAFFIC_SECRET_0 {RANDOM} {'00' * 48}", 1, 0),
-     (f"CLIENT_EARLY_TRAFFIC_SECRET {RANDOM} {'00' * 32}", 1, 0),
-     ("", 0, 0), ("# comment", 0, 0), ("#", 0, 0),
-     (f"EXPORTER_SECRET {RANDOM} 00", 0, 0), ("RSA 00 00", 0, 0),
-     ("EXPORTER_SECRET", 0, 1), ("hello world", 0, 1), ("CLIENT_RANDOM", 0, 1),
-     (f"CLIENT_RANDOM {RANDOM}", 0, 1),
-     (GOOD + " 00", 0, 1), (f"CLIENT_RANDOM {RANDOM} {'00' * 32}", 0, 1),
-     (f"CLIENT_RANDOM {RANDOM[2:]} {MASTER}", 0, 1),
-     (f"CLIENT_RANDOM {RANDOM} {'0g' * 48}", 0, 1), (f"CLIENT_TRAFFIC_SECRET_0 {RANDOM} {'00' * 64}", 0, 1),
-     (f"CLIENT_RANDOM {RANDOM} +{MASTER[1:]}", 0, 1), ("\0\xff", 0, 1)],
-)  # fmt: skip
+    [
+        (GOOD, 1, 0),
+        (GOOD + "\r", 1, 0),
+        (f"  CLIENT_RANDOM\t{RANDOM}  {MASTER} ", 1, 0),
+        (f"CLIENT_TRAFFIC_SECRET_0 {RANDOM} {'00' * 32}", 1, 0),
+        (f"SERVER_TRAFFIC_SECRET_0 {RANDOM} {'00' * 48}", 1, 0),
+        (f"CLIENT_EARLY_TRAFFIC_SECRET {RANDOM} {'00' * 32}", 1, 0),
+        ("", 0, 0),
+        ("# comment", 0, 0),
+        ("#", 0, 0),
+        (f"EXPORTER_SECRET {RANDOM} 00", 0, 0),
+        ("RSA 00 00", 0, 0),
+        ("EXPORTER_SECRET", 0, 1),
+        ("hello world", 0, 1),
+        ("CLIENT_RANDOM", 0, 1),
+        (f"CLIENT_RANDOM {RANDOM}", 0, 1),
+        (GOOD + " 00", 0, 1),
+        (f"CLIENT_RANDOM {RANDOM} {'00' * 32}", 0, 1),
+        (f"CLIENT_RANDOM {RANDOM[2:]} {MASTER}", 0, 1),
+        (f"CLIENT_RANDOM {RANDOM} {'0g' * 48}", 0, 1),
+        (f"CLIENT_TRAFFIC_SECRET_0 {RANDOM} {'00' * 64}", 0, 1),
+        (f"CLIENT_RANDOM {RANDOM} +{MASTER[1:]}", 0, 1),
+        ("\0\xff", 0, 1),
+    ],
+)
 def test_a_line(line: str, keys: int, bad: int) -> None:
     """Each line is a key, nothing, or bad."""
     found = keylog.parse(line.encode("latin-1"))

@@ -40,8 +40,10 @@ def test_the_client_data_of_rfc_8448_opens() -> None:
 
 def test_the_ivs_of_rfc_8448_are_derived() -> None:
     """The four traffic secrets of RFC 8448 §3 give its IVs."""
-    ivs = [traffic_epoch(AES128, bytes.fromhex(s)).iv.hex() for s in
-           (CLIENT_HANDSHAKE, SERVER_HANDSHAKE, CLIENT_TRAFFIC, SERVER_TRAFFIC)]  # fmt: skip
+    ivs = [
+        traffic_epoch(AES128, bytes.fromhex(s)).iv.hex()
+        for s in (CLIENT_HANDSHAKE, SERVER_HANDSHAKE, CLIENT_TRAFFIC, SERVER_TRAFFIC)
+    ]
     assert ivs == [
         "5bd3c71b836e0b76bb73265f",
         "5d313eb2671276ee13000b30",
@@ -70,8 +72,13 @@ def test_the_next_epoch_comes_from_the_one_before() -> None:
 
 def test_the_prf_of_tls_12_with_sha_256() -> None:
     """P_SHA256 gives the vector of the TLS working group (mail archive, 2009)."""
-    out = prf(bytes.fromhex("9bbe436ba940f017b17652849a71db35"), b"test label",
-              bytes.fromhex("a0ba9f936cda311827a6f796ffd5198c"), 100, "sha256")  # fmt: skip
+    out = prf(
+        bytes.fromhex("9bbe436ba940f017b17652849a71db35"),
+        b"test label",
+        bytes.fromhex("a0ba9f936cda311827a6f796ffd5198c"),
+        100,
+        "sha256",
+    )
     assert out.hex() == (
         "e3f229ba727be17b8d122620557cd453c2aab21d07c3d495329b52d4e61edb5a6b301791e90d35c9c9a46b4e14baf9af"
         "0fa022f7077def17abfd3797c0564bab4fbc91666e9def9b97fce34f796789baa48082d122ee42c5a72e5a5110fff701"
@@ -81,8 +88,13 @@ def test_the_prf_of_tls_12_with_sha_256() -> None:
 
 def test_the_prf_of_tls_12_with_sha_384() -> None:
     """P_SHA384 gives the vector of the TLS working group (mail archive, 2009)."""
-    out = prf(bytes.fromhex("b80b733d6ceefcdc71566ea48e5567df"), b"test label",
-              bytes.fromhex("cd665cf6a8447dd6ff8b27555edb7465"), 148, "sha384")  # fmt: skip
+    out = prf(
+        bytes.fromhex("b80b733d6ceefcdc71566ea48e5567df"),
+        b"test label",
+        bytes.fromhex("cd665cf6a8447dd6ff8b27555edb7465"),
+        148,
+        "sha384",
+    )
     assert out.hex().startswith(
         "7b0c18e9ced410ed1804f2cfa34a336a1c14dffb4900bb5fd7942107e81c83cde9ca0faa60be9fe3"
     )

@@ -18,11 +18,13 @@ V12, V13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 
 @pytest.mark.parametrize(
     ("version", "ciphers", "cipher", "suite"),
-    [(V12, "ECDHE-ECDSA-AES128-GCM-SHA256", "aes-gcm-128", "c02b"),
-     (V12, "ECDHE-ECDSA-AES256-GCM-SHA384", "aes-gcm-256", "c02c"),
-     (V12, "ECDHE-ECDSA-CHACHA20-POLY1305", "chacha20-poly1305", "cca9"),
-     (V13, "", "aes-gcm-256", "1302")],
-)  # fmt: skip
+    [
+        (V12, "ECDHE-ECDSA-AES128-GCM-SHA256", "aes-gcm-128", "c02b"),
+        (V12, "ECDHE-ECDSA-AES256-GCM-SHA384", "aes-gcm-256", "c02c"),
+        (V12, "ECDHE-ECDSA-CHACHA20-POLY1305", "chacha20-poly1305", "cca9"),
+        (V13, "", "aes-gcm-256", "1302"),
+    ],
+)
 def test_a_real_session_is_equal(
     tmp_path: Path, version: ssl.TLSVersion, ciphers: str, cipher: str, suite: str
 ) -> None:

@@ -119,12 +119,14 @@ def authentic(text: bytes) -> Hand:
 
 @pytest.mark.parametrize(
     ("text", "name", "detail"),
-    [(PAYLOAD[:300], "replay", "payload offset 0"),
-     (PAYLOAD[604:904], "shift", "+4"),
-     (PAYLOAD[600:700] + PAYLOAD[650:850], "replay", "payload offset 650"),
-     (bytes(300), "wrong payload", ""),
-     (PAYLOAD[600:895] + b"other", "wrong payload", "")],
-)  # fmt: skip
+    [
+        (PAYLOAD[:300], "replay", "payload offset 0"),
+        (PAYLOAD[604:904], "shift", "+4"),
+        (PAYLOAD[600:700] + PAYLOAD[650:850], "replay", "payload offset 650"),
+        (bytes(300), "wrong payload", ""),
+        (PAYLOAD[600:895] + b"other", "wrong payload", ""),
+    ],
+)
 def test_an_authentic_record_with_other_data(tmp_path: Path, text: bytes, name: str, detail: str) -> None:
     """The wrong plaintext, sealed well, is looked up in the payload."""
     found = bent(tmp_path, authentic(text))
@@ -170,10 +172,16 @@ def turned(hand: Hand, at: int, by: int = 16) -> None:
 
 @pytest.mark.parametrize(
     ("bend", "name", "detail", "at"),
-    [(zeros, "zero run", "50", 40), (clear, "plaintext", f"payload offset {(RECORD - 3) * 300 + 40}", 40),
-     (before, "replay", "stream offset 100", 40), (moved, "shift", "+4", 40), (moved_back, "shift", "+1", 40),
-     (noise, "garbage", "bytes 40 to 240", 40), (turned, "wrong keystream", "blocks +1", 48)],
-)  # fmt: skip
+    [
+        (zeros, "zero run", "50", 40),
+        (clear, "plaintext", f"payload offset {(RECORD - 3) * 300 + 40}", 40),
+        (before, "replay", "stream offset 100", 40),
+        (moved, "shift", "+4", 40),
+        (moved_back, "shift", "+1", 40),
+        (noise, "garbage", "bytes 40 to 240", 40),
+        (turned, "wrong keystream", "blocks +1", 48),
+    ],
+)
 @pytest.mark.parametrize(("version", "cipher"), ALL)
 def test_ciphertext_that_is_something_else(
     tmp_path: Path, version: str, cipher: str, bend: Bend, name: str, detail: str, at: int

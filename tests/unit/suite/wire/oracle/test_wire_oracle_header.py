@@ -33,13 +33,15 @@ def broken(folder: Path, head: bytes, hand: Hand | None = None) -> Any:
 
 @pytest.mark.parametrize(
     ("head", "name", "detail", "at"),
-    [(PAYLOAD[608:640], "plaintext", "payload offset 608", 0),
-     (bytes(5), "zero run", "5", 0),
-     (b"\x97\3\3", "bit flip", "bit 7", 0),
-     (b"\x17\3\7", "bit flip", "bit 2", 2),
-     (b"\x17\3\3\x81\x44", "bit flip", "bit 7", 3),
-     (b"\x55\x66\x77\x88\x99", "lost framing", "", 0)],
-)  # fmt: skip
+    [
+        (PAYLOAD[608:640], "plaintext", "payload offset 608", 0),
+        (bytes(5), "zero run", "5", 0),
+        (b"\x97\3\3", "bit flip", "bit 7", 0),
+        (b"\x17\3\7", "bit flip", "bit 2", 2),
+        (b"\x17\3\3\x81\x44", "bit flip", "bit 7", 3),
+        (b"\x55\x66\x77\x88\x99", "lost framing", "", 0),
+    ],
+)
 def test_a_header_that_cannot_be(tmp_path: Path, head: bytes, name: str, detail: str, at: int) -> None:
     """An implausible header is named after what stands there."""
     found = broken(tmp_path, head)

@@ -76,13 +76,15 @@ def test_no_hello(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("body", "code"),
-    [(b"\3\2" + RANDOMS["server"] + b"\0\xc0\x2f\0", "version"),
-     (b"\3\3" + RANDOMS["server"] + b"\0\xc0\x2f\0\0\6\0\x2b\0\2\x7f\x1c", "version"),
-     (b"\3\3" + RANDOMS["server"] + b"\0\x00\x2f\0", "cipher"),
-     (b"\3\3" + RANDOMS["server"] + b"\0\x13\x01\0", "cipher"),
-     (b"\3\3" + RANDOMS["server"] + b"\0\xc0\x2f\0\0\6\0\x2b", "no-hello"),
-     (b"\3\3" + RANDOMS["server"] + b"\x40\xc0\x2f\0", "no-hello")],
-)  # fmt: skip
+    [
+        (b"\3\2" + RANDOMS["server"] + b"\0\xc0\x2f\0", "version"),
+        (b"\3\3" + RANDOMS["server"] + b"\0\xc0\x2f\0\0\6\0\x2b\0\2\x7f\x1c", "version"),
+        (b"\3\3" + RANDOMS["server"] + b"\0\x00\x2f\0", "cipher"),
+        (b"\3\3" + RANDOMS["server"] + b"\0\x13\x01\0", "cipher"),
+        (b"\3\3" + RANDOMS["server"] + b"\0\xc0\x2f\0\0\6\0\x2b", "no-hello"),
+        (b"\3\3" + RANDOMS["server"] + b"\x40\xc0\x2f\0", "no-hello"),
+    ],
+)
 def test_a_server_hello_that_leads_nowhere(tmp_path: Path, body: bytes, code: str) -> None:
     """Another version, an unknown suite and a malformed hello are told apart."""
     hand = session()

@@ -73,12 +73,28 @@ def test_a_cut_frame_has_less_than_it_says() -> None:
 
 @pytest.mark.parametrize(
     "packet",
-    [b"", IP[:19], IP[:39], put(IP, 0, b"\x44"), put(IP, 0, b"\x4f"),
-     put(IP, 2, b"\1\0"), put(IP, 2, b"\0\x27"), put(IP, 9, b"\x11"), put(IP, 32, b"\x40"),
-     put(IP, 32, b"\xf0"), put(IP, 0, b"\x55"), IP6[:39], IP6[:59],
-     put(IP6, 4, b"\1\0"), put(IP6, 6, b"\x11"), options6(0, 0, 0, 0, 0, 0, 0, 0, 0), options6(51),
-     put(options6(0), 41, b"\xff"), options6(44)[:46]],
-)  # fmt: skip
+    [
+        b"",
+        IP[:19],
+        IP[:39],
+        put(IP, 0, b"\x44"),
+        put(IP, 0, b"\x4f"),
+        put(IP, 2, b"\1\0"),
+        put(IP, 2, b"\0\x27"),
+        put(IP, 9, b"\x11"),
+        put(IP, 32, b"\x40"),
+        put(IP, 32, b"\xf0"),
+        put(IP, 0, b"\x55"),
+        IP6[:39],
+        IP6[:59],
+        put(IP6, 4, b"\1\0"),
+        put(IP6, 6, b"\x11"),
+        options6(0, 0, 0, 0, 0, 0, 0, 0, 0),
+        options6(51),
+        put(options6(0), 41, b"\xff"),
+        options6(44)[:46],
+    ],
+)
 def test_what_is_malformed_is_other(packet: bytes) -> None:
     """A header that is cut off or makes no sense is `other`, never a guess."""
     assert parse(packet, 101, 0, len(packet), max(len(packet), 20)) == "other"

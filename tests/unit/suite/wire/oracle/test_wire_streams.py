@@ -111,18 +111,20 @@ def opened(folder: Path, *segments: tuple[str, int, int]) -> list[Connection]:
 
 @pytest.mark.parametrize(
     ("segments", "clients"),
-    [([("client", 5, SYN), ("client", 5, SYN), ("server", 9, SYN | ACK), ("client", 6, ACK)], "c"),
-     ([("client", 5, SYN), ("client", 77, SYN)], "cc"),
-     ([("client", 5, SYN), ("server", 5, SYN)], "cs"),
-     ([("server", 9, SYN | ACK), ("client", 6, ACK)], "c"),
-     ([("server", 9, SYN | ACK), ("client", 2**32 - 1, SYN), ("client", 0, ACK)], "c"),
-     ([("server", 9, SYN | ACK), ("client", 5, SYN)], "cc"),
-     ([("server", 9, ACK)], "s"),
-     ([("server", 9, ACK), ("client", 5, SYN)], "sc"),
-     ([("server", 9, ACK), ("server", 5, SYN)], "ss"),
-     ([("client", 5, RST), ("server", 5, RST | ACK)], ""),
-     ([("client", 5, SYN), ("server", 5, RST | ACK)], "c")],
-)  # fmt: skip
+    [
+        ([("client", 5, SYN), ("client", 5, SYN), ("server", 9, SYN | ACK), ("client", 6, ACK)], "c"),
+        ([("client", 5, SYN), ("client", 77, SYN)], "cc"),
+        ([("client", 5, SYN), ("server", 5, SYN)], "cs"),
+        ([("server", 9, SYN | ACK), ("client", 6, ACK)], "c"),
+        ([("server", 9, SYN | ACK), ("client", 2**32 - 1, SYN), ("client", 0, ACK)], "c"),
+        ([("server", 9, SYN | ACK), ("client", 5, SYN)], "cc"),
+        ([("server", 9, ACK)], "s"),
+        ([("server", 9, ACK), ("client", 5, SYN)], "sc"),
+        ([("server", 9, ACK), ("server", 5, SYN)], "ss"),
+        ([("client", 5, RST), ("server", 5, RST | ACK)], ""),
+        ([("client", 5, SYN), ("server", 5, RST | ACK)], "c"),
+    ],
+)
 def test_what_opens_a_connection(tmp_path: Path, segments: list[tuple[str, int, int]], clients: str) -> None:
     """SYN decides who is the client and when a pair of ports begins anew."""
     found = opened(tmp_path, *segments)

@@ -1,0 +1,96 @@
+"""`make example`: one certified and one failed report, from real runs of the lab, with pictures of both.
+
+usage: python -m tests.lib.catalogue.example_runs FOLDER [--kernel SERIES] [--only certified|failed]
+       [--pictures]
+
+FOLDER/certified is the whole suite against a good card, FOLDER/failed the tests that see the defect of a bad
+card of the catalogue. FOLDER/pictures: the card of each report as SVG and, where a Chromium is, the top of
+each page as PNG in light and dark. --pictures makes only these again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from offload.debian.kernels import fetch
+from offload.suite.bench.cards.knobs import turn
+from offload.suite.bench.vm.lab import Lab
+from offload.suite.report.render import card
+from tests.lib.catalogue import browser
+from tests.lib.catalogue import rows as catalogue
+from tests.lib.catalogue.run import PEER
+
+BAD = "tx-ooo-leak"  # of the catalogue: it sends lost segments again, in plaintext
+ASKED = "test_30_resync"  # the tests of the failed run; some of them see the defect
+ENDS = {"certified": 0, "failed": 20}
+WIDTH, HEIGHT = 1280, 800  # of the pictures of the pages
+
+
+def certify(folder: Path, card_id: str, kernel: str, *more: str) -> int:
+    """Run `ktls-offload certify` into a folder, which is made again; return its exit code."""
+    shutil.rmtree(folder, ignore_errors=True)
+    argv = [sys.executable, "-m", "offload", "certify", "--nic", card_id, "--kernel", kernel, *more]
+    return subprocess.run([*argv, "--out", str(folder)], check=False).returncode
+
+
+def certified(folder: Path, kernel: str) -> int:
+    """Certify the good card: every test, as `make certify`."""
+    return certify(folder, catalogue.CARDS[0], kernel)
+
+
+def failed(folder: Path, kernel: str) -> int:
+    """Certify a bad card of the catalogue by tests that see its defect."""
+    (row,) = (row for row in catalogue.load() if row.id == BAD)
+    with Lab.boot(fetch(kernel), personality=f"{row.card},{PEER}") as lab:
+        turn(lab.root, row.knobs)
+        return certify(folder, row.card, kernel, "--attach", lab.name, "--only", ASKED)
+
+
+RUNS = {"certified": certified, "failed": failed}
+
+
+def pictures(folder: Path) -> None:
+    """Make the pictures of each report that is there."""
+    place, program = folder / "pictures", browser.had()
+    place.mkdir(parents=True, exist_ok=True)
+    for name in RUNS:
+        run = folder / name
+        if not (run / "report.json").is_file():
+            continue
+        document = json.loads((run / "report.json").read_text())
+        (place / f"{name}-card.svg").write_text(card.svg(document) + "\n")
+        for dark in (False, True) if program else ():
+            out = place / f"{name}-{'dark' if dark else 'light'}.png"
+            browser.picture(program, (run / "report.html").resolve(), out.resolve(), WIDTH, HEIGHT, dark)
+    if not program:
+        sys.stdout.write(f"no pictures of pages: {browser.ABSENT}\n")
+
+
+def main(argv: list[str]) -> int:
+    """Make what was asked for; exit 1 if a run did not end as it must."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--kernel", default=catalogue.KERNELS[0])
+    parser.add_argument("--only", choices=RUNS)
+    parser.add_argument("--pictures", action="store_true")
+    args = parser.parse_args(argv)
+    names = [] if args.pictures else [args.only] if args.only else [*RUNS]
+    wrong = 0
+    for name in names:
+        code = RUNS[name](args.folder / name, args.kernel)
+        wrong += code != ENDS[name]
+        page = args.folder / name / "report.html"
+        sys.stdout.write(f"{name}: {page} (certify ended with {code}, wanted {ENDS[name]})\n")
+    pictures(args.folder)
+    return min(wrong, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

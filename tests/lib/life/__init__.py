@@ -1,0 +1,1 @@
+"""Connections held open at both ends: how they begin, live together and end."""

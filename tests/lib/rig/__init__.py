@@ -1,0 +1,1 @@
+"""What a test stands on: labs and hosts, their needs, the TLS switch, and pytest plug-ins."""

@@ -1,0 +1,1 @@
+"""What a scenario proves: the judgement of each connection, its invariants, and whom a failure blames."""

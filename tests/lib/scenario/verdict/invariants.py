@@ -1,0 +1,115 @@
+"""What must hold of every scenario: headers, counters between two bounds, contexts, checksums refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from offload.card.counters import Delta, Snapshot
+from offload.host.base import Host
+from tests.lib.life.life import held
+from tests.lib.rig.rig import Rig
+
+MOST = 0.9  # of the bytes in the calm that a card must decrypt (tests/lib/flow/shapes.py)
+BYTES = {"tx": "tx_tls_encrypted_bytes", "rx": "rx_tls_decrypted_bytes"}
+PACKETS = {"tx": "tx_tls_encrypted_packets", "rx": "rx_tls_decrypted_packets"}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is counted at one moment: the DUT's counters, its contexts, bad checksums of both ends."""
+
+    counters: Snapshot
+    contexts: dict[str, int]
+    checksums: dict[str, int]
+
+
+def facts(rig: Rig) -> Facts:
+    """Look at all that is counted."""
+    hosts = {"tx": rig.bench.peer.host, "rx": rig.bench.dut.host}  # who receives
+    return Facts(rig.counters(), held(rig), {way: bad_checksums(host) for way, host in hosts.items()})
+
+
+def bad_checksums(host: Host) -> int:
+    """Segments that a host has refused for their checksum (TcpInCsumErrors, for both families)."""
+    rows = [
+        line.split() for line in host.read("/proc/net/snmp").decode().splitlines() if line.startswith("Tcp:")
+    ]
+    names, values = rows
+    return int(values[names.index("InCsumErrors")])
+
+
+def checksums(before: Facts, after: Facts, expected: dict[str, int]) -> None:
+    """Each end refused exactly the segments whose checksum the wire made wrong."""
+    for way, count in after.checksums.items():
+        new = count - before.checksums[way]
+        who = {"tx": "the peer", "rx": "the DUT"}[way]
+        assert new == expected.get(way, 0), (
+            f"{who} met {new} segments with a wrong checksum, the wire made {expected.get(way, 0)}"
+        )
+
+
+def taken_over(moved: Delta, count: int, ways: Sequence[str]) -> None:
+    """Every connection that was opened is the card's in these directions, and software's in the others."""
+    for way in ("tx", "rx"):
+        device = count if way in ways else 0
+        shown = {name: moved.get(f"Tls{way.title()}{name}", 0) for name in ("Device", "Sw")}
+        assert shown == {"Device": device, "Sw": count - device}, f"{count} were opened, {way} counts {shown}"
+        if way in ways and (contexts := moved.get(f"{way}_tls_ctx")) is not None:
+            assert contexts == count, f"{count} connections took {contexts} contexts of {way}"
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Payload of TCP that the card must have done in a direction at least, and may have done at most.
+
+    `packets`: the same in packets, of a card that does not count bytes.
+    """
+
+    least: int
+    most: int
+    heads: tuple[int, int] = (0, 0)  # bytes before the payload in the frames: the fewest and the most
+    packets: tuple[int, int] | None = None
+
+
+def counted(moved: Delta, way: str, bounds: Bounds, name: str) -> None:
+    """The card's own count lies between what it must have done and what was on the wire.
+
+    A card counts the payload of its packets, or their headers too (mlx5's receive side: ktls_rx.c,
+    mlx5e_ktls_handle_rx_skb()), but the same of all of them.
+    """
+    done, packets = moved.get(BYTES[way]), moved.get(PACKETS[way], 0) or 0
+    if bounds.packets:
+        few, many = bounds.packets
+        assert few <= packets <= many, f"{name}: {PACKETS[way]} moved by {packets}, wanted {few} to {many}"
+        return
+    assert done is not None, f"counter {BYTES[way]} is missing or went backwards"
+    few, many = (bounds.least + packets * bounds.heads[0], bounds.most + packets * bounds.heads[1])
+    headers = f", or with headers {few} to {many}" if many > bounds.most else ""
+    assert bounds.least <= done <= bounds.most or (headers and few <= done <= many), (
+        f"{name}: {BYTES[way]} moved by {done}, wanted {bounds.least} to {bounds.most}{headers}"
+    )
+
+
+def untouched(moved: Delta) -> None:
+    """No card: nothing of it may move."""
+    wrong = {name: moved.get(name, 0) for name in BYTES.values() if moved.get(name, 0)}
+    assert not wrong, f"software did it, and the card counted {wrong}"
+
+
+def errors(moved: Delta, forged: bool) -> None:
+    """Nothing was refused but what was forged, and that is counted."""
+    refused, card = moved.get("TlsDecryptError", 0), moved.get("rx_tls_err", 0)
+    if forged:
+        # twice where recvmsg() had records before it to return: the next call tries the same record again
+        assert refused in (1, 2), f"one record was forged, and TlsDecryptError moved by {refused}"
+    else:
+        assert (refused, card) == (0, 0), f"TlsDecryptError moved by {refused}, rx_tls_err by {card}"
+
+
+def placed(moved: Delta) -> None:
+    """The card knew the record of every packet.
+
+    Not asked after a cable was out: what waited in a queue may have been sent again and acknowledged by then.
+    """
+    assert not moved.get("tx_tls_drop_no_sync_data", 0), "the card dropped what it could not place"

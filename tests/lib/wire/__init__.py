@@ -1,0 +1,1 @@
+"""What was captured and what it proves: frames, records, ESP, and who holds keys."""

@@ -1,0 +1,94 @@
+"""A payload that came wrong is told byte by byte, where its SHA-256 alone says nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+from typing import Any
+
+import pytest
+
+from tests.lib.life.life import arrived
+from tests.lib.life.many_connections import ManyConnections
+
+SIZE = 4096
+SENT = hashlib.shake_128(b"part").digest(SIZE)
+WANTED = hashlib.sha256(SENT).hexdigest()
+
+
+def taken(data: bytes, **ask: Any) -> dict[str, Any]:
+    """What a program says of these bytes, which come by a socket."""
+    one, other = socket.socketpair()
+    with one, other:
+        one.sendall(data)
+        many = ManyConnections()
+        many.sockets[0] = other
+        many.listener.close()
+        return many.do_take({"at": 0, "size": len(data), **ask})
+
+
+def test_wrong_bytes_are_told() -> None:
+    """The failure says how many bytes are wrong, from where to where, and what came."""
+    bad = bytearray(SENT)
+    for at in range(100, 300):
+        bad[at] ^= 0x55
+    seen = taken(bytes(bad), seed="part", wanted=WANTED)
+    assert seen["unlike"].startswith(
+        "200 bytes are wrong, from 100 to 299; at 100 came " + bad[100:116].hex()
+    )
+    with pytest.raises(
+        AssertionError, match="part: 4096 bytes, and their SHA-256 differs: 200 bytes are wrong"
+    ):
+        arrived(seen, "part", SIZE)
+
+
+def test_a_sum_that_was_wrong_is_told() -> None:
+    """Right bytes under another SHA-256 are told apart from wrong ones."""
+    seen = taken(SENT, seed="part", wanted="0" * 64)
+    assert seen["unlike"] == "each byte is right when looked at again"
+
+
+def test_right_bytes_cost_no_words() -> None:
+    """A payload that is right, or is held against nothing, has no such word."""
+    assert "unlike" not in taken(SENT, seed="part", wanted=WANTED)
+    assert "unlike" not in taken(SENT)
+    arrived(taken(SENT, seed="part", wanted=WANTED), "part", SIZE)
+
+
+@pytest.mark.parametrize(
+    ("call", "calls"), [("write", 4), ("more", 12 - 2), ("gather", 4), ("splice", 4), ("sendfile", 4)]
+)
+def test_each_call_sends_the_same(call: str, calls: int) -> None:
+    """A payload is the same by whichever call it is sent, and the calls are counted."""
+    sizes = [16384, 1000, 1, 400]
+    one, other = socket.socketpair()
+    with one, other:
+        many = ManyConnections()
+        many.listener.close()
+        many.sockets[0] = one
+        said = many.do_send({"at": 0, "seed": "part", "writes": sizes, "call": call})
+        got = other.recv(1 << 20, socket.MSG_WAITALL | socket.MSG_DONTWAIT)
+    assert said == {"sent": sum(sizes), "calls": calls}
+    assert got == hashlib.shake_128(b"part").digest(sum(sizes))
+
+
+def test_splice_without_pythons_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host whose Python is older than 3.10 splices, too."""
+    monkeypatch.delattr("os.splice", raising=False)
+    test_each_call_sends_the_same("splice", 4)
+
+
+def test_what_tcp_sent_is_told() -> None:
+    """A connection says how much payload its TCP has sent, once all of it has arrived."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as one,
+    ):
+        other, _ = server.accept()
+        many = ManyConnections()
+        many.listener.close()
+        many.sockets[0] = one
+        with other:
+            assert many.do_sent({"at": 0}) == {"sent": 0}
+            one.sendall(SENT)
+            assert many.do_sent({"at": 0}) == {"sent": SIZE}

@@ -1,0 +1,65 @@
+"""What each promise asks of a bench: the markers of tests/hw, held against the criteria."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from offload.suite.report.criteria import load
+
+ROOT = Path(__file__).parents[4]
+# every test there is: the simulated card promises all that the kernel offloads
+COLLECT = """
+import json, sys
+import pytest
+from offload.suite.report.record.testinfo import promise_of
+
+class Told:
+    def pytest_collection_finish(self, session):
+        told = [[item.nodeid, promise_of(item), self.needs(item)] for item in session.items]
+        print("TOLD " + json.dumps(told))
+
+    def needs(self, item):
+        return sorted({name for mark in item.iter_markers("requires") for name in mark.args})
+
+sys.exit(pytest.main(["-q", "--collect-only", "--profile", "nicsim", "tests/hw"], plugins=[Told()]))
+"""
+# of two ordinary servers and a cable, as docs/certify/the-lab.md asks for them
+OF_ANY_BENCH = {"tls", "ktls-handoff", "stunnel", "openssl", "qemu"}
+OF_A_WIRE_BOX = {"wire", "wire-tap", "pedit", "records-trace"}
+
+
+@cache
+def needs() -> Mapping[str, tuple[str | None, tuple[str, ...]]]:
+    """Each test of tests/hw: its promise and its needs."""
+    done = subprocess.run([sys.executable, "-c", COLLECT], cwd=ROOT, capture_output=True, text=True)
+    told = [line for line in done.stdout.splitlines() if line.startswith("TOLD ")]
+    assert told, done.stdout + done.stderr
+    return {
+        name: (promise, tuple(wanted)) for name, promise, wanted in json.loads(told[0].removeprefix("TOLD "))
+    }
+
+
+def test_no_blocker_rests_on_the_peers_card() -> None:
+    """A bench with an ordinary peer can be certified: no blocker asks what its card can."""
+    blockers = {name for name, promise in load().promises.items() if promise.blocker}
+    asked = {test: set(wanted) for test, (promise, wanted) in needs().items() if promise in blockers}
+    assert len(asked) > 100
+    odd = {test: wanted - OF_ANY_BENCH - OF_A_WIRE_BOX for test, wanted in asked.items()}
+    assert not {test: names for test, names in odd.items() if names}
+
+
+@pytest.mark.parametrize("promise", ["interop.tx", "interop.rx"])
+def test_interop_is_proved_without_a_card_at_the_peer(promise: str) -> None:
+    """Only the cells with hardware at the far end ask for it, and they count for no blocker."""
+    mine = [test for test, (of, _) in needs().items() if of == promise]
+    assert len(mine) >= load().promises[promise].tests and not [test for test in mine if "hw]" in test]
+    cards = {test: wanted for test, (of, wanted) in needs().items() if of == "interop.card"}
+    assert len(cards) == 6 and all("hw]" in test for test in cards)
+    assert all(any(name.startswith("peer-tls-hw") for name in wanted) for wanted in cards.values())

@@ -1,0 +1,107 @@
+"""The headers that a scenario asks of a card: which frame is told, and which ones are as they should be."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+
+import pytest
+
+from tests.lib.scenario.frames import ACK, CWR, ECE, ECT, SYN, TURN, Frame, Headers, beyond, frame_of, wrong
+
+PORT, SIZE = 40000, 1000
+ECN = Headers(ecn=True)
+
+
+def frame(number: int, offset: int, *, tos: int = ECT, flags: int = ACK, size: int = SIZE) -> Frame:
+    """A frame of the DUT."""
+    payload = bytes(size)
+    return Frame(number, PORT, 443, tos, 64, b"", True, 7 + offset, flags, (8,), payload)
+
+
+def test_a_packet_that_is_sent_twice_is_told() -> None:
+    """A card that sends a packet twice is told; what TCP sends again has another number."""
+    first, second = (replace(frame(n, 0, tos=0), ident=n) for n in (2, 3))
+    assert wrong([first, second], PORT, Headers()) == ""
+    again = replace(first, number=3)
+    said = "frame 3 of the DUT: the packet of frame 2 once more (stream offset 0)"
+    assert wrong([first, again], PORT, Headers()) == said
+    plain = [replace(one, ident=0) for one in (first, again)]
+    assert wrong(plain, PORT, Headers()) == "", "IPv6 numbers no packets"
+    turned = replace(frame(4, SIZE, tos=0), ident=2)
+    assert wrong([first, turned], PORT, Headers()) == "", "the number comes again after 65,536 packets"
+
+
+def test_a_wrong_frame_is_named_by_its_place() -> None:
+    """What is said of a frame has its offset in the stream, from the first data on."""
+    first, second = frame(2, 0, tos=0), frame(9, SIZE, tos=0)
+    assert "a wrong checksum (stream offset 1,000)" in wrong(
+        [first, replace(second, intact=False)], PORT, Headers()
+    )
+    late = frame(10, 3 * SIZE, tos=0)
+    said = "frame 10 is 1000 bytes ahead of stream offset 2,000"
+    assert wrong([first, second, late], PORT, Headers()) == said
+
+
+def test_the_number_of_a_packet_is_read() -> None:
+    """The identification of an IPv4 header is its packet's number; IPv6 has none."""
+    tcp = struct.pack("!HHIIBBHHH", PORT, 443, 7, 0, 5 << 4, ACK, 0, 0, 0) + b"data"
+    v4 = struct.pack("!BBHHHBBH8x", 0x45, 0, 20 + len(tcp), 0x1234, 0, 64, 6, 0)
+    v6 = struct.pack("!IHBB32x", 6 << 28, len(tcp), 6, 64)
+    for kind, ip, ident in ((0x0800, v4, 0x1234), (0x86DD, v6, 0)):
+        found = frame_of(1, bytes(12) + kind.to_bytes(2, "big") + ip + tcp)
+        assert found and (found.ident, found.payload) == (ident, b"data")
+        assert found.head == 14 + len(ip) + 20
+
+
+def listening() -> list[Frame]:
+    """A connection that speaks of congestion: SYN, data, some of it again, answers to marks."""
+    return [
+        frame(1, -1, tos=0, flags=SYN | ECE | CWR, size=0),
+        frame(2, 0),
+        frame(3, SIZE),
+        frame(4, 0, tos=0),
+        frame(5, 2 * SIZE, flags=ACK | CWR),
+        frame(6, 3 * SIZE, flags=ACK | ECE),
+        frame(7, 4 * SIZE, tos=0, flags=ACK | ECE, size=0),
+    ]
+
+
+def test_who_listens_to_marks_is_right() -> None:
+    """ECT on new data, none on what is sent again, one CWR, and ECE are right."""
+    assert wrong(listening(), PORT, ECN) == ""
+    assert "flags" in wrong(listening(), PORT, Headers())
+
+
+@pytest.mark.parametrize(
+    ("at", "bad", "words"),
+    [
+        (2, frame(3, SIZE, tos=0), "frame 3 of the DUT: new data without ECT(0)"),
+        (2, frame(3, SIZE, tos=3), "frame 3 of the DUT"),
+        (3, frame(4, 0, tos=0xB8), "traffic class 0xb8"),
+        (3, frame(4, 0, tos=3), "traffic class 0x03"),
+        (5, frame(6, 3 * SIZE, flags=ACK | CWR), "frame 6 of the DUT: CWR in two segments in a row"),
+    ],
+)
+def test_a_card_that_loses_the_marks_is_told(at: int, bad: Frame, words: str) -> None:
+    """A card that drops ECT, or puts CWR into every segment, is told by its frame."""
+    frames = listening()
+    frames[at] = bad
+    assert words in wrong(frames, PORT, ECN)
+
+
+def test_bytes_that_tcp_did_not_send_are_told() -> None:
+    """A card that sends a segment twice over IPv6 is told: TCP counts what it sends again."""
+    first, second, last = frame(1, 0), frame(2, SIZE), frame(3, 2 * SIZE)
+    end = 3 * SIZE
+    sent = [first, second, last]
+    assert beyond(sent, PORT, 7, end, end) == ""
+    assert f"{end + SIZE} bytes" in beyond([*sent, second], PORT, 7, end, end)
+    assert beyond([*sent, second], PORT, 7, end, end + SIZE) == "", "TCP itself sent it again"
+    assert beyond([first, last], PORT, 7, end, end + SIZE) == "", "what was lost before the wire"
+    assert beyond([*sent, frame(4, end), frame(5, end)], PORT, 7, end, end) == "", "sent after TCP was asked"
+    assert beyond([*sent, replace(second, source=443)], PORT, 7, end, end) == "", "the peer's"
+    base = TURN - SIZE  # the sequence numbers begin again
+    turned = [replace(one, seq=(base + n * SIZE) % TURN) for n, one in enumerate(sent)]
+    assert beyond(turned, PORT, base, end, end) == ""
+    assert f"{end + SIZE} bytes" in beyond([*turned, turned[2]], PORT, base, end, end)

@@ -1,0 +1,121 @@
+"""The bounds of a scenario's counters: what a card has to have decrypted at least."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from offload.card.counters import Delta, Snapshot
+from offload.card.profile import find
+from tests.lib.life.life import End, Pair
+from tests.lib.scenario.connections import Burst, Line, tracks
+from tests.lib.scenario.frames import ACK, Frame
+from tests.lib.scenario.play import Told
+from tests.lib.scenario.space import cell_of, load
+from tests.lib.scenario.verdict.invariants import BYTES, PACKETS, Bounds, Facts, counted
+from tests.lib.scenario.verdict.judge import Seen, bounds
+from tests.lib.scenario.wire import Shown
+
+SPACE = load(find("connectx-6-dx"))
+START, WHOLE = 4000, 10_000
+
+
+def seen(words: str) -> Seen:
+    """A scenario in which the DUT received: 4000 bytes at the start, 6000 later."""
+    scenario = SPACE.parse(f"seed=7,direction=rx{words}")
+    cell = cell_of(scenario["cell"], "rx")
+    end = End(None, 0)  # type: ignore[arg-type]
+    line = Line(Pair(end, end, 9), tracks("secret", 9, cell, 0), cell)
+    line.tracks["rx"].bursts = [Burst("start", (START,)), Burst("placed", (WHOLE - START,))]
+    facts = Facts(Snapshot("nicsim0", 0.0, {}, {}), {}, {})
+    told = Told(line, [], fair=START)
+    found = Seen(scenario, [line], told, facts, facts, {"wire": Path("none")}, ("rx",))
+    vars(found)["frames"] = []
+    return found
+
+
+@pytest.mark.parametrize("words", ["", ",event=other", ",event=coalesce", ",ip=v6,place=tag-cut"])
+def test_in_fair_impairment_all_that_came_is_asked_for(words: str) -> None:
+    """A card has to decrypt nine tenths of all bytes where nothing goes wrong."""
+    assert bounds(seen(words), "rx").least == 9000
+
+
+@pytest.mark.parametrize("words", [",trouble=lost-tag", ",trouble=noise", ",event=carrier", ",event=mtu"])
+def test_after_trouble_only_the_start_is_asked_for(words: str) -> None:
+    """A card that lost its place may leave to software what follows."""
+    assert bounds(seen(words), "rx").least == 3600
+
+
+@pytest.mark.parametrize("words", ["", ",place=tag-cut", ",trouble=lost-tag", ",event=carrier"])
+def test_what_the_kernel_took_as_decrypted_was_counted(words: str) -> None:
+    """The kernel's own count is the least, to the byte, also where something goes wrong."""
+    found = seen(words)
+    found.by_card = WHOLE + 29
+    assert bounds(found, "rx").least == WHOLE + 29
+    found.by_card = 0
+    assert bounds(found, "rx").least in (3600, 9000), "what no impairment asks for is asked for still"
+
+
+def frame(number: int, size: int, *, source: int = 443, target: int = 9, head: int = 66) -> Frame:
+    """A frame between the peer and the DUT's port 9."""
+    return Frame(number, source, target, 0, 64, b"", True, 0, ACK, (8,), bytes(size), 0, head)
+
+
+def test_no_more_is_counted_than_came() -> None:
+    """The payload of the frames to the DUT is the most, also where frames may be lost."""
+    found = seen(",event=mtu")
+    vars(found)["frames"] = [frame(1, 1000), frame(2, 700, head=78), frame(3, 50, source=9, target=443)]
+    found.told.fair = 0
+    assert bounds(found, "rx") == Bounds(0, 1700, (66, 78))
+
+
+def test_all_that_tcp_sent_was_encrypted_and_no_more() -> None:
+    """The stream on the wire is the least, headers and tags of small records included."""
+    found = seen(",record=1")
+    vars(found)["shown"] = {9: Shown({"connections": [{"from_client": {"bytes": 3600}}]}, {"tx": 0})}
+    vars(found)["frames"] = [frame(n, 1200, source=9, target=443) for n in range(3)]
+    assert bounds(found, "tx") == Bounds(3600, 3600, (66, 66))
+    found.frames.append(frame(4, 1200, source=9, target=443))
+    assert bounds(found, "tx").most == 4800, "what TCP sends again is encrypted again"
+
+
+FIVE = Bounds(5000, 5000, (66, 66))  # five frames of 1000 bytes
+
+
+@pytest.mark.parametrize(
+    ("done", "packets", "good"),
+    [
+        (5000, 5, True),
+        (5330, 5, True),  # with headers, as mlx5 counts
+        (4000, 4, False),  # a frame is not counted
+        (4264, 4, False),
+        (6000, 6, False),  # a frame is counted twice
+        (6396, 6, False),
+        (4999, 5, False),
+        (5001, 5, False),
+        (0, 0, False),
+    ],
+)
+def test_a_frame_more_or_less_is_seen(done: int, packets: int, good: bool) -> None:
+    """A card that counts payload or whole frames is held to it, frame by frame."""
+    moved = Delta("p0", 1.0, {BYTES["rx"]: done, PACKETS["rx"]: packets})
+    if good:
+        counted(moved, "rx", FIVE, "in all")
+        return
+    with pytest.raises(AssertionError, match=f"rx_tls_decrypted_bytes moved by {done}, wanted 5000 to 5000"):
+        counted(moved, "rx", FIVE, "in all")
+
+
+def test_a_card_without_bytes_is_held_to_its_packets() -> None:
+    """Where a card counts packets only, each frame is one, and no frame is two."""
+    found = seen(",record=1")
+    found.no_bytes = frozenset({"tx"})
+    vars(found)["shown"] = {9: Shown({"connections": [{"from_client": {"bytes": 3000}}]}, {"tx": 0})}
+    vars(found)["frames"] = [frame(n, 1200, source=9, target=443) for n in range(3)]
+    bound = bounds(found, "tx")
+    assert bound.packets == (3, 3)
+    counted(Delta("p0", 1.0, {BYTES["tx"]: 9999, PACKETS["tx"]: 3}), "tx", bound, "in all")
+    for packets in (2, 4, 6):
+        with pytest.raises(AssertionError, match=f"tx_tls_encrypted_packets moved by {packets}, wanted 3"):
+            counted(Delta("p0", 1.0, {BYTES["tx"]: 3000, PACKETS["tx"]: packets}), "tx", bound, "in all")

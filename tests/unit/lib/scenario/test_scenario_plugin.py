@@ -1,0 +1,108 @@
+"""The options --depth and --scenario, by pytest inside pytest: which tests, which plan, which refusal."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offload.card.profile import find
+from tests.lib.scenario.covering import FIRST, array
+
+ROOT = Path(__file__).parents[4]
+CONFTEST = """
+pytest_plugins = ["offload.suite.report.record.plugin", "tests.lib.scenario.plugin"]
+
+def pytest_addoption(parser):
+    parser.addoption("--profile", default="connectx-6-dx")
+"""
+TEST = """
+import pytest
+
+@pytest.mark.promise("conditions.crossed")
+@pytest.mark.scenarios
+def test_crosses(scenario, evidence):
+    evidence["scenario"] = {"met": dict(scenario.values)}
+    assert scenario["record"] != "mixed"
+"""
+
+
+@dataclass
+class Suite:
+    """A folder of tests, and the Python that runs them."""
+
+    home: Path
+    python: str
+
+
+@pytest.fixture
+def suite(tmp_path: Path, warm_python: str) -> Suite:
+    """A suite with one test of scenarios, which fails where records are mixed."""
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_70_scenarios.py").write_text(TEST)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = promise(id)\n")
+    return Suite(tmp_path, warm_python)
+
+
+def ran(suite: Suite, *options: str) -> tuple[int, str, list[dict[str, Any]]]:
+    """Run the suite: exit code, what it said, its events."""
+    argv = [suite.python, "-m", "pytest", "-q", "--events", str(suite.home / "events.jsonl"), *options]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(argv, cwd=suite.home, env=env, capture_output=True, text=True, timeout=300)
+    lines = (
+        (suite.home / "events.jsonl").read_text().splitlines()
+        if (suite.home / "events.jsonl").exists()
+        else []
+    )
+    return done.returncode, done.stdout + done.stderr, [json.loads(line) for line in lines]
+
+
+def results(events: list[dict[str, Any]]) -> dict[str, str]:
+    """Outcome by line of the scenario."""
+    tests = [event for event in events if event["event"] == "test"]
+    return {event["id"].partition("[")[2][:-1]: event["outcome"] for event in tests}
+
+
+def test_quick_is_the_default_and_its_failures_are_repeated(suite: Suite) -> None:
+    """A run has the scenarios of its depth, and a replay those that failed."""
+    rc, said, events = ran(suite)
+    found, wanted = results(events), array("quick", find("connectx-6-dx"))
+    assert rc == 1 and list(found) == [one.line() for one in wanted] and len(wanted) == FIRST, said
+    (plan,) = [event["conditions"] for event in events if event["event"] == "plan"]
+    assert (plan["depth"], plan["scenarios"]) == ("quick", FIRST) and "not_yet" in plan
+    failed = {line for line, outcome in found.items() if outcome == "fail"}
+    (suite.home / "events.jsonl").rename(suite.home / "former.jsonl")
+    rc, said, events = ran(suite, "--replay", str(suite.home / "former.jsonl"))
+    assert rc == 1 and set(results(events)) == failed != set(found), said
+
+
+def test_a_chosen_scenario_runs_alone(suite: Suite) -> None:
+    """--scenario runs what its lines say, once each, of no depth; a replay knows them."""
+    line = "seed=7,direction=rx,trouble=lost-tag"
+    rc, said, events = ran(suite, "--scenario", line, "--scenario", line, "--scenario", "seed=3,record=mixed")
+    assert rc == 1 and results(events) == {line: "pass", "seed=3,record=mixed": "fail"}, said
+    (plan,) = [event["conditions"] for event in events if event["event"] == "plan"]
+    assert (plan["depth"], plan["scenarios"]) == ("", 2)
+    (suite.home / "events.jsonl").rename(suite.home / "former.jsonl")
+    _, said, events = ran(suite, "--replay", str(suite.home / "former.jsonl"))
+    assert results(events) == {"seed=3,record=mixed": "fail"}, said
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--scenario", "directoin=rx"], "did you mean direction?"),
+        (["--scenario", "direction=rx", "--profile", "chelsio-t6"], "direction has no value 'rx'"),
+        (["--depth", "deeper"], "invalid choice: 'deeper'"),
+    ],
+)
+def test_what_cannot_be_is_a_usage_error(suite: Suite, options: list[str], why: str) -> None:
+    """A wrong option ends the run before a test, with one line."""
+    rc, said, events = ran(suite, *options)
+    assert rc == 4 and why in said and "Traceback" not in said, said
+    assert not results(events)
