@@ -32,8 +32,8 @@ from pathlib import Path
 
 from offload.card.profile import find
 from offload.errors import ConfigError, OffloadError, RigError
-from tests.lib import drawn_record
 from tests.lib.catalogue import clean as catalogue_clean
+from tests.lib.catalogue import drawn_record
 from tests.lib.catalogue import page as catalogue_page
 from tests.lib.catalogue import rows as catalogue
 from tests.lib.catalogue.drawn import CARD, Defect, defects, draw, space

@@ -20,8 +20,8 @@ For conftest and tests:
   Numbers are bare, with the unit in the name. What JSON cannot hold becomes text.
 * `set_rig(config, rig, profile=ID, kernel=RELEASE, simulated=True)`: call once, when the bench is up
   (a session fixture will do), before the first test ends.
-* A known limitation is `pytest.xfail("<limitation id>: message")`: tests/lib/rig/limits.py alone does it. The id
-  must be in the profile's limitations for that test, or the verdict counts it as a failure.
+* A known limitation is `pytest.xfail("<limitation id>: message")`: tests/lib/rig/limits.py alone does it.
+  The id must be in the profile's limitations for that test, or the verdict counts it as a failure.
 * A RigError (or a subclass) anywhere, a failing setup and a failing teardown are `error`: the rig broke.
   A failing assertion about the NIC belongs in the test body; one about the rig raises RigError.
 * A test that fails on a kernel with a known bug that its message fits gets a note (errata.yaml, known.py):

@@ -1,4 +1,4 @@
-"""Impairment that met no frame: the rig's doing, unless the card sent frames in another order than TCP did."""
+"""Impairment that met no frame is the rig's doing, unless the card reordered what TCP sent."""
 
 from __future__ import annotations
 
