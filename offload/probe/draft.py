@@ -301,5 +301,5 @@ def _needs(seen: Seen) -> list[str]:
         "  hints: []",
         "",
         "limitations: []  # GUESS: none known; write down what the tests find",
-        "notes: []  # GUESS: likewise; what no test meets",
+        "notes: []  # GUESS: add weaknesses that no test meets",
     ]

@@ -16,7 +16,7 @@ from tests.lib.wire import ipsec_card as card
 
 BAD = {
     "takes any ICV": (card.NOAUTH, card.refuses, "the card took a forgery"),
-    "sends in clear under an ICV that fits": (card.LEAKS, card.hides, "left in clear inside ESP"),
+    "sends in clear under an ICV that fits": (card.LEAKS, card.hides, "left in plaintext inside ESP"),
 }
 
 

@@ -52,7 +52,7 @@ def card(found: Hosts, nic: str) -> str:
     """The profile that judges: the file's, or `--nic`. ConfigError if they differ, or there is none."""
     known = found.file.dut.port.profile if found.file.dut.port else ""
     if nic and known and nic != known:
-        raise ConfigError(f"--nic {nic}: {found.file.file} has {known}", "leave --nic away")
+        raise ConfigError(f"--nic {nic}: {found.file.file} has {known}", "omit --nic")
     if not (nic or known):
         hint = "--nic ID, as in nic-profiles/, or --nic FILE: `ktls-offload probe` drafts one"
         raise ConfigError(f"{found.file.file} names no profile for the DUT", hint)

@@ -162,7 +162,7 @@ def same_card(replay: Replay, patch: Patch | None) -> None:
     kept = replay.result / PATCH  # a run on a lab of somebody else has none
     raise ConfigError(
         f"{replay.former.name} was a run with nicsim {had or 'as it is'}",
-        f"--nicsim-patch {kept if kept.exists() else 'PATCH'}" if had else "leave --nicsim-patch away",
+        f"--nicsim-patch {kept if kept.exists() else 'PATCH'}" if had else "omit --nicsim-patch",
     )
 
 

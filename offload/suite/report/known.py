@@ -50,7 +50,7 @@ def read(event: Mapping[str, Any]) -> list[dict[str, str]]:
 def question(note: Mapping[str, str]) -> str:
     """Return the note as a question, because it cannot be known for sure."""
     if note["kind"] == "behaviour":
-        return "known kernel behaviour?"
+        return "known kernel behavior?"
     sure = note["standing"] == "affected"
     return "known kernel bug?" if sure else "known kernel bug, if this kernel has it?"
 

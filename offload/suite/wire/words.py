@@ -40,7 +40,7 @@ def verdict(document: Found) -> str:
     if outcome == "different":
         count = sum(c["outcome"] == outcome for c in connections)
         share = [f"{count:,} of {_many(len(connections), 'connection')}"] if count else []
-        return f"DIFFERENT: {' and '.join([*share, *(['payload in clear'] if document['leak'] else [])])}"
+        return f"DIFFERENT: {' and '.join([*share, *(['plaintext payload'] if document['leak'] else [])])}"
     codes = [problem["code"] for c in (*connections, document) for problem in c["problems"]]
     why = ", ".join(dict.fromkeys(codes)) or "no record was proven"
     return f"INCONCLUSIVE, which is not a pass: {why}"

@@ -108,7 +108,7 @@ def all_met(evidence: Mapping[str, Any]) -> None:
         f"{gaps} frames left the DUT before bytes that TCP sent first: in another order, or some are lost"
     )
     if missed:
-        raise RigError(f"the impairment met no frame: {'; '.join(missed)}")
+        raise RigError(f"the impairments met no frame: {'; '.join(missed)}")
 
 
 def as_before(evidence: Mapping[str, Any], turn: int) -> tuple[tuple[str, ...], int] | None:
@@ -143,7 +143,7 @@ def controlled(evidence: dict[str, Any], offload: Switch, again: Callable[[], st
             said = f"not to be had: {other}"
         evidence["control"] = said
         first, *rest = str(exc).splitlines() or [""]
-        exc.args = ("\n".join([f"{first}; the same impairment with software TLS: {said}", *rest]),)
+        exc.args = ("\n".join([f"{first}; the same impairments with software TLS: {said}", *rest]),)
         raise
 
 

@@ -34,7 +34,7 @@ def without_offload(side: Side) -> None:
     if able:
         raise RigError(
             f"tests/sw-fallback needs a bench without a NIC that offloads: {side.dev}: {', '.join(able)}",
-            "leave --attach away, or: ktls-offload lab up --kind veth",
+            "omit --attach, or: ktls-offload lab up --kind veth",
         )
 
 

@@ -39,7 +39,7 @@ def ordinary(scenario: Scenario, name: str, share: int = SHARE) -> Burst:
 
 
 def small(scenario: Scenario, name: str) -> Burst:
-    """Return what one of a crowd sends: a record that is no longer than its number asks for."""
+    """Return what one of many connections sends: a record that is no longer than its number asks for."""
     return Burst(f"{scenario.seed} {name}", (min(sizes(scenario, 1)[0], SMALL),))
 
 

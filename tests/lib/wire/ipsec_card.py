@@ -89,14 +89,14 @@ def carries(rig: Rig, life: Life, cipher: str, evidence: dict[str, Any]) -> None
     before, clear = share(content, inside(of(made.out, seen.host))), seen.clear(content)
     evidence["ipsec"] = {"cipher": cipher, "card": done, "packets": [len(out), len(back)], "opened": whole}
     assert seen.spis() == {made.out.spi, made.into.spi}, "ESP of other states was on the wire"
-    assert not ipsec.between(bench, TCP, seen.wire), "TCP was on the wire beside ESP"
+    assert not ipsec.between(bench, TCP, seen.wire), "TCP was on the wire next to ESP"
     assert done["ipsec_tx_pkts"] >= len(out) > 0, f"{len(out)} packets left, by the card {done}"
     assert done["ipsec_rx_pkts"] >= len(back) > 0, f"{len(back)} packets came, by the card {done}"
     assert min(done["ipsec_tx_bytes"], done["ipsec_rx_bytes"]) >= SIZE, done
     assert not any(n for name, n in done.items() if "drop" in name), done
     assert min(whole) > MOST, f"{whole} of the payload is in what the keys open"
-    assert before > MOST, f"{before} of the payload was in clear inside ESP before the card"
-    assert clear == 0, f"{clear} of the payload left in clear"
+    assert before > MOST, f"{before} of the payload was in plaintext inside ESP before the card"
+    assert clear == 0, f"{clear} of the payload left in plaintext"
 
 
 def not_asked(rig: Rig, life: Life, cipher: str) -> None:
@@ -127,7 +127,7 @@ def hides(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
     clear = share(content, inside(packets))
     evidence["ipsec"] = {"packets": len(packets), "clear": clear}
     assert there, "the card has encrypted nothing"
-    assert clear == 0, f"{clear} of the payload left in clear inside ESP"
+    assert clear == 0, f"{clear} of the payload left in plaintext inside ESP"
     whole = share(content, opened(made.out, packets))
     assert whole > MOST, f"{whole} of what was sent is in what the keys open"
 

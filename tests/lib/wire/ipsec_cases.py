@@ -37,12 +37,12 @@ def carries(rig: Rig, life: Life, cipher: str, evidence: dict[str, Any]) -> None
     frames = ipsec.between(rig.bench, ipsec.ESP, seen.wire)
     evidence["ipsec"] = {"cipher": cipher, "packets": len(frames), "clear": [round(c, 3) for c in clear]}
     assert seen.spis() == {made.out.spi, made.into.spi}, "ESP of other states was on the wire"
-    assert not ipsec.between(rig.bench, ipsec.TCP, seen.wire), "TCP was on the wire beside ESP"
+    assert not ipsec.between(rig.bench, ipsec.TCP, seen.wire), "TCP was on the wire next to ESP"
     assert all(c.bytes >= SIZE for c in counted), f"the states carried {counted}, payload was {SIZE} each"
     if cipher == "null":
         assert min(clear) > 0.95, f"without a cipher {clear} of the payload was seen on the wire"
     else:
-        assert max(clear) == 0, f"{clear} of the payload is on the wire in clear"
+        assert max(clear) == 0, f"{clear} of the payload is on the wire in plaintext"
 
 
 def every_part(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
@@ -85,7 +85,7 @@ def resets(rig: Rig, life: Life, by: str, evidence: dict[str, Any]) -> None:
 
     with ipsec.watching(rig) as seen:
         (pair,) = life.plain()
-        pair.moves("in clear", 4 * KIB)
+        pair.moves("in plaintext", 4 * KIB)
     with esp.protected(dut, rig.bench.peer, "gcm-128"):
         pair.moves("esp before", 4 * KIB)
         before = esp.errors(dut.host)
@@ -136,9 +136,9 @@ def without_its_policy(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
         life.close([pair])
     found = {name: seen.clear(ipsec.canary(f"{name} out", 32 * KIB)) for name in ("in esp", "after esp")}
     evidence["ipsec"] = {"clear": found}
-    assert found["in esp"] == 0, f"{found['in esp']:.1%} of the payload was in clear while in ESP"
+    assert found["in esp"] == 0, f"{found['in esp']:.1%} of the payload was in plaintext while in ESP"
     assert found["after esp"] > 0.95, (
-        f"only {found['after esp']:.1%} was in clear afterwards: who encrypted it?"
+        f"only {found['after esp']:.1%} was in plaintext afterwards: who encrypted it?"
     )
 
 

@@ -31,7 +31,7 @@ def whole(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
     clear = [seen.clear(ipsec.canary(f"tls in esp {way}", SIZE)) for way in ("out", "back")]
     evidence["ipsec"] = {"packets": len(seen.of(ipsec.ESP)), "clear": clear}
     assert seen.of(ipsec.ESP), "nothing was in ESP"
-    assert max(clear) == 0, f"{clear} of the payload is on the wire in clear"
+    assert max(clear) == 0, f"{clear} of the payload is on the wire in plaintext"
 
 
 def dead(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
@@ -49,7 +49,7 @@ def dead(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
     life.close(pairs)
     clear = [seen.clear(ipsec.canary(f"below {number}", SIZE)) for number in range(len(pairs))]
     evidence["ipsec"] = {"card": by_card, "stuck": stuck, "clear": clear, "counters": told}
-    assert max(clear) == 0, f"{clear} of the payload left in clear inside ESP"
+    assert max(clear) == 0, f"{clear} of the payload left in plaintext inside ESP"
     for number, there in enumerate(taken):
         arrived(there, f"below {number}", SIZE)
     assert not (stuck and told["tx_tls_encrypted_bytes"]), f"nothing arrived, and the card counts {told}"

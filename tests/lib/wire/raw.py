@@ -212,7 +212,7 @@ def plaintext(stream: bytes, content: bytes) -> str:
     share = len(set(hits.values())) / len(pieces)
     return (
         f"plaintext on the wire at stream offset {first:,}: {hits[first].hex()} is byte "
-        f"{pieces[hits[first]]:,} of the payload; {share:.1%} of it is there in clear"
+        f"{pieces[hits[first]]:,} of the payload; {share:.1%} of it is there in plaintext"
     )
 
 

@@ -115,7 +115,7 @@ def script(plan: Plan, cells: Sequence[Cell]) -> list[str]:
 def choose(arms: Sequence[str], parts: Sequence[str]) -> list[Cell]:
     """The cells; plain TCP, which the others are compared with, is first. ConfigError for an unknown word."""
     parts = [wanted(part, tuple(PARTS), "segmentation") for part in parts]
-    arms = [wanted(arm, ARMS, "arm beside ESP") for arm in arms]
+    arms = [wanted(arm, ARMS, "arm next to ESP") for arm in arms]
     return [Cell(arm, part) for part in parts for arm in dict.fromkeys(("plain", *arms))]
 
 

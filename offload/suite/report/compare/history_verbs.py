@@ -43,7 +43,7 @@ def history(args: argparse.Namespace) -> int:
     if not folder and not args.path.exists():
         raise ConfigError(f"{args.path}: no such folder or file", "name a folder of results")
     if args.db and not folder:
-        raise ConfigError(f"{args.path} is a file: --db stores the results of a folder", "leave --db away")
+        raise ConfigError(f"{args.path} is a file: --db stores the results of a folder", "omit --db")
     with closing(open_store(args.db if folder else args.path, change=folder)) as store:
         wrong = add_folder(store, args.path) if folder else []
         found = room.history(store, {"card": args.nic, "kernel": args.kernel, "firmware": args.firmware})

@@ -45,7 +45,7 @@ def sign(folder: Path, key: Path) -> str:
     if not key.is_file():
         raise ConfigError(f"{key}: no such key", "--key names the file of an SSH key; ssh-keygen makes one")
     if os.path.lexists(folder / manifest.SIGNATURE):
-        raise ConfigError(f"{folder / manifest.SIGNATURE} already exists", "move it away to sign anew")
+        raise ConfigError(f"{folder / manifest.SIGNATURE} already exists", "move it away to sign again")
     if not any((folder / name).exists() for name in RUN):
         raise ConfigError(f"{folder} holds no run", "name the folder of a run, results/<time>")
     there = manifest.content(folder / manifest.NAME)

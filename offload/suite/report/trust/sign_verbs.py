@@ -62,7 +62,7 @@ def sign(args: argparse.Namespace) -> int:
         if bad:
             raise Refused(
                 f"{args.folder} has changed since the run: {manifest.shown(bad[0].path)}: {bad[0].words}",
-                f"`report verify` lists all {len(bad)}; without {manifest.NAME} what is there is listed anew",
+                f"`report verify` lists all {len(bad)}; without {manifest.NAME} the folder is listed again",
             )
     sys.stdout.write(f"signed: {signing.sign(args.folder, args.key)}\n")
     return 0

@@ -173,7 +173,7 @@ def test_what_is_no_history_is_one_line(tmp_path: Path, results: Path) -> None:
     for name in ("text", "nothing", "other"):
         with pytest.raises(ConfigError):
             call(results, "--db", tmp_path / name)
-    with pytest.raises(ConfigError, match="leave --db away"):
+    with pytest.raises(ConfigError, match="omit --db"):
         call(tmp_path / "text", "--db", tmp_path / "db")
     with pytest.raises(ConfigError, match="unable to open"):
         call(results, "--db", tmp_path / "no/db")

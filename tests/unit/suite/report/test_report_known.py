@@ -124,7 +124,7 @@ def test_notes_of_a_hostile_file_do_no_harm(notes: Any) -> None:
 def test_behaviour_is_not_called_a_bug() -> None:
     """What the kernel means to do is asked about as behaviour."""
     (note,) = known.notes("x::test_link_down", "fail", "inet_diag shows transmit as hw", RIG)
-    assert known.question(note) == "known kernel behaviour?" and note["kind"] == "behaviour"
+    assert known.question(note) == "known kernel behavior?" and note["kind"] == "behaviour"
 
 
 def test_the_plug_in_notes_it_in_event_and_terminal(pytester: pytest.Pytester) -> None:

@@ -64,7 +64,7 @@ def test_a_leak_is_the_verdict() -> None:
     )
     said = text(document, 200).splitlines()
     assert said[-2].endswith("(5 frames in total) has what is at payload offset 4,096")
-    assert said[-1] == "verdict: DIFFERENT: payload in clear"
+    assert said[-1] == "verdict: DIFFERENT: plaintext payload"
 
 
 def test_what_is_missing_is_told_with_a_hint() -> None:
