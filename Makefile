@@ -17,6 +17,7 @@
 #   DRAW=4711 COUNT=40    `make certify-the-certifier` draws so many bad cards at random; DEPTH=standard: for all scenarios of that depth
 #   TIMES=3               `make test-bench`: how often each bench is certified; WRITE=1: into benchmarks/results/benches.md
 #   SEEDS="1 2 3"         `make test-any-order`: one run in the order of each
+#   MORE=20               and adds the next 20 cards to the record of drawn ones (benchmarks/results/drawn.jsonl, docs/certify/bad-nics.md)
 #   GOOD=10               how many runs of a good card `make clean-runs` adds to the record
 PYTHON ?= /usr/bin/python3
 KERNEL ?= 6.1
@@ -55,7 +56,7 @@ replay: build  ## repeat what failed in RESULT=results/<time>
 	$(PY) -m offload certify --replay $(RESULT)
 
 certify-the-certifier: build  ## every bad card of the catalogue, two labs at once; DRAW=SEED: COUNT random ones, and how many escape
-	$(PY) -m benchmarks.$(if $(DRAW),drawn --draw $(DRAW) --count $(COUNT) $(if $(DEPTH),--depth $(DEPTH)),certifier $(if $(WRITE),--write)) --kernel $(KERNEL)
+	$(PY) -m benchmarks.$(if $(MORE),drawn --more $(MORE),$(if $(DRAW),drawn --draw $(DRAW) --count $(COUNT) $(if $(DEPTH),--depth $(DEPTH)),certifier $(if $(WRITE),--write))) --kernel $(KERNEL)
 
 clean-runs: build  ## GOOD=10 runs of a good card into benchmarks/results/clean-runs.jsonl
 	$(PY) -m benchmarks.certifier --kernel $(KERNEL) --card $(NIC) --good $(GOOD) $(if $(WRITE),--write)

@@ -90,6 +90,8 @@ def nearest(stand: Stand, defect: Defect) -> Drawn:
         if seen.word == "failed" and seen.fired:  # what fails with nothing wrong says nothing of the card
             took = time.monotonic() - began
             return Drawn(defect, seen.fired, "failed", "", fired, number, True, seen.line, took)
+        if seen.word == "failed":
+            print(f"FALSE ALARM? no fault acted in {scenario}: {seen.line}", flush=True)
     own = stand.do(step(defect, defect.line, 0))
     took = time.monotonic() - began
     return Drawn(defect, own.fired, own.word, own.line, fired, NEAREST, False, "", took)

@@ -1,38 +1,31 @@
-"""This NIC takes records and segments of every shape: sizes, ways to write, MTU, TCP options, numbers."""
+"""This NIC takes records of every shape: sizes, ways to write, numbers; test_70 crosses MTU and options."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 from offload.card.profile import Cell
-from offload.host.base import Bench
 from offload.suite.traffic.drive import sending
 from offload.suite.traffic.impair import Chosen
 from tests.lib.flow import proof, shapes
-from tests.lib.flow.flow import Flow, Several, Traffic
-from tests.lib.flow.shapes import TURN, WHOLE, Received, Syn
-from tests.lib.impair import shapes_path as path
-from tests.lib.impair.impairment import RECOVERY, all_met, controlled, impaired, trouble
+from tests.lib.flow.flow import Several, Traffic
+from tests.lib.flow.shapes import TURN, WHOLE
+from tests.lib.impair.impairment import RECOVERY, all_met, impaired
 from tests.lib.rig.switch import Switch
 from tests.lib.wire.wire import WireTap
 
 pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "wire-tap")
 TX, RX = Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-128")
 KIB = 1024
-# no option at all, and every one; SYN and its answer offer the same
-OPTIONS = {
-    "bare": ({"sack": 0, "timestamps": 0, "ecn": 0}, Syn(False, False, False)),
-    "all": ({"sack": 1, "timestamps": 1, "ecn": 1}, Syn(True, True, True)),
-}
-# two frames, the one with the header of the fourth record, and one inside the sixth
-SENT_LOST = tuple(Chosen(place, n, data=True) for place, n in (("header", 3), ("inside", 5)))
-CAME_LOST = tuple(replace(rule, direction="to-dut") for rule in SENT_LOST)
 WRAP = 3 * WHOLE + 8192  # bytes of the stream before the sequence number is 0: in the middle of a record
 # record numbers three before a carry, and near the last one
 NUMBERS = tuple((1 << bits) - 3 for bits in (32, 48)) + ((1 << 64) - 40,)
+HEADER_LOST = (
+    Chosen("header", 3, data=True, direction="to-dut"),
+)  # the frame with that of the fourth record
 CARRY = 3 * WHOLE  # where the record is whose number is carried
 
 
@@ -52,56 +45,6 @@ def test_sends_by_every_system_call(
         assert {int(size) for size in seen["sizes"]} == shapes.records(plan), (
             "other records than were written"
         )
-
-
-@pytest.mark.promise("shapes.tx")
-@pytest.mark.parametrize(("mtu", "family"), [(600, 4), (9000, 6)])
-def test_sends_at_mtu(
-    traffic: Traffic,
-    offload: Switch,
-    wire_tap: WireTap,
-    bench: Bench,
-    evidence: dict[str, Any],
-    mtu: int,
-    family: int,
-) -> None:
-    """This NIC encrypts many records in a segment, and records of many segments, in frames of this MTU."""
-    plan = shapes.frames(f"frames {mtu}")
-    with path.path_mtu(bench, mtu), wire_tap.open() as watch:
-        flow = traffic.sent(TX, plan, family=family)
-        proof.note(evidence, flow, plan, "hw")
-        watch.proves(evidence, "client", plan.total, payload=plan.content())
-        proof.intact(flow.far, plan)
-        proof.sent_by_card(flow, plan)
-        cut = shapes.cut(watch, traffic.rig.port)
-        evidence["cut"] = asdict(cut)
-        packed = (mtu - 80) // (max(shapes.SMALL) + 29)  # small records in a segment, less the headers
-        assert cut.records >= packed and cut.segments > WHOLE // mtu, f"that is not what was meant: {cut}"
-
-
-@pytest.mark.once
-@pytest.mark.promise("shapes.tx")
-@pytest.mark.parametrize("name", OPTIONS)
-def test_sends_with_tcp_options(
-    traffic: Traffic, offload: Switch, wire_tap: WireTap, bench: Bench, evidence: dict[str, Any], name: str
-) -> None:
-    """This NIC encrypts again what was lost, with SACK, timestamps and ECN and without them."""
-    plan, (settings, offered) = sending(f"options {name}", 128 * KIB), OPTIONS[name]
-
-    def transfer(noted: dict[str, Any]) -> Flow:
-        with impaired(traffic, noted, SENT_LOST, strict=False):
-            return traffic.sent(TX, plan)
-
-    with path.tcp_settings(bench, **settings), wire_tap.open() as watch:
-        with controlled(evidence, offload, lambda: trouble(transfer({}), plan, sent=True)):
-            flow = transfer(evidence)
-            proof.note(evidence, flow, plan, "hw")
-            seen = watch.proves(evidence, "client", plan.total, payload=plan.content())
-            proof.intact(flow.far, plan)
-            all_met(evidence)
-            proof.sent_by_card(flow, plan)
-            assert seen["retransmissions"] > 0, "nothing was seen to be sent again"
-            assert set(shapes.syns(watch)) == {offered}, "TCP did not offer what was set"
 
 
 @pytest.mark.promise("shapes.tx")
@@ -197,50 +140,6 @@ def test_receives_from_every_system_call(
 
 
 @pytest.mark.promise("shapes.rx")
-@pytest.mark.parametrize(("mtu", "family"), [(600, 4), (9000, 6)])
-def test_receives_at_mtu(
-    traffic: Traffic,
-    offload: Switch,
-    peer_offload: Switch,
-    bench: Bench,
-    evidence: dict[str, Any],
-    mtu: int,
-    family: int,
-) -> None:
-    """This NIC decrypts many records in a segment, and records of many segments, in frames of this MTU."""
-    peer_offload.set(tx=False)
-    plan = shapes.frames(f"frames rx {mtu}")
-    with path.path_mtu(bench, mtu):
-        flow = shapes.received(traffic, RX, plan, family=family)
-    proof.note(evidence, flow, plan, "hw")
-    proof.intact(flow.dut, plan)
-    shapes.decrypted(flow, plan.total)
-
-
-@pytest.mark.once
-@pytest.mark.promise("shapes.rx")
-@pytest.mark.parametrize("name", OPTIONS)
-def test_receives_with_tcp_options(
-    traffic: Traffic, offload: Switch, peer_offload: Switch, bench: Bench, evidence: dict[str, Any], name: str
-) -> None:
-    """This NIC decrypts again after a loss, with SACK, timestamps and ECN and without them."""
-    peer_offload.set(tx=False)
-    plan, (settings, _) = shapes.storm(f"options rx {name}"), OPTIONS[name]
-
-    def transfer(noted: dict[str, Any]) -> Received:
-        with impaired(traffic, noted, CAME_LOST, strict=False):
-            return shapes.received(traffic, RX, plan, turn=True)
-
-    with path.tcp_settings(bench, **settings):
-        with controlled(evidence, offload, lambda: trouble(transfer({}), plan, sent=False)):
-            flow = transfer(evidence)
-            proof.note(evidence, flow, plan, "hw")
-            proof.intact(flow.dut, plan)
-            all_met(evidence)
-            shapes.decrypted(flow, plan.parts[-1].total, RECOVERY)
-
-
-@pytest.mark.promise("shapes.rx")
 @pytest.mark.parametrize("lost", ["nothing", "inside", "header"])
 def test_receives_across_tcp_sequence_wrap(
     traffic: Traffic,
@@ -254,7 +153,7 @@ def test_receives_across_tcp_sequence_wrap(
     peer_offload.set(tx=False)
     plan = shapes.storm(f"wrap rx {lost}")
     # the frame with the wrap itself, so that the gap is across it; or the header, to be found again after it
-    rules = {"inside": (Chosen("offset", WRAP, direction="to-dut"),), "header": CAME_LOST[:1]}
+    rules = {"inside": (Chosen("offset", WRAP, direction="to-dut"),), "header": HEADER_LOST}
     with wire_tap.open() as watch:
         with impaired(traffic, evidence, rules.get(lost, ()), strict=False):
             flow = shapes.received(traffic, RX, plan, isn=TURN - 1 - WRAP, turn=True)

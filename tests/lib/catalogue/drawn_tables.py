@@ -211,7 +211,12 @@ def _records() -> tuple[Condition, ...]:
             levels=(FRAME, RECORD),
         ),
         Condition(
-            "inside", {"when_inside": 1}, small, "in records that begin inside a frame", levels=(RECORD,)
+            "inside",
+            {"when_inside": 1},
+            small,
+            "in records that begin inside a frame",
+            levels=(RECORD,),
+            also=(("record", "4096"),),
         ),
         *(
             Condition(
@@ -237,8 +242,7 @@ def _records() -> tuple[Condition, ...]:
     )
 
 
-def _contexts() -> tuple[Condition, ...]:
-    """Conditions of how many contexts live, and of whose packet was the last."""
+def _crowds() -> tuple[Condition, ...]:
     return (
         *(
             Condition(
@@ -271,15 +275,8 @@ def _contexts() -> tuple[Condition, ...]:
     )
 
 
-def _troubles() -> tuple[Condition, ...]:
+def _losses() -> tuple[Condition, ...]:
     holds = (("header", 1, "begins"), ("tag", 2, "ends"), ("inside", 4, "neither begins nor ends"))
-    events = (
-        ("toggle", 1, TX),
-        ("mtu", 2, ("tx", "rx")),
-        ("coalesce", 4, ("tx", "rx")),
-        ("carrier", 8, ("tx", "rx")),
-        ("other", 32, ("tx", "rx")),
-    )
     again = {"when_again": 1}
     return (
         Condition("again", again, {"trouble": "lost-inside"}, "in what is sent again", TX, also=HOLES),
@@ -302,6 +299,18 @@ def _troubles() -> tuple[Condition, ...]:
             levels=(RECORD,),
             also=HOLES,
         ),
+    )
+
+
+def _events() -> tuple[Condition, ...]:
+    events = (
+        ("toggle", 1, TX),
+        ("mtu", 2, ("tx", "rx")),
+        ("coalesce", 4, ("tx", "rx")),
+        ("carrier", 8, ("tx", "rx")),
+        ("other", 32, ("tx", "rx")),
+    )
+    return (
         *(
             Condition(
                 f"after-event-{name}",
@@ -315,4 +324,4 @@ def _troubles() -> tuple[Condition, ...]:
     )
 
 
-CONDITIONS = (*_headers(), *_cuts(), *_records(), *_contexts(), *_troubles())
+CONDITIONS = (*_headers(), *_cuts(), *_records(), *_crowds(), *_losses(), *_events())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import struct
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -83,14 +82,6 @@ def sha256(plan: Several, count: int) -> str:
     return hashlib.sha256(plan.content()[:count]).hexdigest()
 
 
-@dataclass(frozen=True)
-class Cut:
-    """How a stream was cut: the most records that begin in a segment, the most segments of a record."""
-
-    records: int
-    segments: int
-
-
 def stream(seen: Sequence[Segment]) -> bytes:
     """The bytes of one direction, from its first segment on; the first copy of each counts."""
     pieces = [((one.seq - seen[0].seq) % TURN, one.payload) for one in seen]
@@ -106,20 +97,6 @@ def starts(data: bytes) -> list[int]:
     while found[-1] + 5 <= len(data):
         found.append(found[-1] + 5 + int.from_bytes(data[found[-1] + 3 : found[-1] + 5], "big"))
     return found
-
-
-def cut(watch: Watch, port: int) -> Cut:
-    """Say how what was sent to a port lay in segments beyond the card."""
-    seen = [one for one in watch.segments("wire") if one.target == port]
-    begins = starts(stream(seen))
-    count, most = [0] * len(begins), 0
-    for one in seen:
-        first = (one.seq - seen[0].seq) % TURN
-        low, high = (bisect_left(begins, at) for at in (first, first + len(one.payload)))
-        most = max(most, high - low)
-        for record in range(max(low - 1, 0) if low == len(begins) or begins[low] > first else low, high):
-            count[record] += 1
-    return Cut(most, max(count))
 
 
 @dataclass(frozen=True)
@@ -142,39 +119,6 @@ def wrap(watch: Watch, port: int) -> Wrap:
     found = Wrap(offset, record, offset - begins[record], begins[record + 1] - begins[record])
     assert 13 < found.at < found.length - 16, f"the wrap is not inside the payload of a record: {found}"
     return found
-
-
-@dataclass(frozen=True)
-class Syn:
-    """What a SYN (or its answer) offers."""
-
-    sack: bool
-    timestamps: bool
-    ecn: bool
-
-
-def syns(watch: Watch) -> list[Syn]:
-    """Return what was offered in each SYN and SYN+ACK beyond the card, in order."""
-    capture, at, found = watch.stop()["wire"].read_bytes(), 0, []
-    while at + 12 <= len(capture):
-        kind, size = struct.unpack_from("<II", capture, at)
-        if kind == 6:  # enhanced packet block of pcapng
-            frame = capture[at + 28 : at + 28 + struct.unpack_from("<I", capture, at + 20)[0]]
-            found += _syn(frame)
-        at += size
-    return found
-
-
-def _syn(frame: bytes) -> list[Syn]:
-    ip, four = frame[14:], frame[12:14] == b"\x08\x00"
-    if ip[9 if four else 6] != 6 or frame[12:14] not in (b"\x08\x00", b"\x86\xdd"):
-        return []
-    tcp = ip[(ip[0] & 15) * 4 if four else 40 :]
-    options, kinds = tcp[20 : (tcp[12] >> 4) * 4], set()
-    while options and options[0]:  # RFC 9293 section 3.1: kind, length, value; 1 has no length, 0 ends
-        kinds.add(options[0])
-        options = options[1 if options[0] == 1 else max(options[1], 2) :]
-    return [Syn(4 in kinds, 8 in kinds, bool(tcp[13] & 0x40))] if tcp[13] & 2 else []
 
 
 def sent(traffic: Traffic, cell: Cell, plan: Several, isn: int) -> Flow:

@@ -141,6 +141,20 @@ def test_the_scenarios_of_a_depth_come_in_the_order_that_is_likely_to_see_it() -
     assert not turns(draw(5, 1)[0], "")
 
 
+def test_the_standard_depth_makes_the_condition_of_every_card() -> None:
+    """No drawn card escapes because nobody made its condition together with its fault, in its direction."""
+    rows = [dict(row.values) for row in array("standard", find(CARD))]
+    for one in defects():
+        place, wanted = one.place.values, one.condition.values
+        lost = place.get("trouble", "").startswith("lost")  # any lost frame makes a card ask for its place
+        assert any(
+            row["direction"] in (one.way, "both")
+            and (place.items() <= row.items() or (lost and row["trouble"].startswith("lost")))
+            and (wanted.items() <= row.items() or not row.items().isdisjoint(one.condition.also))
+            for row in rows
+        ), one.id
+
+
 class Stopped:
     """A stand on which somebody presses Ctrl-C under the second card; `open`: whether its lab is up."""
 
