@@ -15,6 +15,7 @@
 #   HOURS=1 SEED=4711     how long `make hunt` runs, and its first seed (default: a random one)
 #   WRITE=1               `make certify-the-certifier` writes its table into docs/certify/bad-nics.md; changed code is recorded, too
 #   DRAW=4711 COUNT=40    `make certify-the-certifier` draws so many bad cards at random; DEPTH=standard: for all scenarios of that depth
+#   MORE=20               and adds the next 20 cards to the record of drawn ones (benchmarks/results/drawn.jsonl, docs/certify/bad-nics.md)
 #   TIMES=3               `make test-bench`: how often each bench is certified; WRITE=1: into benchmarks/results/benches.md
 #   SEEDS="1 2 3"         `make test-any-order`: one run in the order of each
 #   MORE=20               and adds the next 20 cards to the record of drawn ones (benchmarks/results/drawn.jsonl, docs/certify/bad-nics.md)

@@ -1,0 +1,116 @@
+"""The record of drawn bad cards: a later draw goes on, the first run of a card counts, the page says so."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import drawn as benchmark
+from offload.errors import ConfigError
+from tests.lib.catalogue import drawn_record
+from tests.lib.catalogue import page as catalogue_page
+from tests.lib.catalogue.drawn import Defect, draw
+from tests.lib.catalogue.drawn_record import BEGIN, END, append, entry, following, read, table
+from tests.lib.catalogue.drawn_told import Drawn
+from tests.lib.catalogue.rows import Step
+from tests.lib.catalogue.run import Found
+
+FIRST, SECOND, THIRD = [one for one in draw(7, 12) if one.named][:3]
+SAID = {"seed": 7, "depth": "standard", "kernel": "6.1", "code": "0123456789"}
+
+
+def line(defect: Defect, *, seen: bool = True, fired: int = 3, named: bool = True) -> dict[str, object]:
+    """What may have become of a card."""
+    right = ", ".join(defect.named) if named else "sometimes"
+    by = f"sent records are wrong {right}: seen [tests/x.py::test_holds[seed=9,ip=v6]]" if seen else ""
+    return entry(Drawn(defect, fired, "passed", "", fired, 2, seen, by, 12.34), **SAID)  # type: ignore[arg-type]
+
+
+def test_a_line_says_what_caught_the_card() -> None:
+    """The scenario, the headline without its evidence, and whether that names the condition."""
+    found = line(FIRST)
+    assert (found["word"], found["by"], found["named"]) == ("caught", "seed=9,ip=v6", True)
+    assert (
+        found["headline"] == f"sent records are wrong {', '.join(FIRST.named)}" and found["seconds"] == 12.3
+    )
+    assert not line(FIRST, named=False)["named"]
+    assert [line(FIRST, seen=False, fired=n)["word"] for n in (3, 0)] == ["escaped", "silent"]
+
+
+def test_a_draw_goes_on_where_the_record_ended(tmp_path: Path) -> None:
+    """The same order each time, without what the record has of this seed."""
+    first = following(7, [], 3)
+    lines = [line(one) for one in first[:2]]
+    assert following(7, lines, 2)[0] == first[2] and following(8, lines, 3) != first
+    assert len({one.id for one in following(7, [], 10**6)}) == len(following(7, [], 10**6)) > 700
+    for one in lines:
+        append(one, tmp_path / "drawn.jsonl")
+    assert read(tmp_path / "drawn.jsonl") == lines
+    (tmp_path / "drawn.jsonl").write_text("{}\n")
+    with pytest.raises(ConfigError, match="drawn.jsonl:1"):
+        read(tmp_path / "drawn.jsonl")
+
+
+def test_the_first_run_of_a_card_counts() -> None:
+    """A card that is caught after a repair stays one that had escaped, and the row says both."""
+    lines = [line(FIRST, seen=False), line(SECOND), line(THIRD, named=False), line(FIRST)]
+    said = table(lines)
+    assert "3 cards were drawn, and the fault of 3 acted (0 did not count). 1 escaped: 33.3 %" in said
+    assert "names the condition of 1 of the 2 caught cards" in said
+    assert f"| `{FIRST.id}` | escaped | none | caught, named |" in said
+    assert f"| `{THIRD.id}` | caught | sent records are wrong sometimes | the same |" in said
+    assert SECOND.id not in said
+    assert "escaped" not in table([line(FIRST, seen=False, fired=0)]).splitlines()[0]
+
+
+def test_the_page_has_the_record() -> None:
+    """docs/certify/bad-nics.md says what the record has."""
+    text = catalogue_page.PAGE.read_text()
+    assert drawn_record.page(text, read()) == text, "make certify-the-certifier MORE=1"
+
+
+class Card:
+    """A card that fails at its third scenario, where its fault acts, and at the second for nothing."""
+
+    asked: list[str] = []
+
+    def __init__(self, *_: object) -> None:
+        self.scenarios: list[str] = []
+
+    def __enter__(self) -> Card:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def do(self, step: Step) -> Found:
+        """Run one step."""
+        assert step.row is not None
+        Card.asked.append(step.row.tests[0])
+        third = len(Card.asked) == 3
+        by = f"sent records leave: {step.row.tests[0]}" if len(Card.asked) > 1 else ""
+        return Found(step, "failed" if by else "passed", "", by, 1.0, 1, "", "", "", 5 if third else 0)
+
+
+def test_a_card_is_done_with_at_the_first_failure_in_which_its_fault_acted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A failure in which nothing wrong was done is not the card's; record and page have each card at once."""
+    page = tmp_path / "page.md"
+    page.write_text(f"{BEGIN}\n{END}\n")
+    monkeypatch.setattr(catalogue_page, "PAGE", page)
+    monkeypatch.setattr(drawn_record, "FILE", tmp_path / "drawn.jsonl")
+    monkeypatch.setattr(benchmark, "Stand", Card)
+    monkeypatch.setattr(benchmark, "ROOT", tmp_path)
+    monkeypatch.setattr(benchmark, "built", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["drawn", "--more", "1"])
+    Card.asked = []
+    assert benchmark.main() == 0
+    [found] = read(tmp_path / "drawn.jsonl")
+    assert (found["word"], found["scenarios"], found["fired"]) == ("caught", 3, 5)
+    assert found["id"] == following(drawn_record.SEED, [], 1)[0].id
+    said = capsys.readouterr().out
+    assert "1 cards were drawn" in page.read_text() and "1 cards were drawn" in said
+    assert said.count("FALSE ALARM? no fault acted in seed=") == 1
