@@ -23,7 +23,7 @@ static struct sockaddr_in place_of(const struct end *e, enum side side)
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons((in_port_t)(PORT + 2 * e->channel + e->rx_row)) };
 
 	if (inet_pton(AF_INET, e->load->address[side], &at.sin_addr) != 1)
-		die(e->load->address[side], "no IPv4 address");
+		die(e->load->address[side], "not an IPv4 address");
 	return at;
 }
 
@@ -144,7 +144,7 @@ static void wait_for(const struct end *e, char wanted)
 	char what = 0;
 
 	if (read(e->orders, &what, 1) != 1 || what != wanted)
-		die(e->name, "the coordinator is gone");
+		die(e->name, "the coordinator has exited");
 }
 
 /* A connection with what its arm puts on it. */

@@ -39,7 +39,7 @@ static size_t number(const char *text)
 	unsigned long n = strtoul(text, &end, 10);
 
 	if (*text < '0' || *text > '9' || *end || !n || n > MOST || n % CHUNK)
-		usage(text, "wanted a multiple of 16384, up to 64 MiB");
+		usage(text, "expected a multiple of 16384, up to 64 MiB");
 	return n;
 }
 
@@ -48,7 +48,7 @@ static void place(struct load *load, enum side side, char *text)
 	char *comma = strchr(text, ',');
 
 	if (!comma)
-		usage(text, "wanted NAMESPACE,ADDRESS");
+		usage(text, "expected NAMESPACE,ADDRESS");
 	*comma = 0;
 	load->ns[side] = text;
 	load->address[side] = comma + 1;
@@ -115,7 +115,7 @@ static void start(struct end *e, const struct load *load, const struct kind *kin
 static void hear(struct end *e, void *what, size_t size)
 {
 	if (read(e->answers, what, size) != (ssize_t)size)
-		die(e->name, "ended before its time");
+		die(e->name, "exited early");
 }
 
 /* Everything of a pass has arrived; the last acknowledgement is allowed to. */
@@ -170,7 +170,7 @@ static void row(const struct load *load, const struct kind *kind, const char *na
 		need(write(ends[i].orders, "e", 1) == 1, "order");
 		hear(&ends[i], &sound, 1);
 		if (sound != 'y')
-			die(ends[i].name, "what arrived is not what was sent");
+			die(ends[i].name, "it received other bytes than were sent");
 	}
 	for (int i = 0; i < n; i++) {
 		close(ends[i].orders);
@@ -221,7 +221,7 @@ static void named_row(const struct load *load, const char *name)
 	struct kind kind = { 0 };
 
 	if (!understood(name, &kind))
-		usage(name, "wanted ARM/DIRECTION[/CHANNELS][/file], as in sw/tx or hw/tx/4");
+		usage(name, "expected ARM/DIRECTION[/CHANNELS][/file], as in sw/tx or hw/tx/4");
 	row(load, &kind, name);
 }
 
@@ -247,7 +247,7 @@ int main(int argc, char **argv)
 		}
 	}
 	if (optind == argc)
-		usage("no row", "wanted ARM/DIRECTION[/CHANNELS][/file], as in sw/tx");
+		usage("no row", "expected ARM/DIRECTION[/CHANNELS][/file], as in sw/tx");
 	make_data(&load);
 	for (int i = optind; i < argc; i++)
 		named_row(&load, argv[i]);

@@ -63,7 +63,7 @@ void shoot(struct shot *shot)
 		if (pid <= 0 || pid == getpid())
 			continue;
 		if (shot->n == TASKS)
-			die("/proc", "more tasks than a machine for this has");
+			die("/proc", "too many tasks: run it on a machine of its own");
 		if (read_task(pid, &shot->tasks[shot->n]))
 			shot->n++;
 	}

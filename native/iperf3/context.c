@@ -51,7 +51,7 @@ static bool load_identity(SSL_CTX *ctx, char *why, size_t size)
 
 	SSL_CTX_set_default_passwd_cb(ctx, no_passphrase);
 	if (stat(options.key, &st) == 0 && (st.st_mode & (S_IROTH | S_IWOTH)))
-		snprintf(why, size, "--tls-key %s: every user may read or write it: chmod 600 first", options.key);
+		snprintf(why, size, "--tls-key %s: any user can read or write it: chmod 600 first", options.key);
 	else if (SSL_CTX_use_certificate_chain_file(ctx, options.cert) != 1)
 		snprintf(why, size, "--tls-cert %s: %s", options.cert, openssl_reason(reason, sizeof(reason)));
 	else if (SSL_CTX_use_PrivateKey_file(ctx, options.key, SSL_FILETYPE_PEM) != 1)
@@ -69,7 +69,7 @@ static bool set_ciphers(SSL_CTX *ctx, char *why, size_t size)
 					  : SSL_CTX_set_ciphersuites(ctx, options.ciphers));
 
 	if (!ok)
-		snprintf(why, size, "--tls-ciphers '%s': OpenSSL knows no such cipher for TLS %s", options.ciphers,
+		snprintf(why, size, "--tls-ciphers '%s': OpenSSL has no such cipher for TLS %s", options.ciphers,
 			 old ? "1.2" : "1.3");
 	ERR_clear_error();
 	return ok == 1;
@@ -95,7 +95,7 @@ SSL_CTX *context_for(bool server, char *why, size_t size)
 
 	if (ctx)
 		return ctx;
-	snprintf(why, size, "OpenSSL gives no context");
+	snprintf(why, size, "OpenSSL cannot create a context");
 	ctx = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method());
 	if (!ctx)
 		return NULL;

@@ -34,7 +34,7 @@ static long number(const cJSON *t, const char *key, double low, double high)
 
 	if (value >= low && value <= high && value == (double)(long)value)
 		return (long)value;
-	snprintf(bad, sizeof(bad), "parameter tls.%s: wanted a number from %.0f to %.0f", key, low, high);
+	snprintf(bad, sizeof(bad), "parameter tls.%s: expected a number from %.0f to %.0f", key, low, high);
 	return 0;
 }
 
@@ -75,7 +75,7 @@ bool deal_accept(void)
 	if (bad[0])
 		fail(C_PARAMETERS, "refused a client: %s", bad);
 	else if (options.version && options.version != deal.version)
-		fail(C_PEER_WANTS_TLS, "refused a client that wants TLS 1.%d: this server was started with --tls=1.%d",
+		fail(C_PEER_WANTS_TLS, "refused a client that requests TLS 1.%d: this server was started with --tls=1.%d",
 		     deal.version - 10, options.version - 10);
 	else if ((deal.ktls & KTLS_REQUIRE) && !ktls_possible(why, sizeof(why)))
 		fail(C_NOT_HERE, "%s", why);

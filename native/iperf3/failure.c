@@ -22,14 +22,14 @@ static const struct {
 	const char *remote; /* what a client says when the server gave this number only */
 } causes[] = {
 	{ C_PEER_OLD, RC_PEER, "the peer is an iperf3 without TLS" },
-	{ C_PEER_WANTS_TLS, RC_PEER, "the server takes TLS only: give --tls (in the version that it was started with)" },
-	{ C_PARAMETERS, RC_PEER, "the server does not understand these TLS parameters: is it of another version?" },
-	{ C_HANDSHAKE, RC_HANDSHAKE, "TLS handshake failed, says the server; its own output says why" },
-	{ C_KTLS, RC_KTLS, "kTLS refused on the server (--ktls=require); its own output says why" },
-	{ C_NOT_HERE, RC_NOT_HERE, "the kernel of the server offers no TLS on sockets (--ktls=require)" },
+	{ C_PEER_WANTS_TLS, RC_PEER, "the server accepts only TLS: use --tls with the version that it was started with" },
+	{ C_PARAMETERS, RC_PEER, "the server does not understand these TLS parameters: is it another version?" },
+	{ C_HANDSHAKE, RC_HANDSHAKE, "the TLS handshake failed on the server; its output gives the reason" },
+	{ C_KTLS, RC_KTLS, "kTLS refused on the server (--ktls=require); its output gives the reason" },
+	{ C_NOT_HERE, RC_NOT_HERE, "the server's kernel has no TLS for sockets (--ktls=require)" },
 	{ C_PAYLOAD, RC_PAYLOAD, "the payload that reached the server differs from what was sent" },
-	{ C_RECORD, RC_HANDSHAKE, "the server met a bad TLS record; its own output says why" },
-	{ C_INTERNAL, RC_IPERF, "the server failed; its own output says why" },
+	{ C_RECORD, RC_HANDSHAKE, "the server received a bad TLS record; its output gives the reason" },
+	{ C_INTERNAL, RC_IPERF, "the server failed; its output gives the reason" },
 };
 
 /* Note a failure and set i_errno; a server tells its client the number. */

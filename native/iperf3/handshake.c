@@ -39,8 +39,8 @@ bool ktls_possible(char *why, size_t size)
 		close(fd);
 	if (error == 0 || error == ENOTCONN)
 		return true;
-	snprintf(why, size, "--ktls=require: this kernel offers no TLS on sockets: %s%s", strerror(error),
-		 error == ENOENT ? " (module tls: modprobe tls as root)" : "");
+	snprintf(why, size, "--ktls=require: this kernel has no TLS for sockets: %s%s", strerror(error),
+		 error == ENOENT ? " (load the module as root: modprobe tls)" : "");
 	return false;
 #endif
 }
@@ -161,7 +161,7 @@ static bool shake(struct stream *s, bool server)
 			return false;
 		}
 		if (wait_fd(s->fd, kind == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, deadline) != 1) {
-			fail(C_HANDSHAKE, "TLS handshake with %s: no end within %d s",
+			fail(C_HANDSHAKE, "TLS handshake with %s: not finished within %d s",
 			     server ? "a client" : iperf_get_test_server_hostname(the_test), HANDSHAKE_MS / 1000);
 			return false;
 		}
@@ -207,7 +207,7 @@ bool handshake(struct stream *s, bool server)
 
 	s->ssl = prepare(s->fd, server);
 	if (!s->ssl || flags < 0 || fcntl(s->fd, F_SETFL, flags | O_NONBLOCK)) {
-		fail(C_INTERNAL, "OpenSSL gives no connection");
+		fail(C_INTERNAL, "OpenSSL cannot create a connection");
 		return false;
 	}
 	ok = shake(s, server);
@@ -216,7 +216,7 @@ bool handshake(struct stream *s, bool server)
 	if (!ok)
 		return false;
 	if (!find_place(s)) {
-		fail(C_INTERNAL, "no room for the payload pattern");
+		fail(C_INTERNAL, "no memory for the payload pattern");
 		return false;
 	}
 	look(s);
@@ -229,7 +229,7 @@ bool handshake(struct stream *s, bool server)
 /* --ktls=require: the direction in which this stream carries data must be the kernel's. */
 bool ktls_satisfied(const struct stream *s)
 {
-	const char *why = "no such cipher in kTLS, or the kernel refused it";
+	const char *why = "kTLS has no such cipher, or the kernel refused it";
 
 	if (!(deal.ktls & KTLS_REQUIRE) || (s->sender ? s->ktls_tx : s->ktls_rx))
 		return true;

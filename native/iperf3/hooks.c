@@ -93,7 +93,7 @@ struct iperf_stream *iperf_new_stream(struct iperf_test *test, int fd, int sende
 	struct stream *s;
 
 	if (options.tls && !server && !deal.on) {
-		fail(C_PEER_OLD, "the server does not answer --tls: it is an iperf3 without TLS, start iperf3-tls -s there");
+		fail(C_PEER_OLD, "the server ignores --tls: it is an iperf3 without TLS; start iperf3-tls -s there");
 		return NULL;
 	}
 	if (deal.on) {

@@ -55,17 +55,17 @@ static bool file;	  /* -F: libiperf sends what the file holds */
 void options_help(FILE *out)
 {
 	fputs("TLS on the data streams (iperf3-tls):\n"
-	      "  --tls[=1.2|1.3]           client: TLS (1.3); server: refuse clients without it, or of another version\n"
-	      "  --tls-ciphers LIST        client: in OpenSSL's words, for the version in use\n"
-	      "  --ktls MODE               off, tx, rx, both: directions for the kernel, where it can; require: both, or fail.\n"
-	      "                            A server without it does what the client's says\n"
-	      "  --tls-cert FILE           server: PEM certificate (chain); without it one is made up, in memory\n"
+	      "  --tls[=1.2|1.3]           client: use TLS (default 1.3); server: refuse clients without it or with another version\n"
+	      "  --tls-ciphers LIST        client: OpenSSL names, for the version in use\n"
+	      "  --ktls MODE               off, tx, rx, both: directions that the kernel handles if it can; require: both, or fail.\n"
+	      "                            A server without this option follows the client\n"
+	      "  --tls-cert FILE           server: PEM certificate (chain); without it one is generated, in memory\n"
 	      "  --tls-key FILE            server: its PEM key\n"
 	      "  --tls-ca FILE             client: check the server's certificate and name; without it they are not checked\n"
 	      "  --tls-record-size N       client: 512 to 16384 bytes of payload in a record, for both ends\n"
 	      "  --tls-verify-payload      client: send a pattern, compare every byte received, at both ends\n"
 	      "  -Z with kTLS tx           sendfile(), with TLS_TX_ZEROCOPY_RO where the kernel has it\n"
-	      "exit codes: 2 handshake, 3 kTLS refused, 4 no kTLS on this machine, 5 the peer does no such TLS, 6 payload\n",
+	      "exit codes: 2 handshake, 3 kTLS refused, 4 no kTLS on this machine, 5 the peer does not support this TLS, 6 payload\n",
 	      out);
 }
 
@@ -161,7 +161,7 @@ bool options_take(int *argc, char **argv, char *why, size_t size)
 			return false;
 		}
 		if (!store(row->kind, value, &wanted)) {
-			snprintf(why, size, "%s: '%s' given, wanted %s", row->name, value ? value : "", wanted);
+			snprintf(why, size, "%s: '%s' given, expected %s", row->name, value ? value : "", wanted);
 			return false;
 		}
 		seen |= 1U << row->kind;

@@ -14,7 +14,7 @@ void *original(const char *name)
 
 	if (found)
 		return found;
-	fprintf(stderr, "iperf3-tls: error: this libiperf has no %s: neither 3.12 nor 3.18\n", name);
+	fprintf(stderr, "iperf3-tls: error: this libiperf has no %s: it is neither 3.12 nor 3.18\n", name);
 	exit(RC_IPERF);
 }
 

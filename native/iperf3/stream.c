@@ -59,7 +59,7 @@ struct stream *stream_add(int fd)
 	if (s)
 		*s = (struct stream){ .fd = fd, .waits = libiperf_has_threads() };
 	else
-		fail(C_INTERNAL, "no room for stream %d", fd);
+		fail(C_INTERNAL, "no memory for stream %d", fd);
 	return s;
 }
 
@@ -111,7 +111,7 @@ static bool intact(struct stream *s, const char *buf, size_t n)
 
 			while (buf[done + i] == pattern[s->at + i])
 				i++;
-			fail(C_PAYLOAD, "stream %d: payload differs from what was sent at byte %llu: 0x%02x, wanted 0x%02x",
+			fail(C_PAYLOAD, "stream %d: payload differs from what was sent at byte %llu: 0x%02x, expected 0x%02x",
 			     s->fd, (unsigned long long)(s->verified + i), (unsigned char)buf[done + i],
 			     (unsigned char)pattern[s->at + i]);
 			return false;

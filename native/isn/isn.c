@@ -34,12 +34,12 @@ static uint32_t wanted(void)
 	unsigned long long number;
 
 	if (!text || *text < '0' || *text > '9')
-		refuse(VARIABLE, "not set, or not a number: it is the one to begin at");
+		refuse(VARIABLE, "not set, or not a number: set it to the initial sequence number");
 	errno = 0;
 	number = strtoull(text, &end, 10);
 	/* 0 is what tells the kernel to choose one (tcp_v4_connect, net/ipv4/tcp_ipv4.c) */
 	if (*end || errno || !number || number > UINT32_MAX)
-		refuse(VARIABLE, "1 to 4294967295 is wanted");
+		refuse(VARIABLE, "expected 1 to 4294967295");
 	return (uint32_t)number;
 }
 

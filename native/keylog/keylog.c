@@ -47,7 +47,7 @@ static void check_folder(const char *path)
 	if (!copy || statfs(dirname(copy), &fs))
 		refuse(path, strerror(errno));
 	if (!in_memory(&fs))
-		refuse(path, "not in memory: the key log has to lie on tmpfs or ramfs");
+		refuse(path, "not in memory: the key log must be on tmpfs or ramfs");
 	free(copy);
 }
 
@@ -65,9 +65,9 @@ static int open_log(const char *path)
 	if (!S_ISREG(st.st_mode) || !in_memory(&fs))
 		refuse(path, "not a regular file in memory");
 	if (st.st_uid != geteuid() || st.st_nlink != 1)
-		refuse(path, "belongs to somebody else, or has a second name");
+		refuse(path, "belongs to another user, or has a second hard link");
 	if (st.st_mode & 077)
-		refuse(path, "open to others: chmod 600");
+		refuse(path, "accessible to other users: run chmod 600");
 	return fd;
 }
 
@@ -78,7 +78,7 @@ static void find_log(void)
 	if (log_fd >= 0)
 		return;
 	if (!path || !*path)
-		refuse(VARIABLE, "not set: it names the file for the keys");
+		refuse(VARIABLE, "not set: name the file for the keys in it");
 	log_fd = open_log(path);
 }
 

@@ -60,11 +60,11 @@ static ssize_t receive(const struct client *c, char *data, struct failure *f)
 	if (n < 0)
 		return failed(f, RC_INTERNAL, "internal", "recvmsg: %s", strerror(errno)) - 1;
 	if (close_strays(&msg))
-		return failed(f, RC_USAGE, "usage", "a request with descriptors") - 1;
+		return failed(f, RC_USAGE, "usage", "the request carries file descriptors") - 1;
 	if (n == 0)
-		return failed(f, RC_PARENT, "internal", "it left without a request") - 1;
+		return failed(f, RC_PARENT, "internal", "the client disconnected without a request") - 1;
 	if (msg.msg_flags & MSG_TRUNC || n > REQUEST_MAX)
-		return failed(f, RC_USAGE, "usage", "a request of more than %d bytes", REQUEST_MAX) - 1;
+		return failed(f, RC_USAGE, "usage", "the request is longer than %d bytes", REQUEST_MAX) - 1;
 	return n;
 }
 
@@ -139,7 +139,7 @@ bool attend_welcome(struct client *c)
 	c->uid = who.uid;
 	if (who.uid == geteuid() || who.uid == 0 || (user >= 0 && who.uid == (uid_t)user))
 		return true;
-	failed(&f, RC_NOT_HERE, "internal", "user %u may not ask", c->uid);
+	failed(&f, RC_NOT_HERE, "internal", "user %u is not allowed to ask", c->uid);
 	complain(c, f.message);
 	answer(c, &(struct options){ .timeout_ms = 0 }, NULL, &f, false);
 	return false;

@@ -55,7 +55,7 @@ static bool send_close_notify(int fd, long long deadline, struct failure *f)
 			return broken(f, "cannot send close_notify");
 		ready = wait_fd(fd, POLLOUT, deadline);
 		if (ready <= 0)
-			return failed(f, RC_TIMEOUT, "timeout", "the peer takes no more data: close_notify not sent");
+			return failed(f, RC_TIMEOUT, "timeout", "the peer accepts no more data: close_notify was not sent");
 	}
 }
 
@@ -120,7 +120,7 @@ bool safe_close(int fd, int timeout_ms, struct closed *c, struct failure *f)
 
 	*c = (struct closed){ .drained = 0 };
 	if (!ktls_installed(fd, TLS_TX))
-		return failed(f, RC_KTLS, "ktls", "descriptor %d is no socket that sends by kTLS", fd);
+		return failed(f, RC_KTLS, "ktls", "descriptor %d is not a socket with kTLS transmit", fd);
 	ok = send_close_notify(fd, deadline, f);
 	if (ok && shutdown(fd, SHUT_WR))
 		ok = broken(f, "shutdown");

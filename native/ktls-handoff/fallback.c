@@ -108,14 +108,14 @@ static void stop(struct tunnel *t)
 static bool await(struct tunnel *t, const struct options *o, struct result *r, struct failure *f)
 {
 	long long deadline = now_ms() + 2LL * o->timeout_ms; /* connect and handshake are two steps */
-	struct trouble trouble = { .text = "it ended without a word" };
+	struct trouble trouble = { .text = "it ended without a message" };
 	char line[512];
 	size_t len = 0;
 	char c;
 
 	for (;;) {
 		if (wait_fd(t->log, POLLIN, deadline) == 0)
-			return failed(f, RC_TIMEOUT, "timeout", "stunnel: no TLS connection in time");
+			return failed(f, RC_TIMEOUT, "timeout", "stunnel: the TLS connection timed out");
 		if (read(t->log, &c, 1) != 1)
 			return failed(f, RC_HANDSHAKE, "handshake", "stunnel: %s", trouble.text);
 		if (c != '\n') {
@@ -188,7 +188,7 @@ static bool serve(const struct options *o, int conn, struct result *r, struct fa
 		if (ok && wait_fd(plain, POLLIN, now_ms() + o->timeout_ms) == 1)
 			r->sock = accept4(plain, NULL, NULL, SOCK_CLOEXEC);
 		if (ok && r->sock < 0)
-			ok = failed(f, RC_INTERNAL, "internal", "stunnel did not bring the plain side");
+			ok = failed(f, RC_INTERNAL, "internal", "stunnel did not connect its plaintext side");
 		if (!ok)
 			stop(t);
 	}
@@ -205,7 +205,7 @@ static bool as_server(const struct options *o, int listener, struct result *r, s
 	bool ok;
 
 	if (conn < 0)
-		return listener < 0 ? failed(f, RC_CONNECT, "connect", "stunnel: nothing listens here") : false;
+		return listener < 0 ? failed(f, RC_CONNECT, "connect", "stunnel: there is no listening socket") : false;
 	peer_name(conn, peer, sizeof(peer));
 	ok = set_blocking(conn) && serve(o, conn, r, f, t);
 	close(conn);
@@ -231,7 +231,7 @@ bool fallback_run(const struct options *o, int listener, const struct failure *w
 		ok = o->verb == VERB_CONNECT ? as_client(o, r, &second, &t) : as_server(o, listener, r, &second, &t);
 	}
 	if (!ok)
-		return failed(f, why->exit, why->cause, "%.240s; and the fallback failed: %.240s",
+		return failed(f, why->exit, why->cause, "%.240s; the fallback failed too: %.240s",
 			      why->message, second.message);
 	close(t.log);
 	*child = t.pid;

@@ -15,7 +15,7 @@ bool handoff_usable(int fd, struct failure *f)
 
 	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) || domain != AF_UNIX ||
 	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) || (type != SOCK_STREAM && type != SOCK_SEQPACKET))
-		return failed(f, RC_USAGE, "usage", "--fd %d is no unix socket (stream or seqpacket)", fd);
+		return failed(f, RC_USAGE, "usage", "--fd %d is not a unix socket (stream or seqpacket)", fd);
 	return true;
 }
 
@@ -57,9 +57,9 @@ bool handoff_send(int fd, const struct text *line, int sock, int timeout_ms, str
 			continue;
 		}
 		if (errno != EAGAIN && errno != EINTR)
-			return failed(f, RC_PARENT, "internal", "hand-over to the parent: %s", strerror(errno));
+			return failed(f, RC_PARENT, "internal", "cannot pass the socket to the parent: %s", strerror(errno));
 		if (wait_fd(fd, POLLOUT, deadline) == 0)
-			return failed(f, RC_PARENT, "internal", "hand-over: the parent did not read within %g s",
+			return failed(f, RC_PARENT, "internal", "the parent did not read the socket within %g s",
 				      timeout_ms / 1e3);
 	}
 	return true;

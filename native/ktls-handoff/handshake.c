@@ -15,7 +15,7 @@ static bool set_ciphers(SSL_CTX *ctx, const struct options *o, struct failure *f
 	int ok = o->tls == 12 ? SSL_CTX_set_cipher_list(ctx, o->ciphers) : SSL_CTX_set_ciphersuites(ctx, o->ciphers);
 
 	ERR_clear_error();
-	return ok == 1 || failed(f, RC_USAGE, "usage", "--ciphers '%s': OpenSSL knows no such cipher for TLS %s",
+	return ok == 1 || failed(f, RC_USAGE, "usage", "--ciphers '%s': OpenSSL has no such cipher for TLS %s",
 				 o->ciphers, o->tls == 12 ? "1.2" : "1.3");
 }
 
@@ -29,7 +29,7 @@ static bool set_groups(SSL_CTX *ctx, const struct options *o, struct failure *f)
 	ERR_clear_error();
 	if (o->staple)
 		SSL_CTX_set_tlsext_status_type(ctx, TLSEXT_STATUSTYPE_ocsp);
-	return ok || !o->curves || failed(f, RC_USAGE, "usage", "--curves '%s': OpenSSL does not know them all", o->curves);
+	return ok || !o->curves || failed(f, RC_USAGE, "usage", "--curves '%s': OpenSSL does not support all of them", o->curves);
 }
 
 /* A context for one connection that is meant to end up in the kernel, or NULL. */
@@ -39,7 +39,7 @@ SSL_CTX *handshake_context(const struct options *o, struct failure *f)
 	int version = o->tls == 12 ? TLS1_2_VERSION : TLS1_3_VERSION;
 
 	if (!ctx || !SSL_CTX_set_min_proto_version(ctx, version) || !SSL_CTX_set_max_proto_version(ctx, version)) {
-		failed(f, RC_INTERNAL, "internal", "OpenSSL gives no context");
+		failed(f, RC_INTERNAL, "internal", "OpenSSL cannot create a context");
 		SSL_CTX_free(ctx);
 		return NULL;
 	}
@@ -52,7 +52,7 @@ SSL_CTX *handshake_context(const struct options *o, struct failure *f)
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS); /* none is held while we wait for a peer */
 	/* A ticket that the client leaves unread turns its close() into a reset and loses our data. */
 	if (o->verb == VERB_ACCEPT && SSL_CTX_set_num_tickets(ctx, 0) != 1)
-		failed(f, RC_INTERNAL, "internal", "OpenSSL does not switch session tickets off");
+		failed(f, RC_INTERNAL, "internal", "OpenSSL cannot disable session tickets");
 	else if (set_groups(ctx, o, f) && set_ciphers(ctx, o, f) && verify_setup(ctx, o, f) &&
 		 (o->verb == VERB_CONNECT || verify_load_identity(ctx, o, f)))
 		return ctx;
@@ -108,7 +108,7 @@ static bool shake_until(SSL *ssl, int fd, long long deadline, const struct optio
 			ready = wait_fd(fd, kind == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, deadline);
 		}
 		if (ready == 0)
-			return failed(f, RC_TIMEOUT, "timeout", "TLS handshake with %s port %s: no end within %g s",
+			return failed(f, RC_TIMEOUT, "timeout", "TLS handshake with %s port %s: not finished within %g s",
 				      o->host, o->port, o->timeout_ms / 1e3);
 		if (ready < 0)
 			return failed(f, RC_INTERNAL, "internal", "poll: %s", strerror(errno));
@@ -141,7 +141,7 @@ SSL *handshake_run(SSL_CTX *ctx, int fd, const struct options *o, struct failure
 	bio = BIO_new_socket(fd, BIO_NOCLOSE);
 	if (!ssl || !bio) {
 		BIO_free(bio);
-		failed(f, RC_INTERNAL, "internal", "OpenSSL gives no connection");
+		failed(f, RC_INTERNAL, "internal", "OpenSSL cannot create a connection");
 		goto err_free;
 	}
 	SSL_set_bio(ssl, bio, bio);

@@ -125,12 +125,12 @@ static inline int ktls__lines(const char *file, const char *text, char *why)
 			continue;
 		snprintf(key, sizeof(key), " %.*s ", (int)(len < 16 ? len : 16), line);
 		if (line[len + strspn(line + len, " \t")] != '=')
-			snprintf(why, KTLS_WHY, "policy %s:%d: KEY = VALUE is wanted, and no section", file, number);
+			snprintf(why, KTLS_WHY, "policy %s:%d: KEY = VALUE is expected; sections are not allowed", file, number);
 		else if (!strstr(keys, key))
 			snprintf(why, KTLS_WHY, "policy %s:%d: unknown key '%.*s'", file, number,
 				 (int)(len < 40 ? len : 40), line);
 		else if (!strncmp(key, " check", 6) && names++)
-			snprintf(why, KTLS_WHY, "policy %s:%d: a second name to check", file, number);
+			snprintf(why, KTLS_WHY, "policy %s:%d: more than one name to check", file, number);
 		else
 			continue;
 		return -1;
@@ -161,7 +161,7 @@ static inline int ktls__policy(const struct ktls_target *to, char *text, char *w
 	peer = ktls__is(text, "verifyPeer", "yes"), chain = ktls__is(text, "verifyChain", "yes");
 	if ((peer && chain) || (!peer && !chain && !ktls__is(text, "verifyChain", "no")) ||
 	    ((peer || chain) && !ktls__value(text, "CAfile", ca, sizeof(ca)))) {
-		snprintf(why, KTLS_WHY, "policy %s: one of verifyChain and verifyPeer, and CAfile, are wanted", to->policy);
+		snprintf(why, KTLS_WHY, "policy %s: set CAfile and one of verifyChain and verifyPeer", to->policy);
 		return -1;
 	}
 	return 0;
@@ -339,9 +339,9 @@ static inline ssize_t ktls__receive(int conn, char *line, int *fds, int *count, 
 	if (n < 0)
 		snprintf(why, KTLS_WHY, "%s", strerror(errno));
 	else if (!n)
-		snprintf(why, KTLS_WHY, "it ended without an answer");
+		snprintf(why, KTLS_WHY, "it closed the connection without an answer");
 	else if ((msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) || line[n - 1] != '\n')
-		snprintf(why, KTLS_WHY, "an answer that was cut off");
+		snprintf(why, KTLS_WHY, "its answer was cut off");
 	else
 		return n;
 	return -1;
@@ -357,7 +357,7 @@ static inline int ktls__fit(int fd, char *why)
 	char ulp[16] = "";
 
 	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) || (domain != AF_INET && domain != AF_INET6)) {
-		snprintf(why, KTLS_WHY, "a descriptor that is no TCP socket");
+		snprintf(why, KTLS_WHY, "a descriptor that is not a TCP socket");
 		return 0;
 	}
 	len = sizeof(sa);
@@ -365,7 +365,7 @@ static inline int ktls__fit(int fd, char *why)
 		len = sizeof(error);
 		getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
 		snprintf(why, KTLS_WHY, "%s%s", error ? "the connection ended right after the handshake: " :
-			 "a descriptor that is no connected TCP socket", error ? strerror(error) : "");
+			 "a descriptor that is not a connected TCP socket", error ? strerror(error) : "");
 		return 0;
 	}
 	len = sizeof(ulp) - 1;
@@ -374,7 +374,7 @@ static inline int ktls__fit(int fd, char *why)
 		if (!getsockopt(fd, KTLS_SOL_TLS, KTLS_TLS_TX, info, &len) && info[1])
 			return 1;
 	}
-	snprintf(why, KTLS_WHY, "a socket on which the kernel does not encrypt");
+	snprintf(why, KTLS_WHY, "the kernel does not encrypt on the socket");
 	return 0;
 }
 
@@ -390,7 +390,7 @@ static inline int ktls__judge(int conn, char *line, char *why)
 	else if (n >= 0 && !strncmp(line, "{\"ok\":false,", 12) && count == 0 && said)
 		snprintf(why, KTLS_WHY, "%.*s", (int)strcspn(said + 11, "\"\n"), said + 11);
 	else if (n >= 0)
-		snprintf(why, KTLS_WHY, "an answer with %d descriptors that is none", count);
+		snprintf(why, KTLS_WHY, "an invalid answer with %d descriptors", count);
 	for (int i = 0; i < count; i++)
 		if (fds[i] != fd)
 			close(fds[i]);
@@ -491,13 +491,13 @@ static inline const char *ktls__trouble(const char *text)
 /* Follow stunnel's log until its handshake is done: 0, the line in *a; -1 with why. */
 static inline int ktls__shaken(int log, long long until, const struct ktls_target *to, struct ktls_answer *a, char *why)
 {
-	char text[512], cipher[64], trouble[400] = "it ended without a word", c;
+	char text[512], cipher[64], trouble[400] = "it ended without a message", c;
 	const char *at;
 	size_t len = 0;
 
 	for (;;) {
 		if (ktls__wait(log, until) != 1) {
-			snprintf(why, KTLS_WHY, "stunnel: no TLS connection in time");
+			snprintf(why, KTLS_WHY, "stunnel: the TLS connection timed out");
 			return -1;
 		}
 		if (read(log, &c, 1) != 1) {
@@ -518,7 +518,7 @@ static inline int ktls__shaken(int log, long long until, const struct ktls_targe
 			return 0;
 		}
 		at = ktls__trouble(text);
-		if (at && strcmp(trouble, "it ended without a word") == 0)
+		if (at && strcmp(trouble, "it ended without a message") == 0)
 			snprintf(trouble, sizeof(trouble), "%.399s", at);
 	}
 }
@@ -568,11 +568,11 @@ static inline int ktls_connect(const struct ktls_target *to, struct ktls_answer 
 
 	memset(a, 0, sizeof(*a));
 	if (!ktls__word(to->host) || !ktls__word(to->port) || (to->name && !ktls__word(to->name))) {
-		snprintf(a->warning, sizeof(a->warning), "host, port or name is empty, too long or no plain word");
+		snprintf(a->warning, sizeof(a->warning), "host, port or name is empty, too long or not a plain word");
 		return -1;
 	}
 	if (!to->policy || !to->resident) {
-		snprintf(a->warning, sizeof(a->warning), "policy and resident are wanted");
+		snprintf(a->warning, sizeof(a->warning), "policy and resident must be set");
 		return -1;
 	}
 	if (ktls__policy(to, text, a->warning) || ktls__digest(text, digest, a->warning))
@@ -583,7 +583,7 @@ static inline int ktls_connect(const struct ktls_target *to, struct ktls_answer 
 	a->line[0] = '\0';
 	fd = ktls__stunnel(to, text, timeout, a, second);
 	snprintf(a->warning, sizeof(a->warning), "%s port %s: no kTLS (resident %s: %.400s)%s%.400s", to->host, to->port,
-		 to->resident, why, fd < 0 ? "; and the fallback failed: " : "; the stream goes through stunnel", second);
+		 to->resident, why, fd < 0 ? "; the fallback failed too: " : "; the stream goes through stunnel", second);
 	for (char *c = a->warning; *c; c++)
 		*c = *c >= ' ' && *c <= '~' ? *c : '?';
 	if (fd >= 0 && to->warn)

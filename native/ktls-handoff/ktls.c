@@ -55,7 +55,7 @@ static const struct kernel_cipher *by_id(int id)
 bool ktls_possible(struct failure *f)
 {
 #ifdef OPENSSL_NO_KTLS
-	return failed(f, RC_NOT_HERE, "ktls", "not possible here: this OpenSSL was built without kTLS");
+	return failed(f, RC_NOT_HERE, "ktls", "not available here: this OpenSSL was built without kTLS");
 #else
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), error = 0;
 
@@ -65,8 +65,8 @@ bool ktls_possible(struct failure *f)
 		close(fd);
 	if (error == 0 || error == ENOTCONN)
 		return true;
-	return failed(f, RC_NOT_HERE, "ktls", "not possible here: this kernel offers no TLS on sockets: %s%s",
-		      strerror(error), error == ENOENT ? " (module tls: modprobe tls as root)" : "");
+	return failed(f, RC_NOT_HERE, "ktls", "not available here: this kernel has no TLS for sockets: %s%s",
+		      strerror(error), error == ENOENT ? " (load the module as root: modprobe tls)" : "");
 #endif
 }
 
@@ -126,7 +126,7 @@ static bool compare(SSL *ssl, int fd, int direction, const char **kernel_cipher,
 	const struct kernel_cipher *row = read_back(fd, direction, &version, seq);
 
 	if (!row)
-		return failed(f, RC_KTLS, "ktls", "the kernel does not tell its %s state: %s", word, strerror(errno));
+		return failed(f, RC_KTLS, "ktls", "the kernel does not report its %s state: %s", word, strerror(errno));
 	if (row->nid != nid || version != SSL_version(ssl))
 		return failed(f, RC_KTLS, "ktls", "kTLS %s is %s version %#x, but %s %s was negotiated", word,
 			      row->name, (unsigned int)version, SSL_get_version(ssl), SSL_get_cipher_name(ssl));
@@ -138,13 +138,13 @@ static bool compare(SSL *ssl, int fd, int direction, const char **kernel_cipher,
 static bool refused(SSL *ssl, const char *word, struct failure *f)
 {
 	int nid = SSL_CIPHER_get_cipher_nid(SSL_get_current_cipher(ssl));
-	const char *why = "OpenSSL or the kernel took the cipher for one it cannot do";
+	const char *why = "OpenSSL or the kernel does not support the cipher";
 	bool known = false;
 
 	for (size_t i = 0; i < sizeof(ciphers) / sizeof(ciphers[0]); i++)
 		known |= ciphers[i].nid == nid;
 	if (!known)
-		why = "kTLS has no such cipher";
+		why = "kTLS does not support this cipher";
 	else if (SSL_version(ssl) == TLS1_3_VERSION && !strcmp(word, "receive"))
 		why = "OpenSSL before 3.2 installs no kTLS receive for TLS 1.3; use --tls 1.2 or --want tx";
 	return failed(f, RC_KTLS, "ktls", "kTLS %s refused for %s %s by %s: %s", word, SSL_get_version(ssl),
@@ -173,7 +173,7 @@ static bool ended(int fd, struct failure *f)
 
 	getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
 	return failed(f, RC_HANDSHAKE, "handshake", "the connection ended right after the handshake: %s",
-		      error ? strerror(error) : "no reason is known");
+		      error ? strerror(error) : "the reason is unknown");
 }
 
 /* Check that the kernel does what was negotiated, and fill *r. Sending must be installed whatever --want says:
@@ -192,7 +192,7 @@ bool ktls_check(SSL *ssl, int fd, const struct options *o, struct result *r, str
 	if (rx && !compare(ssl, fd, TLS_RX, &rx_cipher, r->rx_seq, f))
 		return false;
 	if (SSL_has_pending(ssl))
-		return failed(f, RC_KTLS, "pending", "OpenSSL holds data that the consumer would never see");
+		return failed(f, RC_KTLS, "pending", "OpenSSL holds data that the program would never receive");
 	if (!peer_name(fd, r->peer, sizeof(r->peer)))
 		return ended(fd, f);
 	fill(ssl, fd, rx, r);

@@ -198,7 +198,7 @@ int net_listen(const struct options *o, struct failure *f)
 	int on = 1, fd, rc = getaddrinfo(o->host, o->port, &here, &ai);
 
 	if (rc) {
-		failed(f, RC_USAGE, "usage", "ADDR wants an IP address of this host, not '%s': %s",
+		failed(f, RC_USAGE, "usage", "ADDR must be an IP address of this host, not '%s': %s",
 		       o->host, gai_strerror(rc));
 		return -1;
 	}
@@ -225,7 +225,7 @@ int net_accept(int listener, const struct options *o, struct failure *f)
 	for (;;) {
 		ready = wait_fd(listener, POLLIN, deadline);
 		if (ready == 0) {
-			failed(f, RC_TIMEOUT, "timeout", "nobody connected to %s port %s within %g s",
+			failed(f, RC_TIMEOUT, "timeout", "no client connected to %s port %s within %g s",
 			       o->host, o->port, o->timeout_ms / 1e3);
 			return -1;
 		}

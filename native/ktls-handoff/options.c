@@ -102,7 +102,7 @@ static bool take(const struct option_row *row, const char *value, struct options
 	void *at = (char *)o + row->at;
 
 	if (!clean(value))
-		return usage(f, "control character or more than 1024 bytes in a value", row->name);
+		return usage(f, "the value holds a control character or more than 1024 bytes", row->name);
 	switch (row->kind) {
 	case TEXT:
 		if (!*value && strcmp(row->name, "--sni") != 0)
@@ -110,19 +110,19 @@ static bool take(const struct option_row *row, const char *value, struct options
 		*(const char **)at = value;
 		return true;
 	case NUMBER_FD:
-		return parse_int(value, 0, 1 << 20, at) || usage(f, "--fd wants a descriptor number", value);
+		return parse_int(value, 0, 1 << 20, at) || usage(f, "--fd must be a descriptor number", value);
 	case NUMBER:
 		return parse_int(value, row->at == AT(clients), row->at == AT(clients) ? 1024 : INT_MAX, at) ||
-		       usage(f, "a whole number is wanted (--clients: 1 to 1024)", value);
+		       usage(f, "the value must be a whole number (--clients: 1 to 1024)", value);
 	case SECONDS:
-		return parse_seconds(value, at) || usage(f, "--timeout wants 0.001 to 86400 seconds", value);
+		return parse_seconds(value, at) || usage(f, "--timeout must be 0.001 to 86400 seconds", value);
 	case TLS:
 		if (strcmp(value, "1.2") != 0 && strcmp(value, "1.3") != 0)
-			return usage(f, "--tls wants 1.2 or 1.3", value);
+			return usage(f, "--tls must be 1.2 or 1.3", value);
 		*(int *)at = value[2] == '2' ? 12 : 13;
 		return true;
 	case WANT:
-		return parse_want(value, at) || usage(f, "--want wants tx, rx or both", value);
+		return parse_want(value, at) || usage(f, "--want must be tx, rx or both", value);
 	case FLAG:
 		break;
 	}
@@ -146,7 +146,7 @@ static bool parse_option(int argc, char *const argv[], int *i, struct options *o
 	if (!row)
 		return usage(f, "unknown option", arg);
 	if (!(row->verbs & (1u << (o->verb - VERB_CONNECT))))
-		return usage(f, "option does not belong to this verb", row->name);
+		return usage(f, "this verb does not take the option", row->name);
 	if (row->kind == FLAG && !equals) {
 		*(bool *)((char *)o + row->at) = true;
 		return true;
@@ -154,7 +154,7 @@ static bool parse_option(int argc, char *const argv[], int *i, struct options *o
 	if (equals)
 		return take(row, equals + 1, o, f);
 	if (*i + 1 >= argc)
-		return usage(f, "option without its value", row->name);
+		return usage(f, "the option needs a value", row->name);
 	return take(row, argv[++*i], o, f);
 }
 
@@ -165,21 +165,21 @@ static bool check_arguments(struct options *o, struct failure *f)
 	int port;
 
 	if (o->policy && (o->ca || o->pin || o->no_verify || o->tls || o->ciphers || o->curves))
-		return usage(f, "the policy says how to verify, versions, ciphers and curves: no option beside it", o->policy);
+		return usage(f, "--policy sets verification, versions, ciphers and curves; omit the options for them", o->policy);
 	if (o->verb == VERB_CLOSE && !o->timeout_ms)
 		o->timeout_ms = TIMEOUT_MS;
 	if (o->verb == VERB_CLOSE)
-		return o->fd >= 0 || usage(f, "the socket to close is needed: --fd N", "close");
+		return o->fd >= 0 || usage(f, "name the socket to close: --fd N", "close");
 	if (o->verb == VERB_SERVE)
-		return o->socket || usage(f, "the path of a socket is needed", "serve");
+		return o->socket || usage(f, "name the path of the socket", "serve");
 	if (!o->port)
 		return usage(f, "HOST and PORT are needed", accepts ? "accept" : "connect");
 	if (!parse_int(o->port, !accepts, 65535, &port))
-		return usage(f, "PORT wants a number up to 65535", o->port);
+		return usage(f, "PORT must be a number up to 65535", o->port);
 	if (accepts && (!o->cert || !o->key))
 		return usage(f, "--cert and --key are needed", "accept");
 	if (o->fallback && o->fd < 0)
-		return usage(f, "without --fd there is nobody to hand a connection to", "--fallback");
+		return usage(f, "without --fd there is no parent to pass a connection to", "--fallback");
 	return true;
 }
 
@@ -214,14 +214,14 @@ static bool parse_verb(const char *arg, struct options *o, struct failure *f)
 			o->verb = verbs[i].verb;
 			return true;
 		}
-	return usage(f, "connect, accept, serve or close is wanted, not", arg);
+	return usage(f, "expected connect, accept, serve or close, not", arg);
 }
 
 /* Parse a HOST or PORT, or the path of the resident's socket. */
 static bool parse_word(const char *arg, struct options *o, struct failure *f)
 {
 	if (o->verb == VERB_CLOSE || o->port || o->socket)
-		return usage(f, "one argument too many", arg);
+		return usage(f, "unexpected argument", arg);
 	if (!*arg || !clean(arg))
 		return usage(f, "an argument is empty, too long, or holds a control character", arg);
 	if (o->verb == VERB_SERVE) {
@@ -251,7 +251,7 @@ bool options_parse(int argc, char *const argv[], struct options *o, struct failu
 {
 	*o = (struct options){ .fd = -1, .want = WANT_TX, .clients = 64, .user = -1 };
 	if (argc < 2)
-		return usage(f, "connect, accept, serve or close is wanted, not", "nothing");
+		return usage(f, "expected connect, accept, serve or close, not", "nothing");
 	if (!parse_verb(argv[1], o, f))
 		return false;
 	if (o->verb == VERB_HELP || o->verb == VERB_VERSION)
@@ -269,7 +269,7 @@ bool options_request(int argc, char *const argv[], struct options *o, struct fai
 	int most = o->timeout_ms;
 
 	if (argc < 2 || strcmp(argv[1], "connect") != 0)
-		return usage(f, "a request begins with connect, not", argc < 2 ? "nothing" : argv[1]);
+		return usage(f, "a request must begin with connect, not", argc < 2 ? "nothing" : argv[1]);
 	o->verb = VERB_REQUEST;
 	o->socket = o->policy = NULL;
 	if (!parse_rest(argc, argv, o, f))

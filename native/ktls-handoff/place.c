@@ -22,7 +22,7 @@ enum { QUEUE = 512 };
 static int step(int from, const char *name, bool last, struct failure *f)
 {
 	int fd = openat(from, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	const char *why = errno == ENOTDIR ? "a link, which is not followed, or no folder" : strerror(errno);
+	const char *why = errno == ENOTDIR ? "a symbolic link, which is not followed, or not a directory" : strerror(errno);
 	struct stat st;
 
 	if (fd >= 0 && fstat(fd, &st) == 0) {
@@ -30,7 +30,7 @@ static int step(int from, const char *name, bool last, struct failure *f)
 
 		if ((st.st_uid == 0 || st.st_uid == geteuid()) && (!many || (!last && st.st_mode & S_ISVTX)))
 			return fd;
-		why = many ? "others may write there" : "it belongs to another user, who may write there";
+		why = many ? "other users can write to it" : "another user owns it and can write to it";
 	}
 	if (fd >= 0)
 		close(fd);
@@ -46,7 +46,7 @@ static int walk(char *path, const char **name, struct failure *f)
 	*name = last + 1;
 	*last = '\0';
 	if (!**name || !strcmp(*name, ".") || !strcmp(*name, ".."))
-		return failed(f, RC_USAGE, "usage", "the path of the socket ends in no name") - 1;
+		return failed(f, RC_USAGE, "usage", "the path of the socket does not end in a file name") - 1;
 	dir = step(AT_FDCWD, "/", strspn(path, "/") == strlen(path), f);
 	while (dir >= 0 && *(rest += strspn(rest, "/"))) {
 		word = rest;
@@ -66,7 +66,7 @@ static int open_folder(const char *path, struct place *p, struct failure *f)
 
 	if (*path != '/') {
 		if (!getcwd(at, PATH_MAX - 1))
-			return failed(f, RC_USAGE, "usage", "%s: where we are: %s", path, strerror(errno)) - 1;
+			return failed(f, RC_USAGE, "usage", "%s: current directory: %s", path, strerror(errno)) - 1;
 		at += strlen(at);
 		*at++ = '/';
 	}
@@ -86,9 +86,9 @@ static bool hold(struct place *p, const char *path, struct failure *f)
 		if (p->lock < 0 || fstat(p->lock, &mine))
 			return failed(f, RC_CONNECT, "connect", "cannot lock %s.lock: %s", path, strerror(errno));
 		if (!S_ISREG(mine.st_mode) || mine.st_uid != geteuid() || mine.st_nlink > 1)
-			return failed(f, RC_CONNECT, "connect", "%s.lock is no file of ours", path);
+			return failed(f, RC_CONNECT, "connect", "%s.lock is not a file of this user", path);
 		if (flock(p->lock, LOCK_EX | LOCK_NB))
-			return failed(f, RC_USAGE, "usage", "%s: somebody serves there already", path);
+			return failed(f, RC_USAGE, "usage", "%s: another process already serves there", path);
 		if (!fstatat(p->dir, p->lock_name, &there, AT_SYMLINK_NOFOLLOW) && there.st_dev == mine.st_dev &&
 		    there.st_ino == mine.st_ino)
 			return p->locked = true;
@@ -104,7 +104,7 @@ static bool make_way(struct place *p, const struct sockaddr_un *sa, struct failu
 	if (fstatat(p->dir, p->name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISSOCK(st.st_mode))
 		return true;
 	if (connect(p->listener, (const struct sockaddr *)sa, sizeof(*sa)) == 0 || errno == EAGAIN)
-		return failed(f, RC_USAGE, "usage", "%s: somebody serves there already", sa->sun_path);
+		return failed(f, RC_USAGE, "usage", "%s: another process already serves there", sa->sun_path);
 	if (errno == ECONNREFUSED) /* another errno: it is somebody's, of another type or not for us */
 		unlinkat(p->dir, p->name, 0);
 	return true;

@@ -34,13 +34,13 @@ static char *trim(char *text)
 static bool say_yes(const char *value, enum yes *out, const struct reading *at, struct failure *f)
 {
 	*out = !strcmp(value, "yes") ? YES : !strcmp(value, "no") ? NO : UNSAID;
-	return *out != UNSAID || wrong(at, f, "yes or no is wanted", value);
+	return *out != UNSAID || wrong(at, f, "expected yes or no", value);
 }
 
 static bool take_version(const char *value, struct options *o, const struct reading *at, struct failure *f)
 {
 	if (strcmp(value, "TLSv1.2") != 0 && strcmp(value, "TLSv1.3") != 0)
-		return wrong(at, f, "sslVersion wants TLSv1.2 or TLSv1.3", value);
+		return wrong(at, f, "sslVersion must be TLSv1.2 or TLSv1.3", value);
 	o->tls = value[6] == '2' ? 12 : 13;
 	return true;
 }
@@ -51,7 +51,7 @@ static bool take_seconds(const char *value, struct options *o, const struct read
 	long n = strtol(value, &end, 10);
 
 	if (*value < '0' || *value > '9' || *end || n < 1 || n > 3600)
-		return wrong(at, f, "TIMEOUTconnect wants 1 to 3600 seconds", value);
+		return wrong(at, f, "TIMEOUTconnect must be 1 to 3600 seconds", value);
 	if (!o->timeout_ms) /* --timeout comes before the file */
 		o->timeout_ms = (int)n * 1000;
 	return true;
@@ -71,7 +71,7 @@ static bool take(const char *key, const char *value, struct options *o, struct l
 	};
 
 	if (!*value && strcmp(key, "sni") != 0)
-		return wrong(at, f, "a key without a value", key);
+		return wrong(at, f, "the key has no value", key);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		if (strcmp(texts[i].key, key) != 0)
 			continue;
@@ -80,7 +80,7 @@ static bool take(const char *key, const char *value, struct options *o, struct l
 			return true;
 		}
 		if (at->named) /* stunnel would take either */
-			return wrong(at, f, "a second name to check", value);
+			return wrong(at, f, "more than one name to check", value);
 		at->named = true;
 		if (!o->name) /* --name comes before the file */
 			o->name = value;
@@ -95,8 +95,8 @@ static bool take(const char *key, const char *value, struct options *o, struct l
 	if (!strcmp(key, "verifyPeer"))
 		return say_yes(value, &at->peer, at, f);
 	if (!strcmp(key, "client"))
-		return !strcmp(value, "yes") || wrong(at, f, "a policy is one of a client", value);
-	return wrong(at, f, "unknown key; docs/use/connect.md lists those of a policy", key);
+		return !strcmp(value, "yes") || wrong(at, f, "a policy must be a client's", value);
+	return wrong(at, f, "unknown key; docs/use/connect.md lists the keys of a policy", key);
 }
 
 static bool take_line(char *line, struct options *o, struct lists *l, struct reading *at, struct failure *f)
@@ -108,7 +108,7 @@ static bool take_line(char *line, struct options *o, struct lists *l, struct rea
 		return true;
 	equals = strchr(line, '=');
 	if (*line == '[' || !equals)
-		return wrong(at, f, "KEY = VALUE is wanted, and no section", line);
+		return wrong(at, f, "KEY = VALUE is expected; sections are not allowed", line);
 	for (const char *c = line; *c; c++)
 		if (((unsigned char)*c < 0x20 && *c != '\t') || *c == 0x7f)
 			return wrong(at, f, "control character", line);
@@ -120,12 +120,12 @@ static bool take_line(char *line, struct options *o, struct lists *l, struct rea
 static bool judge(const struct reading *at, struct options *o, struct failure *f)
 {
 	if (at->chain == YES && at->peer == YES) /* to stunnel this means both, to --pin only one */
-		return failed(f, RC_USAGE, "usage", "%s: verifyChain and verifyPeer: one of them", at->file);
+		return failed(f, RC_USAGE, "usage", "%s: set only one of verifyChain and verifyPeer", at->file);
 	o->no_verify = at->chain == NO && at->peer != YES;
 	if (at->chain != YES && at->peer != YES)
-		return o->no_verify || failed(f, RC_USAGE, "usage", "%s: neither verifyChain nor verifyPeer", at->file);
+		return o->no_verify || failed(f, RC_USAGE, "usage", "%s: neither verifyChain nor verifyPeer is set", at->file);
 	if (!at->ca)
-		return failed(f, RC_USAGE, "usage", "%s: verification without CAfile", at->file);
+		return failed(f, RC_USAGE, "usage", "%s: verification needs CAfile", at->file);
 	*(at->peer == YES ? &o->pin : &o->ca) = at->ca;
 	return true;
 }

@@ -13,7 +13,7 @@ bool request_parse(char *data, size_t len, struct options *o, struct failure *f)
 	int argc = 1;
 
 	if (!len || len > REQUEST_MAX || data[len - 1] != '\n' || memchr(data, '\0', len))
-		return failed(f, RC_USAGE, "usage", "a request of %zu bytes: up to %d bytes of lines are wanted", len, REQUEST_MAX);
+		return failed(f, RC_USAGE, "usage", "a request of %zu bytes: expected lines of at most %d bytes in all", len, REQUEST_MAX);
 	for (char *end = data + len; data < end; argc++) {
 		char *stop = memchr(data, '\n', (size_t)(end - data));
 

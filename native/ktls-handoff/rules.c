@@ -39,7 +39,7 @@ static int open_regular(const char *option, const char *path, size_t most, size_
 	if (fd < 0 || fstat(fd, &st)) {
 		failed(f, RC_USAGE, "usage", "%s %s: %s", option, path, strerror(errno));
 	} else if (!S_ISREG(st.st_mode) || (size_t)st.st_size > most) {
-		failed(f, RC_USAGE, "usage", "%s %s: no regular file, or longer than %zu bytes", option, path, most);
+		failed(f, RC_USAGE, "usage", "%s %s: not a regular file, or longer than %zu bytes", option, path, most);
 	} else {
 		*size = (size_t)st.st_size;
 		return fd;
@@ -187,7 +187,7 @@ bool rules_renew(struct standing *s, struct rules *fresh, struct failure *f)
 	if (!read_policy(fresh, f) || ((fresh->o.ca || fresh->o.pin) && !digest_trust(&fresh->o, trust, f)))
 		return false;
 	if (!digest(&fresh->o, *trust ? trust : NULL, fresh->digest))
-		return failed(f, RC_INTERNAL, "internal", "OpenSSL computes no SHA-256");
+		return failed(f, RC_INTERNAL, "internal", "OpenSSL cannot compute SHA-256");
 	if ((!s->ctx || strcmp(s->digest, fresh->digest) != 0) && !replace(s, fresh, trust, f))
 		return false;
 	SSL_CTX_up_ref(s->ctx);
@@ -204,7 +204,7 @@ bool rules_now(struct standing *s, struct rules *fresh, struct failure *f)
 	pthread_mutex_lock(&s->lock);
 	ok = rules_renew(s, fresh, &why);
 	if (!ok && !s->broken)
-		say("%s; nobody is served until it is right", why.message);
+		say("%s; no client is served until it is fixed", why.message);
 	s->broken = !ok;
 	pthread_mutex_unlock(&s->lock);
 	return ok || failed(f, RC_NOT_HERE, "policy", "the resident's policy is wrong: %s", why.message);
@@ -214,7 +214,7 @@ bool rules_now(struct standing *s, struct rules *fresh, struct failure *f)
 bool rules_agree(const struct rules *r, const char *theirs, struct failure *f)
 {
 	if (!theirs)
-		return failed(f, RC_USAGE, "usage", "a request without --digest: the client is older than the resident");
+		return failed(f, RC_USAGE, "usage", "the request has no --digest: the client is older than the resident");
 	return !strcmp(theirs, r->digest) ||
 	       failed(f, RC_NOT_HERE, "policy", "the resident has another policy: its digest begins with %.8s, yours with %.8s",
 		      r->digest, theirs);

@@ -11,7 +11,7 @@ static bool line(struct text *t, const char *key, const char *value, struct fail
 	size_t len = strlen(value);
 
 	if (len && (value[0] == ' ' || value[len - 1] == ' '))
-		return failed(f, RC_USAGE, "usage", "'%s' begins or ends with a blank: stunnel cannot take it", value);
+		return failed(f, RC_USAGE, "usage", "'%s' begins or ends with a space, which stunnel does not accept", value);
 	text_add(t, "%s = %s\n", key, value);
 	return true;
 }

@@ -152,7 +152,7 @@ static ssize_t read_key_file(const char *path, char *buf, size_t size, struct fa
 	} else if (!S_ISREG(st.st_mode)) {
 		failed(f, RC_USAGE, "usage", "--key %s: not a regular file", path);
 	} else if (st.st_mode & (S_IROTH | S_IWOTH)) {
-		failed(f, RC_USAGE, "usage", "--key %s: every user may read or write it (mode %04o): chmod 600 first",
+		failed(f, RC_USAGE, "usage", "--key %s: any user can read or write it (mode %04o): chmod 600 first",
 		       path, (unsigned int)st.st_mode & 07777);
 	} else {
 		n = read(fd, buf, size);

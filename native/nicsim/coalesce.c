@@ -12,7 +12,7 @@
 
 static int nicsim_irq_cpu = -1;
 module_param_named(irq_cpu, nicsim_irq_cpu, int, 0444);
-MODULE_PARM_DESC(irq_cpu, "CPU that takes the receive interrupts (-1: the silicon's)");
+MODULE_PARM_DESC(irq_cpu, "CPU that takes the receive interrupts (-1: that of hw_cpu)");
 
 /* Raise the receive interrupt, from the silicon or from the timer that coalesces. */
 void nicsim_hw_interrupt(struct nicsim *ns)

@@ -12,7 +12,7 @@
 
 static int nicsim_hw_cpu = -1;
 module_param_named(hw_cpu, nicsim_hw_cpu, int, 0444);
-MODULE_PARM_DESC(hw_cpu, "CPU that plays the silicon (-1: any)");
+MODULE_PARM_DESC(hw_cpu, "CPU that runs the simulated hardware (-1: any)");
 
 static void nicsim_irq(void *arg)
 {

@@ -6,7 +6,7 @@
 
 static char *personality[NICSIM_ADAPTERS] = { "plain", "plain" };
 module_param_array(personality, charp, NULL, 0444);
-MODULE_PARM_DESC(personality, "per adapter, the card that it plays: a word of offload/suite/bench/vm/card.py");
+MODULE_PARM_DESC(personality, "per adapter, the card that it emulates: a word of offload/suite/bench/vm/card.py");
 
 static int adapter = -1;
 module_param(adapter, int, 0444);

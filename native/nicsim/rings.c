@@ -51,7 +51,7 @@ int nicsim_set_ringparam(struct net_device *dev, struct ethtool_ringparam *ring,
 	struct nicsim *ns = nicsim_of(dev);
 
 	if (ring->rx_pending < NICSIM_LEAST_RING || ring->tx_pending < NICSIM_LEAST_RING) {
-		NL_SET_ERR_MSG(extack, "a ring has 32 entries at least");
+		NL_SET_ERR_MSG(extack, "a ring has at least 32 entries");
 		return -ERANGE;
 	}
 	nicsim_close(ns);

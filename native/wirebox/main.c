@@ -18,12 +18,12 @@
 static const char help[] =
 	"usage: wirebox PORT_A PORT_B [--seed N] [--rules FILE|-] [--bridge NAME]\n"
 	"       wirebox --check\n"
-	"Carries every frame between two Ethernet interfaces, as a cable does, and acts on those that a rule names.\n"
-	"  --seed N       of the weather that names none (default 1)\n"
-	"  --rules FILE   rules to begin with, one on a line; more come on standard input at any time\n"
+	"Carries every frame between two Ethernet interfaces, as a cable does, and applies rules to those that match.\n"
+	"  --seed N       for impairments that name no seed (default 1)\n"
+	"  --rules FILE   initial rules, one per line; standard input takes more at any time\n"
 	"  --bridge NAME  take both ports out of this bridge, and put them back at the end\n"
 	"  --check        only read rules from standard input and say what is wrong with them\n"
-	"Ends with SIGTERM, SIGINT or the end of standard input. Exit codes: 0 ok, 1 broken, 2 usage or rules,\n"
+	"Ends with SIGTERM, SIGINT or the end of standard input. Exit codes: 0 ok, 1 failure, 2 usage or rules,\n"
 	"3 no such interface, 4 no permission. The rules are described in native/wirebox/README.md.\n";
 
 struct options {
@@ -69,12 +69,12 @@ static bool parse_options(int argc, char **argv, struct options *o)
 		else if (!strcmp(word, "--bridge") && value)
 			o->bridge = argv[++i];
 		else {
-			complain("'%s' does not belong here, or what it needs is missing (see --help)", word);
+			complain("unexpected '%s', or its value is missing (see --help)", word);
 			return false;
 		}
 	}
 	if (names < DIRECTIONS || !strcmp(o->port[0], o->port[1])) {
-		complain("two different ports are wanted (see --help)");
+		complain("expected two different ports (see --help)");
 		return false;
 	}
 	return true;

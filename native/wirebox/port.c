@@ -44,15 +44,15 @@ static int check(struct port *p)
 	}
 	p->index = r.ifr_ifindex;
 	if (ioctl(p->fd, SIOCGIFHWADDR, &r))
-		return broken(p, "its hardware address");
+		return broken(p, "cannot read its hardware address");
 	if (r.ifr_hwaddr.sa_family != ARPHRD_ETHER) {
-		complain("%s is no Ethernet interface", p->name);
+		complain("%s is not an Ethernet interface", p->name);
 		return RC_USAGE;
 	}
 	if (ioctl(p->fd, SIOCGIFFLAGS, &r))
 		return broken(p, "its flags");
 	if (!(r.ifr_flags & IFF_UP)) {
-		complain("%s is down: a cable with a dead end carries nothing (ip link set %s up)", p->name, p->name);
+		complain("%s is down: bring it up first (ip link set %s up)", p->name, p->name);
 		return RC_USAGE;
 	}
 	return RC_OK;
@@ -69,15 +69,15 @@ static int prepare(struct port *p)
 	struct packet_mreq promiscuous = { .mr_ifindex = p->index, .mr_type = PACKET_MR_PROMISC };
 
 	if (!option(p->fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1))
-		return broken(p, "leaving out what it sends (Linux 4.20)");
+		return broken(p, "cannot leave out outgoing frames (needs Linux 4.20)");
 	/* Sizes and checksums that the sender left to a card come beside the frame; so do stripped VLAN tags. */
 	if (!option(p->fd, SOL_PACKET, PACKET_VNET_HDR, 1) || !option(p->fd, SOL_PACKET, PACKET_AUXDATA, 1))
-		return broken(p, "metadata of frames");
+		return broken(p, "cannot get the metadata of frames");
 	if (!option(p->fd, SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER) ||
 	    !option(p->fd, SOL_SOCKET, SO_SNDBUFFORCE, SEND_BUFFER))
 		return broken(p, "its buffers");
 	if (setsockopt(p->fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &promiscuous, sizeof(promiscuous)))
-		return broken(p, "promiscuous mode");
+		return broken(p, "cannot set promiscuous mode");
 	return RC_OK;
 }
 
@@ -107,7 +107,7 @@ int port_open(struct port *p, const char *name, const char *bridge)
 	p->name = name;
 	p->fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (p->fd < 0)
-		return broken(p, "a raw socket (run it as root)");
+		return broken(p, "cannot open a raw socket (run it as root)");
 	rc = check(p);
 	if (!rc)
 		rc = prepare(p);

@@ -12,7 +12,7 @@ static const char *const actions[] = { "drop", "delay", "duplicate", "flip", "ma
 
 static bool missing(struct words *w, const char *what)
 {
-	snprintf(w->error, ERROR_MAX, "the line ends where %s is wanted", what);
+	snprintf(w->error, ERROR_MAX, "the line ends where %s is expected", what);
 	return false;
 }
 
@@ -189,7 +189,7 @@ static bool parse_kind(struct words *w, struct command *c)
 		return true;
 	}
 	words_take(w);
-	return words_wrong(w, "a kind of weather: loss, duplicate, reorder, corrupt, jitter or seed");
+	return words_wrong(w, "a kind of impairment: loss, duplicate, reorder, corrupt, jitter or seed");
 }
 
 static bool parse_weather(struct words *w, struct command *c)

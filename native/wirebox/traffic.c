@@ -52,7 +52,7 @@ static void too_big(struct box *b, int direction, size_t len)
 	if (b->told[direction])
 		return;
 	b->told[direction] = true;
-	snprintf(error, sizeof(error), "%s: a frame of %zu bytes does not fit the cable (GRO or LRO on, or MTUs that differ)",
+	snprintf(error, sizeof(error), "%s: a frame of %zu bytes exceeds the MTU of the other port (GRO or LRO is on, or the MTUs differ)",
 		 direction_name(direction), len);
 	say_error(0, error, NULL);
 }

@@ -8,7 +8,7 @@
 
 static bool at_end(struct words *w, const char *wanted)
 {
-	snprintf(w->error, ERROR_MAX, "the line ends where %s is wanted", wanted);
+	snprintf(w->error, ERROR_MAX, "the line ends where %s is expected", wanted);
 	return false;
 }
 
@@ -131,5 +131,5 @@ bool words_end(struct words *w)
 	if (w->next == w->count)
 		return true;
 	w->next++;
-	return words_wrong(w, "wanted here: the rule is complete");
+	return words_wrong(w, "expected here: the rule is complete");
 }

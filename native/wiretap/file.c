@@ -76,7 +76,7 @@ int file_create(struct file *f, const struct options *o, enum link_type link)
 		return fail(RC_SOCKET, "no memory for a buffer of %zu MiB", BUFFER >> 20);
 	f->fd = open(o->file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (f->fd < 0 && errno == EEXIST)
-		return fail(RC_FILE, "'%s' exists already, and a capture never replaces a file", o->file);
+		return fail(RC_FILE, "'%s' already exists, and a capture never overwrites a file", o->file);
 	if (f->fd < 0)
 		return fail(RC_FILE, "cannot create '%s': %s", o->file, strerror(errno));
 	add_head(f, o->dev);

@@ -21,12 +21,12 @@ static const char help[] =
 	"Writes every frame that DEV sends and receives to FILE (pcapng, nanoseconds), which must not exist yet.\n"
 	"Prints {\"ready\":true} when it captures, and ends on SIGINT, SIGTERM, SIGHUP or the end of standard input:\n"
 	"what was on the wire before that is in FILE. Then prints {\"frames\",\"bytes\",\"dropped\",\"truncated\"}.\n"
-	"DEV is in promiscuous mode meanwhile.\n"
+	"DEV is in promiscuous mode while it runs.\n"
 	"\n"
 	"  --snaplen N    keep only the first N bytes of a frame, 64 to 1048576; default: all\n"
 	"  --buffer MIB   memory in which the kernel queues frames, 1 to 1023; default 64\n"
 	"\n"
-	"exit: 0 ok (look at \"dropped\"), 1 usage, 2 no such interface, or it went away, 4 not permitted, 5 the file,\n"
+	"exit: 0 ok (look at \"dropped\"), 1 usage, 2 no such interface, or it disappeared, 4 not permitted, 5 the file,\n"
 	"      6 the socket failed\n";
 
 static bool parse_number(const char *text, long min, long max, long *out)
@@ -49,11 +49,11 @@ static int parse(int argc, char **argv, struct options *o)
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--snaplen")) {
 			if (!parse_number(argv[++i], 64, FRAME_MAX, &n))
-				return fail(RC_USAGE, "--snaplen wants 64 to %u bytes (see --help)", FRAME_MAX);
+				return fail(RC_USAGE, "--snaplen must be 64 to %u bytes (see --help)", FRAME_MAX);
 			o->snaplen = (uint32_t)n;
 		} else if (!strcmp(argv[i], "--buffer")) {
 			if (!parse_number(argv[++i], 1, 1023, &n))
-				return fail(RC_USAGE, "--buffer wants 1 to 1023 MiB (see --help)");
+				return fail(RC_USAGE, "--buffer must be 1 to 1023 MiB (see --help)");
 			o->buffer_mib = (int)n;
 		} else if (argv[i][0] == '-' || given == 2) {
 			return fail(RC_USAGE, "'%s' is not expected (see --help)", argv[i]);
@@ -61,7 +61,7 @@ static int parse(int argc, char **argv, struct options *o)
 			*words[given++] = argv[i];
 		}
 	}
-	return given == 2 && *o->dev && *o->file ? RC_OK : fail(RC_USAGE, "wants DEV and FILE (see --help)");
+	return given == 2 && *o->dev && *o->file ? RC_OK : fail(RC_USAGE, "DEV and FILE are required (see --help)");
 }
 
 /* Signals become readable beside the socket. A file descriptor below 3 must not become the capture. */
@@ -109,7 +109,7 @@ static int drain(struct tap *t, struct file *f, const char *dev, bool *empty)
 			*empty = true;
 			return RC_OK;
 		case NEXT_BROKEN:
-			return fail(RC_SOCKET, "the capture on %s broke: %s", dev, strerror(errno));
+			return fail(RC_SOCKET, "the capture on %s failed: %s", dev, strerror(errno));
 		}
 	}
 }
@@ -138,7 +138,7 @@ static int capture(struct tap *t, struct file *f, const char *dev, int signals)
 		if (n < 0 && errno != EINTR)
 			return fail(RC_SOCKET, "poll: %s", strerror(errno));
 		if (n == 0)
-			rc = tap_gone(t) ? fail(RC_DEVICE, "%s went away during the capture", dev) : file_flush(f);
+			rc = tap_gone(t) ? fail(RC_DEVICE, "%s disappeared during the capture", dev) : file_flush(f);
 		if (n > 0 && fds[0].revents)
 			rc = drain(t, f, dev, &empty);
 		if (n > 0 && (fds[1].revents || (fds[2].revents && input_ended())))

@@ -98,7 +98,7 @@ def connect(
     try:
         carried = carry(target, policy, stunnel)
     except Failed as exc:
-        raise RigError(f"{target}: no kTLS ({why}); and the fallback failed: {exc}") from None
+        raise RigError(f"{target}: no kTLS ({why}); the fallback failed too: {exc}") from None
     warning = f"{target}: no kTLS ({why}); the stream goes through stunnel"
     (warn or _say)(warning)
     return Got(carried.sock, carried.line, warning, carried.process)
@@ -218,7 +218,7 @@ def answer(sock: socket.socket, until: float) -> tuple[dict[str, Any], socket.so
 def _line(data: bytes, flags: int) -> dict[str, Any]:
     """The JSON of an answer."""
     if not data:
-        raise _Lost("it ended without an answer")
+        raise _Lost("it closed the connection without an answer")
     if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC) or not data.endswith(b"\n"):
         raise _Lost("a truncated answer")
     try:

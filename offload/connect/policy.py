@@ -139,7 +139,7 @@ def _of_file(path: str) -> dict[str, str]:
         if words and words[0] not in ";#":
             key, value = _pair(words, f"{path}:{number}")
             if key in NAMES and found.keys() & set(NAMES):  # stunnel would take either
-                raise ConfigError(f"{path}:{number}: a second name to check: {value!r}")
+                raise ConfigError(f"{path}:{number}: more than one name to check: {value!r}")
             found[key] = value
     return _judged(found, path)
 
@@ -170,10 +170,10 @@ def _judged(found: dict[str, str], path: str) -> dict[str, str]:
         )
     if "yes" not in (chain, peer) and chain != "no":
         raise ConfigError(
-            f"{path}: neither verifyChain nor verifyPeer", "set one of them to `yes`, and set CAfile"
+            f"{path}: neither verifyChain nor verifyPeer is set", "set one of them to `yes`, and set CAfile"
         )
     if "yes" in (chain, peer) and "CAfile" not in found:
-        raise ConfigError(f"{path}: verification without CAfile")
+        raise ConfigError(f"{path}: verification needs CAfile")
     if chain != "yes" and {"checkHost", "checkIP"} & set(found):
         raise ConfigError(f"{path}: only verifyChain checks a name")
     return found

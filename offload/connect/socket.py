@@ -50,4 +50,4 @@ def _encrypts(sock: socket.socket) -> None:
     except OSError:
         sends = False
     if not sends:
-        raise Unfit("a socket on which the kernel does not encrypt")
+        raise Unfit("the kernel does not encrypt on the socket")

@@ -75,8 +75,8 @@ HELPERS = {
     "missing": (None, 0, "no program /nowhere"),
     "not executable": ("#!/bin/sh\n", 0o644, "no program"),
     "no program": ("\x7fELF", 0o755, "Exec format error"),
-    "killed": ("#!/bin/sh\nkill -9 $$\n", 0o755, "ended without an answer"),
-    "silent": ("#!/bin/sh\nexit 0\n", 0o755, "ended without an answer"),
+    "killed": ("#!/bin/sh\nkill -9 $$\n", 0o755, "without an answer"),
+    "silent": ("#!/bin/sh\nexit 0\n", 0o755, "without an answer"),
     "mute": ("#!/bin/sh\nexec sleep 600\n", 0o755, "no answer in time"),
 }
 
@@ -128,7 +128,7 @@ def was_reset() -> socket.socket:
 
 
 ANSWERS: dict[str, tuple[Callable[[socket.socket], object], str]] = {
-    "leaves": (lambda conn: None, "ended without an answer"),
+    "leaves": (lambda conn: None, "without an answer"),
     "mute": (lambda conn: conn.recv(1), "no answer in time"),  # until the client leaves
     "no descriptor": (says(GOOD + b"\n"), "an answer with 0 descriptors"),
     "two descriptors": (says(GOOD + b"\n", 2), "an answer with 2 descriptors"),
@@ -137,7 +137,7 @@ ANSWERS: dict[str, tuple[Callable[[socket.socket], object], str]] = {
     "no socket": (says(GOOD + b"\n", 1), "a descriptor that is not a socket"),
     "not connected": (gives(unconnected), "not a connected TCP socket"),
     "other socket": (gives(lambda: socket.socket(socket.AF_UNIX)), "not a connected TCP socket"),
-    "plain TCP": (gives(connected), "a socket on which the kernel does not encrypt"),
+    "plain TCP": (gives(connected), "the kernel does not encrypt on the socket"),
     "reset": (gives(was_reset), "right after the handshake: Connection reset by peer"),
     "cut off": (says(GOOD[:20], 1), "a truncated answer"),
     "too long": (says(b" " * 9000 + b"\n", 1), "a truncated answer"),
@@ -203,7 +203,7 @@ def test_peer_that_is_not_who_it_should_be(server: Server, tmp_path: Path) -> No
         (server.target, Policy(pin=str(other))),
         (Target("127.0.0.1", server.port, "other.test"), Policy(ca=str(server.ca))),
     ):
-        with pytest.raises(RigError, match=r"no program /nowhere.*and the fallback failed: stunnel: "):
+        with pytest.raises(RigError, match=r"no program /nowhere.*the fallback failed too: stunnel: "):
             connect(target, policy, **how)
     with pytest.raises(RigError, match="no stunnel"):
         connect(server.target, Policy(ca=str(server.ca)), stunnel="/nowhere", **how)

@@ -69,7 +69,7 @@ def _tried(server: Server, via: str) -> str:
     try:
         got = connect(server.target, Policy(ca=str(server.ca)), via=via, warn=lambda line: None)
     except RigError as exc:
-        assert "and the fallback failed: " in str(exc), exc
+        assert "the fallback failed too: " in str(exc), exc
         return "Too many open files" if "Too many open files" in str(exc) else str(exc)
     got.close()
     return str(got.line["via"])

@@ -155,7 +155,7 @@ def test_connect_of_an_installed_package(package: Path, ground: Path, tmp_path: 
     if KERNEL_TLS:
         assert said == ""
     else:
-        assert said.count("\n") == 1 and "no kTLS (not possible here: " in said
+        assert said.count("\n") == 1 and "no kTLS (not available here: " in said
 
 
 @needs_stunnel

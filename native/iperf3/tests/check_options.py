@@ -6,20 +6,20 @@ from rig import Rig
 
 C = ("-c", "127.0.0.1", "-p", "9")
 WRONG = {
-    (*C, "--tls=1.1"): "--tls: '1.1' given, wanted 1.2 or 1.3",
-    (*C, "--tls="): "wanted 1.2 or 1.3",
+    (*C, "--tls=1.1"): "--tls: '1.1' given, expected 1.2 or 1.3",
+    (*C, "--tls="): "expected 1.2 or 1.3",
     (*C, "--tls-what"): "--tls-what: no such option",
     (*C, "--tlsx"): "--tlsx: no such option",
-    (*C, "--tls", "--ktls=maybe"): "--ktls: 'maybe' given, wanted off, tx, rx, both or require",
+    (*C, "--tls", "--ktls=maybe"): "--ktls: 'maybe' given, expected off, tx, rx, both or require",
     (*C, "--tls", "--ktls"): "--ktls needs a value",
     (*C, "--tls", "--tls-record-size=511"): "from 512 to 16384",
     (*C, "--tls", "--tls-record-size=16385"): "from 512 to 16384",
     (*C, "--tls", "--tls-record-size=1k"): "from 512 to 16384",
     (*C, "--tls", "--tls-record-size="): "from 512 to 16384",
-    (*C, "--tls", "--tls-verify-payload=yes"): "wanted no value",
-    (*C, "--tls", "--tls-ciphers", ""): "wanted something",
-    (*C, "--tls", "--tls-ciphers=NO-SUCH"): "OpenSSL knows no such cipher for TLS 1.3",
-    (*C, "--tls=1.2", "--tls-ciphers=TLS_NO_SUCH"): "OpenSSL knows no such cipher for TLS 1.2",
+    (*C, "--tls", "--tls-verify-payload=yes"): "expected no value",
+    (*C, "--tls", "--tls-ciphers", ""): "expected something",
+    (*C, "--tls", "--tls-ciphers=NO-SUCH"): "OpenSSL has no such cipher for TLS 1.3",
+    (*C, "--tls=1.2", "--tls-ciphers=TLS_NO_SUCH"): "OpenSSL has no such cipher for TLS 1.2",
     (*C, "--tls", "--tls-cert=x"): "--tls-cert is for the server only",
     (*C, "--tls", "--tls-ca=/dev/null"): "no certificates in it",
     (*C, "--tls", "-u"): "not with -u",
@@ -29,7 +29,7 @@ WRONG = {
     ("-s", "--tls-ca=x"): "--tls-ca is for the client only",
     ("-s", "--tls-verify-payload"): "is for the client only",
     ("-s", "--tls-cert=x"): "go together",
-    ("-s", "--tls-cert=/dev/null", "--tls-key=/dev/null"): "every user may read or write it",
+    ("-s", "--tls-cert=/dev/null", "--tls-key=/dev/null"): "any user can read or write it",
 }
 
 
@@ -66,4 +66,4 @@ def check_require_without_kernel(rig: Rig) -> None:
     """--ktls=require on a kernel without kTLS: exit 4 before connecting, for both ends, and what to do."""
     for end in (("-s",), (*C, "--tls")):
         got = rig.run(*end, "--ktls=require")
-        assert got.rc == 4 and "offers no TLS on sockets" in got.err and "modprobe tls" in got.err, got
+        assert got.rc == 4 and "has no TLS for sockets" in got.err and "modprobe tls" in got.err, got

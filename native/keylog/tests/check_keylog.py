@@ -152,7 +152,7 @@ def check_refuses_links_and_odd_files(rig: Rig) -> None:
     link.symlink_to(target)
     assert "symbolic link" in rig.refused(link)
     name.hardlink_to(target)
-    assert "second name" in rig.refused(name)
+    assert "second hard link" in rig.refused(name)
     os.mkfifo(rig.memory / "fifo", 0o600)
     assert "fifo: No such device" in rig.refused(rig.memory / "fifo")
     assert "Is a directory" in rig.refused(rig.memory)

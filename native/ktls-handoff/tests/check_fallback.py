@@ -36,7 +36,7 @@ def check_payload(rig: Rig) -> None:
                 assert echo(got.sock) == b"lennuts hguorht\n"
                 got.sock.close()
             assert len(got.errors) == 1 and got.errors[0].startswith("ktls-handoff: warning: "), got
-            assert f"127.0.0.1 port {port}" in got.errors[0] and "not possible here" in got.errors[0]
+            assert f"127.0.0.1 port {port}" in got.errors[0] and "not available here" in got.errors[0]
             assert (got.json["via"], got.json["version"], got.json["tx"]) == ("stunnel", tls, "none")
             assert got.json["peer"] == f"127.0.0.1:{port}" and got.json["kernel_cipher"] is None
             assert got.json["cipher"] == cipher
@@ -49,7 +49,7 @@ def check_same_verification(rig: Rig) -> None:
         with rig.server() as port:
             got = go(rig, port, *(rig.file(a) if a in ("ca", "other") else a for a in args))
         assert got.rc == 4 and got.sock is None, (args, got)
-        assert "and the fallback failed: stunnel: " in got.json["message"], got
+        assert "the fallback failed too: stunnel: " in got.json["message"], got
 
 
 def check_spent_connection(rig: Rig) -> None:
@@ -75,7 +75,7 @@ def check_not_stunnel(rig: Rig) -> None:
     """A program that is no stunnel ends as a failure, not as a success."""
     with rig.server() as port:
         got = go(rig, port, "--no-verify", stunnel="/bin/false")
-    assert got.rc == 4 and "ended without a word" in got.json["message"], got
+    assert got.rc == 4 and "ended without a message" in got.json["message"], got
 
 
 def check_nobody_listens(rig: Rig) -> None:

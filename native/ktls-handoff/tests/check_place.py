@@ -35,7 +35,7 @@ def check_path_in_use(rig: Rig) -> None:
     """A path that somebody serves is refused; one that a killed resident left behind is taken over."""
     with resident(rig) as home:
         got = rig.plain("serve", str(home.path), "--ca", rig.file("ca"), fake={})
-        assert got.rc == 1 and "somebody serves there" in got.errors[0], got
+        assert got.rc == 1 and "another process already serves there" in got.errors[0], got
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as left:
         left.bind(str(rig.folder / "resident"))
     with resident(rig) as home, rig.server() as port:
@@ -111,9 +111,9 @@ def check_nobody_is_made_owner_of_a_file(rig: Rig) -> None:
 def check_folder_that_others_may_write(rig: Rig) -> None:
     """A folder for all, for a group, or of another user is refused, as last one or on the way."""
     for mode in (0o777, 0o1777, 0o775):
-        refused(rig, folder_of(rig, f"mode-{mode:o}", mode) / "s", "others may write there")
+        refused(rig, folder_of(rig, f"mode-{mode:o}", mode) / "s", "other users can write to it")
         (rig.folder / f"mode-{mode:o}" / "ours").mkdir(mode=0o700)
-    refused(rig, rig.folder / "mode-777/ours/s", "'mode-777' of the socket: others may write there")
+    refused(rig, rig.folder / "mode-777/ours/s", "'mode-777' of the socket: other users can write to it")
     with_sticky = rig.folder / "mode-1777/ours/s"
     child = subprocess.Popen([rig.program, "serve", str(with_sticky), "--no-verify"], env=rig.env({}))
     while not listening(with_sticky) and child.poll() is None:
@@ -122,18 +122,18 @@ def check_folder_that_others_may_write(rig: Rig) -> None:
     assert child.wait(20) == 0 and not list(with_sticky.parent.iterdir())
     if os.getuid() == 0:
         his = folder_of(rig, "of-nobody", uid=NOBODY)
-        refused(rig, his / "s", "belongs to another user", "--user", str(NOBODY))
+        refused(rig, his / "s", "another user owns it", "--user", str(NOBODY))
         (his / "ours").mkdir()
-        refused(rig, his / "ours/s", "'of-nobody' of the socket: it belongs to another user")
+        refused(rig, his / "ours/s", "'of-nobody' of the socket: another user owns it")
 
 
 def check_no_link_is_followed(rig: Rig) -> None:
     """A link in place of a folder, the socket or its lock is refused; what it leads to is left alone."""
     real = folder_of(rig, "real")
     (rig.folder / "link").symlink_to(real)
-    refused(rig, rig.folder / "link/s", "'link' of the socket: a link")
+    refused(rig, rig.folder / "link/s", "'link' of the socket: a symbolic link")
     (real / "below").mkdir()
-    refused(rig, rig.folder / "link/below/s", "'link' of the socket: a link")
+    refused(rig, rig.folder / "link/below/s", "'link' of the socket: a symbolic link")
     victim = rig.folder / "seen"
     victim.write_text("as it was")
     for name in ("s", "s.lock"):
@@ -144,7 +144,7 @@ def check_no_link_is_followed(rig: Rig) -> None:
     assert victim.read_text() == "as it was" and [p.name for p in real.iterdir()] == ["below"]
     (real / "s.lock").hardlink_to(victim)
     got = rig.plain("serve", str(real / "s"), "--ca", rig.file("ca"), fake={})
-    assert got.rc == 5 and "no file of ours" in got.errors[0] and (real / "s.lock").exists(), got
+    assert got.rc == 5 and "not a file of this user" in got.errors[0] and (real / "s.lock").exists(), got
     for path in (f"{real}/", f"{real}/below/..", str(real / "no/s")):
         got = rig.plain("serve", path, "--ca", rig.file("ca"), fake={})
         assert got.rc == 1 and len(got.errors) == 1, got
@@ -196,7 +196,7 @@ def check_three_at_once(rig: Rig) -> None:
                 time.sleep(0.02)
             ended = [c for c in three if c.poll() is not None]
             assert [c.returncode for c in ended] == [1, 1], [c.poll() for c in three]
-            assert all("somebody serves there already" in c.stderr.read() for c in ended)
+            assert all("another process already serves there" in c.stderr.read() for c in ended)
         finally:
             for child in three:
                 child.kill()

@@ -82,9 +82,9 @@ def break_off(sock: socket.socket) -> None:
 
 
 WRONG = (
-    (plain, "a socket on which the kernel does not encrypt"),
-    (keyless, "a socket on which the kernel does not encrypt"),
-    (datagrams, "a socket on which the kernel does not encrypt"),
+    (plain, "the kernel does not encrypt on the socket"),
+    (keyless, "the kernel does not encrypt on the socket"),
+    (datagrams, "the kernel does not encrypt on the socket"),
     (reset, "the connection ended right after the handshake: Connection reset by peer"),
 )
 

@@ -124,7 +124,9 @@ def check_too_big_is_said(rig: Rig) -> None:
             flow = Tcp()
             small, large = flow.frame(0, bytes(500)), flow.frame(500, bytes(1400))
             assert rig.through([small, large, large, small]) == [small, small]
-            assert "a>b: a frame of 1454 bytes does not fit the cable" in box.read("error")["error"]
+            assert (
+                "a>b: a frame of 1454 bytes exceeds the MTU of the other port" in box.read("error")["error"]
+            )
             assert box.end()["a>b"]["too_big"] == 2
             assert sum("error" in line for line in box.said) == 1
     finally:

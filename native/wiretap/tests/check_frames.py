@@ -159,7 +159,7 @@ def check_interface_that_goes_away(rig: Rig) -> None:
             ip("link", "del", "va")
             running.child.wait(120)
         rc, counts, said = running.stop()
-        assert (rc, counts["frames"], said) == (2, 1, "wiretap: va went away during the capture\n")
+        assert (rc, counts["frames"], said) == (2, 1, "wiretap: va disappeared during the capture\n")
         assert read(path).numbers() == [1]
 
 

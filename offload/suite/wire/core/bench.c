@@ -193,7 +193,7 @@ static int limit_cost(struct limit *l, unsigned int threads, struct turn *t, str
 	t->apart = limit_verify(l, threads);
 	t->read_one = limit_read(l, 1);
 	t->read_all = limit_read(l, threads);
-	return t->lone < 0 || t->apart < 0 ? failed(f, RC_INPUT, "bench: the capture is not equal to its payload") : RC_OK;
+	return t->lone < 0 || t->apart < 0 ? failed(f, RC_INPUT, "bench: the capture does not match its payload") : RC_OK;
 }
 
 /* Print the medians of `repeat` turns. The first pass maps the files' pages; later ones find most of them in place. */

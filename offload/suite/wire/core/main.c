@@ -16,7 +16,7 @@ static const char help[] =
 	"       ktls-wire bench CAPTURE --keylog PATH [--payload PATH] [--threads N] [--repeat N]\n"
 	"\n"
 	"Reads a capture (pcap, pcapng) and the session keys, and compares every TLS record with the one that a\n"
-	"correct software sender would have sent. One JSON document on standard output says what was found.\n"
+	"correct software sender would have sent. It prints its findings as one JSON document.\n"
 	"\n"
 	"  --keylog PATH   secrets in the format of SSLKEYLOGFILE; /dev/fd/N reads them from a descriptor\n"
 	"  --payload PATH  what the client sent as application data\n"
@@ -24,14 +24,14 @@ static const char help[] =
 	"  --port N        only connections with this TCP port\n"
 	"  --checksums     leave out frames with a wrong IPv4 or TCP checksum\n"
 	"  --threads N     default 1\n"
-	"  --repeat N      how often seal and verify take turns; the best of each is printed; default 5\n"
+	"  --repeat N      rounds of sealing and verifying; medians are printed; default 5\n"
 	"\n"
-	"exit: 0 a document was printed, 2 a file or the command line makes no sense, 70 internal\n";
+	"exit: 0 a document was printed, 2 invalid file or command line, 70 internal\n";
 
 /* A file that became shorter while it was read: its pages are gone. */
 static void on_bus_error(int number)
 {
-	static const char message[] = "ktls-wire: a file became shorter while it was read\n";
+	static const char message[] = "ktls-wire: a file was truncated while it was read\n";
 
 	(void)number;
 	if (write(STDERR_FILENO, message, sizeof(message) - 1) < 0)

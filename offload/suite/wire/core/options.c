@@ -104,7 +104,7 @@ int options_parse(int argc, char *const argv[], struct options *o, struct failur
 		if (strncmp(argv[i], "--", 2) == 0)
 			rc = take(argc, argv, &i, o, f);
 		else if (o->capture)
-			rc = usage(f, "one capture too many", argv[i]);
+			rc = usage(f, "more than one capture", argv[i]);
 		else
 			o->capture = argv[i];
 	}

@@ -134,7 +134,7 @@ static int pass(const struct question *q, bool use_payload, bool *again, struct 
 	w.pool = pool_new(q->threads, check_batch);
 	keylog_parse(&w.keylog, q->keylog, w.seed);
 	if (!w.keylog.keys)
-		rc = failed(f, RC_INPUT, "keylog: no valid line in it (%llu bad ones)", (unsigned long long)w.keylog.bad);
+		rc = failed(f, RC_INPUT, "keylog: it has no valid line (%llu invalid ones)", (unsigned long long)w.keylog.bad);
 	if (!use_payload)
 		problem(&w.problems, AMBIGUOUS_PAYLOAD, 0);
 	if (rc == RC_OK) {

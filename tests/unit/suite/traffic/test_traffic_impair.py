@@ -200,7 +200,7 @@ def test_a_broken_wirebox_leaves_a_whole_wire(how: str) -> None:
             if how == "died":
                 wire.process.alive = False
             elif how == "did not fit":
-                wire.process.said.append({"error": "a frame of 9000 bytes does not fit the cable"})
+                wire.process.said.append({"error": "a frame of 9000 bytes exceeds the MTU of the other port"})
             else:
                 raise KeyError(how)
     assert {(p["gro"], p["master"]) for p in wire.ports.values()} == {(True, "br0")}
