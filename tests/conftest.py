@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -14,6 +14,7 @@ from offload.card.counters import Snapshot
 from offload.card.nic import Nic, look
 from offload.card.profile import Profile, find
 from offload.host.base import Bench, Side
+from offload.suite.bench.vm import cards
 from offload.suite.report.criteria import load as load_criteria
 from offload.suite.report.record.testinfo import promise_of
 from offload.suite.report.spent import watch
@@ -23,6 +24,7 @@ from tests.lib.life.life import Contexts, Life, ManyConnections, Pair, life_of
 from tests.lib.rig import needs, rig_choice, sampling
 from tests.lib.rig.rig import Labs, Rig, begin_log, check_log
 from tests.lib.rig.switch import Switch
+from tests.lib.rig.witness import Witness
 from tests.lib.wire.wire import Watch, WireTap
 
 # a job of a script's background ignores Ctrl-C, and so would all that tests start and interrupt
@@ -227,25 +229,33 @@ def contexts(request: pytest.FixtureRequest) -> Contexts | None:
     return Contexts(request.getfixturevalue("rig"))
 
 
+@pytest.fixture(autouse=True)
+def witness(request: pytest.FixtureRequest) -> Witness | None:
+    """The simulated ConnectX's own count, for a test that runs on one: compared when its body is over."""
+    if "hw" not in request.path.parts or "rig" not in request.fixturenames:
+        return None
+    rig = request.getfixturevalue("rig")
+    return Witness(rig) if getattr(rig.lab, "kind", "") == cards.KIND else None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
     """Switch around the body of a test, not in its setup: a card that does not follow fails the test.
 
-    The same for contexts that it does not give back.
+    The same for contexts that it does not give back, and for counters that a simulated card contradicts.
     """
     switches = [value for value in pyfuncitem.funcargs.values() if isinstance(value, Switch)]
-    leaks = pyfuncitem.funcargs.get("contexts")
+    after = [value for value in pyfuncitem.funcargs.values() if isinstance(value, (Contexts, Witness))]
     begun: list[Switch] = []
-    if isinstance(leaks, Contexts):
-        leaks.begin()
+    for one in after:
+        one.begin()
     try:
         for switch in switches:
             begun.append(switch)
             switch.begin()
         result = yield
     except BaseException as exc:
-        if isinstance(leaks, Contexts):
-            leaks.forget()
+        forget(after)
         for switch in reversed(begun):
             try:
                 switch.restore()
@@ -254,9 +264,19 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         raise
     for switch in reversed(begun):
         switch.restore()
-    if isinstance(leaks, Contexts):
-        leaks.check()
+    try:
+        for one in after:
+            one.check()
+    except AssertionError:
+        forget(after)
+        raise
     return result
+
+
+def forget(after: Iterable[Contexts | Witness]) -> None:
+    """Let the next test begin anew: what a failed one left says nothing of it."""
+    for one in after:
+        one.forget()
 
 
 @pytest.fixture(autouse=True)

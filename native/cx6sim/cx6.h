@@ -185,7 +185,7 @@ struct truth {
 	uint64_t commands, unknown, doorbells, interrupts;
 	uint64_t tx_frames, tx_bytes, rx_frames, rx_bytes, rx_no_table, rx_no_buffer, rx_bad_checksum, own_frames;
 	uint64_t sealed, tx_tls_frames, tx_tls_bytes, tx_out_of_step, dumps;
-	uint64_t opened, rx_tls_frames, tags_failed, searches, found, confirmed, psv;
+	uint64_t opened, rx_tls_frames, rx_tls_bytes, tags_failed, searches, found, confirmed, psv;
 };
 
 struct card {
@@ -329,7 +329,7 @@ void tx_parse(struct wqe *w);
 bool tx_execute(struct card *c, const struct wqe *w);
 bool send_frame(struct card *c, const struct wqe *w, bool tso);
 bool send_dump(struct card *c, const struct wqe *w);
-bool tls_tx(struct card *c, uint32_t tis, struct frame *f);
+bool tls_tx(struct card *c, uint32_t tis, struct frame *f, uint32_t mss);
 void tls_dump(struct card *c, uint32_t tis, uint8_t *data, uint32_t len);
 
 /* tls_wqe.c: the parameters of a TLS stream */

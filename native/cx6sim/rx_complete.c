@@ -42,6 +42,8 @@ void rx_complete(struct card *c, struct rq *q, const struct arrival *a, uint32_t
 		bool stripped = q->strips_vlan && a->frame->tagged;
 
 		e[0] = (uint8_t)(a->mark << 3);
+		c->truth.rx_tls_frames += a->mark == MARK_DECRYPTED;
+		c->truth.rx_tls_bytes += a->mark == MARK_DECRYPTED ? a->frame->len : 0;
 		store32(e + 12, a->hash);
 		e[16] = a->hash ? HASH_L3_BOTH | HASH_L4_BOTH : 0;
 		put_sums(e, a);

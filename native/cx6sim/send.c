@@ -114,7 +114,7 @@ bool send_frame(struct card *c, const struct wqe *w, bool tso)
 		frame_parse(&f, data, len);
 	else if (!parse_long(&f, data, len))
 		return false;
-	if (w->target && !tls_tx(c, w->target, &f))
+	if (w->target && !tls_tx(c, w->target, &f, mss))
 		return true;
 	if (!mss) {
 		frame_fill_sums(&f, w->byte[SUMS] & SUM_L3, w->byte[SUMS] & SUM_L4);

@@ -28,7 +28,6 @@ static enum rx_mark open_in_place(struct card *c, struct tls *t, uint8_t *data, 
 	got = record_run(c, &t->record, data, len);
 	t->next += len;
 	if (!got) {
-		c->truth.rx_tls_frames++;
 		if (fault_hit(c, FAULT_RX_FALSE_OPENED))
 			memcpy(data, kept, len);
 		return fault_hit(c, FAULT_RX_FALSE_ERROR) ? MARK_ERROR : MARK_DECRYPTED;

@@ -17,8 +17,8 @@ static bool leaks(struct card *c, struct tls *t)
 	return fault_hit(c, FAULT_TX_LEAK);
 }
 
-/* Seal the payload of a frame. False if it must not be sent: it does not follow what was sent before. */
-bool tls_tx(struct card *c, uint32_t tis, struct frame *f)
+/* Seal the payload of a frame, which goes out in pieces of `mss` bytes, or whole if that is 0. False if it must not be sent: it does not follow what was sent before. */
+bool tls_tx(struct card *c, uint32_t tis, struct frame *f, uint32_t mss)
 {
 	struct tls *t = stream(c, tis);
 	uint32_t len = f->end - f->payload, seq;
@@ -35,7 +35,7 @@ bool tls_tx(struct card *c, uint32_t tis, struct frame *f)
 		return false;
 	}
 	t->next += len;
-	c->truth.tx_tls_frames++;
+	c->truth.tx_tls_frames += mss ? (len + mss - 1) / mss : 1;
 	c->truth.tx_tls_bytes += len;
 	if (leaks(c, t))
 		return true;

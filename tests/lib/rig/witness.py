@@ -1,0 +1,54 @@
+"""The simulated ConnectX's own count of TLS packets, held against its driver's counters after each test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from offload.cmd import settles
+from offload.suite.bench.cards.silicon import Silicon
+from offload.suite.bench.vm import cards
+from tests.lib.rig.rig import Rig
+
+DUT = 0  # the card's number
+# what the driver counts as it hands packets over and takes them back, and the card as they pass through it
+SAME = {
+    "tx_tls_encrypted_packets": "tx_tls_frames",
+    "tx_tls_encrypted_bytes": "tx_tls_bytes",
+    "rx_tls_decrypted_packets": "rx_tls_frames",
+    "rx_tls_decrypted_bytes": "rx_tls_bytes",
+}
+
+
+class Witness:
+    """Two counts of the same packets, of two programs that do not know of each other."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._rig, self._kept = rig, vars(rig)
+        self._card = Silicon(Path(rig.lab.folder) / cards.CONTROL)
+
+    def begin(self) -> None:
+        """Note both counts; what the last test ended with is that, if it passed."""
+        self._kept.setdefault("witness", self._apart())
+
+    def check(self) -> None:
+        """Assert that both counted the same since then; what is under way may take a moment."""
+        before, now = self._kept.pop("witness"), dict[str, int]()
+
+        def same() -> bool:
+            now.clear()
+            now.update(self._apart())
+            return now == before
+
+        assert settles(same, 15), "the driver's counters and the card's own count differ: " + ", ".join(
+            f"{name} by {now[name] - before[name]:+d}" for name in SAME if now[name] != before[name]
+        )
+        self._kept["witness"] = before
+
+    def forget(self) -> None:
+        """The test failed: what it left says nothing of the next one."""
+        self._kept.pop("witness", None)
+
+    def _apart(self) -> dict[str, int]:
+        """How far the driver's counters are ahead of the card's."""
+        shown, truth = self._rig.counters().values(), self._card.truth(DUT)
+        return {name: shown.get(name, 0) - truth[own] for name, own in SAME.items()}

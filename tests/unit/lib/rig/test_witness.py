@@ -1,0 +1,64 @@
+"""Is a driver noticed whose counters are not what the simulated card counted?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from offload.suite.bench.cards.silicon import Silicon
+from tests.lib.rig import witness
+from tests.lib.rig.witness import SAME, Witness
+
+
+class Both:
+    """The driver's counters and the card's, as a test moves them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.driver = dict.fromkeys(SAME, 100)
+        self.card = dict.fromkeys(SAME.values(), 40)
+        self.rig: Any = SimpleNamespace(
+            lab=SimpleNamespace(folder=Path("lab")),
+            counters=lambda: SimpleNamespace(values=lambda: dict(self.driver)),
+        )
+        monkeypatch.setattr(Silicon, "truth", lambda _, number: dict(self.card))
+        monkeypatch.setattr(witness, "settles", lambda condition, seconds: condition())
+
+    def move(self, name: str, driver: int, card: int) -> None:
+        """Both count."""
+        self.driver[name] += driver
+        self.card[SAME[name]] += card
+
+
+@pytest.fixture
+def both(monkeypatch: pytest.MonkeyPatch) -> Both:
+    """Two counts that began at different times."""
+    return Both(monkeypatch)
+
+
+def test_equal_counts_pass_and_are_read_once_between_tests(both: Both) -> None:
+    """Where they began does not matter; what came between two tests belongs to the second."""
+    for _ in range(2):
+        found = Witness(both.rig)
+        found.begin()
+        both.move("tx_tls_encrypted_packets", 7, 7)
+        found.check()
+    found.begin()
+    both.move("rx_tls_decrypted_bytes", 5, 0)
+    with pytest.raises(AssertionError):
+        Witness(both.rig).check()
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_each_counter_has_its_witness(both: Both, name: str) -> None:
+    """A packet that only one of them saw is named, and is not held against the next test."""
+    found = Witness(both.rig)
+    found.begin()
+    both.move(name, 3, 4)
+    with pytest.raises(AssertionError, match=f"the card's own count differ: {name} by -1"):
+        found.check()
+    found.forget()
+    found.begin()
+    found.check()
