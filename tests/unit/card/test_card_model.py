@@ -1,4 +1,4 @@
-"""Do the pages name the source, or a guess, of each behaviour of the simulated card, and each knob?"""
+"""Do the pages name the source, or a guess, of each behavior of the simulated card, and each knob?"""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ GUESSES = 18  # a reader of a report is told this number: a new guess is a decis
 
 
 def rows(text: str) -> list[tuple[str, str]]:
-    """Behaviour and source of each row of the table."""
+    """Behavior and source of each row of the table."""
     cells = [line.strip("| \n").split(" | ") for line in text.splitlines() if line.startswith("| ")]
     return [(row[0], row[1]) for row in cells if len(row) == 2 and row[1] != "source"]
 
 
 def without_source(text: str) -> list[str]:
-    """The behaviours that name neither a source nor a guess."""
+    """The behaviors that name neither a source nor a guess."""
     return [what for what, source in rows(text) if GUESS not in source and not SOURCE.search(source)]
 
 
-def test_each_behaviour_has_a_source_or_is_a_guess() -> None:
+def test_each_behavior_has_a_source_or_is_a_guess() -> None:
     """A run on the model is worth what is known of the firmware: nothing stands there without its source."""
     text = PAGE.read_text()
     assert len(rows(text)) > 40, "what was read?"

@@ -48,7 +48,7 @@ def driver(kernel: Kernel, say: Callable[[str], None]) -> Path:
     return tree / WHERE
 
 
-def behaviours(text: str) -> tuple[int, int]:
+def behaviors(text: str) -> tuple[int, int]:
     """How many behaviors of the firmware the page of the model lists, and how many of them are guesses."""
     found = [row for row in re.findall(r"^\| .+ \|$", text, re.M) if not row.endswith("| source |")]
     return len(found), sum("**guess**" in row for row in found)
@@ -56,11 +56,11 @@ def behaviours(text: str) -> tuple[int, int]:
 
 def about(kernel: Kernel) -> dict[str, str]:
     """Say which parts of a lab with these cards are real, and which are not: lines for its reports."""
-    known, guesses = behaviours(PAGE.read_text("utf-8"))
+    known, guesses = behaviors(PAGE.read_text("utf-8"))
     source = f"Debian's Linux {kernel.version}, unmodified"
     return {
         "driver under test": f"mlx5_core of {source}, built with MLX5_EN_TLS",
-        "card": f"simulated by cx6sim; of {known} behaviours of its firmware {guesses} are guesses, and the"
+        "card": f"simulated by cx6sim; of {known} behaviors of its firmware {guesses} are guesses, and the"
         f" others follow the driver's source ({PAGE.relative_to(ROOT)})",
     }
 

@@ -77,12 +77,12 @@ def test_a_bench_is_refused_for_a_card_that_it_is_not(name: str, fits: bool) -> 
 def test_a_report_says_what_was_real() -> None:
     """The driver by its source and version; the card with the number of guesses of today's page."""
     said = cards.about(KERNEL)
-    known, guesses = cards.behaviours(cards.PAGE.read_text())
+    known, guesses = cards.behaviors(cards.PAGE.read_text())
     assert said["driver under test"] == (
         "mlx5_core of Debian's Linux 6.1.192-2, unmodified, built with MLX5_EN_TLS"
     )
-    assert f"simulated by cx6sim; of {known} behaviours of its firmware {guesses} are guesses" in said["card"]
-    assert cards.behaviours("| behaviour | source |\n|---|---|\n| a | ifc |\n| b | **guess** |\n") == (2, 1)
+    assert f"simulated by cx6sim; of {known} behaviors of its firmware {guesses} are guesses" in said["card"]
+    assert cards.behaviors("| behavior | source |\n|---|---|\n| a | ifc |\n| b | **guess** |\n") == (2, 1)
 
 
 def test_cards_that_are_gone_are_a_fault_of_the_rig(tmp_path: Path) -> None:
