@@ -71,12 +71,12 @@ mutate: build  ## what if one of the suite's checks were not there? 15 minutes, 
 #   test-certify          all promises of a card that offloads both ways, on 6.1: what a person runs, every test and its verdict
 #   test-sw-fallback      the same promises without a card: each promise and cell by one test, another each day; the rest whole
 #   test-nicsim           bad cards are caught, by name
-#   test-hw 6.12          the card that only transmits, on the kernel between: each promise and cell by one test, another each day
+#   test-rack 6.12        `certify --lab` over ssh, on the kernel between, of the card that only transmits: each required promise
 #   test-hw 7.2           the newest kernel with two virtual CPUs, as one alone would hide races: half of what kernels differ in,
 #                         the other half tomorrow. Last, since it can use both cores when nothing else is left
 test:  ## every test of the project, with its own set-up; prints the time of each stage
 	JOBS=1 ci/stages '!setup-check' '!build' +test-native '!fetch' +test-daemons '*test-unit' test-certify test-nicsim test-sw-fallback:SAMPLE=promises \
-		test-hw:KERNEL=6.12,NIC=chelsio-t6,SAMPLE=each test-hw:KERNEL=7.2,LAB_CPUS=2,SAMPLE=today
+		test-rack:KERNEL=6.12 test-hw:KERNEL=7.2,LAB_CPUS=2,SAMPLE=today
 
 test-unit: venv  ## the package itself, on all cores: no root, no kernel, no daemon
 	$(PYTEST) -n auto --dist worksteal --durations 10 tests/unit

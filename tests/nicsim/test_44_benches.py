@@ -1,4 +1,4 @@
-"""Two benches of a labgrid lab, each a VM: side by side, one that dies in mid-run; one as a rack, by ssh."""
+"""Two benches of a labgrid lab, each a VM: side by side, and one that dies in mid-run."""
 
 from __future__ import annotations
 
@@ -18,30 +18,23 @@ from offload.debian.kernels import fetch
 from offload.suite.bench.vm.lab import Lab
 from offload.suite.certify.fleet.grid import Grid
 from offload.suite.report import events
-from tests.lib.rig import benches, sshd
+from tests.lib.rig import benches
 from tests.lib.rig.rig import Labs
 
 ONE = "test_sends_to_stunnel and tx-12_aes_gcm_128-v4"
 MANY = "test_sends_to_stunnel"
 LIMIT = 900  # seconds
-PLAIN = "connectx-6-dx,plain"
-SLOW = 900  # seconds: sshd and three log-ins in an emulated guest
-# a payload, and every record of one beyond the card: DUT, peer and wire are a host each
-RACK = "(sends_to_stunnel or records_it_sends) and tx-12_aes_gcm_128-v4"
 
 
 @pytest.fixture(scope="module")
 def pair(pytestconfig: pytest.Config, labs: Labs) -> Iterator[tuple[Lab, Lab]]:
-    """Two labs of this kernel, booted in turn; the peer of the first, a rack, has a plain card."""
+    """Two labs of this kernel, booted in turn; the peer of the first has a plain card."""
     labs.close()
     kernel = fetch(pytestconfig.getoption("--kernel"))
-    kinds = ((PLAIN, not sshd.missing()), ("connectx-6-dx", False))
     with ExitStack() as stack:
         first, second = (
-            stack.enter_context(
-                Lab.boot(kernel, kind="nicsim", personality=cards, say=lambda _: None, ssh=ssh)
-            )
-            for cards, ssh in kinds
+            stack.enter_context(Lab.boot(kernel, kind="nicsim", personality=cards, say=lambda _: None))
+            for cards in ("connectx-6-dx,plain", "connectx-6-dx")
         )
         yield first, second
 
@@ -83,49 +76,6 @@ def test_two_benches_say_the_same(grid: Grid, tmp_path: Path) -> None:
     each = [outcomes(tmp_path / "out" / name / "events.jsonl") for name in ("bench1", "bench2")]
     assert each[0] == each[1] and set(each[0].values()) == {"pass"}, each
     assert not [place for place in grid.places() if place.taken]
-
-
-def suite(folder: Path, *how: str) -> dict[str, str]:
-    """Run some hardware tests on a bench that is reached in this way: each one's outcome."""
-    log = folder / f"events{how[0]}.jsonl"
-    env = {**os.environ, "KTLS_OFFLOAD_STATE": str(folder / "state")}
-    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--events", str(log), *how]
-    done = subprocess.run(
-        [*argv, "-k", RACK, "tests/hw"], env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=SLOW
-    )
-    assert done.returncode == 0 and log.exists(), done.stdout[-3000:].decode()
-    return outcomes(log)
-
-
-@pytest.mark.skipif(bool(sshd.missing()), reason=sshd.missing())
-def test_hosts_over_ssh_say_the_same(pair: tuple[Lab, Lab], tmp_path: Path) -> None:
-    """Without this a test could pass through the lab's agent and not on the real hosts of a rack."""
-    file = pair[0].folder / "ssh" / "lab.yaml"
-    over_ssh = suite(tmp_path, "--lab", str(file))
-    assert len(over_ssh) == 2 and set(over_ssh.values()) == {"pass"}, over_ssh
-    assert suite(tmp_path, "--attach", pair[0].name) == over_ssh
-
-
-@pytest.mark.skipif(bool(sshd.missing()), reason=sshd.missing())
-def test_a_plain_peer_proves_interop(pair: tuple[Lab, Lab], tmp_path: Path) -> None:
-    """Without this a bench whose peer has an ordinary card could not be certified, and not be told before."""
-    file, out = str(pair[0].folder / "ssh" / "lab.yaml"), tmp_path / "run"
-    env = {**os.environ, "KTLS_OFFLOAD_STATE": str(tmp_path / "state")}
-
-    def typed(*words: str) -> tuple[int, str]:
-        argv = [sys.executable, "-m", "offload", *words]
-        done = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=SLOW)
-        return done.returncode, (done.stdout + done.stderr).decode()
-
-    code, said = typed("lab", "check", file)
-    assert code == 0 and "can prove all 35 required promises" in said, said
-    assert "the peer's card does not offer tls-hw-tx-offload: interop.card" in said, said
-    code, said = typed("certify", "--lab", file, "--only", "each_kind", "--out", str(out))
-    assert code == 21, said  # a part of the tests never certifies
-    found = {name.partition("::")[2]: word for name, word in outcomes(out / "events.jsonl").items()}
-    kinds = [f"test_{way}_each_kind" for way in ("sends_to", "receives_from")]
-    wanted = {"hw": "skip", "sw": "pass", "user": "pass"}
-    assert found == {f"{test}[{far}]": word for test in kinds for far, word in wanted.items()}, said
 
 
 def test_bench_that_dies_is_void(grid: Grid, pair: tuple[Lab, Lab], tmp_path: Path) -> None:
