@@ -122,7 +122,7 @@ def _few(name: str) -> tuple[str, ...]:
         from offload.doctor.reasons import load
 
         return tuple(load())
-    if name == "SERIES":
+    if name.startswith("SERIES"):
         from offload.debian.kernels import SERIES
 
         return SERIES

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from offload.cmd import run
+from offload.debian import own
 from offload.debian.cache import cache_root, locked, need_space, new_folder, read_json, write_json
 from offload.debian.digests import of_file, of_folder
 from offload.debian.headers import relocate, runtime, too_new, wrap
@@ -100,21 +101,37 @@ def closure(names: list[str], suite: str, packages: tuple[Package, ...]) -> list
     return list(chosen.values())
 
 
-def fetch(series: str, say: Say = print, newest: bool = False) -> Kernel:
-    """Return the kernel of a series from the cache, filling it first if need be.
+def fetch(series: str, say: Say = print, newest: bool = False, modules: str = "") -> Kernel:
+    """Return the kernel of a series from the cache, filling it first if need be; or one of your own, by its
+    path or by the name that the cache gave it.
 
     `newest` asks the archive although there is one in the cache. ConfigError for a series that the lab
     does not know; RigError for no network, no room, or no such package.
     """
-    if series not in SERIES:
-        raise ConfigError(f"no kernel series {series!r} here", f"choose one of {', '.join(SERIES)}")
     amd64_only()
+    if own.is_path(series) or own.NAME.fullmatch(series):
+        return _own(series, modules, say)
+    if modules:
+        raise ConfigError("--modules belongs to --kernel PATH", f"{series} is a series of Debian")
+    if series not in SERIES:
+        raise ConfigError(
+            f"no kernel series {series!r} here", f"choose one of {', '.join(SERIES)}, or name a path"
+        )
     root = cache_root() / "kernels"
     root.mkdir(exist_ok=True)
     with locked(root / ".lock"):
         if not newest and (kernel := cached(series)):
             return kernel
         return _fill(series, root, say)
+
+
+def _own(text: str, modules: str, say: Say) -> Kernel:
+    """A kernel of one's own: put into the cache if it is named by its path."""
+    name = own.take(text, modules, say) if own.is_path(text) else text
+    kernel = cached(name)
+    if kernel is None:
+        raise ConfigError(f"no kernel {name} in the cache", "name it by its path again")
+    return kernel
 
 
 def cached(series: str) -> Kernel | None:

@@ -39,7 +39,7 @@ ROOMS: dict[str, Room] = {
     "host": Room("cmd errors", "", 700),
     "card": Room("host cmd yamlfile paths errors", "", 1700),
     "errata": Room("yamlfile paths errors", "", 500),
-    "debian": Room("cmd paths errors", "", 900),
+    "debian": Room("cmd paths errors", "", 1150),
     "switch": Room("card host cmd paths errors", "", 1700),
     "connections": Room("card host paths errors", "", 1600),
     "doctor": Room("connections errata card host paths errors", "yaml", 4400),

@@ -34,7 +34,8 @@ def attached(request: Request) -> Attached:
             f"lab {request.attach} is of kind {state['kind']}, and certify wants {' or '.join(CARDS)}",
             "ktls-offload lab up --kind nicsim",
         )
-    series = next((s for s in SERIES if state["kernel"].startswith(f"{s}.")), "")
+    by_release = next((s for s in SERIES if state["kernel"].startswith(f"{s}.")), "")
+    series = state.get("series") or by_release  # labs of an older version do not say
     nic = state["personality"].split(",")[0]
     if request.nic and request.nic.endswith(".yaml"):
         nic = request.nic  # a draft of `probe` is of the card that plays there, whatever it is called

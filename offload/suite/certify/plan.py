@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from offload.card.profile import Profile, find, near
@@ -68,7 +70,9 @@ def simulated(request: Request) -> Plan:
     """Return the plan for labs of ours: new ones, or one that is up. ConfigError or RigError."""
     replay = plan_replay(request.replay, request) if request.replay else None
     lab = attached(request) if request.attach else None
-    kernel = known(lab.kernel if lab else replay.kernel if replay else request.kernel or KERNEL)
+    kernel = known(
+        lab.kernel if lab else replay.kernel if replay else request.kernel or KERNEL, request.modules
+    )
     patch = read_patch(request.nicsim_patch) if request.nicsim_patch else None
     if patch:
         try_patch(patch)  # before the folder of the run is made
@@ -137,14 +141,19 @@ def real(request: Request) -> Plan:
     )
 
 
-def known(kernel: str) -> str:
-    """Return a kernel series that the lab boots. ConfigError with the nearest."""
+def known(kernel: str, modules: str = "") -> str:
+    """Return a series that the lab boots, or the name of one's own kernel. ConfigError if it is neither."""
     from offload.debian.kernels import SERIES
+    from offload.debian.own import NAME, is_path, take
 
-    if kernel not in SERIES:
+    if is_path(kernel):
+        return take(kernel, modules, partial(print, file=sys.stderr))
+    if modules:
+        raise ConfigError("--modules belongs to --kernel PATH", f"{kernel} is a series of Debian")
+    if kernel not in SERIES and not NAME.fullmatch(kernel):
         raise ConfigError(
             f"no kernel series {kernel!r}{near(kernel, SERIES)}",
-            f"choose one of {', '.join(SERIES)}",
+            f"choose one of {', '.join(SERIES)}, or name a path",
         )
     return kernel
 

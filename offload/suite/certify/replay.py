@@ -60,9 +60,13 @@ def plan_replay(result: Path, request: Request) -> Replay:
 def series(former: Former) -> str:
     """Return the kernel series of a former run; ConfigError if it has none that the lab boots."""
     from offload.debian.kernels import SERIES
+    from offload.debian.own import NAME
 
     if not former.kernel:
         raise ConfigError(f"{former.name} does not say on which kernel it ran: its rig never started")
+    package = former.rig.get("kernel-package", "")
+    if NAME.fullmatch(package):
+        return package  # of one's own; the cache has it, or says that it has not
     match = re.match(r"\d+\.\d+", former.kernel)
     if match is None or match[0] not in SERIES:
         raise ConfigError(

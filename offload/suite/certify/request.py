@@ -15,6 +15,7 @@ class Request:
     """The options of `certify`, by their names; what was not typed is empty or None."""
 
     kernel: str = ""
+    modules: str = ""
     nic: str = ""
     card: str = ""
     out: Path | None = None
@@ -56,12 +57,24 @@ class Request:
 EXCLUDES = (
     (
         "all_benches",
-        ("scenario", "replay", "nicsim_patch", "keep_lab", "attach", "lab", "kernel", "nic", "card", "jobs"),
+        (
+            "scenario",
+            "replay",
+            "nicsim_patch",
+            "keep_lab",
+            "attach",
+            "lab",
+            "kernel",
+            "modules",
+            "nic",
+            "card",
+            "jobs",
+        ),
         "each place defines its own bench",
     ),
     (
         "lab",
-        ("attach", "replay", "nicsim_patch", "keep_lab", "kernel", "card", "jobs"),
+        ("attach", "replay", "nicsim_patch", "keep_lab", "kernel", "modules", "card", "jobs"),
         "--lab names a bench that already exists",
     ),
     ("attach", ("replay", "nicsim_patch", "keep_lab"), "{other} boots its own lab"),
@@ -75,6 +88,7 @@ EXCLUDES = (
 )
 # an option, those of which it needs one, and a hint
 NEEDS = (
+    ("modules", ("kernel",), "--kernel PATH names the image to which they belong"),
     ("retry", ("lab", "all_benches"), "a lab in a VM is new in every run"),
     ("coordinator", ("all_benches",), "name the tags of the benches"),
     ("wait", ("all_benches",), "name the tags of the benches"),

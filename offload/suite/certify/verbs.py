@@ -75,7 +75,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--kernel", metavar="SERIES", help=f"stock Debian kernel to boot (default {KERNEL})")
+    add("--kernel", metavar="SERIES|PATH", help=f"Debian's, or your own, to boot (default {KERNEL})")
     add("--nic", metavar="ID|FILE", help=f"profile of the card (default {NIC})")
     add("--lab", metavar="FILE", help="test the real hosts of this lab file, by SSH")
     add("--only", metavar="EXPR", help="run matching tests only; never certifies")
@@ -109,6 +109,7 @@ def _more(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="build the simulated NIC with this patch (or a folder's *.patch); the report names it",
     )
+    add("--modules", metavar="DIR", help="with --kernel PATH: its lib/modules/RELEASE")
     add("--attach", metavar="NAME", help="use the running lab of this name, and leave it up")
     add(
         "--retry",

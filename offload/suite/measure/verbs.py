@@ -65,7 +65,8 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     add = more.add_argument
     add("--boots", metavar="N", help="with --cost: number of boots (default 3)")
     add("--vm", action="store_true", help="measure the simulated card (the default without DEV)")
-    add("--kernel", metavar="SERIES", help=f"in the VM: stock Debian kernel (default {KERNEL})")
+    add("--kernel", metavar="SERIES|PATH", help=f"in the VM: Debian's kernel, or your own (default {KERNEL})")
+    add("--modules", metavar="DIR", help="with --kernel PATH: its lib/modules/RELEASE")
     add("--nic", metavar="ID", help=f"in the VM: the profile that the card emulates (default {NIC})")
     add("--attach", metavar="NAME", help="in the VM: use the running lab of this name")
     parser.set_defaults(func=main)
@@ -116,6 +117,15 @@ def esp(args: argparse.Namespace) -> bool:
     return args.segmentation != "on" or any(arm in ESP_ARMS for arm in chosen(args.arm))
 
 
+def booted(args: argparse.Namespace) -> str:
+    """The kernel to boot: a series, or the name of one's own, which the cache has from now on."""
+    if not args.modules:
+        return args.kernel or KERNEL
+    from offload.debian.kernels import fetch
+
+    return fetch(args.kernel or KERNEL, say=say, modules=args.modules).series
+
+
 def cost_esp(args: argparse.Namespace) -> dict[str, Any]:
     """Count instructions in ESP and its counterparts: the document."""
     from offload.card.profile import find
@@ -124,7 +134,7 @@ def cost_esp(args: argparse.Namespace) -> dict[str, Any]:
 
     profile = find(args.nic or NIC)
     return measure(
-        args.kernel or KERNEL,
+        booted(args),
         boots=whole(args.boots, "--boots", 1, MOST_BOOTS),
         arms=chosen(args.arm) if args.arm else ARMS,
         parts=parts(args.segmentation),
@@ -144,7 +154,7 @@ def cost(args: argparse.Namespace) -> dict[str, Any]:
 
     profile = find(args.nic or NIC)
     return measure(
-        args.kernel or KERNEL,
+        booted(args),
         boots=whole(args.boots, "--boots", BOOTS, MOST_BOOTS),
         arms=names(args.arm, "--arm", ARMS, ARMS),
         directions=names(args.direction, "--direction", DIRECTIONS, DIRECTIONS),
@@ -179,17 +189,19 @@ def simulated(args: argparse.Namespace, undo: ExitStack) -> Testbed:
     """The bench in a VM, booted for this run or attached."""
     from offload.card.profile import find, near
     from offload.debian.kernels import SERIES, fetch
+    from offload.debian.own import is_path
     from offload.suite.bench.vm.lab import Lab
     from offload.suite.measure.vm import testbed
 
     if args.attach:
         return testbed(undo.enter_context(Lab.attach(args.attach)), undo)
     series, profile = args.kernel or KERNEL, find(args.nic or NIC)
-    if series not in SERIES:
+    if series not in SERIES and not is_path(series):
         raise ConfigError(
-            f"no kernel series {series!r}{near(series, SERIES)}", f"choose one of {', '.join(SERIES)}"
+            f"no kernel series {series!r}{near(series, SERIES)}",
+            f"choose one of {', '.join(SERIES)}, or name a path",
         )
-    kernel = fetch(series, say=say)
+    kernel = fetch(series, say=say, modules=args.modules or "")
     lab = Lab.boot(kernel, "nicsim", f"{profile.id},connectx-6-dx", say=say)
     return testbed(undo.enter_context(lab), undo)
 

@@ -126,6 +126,7 @@ class Lab:
         rig |= {CARD: patched} if patched else {}
         rig |= cards.about(kernel) if kind == cards.KIND else {}
         state = {"name": run_dir.name, "kind": kind, "personality": personality, "kernel": kernel.release}
+        state["series"] = kernel.series
         state |= {"pid": str(started.child.pid), **{f"rig:{key}": value for key, value in rig.items()}}
         if about:
             state |= {f"booted:{key}": value for key, value in about.told(kernel, plan.module).items()}

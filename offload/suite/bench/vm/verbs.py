@@ -26,7 +26,12 @@ def add_parser(verbs: Parsers) -> Parsers:
     parser = verbs.add_parser("lab", help="run a lab in a VM: a stock kernel with a simulated NIC")
     inner = parser.add_subparsers(dest="lab_verb", metavar="VERB", required=True)
     up = inner.add_parser("up", help="boot a lab that runs until `lab down`")
-    up.add_argument("--kernel", default="6.1", metavar="SERIES", help="kernel: 6.1 (default), 6.12 or 7.2")
+    up.add_argument(
+        "--kernel", default="6.1", metavar="SERIES|PATH", help="6.1 (default), 6.12, 7.2, or your own"
+    )
+    up.add_argument(
+        "--modules", default="", metavar="DIR", help="with --kernel PATH: its lib/modules/RELEASE"
+    )
     up.add_argument(
         "--kind", default="nicsim", help="nicsim (default); veth: no offload NIC; mlx5: the real driver"
     )
@@ -105,7 +110,7 @@ def up(args: argparse.Namespace) -> int:
     if args.idle < 0:
         raise ConfigError(f"--idle {args.idle:g}", "minutes, more than 0")
     began = time.monotonic()
-    kernel = fetch_kernel(args.kernel, say)
+    kernel = fetch_kernel(args.kernel, say, modules=args.modules)
     lab = Lab.boot(kernel, args.kind, args.personality, args.name, say, True, args.cpus, ssh=args.ssh)
     for key in ("qemu", "accelerator", "vm"):
         say(f"  {key}: {lab.rig[key]}")

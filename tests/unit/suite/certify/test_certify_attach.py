@@ -51,6 +51,13 @@ def test_kernel_and_card_are_those_of_the_lab(tmp_path: Path) -> None:
     assert "--attach it --profile chelsio-t6 --kernel 6.12" in words
 
 
+def test_a_lab_with_a_kernel_of_ones_own(up: dict[str, str], tmp_path: Path) -> None:
+    """A lab of --kernel PATH names the cache's kernel, whatever its release looks like."""
+    up |= {"kernel": "6.12.0-mine", "series": "own-0123456789ab"}
+    plan = certify_plan.plan(typed("--attach", "it", "--out", str(tmp_path / "run")))
+    assert plan.kernel == "own-0123456789ab"
+
+
 def test_a_running_lab_is_judged_by_a_file(tmp_path: Path) -> None:
     """The draft of a profile goes with a lab that is up, whatever its card plays."""
     file = tmp_path / "my-card.yaml"
@@ -140,7 +147,7 @@ def started(monkeypatch: pytest.MonkeyPatch, checks: Any, keep: bool, **more: An
     monkeypatch.setattr(labs.rundir, "create", lambda name: run_dir)
     child = SimpleNamespace(child=SimpleNamespace(pid=7))
     monkeypatch.setattr(labs.boot, "start", lambda *words: child)
-    kernel: Any = SimpleNamespace(release="6.12.95")
+    kernel: Any = SimpleNamespace(release="6.12.95", series="6.12")
     return Lab.start(kernel, name="it", keep=keep, **more).state
 
 
