@@ -18,7 +18,6 @@
 #   MORE=20               and adds the next 20 cards to the record of drawn ones (benchmarks/results/drawn.jsonl, docs/certify/bad-nics.md)
 #   TIMES=3               `make test-bench`: how often each bench is certified; WRITE=1: into benchmarks/results/benches.md
 #   SEEDS="1 2 3"         `make test-any-order`: one run in the order of each
-#   MORE=20               and adds the next 20 cards to the record of drawn ones (benchmarks/results/drawn.jsonl, docs/certify/bad-nics.md)
 #   GOOD=10               how many runs of a good card `make clean-runs` adds to the record
 PYTHON ?= /usr/bin/python3
 KERNEL ?= 6.1
