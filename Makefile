@@ -5,9 +5,9 @@
 #   LAB_CPUS=1..4         virtual CPUs of the lab (default 1)
 #   JOBS=2                labs side by side in `make certify`, `test-hw` and `test-sw-fallback` (default: one a core)
 #   SECONDS=60            how long `make fuzz` looks for trouble
-#   SAMPLE=today          `make test-hw` without what says the same on every kernel, and half of the rest, by the date;
-#                         SAMPLE=each: one test of each promise and cell, another one each day; SAMPLE=promises (as `make test`
-#                         has it for test-sw-fallback): the same, and every test without a promise; SAMPLE=required
+#   SAMPLE=each           `make test-hw`: one test of each promise and cell, another one each day; SAMPLE=today: the same, without
+#                         what says the same on every kernel; SAMPLE=promises (as `make test` has it for test-sw-fallback and
+#                         test-nicsim): the same, and the tests without a promise, some of which take turns; SAMPLE=required
 #                         (`make test-bench`): as few tests as the criteria ask of each required promise
 #   T=test_sends          what `make try` or `make soak` runs: a test's id, a file, or an expression as for pytest -k
 #   N=10 LOAD=8           `make soak`: how many runs, beside how many busy processes; STAGE=test-hw which stage
@@ -69,12 +69,12 @@ mutate: build  ## what if one of the suite's checks were not there? 15 minutes, 
 #   test-unit             the package itself, first: most mistakes show here
 #   test-certify          all promises of a card that offloads both ways, on 6.1: what a person runs, every test and its verdict
 #   test-sw-fallback      the same promises without a card: each promise and cell by one test, another each day; the rest whole
-#   test-nicsim           bad cards are caught, by name
+#   test-nicsim           bad cards are caught, by name; where two tests boot much to say little each takes its turn, by the day
 #   test-rack 6.12        `certify --lab` over ssh, on the kernel between, of the card that only transmits: each required promise
-#   test-hw 7.2           the newest kernel with two virtual CPUs, as one alone would hide races: half of what kernels differ in,
-#                         the other half tomorrow. Last, since it can use both cores when nothing else is left
+#   test-hw 7.2           the newest kernel with two virtual CPUs, as one alone would hide races: of what kernels differ in, each
+#                         promise and cell by one test, another each day. Last, since it can use both cores when nothing else is left
 test:  ## every test of the project, with its own set-up; prints the time of each stage
-	JOBS=1 ci/stages '!setup-check' '!build' +test-native '!fetch' +test-daemons '*test-unit' test-certify test-nicsim test-sw-fallback:SAMPLE=promises \
+	JOBS=1 ci/stages '!setup-check' '!build' +test-native '!fetch' +test-daemons '*test-unit' test-certify test-nicsim:SAMPLE=promises test-sw-fallback:SAMPLE=promises \
 		test-rack:KERNEL=6.12 test-hw:KERNEL=7.2,LAB_CPUS=2,SAMPLE=today
 
 test-unit: venv  ## the package itself, on all cores: no root, no kernel, no daemon
@@ -103,7 +103,7 @@ test-certify: build  ## make certify, and no test of this good card fails: its v
 	$(PY) -m tests.lib.catalogue.none_failed build/certified
 
 test-nicsim: build  ## deliberately bad NICs: the suite has to catch each one
-	$(LAB_PYTEST) tests/nicsim --kernel $(KERNEL) -m 'not long'
+	$(LAB_PYTEST) tests/nicsim --kernel $(KERNEL) -m 'not long' $(if $(SAMPLE),--sample=$(SAMPLE))
 
 test-rack: build  ## `certify --lab` over ssh: each required promise of a T6 in a rack, its peer a plain card or a T6 by the day
 	$(PY) -m tests.lib.catalogue.bench_run --kernel $(KERNEL) --sample required --today chelsio-t6,plain chelsio-t6,chelsio-t6

@@ -61,7 +61,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--sample",
         metavar="DAY",
         default="",
-        help="without `once`, half: by DAY (or today); `each`, `promises`, `required`: tests/README.md",
+        help="part of the tests: of a DAY (or today), `each`, `promises` or `required`: tests/README.md",
     )
 
 
@@ -71,6 +71,9 @@ def pytest_configure(config: pytest.Config) -> None:
         rig_choice.choose(config)
     config.option.profile = config.option.profile or "connectx-6-dx"
     config.addinivalue_line("markers", "once: says the same on every kernel; --sample DAY leaves it out")
+    config.addinivalue_line(
+        "markers", "turns(name): --sample promises runs one of a file's tests with this name, by the day"
+    )
     config.addinivalue_line(
         "markers", "cells(which): `tx` or `rx`: promised cells; `unpromised` others; `all`"
     )

@@ -71,6 +71,7 @@ def test_the_draft_promises_what_the_card_does(drafted: Drafted) -> None:
     assert "GUESS" in drafted.file.read_text(), "what nobody has seen has to be marked"
 
 
+@pytest.mark.turns("verdict")
 def test_the_draft_leads_to_a_verdict(drafted: Drafted, tmp_path: Path) -> None:
     """Without this a person with an unknown card would have a form, and no way to a certificate."""
     rc, word, counts, why = drafted.certify(tmp_path / "good")
@@ -78,6 +79,7 @@ def test_the_draft_leads_to_a_verdict(drafted: Drafted, tmp_path: Path) -> None:
     assert counts["pass"] == 1 and not counts["fail"] and not counts["error"], counts
 
 
+@pytest.mark.turns("verdict")
 def test_a_bad_card_fails_by_its_draft(drafted: Drafted, labs: Labs, tmp_path: Path) -> None:
     """Without this the run by a draft could be one that nothing fails."""
     root = labs.get("nicsim").lab.root

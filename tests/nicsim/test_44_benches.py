@@ -66,6 +66,7 @@ def outcomes(path: Path) -> dict[str, str]:
     return {event["id"]: event["outcome"] for event in events.read(path).results()}
 
 
+@pytest.mark.turns("side by side")
 def test_two_benches_say_the_same(grid: Grid, tmp_path: Path) -> None:
     """Without this benches side by side could disturb each other, or share a verdict."""
     with certify(grid, tmp_path / "out", ONE) as child:
@@ -78,6 +79,7 @@ def test_two_benches_say_the_same(grid: Grid, tmp_path: Path) -> None:
     assert not [place for place in grid.places() if place.taken]
 
 
+@pytest.mark.turns("side by side")
 def test_bench_that_dies_is_void(grid: Grid, pair: tuple[Lab, Lab], tmp_path: Path) -> None:
     """Without this one dead machine could cost a lab its night, or be taken for a bad card."""
     out = tmp_path / "out"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
@@ -12,33 +11,33 @@ from offload.suite.report.criteria import Criterion
 from offload.suite.report.criteria import load as load_criteria
 from offload.suite.report.record.testinfo import cell_of, promise_of
 
-EACH = "each"  # one test of each promise and cell, instead of a day's half
-PROMISES = "promises"  # the same, and every test without a promise
+EACH = "each"  # one test of each promise and cell
+PROMISES = "promises"  # the same, and every test without a promise; of those that take turns one
 REQUIRED = "required"  # as few tests as the criteria ask of each required promise
 
 
 def sampled(items: Iterable[pytest.Item], word: str) -> list[pytest.Item]:
-    """What a sample runs: `each`, `promises`, `required`, or a day's half without what says the same on
-    every kernel. A word may have its day: `required:2026-01-31`.
+    """What a sample runs: `each`, `promises`, `required`; of a day what `each` runs that kernels differ in.
+
+    A word may have its day: `required:2026-01-31`.
     """
     name, _, date = word.partition(":")
     if name in (EACH, PROMISES):
         return one_of_each(items, day_of(date or "today"), rest=name == PROMISES)
     if name == REQUIRED:
         return of_required(items, day_of(date or "today"), load_criteria().promises)
-    half = day_of(word) % 2
-    return [i for i in items if i.get_closest_marker("once") is None and half_of(i.nodeid) == half]
+    return one_of_each((item for item in items if item.get_closest_marker("once") is None), day_of(word))
 
 
 def one_of_each(items: Iterable[pytest.Item], day: int, rest: bool = False) -> list[pytest.Item]:
     """One test, by the day, of each promise, cell and direction.
 
-    Of a file's tests without a promise one, too; all of them if `rest`.
+    Of a file's tests without a promise one, too; if `rest` all of them but those that take turns.
     """
     kinds: dict[str, list[pytest.Item]] = {}
     found = list(items)
     for item in found:
-        kinds.setdefault(item.nodeid if rest and not promise_of(item) else kind_of(item), []).append(item)
+        kinds.setdefault(turn_of(item) if rest and not promise_of(item) else kind_of(item), []).append(item)
     wanted = {id(same[day % len(same)]) for same in kinds.values()}
     return [item for item in found if id(item) in wanted]
 
@@ -78,16 +77,17 @@ def enough(tests: Sequence[pytest.Item], asked: Criterion, day: int) -> list[pyt
     return [*each, *more[: max(0, asked.tests - len(each))]]
 
 
+def turn_of(item: pytest.Item) -> str:
+    """With whom a test without a promise takes turns: those of its file with the same mark, or nobody."""
+    mark = item.get_closest_marker("turns")
+    return f"{item.path} {mark.args[0]}" if mark else item.nodeid
+
+
 def kind_of(item: pytest.Item) -> str:
     """What a test says something of, as text."""
     cell = cell_of(item)
     params = getattr(getattr(item, "callspec", None), "params", {})
     return f"{promise_of(item) or item.path} {cell} {'' if cell else params.get('direction', '')}"
-
-
-def half_of(nodeid: str) -> int:
-    """The half, 0 or 1, that a test is in; by its file's path from tests/ and its name."""
-    return zlib.crc32(nodeid.partition("tests/")[2].encode()) % 2
 
 
 def day_of(word: str) -> int:

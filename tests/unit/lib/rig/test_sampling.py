@@ -22,14 +22,15 @@ def criterion(name: str, **keys: Any) -> Criterion:
 CELLS = [("tx", "1.2", "aes-gcm-128"), ("tx", "1.3", "aes-gcm-128")]
 
 
-def item(name: str, promise: str | None, **params: Any) -> Any:
+def item(name: str, promise: str | None, turns: str = "", once: str = "", **params: Any) -> Any:
     """A collected test, as far as sampling looks at it."""
-    mark = SimpleNamespace(args=(promise,), kwargs={}) if promise else None
+    said = {"promise": promise, "turns": turns, "once": once}
+    marks = {word: SimpleNamespace(args=(arg,), kwargs={}) for word, arg in said.items() if arg}
     return SimpleNamespace(
         nodeid=f"tests/hw/test_x.py::{name}",
         path=Path("tests/hw/test_x.py"),
         callspec=SimpleNamespace(params=params),
-        get_closest_marker=lambda word: mark if word == "promise" else None,
+        get_closest_marker=marks.get,
     )
 
 
@@ -80,10 +81,20 @@ def test_promises_leaves_out_nothing_that_is_no_promise() -> None:
     assert [one for one in found if one in none] == none
 
 
-def test_the_halves_of_two_days_are_the_whole() -> None:
-    """What is not run today is run tomorrow."""
-    today, tomorrow = (sampling.sampled(ITEMS, f"2026-11-{day}") for day in (23, 24))
-    assert today and tomorrow and [one for one in ITEMS if (one in today) == (one in tomorrow)] == []
+def test_those_that_take_turns_have_their_day() -> None:
+    """One test of a name each day, each one soon; what has no name runs each day."""
+    items = [item(f"boot-{n}", None, "boot") for n in range(3)] + [item("rest", None)]
+    ran = [sampling.one_of_each(items, day, rest=True) for day in range(739_000, 739_003)]
+    assert all(len(found) == 2 and items[3] in found for found in ran)
+    assert {one.nodeid for found in ran for one in found} == {one.nodeid for one in items}
+
+
+def test_a_day_asks_each_promise_what_kernels_differ_in() -> None:
+    """What is the same on every kernel stays out; of the rest no promise, cell or direction ever does."""
+    same = [item(f"same-{n}", "same.everywhere", once="yes") for n in range(3)]
+    days = [sampling.sampled([*ITEMS, *same], f"2026-11-{day}") for day in range(10, 24)]
+    assert all(kinds(day) == kinds(ITEMS) and len(day) == len(kinds(day)) for day in days)
+    assert {one.nodeid for day in days for one in day} == {one.nodeid for one in ITEMS}
 
 
 def test_no_day_is_a_usage_error() -> None:
