@@ -119,7 +119,7 @@ def check_by_time(rig: Rig) -> None:
     """A test by the clock ends by the clock, in both directions."""
     with rig.server() as server:
         for mode in ((), ("-R",), ("--bidir",)):
-            got = rig.client(server.port, "--tls", "--tls-verify-payload", "-t", "1", *mode)
+            got = rig.client(server.port, "--tls", "--tls-verify-payload", "-t", "1", "-b", "100M", *mode)
             moved(got)
             assert 0.9 < got.json["end"]["sum_sent"]["seconds"] < 10
 

@@ -13,18 +13,19 @@ from typing import Any
 from rig import STOCK, Answer, Rig
 
 UDP = ("-u", "-b", "100M")
+TCP = ("-b", "100M")  # by the clock as fast as it goes would only take two processors for as long
 COMMANDS: tuple[tuple[str, ...], ...] = (
-    ("-V", "-t", "1", "-T", "test1"),
+    ("-V", "-t", "1", "-T", "test1", *TCP),
     ("-V", "-t", "1", *UDP),
-    ("-i", ".3", "-O", "1", "-t", "1"),
-    ("-i", "1", "-t", "1"),
+    ("-i", ".3", "-O", "1", "-t", "1", *TCP),
+    ("-i", "1", "-t", "1", *TCP),
     ("-4", "-n", "2M"),
     ("-4", "-n", "2M", *UDP),
     ("-P", "3", "-n", "2M"),
     ("-P", "3", "-n", "2M", *UDP),
     ("-P", "2", "-n", "2M", "-R"),
     ("-P", "2", "-n", "2M", *UDP, "-R"),
-    ("-P", "2", "-t", "1", "--bidir"),
+    ("-P", "2", "-t", "1", *TCP, "--bidir"),
     ("-P", "2", "-t", "1", *UDP, "--bidir"),
     ("-Z", "-n", "2M"),
     ("-Z", "-n", "2M", "-R"),
