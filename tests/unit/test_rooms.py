@@ -42,7 +42,7 @@ ROOMS: dict[str, Room] = {
     "debian": Room("cmd paths errors", "", 1150),
     "switch": Room("card host cmd paths errors", "", 1700),
     "connections": Room("card host paths errors", "", 1600),
-    "doctor": Room("connections errata card host paths errors", "yaml", 4400),
+    "doctor": Room("connections errata card host paths errors", "yaml", 4700),
     "probe": Room("doctor card host paths errors", "yaml", 700),
     "driver": Room("debian switch cmd paths errors", "yaml", 1300),
     "connect": Room("cmd paths errors", "", 800),

@@ -137,7 +137,7 @@ def test_a_report_names_what_a_running_lab_booted(
 
 def started(monkeypatch: pytest.MonkeyPatch, checks: Any, keep: bool, **more: Any) -> dict[str, str]:
     """What a lab notes of itself whose VM is only a name."""
-    plan = SimpleNamespace(made=dict, module=Path(__file__), cpus=1, accel="tcg", why="", pair="")
+    plan = SimpleNamespace(made=dict, module=Path(__file__), cpus=1, accel="tcg", why="", pair="", peer=None)
     plan.qemu = SimpleNamespace(version="")
     run_dir = SimpleNamespace(name="it", path=Path("it"), release=lambda: None)
     monkeypatch.setattr(labs, "check", checks)
