@@ -33,7 +33,7 @@ With several devices, the best one sets the exit code.
 """
 
 
-APPS = ("nginx", "haproxy", "stunnel", "openssl")
+APPS = ("nginx", "haproxy", "stunnel", "openssl", "nfs", "nvme")
 
 
 def number(text: str) -> int:

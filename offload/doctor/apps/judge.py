@@ -29,6 +29,8 @@ NEWER = {
     "haproxy": "HAProxy 3.3 or newer, with `ktls on` on bind and server lines",
     "stunnel": "stunnel 5.60 or newer, with OpenSSL 3",
     "openssl": "OpenSSL 3 with enable-ktls",
+    "nfs": "Linux 6.5 or newer, with CONFIG_NET_HANDSHAKE",
+    "nvme": "Linux 6.7 or newer, with CONFIG_NVME_TCP_TLS (a target: CONFIG_NVME_TARGET_TCP_TLS)",
 }
 KTLS_LIBRARY, RX13_LIBRARY = (3, 0), (3, 2)
 ORDER = (OFF, UNKNOWN, NEVER, READY)
@@ -158,6 +160,9 @@ class Judge:
         if service.offers("1.3") and service.ask.text == "on" and library and library[:2] < RX13_LIBRARY:
             seen = f"{said.where}: {self.app.library}"
             notes.add("D813", seen, ["rx"], name=service.title(), library=self.app.library)
+        if not service.stop:
+            notes.add("D833", f"{service.where}: TLS 1.3 by tlshd", name=service.title())
+            return False
         if not service.offers("1.2"):
             shown = "TLS 1.3 only" if said.text else "neither TLS 1.2 nor 1.3"
             notes.add(

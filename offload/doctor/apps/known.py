@@ -39,7 +39,13 @@ def lingering_http2(app: App, service: Service, http2: str, linger: str) -> None
 def keys_change(service: Service, series: Series | None) -> None:
     """Note TLS 1.3 under kernel TLS on a kernel that cannot change the keys of a connection."""
     first = tuple(facts()["rekey"])
-    if service.ask.text == "on" and service.offers("1.3") and series is not None and series < first:
+    if (
+        service.ask.text == "on"
+        and service.stop
+        and service.offers("1.3")
+        and series is not None
+        and series < first
+    ):
         service.notes.add(
             "D832",
             f"Linux {dots(series)}; {service.versions.where}",

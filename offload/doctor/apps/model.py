@@ -15,7 +15,14 @@ TLS12, TLS13 = "1.2", "1.3"
 SUITES = "TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256"  # OpenSSL's default
 DEFAULT = "the default"
 # nginx CHANGES: ssl_conf_command; HAProxy: `ktls`; stunnel src/options.c: SSL_OP_ENABLE_KTLS; openssl CHANGES
-OLDEST = {"nginx": (1, 19, 4), "haproxy": (3, 3), "stunnel": (5, 60), "openssl": (3, 0)}
+OLDEST = {
+    "nginx": (1, 19, 4),
+    "haproxy": (3, 3),
+    "stunnel": (5, 60),
+    "openssl": (3, 0),
+    "nfs": (6, 5),
+    "nvme": (6, 7),
+}
 
 
 @dataclass(frozen=True)
@@ -67,12 +74,13 @@ class App:
     services: list[Service] = field(default_factory=list)
     notes: Notes = field(default_factory=Notes)
     files: Files | None = None
+    title: str = ""  # where its name and version say too little
     lent: Said | None = None  # what openssl.cnf asks for every program
 
     @property
     def shown(self) -> str:
         """`nginx 1.22.1`."""
-        return f"{self.name} {dots(self.version)}".strip()
+        return self.title or f"{self.name} {dots(self.version)}".strip()
 
     def library_version(self) -> tuple[int, ...]:
         """3, 0 of `OpenSSL 3.0.19`; () if that is not known, or of another library."""

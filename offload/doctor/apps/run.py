@@ -5,15 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from offload.card.profile import DIRECTIONS
-from offload.doctor.apps import haproxy, nginx, openssl, stunnel
+from offload.doctor.apps import haproxy, nginx, openssl, storage, stunnel
 from offload.doctor.apps.files import Files
 from offload.doctor.apps.judge import Answer, Judge
 from offload.doctor.examine import Diagnosis, Doctor
 from offload.errors import ConfigError
 from offload.host.base import Host
 
-APPS = {"nginx": nginx.look, "haproxy": haproxy.look, "stunnel": stunnel.look, "openssl": openssl.look}
-PATHS = {"nginx": nginx.PATH, "haproxy": haproxy.PATH, "stunnel": stunnel.PATH, "openssl": "openssl.cnf"}
+APPS = {
+    "nginx": nginx.look,
+    "haproxy": haproxy.look,
+    "stunnel": stunnel.look,
+    "openssl": openssl.look,
+    "nfs": storage.nfs,
+    "nvme": storage.nvme,
+}
+PATHS = {
+    "nginx": nginx.PATH,
+    "haproxy": haproxy.PATH,
+    "stunnel": stunnel.PATH,
+    "openssl": "openssl.cnf",
+    **storage.PATHS,
+}
 
 
 def ask(

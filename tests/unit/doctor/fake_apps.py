@@ -34,6 +34,8 @@ PATHS = {
     "haproxy": "/etc/haproxy/haproxy.cfg",
     "stunnel": "/etc/stunnel/a.conf",
     "openssl": CNF,
+    "nfs": "/proc/mounts",
+    "nvme": "/sys/class/nvme/nvme0/tls_key",
 }
 GOOD = "ssl_conf_command Options KTLS; ssl_protocols TLSv1.2; ssl_ciphers ECDHE+AESGCM; sendfile on;"
 FILES = {
@@ -59,6 +61,7 @@ class AppHost(FakeHost):
             ("haproxy", "-vv"): (0, HAPROXY.format("+"), ""),
             ("stunnel", "-options"): (0, "", STUNNEL),
             ("openssl", "version", "-d"): (0, 'OPENSSLDIR: "/usr/lib/ssl"\n', ""),
+            ("tlshd", "--version"): (0, "", "Built from ktls-utils 1.3.0 on Sep  1 2026\n"),
             ("openssl", "version"): (0, "OpenSSL 3.0.19 27 Jan 2026 (Library: x)\n", ""),
         }
         self.release, self.version = "6.12.95-amd64", DEBIAN.replace("6.1.192-2", "6.12.95-1")
@@ -102,6 +105,13 @@ class AppHost(FakeHost):
             out, err = (text.encode("utf-8", "surrogateescape") for text in said)
             return Completed(words, rc, out, err, 0.0)
         return super().run(argv, input=input, timeout=timeout, check=check, env=env)
+
+
+STORAGE = {
+    "nfs": "proc /proc proc rw 0 0\n192.0.2.9:/x /mnt nfs4 rw,vers=4.2,xprtsec=mtls,proto=tcp 0 0\n",
+    "nvme": "1a2b3c4d\n",
+}
+FILES |= STORAGE
 
 
 def changed(app: str, *pairs: tuple[str, str]) -> Callable[[AppHost], None]:
@@ -196,4 +206,7 @@ APP_CASES: dict[str, tuple[str, Callable[[AppHost], None]]] = {
         ),
     ),
     "D832": ("nginx", changed("nginx", ("TLSv1.2;", "TLSv1.2 TLSv1.3;"))),
+    "D833": ("nfs", changed("nfs")),
+    "D834": ("nvme", changed("nvme")),
+    "D835": ("nfs", said("nfs", "tlshd --version", "sh: not found")),
 }

@@ -26,6 +26,7 @@ from tests.unit.doctor.fake_apps import (
     HAPROXY,
     NGINX_36,
     PATHS,
+    STORAGE,
     STUNNEL,
     AppHost,
     changed,
@@ -53,7 +54,7 @@ def cells(found: Answer, at: int = 0) -> dict[str, str]:
     return {" ".join(w.cell): w.who for w in found.rulings[at].cells}
 
 
-@pytest.mark.parametrize("app", APPS)
+@pytest.mark.parametrize("app", sorted({*APPS} - {*STORAGE}))
 def test_a_good_configuration_is_ready(app: str) -> None:
     """A program that asks, with TLS 1.2 and AES-GCM only, is offloaded in both directions."""
     host = AppHost()
@@ -77,7 +78,7 @@ def test_a_line_gives_its_code(code: str) -> None:
         assert found.state() == level
     told = [f for f in (*found.findings, *(f for r in found.rulings for f in r.findings)) if f.code == code]
     assert all(f.remedy and "{" not in f.remedy + f.what + f.consequence for f in told)
-    if code not in ("D827", "D822", "D805", "D806", "D819", "D801", "D821"):
+    if code not in ("D827", "D822", "D805", "D806", "D819", "D801", "D821", "D835"):
         assert PATHS[app] in told[0].what + told[0].evidence + told[0].remedy
 
 
@@ -278,6 +279,34 @@ def test_keys_that_cannot_change() -> None:
         changed("nginx", ("TLSv1.2;", lines))(host)
         host.release, host.version = release, "#1 SMP"
         assert ("D832" in codes(answer(host, "nginx"))) == told, (release, lines)
+
+
+def test_storage_is_never_on_a_card() -> None:
+    """NFS and NVMe/TCP speak TLS 1.3 only: never on a card, in software where the kernel has it, and why."""
+    host = AppHost()
+    host.files |= {
+        "/proc/mounts": STORAGE["nfs"].encode(),
+        "/etc/fstab": b"192.0.2.9:/x /mnt nfs4 vers=4.2,xprtsec=mtls 0 0\n# x:/y /z nfs xprtsec=tls 0 0\n",
+        "/etc/exports": b"/srv *(rw,xprtsec=none:tls)\n/open *(rw)\n",
+        "/sys/kernel/config/nvmet/ports/1/addr_tsas": b"tls1.3\n",
+        "/sys/kernel/config/nvmet/ports/2/addr_tsas": b"none\n",
+        PATHS["nvme"]: b"1a2b3c4d\n",
+    }
+    found = answer(host, "nfs")
+    assert [r.service.name for r in found.rulings] == [
+        "mount /mnt",
+        "export /srv",
+    ] and found.state() == "never"
+    assert found.rulings[0].service.address == "192.0.2.9" and found.app.library == "ktls-utils 1.3.0"
+    assert codes(found) == {"D833"} and set(cells(found).values()) == {"sw"}
+    found = answer(host, "nvme")
+    assert [(r.service.name, r.service.side) for r in found.rulings] == [("nvme0", "client"), ("1", "server")]
+    assert codes(found) == {"D833", "D834"} and found.state() == "never"
+    host.release = "6.1.0-56-amd64"
+    told = answer(host, "nfs")
+    assert "D805" in codes(told) and "NFS of Linux 6.1 has no kernel TLS" in str(told.rulings[0].findings)
+    host.files["/proc/mounts"] = host.files["/etc/fstab"] = host.files["/etc/exports"] = b""
+    assert codes(answer(host, "nfs")) == {"D801"}, "no mount asks for TLS"
 
 
 def test_stunnel_takes_from_above() -> None:
