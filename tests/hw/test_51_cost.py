@@ -14,7 +14,7 @@ from tests.lib.rig.rig import Rig
 
 @pytest.mark.promise("cpu.cost")
 @pytest.mark.once
-@pytest.mark.requires("lab")
+@pytest.mark.requires("lab", "cost-mode")
 def test_saves_instructions(rig: Rig, evidence: dict[str, Any]) -> None:
     """This NIC takes a good part of software's instructions off the sender, the receiver and their host."""
     direction = whole(rig)

@@ -56,7 +56,7 @@ def test_eight_channels_at_once(
 
 @pytest.mark.once
 @pytest.mark.promise("cpu.saving")
-@pytest.mark.requires("tls", "ktls-handoff", "stunnel")
+@pytest.mark.requires("tls", "ktls-handoff", "stunnel", "cost-mode")
 def test_channels_cost(rig: Rig, evidence: dict[str, Any]) -> None:
     """This NIC takes as much off the sender with several channels as with one; on a bench: in cores."""
     if not in_lab(rig.bench):

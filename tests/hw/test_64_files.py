@@ -65,7 +65,7 @@ def test_sends_files_without_a_copy(traffic: Traffic, offload: Switch, evidence:
 
 @pytest.mark.once
 @pytest.mark.promise("cpu.saving")
-@pytest.mark.requires("tls", "ktls-handoff", "stunnel", "films")
+@pytest.mark.requires("tls", "ktls-handoff", "stunnel", "cost-mode", "films")
 def test_files_cost(rig: Rig, evidence: dict[str, Any]) -> None:
     """This NIC makes files cheaper to send than software does, and no dearer where nothing is copied.
 

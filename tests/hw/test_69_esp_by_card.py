@@ -14,7 +14,7 @@ from tests.lib.life.life import Life
 from tests.lib.rig.rig import Rig
 from tests.lib.wire import ipsec_card as card
 
-pytestmark = [pytest.mark.once, pytest.mark.requires("lab", "ipsec", "wire", "wire-tap")]
+pytestmark = [pytest.mark.once, pytest.mark.requires("lab", "nicsim", "ipsec", "wire", "wire-tap")]
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from offload.card.nic import look
 from offload.card.profile import FEATURES
 from offload.errors import RigError
+from offload.suite.bench.cards import knobs
 from offload.suite.traffic import handoff, impair, iperf3, ipsec, keylog, nginx, tap, wrk
 from tests.lib.flow import film, migration
 from tests.lib.impair.paths import in_lab
@@ -111,6 +112,15 @@ def _films(rig: Rig) -> str:
     return "" if in_lab(rig.bench) else _nginx(rig)  # a lab counts instructions, with programs of ours
 
 
+def _nicsim(rig: Rig) -> str:
+    return "" if _has(rig, knobs.FOLDER) else "only nicsim can be given ESP crypto for a test"
+
+
+def _cost_mode(rig: Rig) -> str:
+    other = in_lab(rig.bench) and not _has(rig, knobs.FOLDER)
+    return "cost mode counts the instructions of nicsim, and this lab has another card" if other else ""
+
+
 PROBES: dict[str, Callable[[Rig], str]] = {
     "tls": _tls,
     "ktls-handoff": _handoff,
@@ -130,6 +140,8 @@ PROBES: dict[str, Callable[[Rig], str]] = {
     "pedit": _pedit,
     "ipsec": _ipsec,
     "lab": _lab,
+    "nicsim": _nicsim,
+    "cost-mode": _cost_mode,
     "records-trace": _records_trace,
 }
 

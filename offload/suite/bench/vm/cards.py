@@ -34,7 +34,7 @@ def check_profile(profile: Profile) -> None:
     if profile.driver != "mlx5_core" or not any(ids.covers(PCI) for ids in profile.pci):
         raise ConfigError(
             f"cx6sim is a ConnectX-6 Dx ({PCI}), and cannot be tested as {profile.title()}",
-            "nicsim emulates every profile: omit --card",
+            "the simulated card nicsim emulates every profile",
         )
 
 
