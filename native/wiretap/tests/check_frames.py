@@ -174,7 +174,7 @@ def check_file_is_private_and_new(rig: Rig) -> None:
     kept = path.read_bytes()
     link = rig.path()
     link.symlink_to(rig.path())
-    for name, words in ((path, "exists already"), (link, "exists already"), (path / "x", "Not a directory")):
+    for name, words in ((path, "already exists"), (link, "already exists"), (path / "x", "Not a directory")):
         done = rig.run("lo", name)
         assert done.returncode == 5 and words in done.stderr and str(name) in done.stderr, done
     assert path.read_bytes() == kept and not link.exists()
