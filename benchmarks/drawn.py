@@ -97,6 +97,16 @@ def nearest(stand: Stand, defect: Defect) -> Drawn:
     return Drawn(defect, own.fired, own.word, own.line, fired, NEAREST, False, "", took)
 
 
+def nearest_or_void(stand: Stand, defect: Defect) -> Drawn:
+    """The same; a card under which the rig breaks says nothing, and the next one is drawn all the same."""
+    began = time.monotonic()
+    try:
+        return nearest(stand, defect)
+    except OffloadError as exc:
+        print(f"{defect.id}: the rig broke: {str(exc).partition(chr(10))[0]}", flush=True)
+        return Drawn(defect, 1, "void", "", 0, 0, False, "", time.monotonic() - began)
+
+
 def more(found: Sequence[Defect], seed: int, kernel: str, folder: Path, minutes: float) -> list[Drawn]:
     """Add a line to the record for each; the page says what the record has then."""
     ends, drawn, code = time.monotonic() + 60 * minutes, list[Drawn](), catalogue_clean.commit()
@@ -106,7 +116,7 @@ def more(found: Sequence[Defect], seed: int, kernel: str, folder: Path, minutes:
         for one in found:
             if time.monotonic() > ends:
                 break
-            drawn.append(nearest(stand, one))
+            drawn.append(nearest_or_void(stand, one))
             said = {"seed": seed, "depth": str(Depth.STANDARD), "kernel": kernel, "code": code}
             drawn_record.append(drawn_record.entry(drawn[-1], **said))
             print(line(drawn[-1]), flush=True)

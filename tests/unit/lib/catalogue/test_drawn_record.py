@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import drawn as benchmark
-from offload.errors import ConfigError
+from offload.errors import ConfigError, RigError
 from tests.lib.catalogue import drawn_record
 from tests.lib.catalogue import page as catalogue_page
 from tests.lib.catalogue.drawn import Defect, draw
@@ -89,6 +89,8 @@ class Card:
         """Run one step."""
         assert step.row is not None
         Card.asked.append(step.row.tests[0])
+        if Card.asked[3:]:
+            raise RigError("the lab died")
         third = len(Card.asked) == 3
         by = f"sent records leave: {step.row.tests[0]}" if len(Card.asked) > 1 else ""
         return Found(step, "failed" if by else "passed", "", by, 1.0, 1, "", "", "", 5 if third else 0)
@@ -105,12 +107,14 @@ def test_a_card_is_done_with_at_the_first_failure_in_which_its_fault_acted(
     monkeypatch.setattr(benchmark, "Stand", Card)
     monkeypatch.setattr(benchmark, "ROOT", tmp_path)
     monkeypatch.setattr(benchmark, "built", lambda: None)
-    monkeypatch.setattr(sys, "argv", ["drawn", "--more", "1"])
+    monkeypatch.setattr(sys, "argv", ["drawn", "--more", "2"])
     Card.asked = []
     assert benchmark.main() == 0
-    [found] = read(tmp_path / "drawn.jsonl")
+    found, void = read(tmp_path / "drawn.jsonl")
     assert (found["word"], found["scenarios"], found["fired"]) == ("caught", 3, 5)
-    assert found["id"] == following(drawn_record.SEED, [], 1)[0].id
+    assert [found["id"], void["id"]] == [one.id for one in following(drawn_record.SEED, [], 2)]
+    assert void["word"] == "void"
     said = capsys.readouterr().out
-    assert "1 cards were drawn" in page.read_text() and "1 cards were drawn" in said
+    assert "2 cards were drawn, and the fault of 1 acted (1 did not count)" in page.read_text()
+    assert "2 cards were drawn" in said and "the rig broke: the lab died" in said
     assert said.count("FALSE ALARM? no fault acted in seed=") == 1
