@@ -13,7 +13,8 @@
 #   N=10 LOAD=8           `make soak`: how many runs, beside how many busy processes; STAGE=test-hw which stage
 #   RESULT=results/TIME   the run whose failures `make replay` repeats
 #   HOURS=1 SEED=4711     how long `make hunt` runs, and its first seed (default: a random one)
-#   WRITE=1               `make certify-the-certifier` writes its table into docs/certify/bad-nics.md; changed code is recorded, too
+#   WRITE=1               `make certify-the-certifier` writes its table into docs/certify/bad-nics.md; changed code is recorded, too;
+#                         `make pictures` renews the screenshots of README and docs/
 #   DRAW=4711 COUNT=40    `make certify-the-certifier` draws so many bad cards at random; DEPTH=standard: for all scenarios of that depth
 #   MORE=20               and adds the next 20 cards to the record of drawn ones (benchmarks/results/drawn.jsonl, docs/certify/bad-nics.md)
 #   TIMES=3               `make test-bench`: how often each bench is certified; WRITE=1: into benchmarks/results/benches.md
@@ -183,9 +184,9 @@ bench-ipsec: build  ## ESP beside kernel TLS, counted in a cost VM
 example: build  ## build/example: a certified and a failed report from real runs, with pictures; 5 to 10 minutes
 	$(PY) -m tests.lib.catalogue.example_runs build/example --kernel $(KERNEL)
 
-pictures: build  ## build/example/pictures anew, from the runs of `make example`; fetches a Chromium into the cache
+pictures: build  ## build/example/pictures again, from the runs of `make example`, by a Chromium of the cache; WRITE=1: those of docs/, too
 	$(PY) -m tests.lib.catalogue.browser
-	$(PY) -m tests.lib.catalogue.example_runs build/example --pictures
+	$(PY) -m tests.lib.catalogue.example_runs build/example --pictures $(if $(WRITE),--show docs/assets)
 
 bench-operator: build  ## what doctor, ls and enable take, in the VM and here
 	$(PY) -m benchmarks.verbs --kernel $(KERNEL)

@@ -1,5 +1,7 @@
 """MkDocs asks this while `make docs` builds the site: which files belong to it, and where does a link lead?
 
+The reports of `make example` are in the site if they are there; the name of their folder becomes a link.
+
 A page of docs/ may link to any file of the repository, as a forge shows it. The site has each such
 file below `repo/`, pages as pages and all others as downloads. A broken link fails the build (--strict).
 """
@@ -18,11 +20,15 @@ from mkdocs.structure.pages import Page
 LINK = re.compile(r"(\]\()(?!\w+:|#)([^)#\s]+)")
 FENCE = re.compile(r"\s*(```|~~~)")
 UNLISTED = InclusionLevel.NOT_IN_NAV
+EXAMPLE = re.compile(r"`build/(example/(?:certified|failed))`")
 ITEM = re.compile(r"([*+-]|\d+\.) ")
 
 
 def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
     """Add every file of the repository that a page links to, and those that it links to in turn."""
+    for path in sorted((Path(config.docs_dir).parent / "build/example").glob("*/report.html")):
+        uri = f"example/{path.parent.name}.html"
+        files.append(File.generated(config, uri, abs_src_path=str(path), inclusion=UNLISTED))
     todo = [file for file in files if file.is_documentation_page()]
     while todo:
         page = todo.pop()
@@ -35,14 +41,19 @@ def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files, **_: Any) -> str:
     """Point each link at the site's copy, and put the blank line that MkDocs needs before lists."""
     here = Path(page.file.src_uri).parent
 
     def moved(found: re.Match[str]) -> str:
         return found[1] + os.path.relpath(_uri(_target(page.file, found[2]), config), here)
 
-    return _spaced(LINK.sub(moved, markdown))
+    def shown(found: re.Match[str]) -> str:
+        uri = f"{found[1]}.html"
+        there = files.get_file_from_path(uri) is not None
+        return f"[{found[0]}]({os.path.relpath(uri, here)})" if there else found[0]
+
+    return EXAMPLE.sub(shown, _spaced(LINK.sub(moved, markdown)))
 
 
 def _links(file: File) -> list[Path]:

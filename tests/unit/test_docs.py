@@ -13,6 +13,7 @@ import textstat
 
 from offload.cli.main import whole
 from offload.cli.tree import Command
+from tests.lib.catalogue import example_runs
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -105,6 +106,30 @@ def test_link_to_code_leads_into_the_site(tmp_path: Path) -> None:
     done = built(small(tmp_path, "# A\n[code](../page.md#code)\n"), tmp_path / "site")
     assert done.returncode == 0, done.stderr
     assert "repo/page.html#code" in (tmp_path / "site/index.html").read_text()
+
+
+def test_reports_of_make_example_are_in_the_site(tmp_path: Path) -> None:
+    """A page that names them links them if they are there, and stays as it is if not."""
+    here = small(tmp_path, "# A\n`build/example/certified` and `build/example/failed`\n")
+    (tmp_path / "build/example/failed").mkdir(parents=True)
+    (tmp_path / "build/example/failed/report.html").write_text("<title>failed</title>")
+    done = built(here, tmp_path / "site")
+    page = (tmp_path / "site/index.html").read_text()
+    assert done.returncode == 0, done.stderr
+    assert 'href="example/failed.html"><code>build/example/failed</code>' in page
+    assert 'example/certified.html"' not in page and "<code>build/example/certified</code>" in page
+    assert (tmp_path / "site/example/failed.html").read_text() == "<title>failed</title>"
+
+
+def test_pictures_are_there() -> None:
+    """Each screenshot that a page shows is there, light and dark, and `make pictures` writes it."""
+    pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
+    shown = [
+        page.parent / one for page in pages for one in re.findall(r' src(?:set)?="(.*?)"', page.read_text())
+    ]
+    assert len(shown) >= 4 and not [one for one in shown if not one.is_file()]
+    made = {f"report-{name}-{look}.png" for name in example_runs.RUNS for look in ("light", "dark")}
+    assert {one.name for one in shown} == made
 
 
 def test_broken_link_fails(tmp_path: Path) -> None:

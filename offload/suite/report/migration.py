@@ -89,7 +89,7 @@ def _skips(found: Any) -> Iterator[dict[str, str]]:
 
 
 def _runs(found: Sequence[Any]) -> tuple[dict[str, list[Run]], int]:
-    """Return the migrations by way, and how many ways have no form, come twice or were too many."""
+    """Return the migrations by transport, and how many of them have no form, come twice or were too many."""
     good: dict[str, list[Run]] = {}
     for row in found[:MOST_NOTES]:
         row = row if isinstance(row, Mapping) else {}

@@ -74,7 +74,7 @@ def lines(section: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line per way for the terminal, and one for each test that gives no figure."""
     hidden = [way for way in section["ways"] if section["sources"][way["source"]]["simulated"]]
     if hidden:
-        yield f"{len(hidden)} ways moved the guest, which arrived equal; {UNTOLD}"
+        yield f"{len(hidden)} transports moved the guest, which arrived equal; {UNTOLD}"
     for way in (way for way in section["ways"] if way not in hidden):
         row = _row(way)
         took = f"{row['arrived']:>6} s, down {row['downtime']} ms, {row['mib']} MiB"

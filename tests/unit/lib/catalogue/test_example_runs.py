@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.lib.catalogue import example_runs
+from tests.lib.catalogue import browser, example_runs
 from tests.lib.catalogue import rows as catalogue
 from tests.unit.suite.report import report_whole as made
 
@@ -72,3 +73,31 @@ def test_the_tests_that_are_asked_see_the_defect() -> None:
     """The catalogue's own triage of the bad card is among the tests that the failed run asks for."""
     row = next(row for row in catalogue.load() if row.id == example_runs.BAD)
     assert row.end == "failed" and any(test.startswith(example_runs.ASKED) for test in row.tests)
+
+
+@pytest.mark.skipif(not browser.had(), reason=browser.ABSENT)
+def test_pictures_show_every_look(tmp_path: Path) -> None:
+    """A page is pictured light, dark, narrow and on A4; README and docs/ get light and dark of both."""
+    made.folder(_new(tmp_path / "failed"), worst="fail")
+    example_runs.pictures(tmp_path)
+    place = tmp_path / "pictures"
+    sizes = {name: _size(place / f"failed-{name}.png") for name in example_runs.LOOKS}
+    assert sizes == example_runs.LOOKS
+    assert (place / "failed-light.png").read_bytes() != (place / "failed-dark.png").read_bytes()
+    assert (place / "failed.pdf").read_bytes().startswith(b"%PDF")
+    with pytest.raises(SystemExit, match="lacks certified-light.png, certified-dark.png: run `make example`"):
+        example_runs.show(tmp_path, tmp_path)
+    for look in ("light", "dark"):
+        (place / f"certified-{look}.png").write_bytes(b"x")
+    example_runs.show(tmp_path, _new(tmp_path / "docs"))
+    assert len([*(tmp_path / "docs").glob("report-*.png")]) == 4
+
+
+def _new(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def _size(picture: Path) -> tuple[int, ...]:
+    """Width and height of a PNG."""
+    return struct.unpack(">II", picture.read_bytes()[16:24])

@@ -1,4 +1,5 @@
-"""The report's section on live migrations: figures by way, what is too little to tell, hostile evidence."""
+"""The report's section on live migrations: figures by transport, what is too little to tell, hostile
+evidence."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from tests.unit.suite.report.test_report_impairment import document as report
 from tests.unit.suite.report.test_report_impairment import met
 from tests.unit.suite.report.test_report_render import EVIL, Page
 
-TITLE = "Live migration, by way"
+TITLE = "Live migration, by transport"
 
 
 def tree(*documents: Any, outcome: str = "pass", simulated: bool = True) -> dict[str, Any]:
@@ -32,7 +33,7 @@ def tree(*documents: Any, outcome: str = "pass", simulated: bool = True) -> dict
 
 
 def ways(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The figures by way."""
+    """The figures by transport."""
     return {way["way"]: way for way in found["migration"]["ways"]}
 
 
@@ -68,7 +69,7 @@ def test_cores_of_some_runs_are_none() -> None:
 
 
 def test_page_and_terminal_have_the_table() -> None:
-    """The page has a table by way, and the terminal a line for each."""
+    """The page has a table by transport, and the terminal a line for each."""
     found = tree(made.document(simulated=False), simulated=False)
     page, shown = render.html(found), text(found)
     assert problems(page) == [] and not Page(page).depth
@@ -94,8 +95,8 @@ def test_times_of_a_simulated_card_are_not_shown() -> None:
     """Of a simulated card page and terminal say that the guest arrived; its times stay in the JSON."""
     found = tree(made.document(), simulated=True)
     page, shown = render.html(found), text(found)
-    assert "4 ways moved a guest" in page and UNTOLD in page and "2.82" not in page and MARK in page
-    assert f"live migration, by transport ({MARK}):" in shown and "4 ways moved the guest" in shown
+    assert "4 transports moved a guest" in page and UNTOLD in page and "2.82" not in page and MARK in page
+    assert f"live migration, by transport ({MARK}):" in shown and "4 transports moved the guest" in shown
     assert "2.82x" not in shown and found["migration"]["ways"][0]["arrived"] and problems(page) == []
 
 
