@@ -10,7 +10,7 @@ from pathlib import Path
 from offload.errata.kernel import Series, series_of, version
 from offload.yamlfile import SCHEMA, Item, Kind, fields, listed, quoted, read_yaml, record, text
 
-KINDS = ("bug", "behaviour")
+KINDS = ("bug", "behavior")
 PARTS = ("device", "software", "qdisc", "bonding", "mlx5", "ch_ktls")
 DIRECTIONS = ("tx", "rx")
 

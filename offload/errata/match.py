@@ -56,7 +56,7 @@ def _still(erratum: Erratum, at: Kernel) -> str:
     """The newer version that still behaves so, or none. A fix may be taken back into an older series, and
     so only behavior, which nobody sees as a bug, is sure to be the same in between."""
     seen = [(series, span.lacks) for series, span in erratum.kernels if span.lacks]
-    if erratum.kind != "behaviour" or at.series is None or not seen or at.series < seen[0][0]:
+    if erratum.kind != "behavior" or at.series is None or not seen or at.series < seen[0][0]:
         return ""
     same = [text for series, text in seen if series == at.series and at.stable and at.stable <= _number(text)]
     return next(iter(same or [text for series, text in seen if series > at.series]), "")

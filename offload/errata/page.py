@@ -42,7 +42,7 @@ counts against the card.
 The tools identify a kernel by `uname -r` and, on Debian, by its package version: `6.1.0-56-amd64` alone does
 not say which stable release it is, and then most answers are *unknown*. Packages rebuilt for an older Debian
 (`~bpo12+1`, `~deb12u1`) count as the original. An older version number of another vendor's kernel proves
-nothing, because vendors back-port fixes: *unknown*. A *bug* has a fix somewhere, or needs one; *behaviour* is
+nothing, because vendors back-port fixes: *unknown*. A *bug* has a fix somewhere, or needs one; *behavior* is
 how the kernel is meant to work, and easily mistaken for a fault of the card.
 
 *Source* names lines of the kernel's source (`6.1:529` is line 529 in Debian's linux-source 6.1.192; 6.12 is

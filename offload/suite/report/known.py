@@ -49,7 +49,7 @@ def read(event: Mapping[str, Any]) -> list[dict[str, str]]:
 
 def question(note: Mapping[str, str]) -> str:
     """Return the note as a question, because it cannot be known for sure."""
-    if note["kind"] == "behaviour":
+    if note["kind"] in ("behavior", "behaviour"):  # the second in results of earlier versions
         return "known kernel behavior?"
     sure = note["standing"] == "affected"
     return "known kernel bug?" if sure else "known kernel bug, if this kernel has it?"

@@ -107,7 +107,7 @@ def test_who_lacks_the_package_version_is_told_how_to_get_it() -> None:
         ("mlx5-get-psv", *LAB61, "affected", "so it is in 6.1.192-2"),
         ("mlx5-get-psv", "6.1.0-60-amd64", "6.1.200-1", "unknown", "no later version was checked"),
         ("sk-dst-get", "6.1.0-40-amd64", "6.1.162-1", "fixed", "6.1.162"),
-        # behaviour is the same between two versions that have it; nobody takes a fix back
+        # behavior is the same between two versions that have it; nobody takes a fix back
         ("netem-on-egress", *LAB612, "affected", "so it is in 7.2.12-1"),
         ("netem-on-egress", "6.18.44-fc-v657", "", "affected", "so it is in 7.2.12-1"),
         ("netem-on-egress", "6.1.0-56-amd64", "", "affected", "so it is in 6.12.95-1"),
@@ -282,7 +282,7 @@ def wrong(tmp_path: Path) -> Wrong:
     ("old", "new", "expected"),
     [
         ("schema: 1", "schema: 2", "schema: '2', wanted 1 (the only schema so far)"),
-        ("    kind: bug", "    kind: bugs", "errata[0].kind: 'bugs', wanted one of bug, behaviour (did you"),
+        ("    kind: bug", "    kind: bugs", "errata[0].kind: 'bugs', wanted one of bug, behavior (did you"),
         ("    part: device", "    part: [device]", "errata[0].part: a list, wanted one of device"),
         ("    title:", "    titlex:", "errata[0]: unknown key 'titlex' (did you mean title?)"),
         ("    directions: [tx]", "    directions: []", "errata[0].directions: a list, wanted a list with"),

@@ -1,6 +1,6 @@
 """Plays ethtool, ip, modprobe, rmmod and test on a state file: as the real ones do; dies or lies on demand.
 
-Copied behaviour: ethtool 6.1 (exit codes, texts), netdev_fix_features (checksum), netdev wanted_features.
+Copied behavior: ethtool 6.1 (exit codes, texts), netdev_fix_features (checksum), netdev wanted_features.
 Faults in the state: {"fault": {"at": N, "kind": KIND}} acts on the Nth call of any of these programs.
 """
 

@@ -1,5 +1,4 @@
-"""The report's section on live migrations: figures by transport, what is too little to tell, hostile
-evidence."""
+"""The report's section on live migrations: figures by transport, gaps, hostile evidence."""
 
 from __future__ import annotations
 
