@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where what lies in the guest's memory: tests/lib/migration_guest.py reads it from a dump. */
+/* Where what lies in the guest's memory: tests/lib/flow/migration.py reads it from a dump. */
 #ifndef GUEST_H
 #define GUEST_H
 

@@ -42,7 +42,7 @@ class Condition:
 
 
 HOLES = tuple(("trouble", f"lost-{what}") for what in ("first", "header", "inside", "tag", "last", "twice"))
-CROWDS = tuple(("connections", count) for count in ("2", "9", "33", "70"))
+COUNTS = tuple(("connections", count) for count in ("2", "9", "33", "70"))
 FORGED = {"trouble": "forged-body"}
 LOST = {"trouble": "lost-header"}
 ONCE = ("tag-cut", "header-cut", "again", "tso-frame", "after-event-other")  # met too seldom for one in seven
@@ -122,7 +122,7 @@ TX = ("tx",)
 
 def more_than(count: str) -> tuple[tuple[str, str], ...]:
     """The values of more connections than so many."""
-    return tuple(connections for connections in CROWDS if int(connections[1]) > int(count))
+    return tuple(connections for connections in COUNTS if int(connections[1]) > int(count))
 
 
 def _headers() -> tuple[Condition, ...]:
@@ -270,7 +270,7 @@ def _crowds() -> tuple[Condition, ...]:
             {"when_turn": 1},
             {"connections": "2"},
             "after a packet of another connection",
-            also=CROWDS,
+            also=COUNTS,
         ),
     )
 

@@ -19,7 +19,7 @@ from tests.lib.wiregen.session import ALERT, CCS, CLIENT, DATA, HANDSHAKE, SERVE
 from tests.lib.wiregen.suites import SUITES, Suite, keys12, keys13, next_secret
 from tests.lib.wiregen.tcp import Style
 
-FOLDER = Path(__file__).parents[3] / "offload" / "wire" / "core" / "tests" / "corpus"
+FOLDER = Path(__file__).parents[3] / "offload" / "suite" / "wire" / "core" / "tests" / "corpus"
 WITH_PAYLOAD, WITH_REPLY, WITH_PORT, WITH_CHECKSUMS, BELIEVE, WITH_THREADS = 1, 2, 4, 8, 16, 128
 PAYLOAD = bytes((i * 0x9E3779B1 % 2**32) >> 24 for i in range(300))
 RECORDS = (64, 80, 80, 76)
