@@ -102,7 +102,7 @@ int nicsim_card_init(struct nicsim_card *card, const char *said)
 	while (!err && (word = strsep(&rest, "/"))) {
 		err = nicsim_card_word(card, word);
 		if (err)
-			pr_err("nicsim: %s: unknown part '%s' of its description\n", card->name, word);
+			pr_err("nicsim: %s: unknown part '%s'\n", card->name, word);
 	}
 	if (err)
 		nicsim_card_exit(card);

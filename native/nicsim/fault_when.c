@@ -132,7 +132,10 @@ void nicsim_when_packet(struct nicsim_at *at, const struct nicsim_ktls *ctx, con
 	at->is[WHEN_FRAME] = 0;
 }
 
-/* In the silicon: has a packet of another connection come since the last one of this? Not so of its first. */
+/*
+ * In the silicon: has a packet of another connection come since the last one of this?
+ * Not so of its first.
+ */
 void nicsim_when_turn(struct nicsim_ktls *ctx)
 {
 	struct nicsim *ns = ctx->ns;

@@ -115,6 +115,17 @@ static struct sk_buff *nicsim_drop(struct sk_buff *skb)
 }
 
 /* Returns the packet to put in the ring, perhaps with a descriptor; NULL if it was dropped. */
+/* The card encrypts it: its descriptor holds the context until then. */
+static struct sk_buff *nicsim_ours(struct nicsim_ktls *ctx, struct sk_buff *skb, u32 seq, u32 len)
+{
+	kref_get(&ctx->ref);
+	nicsim_txd(skb)->ctx = ctx;
+	ctx->tx.expected_seq = seq + len;
+	nicsim_count_ours(ctx, skb, len);
+	nicsim_fault_burn(ctx->ns);
+	return skb;
+}
+
 struct sk_buff *nicsim_ktls_tx(struct nicsim *ns, struct sk_buff *skb)
 {
 	struct net_device *owner;
@@ -160,10 +171,5 @@ struct sk_buff *nicsim_ktls_tx(struct nicsim *ns, struct sk_buff *skb)
 			return nicsim_drop(skb);
 		}
 	}
-	kref_get(&ctx->ref);
-	nicsim_txd(skb)->ctx = ctx;
-	ctx->tx.expected_seq = seq + len;
-	nicsim_count_ours(ctx, skb, len);
-	nicsim_fault_burn(ns);
-	return skb;
+	return nicsim_ours(ctx, skb, seq, len);
 }

@@ -42,35 +42,8 @@ RAW = argparse.RawDescriptionHelpFormatter
 def add_parser(verbs: embedded.Parsers) -> None:
     """Add `lab` with the embedded lab's verbs and ours."""
     inner = embedded.add_parser(verbs)
-    load = inner.add_parser(
-        "traffic", help="generate kernel TLS traffic in a lab", description=TRAFFIC, formatter_class=RAW
-    )
-    load.add_argument("-n", "--name", default="", help="name of the lab, if several are running")
-    load.add_argument(
-        "--direction",
-        default="both",
-        choices=DIRECTIONS,
-        help="direction from the DUT's side (default: both)",
-    )
-    load.add_argument("--streams", type=int, default=2, metavar="N", help="connections each way (default: 2)")
-    load.add_argument("--seconds", type=float, default=0, metavar="S", help="stop after S seconds")
-    init = inner.add_parser(
-        "init", help="find the cable between two hosts, write lab.yaml", description=INIT, formatter_class=RAW
-    )
-    init.add_argument("--dut", metavar="HOST", help=PLACE)
-    init.add_argument("--peer", metavar="HOST", help="peer, in the same form")
-    init.add_argument(
-        "--one-host",
-        nargs=2,
-        metavar="DEV",
-        help="use two ports of this host instead: the DUT's and the peer's",
-    )
-    init.add_argument(
-        "--wire",
-        nargs=2,
-        metavar="DEV",
-        help="with --one-host: two ports in between, the first cabled to the DUT's",
-    )
+    _add_traffic(inner)
+    init = _add_init(inner)
     inner.add_parser("restore", help="undo `init --one-host` and put its ports back")
     check = inner.add_parser(
         "check",
@@ -90,6 +63,42 @@ def add_parser(verbs: embedded.Parsers) -> None:
     give = inner.add_parser("export", help="print a lab file in the form of upstream's selftests")
     give.add_argument("file", metavar="FILE", help="lab file, net.config, or env")
     give.add_argument("--as", dest="kind", default=KINDS[0], choices=KINDS, help=f"form (default {KINDS[0]})")
+
+
+def _add_traffic(inner: embedded.Parsers) -> None:
+    load = inner.add_parser(
+        "traffic", help="generate kernel TLS traffic in a lab", description=TRAFFIC, formatter_class=RAW
+    )
+    load.add_argument("-n", "--name", default="", help="name of the lab, if several are running")
+    load.add_argument(
+        "--direction",
+        default="both",
+        choices=DIRECTIONS,
+        help="direction from the DUT's side (default: both)",
+    )
+    load.add_argument("--streams", type=int, default=2, metavar="N", help="connections each way (default: 2)")
+    load.add_argument("--seconds", type=float, default=0, metavar="S", help="stop after S seconds")
+
+
+def _add_init(inner: embedded.Parsers) -> argparse.ArgumentParser:
+    init = inner.add_parser(
+        "init", help="find the cable between two hosts, write lab.yaml", description=INIT, formatter_class=RAW
+    )
+    init.add_argument("--dut", metavar="HOST", help=PLACE)
+    init.add_argument("--peer", metavar="HOST", help="peer, in the same form")
+    init.add_argument(
+        "--one-host",
+        nargs=2,
+        metavar="DEV",
+        help="use two ports of this host instead: the DUT's and the peer's",
+    )
+    init.add_argument(
+        "--wire",
+        nargs=2,
+        metavar="DEV",
+        help="with --one-host: two ports in between, the first cabled to the DUT's",
+    )
+    return init
 
 
 def main(args: argparse.Namespace) -> int:

@@ -25,7 +25,7 @@ from offload.suite.bench.vm import ssh as rack
 from offload.suite.bench.vm.client import Client, connect
 from offload.suite.bench.vm.console import Console
 from offload.suite.bench.vm.qemu import PORTS
-from offload.suite.bench.vm.recipe import MEMORY, choose
+from offload.suite.bench.vm.recipe import MEMORY, Recipe, choose
 from offload.suite.bench.vm.rig import versions
 from offload.suite.bench.vm.topology import ADDRESSES, ENDS, MODULES, build_bench, enter_root, settle
 
@@ -122,12 +122,9 @@ class Lab:
                 beside.kill()
             run_dir.release()
             raise
-        rig = versions(kernel, plan.qemu.version, f"{plan.accel} ({plan.why})", plan.cpus, MEMORY)
-        rig |= {CARD: patched} if patched else {}
-        rig |= cards.about(kernel) if kind == cards.KIND else {}
         state = {"name": run_dir.name, "kind": kind, "personality": personality, "kernel": kernel.release}
         state["series"] = kernel.series
-        state |= {"pid": str(started.child.pid), **{f"rig:{key}": value for key, value in rig.items()}}
+        state |= {"pid": str(started.child.pid), **_rig(kernel, kind, plan, patched)}
         if about:
             state |= {f"booted:{key}": value for key, value in about.told(kernel, plan.module).items()}
         return Booting(state, plan.pair, parts, host_files, run_dir, started, start, doors, say)
@@ -332,6 +329,14 @@ def described(name: str) -> dict[str, str]:
         running = ", ".join(rundir.names()) or "none"
         raise ConfigError(f"no lab named {name!r} is up (running: {running})", "ktls-offload lab up")
     return state
+
+
+def _rig(kernel: Kernel, kind: str, plan: Recipe, patched: str) -> dict[str, str]:
+    """Return the versions that reports name, as the lab's notes have them."""
+    rig = versions(kernel, plan.qemu.version, f"{plan.accel} ({plan.why})", plan.cpus, MEMORY)
+    rig |= {CARD: patched} if patched else {}
+    rig |= cards.about(kernel) if kind == cards.KIND else {}
+    return {f"rig:{key}": value for key, value in rig.items()}
 
 
 def _name(kind: str) -> str:

@@ -25,27 +25,7 @@ def add_parser(verbs: Parsers) -> Parsers:
     """Add `lab` with its verbs; what takes more of them (offload/suite/bench/lab adds its own)."""
     parser = verbs.add_parser("lab", help="run a lab in a VM: a stock kernel with a simulated NIC")
     inner = parser.add_subparsers(dest="lab_verb", metavar="VERB", required=True)
-    up = inner.add_parser("up", help="boot a lab that runs until `lab down`")
-    up.add_argument(
-        "--kernel", default="6.1", metavar="SERIES|PATH", help="6.1 (default), 6.12, 7.2, or your own"
-    )
-    up.add_argument(
-        "--modules", default="", metavar="DIR", help="with --kernel PATH: its lib/modules/RELEASE"
-    )
-    up.add_argument(
-        "--kind", default="nicsim", help="nicsim (default); veth: no offload NIC; mlx5: the real driver"
-    )
-    up.add_argument(
-        "--personality", default="connectx-6-dx", metavar="P", help="card to emulate, or DUT,PEER"
-    )
-    up.add_argument("--cpus", type=int, metavar="N", help="vCPUs (default: LAB_CPUS, or 1)")
-    up.add_argument(
-        "--ssh", action="store_true", help="run an sshd in each namespace, like real hosts; writes a lab file"
-    )
-    up.add_argument(
-        "--idle", type=float, default=0, metavar="MIN", help="stop the lab after MIN minutes without use"
-    )
-    up.add_argument("--name", default=DEFAULT, help=f"name of the lab (default: {DEFAULT})")
+    _add_up(inner)
     for name, words in (
         ("run", "run a command in a lab, return its exit code"),
         ("shell", "open a shell in a lab"),
@@ -74,6 +54,30 @@ def add_parser(verbs: Parsers) -> Parsers:
     get.add_argument("--newest", action="store_true", help="look for kernels newer than the cached ones")
     parser.set_defaults(func=main)
     return inner
+
+
+def _add_up(inner: Parsers) -> None:
+    up = inner.add_parser("up", help="boot a lab that runs until `lab down`")
+    up.add_argument(
+        "--kernel", default="6.1", metavar="SERIES|PATH", help="6.1 (default), 6.12, 7.2, or your own"
+    )
+    up.add_argument(
+        "--modules", default="", metavar="DIR", help="with --kernel PATH: its lib/modules/RELEASE"
+    )
+    up.add_argument(
+        "--kind", default="nicsim", help="nicsim (default); veth: no offload NIC; mlx5: the real driver"
+    )
+    up.add_argument(
+        "--personality", default="connectx-6-dx", metavar="P", help="card to emulate, or DUT,PEER"
+    )
+    up.add_argument("--cpus", type=int, metavar="N", help="vCPUs (default: LAB_CPUS, or 1)")
+    up.add_argument(
+        "--ssh", action="store_true", help="run an sshd in each namespace, like real hosts; writes a lab file"
+    )
+    up.add_argument(
+        "--idle", type=float, default=0, metavar="MIN", help="stop the lab after MIN minutes without use"
+    )
+    up.add_argument("--name", default=DEFAULT, help=f"name of the lab (default: {DEFAULT})")
 
 
 def main(args: argparse.Namespace) -> int:
