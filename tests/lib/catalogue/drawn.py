@@ -48,7 +48,8 @@ class Defect:
 
     def blamed(self, text: str) -> bool:
         """Whether a headline blames the condition, or another one that makes it as well."""
-        also = (load().words[one] for one in self.condition.also)
+        also = [load().words[one] for one in self.condition.also]
+        also += filter(None, [self.condition.words, self.condition.told])
         return any(words in text for words in also) or bool(self.named) and all(w in text for w in self.named)
 
 

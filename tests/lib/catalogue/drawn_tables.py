@@ -39,6 +39,7 @@ class Condition:
     levels: tuple[str, ...] = MOVING
     place: str = ""  # in a headline, where no value of a scenario makes it
     also: tuple[tuple[str, str], ...] = ()  # other values that make it, each by itself
+    told: str = ""  # other words of a headline that name it
 
 
 HOLES = tuple(("trouble", f"lost-{what}") for what in ("first", "header", "inside", "tag", "last", "twice"))
@@ -160,7 +161,7 @@ def _cuts() -> tuple[Condition, ...]:
                 f"record-{n}",
                 {"when_record": n},
                 {"record": str(n)},
-                f"in records of {n} bytes",
+                f"in records of {n:,} bytes",
                 levels=(FRAME, RECORD),
             )
             for n in (1, 16, 16383, 16384)
@@ -209,6 +210,7 @@ def _records() -> tuple[Condition, ...]:
             {"record": "16384"},
             "beyond the tenth frame of a record",
             levels=(FRAME, RECORD),
+            told="in records of 16,384 bytes",
         ),
         Condition(
             "inside",

@@ -25,6 +25,7 @@ from tests.lib.scenario.taps import Taps
 from tests.lib.scenario.verdict import judge
 from tests.lib.scenario.verdict.blame import Unseen
 from tests.lib.scenario.verdict.invariants import Facts, facts
+from tests.lib.scenario.verdict.where import in_record
 
 NUMBERS = {"0": 0, "2^8": 1 << 8, "2^16": 1 << 16, "2^32": 1 << 32}
 BEFORE = 2  # records before the carry
@@ -72,7 +73,10 @@ def run(stand: Stand, scenario: Scenario) -> Made:
             by_card,
             no_bytes=packets_only(rig.profile),
         )
-        return _judged(seen, said, kept)
+        try:
+            return _judged(seen, said, kept)
+        except AssertionError as exc:
+            raise AssertionError(f"{exc}{in_record(seen.everyone, str(exc))}") from exc
 
 
 @contextmanager

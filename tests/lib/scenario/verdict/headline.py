@@ -37,6 +37,7 @@ WRONG = tuple(
 OTHER = "break an invariant"
 AGAIN = "retransmitted with other bytes"
 OFFSET = re.compile(r"stream offset ([\d,]+)")
+SIZE = re.compile(r"in a record of ([\d,]+) bytes")
 TURNS = range(15, 40)  # powers of two that a counter of bytes may have as its end
 CLOSE = 10_000  # bytes: two records of a plain scenario, and a frame
 
@@ -44,7 +45,7 @@ CLOSE = 10_000  # bytes: two records of a plain scenario, and a frame
 def headline(scenario: Scenario, said: str) -> str:
     """The sentence for what an invariant said of a scenario."""
     wrong = next((words for pattern, words in WRONG if pattern.search(said)), OTHER)
-    when = conditions(scenario) or _turned(said)
+    when = conditions(scenario) or " and ".join(filter(None, [_turned(said), _sized(said)]))
     return " ".join(filter(None, [_records(scenario, said), wrong, when]))
 
 
@@ -64,6 +65,13 @@ def _turned(said: str) -> str:
     found = OFFSET.search(said)
     at = int(found[1].replace(",", "")) if found else 0
     return next((past(turn) for turn in TURNS if 0 <= at - (1 << turn) < CLOSE), "")
+
+
+def _sized(said: str) -> str:
+    """In records of which size it begins: a plain scenario has some of another size."""
+    found = SIZE.search(said)
+    plain = f"{int(load().plain['record']):,}"
+    return f"in records of {found[1]} bytes" if found and found[1] != plain else ""
 
 
 def past(turn: int) -> str:

@@ -65,6 +65,22 @@ SPACE = load(find(CARD))
             "sent records have a wrong tag just past 2^16 bytes of a connection",
         ),
         (
+            "seed=7",
+            "connection of port 9: different: at stream offset 49,513: bad tag; in a record of 16,384 bytes",
+            "sent records have a wrong tag in records of 16,384 bytes",
+        ),
+        (
+            "seed=7",
+            "port 9: different: at stream offset 65,600: bad tag; in a record of 16,384 bytes",
+            "sent records have a wrong tag just past 2^16 bytes of a connection"
+            " and in records of 16,384 bytes",
+        ),
+        (
+            "seed=7",
+            "port 9: different: at stream offset 13: bad tag; in a record of 4,096 bytes",
+            "sent records have a wrong tag",
+        ),
+        (
             "seed=7,ip=v6",
             "frame 60 of the DUT: a wrong checksum (stream offset 66,012)",
             "sent records are in frames with a wrong checksum over plain IPv6",
