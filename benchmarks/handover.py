@@ -34,8 +34,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.handover_bed import REAL, Testbed, attended, processor, under_stand_in, until  # noqa: E402
-
+from benchmarks.handover_testbed import (  # noqa: E402
+    REAL,
+    Testbed,
+    attended,
+    processor,
+    under_stand_in,
+    until,
+)
 from offload.connect import client as connect_client  # noqa: E402
 from offload.connect.client import Policy, Target, connect  # noqa: E402
 

@@ -86,6 +86,31 @@ def test_python_files_are_small_and_say_what_they_are_for() -> None:
     assert not found, "\n".join(found)
 
 
+def ours(tree: ast.Module) -> Iterator[str]:
+    """The modules of this checkout that a file imports, at any depth."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def gone(tree: ast.Module) -> list[str]:
+    """What of it is no file or folder here: it was moved or renamed, and this import was not."""
+    rooms = ("offload.", "tests.", "benchmarks.")
+    places = {name: ROOT / name.replace(".", "/") for name in ours(tree) if name.startswith(rooms)}
+    return [n for n, place in places.items() if not place.is_dir() and not place.with_suffix(".py").is_file()]
+
+
+def test_every_import_of_ours_is_there() -> None:
+    """A bench that no test runs imports what is there, too."""
+    assert gone(ast.parse("import benchmarks.nowhere\nfrom tests.lib.rig.rig import Rig")) == [
+        "benchmarks.nowhere"
+    ]
+    found = {shown(path): missing for path in PYTHON if (missing := gone(ast.parse(path.read_text())))}
+    assert not found, found
+
+
 @pytest.mark.skipif(not TRACKED, reason="not a git checkout")
 def test_c_files_are_small_and_say_what_they_are_for() -> None:
     """A C file has at most 300 lines, a function at most 50, and it opens with its licence and a comment."""
