@@ -10,7 +10,7 @@ from offload.card.nic import Match, Nic, links, match, seen
 from offload.card.nic_tools import Answer as Said
 from offload.card.nic_tools import ask
 from offload.card.profile import DIRECTIONS, Profile, load_all
-from offload.doctor import card, esp, kernel, known, library, programs, surroundings, switches
+from offload.doctor import card, cpu, esp, kernel, known, library, programs, surroundings, switches
 from offload.doctor.kernel import Machine
 from offload.doctor.library import Trial
 from offload.doctor.reasons import LEVELS, Finding, Notes, plain
@@ -83,6 +83,7 @@ class Doctor:
         chosen = [nic for nic in nics if wanted or self._may(nic)]
         self.machine, notes = kernel.look(self.host), Notes()
         kernel.examine(self.machine, notes)
+        cpu.examine(self.host, notes)
         self.tried = self.trial or library.attempt(self.host, self.machine)
         if not any(finding.level == NEVER for finding in notes.findings):
             library.examine(self.tried, notes)  # else there is nothing to try, and what was found says why

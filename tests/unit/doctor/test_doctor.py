@@ -158,7 +158,24 @@ IPSEC = "src ::/0 dst ::/0 \n\tdir out \n\ttmpl src :: dst ::\n\t\tproto esp req
 ESWITCH = '{"dev":{"pci/0000:04:00.0":{"mode":"switchdev","inline-mode":"none"}}}'
 NOT_FOUND = "modprobe: FATAL: Module tls not found in directory /lib/modules/6.1.0-56-amd64"
 
+
 # code: (how the condition is made, the device to ask about)
+def cpu_of(driver: str, flags: str) -> Callable[[FakeHost], None]:
+    """A processor with these flags, and a kernel with portable AES-GCM and this one."""
+
+    def make(host: FakeHost) -> None:
+        rows = [
+            ("gcm_base(ctr(aes-generic),ghash-generic)", 100),
+            (driver, 100 if "base" in driver else 400),
+        ]
+        blocks = [f"name         : gcm(aes)\ndriver       : {name}\npriority     : {n}\n" for name, n in rows]
+        blocks += ["name         : __gcm(aes)\ndriver       : cryptd(x)\npriority     : 900\n"]
+        host.files["/proc/crypto"] = "\n".join(blocks).encode()
+        host.files["/proc/cpuinfo"] = f"processor\t: 0\nflags\t\t: fpu {flags} sse\n".encode()
+
+    return make
+
+
 CASES: dict[str, tuple[Callable[[FakeHost], None], str]] = {
     "D101": (release("4.9.0-1-amd64"), "eth0"),
     "D102": (lambda h: (h.unload(), h.config("CONFIG_INET=y\n")), "eth0"),
@@ -172,6 +189,8 @@ CASES: dict[str, tuple[Callable[[FakeHost], None], str]] = {
     "D110": (lambda h: h.trial(bits=32), "eth0"),
     "D111": (release("7.4.0-rc2"), "eth0"),
     "D112": (lambda h: (_no_modules(h), h.unload()), "eth0"),
+    "D113": (cpu_of("gcm_base(ctr(aes-generic),ghash-generic)", "aes"), "eth0"),
+    "D114": (cpu_of("generic-gcm-aesni", "aes vaes vpclmulqdq"), "eth0"),
     "D201": (only("virtio_net"), ""),
     "D202": (linked("vlan5", link="eth0", linkinfo={"info_kind": "vlan"}), "vlan5"),
     "D203": (bonded("active-backup", "layer2"), "bond0"),
@@ -397,3 +416,20 @@ def test_what_nobody_asked_for_is_switched_off_first() -> None:
     host.change(CHECKSUM, feature(False))
     host.change(TX, feature(False))
     assert seen(host, "eth0").devices[0].states["tx"] == ("off", "D301")
+
+
+@pytest.mark.parametrize(
+    ("driver", "flags", "told"),
+    [
+        ("generic-gcm-aesni", "aes", ""),
+        ("generic-gcm-vaes-avx10-256", "aes vaes vpclmulqdq", ""),
+        ("gcm_base(ctr(aes-generic),ghash-generic)", "", ""),
+        ("generic-gcm-aesni", "aes vaes", ""),
+        ("gcm_base(ctr(aes-generic),ghash-generic)", "aes vaes vpclmulqdq", "D113"),
+    ],
+)
+def test_instructions_of_the_processor(driver: str, flags: str, told: str) -> None:
+    """Only AES-GCM that the processor could do faster is named, by the driver that the kernel takes."""
+    host = FakeHost()
+    cpu_of(driver, flags)(host)
+    assert codes(seen(host, "eth0")) & {"D113", "D114"} == ({told} if told else set())
