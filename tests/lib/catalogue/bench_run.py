@@ -35,7 +35,6 @@ from offload.suite.bench.vm.lab import Lab
 from offload.suite.report import criteria, events, facts
 from offload.suite.report.spent import cpu_of
 from offload.suite.report.verdict import Verdict, judge
-from tests.lib.catalogue.clean import commit
 from tests.lib.rig.sampling import day_of
 
 ROOT = Path(__file__).parents[3]
@@ -83,7 +82,8 @@ class Done:
         when = f"{self.report['started'][:16]}Z"
         spent = [f"{value:.0f}" for value in (self.seconds, self.runner, self.guest)]
         word = self.verdict.word if self.verdict.word == self.report["verdict"] else f"{self.verdict.word} *"
-        return [when, commit(), bench, kernel, sample or "whole", tests, f"{proved} of {asked}", word, *spent]
+        code = self.report["judged"]["commit"][:10] + "+" * self.report["judged"]["dirty"]
+        return [when, code, bench, kernel, sample or "whole", tests, f"{proved} of {asked}", word, *spent]
 
 
 def of_what_ran(log: events.Log) -> Verdict:

@@ -40,6 +40,7 @@ targets:
 def done(tests: list[dict[str, Any]], word: str = "certified") -> Done:
     """A run with these tests, whose report says this word."""
     report = {"verdict": word, "headline": "", "tests": tests, "started": "2026-11-23T18:00:01Z"}
+    report |= {"judged": {"commit": "c0de", "dirty": True}}
     return Done(report, judge(run(tests), CRITERIA, FACTS), 61.2, 10.4, 50.0)
 
 
@@ -77,12 +78,11 @@ def test_a_row_of_the_record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     """A row tells what ran where and what it came to; a word that only what ran has is marked."""
     file = tmp_path / "benches.md"
     monkeypatch.setattr(bench_run, "RECORD", file)
-    monkeypatch.setattr(bench_run, "commit", lambda: "abc")
-    bench_run.record(done(GOOD).row("one-host", "6.1", ""))
-    bench_run.record(done(GOOD, word="incomplete").row("a,b", "6.1", "required"))
+    bench_run.record(done(GOOD).row("a,b", "6.1", ""))
+    bench_run.record(done(GOOD, word="incomplete").row("c,d", "6.1", "required"))
     assert file.read_text().splitlines() == [
-        "| 2026-11-23T18:00Z | abc | one-host | 6.1 | whole | 4 pass | 3 of 3 | certified | 61 | 10 | 50 |",
-        "| 2026-11-23T18:00Z | abc | a,b | 6.1 | required | 4 pass | 3 of 3 | certified * | 61 | 10 | 50 |",
+        "| 2026-11-23T18:00Z | c0de+ | a,b | 6.1 | whole | 4 pass | 3 of 3 | certified | 61 | 10 | 50 |",
+        "| 2026-11-23T18:00Z | c0de+ | c,d | 6.1 | required | 4 pass | 3 of 3 | certified * | 61 | 10 | 50 |",
     ]
 
 
