@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from offload.card.profile import Profile
-from offload.debian.kernels import Kernel
+from offload.debian.kernels import SERIES, Kernel
 from offload.driver.build import build, origin, place
 from offload.driver.kinds import kind
 from offload.driver.target import find
@@ -40,6 +40,11 @@ def check_profile(profile: Profile) -> None:
 
 def driver(kernel: Kernel, say: Callable[[str], None]) -> Path:
     """The driver with TLS for a kernel, as `ktls-offload driver build` makes it: built first if need be."""
+    if kernel.series not in SERIES:
+        raise ConfigError(
+            "mlx5_core with TLS is built from Debian's source, and this kernel is your own",
+            f"choose one of {', '.join(SERIES)}, or the simulated card nicsim",
+        )
     what = kind(KIND)
     tree = place(what, kernel.release, None)
     if not (tree / WHERE).is_file() or origin(tree) != kernel.version:

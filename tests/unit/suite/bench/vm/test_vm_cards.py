@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -60,6 +61,9 @@ def test_the_driver_is_built_once_for_a_kernel(tmp_path: Path, monkeypatch: pyte
     (tree / "origin.json").write_text('{"version": "6.1.191-1"}')
     cards.driver(KERNEL, said.append)
     assert len(said) == len(built) == 2
+    with pytest.raises(ConfigError, match="and this kernel is your own"):
+        cards.driver(replace(KERNEL, series="own-0123456789ab"), said.append)
+    assert len(built) == 2
 
 
 @pytest.mark.parametrize(
