@@ -69,7 +69,8 @@ mutate: build  ## what if one of the suite's checks were not there? 15 minutes, 
 # wait and do not count. If a set-up (!) fails, nothing after it runs. Only fetch downloads; native tests need none of it. The stages:
 #   test-unit             the package itself, first: most mistakes show here
 #   test-certify          all promises of a card that offloads both ways, on 6.1: what a person runs, every test and its verdict
-#   test-sw-fallback      the same promises without a card: each promise and cell by one test, another each day; the rest whole
+#   test-sw-fallback      the same promises without a card: each promise and cell by one test, another each day; of the rest
+#                         all but what takes turns
 #   test-nicsim           bad cards are caught, by name; where two tests boot much to say little each takes its turn, by the day
 #   test-rack 6.12        `certify --lab` over ssh, on the kernel between, of the card that only transmits: each required promise
 #   test-hw 7.2           the newest kernel with two virtual CPUs, as one alone would hide races: of what kernels differ in, each

@@ -44,6 +44,7 @@ def note(evidence: dict[str, Any], box: Box) -> Record:
     return record
 
 
+@pytest.mark.turns("direction")
 @pytest.mark.parametrize("cell", [TX, RX], ids=["tx", "rx"])
 def test_random_impairment(traffic: Traffic, evidence: dict[str, Any], cell: Cell) -> None:
     """Without a NIC that offloads a stream is whole after loss, reordering and duplicates both ways."""
@@ -144,6 +145,7 @@ def odd_wire(bench: Bench) -> Iterator[Host]:
     assert wire_state(bench) == found
 
 
+@pytest.mark.turns("end")
 @pytest.mark.parametrize("how", ["ended", "killed"])
 def test_nothing_is_left_changed(bench: Bench, odd_wire: Host, how: str) -> None:
     """Without a NIC that offloads the wire is after as it was found, also when wirebox was killed."""

@@ -51,6 +51,7 @@ def test_software_carries_every_cell(traffic: Traffic, evidence: dict[str, Any],
     proof.done_by_software(flow, cell.direction)
 
 
+@pytest.mark.turns("peer")
 @pytest.mark.parametrize("far", ["sw", "user"])
 def test_interop_in_both_directions(traffic: Traffic, peer: Side, far: str) -> None:
     """Without a NIC that offloads the kernel's TLS agrees with itself and with OpenSSL's own."""
@@ -63,6 +64,7 @@ def test_interop_in_both_directions(traffic: Traffic, peer: Side, far: str) -> N
     assert moved.get("TlsRxSw", 0) == (2 if far == "sw" else 0), "the peer is not what it should be"
 
 
+@pytest.mark.turns("size")
 @pytest.mark.parametrize("edge", SIZES)
 def test_every_size_in_both_directions(traffic: Traffic, edge: str) -> None:
     """Without a NIC that offloads records of every size around the edges arrive."""
@@ -89,6 +91,7 @@ def test_sends_on_after_link_down(traffic: Traffic, dut: Side) -> None:
     proof.done_by_software(flow, "tx")
 
 
+@pytest.mark.turns("call")
 @pytest.mark.parametrize("how", ["write", "sendfile"])
 def test_tickets_cost_no_byte(traffic: Traffic, how: str) -> None:
     """Without a NIC that offloads a TLS 1.3 stream is whole though nobody read its session tickets.
@@ -123,6 +126,7 @@ def test_without_kernel_tls_the_helper_says_so(traffic: Traffic, no_tls: None) -
     assert "modprobe tls" in line.said
 
 
+@pytest.mark.turns("direction")
 @pytest.mark.parametrize("direction", ["tx", "rx"])
 def test_without_kernel_tls_stunnel_takes_over(traffic: Traffic, no_tls: None, direction: str) -> None:
     """Without kernel TLS stunnel carries the connection in user space, intact, with one line of warning."""

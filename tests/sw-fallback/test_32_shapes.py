@@ -55,6 +55,7 @@ def test_receives_from_every_system_call(traffic: Traffic, evidence: dict[str, A
     proof.note(evidence, carried(traffic, RX, plan, 6), plan, "sw")
 
 
+@pytest.mark.turns("mtu")
 @pytest.mark.parametrize(("mtu", "family"), [(600, 4), (9000, 6)])
 def test_carries_both_directions_at_mtu(
     traffic: Traffic, bench: Bench, wire_tap: WireTap, evidence: dict[str, Any], mtu: int, family: int
@@ -85,6 +86,7 @@ def test_crosses_tcp_sequence_wrap(traffic: Traffic, wire_tap: WireTap, evidence
     proof.done_by_software(flow, "rx")
 
 
+@pytest.mark.turns("number")
 @pytest.mark.parametrize("cell", [TX, RX], ids=["tx", "rx"])
 def test_carries_64_bit_record_numbers(traffic: Traffic, evidence: dict[str, Any], cell: Cell) -> None:
     """Without a NIC that offloads record numbers of 64 bits are carried, and software is seen to do it."""

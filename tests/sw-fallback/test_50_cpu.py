@@ -15,6 +15,7 @@ pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel")
 ARMS = ("user", "sw", "plain")
 
 
+@pytest.mark.turns("direction")
 @pytest.mark.parametrize("direction", ["tx", "rx"])
 def test_configurations_without_a_card(rig: Rig, evidence: dict[str, Any], direction: str) -> None:
     """Without a NIC TLS in user space, in the kernel, and none are told apart, and all move bytes."""

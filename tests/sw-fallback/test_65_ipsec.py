@@ -23,6 +23,7 @@ from tests.lib.wire.ipsec_cases import (
 pytestmark = [pytest.mark.once, pytest.mark.requires("lab", "ipsec", "wire", "wire-tap")]
 
 
+@pytest.mark.turns("cipher")
 @pytest.mark.parametrize("cipher", [*ipsec.CIPHERS])
 def test_carries_esp(rig: Rig, life: Life, evidence: dict[str, Any], cipher: str) -> None:
     """Without a NIC ESP carries payload both ways: whole, no TCP on the wire, clear only without a cipher."""
