@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parent  # offload/, and what lies in it beside the code
+PACKAGE = Path(__file__).resolve().parent  # offload/, and the data files in it
 ROOT = PACKAGE.parent  # the checkout; installed, what is not in the package is missing here
 BUILD = ROOT / "build"  # what `make build` made
 NAME = "ktls-offload"

@@ -142,7 +142,7 @@ def _resident(target: Target, policy: Policy, path: str) -> tuple[dict[str, Any]
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sock:
             sock.settimeout(until - time.monotonic())
             sock.connect(path)
-            with suppress(BrokenPipeError):  # who may not ask is told so before he has asked
+            with suppress(BrokenPipeError):  # a client that may not ask gets the refusal first
                 sock.send("".join(f"{word}\n" for word in words).encode())
             return answer(sock, until)
     except TimeoutError:

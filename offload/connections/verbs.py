@@ -55,7 +55,7 @@ def main(args: argparse.Namespace, out: Any = None) -> int:
 
         said = as_json if args.json else None
         return watch(inspector, out, Pace(args.interval, args.count), said)
-    gc.disable()  # nothing is discarded before all is said: looking for it takes as long as making it
+    gc.disable()  # nothing to collect before the end: the search takes as long as the work
     try:
         listing = inspector.look()
         print(as_json(listing) if args.json else as_text(listing, width(out)), file=out)

@@ -26,7 +26,7 @@ INTERESTING = re.compile(
     re.MULTILINE,
 )
 FRESH = 20 * 3600.0  # seconds for which the lists of the archive are good enough
-LISTS = 128 << 20  # bytes: the lists of six suites and the caches beside them take 41 MB
+LISTS = 128 << 20  # bytes: the lists of six suites and their caches take 41 MB
 # what the administrator set about reaching the archive (proxies, time-outs); not hooks, not keys
 TAKEN = re.compile(r'^Acquire::(?:https?|ftp|Retries|ForceIPv\d|Check-(?:Date|Valid-Until))\b.* ".+";$')
 CONF = """\

@@ -13,7 +13,7 @@ from tests.lib.life.many import opened
 from tests.lib.rig.rig import Rig
 from tests.lib.rig.switch import Switch
 
-# Rounds after which it may be told. The time of an emulated processor goes on while its host does something
+# Rounds after which it shows. The time of an emulated processor goes on while its host does something
 # else: after four rounds on a busy host a good card was seen at 1.13. What else runs only adds, so go on.
 ENOUGH = (4, 8, 16)
 WRITE, WRITES = 8 * KIB, 15  # a write fits into the first window: ten segments of 1448 bytes

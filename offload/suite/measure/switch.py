@@ -14,7 +14,7 @@ from offload.switch.enable import identity, put_back, shielded
 from offload.switch.journal import Entry, Journal
 
 SEGMENTATION = ("tcp-segmentation-offload", "generic-segmentation-offload", "generic-receive-offload")
-# which of them stay, by the words of --segmentation beside on and off: the card's own left out, one alone
+# which of them stay, by the words of --segmentation except on and off: the card's own left out, one alone
 PARTS = {"soft": SEGMENTATION[1:], "gso": SEGMENTATION[1:2], "gro": SEGMENTATION[2:]}
 ESP = ("esp-hw-offload", "tx-esp-segmentation")
 

@@ -11,7 +11,7 @@ from offload.suite.wire.needles import WINDOW, Needles
 from offload.suite.wire.packets import SYN, Segment, parse
 from offload.suite.wire.streams import Capture
 
-BESIDE = WINDOW - 1  # bytes of a payload that a needle beside it may begin or end in
+BESIDE = WINDOW - 1  # bytes of a payload that a needle next to it may begin or end in
 EARLY = 1 << 18  # bytes of a direction: all that is in plaintext begins before them
 
 

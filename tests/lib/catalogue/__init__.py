@@ -1,1 +1,1 @@
-"""The suite run as a program against good and bad cards, and what is told of it."""
+"""The suite run as a program against good and bad cards, and the tables of its results."""

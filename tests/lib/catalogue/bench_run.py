@@ -156,7 +156,7 @@ def as_server(rack: Path) -> Path:
 
 
 def day(sample: str, later: int) -> str:
-    """The sample with its day, so many days after today: each of several runs has other tests."""
+    """The sample with its day, N days after today: each of several runs has other tests."""
     date = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=later)
     return f"{sample}:{date}" if sample else ""
 
@@ -168,7 +168,7 @@ def record(row: Sequence[str]) -> None:
 
 
 def runs(name: str, args: argparse.Namespace) -> list[str]:
-    """Certify one bench so many times, on another day's sample each; what is wrong with what it came to."""
+    """Certify one bench N times, on another day's sample each; what is wrong with what it came to."""
     found: list[str] = []
     with bench(name, args.kernel) as (lab, file), tempfile.TemporaryDirectory() as place:
         for number in range(args.times):

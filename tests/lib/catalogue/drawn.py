@@ -94,7 +94,7 @@ def _line(found: Space, values: Mapping[str, str]) -> str:
 
 
 def draw(seed: int, count: int) -> tuple[Defect, ...]:
-    """So many defects by chance, the same for the same seed. ConfigError if there are not this many."""
+    """Defects drawn by chance, the same for the same seed. ConfigError if there are not this many."""
     every = defects()
     if not 0 < count <= len(every):
         raise ConfigError(f"{count} defects cannot be drawn", f"there are {len(every)}")

@@ -122,7 +122,7 @@ TX = ("tx",)
 
 
 def more_than(count: str) -> tuple[tuple[str, str], ...]:
-    """The values of more connections than so many."""
+    """The values of more connections than this number."""
     return tuple(connections for connections in COUNTS if int(connections[1]) > int(count))
 
 

@@ -187,7 +187,7 @@ def tests_of(rows: Iterable[Row]) -> tuple[str, ...]:
 
 
 def whole(rows: Sequence[Row], card: str, count: int) -> Iterator[Step]:
-    """So many runs of a good card, each all the tests of all the rows."""
+    """The runs of a good card, each all the tests of all the rows."""
     yield from (Step(f"whole-{card}-{number + 1}", card, None, tests_of(rows)) for number in range(count))
 
 

@@ -79,7 +79,7 @@ def pace(rig: Rig, testbed: Testbed) -> float:
 
 
 def fitted(settings: Sequence[Setting], seconds: float, moves: float) -> tuple[tuple[Setting, ...], float]:
-    """The settings with answers so small, or else the window so long, that each connection gets ANSWERS.
+    """The settings with smaller answers, or else a longer window, so that each connection gets ANSWERS.
 
     `moves`: bytes per second of the bench. wrk measures whole seconds.
     """

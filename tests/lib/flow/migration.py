@@ -52,7 +52,7 @@ class Guest:
         return (self.mib << 20) // PAGE - AREA // PAGE
 
     def rest(self) -> str:
-        """SHA-256 of what these pages hold beside their counts; worked out here, not by the guest."""
+        """SHA-256 of what these pages hold except their counts; computed here, not by the guest."""
         return pattern(self.seed, self.pages)
 
     def counts(self, written: int) -> list[int]:

@@ -102,7 +102,7 @@ class End:
         return {"return": self.qmp(ask["execute"], **ask.get("arguments", {}))}
 
     def dump(self, at: int, size: int) -> bytes:
-        """So much of the guest's memory; read through a file, because QMP gives no bytes."""
+        """A part of the guest's memory; read through a file, because QMP gives no bytes."""
         path = f"{self.folder}/memory-{os.getpid()}"
         try:
             self.qmp("pmemsave", val=at, size=size, filename=path)

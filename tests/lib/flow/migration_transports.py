@@ -108,7 +108,7 @@ def _credentials(stand: Stand, end: End, at: Placed, role: str) -> None:
 
 
 def _tls(stand: Stand, channels: int = 0) -> str:
-    """QEMU's own TLS (GnuTLS); `channels`: multifd with this many beside the first."""
+    """QEMU's own TLS (GnuTLS); `channels`: multifd with this many more than the first."""
     migration.start(stand.near, stand.far)
     _credentials(stand, stand.near, stand.at[0], "client")
     _credentials(stand, stand.far, stand.at[1], "server")

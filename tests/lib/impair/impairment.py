@@ -132,7 +132,7 @@ def acts(record: Record, rule: int) -> int:
 
 @contextmanager
 def controlled(evidence: dict[str, Any], offload: Switch, again: Callable[[], str]) -> Iterator[None]:
-    """If what is inside fails, do it `again` without the card, and put what came of it beside the failure."""
+    """If what is inside fails, do it `again` without the card, and add the result to the failure."""
     try:
         yield
     except AssertionError as exc:

@@ -108,7 +108,7 @@ def vlan(bench: Bench) -> Iterator[None]:
 
 @contextmanager
 def bridged(bench: Bench) -> Iterator[None]:
-    """Put the DUT's port into a bridge that has the address OURS; the peer has THEIRS beside its own."""
+    """Put the DUT's port into a bridge that has the address OURS; the peer has THEIRS and its own."""
     dut, peer = bench.dut, bench.peer
     with ExitStack() as undo:
         made(undo, dut.host, "kbridge", "type", "bridge", "stp_state", "0", "forward_delay", "0")

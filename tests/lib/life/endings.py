@@ -54,7 +54,7 @@ def silent(first: str) -> Callable[[Pair], None]:
 
 
 def reset(first: str) -> Callable[[Pair], None]:
-    """Reset the connection while the DUT has data in flight that nobody takes."""
+    """Reset the connection while the DUT has data in flight that no program reads."""
 
     def end(pair: Pair) -> None:
         pair.near.call("send", seed="in flight", size=48 * KIB)

@@ -26,7 +26,7 @@ LOOK = 1.0  # seconds that one look for an answer waits on the host
 
 
 class ManyConnections:
-    """One many_connections.py on a host: what it is told is answered in order."""
+    """One many_connections.py on a host: it answers commands in order."""
 
     def __init__(self, side: Side, path: str) -> None:
         self.side, self._process = side, side.host.start([*PYTHON, path])

@@ -74,7 +74,7 @@ class ManyConnections:
         self.next = 0
 
     def add(self, sock: socket.socket, client: int) -> None:
-        """Keep a connection; everything on it waits for so long and no longer."""
+        """Keep a connection; everything on it waits no longer than its timeout."""
         limit = struct.pack("ll", PATIENCE, 0)
         sock.setblocking(True)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)

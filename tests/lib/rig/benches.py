@@ -44,7 +44,7 @@ def coordinator(
 ) -> Iterator[str]:
     """Places by name, each a lab by its name (or ''), each with tags; yields HOST:PORT. `client` is asked.
 
-    `more`: resources that a place has beside its lab, by place and name, as an exporter's file has them.
+    `more`: resources that a place has besides its lab, by place and name, as an exporter's file has them.
     """
     address = f"127.0.0.1:{free_port()}"
     (folder / "exporter.yaml").write_text(

@@ -147,7 +147,7 @@ PROBES: dict[str, Callable[[Rig], str]] = {
 
 
 def unmet(rig: Rig, wanted: Sequence[str]) -> list[str]:
-    """Every need that this rig does not meet, as clauses; KeyError for a need that nobody knows."""
+    """Every need that this rig does not meet, as clauses; KeyError for an unknown need."""
     for name in wanted:
         if name not in rig.probed:
             rig.probed[name] = PROBES[name](rig)

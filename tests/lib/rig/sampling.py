@@ -62,7 +62,7 @@ def of_required(
 
 
 def enough(tests: Sequence[pytest.Item], asked: Criterion, day: int) -> list[pytest.Item]:
-    """The tests that one promise has to have passed, by the day."""
+    """The tests that one promise must have passed, by the day."""
     if asked.levels:
         return list(tests)
     start = day * asked.tests % len(tests)

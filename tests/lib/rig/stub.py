@@ -81,7 +81,7 @@ def warm(path: Path, module: str, words: str) -> Iterator[str]:
 
 @dataclass
 class Call:
-    """A stub that waits, the process that plays it, what tells of its end, and what it says."""
+    """A stub that waits, its process, the sign of its end, and its output."""
 
     conn: socket.socket
     pid: int

@@ -39,7 +39,7 @@ class Told:
 
 
 class Play:
-    """Plays a scenario on connections that are open. AssertionError as soon as something arrives wrong."""
+    """Runs a scenario on connections that are open. AssertionError as soon as something arrives wrong."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Play:
         self.told = Told(self.victim, stage.made)
 
     def run(self) -> None:
-        """Play it to the end."""
+        """Run it to the end."""
         self._all("start")
         self.told.fair = sum(len(line.tracks["rx"].content()) for line in self.lines)
         first, second = self._event, self._trouble

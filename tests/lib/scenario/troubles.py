@@ -52,7 +52,7 @@ def needed(scenario: Scenario) -> bool:
 
 
 def on(undo: ExitStack, bench: Bench) -> Troubled:
-    """A wire that makes trouble when it is told."""
+    """A wire that impairs frames on command."""
     return Troubled(undo.enter_context(wirebox(bench)))
 
 

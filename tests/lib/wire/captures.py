@@ -56,7 +56,7 @@ class Captures:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Leave what the block captures out of what is told: the card has no part in it."""
+        """Keep the captures of the block out of the evidence: the card has no part in them."""
         before = len(self._parts)
         try:
             yield

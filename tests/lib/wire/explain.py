@@ -26,7 +26,7 @@ Pair = tuple[bytes, bytes]
 
 
 def explain(file: Path, keys: bytes = b"", also: Collection[int] = ()) -> Captured:
-    """Explain every frame of a capture; `also`: protocols of IP that the test has on its wire beside TCP."""
+    """Explain every frame of a capture; `also`: protocols of IP that the test has on its wire besides TCP."""
     with mapped(file) as data:
         found = _Explainer(data, file, ICMPS | set(also))
         found.read()

@@ -143,7 +143,7 @@ def spent(host: Host, before: dict[str, int]) -> dict[str, int]:
 def reset(rig: Rig, pair: Pair, seen: Sequence[Packet], more: int = 0) -> bytes:
     """A reset in the peer's name that TCP must take (RFC 5961 section 3.2): exactly the next number.
 
-    `more`: bytes that came from the peer since, which an attacker cannot count in ESP: it is told them.
+    `more`: bytes that came from the peer since, which an attacker cannot count in ESP: the test passes them.
     """
     bench = rig.bench
     came = [p for p in between(bench, TCP, seen) if p.source == bench.peer.v4]

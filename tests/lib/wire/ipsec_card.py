@@ -100,7 +100,7 @@ def carries(rig: Rig, life: Life, cipher: str, evidence: dict[str, Any]) -> None
 
 
 def not_asked(rig: Rig, life: Life, cipher: str) -> None:
-    """Move payload in ESP by software beside a card that could: it does exactly nothing."""
+    """Move payload in ESP by software although the card could: it does exactly nothing."""
     counted = rig.counters()
     with ipsec.esp_between(rig, cipher):
         (pair,) = life.plain()

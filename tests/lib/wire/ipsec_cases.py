@@ -1,4 +1,4 @@
-"""What is asserted of ESP beside TLS, with a NIC and without: payload, wire, a reset, who answers."""
+"""The assertions about ESP and TLS, with a NIC and without: payload, wire, a reset, who answers."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def whoever_listens(traffic: Traffic, evidence: dict[str, Any]) -> None:
 
 
 def without_its_policy(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
-    """Take the policies away under a connection: it goes on, in plaintext, and neither end is told."""
+    """Take the policies away under a connection: it goes on, in plaintext, and neither end notices."""
     with ipsec.watching(rig) as seen:
         with ipsec.esp_between(rig, "gcm-256"):
             (pair,) = life.plain()
@@ -158,7 +158,7 @@ def _listed(host: Host) -> str:
 
 
 def refuses_what_is_not_ours(rig: Rig) -> None:
-    """Refused beside a policy of somebody else, which is there after."""
+    """Refused next to a policy of another program, which stays."""
     dut, peer = rig.bench.dut, rig.bench.peer
     theirs = f"src {dut.v4}/32 dst {peer.v4}/32 proto tcp dir out"
     dut.host.run(["ip", "xfrm", "policy", "add", *theirs.split(), "priority", "7"])

@@ -226,7 +226,7 @@ class Seen:
 
     @property
     def aad(self) -> bytes:
-        """Return what the tag covers beside the content (RFC 5246 section 6.2.3.3)."""
+        """Return what the tag covers besides the content (RFC 5246 section 6.2.3.3)."""
         head = (APPLICATION, 3, 3, *divmod(len(self.plain), 256))
         return self.number.to_bytes(8, "big") + bytes(head)
 
@@ -275,7 +275,7 @@ def _sizes(found: Sequence[Seen]) -> str:
 
 @contextmanager
 def named(traffic: Traffic, sent: Sent) -> Iterator[None]:
-    """Give a failure the name of the connection, and say what becomes of the plainest one beside it."""
+    """Give a failure the name of the connection, and say what becomes of the plainest one next to it."""
     try:
         yield
     except AssertionError as exc:

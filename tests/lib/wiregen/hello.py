@@ -58,7 +58,7 @@ def server_hello(rng: Random, random: bytes, session_id: bytes, suite: int, tls1
 
 
 def stand_in(rng: Random, kind: int, low: int, high: int) -> bytes:
-    """A message of this type with a body that nobody has to understand."""
+    """A message of this type with a body that no end must understand."""
     return message(kind, rng.randbytes(rng.randint(low, high)))
 
 

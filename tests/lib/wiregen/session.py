@@ -1,4 +1,4 @@
-"""A TLS connection as its records, in the order in which they were said; damage is done to this model."""
+"""A TLS connection as its records, in the order in which they were sent; damage is done to this model."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from offload.suite.certify.fleet.bench import Bench, Result, command
 from offload.suite.certify.fleet.grid import Grid, printable, words
 
 SCHEMA = "ktls-offload/benches/1"
-ORDER = ("void", "failed", "incomplete", "certified with limitations", "certified")  # what is said first
+ORDER = ("void", "failed", "incomplete", "certified with limitations", "certified")  # the first message
 EXIT = {"certified": 0, "certified with limitations": 0, "failed": 20, "incomplete": 21, "void": 22}
 Say = Callable[[str], None]
 PAGE = """<!doctype html>

@@ -14,7 +14,7 @@ from offload.suite.report.render.svg import figure
 
 SCHEMA = "ktls-offload/diff/1"
 SAME, WORSE, LESS, VOID = 0, 1, 21, 22  # exit codes
-# The better state has the higher number; of what is not there nothing is said.
+# The better state has the higher number; absent ones do not count.
 PROMISE = {"broken": 0, "limited": 2, "kept": 3}
 CELL = {"failed": 0, "limited": 2, "sw expected": 3, "hw": 4}
 TEST = {"fail": 0, "error": 1, "xfail": 2, "pass": 3}

@@ -23,7 +23,7 @@ ARMS = {
     "esp-256-hw": "ESP-256, card",
 }
 ESP = tuple(arm for arm in ARMS if arm.startswith("esp-"))
-NO_TLS = ("plain", *ESP)  # of no TLS cipher: they stand beside each
+NO_TLS = ("plain", *ESP)  # of no TLS cipher: shown with each
 SIDES = {
     "sender": "sender",
     "receiver": "receiver",

@@ -10,7 +10,7 @@ from offload.suite.report.migration import ENDS, WAYS
 from offload.suite.report.render.svg import figure
 
 MIB = 1 << 20
-# XAPI's stunnel at both ends beside kernel TLS by software at the source
+# XAPI's stunnel at both ends, and kernel TLS by software at the source
 PUBLISHED = {"idle": 1.13, "medium": 1.46, "thrashing": 1.60}
 CITE = "XAPI, pull request 7154"
 UNTOLD = "times of a simulated card say nothing of a card, so they are in report.json only"

@@ -21,7 +21,7 @@ from offload.suite.report.render import crossed_page, front, lossplot, migration
 from offload.suite.report.trust.kept import Kept
 
 HERE = "DIRECTORY-OF-THIS-REPORT"
-# controls, and what turns the order of letters: no name of a card makes other words of those beside it
+# controls, and what turns the order of letters: no name of a card changes the words next to it
 ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,52}\b")
 SLOWEST = 15  # tests whose times the page shows

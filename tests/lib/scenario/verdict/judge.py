@@ -178,7 +178,7 @@ def not_met(seen: Seen) -> dict[str, str]:
 
 
 def _unheard(seen: Seen, way: str) -> str:
-    """Why a mark was not heard: its receiver has to say so."""
+    """Why a mark was not heard: its receiver must say so."""
     if seen.scenario["trouble"] != "ce-mark" or way not in seen.ways or "trouble" in seen.told.missed:
         return ""
     victim = seen.told.victim.port

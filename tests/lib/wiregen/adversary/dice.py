@@ -30,5 +30,5 @@ class Dice:
         return bool(self.draw(st.booleans()))
 
     def noise(self, size: int) -> bytes:
-        """So many random bytes."""
+        """Random bytes, `size` of them."""
         return Random(self.int(0, 255)).randbytes(size)

@@ -28,7 +28,7 @@ class Opinion:
 
 
 def opinion(hand: Hand) -> Opinion:
-    """Return what may be said of this capture."""
+    """Return the answers that are right for this capture."""
     findings = list(all_findings(hand))
     rules = {rule for rule, _ in findings}
     allowed = {"equal"} if rules <= {Rule.UNSURE} else set()
@@ -40,7 +40,7 @@ def opinion(hand: Hand) -> Opinion:
 
 
 def all_findings(hand: Hand) -> Iterator[Finding]:
-    """Everything that is to be said of a capture."""
+    """Every right answer about a capture."""
     packets = [(i, read(shot.data, shot.orig)) for i, shot in enumerate(hand.shots, 1)]
     dropped = {i for i, packet in packets if hand.checksums and not packet.checked}
     segments = [(i, p) for i, p in packets if p.kind is Kind.TCP and i not in dropped]
@@ -73,7 +73,7 @@ def of_connection(one: Connection, hand: Hand, alone: bool) -> Iterator[Finding]
 
 
 def known_to(hand: Hand) -> list[bytes]:
-    """The application data that the verifier was told."""
+    """The application data that the verifier got."""
     asked = zip(hand.truth.app, (hand.payload, hand.reply), strict=True)
     return [app for app, is_asked in asked if is_asked]
 

@@ -76,7 +76,7 @@ def kept(hand: Hand, folder: Path, why: str) -> None:
 
 
 def hunt(first: int, count: int, folder: Path, keep: Path, tally: Counter[str]) -> str:
-    """So many examples from this seed on; the finding, if there is one, with its capture in `keep`.
+    """Run examples from this seed on; the finding, if there is one, with its capture in `keep`.
 
     `tally`: how many captures may only be equal, how many not, and how many are left open.
     """

@@ -1,4 +1,4 @@
-"""Whether a direction's bytes can be what its honest end sent: record by record beside the truth."""
+"""Whether a direction's bytes can be what its honest end sent: record by record against the truth."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Damage to a good capture: each kind, and what a verifier has to say to it."""
+"""Damage to a good capture: each kind, and what a verifier must answer."""

@@ -244,7 +244,7 @@ def tag_of_other_header(rng: Random, scene: Scene) -> Want:
 
 
 def rekeyed(scene: Scene, rec: Rec, keys: Keys) -> Want:
-    """The record sealed with keys that nobody knows."""
+    """The record sealed with unknown keys."""
     old = sealed_text(rec)
     rec.body = keys.seal(rec.seq, rec.kind, rec.plain, rec.explicit)
     return content(scene, rec, old, "garbage")

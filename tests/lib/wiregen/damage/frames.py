@@ -92,7 +92,7 @@ def leak_in_fragment(rng: Random, scene: Scene) -> Want:
 
 @kind("frames")
 def leak_in_unknown_frame(rng: Random, scene: Scene) -> Want:
-    """Payload is in a frame of a protocol that nobody knows, and in a second one."""
+    """Payload is in a frame of an unknown protocol, and in a second one."""
     data, needle = secret(rng, scene)
     link = rng.choice(scene.links)
     if link.kind not in (ETHERNET, frames.COOKED, frames.COOKED2):
@@ -147,7 +147,7 @@ def wrong_secrets(rng: Random, scene: Scene) -> Want:
 
 @kind("frames")
 def bad_key_lines(rng: Random, scene: Scene) -> Want:
-    """The keylog has damaged lines beside the good ones."""
+    """The keylog has damaged lines between the good ones."""
     random = scene.session.client_random.hex()
     bad = [
         f"CLIENT_RANDOM {random}",

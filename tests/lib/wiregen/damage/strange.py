@@ -46,7 +46,7 @@ def stray_over_the_begin(rng: Random, scene: Scene) -> Want:
 
 @kind("segments")
 def stray_on_reset(rng: Random, scene: Scene) -> Want:
-    """Payload in plaintext on a RST: nobody takes it, and everybody sees it."""
+    """Payload in plaintext on a RST: no receiver accepts it, and every tap sees it."""
     data, needle = secret(rng, scene)
     scene.main.segs.append(Seg(CLIENT, size(scene), RST, data))
     return Want(problem=("stray-data", "client"), leak={"payload_offset": needle})

@@ -148,7 +148,7 @@ def begun_mid_stream(rng: Random, scene: Scene) -> Want:
 
 @kind("segments")
 def no_fin(rng: Random, scene: Scene) -> Want:
-    """Nobody saw the client close, and nobody knows how much it had to send."""
+    """The capture lacks the client's close, so how much it had to send is unknown."""
     scene.payload = None
     for seg in scene.main.segs:
         seg.flags &= ~FIN if seg.way == CLIENT else 0xFF
@@ -165,7 +165,7 @@ def no_fin_but_all_there(rng: Random, scene: Scene) -> Want:
 
 @kind("segments")
 def reset_for_fin(rng: Random, scene: Scene) -> Want:
-    """The client ended with RST, and nobody knows how much it had to send."""
+    """The client ended with RST, so how much it had to send is unknown."""
     scene.payload = None
     for seg in scene.main.segs:
         if seg.way == CLIENT and seg.flags & FIN:
