@@ -17,7 +17,6 @@ from tests.unit.doctor.fake_doctor import (
     FIXED,
     FULL_CONFIG,
     STAT,
-    TRIAL,
     FakeHost,
     card,
     connected,
@@ -159,7 +158,6 @@ ESWITCH = '{"dev":{"pci/0000:04:00.0":{"mode":"switchdev","inline-mode":"none"}}
 NOT_FOUND = "modprobe: FATAL: Module tls not found in directory /lib/modules/6.1.0-56-amd64"
 
 
-# code: (how the condition is made, the device to ask about)
 def cpu_of(driver: str, flags: str) -> Callable[[FakeHost], None]:
     """A processor with these flags, and a kernel with portable AES-GCM and this one."""
 
@@ -176,6 +174,7 @@ def cpu_of(driver: str, flags: str) -> Callable[[FakeHost], None]:
     return make
 
 
+# code: (how the condition is made, the device to ask about)
 CASES: dict[str, tuple[Callable[[FakeHost], None], str]] = {
     "D101": (release("4.9.0-1-amd64"), "eth0"),
     "D102": (lambda h: (h.unload(), h.config("CONFIG_INET=y\n")), "eth0"),
@@ -392,44 +391,9 @@ def test_comments_and_other_servers_say_nothing() -> None:
     assert "D601" not in codes(seen(host, "eth0"))
 
 
-def test_a_library_is_not_blamed_for_its_kernel() -> None:
-    """OpenSSL that gives nothing to a kernel that takes nothing is not the reason."""
-    host = FakeHost()
-    refused = {cell: {"ulp": 2} for cell in TRIAL["cells"]}
-    host.trial(cells=refused, openssl={"asked": {}, "plain": {}})
-    assert not codes(seen(host, "eth0")) & {"D501", "D502"}
-
-
-def test_bugs_of_this_kernel_only() -> None:
-    """Fixed bugs, other drivers' and those of the other direction are not named."""
-    host = FakeHost()
-    ids = {line.partition(":")[0] for f in seen(host, "eth0").devices[0].findings for line in f.detail}
-    assert {"sendfile-beyond-end", "mlx5-get-psv"} <= ids
-    assert not ids & {"tls-append-frag", "ch-ktls-tid-list", "bond-failover-encrypts-twice", "shown-as-hw"}
-    tx = seen(host, "eth0", directions=("tx",)).devices[0]
-    assert "mlx5-get-psv" not in str(tx.findings), "that is a matter of receive"
-
-
 def test_what_nobody_asked_for_is_switched_off_first() -> None:
     """A feature that nobody wants is off for that, and not for the checksum."""
     host = FakeHost()
     host.change(CHECKSUM, feature(False))
     host.change(TX, feature(False))
     assert seen(host, "eth0").devices[0].states["tx"] == ("off", "D301")
-
-
-@pytest.mark.parametrize(
-    ("driver", "flags", "told"),
-    [
-        ("generic-gcm-aesni", "aes", ""),
-        ("generic-gcm-vaes-avx10-256", "aes vaes vpclmulqdq", ""),
-        ("gcm_base(ctr(aes-generic),ghash-generic)", "", ""),
-        ("generic-gcm-aesni", "aes vaes", ""),
-        ("gcm_base(ctr(aes-generic),ghash-generic)", "aes vaes vpclmulqdq", "D113"),
-    ],
-)
-def test_instructions_of_the_processor(driver: str, flags: str, told: str) -> None:
-    """Only AES-GCM that the processor could do faster is named, by the driver that the kernel takes."""
-    host = FakeHost()
-    cpu_of(driver, flags)(host)
-    assert codes(seen(host, "eth0")) & {"D113", "D114"} == ({told} if told else set())

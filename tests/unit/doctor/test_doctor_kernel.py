@@ -1,0 +1,43 @@
+"""doctor: what the kernel and the processor lack, and only that, is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.doctor.fake_doctor import TRIAL, FakeHost
+from tests.unit.doctor.test_doctor import codes, cpu_of, seen
+
+
+def test_a_library_is_not_blamed_for_its_kernel() -> None:
+    """OpenSSL that gives nothing to a kernel that takes nothing is not the reason."""
+    host = FakeHost()
+    refused = {cell: {"ulp": 2} for cell in TRIAL["cells"]}
+    host.trial(cells=refused, openssl={"asked": {}, "plain": {}})
+    assert not codes(seen(host, "eth0")) & {"D501", "D502"}
+
+
+def test_bugs_of_this_kernel_only() -> None:
+    """Fixed bugs, other drivers' and those of the other direction are not named."""
+    host = FakeHost()
+    ids = {line.partition(":")[0] for f in seen(host, "eth0").devices[0].findings for line in f.detail}
+    assert {"sendfile-beyond-end", "mlx5-get-psv"} <= ids
+    assert not ids & {"tls-append-frag", "ch-ktls-tid-list", "bond-failover-encrypts-twice", "shown-as-hw"}
+    tx = seen(host, "eth0", directions=("tx",)).devices[0]
+    assert "mlx5-get-psv" not in str(tx.findings), "that is a matter of receive"
+
+
+@pytest.mark.parametrize(
+    ("driver", "flags", "told"),
+    [
+        ("generic-gcm-aesni", "aes", ""),
+        ("generic-gcm-vaes-avx10-256", "aes vaes vpclmulqdq", ""),
+        ("gcm_base(ctr(aes-generic),ghash-generic)", "", ""),
+        ("generic-gcm-aesni", "aes vaes", ""),
+        ("gcm_base(ctr(aes-generic),ghash-generic)", "aes vaes vpclmulqdq", "D113"),
+    ],
+)
+def test_instructions_of_the_processor(driver: str, flags: str, told: str) -> None:
+    """Only AES-GCM that the processor could do faster is named, by the driver that the kernel takes."""
+    host = FakeHost()
+    cpu_of(driver, flags)(host)
+    assert codes(seen(host, "eth0")) & {"D113", "D114"} == ({told} if told else set())
