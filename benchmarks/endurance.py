@@ -251,10 +251,10 @@ def bench(kernel: str, nic: str) -> Iterator[Rig]:
     with ExitStack() as undo:
         lab = undo.enter_context(Lab.boot(fetch(kernel, lambda _: None), personality=nic, say=lambda _: None))
         rig = Rig(lab, "nicsim", find(nic), undo)
-        switch = Switch(rig.bench.dut, tx=True, rx=True)
-        switch.begin()
+        switch = Switch(rig.bench.dut)
+        switch.set(tx=True, rx=True)
         undo.callback(switch.restore)
-        Switch(rig.bench.peer, tx=False, rx=False).begin()
+        Switch(rig.bench.peer).set(tx=False, rx=False)
         warm = sending("endurance warm", 2 * PART)
         proof.intact(Traffic(rig).sent(TX, warm).far, warm)
         proof.intact(Traffic(rig).received_as_written(RX, warm).dut, warm)

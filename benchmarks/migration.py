@@ -67,8 +67,8 @@ def lab(kernel: str) -> Iterator[Place]:
     """The simulated bench."""
     with Lab.boot(fetch(kernel), say=print) as up:
         sides = (up.bench.dut, up.bench.peer)
-        switch = Switch(up.bench.dut, tx=False, rx=False)
-        switch.begin()
+        switch = Switch(up.bench.dut)
+        switch.set(tx=False, rx=False)
         pair = certs.make([address for side in sides for address in (side.v4, side.v6)])
         yield Place(*sides, pair, count(4500).__next__, switch)
 

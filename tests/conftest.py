@@ -207,9 +207,9 @@ def wire_tap(request: pytest.FixtureRequest, traffic: Traffic) -> WireTap:
 
 @pytest.fixture
 def offload(rig: Rig) -> Switch:
-    """The DUT's TLS features: what the profile promises is on; what was found comes back after the test."""
-    directions = rig.profile.directions()
-    return Switch(rig.bench.dut, tx="tx" in directions, rx="rx" in directions)
+    """The DUT's TLS features: `on()` gives what the profile promises; what was found comes back after the
+    test."""
+    return Switch(rig.bench.dut, rig.profile.directions())
 
 
 @pytest.fixture
@@ -243,29 +243,25 @@ def witness(request: pytest.FixtureRequest) -> Witness | None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Switch around the body of a test, not in its setup: a card that does not follow fails the test.
+    """Put switches back as soon as a body has ended: a card that does not follow fails the test.
 
     The same for contexts that it does not give back, and for counters that a simulated card contradicts.
     """
     switches = [value for value in pyfuncitem.funcargs.values() if isinstance(value, Switch)]
     after = [value for value in pyfuncitem.funcargs.values() if isinstance(value, (Contexts, Witness))]
-    begun: list[Switch] = []
     for one in after:
         one.begin()
     try:
-        for switch in switches:
-            begun.append(switch)
-            switch.begin()
         result = yield
     except BaseException as exc:
         forget(after)
-        for switch in reversed(begun):
+        for switch in reversed(switches):
             try:
                 switch.restore()
             except AssertionError as stuck:
                 exc.add_note(f"and it was not put back: {stuck}")
         raise
-    for switch in reversed(begun):
+    for switch in reversed(switches):
         switch.restore()
     try:
         for one in after:

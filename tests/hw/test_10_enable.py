@@ -45,6 +45,7 @@ def active(side: Side) -> dict[str, bool]:
 @pytest.mark.promise("enable.switch")
 def test_command_switches_on_and_off(dut: Side, profile: Profile, offload: Switch) -> None:
     """This NIC is switched on by `enable` and off by `disable`, and `status` says which it is."""
+    offload.on()
     wanted = {d: d in profile.directions() for d in FEATURES}
     offload.set(tx=False, rx=False)
     done = command(dut, "enable", dut.dev)
@@ -61,6 +62,7 @@ def test_command_switches_on_and_off(dut: Side, profile: Profile, offload: Switc
 @pytest.mark.promise("enable.switch")
 def test_checksum_off_takes_offload_along(dut: Side, profile: Profile, offload: Switch) -> None:
     """This NIC shows TLS offload as off, but requested, without checksum offload, and has it back after."""
+    offload.on()
     for direction in profile.directions():
         before = features(dut.host, dut.dev)
         try:
@@ -76,6 +78,7 @@ def test_checksum_off_takes_offload_along(dut: Side, profile: Profile, offload: 
 @pytest.mark.promise("enable.restore")
 def test_killed_enable_is_put_back(dut: Side, profile: Profile, offload: Switch, rig: Any) -> None:
     """This NIC is as it was found after `enable` was killed half-way and `restore` was called."""
+    offload.on()
     offload.set(tx=False, rx=False)
     before = features(dut.host, dut.dev)
     folder = rig.end("dut").at.folder
@@ -94,6 +97,7 @@ def test_killed_enable_is_put_back(dut: Side, profile: Profile, offload: Switch,
 @pytest.mark.promise("enable.refuse")
 def test_refuses_what_it_cannot(dut: Side, profile: Profile, offload: Switch) -> None:
     """This NIC is not switched by a profile that is not its own, nor in a direction that it does not have."""
+    offload.on()
     before = features(dut.host, dut.dev)
     missing = [d for d in FEATURES if d not in profile.directions()]
     words = [f"--{missing[0]}"] if missing else ["--profile", "chelsio-t6"]
@@ -112,6 +116,7 @@ def test_four_corners(
     traffic: Traffic, offload: Switch, profile: Profile, evidence: dict[str, Any], tx: bool, rx: bool
 ) -> None:
     """This NIC offloads in exactly the directions that are switched on; payload is right in all four."""
+    offload.on()
     tx, rx = tx and "tx" in profile.directions(), rx and "rx" in profile.directions()
     offload.set(tx=tx, rx=rx)
     out, back = sending("corner out", MIB), sending("corner back", MIB)
@@ -130,6 +135,7 @@ def test_counts_nothing_while_off(
     traffic: Traffic, offload: Switch, profile: Profile, evidence: dict[str, Any]
 ) -> None:
     """This NIC moves none of its TLS counters while TLS traffic flows and its switches are off."""
+    offload.on()
     offload.set(tx=False, rx=False)
     flow = traffic.exchanged(
         CELL, out := sending("zero out", MIB // 4), back := sending("zero back", MIB // 4)
@@ -150,6 +156,7 @@ def test_counts_what_it_offloads(
     traffic: Traffic, offload: Switch, profile: Profile, dut: Side, evidence: dict[str, Any]
 ) -> None:
     """This NIC counts nearly all bytes and packets of TLS traffic as offloaded while its switches are on."""
+    offload.on()
     percent: dict[str, dict[str, float]] = {"bytes": {}, "packets": {}}
     for direction in profile.directions():
         name = {"tx": "tx_tls_encrypted", "rx": "rx_tls_decrypted"}[direction]
@@ -182,6 +189,7 @@ def test_gives_contexts_back(
     evidence: dict[str, Any],
 ) -> None:
     """This NIC takes one context per connection and direction, and gives each back at its end."""
+    offload.on()
     before, plan = counters(), sending("contexts", 40_000)
     with traffic.behind_stunnel(take()) as (port, first):
         far = [first, *(traffic.again(take()) for _ in range(2))]

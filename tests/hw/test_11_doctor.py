@@ -109,6 +109,7 @@ def test_doctor_verdict_is_what_traffic_shows(
     dut: Side, profile: Profile, offload: Switch, traffic: Traffic, evidence: dict[str, Any]
 ) -> None:
     """This NIC is called ready, and each kind of connection is where the truth table puts it."""
+    offload.on()
     told = json.loads(as_json(Doctor(dut.host).diagnose([dut.dev])))
     assert (told["exit"], told["state"]) == (0, "ready"), told
     device = told["devices"][0]
@@ -140,6 +141,7 @@ def test_doctor_verdict_is_what_traffic_shows(
 @pytest.mark.promise("tools.honest")
 def test_doctor_names_each_switch_and_its_remedy(dut: Side, profile: Profile, offload: Switch) -> None:
     """This NIC is called off for the switch that is off, and is ready after the remedy."""
+    offload.on()
     for direction in profile.directions():
         offload.set(**{direction: False})  # what the remedy journals is put back by this fixture
         device = ask(dut, directions=(direction,)).devices[0]
@@ -170,6 +172,7 @@ def undone(side: Side, argv: Sequence[str]) -> Iterator[None]:
 @pytest.mark.requires("tls", "lab")
 def test_doctor_names_stacked_devices(dut: Side, bench: Bench, profile: Profile, offload: Switch) -> None:
     """This NIC is told apart from a VLAN, a bridge and a bond that stand on it, which are not offloaded."""
+    offload.on()
     with paths.vlan(bench):
         above, below = (ask(dut, dev).devices[0] for dev in ("kvlan", dut.dev))
         assert above.state() == "never" and codes(above) == {"D202"}
@@ -190,6 +193,7 @@ def test_doctor_names_stacked_devices(dut: Side, bench: Bench, profile: Profile,
 @pytest.mark.requires("tls", "lab")
 def test_doctor_names_bond_profile_tc_and_xdp(dut: Side, profile: Profile, offload: Switch) -> None:
     """This NIC is told apart from a bond without ports; no profile, no tc, and XDP on it are noted."""
+    offload.on()
     with undone(dut, ["ip", "link", "del", "kempty"]):
         kind = ("bond", "mode", "balance-xor", "xmit_hash_policy", "layer3+4")
         dut.host.run(["ip", "link", "add", "kempty", "type", *kind])
@@ -212,6 +216,7 @@ def test_doctor_names_bond_profile_tc_and_xdp(dut: Side, profile: Profile, offlo
 @pytest.mark.requires("tls", "lab")
 def test_doctor_names_link_queue_and_use(dut: Side, offload: Switch) -> None:
     """This NIC is called off while it is down or behind netem delay, and in use by nobody when so."""
+    offload.on()
     with paths.put_back(dut):
         dut.host.run(["ip", "link", "set", dut.dev, "down"])
         device = ask(dut).devices[0]
@@ -240,6 +245,7 @@ def test_doctor_names_link_queue_and_use(dut: Side, offload: Switch) -> None:
 @pytest.mark.requires("tls", "lab", "ipsec")
 def test_doctor_names_ipsec(dut: Side, peer: Side, life: Life, offload: Switch, peer_offload: Switch) -> None:
     """This NIC is told apart from one whose traffic is in ESP; TLS there is whole after the remedy."""
+    offload.on()
     peer_offload.set(tx=False)  # its card would stand behind ESP as well
     with ipsec.protected(dut, peer, "gcm-128"), undone(dut, ["rm", "-rf", STATE]):
         device = ask(dut).devices[0]

@@ -25,6 +25,7 @@ def test_shows_every_counter_of_its_profile(
     counters: Callable[[], Snapshot], offload: Switch, profile: Profile, evidence: dict[str, Any]
 ) -> None:
     """This NIC shows each counter that its profile requires, and no line that is none."""
+    offload.on()
     shown = counters()
     wanted = [name for d in profile.directions() for name in profile.counters.required(d)]
     missing = [name for name in wanted if shown.get(name) is None]
@@ -39,6 +40,7 @@ def test_follows_every_switch(
     dut: Side, life: Life, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any]
 ) -> None:
     """This NIC follows the switch each time, is never fixed, and does what it says when it is on again."""
+    offload.on()
     ours = profile.directions()
     for turn in range(1, TURNS + 1):
         on = turn % 2 == 0

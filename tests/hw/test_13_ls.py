@@ -45,6 +45,7 @@ def test_ls_lists_offloaded_connections(
     life: Life, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any]
 ) -> None:
     """This NIC is shown with the connections it has taken, their process and bytes, in agreement with ss."""
+    offload.on()
     pairs, before = life.open(2), rig.counters()
     pairs[0].moves("listed", SIZE)
     evidence["counters"] = {n: v for n, v in (rig.counters() - before).nonzero().items() if "tls" in n}
@@ -72,6 +73,7 @@ def test_ls_sees_a_connection_lost_by_link_down(
     life: Life, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any]
 ) -> None:
     """This NIC lost a connection when its link went down, and `ls` says so though the kernel says hw."""
+    offload.on()
     pair = life.open()[0]
     pair.sends("before", SIZE)
     assert listed(rig, [pair])[0].word("tx") == "hw"
@@ -100,6 +102,7 @@ def test_ls_sees_a_connection_lost_by_link_down(
 @pytest.mark.promise("tools.honest")
 def test_ls_sees_a_connection_routed_elsewhere(life: Life, rig: Rig, bench: Bench, offload: Switch) -> None:
     """This NIC has a connection whose route now leads elsewhere: stale as long as it does, and not after."""
+    offload.on()
     pair = life.open()[0]
     pair.sends("here", SIZE)
     with second_path(bench) as way:
@@ -121,6 +124,7 @@ def test_is_not_blamed_for_what_began_in_software(
     life: Life, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any]
 ) -> None:
     """This NIC is ready, and a connection that began while it was off is named so; a new one is on it."""
+    offload.on()
     offload.set(tx=False)
     early = life.open()[0]
     off = ask(rig.bench.dut.host, life.near.pid)

@@ -53,6 +53,7 @@ def test_sends_under_known_keys(
     cell: Cell,
 ) -> None:
     """This NIC encrypts records of 1 byte to 16 KiB with this cipher, the first as well as the last."""
+    offload.on()
     peer_offload.set(tx=False, rx=False)
     with wire_tap.open() as watch:
         sent = raw.moved(traffic, cell, raw.payload(f"raw {cell}"))
@@ -70,6 +71,7 @@ def test_sends_over_ipv6(
     evidence: dict[str, Any],
 ) -> None:
     """This NIC encrypts records of 1 byte to 16 KiB over IPv6."""
+    offload.on()
     peer_offload.set(tx=False, rx=False)
     with wire_tap.open() as watch:
         sent = raw.moved_over_v6(traffic, life, "tx", raw.payload("raw tx v6"))
@@ -82,6 +84,7 @@ def test_receives_under_known_keys(
     traffic: Traffic, offload: Switch, peer_offload: Switch, evidence: dict[str, Any], cell: Cell
 ) -> None:
     """This NIC decrypts records of 1 byte to 16 KiB with this cipher."""
+    offload.on()
     peer_offload.set(tx=False, rx=False)
     decrypted(traffic, evidence, raw.moved(traffic, cell, raw.longer(f"raw {cell}")))
 
@@ -91,5 +94,6 @@ def test_receives_over_ipv6(
     traffic: Traffic, offload: Switch, peer_offload: Switch, life: Life, evidence: dict[str, Any]
 ) -> None:
     """This NIC decrypts records of 1 byte to 16 KiB over IPv6."""
+    offload.on()
     peer_offload.set(tx=False, rx=False)
     decrypted(traffic, evidence, raw.moved_over_v6(traffic, life, "rx", raw.longer("raw rx v6")))

@@ -53,6 +53,7 @@ def test_sends_to_stunnel(
     traffic: Traffic, offload: Switch, evidence: dict[str, Any], cell: Cell, family: int
 ) -> None:
     """This NIC encrypts what it sends, and an unmodified stunnel peer passes on every byte."""
+    offload.on()
     plan = sending(f"{cell} v{family}", MIB, 50_000, how="sendfile" if family == 6 else "write")
     flow = traffic.sent(cell, plan, family=family)
     proof.note(evidence, flow, plan, "hw")
@@ -68,6 +69,7 @@ def test_receives_from_stunnel(
     traffic: Traffic, offload: Switch, evidence: dict[str, Any], cell: Cell, family: int
 ) -> None:
     """This NIC decrypts what it receives from an unmodified stunnel peer, every byte."""
+    offload.on()
     plan = sending(f"{cell} v{family}", MIB, 50_000)
     flow = traffic.received(cell, plan, family=family)
     proof.note(evidence, flow, plan, "hw")
@@ -82,6 +84,7 @@ def test_unpromised_ciphers_stay_in_software(
     traffic: Traffic, offload: Switch, evidence: dict[str, Any], cell: Cell
 ) -> None:
     """This NIC does not touch what it does not promise: software takes over, intact and for all to see."""
+    offload.on()
     plan = sending(str(cell), MIB // 2)
     if cell.direction == "tx":
         flow = traffic.sent(cell, plan)
@@ -107,6 +110,7 @@ def test_sends_to_each_kind(
     traffic: Traffic, offload: Switch, peer_offload: Switch, peer: Side, evidence: dict[str, Any], far: str
 ) -> None:
     """This NIC encrypts for a peer whose card, kernel or program (OpenSSL's own) decrypts."""
+    offload.on()
     peer_offload.set(tx=False, rx=far == "hw")
     before, plan = tls_stat(peer.host)[0] or {}, sending(f"interop tx {far}", MIB)
     flow = traffic.sent_to_openssl(TX, plan, ktls=far != "user")
@@ -126,6 +130,7 @@ def test_receives_from_each_kind(
     traffic: Traffic, offload: Switch, peer_offload: Switch, peer: Side, evidence: dict[str, Any], far: str
 ) -> None:
     """This NIC decrypts for a peer whose card, kernel or program (OpenSSL's own) encrypts."""
+    offload.on()
     peer_offload.set(tx=far == "hw", rx=False)
     before, plan = tls_stat(peer.host)[0] or {}, sending(f"interop rx {far}", MIB)
     flow = traffic.received_from_openssl(RX, plan, ktls=far != "user")
@@ -161,6 +166,7 @@ def test_software_works_beside_it(
     far: str,
 ) -> None:
     """This NIC leaves alone the TLS of a kernel or program above it, with every kind of peer."""
+    offload.on()
     ours, theirs = way.direction, "rx" if way.direction == "tx" else "tx"
     offload.set(**({ours: False} if near == "sw" else {}))
     peer_offload.set(**{theirs: far == "hw"})
@@ -179,6 +185,7 @@ def test_software_works_beside_it(
 @pytest.mark.parametrize("edge", SIZES)
 def test_sends_every_size(traffic: Traffic, offload: Switch, evidence: dict[str, Any], edge: str) -> None:
     """This NIC encrypts records of every size around the edges of records, 64 KiB and segments."""
+    offload.on()
     plan = Sending(f"sizes tx {edge}", SIZES[edge])
     flow = traffic.sent(TX, plan)
     proof.note(evidence, flow, plan, "hw")
@@ -193,6 +200,7 @@ def test_receives_every_size(
     traffic: Traffic, offload: Switch, peer_offload: Switch, evidence: dict[str, Any], edge: str
 ) -> None:
     """This NIC decrypts records of every size around the edges of records, 64 KiB and segments."""
+    offload.on()
     peer_offload.set(tx=False)  # the sender is software: only the DUT's card is asked
     plan = Sending(f"sizes rx {edge}", PRIMER + SIZES[edge])
     flow = traffic.received_as_written(RX, plan)
@@ -207,6 +215,7 @@ def test_sends_on_after_link_down(
     traffic: Traffic, offload: Switch, dut: Side, profile: Profile, evidence: dict[str, Any]
 ) -> None:
     """This NIC loses no byte of a connection that it encrypts when its link goes down and comes back."""
+    offload.on()
     before, plan = traffic.rig.counters(), sending("link down tx", MIB, 65536, gate=8)
     with traffic.behind_stunnel(take()) as (port, far):
         near = traffic.dut.pump.handoff(traffic.argv(TX, port), send(plan))
@@ -227,6 +236,7 @@ def test_receives_on_after_link_down(
     traffic: Traffic, offload: Switch, dut: Side, profile: Profile, evidence: dict[str, Any]
 ) -> None:
     """This NIC loses no byte of a connection that it decrypts when its link goes down and comes back."""
+    offload.on()
     before, plan = traffic.rig.counters(), sending("link down rx", MIB, 65536, gate=8)
     with traffic.behind_stunnel(send(plan)) as (port, far):
         near = traffic.dut.pump.handoff(traffic.argv(RX, port, want="both"), take())

@@ -48,6 +48,7 @@ def test_records_it_sends(
     family: int,
 ) -> None:
     """This NIC sends the records that software would have sent, each byte: nonce, ciphertext and tag."""
+    offload.on()
     plan = payload(f"records {cell} v{family}")
     with tcp_settings(bench, min_tso_segs=SEGMENTS), wire_tap.open() as watch:
         flow = traffic.sent(cell, plan, family=family)
@@ -70,6 +71,7 @@ def test_records_it_receives(
     traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any], cell: Cell, family: int
 ) -> None:
     """This NIC is given the right records by stunnel, and its own Finished and close_notify are right."""
+    offload.on()
     plan = sending(f"records {cell} v{family}", 1 << 19, 50_000)
     with wire_tap.open() as watch:
         flow = traffic.received(cell, plan, family=family)
@@ -86,6 +88,7 @@ def test_records_of_connections_at_once(
     traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any]
 ) -> None:
     """This NIC keeps the records of four connections apart that send at the same time."""
+    offload.on()
     records, plans = 0, [sending(f"at once {number}", 1 << 17, 20_000 + number) for number in range(4)]
     with wire_tap.open() as watch:
         flows = traffic.sent_at_once(TX, plans)

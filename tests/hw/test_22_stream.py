@@ -41,6 +41,7 @@ def test_sends_the_stream_of_stunnel(
 ) -> None:
     """This NIC sends the connection that stunnel would have sent, to the last byte, whichever program
     writes."""
+    offload.on()
     reference, run = streams.reference(cell), streams.run(cell, arm)
     proof.note(evidence, run.flow, run.plan, "hw")
     stream.same(run, reference, evidence)
@@ -54,6 +55,7 @@ def test_leaves_the_stream_alone(
     streams: Streams, offload: Switch, evidence: dict[str, Any], cell: Cell, arm: str
 ) -> None:
     """This NIC does not change a connection that kernel software encrypts: it is stunnel's as well."""
+    offload.on()
     reference, run = streams.reference(cell), streams.run(cell, arm)
     proof.note(evidence, run.flow, run.plan, "sw")
     stream.same(run, reference, evidence)
@@ -66,6 +68,7 @@ def test_other_random_numbers_make_another_stream(
     streams: Streams, offload: Switch, evidence: dict[str, Any]
 ) -> None:
     """This NIC faces a proof that can fail: stunnel itself is equal again, and not with another seed."""
+    offload.on()
     reference, again = streams.reference(SOFTWARE), streams.run(SOFTWARE, "stunnel")
     stream.same(again, reference, evidence)
     other = streams.run(SOFTWARE, "stunnel", client="another client")

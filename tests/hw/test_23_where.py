@@ -24,6 +24,7 @@ def test_plaintext_goes_in_and_ciphertext_comes_out(
     traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any], cell: Cell
 ) -> None:
     """This NIC is handed plaintext, as its host port shows, and puts none of it on the wire."""
+    offload.on()
     plan = sending(f"where {cell}", 1 << 18, 50_000)
     with wire_tap.open(host=True) as watch:
         flow = traffic.sent(cell, plan)
@@ -43,6 +44,7 @@ def test_ciphertext_goes_in_and_plaintext_comes_out(
     traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any], cell: Cell
 ) -> None:
     """This NIC hands plaintext to the host, as its host port shows, of what was ciphertext on the wire."""
+    offload.on()
     plan = sending(f"where {cell}", 1 << 19, 50_000)
     with wire_tap.open(host=True) as watch:
         flow = traffic.received(cell, plan)
@@ -74,6 +76,7 @@ def test_what_is_altered_above_it_arrives_authentic(
     traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any], cell: Cell
 ) -> None:
     """This NIC encrypts what it is given: bytes altered below kernel TLS arrive, and stunnel takes them."""
+    offload.on()
     family = 6 if cell.cipher == "aes-gcm-256" else 4
     # What TCP cuts otherwise and sends again, the mangler does not know and lets pass: then the test has made
     # the difference, not the card. The last turn counts, whatever was sent again.
@@ -97,6 +100,7 @@ def test_refuses_a_record_that_was_altered_on_the_wire(
     size: int,
 ) -> None:
     """This NIC refuses a record that was altered on the wire, and counts it as no decrypted one."""
+    offload.on()
     peer_offload.set(tx=False, rx=False)  # only the DUT's card is asked
     with wire_tap.open(host=True) as watch:
         flow, port = tamper.received_forged(traffic, RX, size, family=4 if size == tamper.ONE_FRAME else 6)

@@ -35,6 +35,7 @@ def test_sends_each_frame_once(
     life: Life, bench: Bench, rig: Rig, offload: Switch, evidence: dict[str, Any], tmp_path: Path
 ) -> None:
     """This NIC puts on the wire what TCP sends, each byte of it, once, with right checksums."""
+    offload.on()
     assert bench.wire is not None
     before = frames.checksum_errors(bench.peer.host)
     with watched(rig, {"wire": (bench.wire, bench.wire_ports[0])}, tmp_path), opened(life) as (pair,):
@@ -55,6 +56,7 @@ def test_counts_each_byte_once(
     life: Life, bench: Bench, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any]
 ) -> None:
     """This NIC counts no more bytes as offloaded than TCP has carried."""
+    offload.on()
     before = rig.counters()
     with opened(life) as (pair,):
         pair.moves("once", SOME)
@@ -73,6 +75,7 @@ def test_keeps_many_connections_right(
     life: Life, bench: Bench, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any]
 ) -> None:
     """This NIC keeps every byte of many connections right that live and move payload at once, both ways."""
+    offload.on()
     before = rig.counters()
     with opened(life, MANY // 2, (bench.peer.v4, bench.peer.v6)) as pairs:
         wrong = at_once(pairs, "many", EACH)
@@ -92,6 +95,7 @@ def test_keeps_many_connections_right(
 @pytest.mark.requires("tls", "ktls-handoff", "stunnel")
 def test_sends_a_long_stream(traffic: Traffic, offload: Switch, evidence: dict[str, Any]) -> None:
     """This NIC encrypts a long stream without one wrong bit."""
+    offload.on()
     parts = tuple(sending(f"long tx {number}", LONG // 4, 1 << 17, how="sendfile") for number in range(4))
     plan, before = Several(parts), traffic.rig.counters()
     with traffic.behind_stunnel(*(take(part.total) for part in parts)) as (port, far):
@@ -111,6 +115,7 @@ def test_receives_small_records(
     traffic: Traffic, offload: Switch, peer_offload: Switch, evidence: dict[str, Any], cell: Cell
 ) -> None:
     """This NIC decrypts records of less than 256 bytes, with each cipher, after it has found the records."""
+    offload.on()
     peer_offload.set(tx=False)
     sizes = (16384,) * 16 + tuple(range(1, 256, 3)) * 8
     plan = Sending(f"small {cell}", sizes)
@@ -127,6 +132,7 @@ def test_compares_the_whole_tag(
     traffic: Traffic, offload: Switch, peer_offload: Switch, evidence: dict[str, Any]
 ) -> None:
     """This NIC refuses a record of which only one bit in the twelfth byte of the tag was altered."""
+    offload.on()
     peer_offload.set(tx=False, rx=False)  # only the DUT's card is asked
     flow, _ = tamper.received_forged(traffic, RX, tamper.ONE_FRAME, flips=tamper.IN_TAG)
     proof.note(evidence, flow, tamper.PRIMER, "hw")

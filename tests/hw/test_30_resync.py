@@ -39,6 +39,7 @@ def test_retransmits_the_same_records(
     traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any], name: str
 ) -> None:
     """This NIC encrypts retransmissions to the same bytes, and what follows as before."""
+    offload.on()
     plan, rules = sending(f"sent {name}", (1024 if name == "2%" else 256) * KIB), SENT[name]
 
     def transfer(noted: dict[str, Any]) -> Flow:
@@ -65,6 +66,7 @@ def test_receive_resynchronises(
     traffic: Traffic, offload: Switch, evidence: dict[str, Any], name: str
 ) -> None:
     """This NIC decrypts again after frames that were lost, late or repeated on their way to it."""
+    offload.on()
     rules, plan = CAME[name], three(f"came {name}", (640 if name == "2%" else 320) * KIB)
 
     def transfer(noted: dict[str, Any]) -> ImpairedRun:

@@ -40,6 +40,7 @@ def test_decrypts_under_random_loss(
     percent: float,
 ) -> None:
     """This NIC goes on decrypting while this share of the frames is lost, and is in sync when none are."""
+    offload.on()
     peer_offload.set(tx=False, rx=False)  # only the DUT's card is asked
     rules, plan = loss.random_loss(percent), three(f"loss {percent:g}", loss.STORM)
 

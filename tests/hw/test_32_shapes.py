@@ -34,6 +34,7 @@ def test_sends_by_every_system_call(
     traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any]
 ) -> None:
     """This NIC encrypts what is written, joined, gathered, spliced or sent from a file, in every size."""
+    offload.on()
     plan = shapes.ways("ways")
     with wire_tap.open() as watch:
         flow = traffic.sent(TX, plan)
@@ -52,6 +53,7 @@ def test_sends_across_tcp_sequence_wrap(
     traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any]
 ) -> None:
     """This NIC encrypts a record in which TCP's sequence number begins again at 0, and again what is lost."""
+    offload.on()
     plan = Several((sending("wrap", 96 * KIB),))
     rules = (Chosen("offset", WRAP), Chosen("offset", WRAP - 3000))
     with wire_tap.open() as watch:  # it sees what is lost after
@@ -71,6 +73,7 @@ def test_sends_across_tcp_sequence_wrap(
 @pytest.mark.promise("shapes.odd")
 def test_sends_64_bit_record_numbers(traffic: Traffic, offload: Switch, evidence: dict[str, Any]) -> None:
     """This NIC encrypts under record numbers of 64 bits, through a carry, also what is lost there."""
+    offload.on()
     lost = (Chosen("offset", CARRY), Chosen("offset", CARRY + WHOLE // 2))
     parts = (sending("numbers tx", 6 * shapes.RECORD), sending("numbers end", 1000))
     plan, evidence["numbers"] = Several(parts), []
@@ -92,6 +95,7 @@ def test_sends_a_file_again(
     traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any], how: str, changed: bool
 ) -> None:
     """This NIC encrypts what was lost of a file again: the file's pages, or a copy though it changed."""
+    offload.on()
     plan = shapes.file_again(f"again {how}", how, changed)
     with wire_tap.open() as watch:
         flow = shapes.changed_file(traffic, TX, evidence, plan)
@@ -111,6 +115,7 @@ def test_a_file_that_changes(
     A retransmission may hold other plaintext under the same nonce: a hazard of the option (shapes.md)
     with every card, and no failure of this one. The receiver must refuse the record.
     """
+    offload.on()
     plan = shapes.file_again("hazard", "zerocopy", True)
     with wire_tap.open() as watch:
         flow = shapes.changed_file(traffic, TX, evidence, plan)
@@ -130,6 +135,7 @@ def test_receives_from_every_system_call(
     traffic: Traffic, offload: Switch, peer_offload: Switch, evidence: dict[str, Any]
 ) -> None:
     """This NIC decrypts records of 1 byte to 16 KiB, however they were written."""
+    offload.on()
     peer_offload.set(tx=False)  # the sender is software: only the DUT's card is asked
     plan = shapes.ways("ways rx")
     flow = shapes.received(traffic, RX, plan, family=6)
@@ -150,6 +156,7 @@ def test_receives_across_tcp_sequence_wrap(
     lost: str,
 ) -> None:
     """This NIC decrypts a record in which TCP's sequence number begins again at 0, and after a loss there."""
+    offload.on()
     peer_offload.set(tx=False)
     plan = shapes.storm(f"wrap rx {lost}")
     # the frame with the wrap itself, so that the gap is across it; or the header, to be found again after it
@@ -170,6 +177,7 @@ def test_receives_64_bit_record_numbers(
     traffic: Traffic, offload: Switch, peer_offload: Switch, evidence: dict[str, Any]
 ) -> None:
     """This NIC decrypts under record numbers of 64 bits, through a carry, and after a loss there."""
+    offload.on()
     peer_offload.set(tx=False)
     lost = (
         Chosen("offset", CARRY, direction="to-dut"),

@@ -53,6 +53,7 @@ def test_toggle_keeps_connections_and_rules_new_ones(
     life: Life, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any], direction: str
 ) -> None:
     """This NIC keeps a connection when it is switched off and on again; a new one follows the switch."""
+    offload.on()
     pairs: list[Pair] = []
     lost = []
     for on in (True, False, True):
@@ -82,6 +83,7 @@ def test_switch_is_not_seen_on_the_wire(
     traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any]
 ) -> None:
     """This NIC goes on encrypting, record by record, what it has when it is switched off in the middle."""
+    offload.on()
     plan, before = sending("toggle wire", 384 * KIB, 32 * KIB, gate=6), traffic.rig.counters()
     with wire_tap.open() as watch:
         with traffic.behind_stunnel(take()) as (port, far):
@@ -103,6 +105,7 @@ def test_link_down_leaves_it_to_software(
     traffic: Traffic, offload: Switch, dut: Side, wire_tap: WireTap, evidence: dict[str, Any]
 ) -> None:
     """This NIC has its connection finished by software after the link was down: ciphertext, every record."""
+    offload.on()
     plan, start = sending("down wire", 384 * KIB, 32 * KIB, gate=6), traffic.rig.counters()
     with wire_tap.open() as watch:
         with traffic.behind_stunnel(take()) as (port, far):
@@ -131,6 +134,7 @@ def test_route_moves_to_a_device_without_offload(
     life: Life, bench: Bench, rig: Rig, offload: Switch, evidence: dict[str, Any], tmp_path: Path
 ) -> None:
     """This NIC's connection goes on in software while its route is elsewhere: no plaintext on either wire."""
+    offload.on()
     assert bench.wire is not None
     parts = [sending(f"route {number}", 128 * KIB) for number in range(3)]
     with second_path(bench) as way:
@@ -194,6 +198,7 @@ def test_active_backup_bond_is_left_to_software(
     life: Life, bench: Bench, rig: Rig, offload: Switch, evidence: dict[str, Any], tmp_path: Path
 ) -> None:
     """This NIC leaves to software what goes through an active-backup bond, and a failover costs no byte."""
+    offload.on()
     assert bench.wire is not None
     parts, before = [sending(f"bond {number}", 128 * KIB) for number in range(2)], rig.counters()
     with bonded(bench, "active-backup") as bond:
@@ -221,6 +226,7 @@ def test_moves_to_another_namespace_and_back(
     life: Life, bench: Bench, rig: Rig, offload: Switch, evidence: dict[str, Any], tmp_path: Path
 ) -> None:
     """This NIC is moved to another namespace under a live connection: refused, or software goes on."""
+    offload.on()
     assert bench.wire is not None
     pair = life.open()[0]
     parts = [sending(f"namespace {number}", 128 * KIB) for number in range(2)]

@@ -21,6 +21,7 @@ def test_every_ending_leaves_nothing_behind(
     life: Life, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any], how: str
 ) -> None:
     """This NIC lets a connection end like this, every byte before it whole, and keeps nothing of it."""
+    offload.on()
     before = rig.counters()
     pair = life.open()[0]
     pair.moves(how)
@@ -38,6 +39,7 @@ def test_vanished_peer_is_given_up(
     life: Life, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any]
 ) -> None:
     """This NIC gives up with TCP a connection whose peer is heard of no more, and keeps nothing of it."""
+    offload.on()
     pair = life.open()[0]
     pair.moves("vanish")
     with wirebox(rig.bench, [RandomImpairment(loss=100.0)]) as box:

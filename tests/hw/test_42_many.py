@@ -28,6 +28,7 @@ def test_opens_and_closes_a_thousand(
     life: Life, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any]
 ) -> None:
     """This NIC takes a thousand connections, a hundred at a time, and then has the contexts it had before."""
+    offload.on()
     churn(life, BATCH, BATCH)  # what is made once, and stays
     before, contexts, slab = rig.counters(), held(rig), unreclaimable(rig)
     evidence["offloaded"] = churn(life, MANY, BATCH)
@@ -64,6 +65,7 @@ def test_leaves_other_layers_to_software(
     life: Life, bench: Bench, rig: Rig, offload: Switch, evidence: dict[str, Any], layer: str
 ) -> None:
     """This NIC leaves to software what comes to it by a VLAN or a bridge, or not at all, every byte whole."""
+    offload.on()
     before = rig.counters()
     if layer == "loopback":
         through(life, "127.0.0.1", layer, near=True)

@@ -39,6 +39,7 @@ def test_write_costs_less_than_software(
 
     The lower quartile of many short writes, in turns: what else runs on the machine only adds.
     """
+    offload.on()
     took: dict[str, list[int]] = {"hw": [], "sw": []}
     for turn in range(ENOUGH[-1]):
         for who, counter in (("hw", "TlsTxDevice"), ("sw", "TlsTxSw")):

@@ -24,6 +24,7 @@ def test_encrypts_on_a_socket_of_a_resident(
     traffic: Traffic, offload: Switch, evidence: dict[str, Any]
 ) -> None:
     """This NIC encrypts what is written to a socket of a resident, whose answer says so by its name."""
+    offload.on()
     plan, dut = sending("resident", 1 << 18), traffic.dut
     path = f"{dut.at.folder}/connect.sock"
     before, host = traffic.rig.counters(), dut.side.host

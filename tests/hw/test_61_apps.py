@@ -54,6 +54,7 @@ def test_nginx_does_what_doctor_says(
     rig: Rig, offload: Switch, profile: Profile, counters: Callable[[], Snapshot]
 ) -> None:
     """This NIC encrypts what nginx sends by sendfile where doctor says hw, and nothing where it does not."""
+    offload.on()
     host, folder = rig.bench.dut.host, f"{rig.end('dut').at.folder}/apps-hw"
     asks, silent, here = ports = (rig.next_port(), rig.next_port(), rig.next_port())
     with ExitStack() as undo:

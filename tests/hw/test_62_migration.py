@@ -27,6 +27,7 @@ def test_migrates_a_guest_through_the_card(
     rig: Rig, offload: Switch, ferry: Ferry, evidence: dict[str, Any]
 ) -> None:
     """This NIC encrypts a running guest's memory on its way to QEMU behind stunnel: it arrives equal."""
+    offload.on()
     found = ferry.move(rig, "ktls-hw" if by_card(rig.profile) else "ktls-sw")
     written = found.ran.guest.written
     evidence.update(
@@ -40,6 +41,7 @@ def test_migration_time_by_transport(
     rig: Rig, offload: Switch, ferry: Ferry, evidence: dict[str, Any]
 ) -> None:
     """This NIC's host moves one guest by every way there is, each time whole; what that took is told."""
+    offload.on()
     evidence["migrations"] = found = measured(rig, ferry, offload)
     ways = {row["way"]: row["runs"] for row in found["ways"]}
     skipped = {row["way"]: row["reason"] for row in found["skipped"]}

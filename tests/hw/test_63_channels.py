@@ -35,6 +35,7 @@ def test_eight_channels_at_once(
     traffic: Traffic, offload: Switch, wire_tap: WireTap, evidence: dict[str, Any]
 ) -> None:
     """This NIC encrypts eight channels that send together: each whole, in hardware, every record right."""
+    offload.on()
     plans = [sending(f"channel {number}", SIZE, WRITE + number) for number in range(CHANNELS)]
     with wire_tap.open() as watch:
         found, records = at_once(traffic, TX, plans), 0

@@ -32,6 +32,7 @@ SWEEP = [Setting("video", "tx", CLIENTS, size) for size in FILMS]
 )
 def test_serves_a_film(rig: Rig, offload: Switch, evidence: dict[str, Any], how: str) -> None:
     """This NIC encrypts segments and ranges of a film that nginx sends to several clients at once."""
+    offload.on()
     with film.served(rig, zerocopy=how == "zero-copy") as (shop, size):
         asked, before = film.asked(size), rig.counters()
         seen, shown = film.watched(rig, shop, asked)
@@ -51,6 +52,7 @@ def test_serves_a_film(rig: Rig, offload: Switch, evidence: dict[str, Any], how:
 @pytest.mark.requires("tls", "ktls-handoff", "stunnel")
 def test_sends_files_without_a_copy(traffic: Traffic, offload: Switch, evidence: dict[str, Any]) -> None:
     """This NIC encrypts a file's own pages to three clients at once, from a place where no page begins."""
+    offload.on()
     plans = [sending(f"film {n}", 160 << 10, 64 << 10, how="zerocopy", offset=4097 + n) for n in range(3)]
     found = at_once(traffic, TX, plans)
     for plan, flow in zip(plans, found.flows.values(), strict=True):

@@ -38,6 +38,7 @@ def test_segmentation_beside_esp(rig: Rig, life: Life, evidence: dict[str, Any])
 @pytest.mark.requires("tls")
 def test_reset_forged_on_the_wire(rig: Rig, life: Life, offload: Switch, evidence: dict[str, Any]) -> None:
     """This NIC's TLS connection ends by a reset that anyone on the wire forges; one in ESP goes on."""
+    offload.on()
     by = "hw" if Cell("tx", "1.2", "aes-gcm-128") in rig.profile.promises else "sw"
     resets(rig, life, by, evidence)
 
@@ -47,6 +48,7 @@ def test_tls_refuses_another_program_and_esp_does_not(
     traffic: Traffic, offload: Switch, evidence: dict[str, Any]
 ) -> None:
     """This NIC's TLS connection is refused to somebody else's program on the peer's host; ESP serves it."""
+    offload.on()
     whoever_listens(traffic, evidence)
 
 

@@ -26,6 +26,7 @@ def test_vlan_on_the_card_undoes_the_encryption(
     its socket, comes to the card, is its own there, and AES-GCM once more with the same key and nonce gives
     the plaintext back, with a good tag. No driver can tell. docs/reference/lifecycle.md has the sources.
     """
+    offload.on()
     assert bench.wire is not None
     parts = [sending(f"on top {number}", 64 * KIB) for number in range(2)]
     with path_on_top(bench) as way:
@@ -51,6 +52,7 @@ def test_bond_that_fails_over_undoes_the_encryption(
     The kernel takes the connection back (tls_device_down()) and encrypts in dev_queue_xmit(): of the bond,
     and, since tls_validate_xmit_skb_sw() looks at no device, of the port below it once more.
     """
+    offload.on()
     assert bench.wire is not None
     parts = [sending(f"bond {number}", 64 * KIB) for number in range(2)]
     with bonded(bench, "balance-xor") as bond:

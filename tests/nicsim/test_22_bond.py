@@ -28,6 +28,7 @@ def test_bond_of_two_cards_waits_for_its_cable(
     bond_tls_device_xmit() (bond_main.c 6.1:5594) gives a packet to the card that the connection began on
     and to no other; that one has no cable, so it is lost until the cable is back. New connections go on.
     """
+    offload.on()
     assert bench.wire is not None
     parts = [sending(f"two cards {number}", 64 * KIB) for number in range(3)]
     places = {port: (bench.wire, port) for port in bench.wire_ports}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from offload.card.nic import Feature, features
 from offload.card.profile import FEATURES
 from offload.host.base import Side
@@ -10,23 +12,24 @@ from offload.host.base import Side
 class Switch:
     """Sets features. A card that does not follow is a failure of the card: AssertionError.
 
-    `begin` and `restore` run inside the test's body (conftest.py calls them), so that such a failure is
-    never mistaken for a broken rig.
+    A test's first line says what it needs: `offload.on()`. What was found comes back as soon as its body has
+    ended (conftest.py): a card that does not follow then is never mistaken for a broken rig.
     """
 
-    def __init__(self, side: Side, **wanted: bool) -> None:
-        self._side, self._wanted = side, wanted
-        self._found: dict[str, Feature] = {}
+    def __init__(self, side: Side, promised: Sequence[str] = ()) -> None:
+        self._side, self._promised = side, promised
+        self._found: dict[str, Feature] | None = None
         self._now: dict[str, bool] = {}
 
-    def begin(self) -> None:
-        """Note what is there, and set what was wanted from the start."""
-        self._found = features(self._side.host, self._side.dev)
-        self._now = {d: self._found[name].active for d, name in FEATURES.items() if name in self._found}
-        self.set(**self._wanted)
+    def on(self) -> None:
+        """Switch on each direction that the profile promises, and any other off."""
+        self.set(**{direction: direction in self._promised for direction in FEATURES})
 
     def set(self, **wanted: bool) -> None:
-        """Make tx and rx what is wanted."""
+        """Make tx and rx what is wanted; the first call notes what to put back."""
+        if self._found is None:
+            self._found = features(self._side.host, self._side.dev)
+            self._now = {d: self._found[name].active for d, name in FEATURES.items() if name in self._found}
         change = {d: on for d, on in wanted.items() if self._now.get(d, False) != on}
         if change:
             self._apply(change)
@@ -43,12 +46,13 @@ class Switch:
             assert feature.active == on, f"{feature.name} is {feature}, asked for {word}: {said}"
 
     def restore(self) -> None:
-        """Make everything what it was, whoever changed it."""
-        shown = features(self._side.host, self._side.dev)
+        """Make everything what it was, whoever changed it; nothing if nothing was ever set."""
+        found, self._found = self._found or {}, None
+        shown = features(self._side.host, self._side.dev) if found else {}
         change = {
-            d: self._found[name].active
+            d: found[name].active
             for d, name in FEATURES.items()
-            if name in self._found and shown[name].active != self._found[name].active
+            if name in found and shown[name].active != found[name].active
         }
         if change:
             self._apply(change)

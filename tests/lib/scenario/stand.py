@@ -36,8 +36,9 @@ class Stand:
 
     def begin(self) -> None:
         """Switch the card on and the peer's off, and open what is to become old."""
-        self.offload.begin()
-        self.peer.begin()
+        if self.card:
+            self.offload.on()
+            self.peer.set(**dict.fromkeys(self.card, False))
         self.renew()
 
     def renew(self) -> None:
@@ -61,9 +62,7 @@ def stand_of(rig: Rig) -> tuple[Stand, bool]:
     if KEPT in kept:
         return kept[KEPT], False
     card = rig.profile.directions() if rig.kind != "veth" else ()
-    on = {"tx": "tx" in card, "rx": "rx" in card} if card else {}
-    off = dict.fromkeys(card, False)
-    stand = Stand(rig, life_of(rig), Switch(rig.bench.dut, **on), Switch(rig.bench.peer, **off), card)
+    stand = Stand(rig, life_of(rig), Switch(rig.bench.dut, card), Switch(rig.bench.peer), card)
     stand.begin()
     kept[KEPT] = stand
     return stand, True
