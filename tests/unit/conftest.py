@@ -46,12 +46,20 @@ def fit(place: str) -> bool:
     return free >= ROOM and not found.f_flag & os.ST_NOEXEC and os.access(place, os.W_OK)
 
 
+def age(folder: Path) -> float:
+    """Seconds since another run's folder has changed; 0 if that run ends at this moment and takes it away."""
+    try:
+        return time.time() - folder.stat().st_mtime
+    except FileNotFoundError:
+        return 0
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let no fsync wait for a disk. The folder goes unless a test failed; its workers are told of it."""
     if hasattr(config, "workerinput") or config.option.basetemp or not fit(MEMORY):
         return
     for old in Path(MEMORY).glob(f"{PREFIX}*"):
-        if time.time() - old.stat().st_mtime > OLD:
+        if age(old) > OLD:
             shutil.rmtree(old, ignore_errors=True)
     folder = config.option.basetemp = tempfile.mkdtemp(prefix=PREFIX, dir=MEMORY)
     config.add_cleanup(lambda: shutil.rmtree(folder) if not failed(config) else None)

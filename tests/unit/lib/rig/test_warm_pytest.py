@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from offload.cmd import wait_until
+from tests.unit.conftest import age
 
 
 def run(python: str, folder: Path, body: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -73,3 +74,10 @@ def test_is_killed_with_its_stub(tmp_path: Path, warm_python: str) -> None:
         wait_until(lambda: note.exists() and note.read_text().endswith(" "), 120, "the test to run")
         program.send_signal(signal.SIGKILL)
     wait_until(lambda: not Path(f"/proc/{note.read_text().strip()}").exists(), 120, "pytest to end")
+
+
+def test_a_folder_that_another_run_takes_away_is_new(tmp_path: Path) -> None:
+    """Two runs that begin and end together do not meet in the shared memory."""
+    (kept := tmp_path / "kept").mkdir()
+    os.utime(kept, (0, 0))
+    assert age(kept) > 3600 and age(tmp_path / "gone") == 0
