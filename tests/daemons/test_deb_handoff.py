@@ -68,8 +68,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     leave = shutil.ignore_patterns("__pycache__", "core")
     for name in ("offload", "nic-profiles", "docs", "packaging", "native/ktls-handoff"):
         shutil.copytree(ROOT / name, found / name, ignore=leave)
-    for name in ("README.md", "CHANGELOG.md"):
-        shutil.copy(ROOT / name, found)
+    for name in ("README.md", "CHANGELOG.md", "native/common.mk"):
+        shutil.copy(ROOT / name, found / name)
     return found
 
 
