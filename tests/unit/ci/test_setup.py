@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,3 +84,14 @@ def test_it_ends_with_the_words_of_apt(host: Host, answer: str) -> None:
     rc, said = host.setup(0)
     assert rc == 7 and host.asked() == ["update", "install"]
     assert answer in said and "setup: error: apt-get install failed" in said
+
+
+def test_no_test_is_skipped_for_what_set_up_could_install() -> None:
+    """On a fresh machine tests with daemons find each program that they look for, but for lintian."""
+    packages = {"dpkg-deb": "dpkg", "sh": "dash", "cc": "gcc", "ip": "iproute2"}
+    there = {"dpkg", "dash", "lintian"}  # essential ones, and one that brings half of Perl
+    check = (ROOT / "ci/setup").read_text().partition("bench_packages=")[0]
+    there |= set(re.findall(r'^  "([a-z0-9.+-]+):', check, re.M))
+    text = "".join(path.read_text() for path in sorted((ROOT / "tests/daemons").glob("*.py")))
+    wanted = set(re.findall(r'which\("([^"]+)"\)', text))
+    assert {"nginx", "wrk"} <= wanted and {packages.get(name, name) for name in wanted} <= there
