@@ -42,6 +42,7 @@ from tests.lib.catalogue.rows import Row, Step
 from tests.lib.catalogue.run import Stand
 from tests.lib.rig.needs import built
 from tests.lib.scenario.covering import Depth, array
+from tests.lib.scenario.space import Scenario
 
 ROOT = Path(__file__).parents[1]
 NEAREST = 24  # scenarios that a card passes before it is said to have escaped: another one might see it
@@ -52,9 +53,16 @@ def turns(defect: Defect, depth: str) -> list[str]:
     """The scenarios that a card is put to after its own: of a depth, those first that have its condition."""
     if not depth:
         return []
-    wanted = {**defect.condition.values, **defect.place.values, "direction": defect.way}.items()
     rows = sorted(array(depth, find(CARD)), key=lambda one: int(one["connections"]))
-    return [one.line() for one in sorted(rows, key=lambda one: -len(wanted & dict(one.values).items()))]
+    return [one.line() for one in sorted(rows, key=lambda one: -met(defect, one))]
+
+
+def met(defect: Defect, scenario: Scenario) -> int:
+    """How much of what a card needs a scenario makes; another value that makes its condition is as good."""
+    has = dict(scenario.values).items()
+    condition = defect.condition.values.items()
+    found = len({**defect.place.values, "direction": defect.way}.items() & has)
+    return found + (len(condition) if not has.isdisjoint(defect.condition.also) else len(condition & has))
 
 
 def step(defect: Defect, scenario: str, number: int) -> Step:

@@ -40,7 +40,13 @@ def entry(drawn: Drawn, *, seed: int, depth: str, kernel: str, code: str) -> dic
     word = CAUGHT if drawn.seen else ESCAPED if drawn.counts else silent
     found = SCENARIO.search(drawn.by)
     who = (seed, drawn.defect.id, drawn.defect.place.security, depth)
-    what = (word, drawn.ran, found[1] if found else "", drawn.blamed, drawn.by.partition(": ")[0][:LONGEST])
+    what = (
+        word,
+        drawn.ran,
+        found[1] if found else "",
+        drawn.seen and drawn.blamed,
+        drawn.by.partition(": ")[0][:LONGEST],
+    )
     values = (now, code, kernel, *who, *what, drawn.fired, round(drawn.seconds, 1))
     return dict(zip(FIELDS, values, strict=True))
 

@@ -36,6 +36,7 @@ def test_a_line_says_what_caught_the_card() -> None:
         found["headline"] == f"sent records are wrong {', '.join(FIRST.named)}" and found["seconds"] == 12.3
     )
     assert not line(FIRST, named=False)["named"]
+    assert not line(FIRST, seen=False)["named"]
     assert [line(FIRST, seen=False, fired=n)["word"] for n in (3, 0)] == ["escaped", "silent"]
 
 
