@@ -172,7 +172,7 @@ static const OSSL_DISPATCH provider_calls[] = {
 	{ 0, NULL },
 };
 
-/* The guard: without a seed there is no provider, and with one nobody can say that it was quiet. */
+/* The guard: without a seed there is no provider, and with one its use is always announced. */
 int OSSL_provider_init(const OSSL_CORE_HANDLE *core, const OSSL_DISPATCH *in, const OSSL_DISPATCH **out,
 		       void **provider)
 {

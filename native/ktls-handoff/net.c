@@ -49,7 +49,7 @@ bool peer_name(int fd, char *out, size_t size)
 	       address_text((struct sockaddr *)&sa, len, out, size);
 }
 
-/* A question to the resolver. One that nobody waits for any longer cannot be cancelled, and still writes here
+/* A question to the resolver. One that nobody waits for any longer cannot be canceled, and still writes here
  * when it ends: it is kept, and freed when a later question finds it done. */
 struct question {
 	struct gaicb job;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What counts for a connection: options, the policy and the certificates that they name, read anew for each, and a digest of
+/* What counts for a connection: options, the policy and the certificates that they name, read again for each, and a digest of
  * all that, which a client of the resident compares with its own. ktls-handoff.8 describes the digest. */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ static char *read_to_end(int fd, size_t size, size_t *len)
 	return NULL;
 }
 
-/* Open a regular file of at most so many bytes; -1 with *f. */
+/* Open a regular file of at most `most` bytes; -1 with *f. */
 static int open_regular(const char *option, const char *path, size_t most, size_t *size, struct failure *f)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -173,7 +173,7 @@ static bool replace(struct standing *s, struct rules *fresh, const char *trust, 
 	SSL_CTX_free(s->ctx); /* who still uses it has it, too */
 	s->ctx = ctx;
 	memcpy(s->digest, fresh->digest, sizeof(s->digest));
-	free(fresh->trust); /* a crowd of clients shall not hold a bundle each */
+	free(fresh->trust); /* many clients must not hold a bundle each */
 	fresh->o.pem = fresh->trust = NULL;
 	return true;
 }
@@ -195,7 +195,7 @@ bool rules_renew(struct standing *s, struct rules *fresh, struct failure *f)
 	return true;
 }
 
-/* The same for one client, beside others. */
+/* The same for one client among others. */
 bool rules_now(struct standing *s, struct rules *fresh, struct failure *f)
 {
 	struct failure why = { 0 };

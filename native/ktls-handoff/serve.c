@@ -72,7 +72,7 @@ static void *attend_thread(void *arg)
 	burn();
 	attend_end(v.client.conn);
 	if (busy(v.home) == 1 && atomic_exchange(&v.home->crowded, false))
-		malloc_trim(0); /* what a crowd took goes back to the system */
+		malloc_trim(0); /* what many clients took goes back to the system */
 	sem_post(&v.home->free); /* from here on there may be no home */
 	return NULL;
 }
@@ -175,7 +175,7 @@ int serve_main(const struct options *said)
 	sigaction(SIGINT, &end, NULL);
 	o.verb = VERB_CONNECT;
 	ok = rules_renew(&home.rules, &first, &f) && place_take(&o, &place, &f);
-	rules_free(&first); /* OpenSSL is ready, and the files are right: each client brings them anew */
+	rules_free(&first); /* OpenSSL is ready, and the files are right: each client brings them again */
 	if (!ok) {
 		say("%s", f.message);
 		SSL_CTX_free(home.rules.ctx);

@@ -40,7 +40,7 @@ enum nicsim_event {
 #define NICSIM_HOLDS_TAG 0x2
 #define NICSIM_HOLDS_NEITHER 0x4
 
-/* What the driver or the silicon has at hand: a context, its packet, frame and record. */
+/* What the driver or the silicon works on: a context, its packet, frame and record. */
 struct nicsim_at {
 	u32 is[NICSIM_WHENS];
 };
@@ -78,7 +78,7 @@ struct nicsim_fault_ctx {
 	bool started;		/* driver */
 	bool moved;		/* silicon: a packet of it has been here */
 	u32 newest;		/* where the newest data ended */
-	u32 pos;		/* of the frame at hand in the stream */
+	u32 pos;		/* of the present frame in the stream */
 	u64 sn;			/* where the engine was when the frame began */
 	u32 off, len;
 	u8 *kept;		/* bytes of earlier packets */

@@ -7,7 +7,7 @@
 
 #include "nicsim.h"
 
-/* One in so many of the frames that meet the conditions; 1 is each. */
+/* One in `knob` of the frames that meet the conditions; 1 is each. */
 static bool nicsim_nth(struct nicsim_ktls *ctx, u32 *count, u32 knob)
 {
 	if (!nicsim_every(count, nicsim_gated(ctx->ns, &ctx->fault.at, knob)))
@@ -22,7 +22,7 @@ bool nicsim_fault_tx_drops(struct nicsim_ktls *ctx)
 	return nicsim_nth(ctx, &ctx->ns->fault.drops, READ_ONCE(ctx->ns->knobs.tx_drop));
 }
 
-/* Does this frame leave once more in clear, where no receiver takes it? */
+/* Does this frame leave once more in plaintext, where no receiver takes it? */
 bool nicsim_fault_tx_strays(struct nicsim_ktls *ctx)
 {
 	return nicsim_nth(ctx, &ctx->ns->fault.strays, READ_ONCE(ctx->ns->knobs.tx_stray));

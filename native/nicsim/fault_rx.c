@@ -11,7 +11,7 @@ static bool nicsim_inner(const struct rxt *rxt, u32 seq, u32 n)
 	       rec->off >= REC_PREFIX && rec->off + n <= rec->len - REC_TAG;
 }
 
-/* The rest of the record at hand passes as it is: the second to begin is decrypted as a whole. */
+/* The rest of the present record passes as it is: the second to begin is decrypted as a whole. */
 void nicsim_fault_rx_answered(struct nicsim_ktls *ctx)
 {
 	nicsim_when_hole(ctx);

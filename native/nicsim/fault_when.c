@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* When a fault acts: what the card has at hand, against the conditions of the knobs when_*. */
+/* When a fault acts: what the card works on, against the conditions of the knobs when_*. */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <net/dsfield.h>
@@ -170,7 +170,7 @@ void nicsim_when_frame(struct nicsim_ktls *ctx, const struct rec *rec, u32 n, u3
 		at->is[WHEN_HOLDS] = NICSIM_HOLDS_NEITHER;
 }
 
-/* A record begins in the frame at hand. */
+/* A record begins in the present frame. */
 void nicsim_when_record(struct nicsim_ktls *ctx, const struct rec *rec)
 {
 	struct nicsim_at *at = &ctx->fault.at;

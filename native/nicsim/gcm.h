@@ -27,7 +27,7 @@ struct gcm {
 	u32 len;		/* payload bytes seen so far */
 	u32 skew, skew_from;	/* a fault: key stream off by so many blocks from this byte on */
 	u8 nonce[GCM_NONCE];
-	u8 stream[GCM_BLOCK];	/* key stream of the block at hand */
+	u8 stream[GCM_BLOCK];	/* key stream of the present block */
 };
 
 enum gcm_op { GCM_ENCRYPT, GCM_DECRYPT, GCM_HASH_ONLY };

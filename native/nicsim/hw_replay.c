@@ -25,7 +25,7 @@ static bool nicsim_replay_frag(struct nicsim *ns, struct rec *rec, const skb_fra
 	return true;
 }
 
-/* Bring the engine to the packet's place in its record; what it puts out is thrown away. */
+/* Bring the engine to the packet's place in its record; its output is dropped. */
 bool nicsim_hw_replay(struct nicsim *ns, struct nicsim_ktls *ctx,
 		      const struct nicsim_replay *replay, u32 seq)
 {

@@ -135,7 +135,7 @@ static void nicsim_attack(const struct nicsim_cut *cut, struct sk_buff *frame)
 	nicsim_count(ns, CTR_SIM_WIRE_FLIPPED, 1);
 }
 
-/* The same in clear, 2^31 away. */
+/* The same in plaintext, 2^31 away. */
 static void nicsim_stray(const struct nicsim_cut *cut, u32 off, u32 len, u32 index)
 {
 	struct sk_buff *frame = nicsim_frame(cut->ns, cut->skb, cut->hlen, off, len);

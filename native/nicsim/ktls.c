@@ -64,7 +64,7 @@ static void nicsim_ktls_free_work(struct work_struct *work)
 	nicsim_ktls_free(ctx);
 }
 
-/* At unload: wait for the last contexts, and give back what ctx_leak kept. */
+/* At unload: wait for the last contexts, and release what ctx_leak kept. */
 void nicsim_ktls_cleanup(struct nicsim *ns)
 {
 	struct nicsim_ktls *ctx, *next;

@@ -133,7 +133,7 @@ static void nicsim_count_out(struct nicsim *ns, const struct rxt_out *out)
 	nicsim_count(ns, CTR_RX_TLS_REQ_SKIP, out->req_skip);
 }
 
-/* A fault: whoever has been in step once and loses it stays in software. */
+/* A fault: a context that was in sync once and loses it stays in software. */
 static bool nicsim_gives_up(struct nicsim_ktls *ctx, const struct rxt_out *out)
 {
 	ctx->rx.worked |= out->decrypted;

@@ -22,14 +22,14 @@ enum rec_op { REC_WALK, REC_ENCRYPT, REC_DECRYPT };
 struct rec {
 	const struct gcm_key *key;
 	struct gcm gcm;
-	u64 sn;			/* number of the record at hand */
+	u64 sn;			/* number of the present record */
 	u32 off;		/* bytes of it seen so far */
 	u32 len;		/* its length with header; known when off >= REC_HEADER */
 	u32 faults;
 	u32 bad_tag_every;	/* a fault */
 	u32 tag_checked;	/* receive: as many bytes of a tag are compared; fewer is a fault */
 	u32 tag_spared;		/* receive: wrong bytes of tags that the fault let pass */
-	/* Faults of the record at hand only. */
+	/* Faults of the present record only. */
 	u32 skew, skew_from;	/* key stream off by so many blocks, from this payload byte on */
 	u8 nonce_xor;		/* the nonce that is used is not the one in the record */
 	u8 renonce;		/* the record goes out under another nonce */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The receive state machine of the simulated silicon: in step, lost, or tracking headers. */
+/* The receive state machine of the simulated silicon: in sync, lost, or tracking headers. */
 #ifndef NICSIM_RXTRACK_H
 #define NICSIM_RXTRACK_H
 
 #include "record.h"
 
-/* Ask again after so many records: the kernel stays silent after a request without a match. */
+/* Ask again after this many records: the kernel stays silent after a request without a match. */
 #define RXT_PATIENCE 64
 
 enum rxt_state { RXT_SYNC, RXT_LOST, RXT_TRACK };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens to a frame: a chosen rule acts on it, else the weather decides, else it goes on as it came. */
+/* What happens to a frame: a chosen rule acts on it, else the random impairment decides, else it goes on as it came. */
 #include <string.h>
 
 #include "wirebox.h"
@@ -16,7 +16,7 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* A number that depends on nothing but these four: the same frames meet the same weather in every run. */
+/* A number that depends on nothing but these four: the same frames meet the same impairment in every run. */
 uint64_t chance_roll(uint64_t seed, int direction, uint64_t frame, int what)
 {
 	uint64_t x = mix(seed + 0x9e3779b97f4a7c15ULL);

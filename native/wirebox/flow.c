@@ -61,7 +61,7 @@ static struct flow *make(struct flows *fs, const struct end *a, const struct end
 	return f;
 }
 
-/* The flow of a frame; NULL if its SYN was not seen. A SYN with a new sequence number begins it anew. */
+/* The flow of a frame; NULL if its SYN was not seen. A SYN with a new sequence number begins it again. */
 static struct flow *follow(struct flows *fs, int direction, const struct frame *f)
 {
 	const struct end *a = direction == A_TO_B ? &f->src : &f->dst;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wirebox is the cable between two interfaces: every frame goes on in order, unless a rule or the weather acts on it. */
+/* wirebox is the cable between two interfaces: every frame goes on in order, unless a rule or a random impairment acts on it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

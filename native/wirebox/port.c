@@ -70,7 +70,7 @@ static int prepare(struct port *p)
 
 	if (!option(p->fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1))
 		return broken(p, "cannot leave out outgoing frames (needs Linux 4.20)");
-	/* Sizes and checksums that the sender left to a card come beside the frame; so do stripped VLAN tags. */
+	/* Sizes and checksums that the sender left to a card come apart from the frame; so do stripped VLAN tags. */
 	if (!option(p->fd, SOL_PACKET, PACKET_VNET_HDR, 1) || !option(p->fd, SOL_PACKET, PACKET_AUXDATA, 1))
 		return broken(p, "cannot get the metadata of frames");
 	if (!option(p->fd, SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER) ||

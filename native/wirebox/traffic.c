@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames in and out in batches; what the kernel tells beside a frame (checksum, size, VLAN tag) goes back into it. */
+/* Frames in and out in batches; what the kernel gives with a frame (checksum, size, VLAN tag) goes back into it. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>

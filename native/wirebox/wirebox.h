@@ -63,7 +63,7 @@ struct rule {
 	bool app; /* `number` counts records of application data, not all records */
 	uint64_t number;
 	enum action action;
-	uint32_t behind; /* ACT_DELAY: so many frames go first */
+	uint32_t behind; /* ACT_DELAY: this number of frames goes first */
 	bool has_at, repair;
 	int32_t at; /* ACT_FLIP: byte of the TCP payload, negative: from its end */
 	uint8_t bit;

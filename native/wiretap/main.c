@@ -64,7 +64,7 @@ static int parse(int argc, char **argv, struct options *o)
 	return given == 2 && *o->dev && *o->file ? RC_OK : fail(RC_USAGE, "DEV and FILE are required (see --help)");
 }
 
-/* Signals become readable beside the socket. A file descriptor below 3 must not become the capture. */
+/* Signals become readable like the socket. A file descriptor below 3 must not become the capture. */
 static int prepare(int *signals)
 {
 	sigset_t stop;

@@ -68,7 +68,7 @@ static void request(const char *data, size_t size)
 	free(copy);
 }
 
-/* A policy: what is taken verifies somebody, or says in so many words that it does not. */
+/* A policy: what is taken verifies somebody, or says plainly that it does not. */
 static void policy(const char *data, size_t size)
 {
 	struct options o = { .verb = VERB_CONNECT, .fd = -1, .host = "h", .port = "1", .want = WANT_TX };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The receive tracker on a bad network, with a model of the kernel that answers resync
- * requests: never a wrong byte in a packet called decrypted, and always back in step.
+ * requests: never a wrong byte in a packet called decrypted, and always back in sync.
  */
 #include "model.h"
 #include "rxtrack.h"
@@ -139,7 +139,7 @@ static int weather(u32 *at, u32 loss, u32 *held, u32 *held_n)
 	return 0;
 }
 
-/* Bad weather for the first half; then it clears up, and the tracker has to find back. */
+/* Impairment for the first half; then none, and the tracker must find back. */
 static int run_weather(u32 loss, u32 most)
 {
 	struct rxt_out out;
@@ -205,7 +205,7 @@ static int mute_kernel(u32 rounds)
 	return 0;
 }
 
-/* In step, and then no header where one has to be: not a record stream any more. */
+/* In sync, and then no header where one must be: not a record stream any more. */
 static int rubbish_loses_step(u32 rounds)
 {
 	struct rxt_out out;
@@ -226,7 +226,7 @@ static int starts_late(u32 rounds)
 
 	(void)rounds;
 	start(300);
-	/* The first bytes came before the context did: one resync, then in step. */
+	/* The first bytes came before the context did: one resync, then in sync. */
 	for (u32 at = 700; at + SEGMENT < s.len; at += SEGMENT)
 		NEED(!arrive(at, SEGMENT, &out));
 	NEED(out.decrypted && t.state == RXT_SYNC);

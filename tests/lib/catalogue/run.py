@@ -21,7 +21,7 @@ from tests.lib.catalogue.suite import Outcome, Suite
 PEER = "connectx-6-dx"  # the peer is always a card that offloads both ways: the interop tests need one
 SOON, GIVEN_BACK = 1.0, 5.0  # seconds: what a good connection takes, and one that is hung up
 Shown = list[dict[str, Feature]]  # by card
-# under a live connection, which then waits: an oops takes a while to be said
+# under a live connection, which then waits: an oops takes a while to appear
 UNLOAD = "until grep -q 'CurrTxDevice[[:space:]]*[1-9]' /proc/net/tls_stat; do sleep 0.1; done; rmmod nicsim"
 
 

@@ -11,7 +11,7 @@ from offload.suite.measure.cost.figures import group
 from offload.suite.measure.cost.plan import Row
 from tests.lib.rig.rig import Rig
 
-MANY = 4  # channels beside one
+MANY = 4  # channels compared with one
 MORE = (
     *(Row(arm, "tx", n) for n in (1, MANY) for arm in ("sw", "hw")),
     *(Row(arm, "tx", 1, True) for arm in ("plain", "sw", "hw", "hw-zc")),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Seal and verify in turns, in one process: the ratio says what reading the capture costs beside the cipher. */
+/* Seal and verify in turns, in one process: the ratio says what reading the capture costs in addition to the cipher. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -149,7 +149,7 @@ struct dir {
 	uint8_t *message;
 	uint32_t message_len, message_room;
 	struct messages clear_messages, messages;
-	uint64_t odd_at; /* the first record that completes an odd message in clear */
+	uint64_t odd_at; /* the first record that completes an odd message in plaintext */
 	uint8_t carried[15], carry; /* what a needle in the next handshake record may begin in */
 	struct epoch *epoch;
 	uint8_t *secret; /* TLS 1.3: of the present epoch */

@@ -144,7 +144,7 @@ double limit_verify(struct limit *l, unsigned int threads)
 	return seconds;
 }
 
-/* Bytes a second that so many threads read together, each from its own copy. */
+/* Bytes a second that `threads` threads read together, each from its own copy. */
 double limit_read(struct limit *l, unsigned int threads)
 {
 	double seconds = together(l, threads, read_all);

@@ -12,7 +12,7 @@ void limit_free(struct limit *l);
 
 /* Seconds by the clock until each of `threads` threads has verified its own copy by itself; negative: not equal. */
 double limit_verify(struct limit *l, unsigned int threads);
-/* Bytes a second that so many threads read together, each from its own copy. */
+/* Bytes a second that `threads` threads read together, each from its own copy. */
 double limit_read(struct limit *l, unsigned int threads);
 
 #endif

@@ -21,7 +21,7 @@ bool pages_stay(const struct wire *w, uint64_t len)
 	return !w->q->mapped || len <= (uint64_t)kept(w, PAGES_CLIENT);
 }
 
-/* Give back the pages of mapped bytes; who still needs one reads it again. */
+/* Release the pages of mapped bytes; a later reader reads them again. */
 void pages_done(const uint8_t *from, const uint8_t *to)
 {
 	uintptr_t first = (uintptr_t)from / PAGE * PAGE;
@@ -29,7 +29,7 @@ void pages_done(const uint8_t *from, const uint8_t *to)
 	madvise((void *)first, (uintptr_t)to - first, MADV_DONTNEED);
 }
 
-/* Give back what lies more than kept() bytes before pos, STEP bytes at a time. */
+/* Release what lies more than kept() bytes before pos, STEP bytes at a time. */
 void pages_drop(struct wire *w, enum pages which, const uint8_t *start, const uint8_t *pos)
 {
 	intptr_t keep = kept(w, which);

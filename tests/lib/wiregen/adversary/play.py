@@ -16,7 +16,7 @@ from tests.lib.wiregen.adversary.dice import Dice
 from tests.lib.wiregen.adversary.oracle import opinion
 from tests.lib.wiregen.adversary.table import TABLES, Hand, session_of, table
 
-ALONE, BESIDE = (1, 1, 1, 2, 3), (0, 0, 1)  # edits of frames in one capture; beside one of records
+ALONE, BESIDE = (1, 1, 1, 2, 3), (0, 0, 1)  # edits of frames in one capture, with one of records
 assert edits_header.__name__  # its edits are in the register
 PLAIN = settings(
     database=None,

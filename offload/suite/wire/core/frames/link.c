@@ -48,7 +48,7 @@ bool link_is_tight(const struct frame *f)
 	return f->link != LINK_SLL2;
 }
 
-/* KIND_TCP if it is IP of that version at l3, KIND_OTHER if not, KIND_LINK for a link type that nobody knows. */
+/* KIND_TCP if it is IP of that version at l3, KIND_OTHER if not, KIND_LINK for an unknown link type. */
 enum kind link_strip(const struct frame *f, uint32_t *l3, int *version)
 {
 	switch (f->link) {

@@ -16,7 +16,7 @@ static bool comes_out(uint64_t s)
 	return s == 0xffff;
 }
 
-/* `len` bytes of TCP from l4 on; 0 if not all of it was captured: then nobody can tell. */
+/* `len` bytes of TCP from l4 on; 0 if not all of it was captured: then it is unknown. */
 bool sums_right(const uint8_t *l3, int version, uint32_t header, const uint8_t *l4, size_t len)
 {
 	uint64_t s = 6 + (uint64_t)(len & 0xffff) + (len >> 16);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is this record what it should be? With a payload it is sealed anew and compared, without one its tag is checked. */
+/* Is this record what it should be? With a payload it is sealed again and compared, without one its tag is checked. */
 #include "core.h"
 
 /* So much is sealed, compared and searched at a time that all of it stays in the nearest cache: 22 times the 96 bytes that

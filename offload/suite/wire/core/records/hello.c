@@ -121,7 +121,7 @@ static bool key_tls12(struct wire *w, struct conn *c)
 	return found;
 }
 
-/* In TLS 1.3 nothing but hellos is said in clear. */
+/* In TLS 1.3 only hellos are in plaintext. */
 static void note_odd(struct dir *d)
 {
 	if (d->clear_messages.odd && d->conn->state == KEYED && d->conn->version == 13)

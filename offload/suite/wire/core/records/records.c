@@ -47,7 +47,7 @@ static void clear_record(struct wire *w, struct dir *d, const struct record *r)
 		canary_record(w, d, r, r->off + HEAD, r->head[0] == HANDSHAKE);
 }
 
-/* Only counted; but a first message that is too long is named also beside a peer's that was none. */
+/* Only counted; but a first message that is too long is named even if the peer's was none. */
 static void blind_record(struct wire *w, struct dir *d, const struct record *r)
 {
 	d->seq++;

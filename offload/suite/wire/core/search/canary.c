@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Did plaintext leave the host where nobody looks for it? What is not compared is searched for windows of the payload:
- * other frames, other streams, headers, trailers, records in clear. The bytes are collected first: while they are few, only those windows
+ * other frames, other streams, headers, trailers, records in plaintext. The bytes are collected first: while they are few, only those windows
  * of the payload are worth keeping that may be among them. */
 #include <stdlib.h>
 
 #include "core.h"
 
 enum { SPARSE = 1 << 18 /* windows: few of the payload's are in a sieve for so many by chance */ };
-enum { BESIDE = NEEDLE - 1 /* bytes of a payload that a needle beside it may be in */ };
+enum { BESIDE = NEEDLE - 1 /* bytes of a payload that a neighboring needle may be in */ };
 
 static void note(struct leak *all, const struct leak *one, bool count)
 {

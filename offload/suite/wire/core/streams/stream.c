@@ -133,7 +133,7 @@ static int64_t offset_of(struct dir *d, const struct segment *s)
 	return place_of(d, seq);
 }
 
-/* The other side has so much of this direction; more than was sent counts for nothing. */
+/* The other side has this much of the direction; more than was sent counts for nothing. */
 static void acknowledge(struct dir *d, uint32_t ack)
 {
 	uint64_t end = d->fin && d->fin_at + 1 > d->data_end ? d->fin_at + 1 : d->data_end;
