@@ -171,7 +171,7 @@ def undone(side: Side, argv: Sequence[str]) -> Iterator[None]:
 @pytest.mark.promise("tools.honest")
 @pytest.mark.requires("tls", "lab")
 def test_doctor_names_stacked_devices(dut: Side, bench: Bench, profile: Profile, offload: Switch) -> None:
-    """This NIC is told apart from a VLAN, a bridge and a bond that stand on it, which are not offloaded."""
+    """This NIC is offloaded, and doctor says that a VLAN, a bridge and a bond on top of it are not."""
     offload.on()
     with paths.vlan(bench):
         above, below = (ask(dut, dev).devices[0] for dev in ("kvlan", dut.dev))
@@ -192,7 +192,7 @@ def test_doctor_names_stacked_devices(dut: Side, bench: Bench, profile: Profile,
 @pytest.mark.promise("tools.honest")
 @pytest.mark.requires("tls", "lab")
 def test_doctor_names_bond_profile_tc_and_xdp(dut: Side, profile: Profile, offload: Switch) -> None:
-    """This NIC is told apart from a bond without ports; no profile, no tc, and XDP on it are noted."""
+    """This NIC is not taken for a bond without ports; doctor notes a missing profile, missing tc, and XDP."""
     offload.on()
     with undone(dut, ["ip", "link", "del", "kempty"]):
         kind = ("bond", "mode", "balance-xor", "xmit_hash_policy", "layer3+4")
@@ -244,7 +244,7 @@ def test_doctor_names_link_queue_and_use(dut: Side, offload: Switch) -> None:
 @pytest.mark.promise("tools.honest")
 @pytest.mark.requires("tls", "lab", "ipsec")
 def test_doctor_names_ipsec(dut: Side, peer: Side, life: Life, offload: Switch, peer_offload: Switch) -> None:
-    """This NIC is told apart from one whose traffic is in ESP; TLS there is whole after the remedy."""
+    """This NIC is not taken for one whose traffic is in ESP; after doctor's remedy TLS in ESP is intact."""
     offload.on()
     peer_offload.set(tx=False)  # its card would stand behind ESP as well
     with ipsec.protected(dut, peer, "gcm-128"), undone(dut, ["rm", "-rf", STATE]):
