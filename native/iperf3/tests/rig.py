@@ -53,11 +53,19 @@ class Rig:
     fake: str
     folder: Path
 
+    def __post_init__(self) -> None:
+        """Write once what no check may change: two programs that run side by side read it as they end."""
+        self.leaks.write_text("leak:libiperf.so\n")
+
+    @property
+    def leaks(self) -> Path:
+        """What the leak sanitizer passes over: libiperf 3.12 leaks some bytes of each stream."""
+        return self.folder / "leaks"
+
     def environment(self, fake: str) -> dict[str, str]:
         """With `fake` (FAKE_KTLS_TX=0) the kernel seems to do kTLS, less what that says."""
-        leaks = self.folder / "leaks"  # libiperf 3.12 leaks some bytes of each stream
-        leaks.write_text("leak:libiperf.so\n")
-        env = {**os.environ, "LC_ALL": "C", "LSAN_OPTIONS": f"suppressions={leaks}:print_suppressions=0"}
+        options = f"suppressions={self.leaks}:print_suppressions=0"
+        env = {**os.environ, "LC_ALL": "C", "LSAN_OPTIONS": options}
         if fake:
             name, _, value = fake.partition("=")
             env |= {"LD_PRELOAD": self.fake, "ASAN_OPTIONS": "verify_asan_link_order=0", name: value}
