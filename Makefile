@@ -4,7 +4,7 @@
 #   CARD=mlx5             `make certify` with Debian's own mlx5_core on a ConnectX-6 Dx that cx6sim simulates, not with nicsim
 #   LAB_CPUS=1..4         virtual CPUs of the lab (default 1)
 #   JOBS=2                labs side by side in `make certify`, `test-hw` and `test-sw-fallback` (default: one a core)
-#   SECONDS=60            how long `make fuzz` looks for trouble
+#   SECONDS=60            how long each part of `make fuzz` looks for trouble
 #   SAMPLE=each           `make test-hw`: one test of each promise and cell, another one each day; SAMPLE=today: the same, without
 #                         what says the same on every kernel; SAMPLE=promises (as `make test` has it for test-sw-fallback and
 #                         test-nicsim): the same, and the tests without a promise, some of which take turns; SAMPLE=required
@@ -44,7 +44,7 @@ LAB_PYTEST := ci/again $(PYTEST)
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration bench-channels bench-video bench-ipsec \
-	iperf3 fuzz hunt deb rpm man docs clean-runs mutate test-driver example pictures soak \
+	iperf3 fuzz fuzz-wire fuzz-core fuzz-adversary fuzz-native hunt deb rpm man docs clean-runs mutate test-driver example pictures soak \
 	setup setup-check venv build fetch clean try try-down \
 	test-unit test-any-order test-daemons test-native test-sw-fallback test-hw test-certify test-nicsim test-vm test-rack test-bench \
 	check-python check-text check-native check-module check-profiles
@@ -209,13 +209,24 @@ docs: venv  ## build/site: these pages as a web site, with search; a broken link
 bench-endurance: build  ## 64 MiB each way under 2 % loss; minutes
 	$(PY) benchmarks/endurance.py --kernel $(KERNEL)
 
-fuzz: setup-check build  ## for SECONDS in all: parsers under ASan and UBSan, and a hostile card against the wire verifier
-	$(MAKE) -C offload/suite/wire/core fuzz SECONDS=$$(($(SECONDS) / 2))
-	$(PY) -m tests.lib.wiregen.adversary --seconds $$(($(SECONDS) / 2))
+fuzz: fuzz-wire fuzz-native  ## hostile bytes for every parser under ASan and UBSan, and a hostile card for the wire verifier
+
+fuzz-wire: setup-check build  ## the wire verifier: parsers and a hostile card side by side, for SECONDS; then plants and its oracle
+	$(MAKE) -j 2 --output-sync=target fuzz-core fuzz-adversary
+	$(PY) -m tests.lib.wiregen.plants --count 10000
 	WIRE_CASES=4000 $(PYTEST) -n auto --dist worksteal tests/unit/suite/wire/test_wire_good.py tests/unit/suite/wire/test_wire_differential.py
+
+fuzz-core:
+	$(MAKE) -C offload/suite/wire/core fuzz
+
+fuzz-adversary:
+	$(PY) -m tests.lib.wiregen.adversary --seconds $(SECONDS)
+
+fuzz-native: setup-check build  ## ktls-handoff by its number of inputs; cx6sim, wirebox and nicsim's receiver for SECONDS each
 	$(MAKE) -C native/ktls-handoff fuzz
 	$(MAKE) -C native/cx6sim fuzz
-	$(PY) -m tests.lib.wiregen.plants --count 10000
+	$(MAKE) -C native/wirebox fuzz
+	$(MAKE) -C native/nicsim/tests fuzz FUZZ_SECONDS=$(SECONDS)
 
 check: check-python check-text check-native check-module  ## every linter and static check
 
