@@ -7,7 +7,7 @@
 #include <linux/skbuff.h>
 #include <linux/workqueue.h>
 
-#include "rxtrack.h"
+#include "pure/rxtrack.h"
 
 /* Bytes of a stream that a fault keeps: more than a record and a jumbo frame. */
 #define NICSIM_KEPT 32768
@@ -111,7 +111,7 @@ static inline bool nicsim_every(u32 *count, u32 n)
 	return n && !(++*count % n);
 }
 
-/* fault_when.c */
+/* faults/fault_when.c */
 u32 nicsim_gated(struct nicsim *ns, const struct nicsim_at *at, u32 knob);
 u32 nicsim_acts(struct nicsim *ns, const struct nicsim_at *at, u32 knob);
 u32 nicsim_bad(struct nicsim_ktls *ctx, u32 knob);
@@ -126,25 +126,25 @@ void nicsim_when_frame(struct nicsim_ktls *ctx, const struct rec *rec, u32 n, u3
 void nicsim_when_record(struct nicsim_ktls *ctx, const struct rec *rec);
 void nicsim_when_hole(struct nicsim_ktls *ctx);
 
-/* fault_tx.c: driver */
+/* faults/fault_tx.c: driver */
 bool nicsim_fault_leaks(struct nicsim_ktls *ctx);
 void nicsim_fault_burn(struct nicsim *ns);
 void nicsim_fault_link_up(struct nicsim *ns);
-/* fault_tx.c: silicon */
+/* faults/fault_tx.c: silicon */
 void nicsim_fault_tx_packet(struct nicsim_ktls *ctx, struct sk_buff *skb, u32 len);
 bool nicsim_fault_tx_again(struct nicsim_ktls *ctx, struct sk_buff *skb, u32 len);
 void nicsim_fault_tx_replay(struct nicsim_ktls *ctx, u32 seq);
 void nicsim_fault_tx_before(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 seq, u32 index);
 void nicsim_fault_tx_after(struct nicsim_ktls *ctx, u8 *p, u32 n);
 
-/* fault_frame.c */
+/* faults/fault_frame.c */
 bool nicsim_fault_tx_drops(struct nicsim_ktls *ctx);
 bool nicsim_fault_tx_strays(struct nicsim_ktls *ctx);
 bool nicsim_fault_tx_swaps(struct nicsim_ktls *ctx, bool more);
 void nicsim_fault_tx_headers(struct nicsim_ktls *ctx, u8 *ip);
 struct sk_buff *nicsim_fault_tx_frame(struct nicsim_ktls *ctx, struct sk_buff *frame, u32 trans);
 
-/* fault_rx.c: silicon */
+/* faults/fault_rx.c: silicon */
 void nicsim_fault_rx_answered(struct nicsim_ktls *ctx);
 void nicsim_fault_rx_packet(struct nicsim_ktls *ctx, const u8 *ip, u32 tcp_bytes, u32 seq);
 void nicsim_fault_rx_before(struct nicsim_ktls *ctx, u32 seq, u32 n);
@@ -152,7 +152,7 @@ void nicsim_fault_rx_out(struct nicsim_ktls *ctx, const struct rxt_out *out);
 bool nicsim_fault_rx_passes(struct nicsim_ktls *ctx);
 void nicsim_fault_rx_after(struct nicsim_ktls *ctx, u8 *payload, u32 n);
 
-/* fault_ctx.c */
+/* faults/fault_ctx.c */
 unsigned int nicsim_fault_key_len(struct nicsim *ns, unsigned int len);
 void nicsim_fault_ctx_init(struct nicsim_ktls *ctx, const struct sock *sk, u32 start_seq,
 			   unsigned int key_len);
@@ -162,7 +162,7 @@ bool nicsim_fault_orphaned(struct nicsim_ktls *ctx);
 u8 *nicsim_fault_kept(struct nicsim_ktls *ctx);
 void nicsim_fault_ctx_exit(struct nicsim_ktls *ctx);
 
-/* fault_netdev.c */
+/* netdev/fault_netdev.c */
 netdev_features_t nicsim_fix_features(struct net_device *dev, netdev_features_t features);
 int nicsim_change_mtu(struct net_device *dev, int mtu);
 int nicsim_set_features(struct net_device *dev, netdev_features_t features);

@@ -17,7 +17,7 @@
 #include <net/tls.h>
 
 #include "fault.h"
-#include "rxtrack.h"
+#include "pure/rxtrack.h"
 
 #define NICSIM_ADAPTERS 2
 #define NICSIM_VERSION "1.0"
@@ -254,12 +254,12 @@ static inline bool nicsim_fires(u32 *knob)
 int nicsim_card_init(struct nicsim_card *card, const char *said);
 void nicsim_card_exit(struct nicsim_card *card);
 
-/* netdev.c */
+/* netdev/netdev.c */
 int nicsim_netdev_create(struct nicsim *ns);
 void nicsim_netdev_unregister(struct nicsim *ns);
 void nicsim_netdev_free(struct nicsim *ns);
 
-/* hw.c, hw_tx.c, hw_replay.c, hw_rx.c */
+/* silicon/hw.c, silicon/hw_tx.c, silicon/hw_replay.c, silicon/hw_rx.c */
 int nicsim_hw_start(struct nicsim *ns);
 void nicsim_hw_stop(struct nicsim *ns);
 void nicsim_hw_purge_tx(struct nicsim *ns);
@@ -269,7 +269,7 @@ bool nicsim_hw_replay(struct nicsim *ns, struct nicsim_ktls *ctx,
 		      const struct nicsim_replay *replay, u32 seq);
 void nicsim_hw_rx(struct nicsim *ns, struct sk_buff *skb);
 
-/* coalesce.c */
+/* silicon/coalesce.c */
 struct ethtool_coalesce;
 struct kernel_ethtool_coalesce;
 void nicsim_hw_interrupt(struct nicsim *ns);
@@ -281,7 +281,7 @@ int nicsim_get_coalesce(struct net_device *dev, struct ethtool_coalesce *coal,
 int nicsim_set_coalesce(struct net_device *dev, struct ethtool_coalesce *coal,
 			struct kernel_ethtool_coalesce *kernel, struct netlink_ext_ack *extack);
 
-/* rings.c */
+/* netdev/rings.c */
 struct ethtool_channels;
 struct ethtool_ringparam;
 struct kernel_ethtool_ringparam;
@@ -293,24 +293,24 @@ void nicsim_get_channels(struct net_device *dev, struct ethtool_channels *ch);
 int nicsim_set_channels(struct net_device *dev, struct ethtool_channels *ch);
 void nicsim_steer(struct nicsim *ns, struct sk_buff *skb);
 
-/* refs.c */
+/* shared/refs.c */
 extern struct workqueue_struct *nicsim_wq;
 void nicsim_ktls_put(struct nicsim_ktls *ctx);
 void nicsim_esp_put(struct nicsim_esp *esp);
 void nicsim_txd_free(struct sk_buff *skb);
 
-/* flow.c */
+/* shared/flow.c */
 u32 nicsim_flow_hash(const struct nicsim_flow *flow);
 void nicsim_flow_of(struct nicsim_flow *flow, const struct sock *sk);
 
-/* ktls.c */
+/* tls/ktls.c */
 void nicsim_ktls_attach(struct nicsim *ns);
 void nicsim_ktls_cleanup(struct nicsim *ns);
 
-/* ktls_tx.c */
+/* tls/ktls_tx.c */
 struct sk_buff *nicsim_ktls_tx(struct nicsim *ns, struct sk_buff *skb);
 
-/* ktls_rx.c */
+/* tls/ktls_rx.c */
 void nicsim_ktls_rx_add(struct nicsim_ktls *ctx, struct sock *sk);
 void nicsim_ktls_rx_del(struct nicsim_ktls *ctx);
 void nicsim_ktls_rx_drop_rules(struct nicsim *ns);
@@ -321,10 +321,10 @@ void nicsim_ktls_rx_hw(struct nicsim_ktls *ctx, struct nicsim_rxd *rxd, u8 *payl
 void nicsim_ktls_rx_skb(struct nicsim *ns, struct sk_buff *skb);
 void nicsim_rxd_free(struct sk_buff *skb);
 
-/* esp_ops.c */
+/* esp/esp_ops.c */
 void nicsim_esp_attach(struct nicsim *ns);
 
-/* esp.c */
+/* esp/esp.c */
 netdev_features_t nicsim_esp_features(struct nicsim *ns, netdev_features_t features);
 int nicsim_esp_add(struct net_device *dev, struct xfrm_state *x, struct netlink_ext_ack *extack);
 void nicsim_esp_delete(struct net_device *dev, struct xfrm_state *x);
@@ -333,17 +333,17 @@ void nicsim_esp_advance(struct xfrm_state *x);
 struct sk_buff *nicsim_esp_tx(struct nicsim *ns, struct sk_buff *skb);
 void nicsim_esp_rx_skb(struct nicsim *ns, struct sk_buff *skb);
 
-/* esp_hw.c */
+/* silicon/esp_hw.c */
 bool nicsim_esp_hw_tx(struct nicsim *ns, const struct nicsim_txd *txd, struct sk_buff *frame);
 void nicsim_esp_hw_rx(struct nicsim *ns, struct sk_buff *frame);
 
-/* ktls_stats.c */
+/* shared/ktls_stats.c */
 const struct nicsim_stat *nicsim_esp_stats(const struct nicsim *ns, unsigned int *n);
 int nicsim_counter(const char *name);
 int nicsim_model_stats(struct nicsim_card *card, nicsim_give_t give);
 void nicsim_show_counters(struct nicsim *ns, struct seq_file *m);
 
-/* ethtool.c */
+/* netdev/ethtool.c */
 extern const struct ethtool_ops nicsim_host_ethtool_ops;
 extern const struct ethtool_ops nicsim_wire_ethtool_ops;
 
@@ -352,7 +352,7 @@ void nicsim_debugfs_init(void);
 void nicsim_debugfs_add(struct nicsim *ns);
 void nicsim_debugfs_exit(void);
 
-/* aes.c */
+/* shared/aes.c */
 int nicsim_aes_init(struct nicsim_aes *aes, const u8 *key, unsigned int len);
 void nicsim_aes_exit(struct nicsim_aes *aes);
 int nicsim_aes_ctr(void *aes, const u8 iv[GCM_BLOCK], u8 *buf, size_t len);

@@ -4,7 +4,7 @@
  * the tracker. It must not touch memory that is not its own, nor change a packet in secret.
  */
 #include "model.h"
-#include "rxtrack.h"
+#include "pure/rxtrack.h"
 
 static struct stream s;
 

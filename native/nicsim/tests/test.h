@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "record.h"
+#include "pure/record.h"
 
 struct aes {
 	u8 key[32];

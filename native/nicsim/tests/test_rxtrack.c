@@ -4,7 +4,7 @@
  * requests: never a wrong byte in a packet called decrypted, and always back in sync.
  */
 #include "model.h"
-#include "rxtrack.h"
+#include "pure/rxtrack.h"
 
 #define SEGMENT 1448
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 RIG = "nicsim"  # the line of the rig that says so, in every report
 PATCH = "nicsim.patch"  # all patches of a run, in its folder
 MOST = 1 << 20  # bytes of patches
-NAME = re.compile(r"(?:[ab]/)?(?:native/nicsim/)?([A-Za-z0-9_]+\.[ch])")
+NAME = re.compile(r"(?:[ab]/)?(?:native/nicsim/)?(?:[a-z]+/)?([A-Za-z0-9_]+\.[ch])")
 HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 HINT = "docs/certify/try-to-fool-us.md says how to make one: git diff -- native/nicsim > my.patch"
 
@@ -97,7 +96,7 @@ def _plain(path: Path, content: bytes) -> Iterator[bytes]:
 
 
 def _names(path: Path, number: int, old: str, new: str) -> Iterator[bytes]:
-    """Yield the lines that name a file, without folders."""
+    """Yield the lines that name a file, in the folder of the card in which it is."""
     was, now = (line[4:].rstrip("\r\n").partition("\t")[0] for line in (old, new))
     names = [match[1] for name in (was, now) if (match := NAME.fullmatch(name))]
     made = was == "/dev/null" and len(names) == 1 and names[0].endswith(".h")
@@ -107,8 +106,15 @@ def _names(path: Path, number: int, old: str, new: str) -> Iterator[bytes]:
             " wanted a C file or header of native/nicsim, or a new header",
             HINT,
         )
-    yield b"--- /dev/null\n" if made else f"--- {names[0]}\n".encode()
-    yield f"+++ {names[-1]}\n".encode()
+    yield b"--- /dev/null\n" if made else f"--- {_place(names[0])}\n".encode()
+    yield f"+++ {names[-1] if made else _place(names[-1])}\n".encode()
+
+
+def _place(name: str) -> Path:
+    """Where the card has a file of this name: a patch may leave its folder out."""
+    from offload.suite.bench.cards.module import SOURCE, sources
+
+    return next((path for path in sources(SOURCE) if path.name == name), Path(name))
 
 
 def _end(path: Path, lines: list[bytes], at: int, left: list[int]) -> int:
@@ -133,11 +139,10 @@ def try_patch(patch: Patch) -> None:
 
 def apply_patch(patch: Patch, folder: Path) -> None:
     """Make a patched copy of the card's source in the new folder; ConfigError if the patch does not apply."""
-    from offload.suite.bench.cards.module import sources
+    from offload.suite.bench.cards.module import copy_sources
 
     folder.mkdir()
-    for path in sources():
-        shutil.copyfile(path, folder / path.name)
+    copy_sources(folder)
     argv = ["patch", "-p0", "--batch", "--forward", "--fuzz=0", "--reject-file=-", "-d", str(folder)]
     rc, out, err, _ = run(argv, input=patch.diff)
     if rc == 127:
@@ -145,7 +150,7 @@ def apply_patch(patch: Patch, folder: Path) -> None:
     if rc != 0:
         said = (out + err).decode("utf-8", "replace").strip()
         raise ConfigError(f"{patch.path} does not apply to native/nicsim:\n{said[-2000:]}", HINT)
-    for left in folder.glob("*.orig"):
+    for left in folder.rglob("*.orig"):
         left.unlink()
 
 

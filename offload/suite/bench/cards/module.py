@@ -16,17 +16,25 @@ from offload.errors import ConfigError, OffloadError, RigError
 from offload.paths import ROOT
 
 SOURCE = ROOT / "native/nicsim"
-KINDS = (".c", ".h", ".S")
 NAMES = ("Kbuild", "Makefile")
+TESTS = "tests"  # the folder that is no part of the module
 CARD, PEER = "nicsim", "nicsim_peer"  # modules: both cards; the peer's alone, where the DUT's is patched
 
 
-def sources(folder: Path = SOURCE) -> list[Path]:
-    """Return what the module is built from."""
-    found = [p for p in sorted(folder.glob("*")) if p.is_file() and (p.suffix in KINDS or p.name in NAMES)]
-    if not any(p.name == "Kbuild" for p in found):
+def sources(folder: Path) -> list[Path]:
+    """Return what the module is built from, as paths inside the folder; no two C files have one name."""
+    found = {path.relative_to(folder) for path in folder.rglob("*.[ch]")}
+    if not (folder / "Kbuild").is_file():
         raise RigError(f"no source of the simulated NIC in {folder}")
-    return [p for p in found if not p.name.endswith(".mod.c")]
+    code = sorted(path for path in found if path.parts[0] != TESTS and not path.name.endswith(".mod.c"))
+    return [*(Path(name) for name in NAMES if (folder / name).is_file()), *code]
+
+
+def copy_sources(into: Path, folder: Path | None = None) -> None:
+    """Copy what the module is built from into a folder that is there; `folder`: not the project's card."""
+    for path in sources(folder or SOURCE):
+        (into / path).parent.mkdir(exist_ok=True)
+        shutil.copyfile((folder or SOURCE) / path, into / path)
 
 
 def make_line(kernel: Kernel, folder: Path, name: str = CARD) -> list[str]:
@@ -55,11 +63,11 @@ def _knows(cc: str, option: str) -> bool:
     return run([cc, option, "-x", "c", "-c", "-o", "/dev/null", "/dev/null"])[0] == 0
 
 
-def digest(kernel: Kernel, files: list[Path], line: list[str]) -> str:
+def digest(kernel: Kernel, folder: Path, line: list[str]) -> str:
     """Names the outcome of a build: sources, kernel and options."""
     state = hashlib.sha256("\0".join([kernel.release, kernel.version, *line]).encode())
-    for path in files:
-        state.update(f"\0{path.name}\0".encode() + path.read_bytes())
+    for path in sources(folder):
+        state.update(f"\0{path}\0".encode() + (folder / path).read_bytes())
     return state.hexdigest()[:16]
 
 
@@ -68,22 +76,22 @@ def build_nicsim(kernel: Kernel, say: Say = print, source: Path | None = None, n
 
     `name`: of the module, CARD or PEER. RigError with the compiler's words in one block if it fails.
     """
-    files = sources(source) if source else sources()
-    made = digest(kernel, files, make_line(kernel, Path("M"), name))
+    folder = source or SOURCE
+    made = digest(kernel, folder, make_line(kernel, Path("M"), name))
     target = cache_root() / "modules" / made / f"{name}.ko"
     if target.is_file():
         return target
     with locked(cache_root() / "modules" / ".lock"):
         if not target.is_file():
             say(f"building nicsim for {kernel.release}")
-            _build(kernel, files, target)
+            _build(kernel, folder, target)
     return target
 
 
-def _build(kernel: Kernel, files: list[Path], target: Path) -> None:
+def _build(kernel: Kernel, source: Path, target: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="nicsim-") as temporary:
         folder = Path(temporary)
-        _copy(files, folder)
+        copy_sources(folder, source)
         _make(
             [*make_line(kernel, folder, target.stem), f"-j{os.cpu_count() or 1}", "modules"], kernel, folder
         )
@@ -92,11 +100,6 @@ def _build(kernel: Kernel, files: list[Path], target: Path) -> None:
         shutil.copyfile(folder / target.name, temp)
         temp.rename(target)
     write_json(target.with_name("built.json"), {"kernel": kernel.release, "compiler": compiler(kernel)})
-
-
-def _copy(files: list[Path], folder: Path) -> None:
-    for path in files:
-        shutil.copyfile(path, folder / path.name)
 
 
 def _make(argv: list[str], kernel: Kernel, folder: Path) -> str:
@@ -114,7 +117,7 @@ def lint(kernel: Kernel, say: Say = print) -> int:
         raise RigError("no sparse", "apt-get install sparse")
     with tempfile.TemporaryDirectory(prefix="nicsim-") as name:
         folder = Path(name)
-        _copy(sources(), folder)
+        copy_sources(folder)
         said = _make([*make_line(kernel, folder), "PARTS=1", "W=1", "C=2", "modules"], kernel, folder)
     lines = [line for line in said.splitlines() if "native/nicsim/" in line]
     for line in lines:

@@ -71,7 +71,7 @@ def test_each_row_names_tests_that_there_are(card: str) -> None:
 
 def knobs_there_are() -> set[str]:
     """Every knob of the simulated card: a file in its debugfs folder that can be written."""
-    text = "".join(path.read_text() for path in (ROOT / "native" / "nicsim").glob("*.c"))
+    text = "".join(path.read_text() for path in (ROOT / "native" / "nicsim").rglob("*.c"))
     files = set(re.findall(r'debugfs_create_file_unsafe\(\s*"(\w+)"', text)) - {"reset"}
     conditions = {f"when_{name}" for name in re.findall(r"\bWHEN\((\w+),", text)} - {"when_name"}
     return files | conditions | set(re.findall(r"\bKNOB\((\w+)\)", text)) - {"field"}

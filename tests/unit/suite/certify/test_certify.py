@@ -248,13 +248,22 @@ def test_run_without_a_failure_is_not_repeated(root: Path) -> None:
     assert (code, report["counts"]["pass"]) == (21, 1) and report["replay"]["tests"][0]["same"]
 
 
-def test_patch_that_does_not_apply_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run whose patch is for another source leaves no folder, and can be started again."""
+def one_file_card(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A simulated card that is one file; that file."""
     card = root / "tree/native/nicsim/hw_tx.c"
     card.write_text("good\n")
+    module = sys.modules["offload.suite.bench.cards.module"]
+    monkeypatch.setattr(module, "SOURCE", card.parent, raising=False)
+    monkeypatch.setattr(module, "sources", lambda folder: [Path("hw_tx.c")], raising=False)
     monkeypatch.setattr(
-        sys.modules["offload.suite.bench.cards.module"], "sources", lambda: [card], raising=False
+        module, "copy_sources", lambda into: shutil.copyfile(card, into / "hw_tx.c"), raising=False
     )
+    return card
+
+
+def test_patch_that_does_not_apply_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run whose patch is for another source leaves no folder, and can be started again."""
+    card = one_file_card(root, monkeypatch)
     patch = root / "bad.patch"
     patch.write_text("--- hw_tx.c\n+++ hw_tx.c\n@@ -1 +1 @@\n-other\n+bad\n")
     there = sorted(root.rglob("*"))
@@ -265,10 +274,8 @@ def test_patch_that_does_not_apply_leaves_nothing(root: Path, monkeypatch: pytes
 
 def test_strangers_card_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """--nicsim-patch builds a copy of the card, says so, and a replay asks for it again."""
-    card = root / "tree/native/nicsim/hw_tx.c"
-    card.write_text("good\n")
+    card = one_file_card(root, monkeypatch)
     module = sys.modules["offload.suite.bench.cards.module"]
-    monkeypatch.setattr(module, "sources", lambda: [card], raising=False)
     built: list[str] = []
 
     def build(kernel: object, say: object, source: Path) -> Path:

@@ -37,7 +37,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     (folder / "hw_tx.c").write_text(SOURCE.replace("three", "-- three"))
     (folder / "Kbuild").write_text("obj-m := nicsim.o\n")
-    monkeypatch.setattr(module, "sources", lambda: sorted(folder.iterdir()))
+    monkeypatch.setattr(module, "SOURCE", folder)
     return folder
 
 
@@ -55,6 +55,22 @@ def test_copy_is_patched_and_the_source_is_not(tmp_path: Path, source: Path) -> 
     assert (source / "hw_tx.c").read_text() == SOURCE.replace("three", "-- three")
     assert sorted(p.name for p in (tmp_path / "copy").iterdir()) == ["Kbuild", "hw_tx.c"]
     assert patch.words() == f"patched by SHA-256 {hashlib.sha256(GOOD.encode()).hexdigest()} (my.patch)"
+
+
+def test_names_without_a_folder_are_found(tmp_path: Path, source: Path) -> None:
+    """A patch may name a file without its folder, or with one that it has left: names are unique."""
+    (source / "silicon").mkdir()
+    (source / "hw_tx.c").rename(source / "silicon/hw_tx.c")
+    for number, folder in enumerate(("", "native/nicsim/", "a/native/nicsim/silicon/", "faults/")):
+        text = f"--- {folder}hw_tx.c\n+++ {folder}hw_tx.c\n@@ -3 +3 @@\n--- three\n+three\n"
+        apply_patch(read_patch(written(tmp_path, text)), tmp_path / str(number))
+        assert (tmp_path / f"{number}/silicon/hw_tx.c").read_text() == SOURCE
+
+
+def test_no_two_files_of_the_card_have_one_name() -> None:
+    """So that a patch may leave folders out."""
+    names = [path.name for path in module.sources(ROOT / "native/nicsim")]
+    assert len(names) > 30 and len(set(names)) == len(names)
 
 
 def test_folder_is_applied_in_order(tmp_path: Path, source: Path) -> None:
@@ -116,7 +132,8 @@ def test_what_does_not_build_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
 def test_examples_apply(tmp_path: Path, path: Path) -> None:
     """The defects that docs/certify/try-to-fool-us.md shows apply to the card as it is."""
     apply_patch(read_patch(path), tmp_path / "copy")
-    changed = [p for p in module.sources() if (tmp_path / "copy" / p.name).read_bytes() != p.read_bytes()]
+    card, copy = ROOT / "native/nicsim", tmp_path / "copy"
+    changed = [p for p in module.sources(card) if (copy / p).read_bytes() != (card / p).read_bytes()]
     assert len(changed) == 1 and path.name in (ROOT / "docs/certify/try-to-fool-us.md").read_text()
 
 
@@ -128,8 +145,8 @@ def test_the_commands_of_the_page_make_a_patch(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     shutil.copytree(ROOT / "native/nicsim", tree / "native/nicsim", ignore=shutil.ignore_patterns("tests"))
     begin = ["git init -q", "git add .", "git -c user.name=a -c user.email=a@b commit -qm card"]
-    card = tree / "native/nicsim/hw_tx.c"
-    edit = "printf 'int bad;\\n' >> native/nicsim/hw_tx.c; echo 'int worse;' > native/nicsim/bad.h"
+    card = tree / "native/nicsim/silicon/hw_tx.c"
+    edit = "printf 'int bad;\\n' >> native/nicsim/silicon/hw_tx.c; echo 'int worse;' > native/nicsim/bad.h"
     for line in (*begin, edit, *steps):
         subprocess.run(["sh", "-ec", line], cwd=tree, check=True, capture_output=True)
     left = subprocess.run(
@@ -138,7 +155,7 @@ def test_the_commands_of_the_page_make_a_patch(tmp_path: Path) -> None:
     assert left.stdout == "?? my.patch\n" and "int bad;" not in card.read_text()
     apply_patch(read_patch(tree / "my.patch"), tmp_path / "copy")
     assert (tmp_path / "copy/bad.h").read_text() == "int worse;\n"
-    assert (tmp_path / "copy/hw_tx.c").read_text() == card.read_text() + "int bad;\n"
+    assert (tmp_path / "copy/silicon/hw_tx.c").read_text() == card.read_text() + "int bad;\n"
 
 
 def test_a_folder_without_patches_is_told_what_it_lacks(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_a_profile_that_promises_less_is_played_so(tmp_path: Path) -> None:
 
 def test_every_profile_fits_and_every_name_is_known() -> None:
     """Each shipped profile is one word of the parameter; the model knows what each counter counts."""
-    source = (C / "ktls_stats.c").read_text()
+    source = (C / "shared/ktls_stats.c").read_text()
     known = set(re.findall(r'\{ "(\w+)", CTR_\w+ \}', source))
     for profile in load_all():
         said = word(profile)

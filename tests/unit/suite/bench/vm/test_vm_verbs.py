@@ -89,29 +89,37 @@ def test_both_benches_have_one_shape(kind: str) -> None:
 def test_compile_error_is_one_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A module that does not compile says where, in the project's own paths."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    (tmp_path / "Kbuild").write_text("obj-m := nicsim.o\n")
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "Kbuild").write_text("obj-m := nicsim.o\n")
     (tmp_path / "headers").mkdir()
     (tmp_path / "headers/Makefile").write_text("modules:\n\t@echo $(M)/main.c:7: error: no; exit 1\n")
     (tmp_path / "config").touch()
     none = tmp_path / "none"
     kernel = Kernel("6.1", "6.1.0-1-amd64", "6.1.1-1", none, none, tmp_path / "headers", tmp_path / "config")
-    monkeypatch.setattr(module, "sources", lambda: [tmp_path / "Kbuild"])
     with pytest.raises(
         RigError, match=r"does not build for 6.1.0-1-amd64(.|\n)*native/nicsim/main.c:7: error: no"
     ):
-        module.build_nicsim(kernel, lambda text: None)
+        module.build_nicsim(kernel, lambda text: None, source)
     assert not list(tmp_path.rglob("nicsim.ko"))
 
 
 def test_module_name_follows_its_sources(tmp_path: Path) -> None:
-    """A changed source, kernel or option is another module in the cache."""
-    source = tmp_path / "a.c"
-    source.write_text("int a;")
+    """A changed source, name, kernel or option is another module; tests and leftovers do not count."""
+    card = tmp_path / "card"
+    (card / "tests").mkdir(parents=True)
+    (card / "Kbuild").touch()
+    (card / "a.c").write_text("int a;")
     kernels = [
         Kernel("6.1", release, "6.1.1-1", *[tmp_path] * 4) for release in ("6.1.0-1-amd64", "6.1.0-2-amd64")
     ]
-    names = [module.digest(k, [source], ["make"]) for k in kernels]
-    names.append(module.digest(kernels[0], [source], ["make", "W=1"]))
-    source.write_text("int b;")
-    names.append(module.digest(kernels[0], [source], ["make"]))
-    assert len(set(names)) == 4
+    names = [module.digest(k, card, ["make"]) for k in kernels]
+    names.append(module.digest(kernels[0], card, ["make", "W=1"]))
+    (card / "tests/b.c").touch()
+    (card / "nicsim.mod.c").touch()
+    assert module.digest(kernels[0], card, ["make"]) == names[0]
+    (card / "a.c").write_text("int b;")
+    names.append(module.digest(kernels[0], card, ["make"]))
+    (card / "a.c").rename(card / "c.c")
+    names.append(module.digest(kernels[0], card, ["make"]))
+    assert len(set(names)) == 5
