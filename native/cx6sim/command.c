@@ -32,11 +32,11 @@ enum status command_run(struct card *c, const struct command *cmd)
 	c->truth.commands++;
 	if (!v) {
 		c->truth.unknown++;
-		say(c, 0, "no command %#x (modifier %#x, %u bytes)", cmd->op, cmd->mod, cmd->in.len);
+		say(c, 0, "the model lacks command %#x (modifier %#x, %u bytes)", cmd->op, cmd->mod, cmd->in.len);
 		return ST_BAD_OP;
 	}
 	st = fault_hit(c, FAULT_COMMAND) ? ST_INTERNAL : v->run(c, cmd);
-	say(c, st ? 1 : 2, "%s (%#x, modifier %#x): %#x", v->name, cmd->op, cmd->mod, st);
+	say(c, st ? 1 : 2, "%s (%#x, modifier %#x): status %#x", v->name, cmd->op, cmd->mod, st);
 	return st;
 }
 

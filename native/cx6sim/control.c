@@ -26,9 +26,9 @@ uint32_t control_line(struct card *cards, uint32_t count, const char *line, char
 	if (wrong)
 		return refuse(out, room, wrong);
 	if (wanted.card >= count)
-		return refuse(out, room, "there is no such card");
+		return refuse(out, room, "no such card");
 	if (wanted.has_fault && !fault_set(&cards[wanted.card], wanted.fault, wanted.every))
-		return refuse(out, room, "there is no such fault");
+		return refuse(out, room, "no such fault");
 	return truth_tell(&cards[wanted.card], out, room);
 }
 

@@ -184,7 +184,7 @@ struct knob {
 struct truth {
 	uint64_t commands, unknown, doorbells, interrupts;
 	uint64_t tx_frames, tx_bytes, rx_frames, rx_bytes, rx_no_table, rx_no_buffer, rx_bad_checksum, own_frames;
-	uint64_t sealed, tx_tls_frames, tx_tls_bytes, tx_out_of_step, dumps;
+	uint64_t sealed, tx_tls_frames, tx_tls_bytes, tx_out_of_sync, dumps;
 	uint64_t opened, rx_tls_frames, rx_tls_bytes, tags_failed, searches, found, confirmed, psv;
 };
 

@@ -10,7 +10,7 @@ static void send_irq(struct card *c, uint32_t vector)
 
 	c->truth.interrupts++;
 	if (write(c->vector[vector], &one, sizeof(one)) != (ssize_t)sizeof(one))
-		say(c, 0, "interrupt %u is lost", vector);
+		say(c, 0, "interrupt %u not delivered: QEMU did not accept it", vector);
 }
 
 /* QEMU takes all files away and brings them again when it enables one vector more: what comes meanwhile waits. */

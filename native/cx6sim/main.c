@@ -17,8 +17,9 @@ enum { RC_OK, RC_BROKEN, RC_USAGE };
 static const char usage[] =
 	"usage: cx6sim [--control PATH] [--verbose 0|1|2] SOCKET SOCKET [SOCKET SOCKET]\n"
 	"\n"
-	"Each SOCKET is a ConnectX-6 Dx for QEMU's vfio-user-pci. Of two cards a cable joins one to the other;\n"
-	"of four the first to the third and the second to the fourth. It ends when every QEMU has gone, or by SIGTERM.\n";
+	"Emulates a ConnectX-6 Dx at each SOCKET, for QEMU's vfio-user-pci. Cables join two cards to each other;\n"
+	"of four cards, the first to the third and the second to the fourth. cx6sim ends when every QEMU has\n"
+	"disconnected, if none connects within five minutes, or on SIGTERM.\n";
 
 static struct card cards[CARDS_MAX];
 static struct server servers[CARDS_MAX];
@@ -100,7 +101,7 @@ static bool turn(int count)
 	p[count] = (struct pollfd){ .fd = control_fd(&control), .events = POLLIN };
 	ready = poll(p, (nfds_t)count + 1, patience(count, came));
 	if (!ready && !came) {
-		fputs("cx6sim: no QEMU has come\n", stderr);
+		fputs("cx6sim: no QEMU connected in time\n", stderr);
 		return false;
 	}
 	if (ready < 0)

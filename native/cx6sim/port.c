@@ -103,7 +103,7 @@ static void say_link(struct card *c, bool up)
 	c->link = up;
 	port[8] = 1 << 4;
 	event_say(c, EVENT_PORT, up ? PORT_ACTIVE : PORT_DOWN, port, sizeof(port));
-	say(c, 1, "the link is %s", up ? "up" : "down");
+	say(c, 1, "link %s", up ? "up" : "down");
 }
 
 /* The link is up as soon as the driver wants it: the far end is in this process. */
@@ -165,8 +165,8 @@ static enum status access_register(struct card *c, const struct command *cmd)
 		counter_register(c, in, out);
 		break;
 	default:
-		say(c, 2, "register %#x is %s", get(cmd->in, F(access_register_in, register_id)),
-		    write ? "written" : "read");
+		say(c, 2, "driver %s register %#x, which the model ignores", write ? "wrote" : "read",
+		    get(cmd->in, F(access_register_in, register_id)));
 	}
 	return ST_OK;
 }

@@ -52,14 +52,14 @@ static const char *take_member(struct reader *r, struct request *wanted)
 	char name[WORD];
 
 	if (!take_word(r, name) || !take(r, ':'))
-		return "no JSON object of names and values";
+		return "expected a JSON object with card, fault and every";
 	if (!strcmp(name, "card") && !wanted->has_card)
-		return (wanted->has_card = take_number(r, &wanted->card)) ? NULL : "card wants a number";
+		return (wanted->has_card = take_number(r, &wanted->card)) ? NULL : "card must be a number";
 	if (!strcmp(name, "every") && !wanted->has_every)
-		return (wanted->has_every = take_number(r, &wanted->every)) ? NULL : "every wants a number";
+		return (wanted->has_every = take_number(r, &wanted->every)) ? NULL : "every must be a number";
 	if (!strcmp(name, "fault") && !wanted->has_fault)
-		return (wanted->has_fault = take_word(r, wanted->fault)) ? NULL : "fault wants a name";
-	return "wanted are card, fault and every, each once";
+		return (wanted->has_fault = take_word(r, wanted->fault)) ? NULL : "fault must be a name";
+	return "unknown or repeated key: use card, fault and every, each once";
 }
 
 const char *request_read(const char *line, struct request *wanted)
@@ -69,15 +69,15 @@ const char *request_read(const char *line, struct request *wanted)
 
 	*wanted = (struct request){ 0 };
 	if (!take(&r, '{'))
-		return "no JSON object of names and values";
+		return "expected a JSON object with card, fault and every";
 	do {
 		wrong = take_member(&r, wanted);
 		if (wrong)
 			return wrong;
 	} while (take(&r, ','));
 	if (!take(&r, '}') || (skip_space(&r), *r.at))
-		return "no JSON object of names and values";
+		return "expected a JSON object with card, fault and every";
 	if (!wanted->has_card)
-		return "which card?";
-	return wanted->has_fault == wanted->has_every ? NULL : "a fault and every belong together";
+		return "card is missing: give the number of the card";
+	return wanted->has_fault == wanted->has_every ? NULL : "give fault and every together, or neither";
 }

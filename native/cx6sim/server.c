@@ -31,7 +31,7 @@ bool server_accept(struct server *s, struct card *c)
 {
 	s->fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
 	s->len = s->fd_count = 0;
-	say(c, 1, "connected");
+	say(c, 1, "QEMU connected");
 	return s->fd >= 0;
 }
 
@@ -46,7 +46,7 @@ void server_close(struct server *s, struct card *c)
 		irq_set(c, i, -1);
 	card_reset(c);
 	guest_forget(&c->guest);
-	say(c, 1, "gone");
+	say(c, 1, "QEMU disconnected; the card is reset");
 }
 
 static void keep_fds(struct server *s, struct msghdr *m)

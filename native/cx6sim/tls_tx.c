@@ -30,8 +30,8 @@ bool tls_tx(struct card *c, uint32_t tis, struct frame *f, uint32_t mss)
 		t->next = seq;
 	t->open_start = false;
 	if (seq != t->next) {
-		c->truth.tx_out_of_step++;
-		say(c, 0, "TIS %u: byte %u where %u should come; the frame is dropped", tis, seq, t->next);
+		c->truth.tx_out_of_sync++;
+		say(c, 0, "TIS %u: dropped a frame with TCP sequence number %u, expected %u", tis, seq, t->next);
 		return false;
 	}
 	t->next += len;

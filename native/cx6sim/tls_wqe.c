@@ -35,12 +35,12 @@ void tls_static(struct card *c, const struct wqe *w, bool tx)
 	struct dek *key;
 
 	if (!t || !view_has(v, iv, 4) || get(v, F(tls_static_params, tls_version)) != TLS_1_2) {
-		say(c, 0, "static parameters of stream %u are not taken", w->target);
+		say(c, 0, "invalid static parameters for stream %u: ignored", w->target);
 		return;
 	}
 	key = object_find(c, KIND_DEK, get(v, F(tls_static_params, dek_index)));
 	if (!key || !record_key(&t->record, key->key, key->size, tx)) {
-		say(c, 0, "stream %u names a key that is not there", w->target);
+		say(c, 0, "stream %u names a key that the driver has not created", w->target);
 		return;
 	}
 	memcpy(t->first, v.at + first, sizeof(t->first));
@@ -59,7 +59,7 @@ void tls_progress(struct card *c, const struct wqe *w, bool tx)
 	struct tls *t = view_has(v, 0, 16) ? stream(c, load32(v.at), tx) : NULL;
 
 	if (!t || !t->record.cipher) {
-		say(c, 0, "progress parameters of a stream that is not there");
+		say(c, 0, "progress parameters for a stream that does not exist: ignored");
 		return;
 	}
 	t->next = get(view_from(v, 4), F(tls_progress_params, next_record_tcp_sn));

@@ -11,7 +11,7 @@ static const struct {
 } numbers[] = {
 	NUMBER(commands), NUMBER(unknown), NUMBER(doorbells), NUMBER(interrupts), NUMBER(tx_frames), NUMBER(tx_bytes),
 	NUMBER(rx_frames), NUMBER(rx_bytes), NUMBER(rx_no_table), NUMBER(rx_no_buffer), NUMBER(rx_bad_checksum),
-	NUMBER(own_frames), NUMBER(sealed), NUMBER(tx_tls_frames), NUMBER(tx_tls_bytes), NUMBER(tx_out_of_step),
+	NUMBER(own_frames), NUMBER(sealed), NUMBER(tx_tls_frames), NUMBER(tx_tls_bytes), NUMBER(tx_out_of_sync),
 	NUMBER(dumps), NUMBER(opened), NUMBER(rx_tls_frames), NUMBER(rx_tls_bytes), NUMBER(tags_failed),
 	NUMBER(searches), NUMBER(found), NUMBER(confirmed), NUMBER(psv),
 };
@@ -34,7 +34,7 @@ static void put(struct text *t, const char *name, uint64_t value)
 static void put_streams(struct text *t, struct card *c)
 {
 	static const char *const states[] = {
-		[RX_IN_STEP] = "rx_in_step", [RX_SEARCHING] = "rx_searching", [RX_TRACKING] = "rx_tracking",
+		[RX_IN_STEP] = "rx_in_sync", [RX_SEARCHING] = "rx_searching", [RX_TRACKING] = "rx_tracking",
 		[RX_CONFIRMED] = "rx_confirmed", [RX_FAILED] = "rx_failed",
 	};
 	uint64_t senders = 0, receivers[RX_FAILED + 1] = { 0 };

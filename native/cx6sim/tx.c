@@ -50,7 +50,7 @@ bool tx_execute(struct card *c, const struct wqe *w)
 		tls_ask(c, w);
 		return true;
 	}
-	say(c, 0, "no WQE %#x", w->opcode);
+	say(c, 0, "unknown WQE opcode %#x", w->opcode);
 	return false;
 }
 
@@ -98,7 +98,7 @@ static void break_queue(struct card *c, struct sq *q, uint32_t opcode)
 {
 	complete(c, q, opcode, true);
 	q->state = QUEUE_ERROR;
-	say(c, 0, "SQ %u is broken at WQE %u", q->number, q->at);
+	say(c, 0, "SQ %u: error at WQE %u, the queue stops", q->number, q->at);
 }
 
 /* The doorbell record says how far; the driver rings after it has written it. */

@@ -223,7 +223,7 @@ uint32_t vfio_handle(struct card *c, struct message *m, uint8_t out[static MESSA
 	uint32_t error = got < 0 ? (uint32_t)-got : 0;
 
 	if (got < 0)
-		say(c, 1, "message %u of %u bytes is refused: error %u", m->command, m->len, error);
+		say(c, 1, "refused message %u (%u bytes) of QEMU: errno %u", m->command, m->len, error);
 	if (m->flags & FLAG_NO_REPLY)
 		return 0;
 	memcpy(out, &m->id, 2);

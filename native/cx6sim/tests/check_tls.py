@@ -105,17 +105,17 @@ def check_records_are_sealed(rig: Rig) -> None:
             send(a, one.sq, tcp(stream[700:], seq=1600), mss=1000, tis=tis)
             assert payload(two.came()) == want
             truth = model.control({"card": 0})
-            assert truth["sealed"] == 3 and truth["tx_tls_bytes"] == len(want) and not truth["tx_out_of_step"]
+            assert truth["sealed"] == 3 and truth["tx_tls_bytes"] == len(want) and not truth["tx_out_of_sync"]
 
 
-def check_a_frame_out_of_step_is_not_sent(rig: Rig) -> None:
+def check_a_frame_out_of_order_is_not_sent(rig: Rig) -> None:
     """Plaintext never leaves: what does not follow is dropped and counted."""
     with rig.pair() as (model, a, b):
         one, two = side(a), side(b)
         tis = sender(one, bytes(16))
         send(a, one.sq, tcp(plain_record(5, b"s" * 200), seq=900), tis=tis)
         send(a, one.sq, tcp(plain_record(6, b"t" * 200), seq=5000), tis=tis)
-        assert len(two.came()) == 1 and model.control({"card": 0})["tx_out_of_step"] == 1
+        assert len(two.came()) == 1 and model.control({"card": 0})["tx_out_of_sync"] == 1
 
 
 def check_a_dump_brings_the_card_into_the_middle_of_a_record(rig: Rig) -> None:
