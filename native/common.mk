@@ -12,3 +12,5 @@ SAN := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-f
 CHECK := $(PYTHON) -B -m pytest -c $(NATIVE)/pytest.ini
 # in a network namespace of its own: as root, or in a user namespace
 PRIVATE = $(shell unshare --net true 2>/dev/null && echo unshare --net || echo unshare --net --map-root-user)
+# the same, with a loopback: no other program can take a port between its choice and its use
+ALONE = $(PRIVATE) sh -c 'ip link set lo up && exec "$$@"' sh

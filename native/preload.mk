@@ -17,8 +17,8 @@ $(WORK)/$(NAME)-ubsan.so: $(NAME).c Makefile ../preload.mk
 	$(CC) $(WARN) $(SAN) -o $@ $< -ldl
 
 check: $(BUILD)/$(NAME).so $(WORK)/$(NAME)-ubsan.so
-	$(CHECK) tests --program $(BUILD)/$(NAME).so
-	$(CHECK) tests --program $(WORK)/$(NAME)-ubsan.so
+	$(ALONE) $(CHECK) tests --program $(BUILD)/$(NAME).so
+	$(ALONE) $(CHECK) tests --program $(WORK)/$(NAME)-ubsan.so
 
 lint:
 	gcc $(WARN) $(HARD) -fsyntax-only $(NAME).c

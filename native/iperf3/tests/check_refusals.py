@@ -98,7 +98,7 @@ def check_damage_on_the_wire(rig: Rig) -> None:
         return data
 
     with rig.server("-1") as server, relay(server.port, damage) as (port, _):
-        got = rig.client(port, "--tls", "-t", "5")
+        got = rig.client(port, "--tls", "-t", "60")
     assert got.rc == 2 and "bad TLS record" in got.words, got
     assert server.answer and server.answer.rc == 2 and "bad record mac" in server.answer.err, server.answer
 

@@ -11,12 +11,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 STUNNEL = next((p for p in ("/usr/bin/stunnel4", "/usr/bin/stunnel") if os.access(p, os.X_OK)), "")
 EPOCHS = ("HANDSHAKE_TRAFFIC_SECRET", "TRAFFIC_SECRET_0")
+PORTS = count(20_000)  # below those that the kernel gives away, in a network namespace of these checks alone
 LABELS_13 = {f"{side}_{epoch}" for side in ("CLIENT", "SERVER") for epoch in EPOCHS} | {"EXPORTER_SECRET"}
 
 
@@ -37,7 +39,7 @@ class Rig:
     @contextmanager
     def stunnel(self, log: Path) -> Iterator[int]:
         """An unmodified stunnel that logs its keys, in front of nothing: its port."""
-        port, conf = free_port(), self.memory / "stunnel.conf"
+        port, conf = next(PORTS), self.memory / "stunnel.conf"
         lines = ["foreground = yes", "pid =", "syslog = no", "[x]", f"accept = 127.0.0.1:{port}"]
         lines += [f"connect = 127.0.0.1:{port}", f"cert = {self.cert}", f"key = {self.key}", ""]
         conf.write_text("\n".join(lines))
@@ -78,12 +80,6 @@ def rig(program: str) -> Iterator[Rig]:
         yield Rig(library, Path(memory), Path(disk))
 
 
-def free_port() -> int:
-    """A TCP port that nobody uses now."""
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        return sock.getsockname()[1]
-
-
 def accepts(port: int) -> bool:
     """Say whether somebody listens there."""
     with socket.socket() as sock:
@@ -107,6 +103,7 @@ def check_stunnel_logs_what_the_client_logs(rig: Rig) -> None:
     log = rig.memory / "keys"
     with rig.stunnel(log) as port:
         seen = {v: secrets(rig.client(port, f"-tls1_{v}")) for v in ("2", "3")}
+        wait(lambda: secrets(log.read_text()) >= seen["2"] | seen["3"])  # the last come late
     assert secrets(log.read_text()) == seen["2"] | seen["3"]
     assert {line.split()[0] for line in seen["2"]} == {"CLIENT_RANDOM"}
     assert {line.split()[0] for line in seen["3"]} == LABELS_13
@@ -124,6 +121,7 @@ def check_lines_are_whole_when_many_connect(rig: Rig) -> None:
         how = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         for child in [subprocess.Popen(argv, **how) for _ in range(8)]:
             child.wait(120)
+        wait(lambda: log.read_text().count("\n") >= 1 + 8 * len(LABELS_13))  # the last come late
     lines = log.read_text().splitlines()
     assert lines[0] == "# before" and len(lines) == 1 + 8 * len(LABELS_13), len(lines)
     assert all(re.fullmatch(r"[A-Z_0-9]+ [0-9a-f]{64} [0-9a-f]{96}", line) for line in lines[1:])
