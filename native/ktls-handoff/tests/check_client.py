@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from check_serve import pump, resident
-from rig import STUNNEL, Rig, free_port, listening
+from rig import STUNNEL, Rig, listening, refusing_port
 
 LINE = b"through stunnel\n"
 PYTHON = Path(__file__).with_name("pyclient.py")
@@ -75,7 +75,7 @@ def liar(rig: Rig, data: bytes, fds: Callable[[], list[int]] = list) -> Iterator
         try:
             yield str(path)
         finally:
-            thread.join(10)
+            thread.join(120)
             path.unlink()
 
 
@@ -126,7 +126,7 @@ def moody(rig: Rig, first: Callable[[socket.socket], None]) -> Iterator[str]:
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         yield str(listener.getsockname()[1])
-        thread.join(20)
+        thread.join(120)
 
 
 def check_client_of_a_peer_that_fails_first(rig: Rig) -> None:
@@ -136,12 +136,12 @@ def check_client_of_a_peer_that_fails_first(rig: Rig) -> None:
         conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         conn.close()
 
-    with resident(rig, "--ca", rig.file("ca"), "--timeout", "3") as home:
-        for first, why in (
-            (reset, "Connection reset by peer"),
-            (lambda conn: conn.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "wrong version number"),
-            (lambda conn: None, "not finished within 3 s"),
-        ):
+    for first, limit, why in (
+        (reset, "60", "Connection reset by peer"),
+        (lambda conn: conn.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "60", "wrong version number"),
+        (lambda conn: None, "3", "not finished within 3 s"),
+    ):
+        with resident(rig, "--ca", rig.file("ca"), "--timeout", limit) as home:
             with moody(rig, first) as port:
                 assert why in falls_back(rig, str(home.path), at=port)
 
@@ -238,6 +238,6 @@ def check_client_without_stunnel(rig: Rig) -> None:
         ("/bin/false", b"without a message"),
         (STUNNEL, b"refused"),
     ):
-        got = call(rig, free_port(), chain(rig), "/nowhere", stunnel)
+        got = call(rig, refusing_port(), chain(rig), "/nowhere", stunnel)
         assert got.returncode == 2 and got.stdout.count(b"No such file") >= 1 and why in got.stdout, got
         assert not got.stderr

@@ -18,7 +18,7 @@ def close(rig: Rig, talk: Callable[[socket.socket], None], *args: str) -> Answer
         far = listener.accept()[0]
     with far:
         far.settimeout(120)
-        argv = [rig.program, "close", "--fd", str(near.fileno()), *args]
+        argv = [rig.program, "close", "--fd", str(near.fileno()), *(args or ("--timeout", rig.patience))]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         child = subprocess.Popen(argv, pass_fds=[near.fileno()], env=rig.env({}), **pipes)
         near.close()

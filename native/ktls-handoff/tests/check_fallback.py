@@ -5,14 +5,14 @@ from __future__ import annotations
 import socket
 import subprocess
 
-from rig import STUNNEL, Rig, free_port, mute, receive
+from rig import STUNNEL, Rig, mute, receive, refusing_port
 
 ABSENT = {"FAKE_KTLS_ABSENT": "1"}
 
 
 def go(rig: Rig, port: str, *args: str, stunnel: str = STUNNEL):
     """Connect where the tls module is absent, with a fallback."""
-    return rig.run("connect", "127.0.0.1", port, *args, "--timeout", "5", "--fallback", stunnel, fake=ABSENT)
+    return rig.run("connect", "127.0.0.1", port, *args, "--fallback", stunnel, fake=ABSENT)
 
 
 def echo(sock: socket.socket) -> bytes:
@@ -80,7 +80,7 @@ def check_not_stunnel(rig: Rig) -> None:
 
 def check_nobody_listens(rig: Rig) -> None:
     """Both fail: the exit code is that of the first attempt."""
-    got = rig.run("connect", "127.0.0.1", free_port(), "--no-verify", "--fallback", STUNNEL, fake={})
+    got = rig.run("connect", "127.0.0.1", refusing_port(), "--no-verify", "--fallback", STUNNEL, fake={})
     assert got.rc == 5 and got.json["message"].count("refused") == 2, got
 
 

@@ -10,8 +10,8 @@ from rig import STUNNEL, Rig, peer
 
 
 def go(rig: Rig, port: str, *args: str):
-    """Connect by the fake kernel, with a short time-out, without a parent."""
-    return rig.run("connect", "127.0.0.1", port, *args, "--timeout", "5", fake={})
+    """Connect by the fake kernel, without a parent."""
+    return rig.run("connect", "127.0.0.1", port, *args, fake={})
 
 
 def check_ca_and_address(rig: Rig) -> None:
@@ -125,7 +125,7 @@ def two_hellos(rig: Rig, *args: str) -> list[bytes]:
         thread.start()
         verify = ("--ca", rig.file("ca"), "--name", "a.test")
         got = go(rig, str(listener.getsockname()[1]), *verify, "--fallback", STUNNEL, *args)
-        thread.join(20)
+        thread.join(120)
     assert (got.rc, len(hellos)) == (2, 2), got
     return hellos
 
@@ -156,7 +156,7 @@ def check_accept_serves(rig: Rig) -> None:
     """accept announces its port, shakes hands with openssl s_client and hands the socket over."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     args = ["accept", "127.0.0.1", "0", "--cert", rig.file("server"), "--key", rig.file("server-key")]
-    argv = [rig.program, *args, "--announce", "--timeout", "10", "--fd", str(theirs.fileno())]
+    argv = [rig.program, *args, "--announce", "--timeout", rig.patience, "--fd", str(theirs.fileno())]
     with (
         ours,
         theirs,

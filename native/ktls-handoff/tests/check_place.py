@@ -100,7 +100,7 @@ def check_nobody_is_made_owner_of_a_file(rig: Rig) -> None:
                 [rig.program, "serve", str(path), *args], env=rig.env(SLOW), stderr=subprocess.DEVNULL
             )
             try:
-                rc = child.wait(1)
+                rc = child.wait(60)
             except subprocess.TimeoutExpired:
                 rc = None
             child.kill()
@@ -119,7 +119,7 @@ def check_folder_that_others_may_write(rig: Rig) -> None:
     while not listening(with_sticky) and child.poll() is None:
         time.sleep(0.01)
     child.terminate()
-    assert child.wait(20) == 0 and not list(with_sticky.parent.iterdir())
+    assert child.wait(120) == 0 and not list(with_sticky.parent.iterdir())
     if os.getuid() == 0:
         his = folder_of(rig, "of-nobody", uid=NOBODY)
         refused(rig, his / "s", "another user owns it", "--user", str(NOBODY))
@@ -175,7 +175,7 @@ def check_what_came_in_its_place_stays(rig: Rig) -> None:
         path.unlink()
         path.write_text("another's")
         child.terminate()
-        assert child.wait(20) == 0
+        assert child.wait(120) == 0
     assert path.read_text() == "another's" and not lock_of(path).exists()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import signal
 import socket
 import stat
@@ -52,11 +53,11 @@ class Resident:
         return Answer(0, json.loads(line) if line else {}, given, [])
 
     def lines(self, number: int) -> list[str]:
-        """What it said, when there are so many lines (or after two minutes)."""
+        """What it said, in whole lines, when there are so many (or after two minutes)."""
         end = time.monotonic() + 120
-        while len(said := self.log.read_text().splitlines()) < number and time.monotonic() < end:
+        while (text := self.log.read_text()).count("\n") < number and time.monotonic() < end:
             time.sleep(0.02)
-        return said
+        return text[: text.rfind("\n") + 1].splitlines()
 
     def files(self, before: int = 0) -> int:
         """How many descriptors it has; `before`: when it has so many again (or after two minutes)."""
@@ -96,7 +97,7 @@ def check_resident_hands_over(rig: Rig) -> None:
     with rig.server() as port, resident(rig) as home:
         assert stat.S_IMODE(home.path.stat().st_mode) == 0o600
         before = home.files()
-        for name in ((), ("--name", "server.test"), ("--sni", ""), ("--timeout", "3")):
+        for name in ((), ("--name", "server.test"), ("--sni", ""), ("--timeout", "50")):
             got = home.ask("connect", "127.0.0.1", port, *name)
             assert got.json.get("ok") and got.json["via"] == "ktls" and got.sock, got
             assert got.sock.getpeername()[1] == int(port)
@@ -121,7 +122,7 @@ def check_resident_says_why(rig: Rig) -> None:
 def check_resident_of_a_policy(rig: Rig) -> None:
     """A policy counts for the resident: its curve and cipher are offered, its pin is the trust."""
     policy = rig.folder / "policy.conf"
-    text = f"CAfile = {rig.file('server')}\nverifyPeer = yes\ncurves = P-384\nTIMEOUTconnect = 2\n"
+    text = f"CAfile = {rig.file('server')}\nverifyPeer = yes\ncurves = P-384\nTIMEOUTconnect = 60\n"
     policy.write_text(text)
     with resident(rig, "--policy", str(policy)) as home:
         with rig.server("-groups", "P-384") as port:
@@ -165,7 +166,7 @@ def check_hostile_clients(rig: Rig) -> None:
     good = b"connect\n127.0.0.1\n1\n"
     bad = [b"\0", b"connect\n", b"x" * 1025, b"y" * 100_000, good[:-1], b"connect\nh\n1\n--ca\n/etc/passwd\n"]
     bad += [b"connect\n" + b"-\n" * 40, bytes(range(256)), b"\xff\xfe\n", b"connect\n127.0.0.1\n1\n--fd\n5\n"]
-    with resident(rig, "--ca", rig.file("ca"), "--timeout", "2") as home, Path(os.devnull).open() as null:
+    with resident(rig, "--ca", rig.file("ca"), "--timeout", "60") as home, Path(os.devnull).open() as null:
         before = home.files()
         for data in bad:
             with home.dial() as sock:
@@ -177,17 +178,23 @@ def check_hostile_clients(rig: Rig) -> None:
                 _send(sock, good, (null.fileno(),) * number)
                 assert "descriptors" in receive(sock)[0]
         home.dial().close()
-        with home.dial() as sock:
-            began = time.monotonic()
-            assert receive(sock) == ("", None) and time.monotonic() - began > 1.9
-        said = home.lines(len(bad) + 5)
-        assert len(said) == len(bad) + 5, said
+        said = home.lines(len(bad) + 4)
+        assert len(said) == len(bad) + 4, said
         assert all(re.match(rf"ktls-handoff: client pid \d+ user {os.getuid()}: ", line) for line in said), (
             said
         )
         assert home.files(before) == before
         with rig.server() as port:
             assert home.ask("connect", "127.0.0.1", port).json["ok"]
+
+
+def check_silent_client(rig: Rig) -> None:
+    """Who connects and asks nothing is hung up on after --timeout, which is one line."""
+    with resident(rig, "--ca", rig.file("ca"), "--timeout", "1") as home:
+        began = time.monotonic()
+        with home.dial() as sock:
+            assert receive(sock) == ("", None) and time.monotonic() - began >= 0.9
+        assert len(home.lines(1)) == 1
 
 
 def check_who_says_too_much_is_answered(rig: Rig) -> None:
@@ -240,27 +247,31 @@ def check_who_may_ask(rig: Rig) -> None:
 
 
 def relayed(home: Resident, rig: Rig, after: int, limit: float) -> tuple[Answer, int, float]:
-    """Ask for a peer that passes on so many bytes of a server's answer, then stalls for `limit` and more.
+    """Ask for a peer that passes on so many bytes of a server's answer, then stalls until we are answered.
 
     The answer, how many bytes were passed on, and seconds.
     """
-    passed = []
+    passed, over = [], threading.Event()
 
     def talk(conn: socket.socket) -> None:
         with socket.create_connection(("127.0.0.1", int(port))) as far:
             threading.Thread(target=pump, args=(conn, far), daemon=True).start()
             left = after
-            far.settimeout(limit)
             with suppress(OSError):
-                while left > 0 and (data := far.recv(left)):
-                    conn.sendall(data)
-                    left -= len(data)
+                while left > 0 and not over.is_set():
+                    if select.select([far], [], [], 0.02)[0]:
+                        data = far.recv(left)
+                        conn.sendall(data)
+                        left -= len(data)
             passed.append(after - left)
-            time.sleep(limit + 0.05)
+            over.wait(120)
 
     with rig.server() as port, peer(talk) as stalled:
         began = time.monotonic()
-        got = home.ask("connect", "127.0.0.1", stalled, "--timeout", f"{limit}")
+        try:
+            got = home.ask("connect", "127.0.0.1", stalled, "--timeout", f"{limit}")
+        finally:
+            over.set()
         took = time.monotonic() - began
         if got.sock:
             got.sock.close()
@@ -280,20 +291,17 @@ def check_peers_that_stall(rig: Rig) -> None:
     """A peer that stalls in any state of the handshake costs --timeout, and nothing stays behind."""
     with resident(rig) as home:
         before = home.files()
-        for limit in (0.3, 5, 60):
-            whole, total, _ = relayed(home, rig, 1 << 20, limit)
-            if whole.json["ok"]:
-                break
+        whole, total, _ = relayed(home, rig, 1 << 20, 60)
         assert whole.json["ok"] and total > 1000, (whole, total)
         # silent; in a record's head; after ServerHello; in the Certificate; in ServerKeyExchange; in Finished
         for after in (0, 3, 90, 500, total - 300, total - 20, total - 1):
             for limit in (0.3, 1.5, 6, 40):  # a busy machine comes so far only with more time
                 got, passed, took = relayed(home, rig, after, limit)
+                assert limit <= took, took
                 if passed == after:
                     break
             told = got.json.get("cause"), f"not finished within {limit} s" in got.json.get("message", "")
             assert told == ("timeout", True) and passed == after, (after, passed, got)
-            assert limit <= took, took
         assert home.files(before) == before and home.lines(0) == []
 
 
@@ -356,16 +364,21 @@ def _most_threads(home: Resident, threads: list[threading.Thread]) -> int:
 
 
 def check_places_are_taken(rig: Rig) -> None:
-    """Stalled clients take every place; who waited is served after them."""
-    with resident(rig, "--ca", rig.file("ca"), "--clients", "4") as home, mute() as silent:
+    """Stalled clients take every place; who waited is served after them, by no more threads."""
+    with resident(rig, "--ca", rig.file("ca"), "--clients", "4", "--timeout", "60") as home:
         got: list[Answer] = []
-        words = ("connect", "127.0.0.1", silent, "--timeout", "2")
-        threads = [threading.Thread(target=lambda: got.append(home.ask(*words))) for _ in range(6)]
-        for thread in threads:
-            thread.start()
-        # four, and who gives the places; one that ends may be there still when the next one begins
-        assert 5 <= _most_threads(home, threads) <= 6
-        assert [one.json.get("cause") for one in got] == ["timeout"] * 6, got
+        folder, end = f"/proc/{home.child.pid}/task", time.monotonic() + 50
+        with mute() as silent:
+            words = ("connect", "127.0.0.1", silent)
+            threads = [threading.Thread(target=lambda: got.append(home.ask(*words))) for _ in range(6)]
+            for thread in threads:
+                thread.start()
+            while entries(folder) < 5 and time.monotonic() < end:  # four, and who gives the places
+                time.sleep(0.01)
+            time.sleep(0.2)
+            assert entries(folder) == 5 and not got, got
+        most = _most_threads(home, threads)  # the peer is gone: each of the four is told, then the other two
+        assert most <= 6 and [one.json.get("ok") for one in got] == [False] * 6, (most, got)
 
 
 def check_client_that_left(rig: Rig) -> None:

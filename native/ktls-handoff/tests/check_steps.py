@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from rig import Rig, free_port, mute
+from rig import Rig, mute, refusing_port
 
 
 def check_nobody_listens(rig: Rig) -> None:
     """A refused connection is cause connect, exit 5."""
-    got = rig.run("connect", "127.0.0.1", free_port(), "--no-verify", fake={})
+    got = rig.run("connect", "127.0.0.1", refusing_port(), "--no-verify", fake={})
     assert (got.rc, got.json["cause"], got.json["exit"]) == (5, "connect", 5)
     assert "refused" in got.json["message"]
 
@@ -36,12 +36,15 @@ def check_host_name(rig: Rig) -> None:
 
 def check_mute_server(rig: Rig) -> None:
     """A server that never answers ends in time-out, exit 6, close to --timeout."""
-    with mute() as port:
-        began = time.monotonic()
-        got = rig.run("connect", "127.0.0.1", port, "--no-verify", "--timeout", "0.3", fake={})
-        took = time.monotonic() - began
-    assert (got.rc, got.json["cause"]) == (6, "timeout") and "handshake" in got.json["message"]
-    assert took >= 0.3, took
+    for limit in (0.3, 6, 60):  # a busy machine may need longer to come as far as the handshake
+        with mute() as port:
+            began = time.monotonic()
+            got = rig.run("connect", "127.0.0.1", port, "--no-verify", "--timeout", f"{limit}", fake={})
+            took = time.monotonic() - began
+        assert (got.rc, got.json["cause"]) == (6, "timeout") and took >= limit, (got, took)
+        if "handshake" in got.json["message"]:
+            return
+    raise AssertionError(got)
 
 
 def check_connect_time_out(rig: Rig) -> None:

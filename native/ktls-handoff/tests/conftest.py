@@ -15,4 +15,4 @@ def rig(program: str, beside: str) -> Iterator[Rig]:
     """Without a library to fake kTLS, the kernel's own is used (real.py)."""
     with tempfile.TemporaryDirectory() as folder:
         make_certificates(Path(folder))
-        yield Rig(program, beside, Path(folder), "10" if beside else "40")
+        yield Rig(program, beside, Path(folder))

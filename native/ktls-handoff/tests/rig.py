@@ -39,7 +39,7 @@ class Rig:
     program: str
     fake: str
     folder: Path
-    patience: str = "10"  # seconds for each step of a connection, where a check does not say
+    patience: str = "60"  # seconds for each step of a connection, where a check does not say
     _children: list[subprocess.Popen] = field(default_factory=list)
 
     def file(self, name: str) -> str:
@@ -130,7 +130,7 @@ def peer(talk: Callable[[socket.socket], None]) -> Iterator[str]:
         thread = threading.Thread(target=serve)
         thread.start()
         yield str(listener.getsockname()[1])
-        thread.join(20)
+        thread.join(120)
 
 
 def listening(path: Path) -> bool:
@@ -139,10 +139,14 @@ def listening(path: Path) -> bool:
     return any(row[3] == "00010000" and row[7:] == [str(path)] for row in rows)
 
 
-def free_port() -> str:
-    """A port on which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return str(listener.getsockname()[1])
+_held: list[socket.socket] = []
+
+
+def refusing_port() -> str:
+    """A port on which nobody listens, nor will: a socket of ours is bound to it."""
+    _held.append(socket.socket())
+    _held[-1].bind(("127.0.0.1", 0))
+    return str(_held[-1].getsockname()[1])
 
 
 def openssl(folder: Path, *args: str) -> None:
