@@ -13,7 +13,9 @@
 #define ERROR_MAX 400
 #define HELD_MAX 1024
 #define HELD_BYTES (16u << 20)
+#ifndef HOLD_NS
 #define HOLD_NS 500000000ULL /* a frame whose followers never come is sent on after this */
+#endif
 #ifndef LINES_MAX
 #define LINES_MAX 65536 /* of actions; more are only counted */
 #endif

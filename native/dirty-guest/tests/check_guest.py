@@ -29,7 +29,7 @@ def boot(guest: str, folder: Path) -> subprocess.Popen[bytes]:
 def monitor(folder: Path) -> Callable[..., object]:
     """What tells QEMU something."""
     sock = socket.socket(socket.AF_UNIX)
-    for _ in range(400):
+    for _ in range(2400):
         try:
             sock.connect(f"{folder}/qmp")
             break
@@ -54,9 +54,9 @@ def dump(guest: str, folder: Path) -> bytes:
     child = boot(guest, folder)
     try:
         qmp = monitor(folder)
-        written, ends = 0, time.monotonic() + 60
+        written, ends = 0, time.monotonic() + 300
         while written < 600:
-            assert time.monotonic() < ends, f"{written} pages written in a minute"
+            assert time.monotonic() < ends, f"{written} pages written in five minutes"
             time.sleep(0.2)
             qmp("pmemsave", val=STATUS, size=32, filename=f"{folder}/status")
             written = struct.unpack("<6IQ", (folder / "status").read_bytes())[-1]

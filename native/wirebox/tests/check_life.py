@@ -6,7 +6,7 @@ import json
 import signal
 from pathlib import Path
 
-from rig import Rig, Tcp, sh
+from rig import Rig, Tcp, links_up, sh
 
 FRAMES = Tcp().cut(bytes(5000))
 
@@ -25,10 +25,12 @@ def check_link_down_and_up(rig: Rig) -> None:
             sh(f"ip link set {port} down")
             assert rig.b.one(0.05) is None
             sh(f"ip link set {port} up")
+            links_up()
             assert rig.through(FRAMES) == FRAMES
         sh("ip link set b0 down")
         rig.a.send(FRAMES)
         sh("ip link set b0 up")
+        links_up()
         assert rig.through(FRAMES)[-5:] == FRAMES
         box.end()
 

@@ -247,7 +247,7 @@ def check_delay(rig: Rig) -> None:
 
 
 def check_delay_without_followers(rig: Rig) -> None:
-    """A frame whose followers do not come goes on after half a second, and that is said."""
+    """A frame whose followers do not come goes on by the clock (10 s in this build), and that is said."""
     with rig.box("a>b last delay 5") as box:
         assert rig.through(ALL[:-1]) == ALL[:-2]
         assert rig.b.one() == ALL[-2]

@@ -144,14 +144,18 @@ def check_rules_before_weather(rig: Rig) -> None:
 
 def check_too_much_to_hold(rig: Rig) -> None:
     """What cannot be held any more goes on at once and is counted: memory is bounded, no frame is lost."""
-    with rig.box("weather a>b jitter 1000000 seed 1") as box:
-        box.child.send_signal(signal.SIGSTOP)  # so that it finds them all at once, however slow we are
-        rig.a.send(FRAMES[:1500])
-        mark = rig.a.mark()
-        box.child.send_signal(signal.SIGCONT)
-        rig.b.until(mark)
-        moved = box.end()["a>b"]
-        assert 0 < moved["not_held"] <= 1500 - 1024 and moved["sent"] == 1501, moved
+    for _ in range(5):  # it holds fewer if it is kept from running in the middle
+        with rig.box("weather a>b jitter 1000000 seed 1") as box:
+            box.child.send_signal(signal.SIGSTOP)  # so that it finds them all at once, however slow we are
+            rig.a.send(FRAMES[:1500])
+            mark = rig.a.mark()
+            box.child.send_signal(signal.SIGCONT)
+            rig.b.until(mark)
+            moved = box.end()["a>b"]
+        assert moved["not_held"] <= 1500 - 1024 and moved["sent"] == 1501, moved
+        if moved["not_held"]:
+            return
+    raise AssertionError(moved)
 
 
 def check_lines_are_bounded(rig: Rig) -> None:

@@ -32,7 +32,16 @@ def make_links() -> None:
     for side in "ab":
         sh(f"ip link add {side}0 type veth peer name {side}1")
         sh(f"ip link set {side}0 up && ip link set {side}1 up")
+    links_up()
     sh("ip link add br0 type bridge stp_state 0 forward_delay 0 && ip link set br0 up")
+
+
+def links_up() -> None:
+    """Wait until the cables carry: a worker of the kernel notices a link, and until then frames are lost."""
+    deadline = time.monotonic() + 120
+    while any(row["operstate"] != "UP" for row in json.loads(sh("ip -j link show type veth"))):
+        assert time.monotonic() < deadline, "no link"
+        time.sleep(0.01)
 
 
 def checksum(data: bytes) -> int:
@@ -107,7 +116,7 @@ class Far:
     def __init__(self, dev: str) -> None:
         self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
         self.sock.setsockopt(SOL_PACKET, IGNORE_OUTGOING, 1)
-        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 24)
+        self.sock.setsockopt(socket.SOL_SOCKET, 33, 16 << 20)  # SO_RCVBUFFORCE: it has to hold a burst
         self.sock.setsockopt(SOL_PACKET, AUXDATA, 1)
         self.sock.bind((dev, 3))
         self.marks = 0

@@ -87,7 +87,7 @@ def check_busy_interface_does_not_keep_it(rig: Rig) -> None:
         for thread in threads:
             thread.start()
         try:
-            time.sleep(0.5)
+            wait_until(partial(larger, path, 20_000))
             rc, counts, _ = running.stop()
         finally:
             over.set()

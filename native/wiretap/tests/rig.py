@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,10 +32,19 @@ def pair() -> Iterator[None]:
     for dev in ("va", "vb"):
         Path(f"/proc/sys/net/ipv6/conf/{dev}/disable_ipv6").write_text("1")
         ip("link", "set", dev, "up")
+    carries()
     try:
         yield
     finally:
         subprocess.run(["ip", "link", "del", "va"], capture_output=True)
+
+
+def carries() -> None:
+    """Wait until the cable carries: a worker of the kernel has to notice it; until then frames are lost."""
+    deadline = time.monotonic() + 120
+    while any(row["operstate"] != "UP" for row in json.loads(ip("-j", "link", "show", "type", "veth"))):
+        assert time.monotonic() < deadline, "no link"
+        time.sleep(0.01)
 
 
 def frame(number: int, size: int = 60, to: bytes = MAC_B, between: bytes = b"") -> bytes:
