@@ -126,21 +126,26 @@ def check_a_receiver_may_say_opened_of_what_it_left(rig: Rig) -> None:
 
 def check_a_slow_command_ends_later(rig: Rig) -> None:
     """Its entry is the card's until the time has come, and the card hears other things meanwhile."""
-    with rig.pair() as (model, a, _):
-        model.control({"card": 0, "fault": "command-delay", "every": 300})
-        began = time.monotonic()
-        try:
+    waited = False
+    for delay in (300, 3000, 30000):  # on a busy machine it may be over before we look
+        with rig.pair() as (model, a, _):
+            model.control({"card": 0, "fault": "command-delay", "every": delay})
+            began = time.monotonic()
+            try:
+                a.command(0x104)
+            except AssertionError as exc:
+                assert "not given the entry back" in str(exc)
+                waited = True
+            assert model.control({"card": 0})["command-delay"] == 1
+            while a.memory[63] & 1:
+                assert time.monotonic() < began + DEADLINE
+                time.sleep(0.01)
+            assert time.monotonic() - began >= delay / 1000 and a.memory[32] == 0
+            model.control({"card": 0, "fault": "all", "every": 0})
             a.command(0x104)
-            raise RuntimeError("it was done at once")
-        except AssertionError as exc:
-            assert "not given the entry back" in str(exc)
-        assert model.control({"card": 0})["command-delay"] == 1
-        while a.memory[63] & 1:
-            assert time.monotonic() < began + DEADLINE
-            time.sleep(0.01)
-        assert time.monotonic() - began >= 0.3 and a.memory[32] == 0
-        model.control({"card": 0, "fault": "all", "every": 0})
-        a.command(0x104)
+        if waited:
+            return
+    raise AssertionError("it was always over before we looked")
 
 
 def check_a_receiver_may_cry_wolf(rig: Rig) -> None:
