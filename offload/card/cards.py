@@ -9,7 +9,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from offload.card.profile import DIRECTIONS, WORDS, Profile, load_all
-from offload.card.profile_ids import Undescribed, undescribed
+from offload.card.profile_ids import TOLD, Undescribed, undescribed
+from offload.host.terminal import shown
 from offload.paths import PACKAGE
 from offload.yamlfile import SCHEMA, fields, listed, mapped, read_yaml, record, text
 
@@ -87,15 +88,15 @@ def add_parser(verbs: Any) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print them."""
-    sys.stdout.write(as_json() if args.json else as_text())
+    sys.stdout.write(as_json() if args.json else shown(as_text(), sys.stdout))
     return 0
 
 
 def as_text() -> str:
     """For people: a few lines a card, then the cards of which nothing is known."""
     parts = [_card(profile) for profile in real()]
-    rows = [f"  {card.name} ({card.ids}): {card.told()}" for card in undescribed() if card.tls == "unknown"]
-    return "\n\n".join([*parts, "\n".join(["without a profile:", *rows])]) + "\n"
+    rows = [f"  {card.name} ({card.ids})" for card in undescribed() if card.tls == "unknown"]
+    return "\n\n".join([*parts, "\n".join([f"without a profile: {TOLD['unknown']}", *rows])]) + "\n"
 
 
 def _card(profile: Profile) -> str:
@@ -104,7 +105,7 @@ def _card(profile: Profile) -> str:
     on = [WORDS[d] for d in DIRECTIONS if profile.default(d)]
     rows["on at start"] = " and ".join(on) or "nothing"
     for word, answer in (("compiled in", "yes"), ("left out", "no")):
-        rows[word] = ", ".join(k.name for k in kernels() if k.answer(profile) == answer) or "in none of ours"
+        rows[word] = ", ".join(k.name for k in kernels() if k.answer(profile) == answer) or "none of these"
     rows |= {"card": profile.sku.need, "firmware": profile.firmware.need}
     lines = [f"  {word:12} {said}" for word, said in rows.items()]
     return "\n".join([f"{profile.title()} ({profile.id}): driver {profile.driver}", *lines])

@@ -6,11 +6,11 @@ import argparse
 
 EXAMPLES = {
     "": """\
-ktls-offload doctor                   # is TLS offloaded here, and if not, why not?
-ktls-offload enable eth0 --dry-run    # list what enable would do as root
-ktls-offload enable eth0 --persist    # switch it on, and keep it on over reboots
-ktls-offload ls --watch               # watch connections use it
-ktls-offload restore eth0             # undo all changes
+ktls-offload doctor                 # is TLS offloaded here? if not, why?
+ktls-offload enable eth0 --dry-run  # list what enable would do as root
+ktls-offload enable eth0 --persist  # switch it on, also after a reboot
+ktls-offload ls --watch             # which connections does the card handle?
+ktls-offload restore eth0           # undo all changes
 """,
     "status": """\
 ktls-offload status                   # all cards

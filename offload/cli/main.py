@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from offload import __version__
 from offload.errors import ConfigError, OffloadError, RigError
-from offload.host.terminal import columns
+from offload.host.terminal import columns, fitted
 from offload.paths import PACKAGE, ROOT
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ exit codes:
   2    wrong usage, profile or configuration
   3    no such interface
   4    no permission: run it as root
-  5    refused: the card, its profile or the kernel cannot do it; nothing changed
+  5    refused: card, profile or kernel cannot do it; nothing changed
   6    switching failed; all changes were undone (if not, the message says so)
   7    the rig broke: a missing program, the lab, a download, the disk
   10, 11, 12  doctor: off (with a remedy), never, unknown
@@ -36,8 +36,9 @@ exit codes:
   130  interrupted; all changes were undone
   141  the output pipe was closed (SIGPIPE)
 
-A journal records every change before ktls-offload makes it. `ktls-offload restore` uses it to put
-everything back, even after kill -9. It is in $KTLS_OFFLOAD_STATE or /var/lib/ktls-offload.
+A journal records every change before ktls-offload makes it. `ktls-offload
+restore` uses it to put everything back, even after kill -9. It is in
+$KTLS_OFFLOAD_STATE or /var/lib/ktls-offload.
 """
 
 
@@ -251,6 +252,10 @@ class Parser(argparse.ArgumentParser):
 
     def _get_formatter(self) -> argparse.HelpFormatter:
         return self.formatter_class(prog=self.prog, width=columns() - 2)  # type: ignore[call-arg]
+
+    def format_help(self) -> str:
+        """Descriptions and examples are laid out for 111 columns: narrower terminals have them wrapped."""
+        return fitted(super().format_help(), columns())
 
 
 def here() -> Sequence[Verb]:

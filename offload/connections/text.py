@@ -111,9 +111,18 @@ def as_text(listing: Listing, columns: int = 0) -> str:
         title = [f"namespace {space.title()}:"] if len(filled) > 1 or not space.here else []
         rows = [cells(line) for line in ordered(listing, space)]
         blocks.append([*title, *table(rows, HEADS, columns)])
-    blocks.append(summary(listing))
-    blocks += [[f"note: {note}"] for note in notes(listing)]
+    said = [summary(listing), *([f"note: {note}"] for note in notes(listing))]
+    blocks += [[part for line in lines for part in wrapped(line, columns)] for lines in said]
     return "\n\n".join("\n".join(lines) for lines in blocks if lines)
+
+
+def wrapped(line: str, columns: int) -> list[str]:
+    """A sentence on as many lines as it takes; 0: on one."""
+    if len(line) <= columns or not columns:
+        return [line]
+    import textwrap
+
+    return textwrap.wrap(line, columns, subsequent_indent="  ")
 
 
 def ordered(listing: Listing, space: Space) -> list[Line]:

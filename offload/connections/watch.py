@@ -7,7 +7,6 @@ import select
 import shutil
 import sys
 import termios
-import textwrap
 import time
 import tty
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +19,7 @@ from offload.card.profile import DIRECTIONS
 from offload.connections.look import Inspector, Listing, devices_with_offload, notes
 from offload.connections.sockets import Socket
 from offload.connections.stale import Card
-from offload.connections.text import HEADS, cells, size, summary, table, width
+from offload.connections.text import HEADS, cells, size, summary, table, width, wrapped
 from offload.errors import ConfigError
 
 # (column, its key in JSON, counters of transmit, of receive); a column adds up what there is of them
@@ -166,7 +165,7 @@ def frame(before: Look | None, now: Look, columns: int, height: int) -> list[str
     listing = now.listing
     head = [title(height > 0, _span(before, now))]
     said = [*summary(listing), *(f"note: {note}" for note in notes(listing))]
-    said = [part for line in said for part in _wrapped(line, columns)]
+    said = [part for line in said for part in wrapped(line, columns)]
     head = [head[0][: columns or None], "", *cards_table(before, now, columns), *said]
     rows = [cells(line) | moved for line, moved in busiest(before, now)]
     lines = table(rows, heads(before), columns) if rows else []
@@ -181,11 +180,6 @@ def frame(before: Look | None, now: Look, columns: int, height: int) -> list[str
 def title(keys: bool, span: str = "") -> str:
     """The first line; `keys`: somebody can press one."""
     return f"ktls-offload ls --watch   {time.strftime('%H:%M:%S')}{span}{'   q ends it' * keys}"
-
-
-def _wrapped(line: str, columns: int) -> list[str]:
-    """A sentence on as many lines as it takes."""
-    return textwrap.wrap(line, columns, subsequent_indent="  ") if columns else [line]
 
 
 def _span(before: Look | None, now: Look) -> str:

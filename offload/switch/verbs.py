@@ -139,6 +139,7 @@ def _status(args: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from offload.host.local import LocalHost
+    from offload.host.terminal import shown
     from offload.switch.journal import Journal
     from offload.switch.status import as_json, as_text, gather
 
@@ -147,5 +148,5 @@ def _status(args: argparse.Namespace) -> int:
     except OffloadError:
         changed = []  # not root, or damaged: restore will say so
     found = gather(LocalHost(), args.dev, changed)
-    sys.stdout.write((as_json(found) if args.json else as_text(found)) + "\n")
+    sys.stdout.write(f"{as_json(found)}\n" if args.json else shown(f"{as_text(found)}\n", sys.stdout))
     return 0

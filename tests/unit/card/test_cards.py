@@ -21,7 +21,8 @@ def test_every_card_is_told_and_the_simulated_one_is_none() -> None:
     """Each real profile has its lines; cards of which nothing is known are named after them."""
     said = as_text()
     assert len(real()) == 8 and all(f"({profile.id}): driver" in said for profile in real())
-    assert "nicsim" not in said and "NVIDIA BlueField-4 (15b3:a2df): the driver knows its id" in said
+    assert "nicsim" not in said and "without a profile: the driver knows its id" in said
+    assert "\n  NVIDIA BlueField-4 (15b3:a2df)\n" in said
     assert "ConnectX-5" not in said, "older cards are on the page only"
 
 

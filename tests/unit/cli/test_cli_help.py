@@ -50,13 +50,17 @@ def test_every_option_is_explained(command: Command) -> None:
         assert part.help, f"{command.words}: {part}"
 
 
-def test_help_fits_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """No --help is wider than the files of this project."""
-    monkeypatch.setenv("COLUMNS", "80")
+@pytest.mark.parametrize("width", [80, 111])
+def test_help_fits_the_terminal(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No --help is wider than the terminal, but for commands, which stay on one line to be copied."""
+    monkeypatch.setenv("COLUMNS", str(width))
     for command in ROOT.walk():
         assert cli.main([*command.path, "--help"]) == 0
         said = capsys.readouterr().out
-        assert max(map(len, said.splitlines())) <= 111, command.words
+        lines = [line for line in said.splitlines() if "#" in line or not line.startswith("  ktls-offload")]
+        assert [line for line in lines if len(line) > width] == [], command.words
         assert said.isprintable() or all(c.isprintable() or c == "\n" for c in said)
 
 

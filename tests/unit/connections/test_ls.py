@@ -214,8 +214,10 @@ def test_module_is_not_advised_where_there_is_none() -> None:
     """`modprobe tls` is advised only where the kernel may have the module."""
     unloaded = replace(listing(tls_stat=None), without="")
     assert "not loaded (modprobe tls)" in as_text(unloaded)
-    bare = as_text(replace(unloaded, without="not in this kernel (/boot/config: CONFIG_TLS is not set)"))
+    absent = replace(unloaded, without="not in this kernel (/boot/config: CONFIG_TLS is not set)")
+    bare, narrow = as_text(absent), as_text(absent, 60)
     assert "kernel TLS is not in this kernel" in bare and "modprobe" not in bare
+    assert max(map(len, narrow.splitlines())) <= 60 and " ".join(narrow.split()) == bare
 
 
 def looked(at: float, sent: int, bytes_: int) -> Look:

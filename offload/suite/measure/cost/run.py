@@ -54,7 +54,8 @@ def measure(
     rows += tuple(row for row in more if row not in rows and not senseless(row, set(offers)))
     if not rows:
         raise ConfigError("nothing to measure: " + "; ".join(f"{s['arm']}: {s['reason']}" for s in skipped))
-    plan, qemu, kernel = Plan(rows, personality, knobs=knobs), find(say), fetch(series, say)
+    plan = Plan(rows, personality, knobs=knobs)
+    kernel, qemu = fetch(series, say), find(say)  # a wrong path is said before a download
     initrd = image(kernel, build_nicsim(kernel, say), plan)
     found = [_boot(qemu, kernel, initrd, plan, number, boots, say) for number in range(1, boots + 1)]
     document: dict[str, Any] = {
