@@ -90,13 +90,16 @@ class Headers:
     tos: int = 0
     options: bytes = b""
     stamps: bool = True
-    ordered: bool = True  # each first transmission is there: none was lost before the wire
     ecn: bool = False  # both ends speak of congestion (RFC 3168): new data says ECT(0)
+    lossy: tuple[int, int] = (0, 0)  # stream offsets between which a frame may be lost before the wire
+    numbered: bool = True  # one queue: a packet that TCP sent later does not leave earlier
 
 
-def wrong(frames: Sequence[Frame], port: int, want: Headers) -> str:
-    """Return what is wrong with a header of what the DUT sent on a connection; nothing if all is as it
-    should be."""
+def wrong(frames: Sequence[Frame], port: int, want: Headers, begin: int | None = None) -> str:
+    """Return what is wrong with a header of what the DUT sent on a connection, or with its order; or nothing.
+
+    `begin`: the sequence number of its first byte, if the capture says it.
+    """
     ours = [frame for frame in frames if frame.source == port]
     base = next((frame.seq for frame in ours if frame.data), 0)
     for frame in ours:
@@ -107,7 +110,8 @@ def wrong(frames: Sequence[Frame], port: int, want: Headers) -> str:
         return said
     if want.ecn and (said := _congestion(ours, want.tos)):
         return said
-    return _order(ours) if want.ordered else ""
+    base = base if begin is None else begin
+    return _order(ours, base, want.lossy) or (_overtaken(ours, base) if want.numbered else "")
 
 
 def _twice(ours: Sequence[Frame]) -> str:
@@ -143,7 +147,7 @@ def _congestion(ours: Sequence[Frame], tos: int) -> str:
     """New data says ECT(0), what is sent again says nothing; CWR is in one segment of a packet, its first."""
     top, before = None, False
     for frame in (frame for frame in ours if frame.data):
-        ahead = 1 if top is None else (frame.seq - top + (TURN >> 1)) % TURN - (TURN >> 1)
+        ahead = 1 if top is None else _offset(frame.seq - top)
         if ahead >= 0:
             if frame.tos != tos | ECT:
                 return f"frame {frame.number} of the DUT: new data without ECT(0), {frame.tos:#04x}"
@@ -171,19 +175,36 @@ def _wrong(frame: Frame, want: Headers) -> str:
     return ""
 
 
-def _order(ours: Sequence[Frame]) -> str:
-    """New data begins where the data before it ended: TCP sends in order, whatever it then sends again."""
-    sent = [frame for frame in ours if frame.data]
-    if not sent:
-        return ""
-    base = next_ = sent[0].seq
-    for frame in sent:
-        ahead = (frame.seq - next_ + (TURN >> 1)) % TURN - (TURN >> 1)
-        if ahead > 0:
-            return f"frame {frame.number} is {ahead} bytes ahead of stream offset {(next_ - base) % TURN:,}"
-        if ahead + len(frame.payload) > 0:
-            next_ = (frame.seq + len(frame.payload)) % TURN
+def _order(ours: Sequence[Frame], base: int, lossy: tuple[int, int]) -> str:
+    """New data begins where the data before it ended: TCP sends in order, whatever it then sends again.
+
+    Where the event of a scenario may lose a frame before the wire, data may be missing, and nowhere else.
+    """
+    next_ = 0
+    for frame in (frame for frame in ours if frame.data):
+        at = _offset(frame.seq - base - next_) + next_
+        if at > next_ and not lossy[0] <= next_ <= at <= lossy[1]:
+            return f"frame {frame.number} is {at - next_} bytes ahead of stream offset {next_:,}"
+        next_ = max(next_, at + len(frame.payload))
     return ""
+
+
+def _overtaken(ours: Sequence[Frame], base: int) -> str:
+    """IPv4 numbers the packets of a connection as TCP sends them, and the card keeps their order."""
+    last = None
+    for frame in (frame for frame in ours if frame.data and frame.ident):
+        if last and _offset(frame.ident - last.ident, 1 << 16) < 0:
+            where = f"stream offset {(frame.seq - base) % TURN:,}"
+            return (
+                f"frame {frame.number} of the DUT leaves after frame {last.number}, a later packet ({where})"
+            )
+        last = frame
+    return ""
+
+
+def _offset(distance: int, turn: int = TURN) -> int:
+    """A distance between two numbers that begin again after `turn`: forward, or back if that is shorter."""
+    return (distance + turn // 2) % turn - turn // 2
 
 
 def cuts(frames: Sequence[Frame], source: int | None, target: int | None, base: int) -> set[int]:

@@ -11,7 +11,7 @@ from socket import SOL_SOCKET
 from typing import Any
 
 from offload.card.counters import Delta
-from tests.lib.scenario import events, layout, troubles
+from tests.lib.scenario import events, layout, setting, troubles
 from tests.lib.scenario.connections import BUFFER, FULL, Burst, Line, move, option, sent
 from tests.lib.scenario.space import Scenario
 from tests.lib.scenario.troubles import FORGED, Troubled
@@ -31,6 +31,7 @@ class Told:
     opened: list[Line]  # by the event
     fair: int = 0  # payload of the start to the DUT
     before_event: int = 0  # payload of the DUT until the event
+    lossy: tuple[int, int] = (0, 0)  # where in the victim's stream the event may lose frames before the wire
     calm: Delta | None = None  # the counters' way in the calm
     forged: bool = False
     placed: dict[str, tuple[int, int]] = field(default_factory=dict)  # first and last record of the burst
@@ -89,9 +90,12 @@ class Play:
     def _event(self) -> None:
         """The event of the scenario while bytes move."""
         self.told.before_event = sum(len(line.tracks["tx"].content()) for line in self.lines)
-        event = self.scenario["event"]
+        event, track = self.scenario["event"], self.victim.tracks["tx"]
+        begin = track.wire
         if event != "none" and (words := events.between(self.stage, event, self.ways, self.scenario.seed)):
             self.told.missed["event"] = words
+        if setting.losing(self.scenario):
+            self.told.lossy = begin, track.wire
 
     def _trouble(self) -> None:
         """The bursts that lie as the scenario says, and the trouble in them."""

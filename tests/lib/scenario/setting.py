@@ -26,6 +26,14 @@ SETTINGS: dict[str, dict[str, int]] = {
     "timestamps": {},
     "sack-live": {"sack": 1, "timestamps": 1},
 }
+QUIET = (
+    "none",
+    "other",
+    "idle",
+    "coalesce",
+    "route",
+)  # events that lose no packet and leave each context as it is
+REQUEUED = ("channels", "mtu")  # the kernel may choose another queue, which is faster or slower
 TSO_PARTS = ("tx-tcp",)
 CABLE = (*TSO_PARTS, "tx-checksum-", "generic-segmentation")  # what a card does, and a veth leaves undone
 
@@ -101,7 +109,7 @@ def buffers(lines: Sequence[Line]) -> None:
 
 def losing(scenario: Scenario) -> bool:
     """Whether frames may be lost between card and wire: a port that is set again drops what it holds."""
-    return scenario["event"] not in ("none", "other", "idle", "route")
+    return scenario["event"] not in QUIET
 
 
 def headers(scenario: Scenario) -> Headers:
@@ -109,4 +117,5 @@ def headers(scenario: Scenario) -> Headers:
     tos = EF if scenario["ip"] in ("v4-tos", "v6-tclass") else 0
     options = bytes.fromhex(NOPS) if scenario["ip"] == "v4-options" else b""
     stamps, marked = scenario["tcp"] != "bare", scenario["trouble"] == "ce-mark"
-    return Headers(tos, options, stamps=stamps, ordered=not losing(scenario), ecn=marked)
+    numbered = scenario["event"] not in REQUEUED
+    return Headers(tos, options, stamps=stamps, ecn=marked, numbered=numbered)

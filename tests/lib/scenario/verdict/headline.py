@@ -23,7 +23,7 @@ WRONG = tuple(
         (r"SHA-256 differs", "arrive altered"),
         (r"wrong checksum", "are in frames with a wrong checksum"),
         (r"once more|more than once", "are in frames that the card sends twice"),
-        (r"bytes ahead of stream offset", "are in frames that leave out of order"),
+        (r"bytes ahead of stream offset|leaves after frame", "are in frames that leave out of order"),
         (r"of the DUT: ", "are in frames whose headers differ from software's"),
         (r"not resynchronized", "stay with software"),
         (r"contexts were not released", "leave contexts behind"),

@@ -21,8 +21,6 @@ from tests.lib.scenario.wire import Shown, proven, talked
 MANY = {"many-in-frame": 3, "hundreds-in-tso": 200}  # records that begin in one frame, or packet
 SOFTWARE = {"link-down": ("tx", "rx"), "toggle": ("rx",)}  # whose open connections are software's after it
 
-# events that lose no packet and leave each context as it is
-QUIET = ("none", "other", "idle", "coalesce", "route")
 DROPS = ("carrier", "link-down", "rings", "channels")  # what waits in a queue is lost in it
 
 
@@ -86,7 +84,9 @@ def rest(seen: Seen) -> None:
     want = setting.headers(seen.scenario)
     for line in seen.everyone:
         here = want if line in seen.lines else replace(want, tos=0, options=b"")
-        assert not (said := frames.wrong(seen.frames, line.port, here)), said
+        here = replace(here, lossy=seen.told.lossy) if line is seen.told.victim else here
+        begin = seen.shown[line.port].base["tx"]
+        assert not (said := frames.wrong(seen.frames, line.port, here, begin)), said
     assert not (said := _beyond(seen)), said
     noise = {way: int(seen.scenario["trouble"] == "noise") for way in seen.ways}
     invariants.checksums(seen.before, seen.after, noise)
@@ -139,7 +139,7 @@ def _least(seen: Seen, way: str) -> int:
 
 def _fair(seen: Seen) -> int:
     """Payload to the DUT that came without impairment: all of it, or that of the start if trouble came."""
-    quiet = seen.scenario["trouble"] == "none" and seen.scenario["event"] in QUIET
+    quiet = seen.scenario["trouble"] == "none" and seen.scenario["event"] in setting.QUIET
     if not quiet or seen.scenario["tcp"] == "sack-live":  # whose hole is a lost frame
         return seen.told.fair
     return sum(len(line.tracks["rx"].content()) for line in seen.lines)

@@ -43,6 +43,46 @@ def test_a_wrong_frame_is_named_by_its_place() -> None:
     assert wrong([first, second, late], PORT, Headers()) == said
 
 
+def sent(*offsets: int, first: int = 0) -> list[Frame]:
+    """Frames of the DUT at these offsets, the packets numbered from `first` on; 0: IPv6, no numbers."""
+    numbers = range(first, first + len(offsets)) if first else [0] * len(offsets)
+    rows = zip(range(1, len(offsets) + 1), offsets, numbers, strict=True)
+    return [replace(frame(n, SIZE * at, tos=0), ident=ident % (1 << 16)) for n, at, ident in rows]
+
+
+LOSSY = Headers(lossy=(2 * SIZE, 5 * SIZE))  # an event that may lose frames: while these bytes were sent
+
+
+@pytest.mark.parametrize(
+    ("offsets", "said"),
+    [
+        ((0, 1, 2, 4, 3, 5, 6), ""),  # lost before the wire, and sent again
+        ((0, 1, 4, 2, 3, 5, 6), ""),
+        ((0, 1, 2, 3, 5, 4, 6), ""),
+        ((1, 0, 2, 3, 4, 5, 6), "frame 1 is 1000 bytes ahead of stream offset 0"),
+        ((0, 2, 1, 3, 4, 5, 6), "frame 2 is 1000 bytes ahead of stream offset 1,000"),
+        ((0, 1, 2, 3, 4, 6, 5), "frame 6 is 1000 bytes ahead of stream offset 5,000"),
+        ((0, 1, 2, 3, 6, 4, 5), "frame 5 is 2000 bytes ahead of stream offset 4,000"),
+    ],
+)
+def test_an_event_that_loses_frames_hides_no_other_order(offsets: tuple[int, ...], said: str) -> None:
+    """Data may be missing while the port is set again; before and after, new data is in order."""
+    assert wrong(sent(*offsets), PORT, LOSSY, 7) == said
+    if offsets[0] == 0:
+        assert bool(wrong(sent(*offsets), PORT, Headers(), 7)), "no event, and nothing may lack"
+
+
+def test_a_packet_that_left_late_is_told_where_frames_are_lost() -> None:
+    """IPv4 numbers packets: what TCP sends again has a later number, what left late an earlier one."""
+    again = sent(0, 1, 2, 4, 3, 5, first=65532)
+    assert wrong(again, PORT, LOSSY, 7) == "", "the numbers begin again after 65,536"
+    late = [again[0], again[1], again[3], again[2], *again[4:]]
+    said = "frame 3 of the DUT leaves after frame 4, a later packet (stream offset 2,000)"
+    assert wrong(late, PORT, LOSSY, 7) == said
+    assert wrong(late, PORT, replace(LOSSY, numbered=False), 7) == "", "queues may differ"
+    assert wrong([replace(one, ident=0) for one in late], PORT, LOSSY, 7) == "", "nobody can tell"
+
+
 def test_the_number_of_a_packet_is_read() -> None:
     """The identification of an IPv4 header is its packet's number; IPv6 has none."""
     tcp = struct.pack("!HHIIBBHHH", PORT, 443, 7, 0, 5 << 4, ACK, 0, 0, 0) + b"data"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from offload.card.counters import Delta, Snapshot
 from offload.card.profile import find
 from tests.lib.life.life import End, Pair
+from tests.lib.scenario import events
 from tests.lib.scenario.connections import Burst, Line, tracks
 from tests.lib.scenario.frames import ACK, Frame
-from tests.lib.scenario.play import Told
+from tests.lib.scenario.play import Play, Told
 from tests.lib.scenario.space import cell_of, load
 from tests.lib.scenario.verdict.invariants import BYTES, PACKETS, Bounds, Facts, counted
 from tests.lib.scenario.verdict.judge import Seen, bounds
@@ -78,6 +80,27 @@ def test_all_that_tcp_sent_was_encrypted_and_no_more() -> None:
     assert bounds(found, "tx") == Bounds(3600, 3600, (66, 66))
     found.frames.append(frame(4, 1200, source=9, target=443))
     assert bounds(found, "tx").most == 4800, "what TCP sends again is encrypted again"
+
+
+@pytest.mark.parametrize(
+    ("event", "lossy"), [("carrier", (4029, 5058)), ("other", (0, 0)), ("route", (0, 0))]
+)
+def test_frames_may_be_missing_only_while_the_port_is_set_again(
+    event: str, lossy: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the DUT sent during an event that empties queues is known, and none may be missing elsewhere."""
+    line = seen("").lines[0]
+    line.tracks["tx"].bursts = [Burst("start", (4000,))]
+    stage = SimpleNamespace(line=line, made=[])
+
+    def between(*_: object) -> str:
+        line.tracks["tx"].bursts.append(Burst("event", (1000,)))
+        return ""
+
+    monkeypatch.setattr(events, "between", between)
+    play = Play(stage, SPACE.parse(f"seed=7,event={event}"), [line], None)  # type: ignore[arg-type]
+    play._event()
+    assert play.told.lossy == lossy
 
 
 FIVE = Bounds(5000, 5000, (66, 66))  # five frames of 1000 bytes
