@@ -46,6 +46,16 @@ def build(target: Target, kind: Kind, out: Path | None, archive: Path | None, jo
     return tree
 
 
+def compile_again(target: Target, kind: Kind, tree: Path, jobs: int, say: Say) -> None:
+    """Compile what somebody has changed in a tree; whether the outcome may be installed is not asked.
+
+    ConfigError for a missing program; RigError, with the compiler's words, if it does not compile.
+    """
+    _programs()
+    with locked(tree / ".lock"):
+        _make(target, kind, tree, jobs, say)
+
+
 def built_modules(kind: Kind, tree: Path) -> list[Path]:
     """The modules that lie in a tree."""
     found = (tree / folder / f"{name}.ko" for name, folder in kind.modules.items())

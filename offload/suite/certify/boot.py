@@ -64,6 +64,7 @@ def boot(stack: ExitStack, plan: Plan, kernel: Kernel | None, log: Log) -> list[
 def start(plan: Plan, kernel: Kernel, log: Log) -> Booting:
     """Start the VM of one lab."""
     from offload.suite.bench.vm.lab import Lab
+    from offload.suite.bench.vm.own_driver import place
 
     return Lab.start(
         kernel,
@@ -75,6 +76,7 @@ def start(plan: Plan, kernel: Kernel, log: Log) -> Booting:
         cpus=plan.replay.cpus if plan.replay else None,
         source=plan.source,
         patched=plan.patch.words() if plan.patch else "",
+        driver=place(plan.driver) if plan.driver else None,
     )
 
 

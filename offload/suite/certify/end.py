@@ -45,5 +45,6 @@ def again(plan: Plan, document: dict[str, Any]) -> str:
     here = Path.cwd()
     folder = plan.out.relative_to(here) if plan.out.is_relative_to(here) else plan.out
     patched = f" --nicsim-patch {shlex.quote(str(folder / PATCH))}" if plan.patch else ""
-    line = f"repeat what failed ({failed}): {command(str(folder))}{patched}\n"
+    own = f" --driver {shlex.quote(str(plan.driver))}" if plan.driver else ""
+    line = f"repeat what failed ({failed}): {command(str(folder))}{patched}{own}\n"
     return line if failed and not plan.hosts else ""  # a bench of hosts is no lab that we boot

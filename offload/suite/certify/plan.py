@@ -42,6 +42,7 @@ class Plan:
     depth: str = DEPTHS[0]
     scenarios: tuple[str, ...] = ()  # only these, by line or seed
     card: str = CARDS[0]  # which simulated card
+    driver: Path | None = None  # one's own mlx5_core, or the folder in which it is built
 
     @property
     def played(self) -> str:
@@ -81,6 +82,7 @@ def simulated(request: Request) -> Plan:
     profile = find(lab.nic if lab else replay.former.profile if replay else request.nic or NIC)
     card = lab.card if lab else replay.card if replay else request.card or CARDS[0]
     check_card(card, profile, patch)
+    check_driver(card, request.driver, replay)
     jobs = labs(request, replay)
     if replay:
         replay = check_suite(replay, collect(kernel, profile.id, replay.tests))
@@ -98,6 +100,7 @@ def simulated(request: Request) -> Plan:
         depth=request.crossed,
         scenarios=request.scenario,
         card=card,
+        driver=request.driver.absolute() if request.driver else None,
     )
     if patch and found.source:
         apply_patch(patch, found.source)
@@ -114,6 +117,18 @@ def check_card(card: str, profile: Profile, patch: Patch | None) -> None:
     check_profile(profile)
     if patch:
         raise ConfigError("--nicsim-patch changes nicsim, not cx6sim", "omit --card")
+
+
+def check_driver(card: str, driver: Path | None, replay: Replay | None) -> None:
+    """ConfigError for a driver that cannot be loaded, or one that a replay lacks."""
+    from offload.suite.bench.vm.own_driver import OWN, check_path
+
+    if driver and card == CARDS[0]:
+        raise ConfigError("--driver replaces mlx5_core, which the simulated card nicsim does not use")
+    if driver:
+        check_path(driver)
+    elif replay and replay.former.rig.get("driver under test", "").startswith(OWN):
+        raise ConfigError(f"{replay.former.name} was a run with a driver of your own", "add --driver PATH")
 
 
 def labs(request: Request, replay: Replay | None) -> int:

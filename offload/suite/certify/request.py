@@ -18,6 +18,7 @@ class Request:
     modules: str = ""
     nic: str = ""
     card: str = ""
+    driver: Path | None = None
     out: Path | None = None
     only: str = ""
     replay: Path | None = None
@@ -68,17 +69,18 @@ EXCLUDES = (
             "modules",
             "nic",
             "card",
+            "driver",
             "jobs",
         ),
         "each place defines its own bench",
     ),
     (
         "lab",
-        ("attach", "replay", "nicsim_patch", "keep_lab", "kernel", "modules", "card", "jobs"),
+        ("attach", "replay", "nicsim_patch", "keep_lab", "kernel", "modules", "card", "driver", "jobs"),
         "--lab names a bench that already exists",
     ),
     ("attach", ("replay", "nicsim_patch", "keep_lab"), "{other} boots its own lab"),
-    ("attach", ("card",), "the lab determines the card"),
+    ("attach", ("card", "driver"), "the lab determines the card"),
     ("replay", ("card",), "a replay takes the card of the earlier run"),
     ("attach", ("jobs",), "--attach uses one lab only"),
     ("keep_lab", ("jobs",), "--keep-lab uses one lab only"),
@@ -88,6 +90,7 @@ EXCLUDES = (
 )
 # an option, those of which it needs one, and a hint
 NEEDS = (
+    ("driver", ("card", "replay"), "--card mlx5 is the one that your mlx5_core can drive"),
     ("modules", ("kernel",), "--kernel PATH names the image to which they belong"),
     ("retry", ("lab", "all_benches"), "a lab in a VM is new in every run"),
     ("coordinator", ("all_benches",), "name the tags of the benches"),

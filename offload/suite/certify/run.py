@@ -104,7 +104,10 @@ def opening(plan: Plan) -> list[str]:
     elif plan.attach:
         what = f"the card of lab {plan.attach} as {plan.profile.title()}"
     elif plan.card != CARDS[0]:
-        what = f"Debian's {plan.profile.driver} on a simulated {plan.profile.title()}, kernel {plan.kernel}"
+        whose = (
+            f"{plan.profile.driver} of {plan.driver}" if plan.driver else f"Debian's {plan.profile.driver}"
+        )
+        what = f"{whose} on a simulated {plan.profile.title()}, kernel {plan.kernel}"
     else:
         what = f"a simulated NIC as {plan.profile.title()} on kernel {plan.kernel}"
     lines = [f"certifying {what}; results go to {plan.out}"]
@@ -128,9 +131,13 @@ def simulated_card(plan: Plan, log: Log) -> Kernel:
 
 
 def module(plan: Plan, kernel: Kernel, log: Log) -> Path:
-    """Return the module that the lab loads: the simulated NIC, patched or not, or the real driver."""
+    """Return the module that the lab loads: the simulated NIC, patched or not, the real driver, or yours."""
     from offload.suite.bench.cards.module import build_nicsim
 
+    if plan.driver:
+        from offload.suite.bench.vm.own_driver import prepare
+
+        return prepare(plan.driver, kernel, log.note)
     if plan.card != CARDS[0]:
         from offload.suite.bench.vm.cards import driver
 

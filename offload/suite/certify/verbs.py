@@ -56,7 +56,8 @@ and those that never did.
 
 --card mlx5 runs the real driver: Debian's own mlx5_core, built with TLS (once
 per kernel, which takes minutes), on a ConnectX-6 Dx that native/cx6sim
-simulates. The report lists what was real.
+simulates. The report lists what was real. --driver PATH runs your own
+mlx5_core instead (docs/certify/change-mlx5e.md).
 
 --nicsim-patch FILE tests the suite itself: it builds your own defect into a
 private copy of native/nicsim (docs/certify/try-to-fool-us.md). It rejects a
@@ -96,6 +97,12 @@ def _more(parser: argparse.ArgumentParser) -> None:
         "--card",
         choices=CARDS,
         help=f"simulated card: {CARDS[0]} (default), or {CARDS[1]}: Debian's own driver on cx6sim",
+    )
+    add(
+        "--driver",
+        type=Path,
+        metavar="PATH",
+        help="with --card mlx5: your own mlx5_core.ko, or the folder of `driver build`, compiled first",
     )
     add(
         "--scenario",

@@ -59,12 +59,15 @@ def behaviors(text: str) -> tuple[int, int]:
     return len(found), sum("**guess**" in row for row in found)
 
 
-def about(kernel: Kernel) -> dict[str, str]:
-    """Say which parts of a lab with these cards are real, and which are not: lines for its reports."""
+def about(kernel: Kernel, own: str = "") -> dict[str, str]:
+    """Say which parts of a lab with these cards are real, and which are not: lines for its reports.
+
+    `own`: what they say of a driver that is not Debian's.
+    """
     known, guesses = behaviors(PAGE.read_text("utf-8"))
     source = f"Debian's Linux {kernel.version}, unmodified"
     return {
-        "driver under test": f"mlx5_core of {source}, built with MLX5_EN_TLS",
+        "driver under test": own or f"mlx5_core of {source}, built with MLX5_EN_TLS",
         "card": f"simulated by cx6sim; of {known} behaviors of its firmware {guesses} are guesses, and the"
         f" others follow the driver's source ({PAGE.relative_to(ROOT)})",
     }

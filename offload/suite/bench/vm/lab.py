@@ -20,7 +20,7 @@ from offload.errors import ConfigError, RigError
 from offload.host.base import Bench, Side
 from offload.host.vm import VmHost
 from offload.suite.bench.programs import unpacked
-from offload.suite.bench.vm import boot, cards, made, rundir, snapshot
+from offload.suite.bench.vm import boot, cards, made, own_driver, rundir, snapshot
 from offload.suite.bench.vm import ssh as rack
 from offload.suite.bench.vm.client import Client, connect
 from offload.suite.bench.vm.console import Console
@@ -90,19 +90,19 @@ class Lab:
         source: Path | None = None,
         ssh: bool = False,
         patched: str = "",
+        driver: Path | None = None,
     ) -> Booting:
         """Start the VM of a lab, which boots while the caller goes on; `say` gets each phase and its seconds.
 
-        `cpus`: vCPUs, by default LAB_CPUS of the environment, or 1. `source`: of the DUT's simulated NIC,
-        and what reports say of it if it is `patched`; the peer's is a good one then.
-        `ssh`: with an sshd in each namespace, as a rack of hosts (ssh.py); the lab file is ssh/lab.yaml.
-        Call it from the main thread: unless `keep`, QEMU dies with the thread that called.
-        A lab that outlives us (`keep`) notes what it boots, compared with the cache's record, for reports.
+        `cpus`: vCPUs (default: LAB_CPUS, or 1). `source`: of the DUT's simulated NIC, and what reports say of
+        it if it is `patched`; the peer's is a good one then. `driver`: your own mlx5_core. `ssh`: an sshd in
+        each namespace; the lab file is ssh/lab.yaml (ssh.py). Call it from the main thread: unless `keep`,
+        QEMU dies with the calling thread. A lab that outlives us (`keep`) notes for reports what it boots.
         ConfigError for a bench that does not exist; RigError if the VM does not come up.
         """
         rundir.check_name(name)
         about = check(kernel) if keep else None
-        plan = choose(kernel, kind, personality, cpus, source, say)
+        plan = choose(kernel, kind, personality, cpus, source, say, driver)
         parts, host_files = plan.made(), made.host_files()  # before anything of them is read
         files = {_name(kind): plan.module.read_bytes()} if plan.module else {}
         files |= {plan.peer.name: plan.peer.read_bytes()} if plan.peer else {}
@@ -123,8 +123,8 @@ class Lab:
             run_dir.release()
             raise
         state = {"name": run_dir.name, "kind": kind, "personality": personality, "kernel": kernel.release}
-        state["series"] = kernel.series
-        state |= {"pid": str(started.child.pid), **_rig(kernel, kind, plan, patched)}
+        state |= {"series": kernel.series, "pid": str(started.child.pid)}
+        state |= _rig(kernel, kind, plan, patched, driver)
         if about:
             state |= {f"booted:{key}": value for key, value in about.told(kernel, plan.module).items()}
         return Booting(state, plan.pair, parts, host_files, run_dir, started, start, doors, say)
@@ -331,11 +331,12 @@ def described(name: str) -> dict[str, str]:
     return state
 
 
-def _rig(kernel: Kernel, kind: str, plan: Recipe, patched: str) -> dict[str, str]:
+def _rig(kernel: Kernel, kind: str, plan: Recipe, patched: str, driver: Path | None) -> dict[str, str]:
     """Return the versions that reports name, as the lab's notes have them."""
     rig = versions(kernel, plan.qemu.version, f"{plan.accel} ({plan.why})", plan.cpus, MEMORY)
     rig |= {CARD: patched} if patched else {}
-    rig |= cards.about(kernel) if kind == cards.KIND else {}
+    own = own_driver.words(driver, kernel) if driver else ""
+    rig |= cards.about(kernel, own) if kind == cards.KIND else {}
     return {f"rig:{key}": value for key, value in rig.items()}
 
 

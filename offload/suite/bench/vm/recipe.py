@@ -51,12 +51,18 @@ class Recipe:
 
 
 def choose(
-    kernel: Kernel, kind: str, personality: str, cpus: int | None, source: Path | None, say: Say
+    kernel: Kernel,
+    kind: str,
+    personality: str,
+    cpus: int | None,
+    source: Path | None,
+    say: Say,
+    driver: Path | None = None,
 ) -> Recipe:
     """The lab that boots for these wishes, its module built. ConfigError for a bench that does not exist."""
     check_kind(kind)
     pair, vcpus = check_personality(personality), cpus_wanted(cpus)
-    built = _driver(kernel, pair, say) if kind == cards.KIND else None
+    built = _driver(kernel, pair, driver, say) if kind == cards.KIND else None
     qemu = qemu_cards.find(say) if built else find(say)
     pair = told(pair) if kind == "nicsim" else pair
     accel, why = accelerator(kernel, qemu, say)
@@ -65,11 +71,12 @@ def choose(
     return Recipe(kernel, kind, pair, vcpus, qemu, accel, why, module, peer)
 
 
-def _driver(kernel: Kernel, pair: str, say: Say) -> Path:
-    """The real driver, for a bench whose cards are what is asked for. ConfigError for other cards."""
+def _driver(kernel: Kernel, pair: str, own: Path | None, say: Say) -> Path:
+    """The real driver, or one's own, for a bench whose cards are what is asked for. ConfigError for other
+    cards."""
     for name in pair.split(","):
         cards.check_profile(find_profile(name))
-    return cards.driver(kernel, say)
+    return own or cards.driver(kernel, say)
 
 
 def cpus_wanted(cpus: int | None) -> int:

@@ -10,11 +10,12 @@ import pytest
 
 from offload.card.profile import find
 from offload.errors import ConfigError
-from offload.suite.bench.vm import cards
+from offload.suite.bench.vm import cards, own_driver
 from offload.suite.certify import attach
 from offload.suite.certify.patch import Patch
 from offload.suite.certify.plan import check_card, plan
-from tests.unit.suite.certify.fake_certify import FakeLab, call, checkout
+from tests.unit.suite.certify.fake_certify import FakeLab, add, call, checkout
+from tests.unit.suite.certify.test_certify import again
 from tests.unit.suite.certify.test_certify_attach import STATE, typed
 from tests.unit.suite.report.test_replay import RIG, planned, result
 
@@ -88,3 +89,45 @@ def test_a_running_lab_and_a_replay_bring_their_card(tmp_path: Path, monkeypatch
     assert attach.attached(typed("--attach", "it")).card == "mlx5"
     assert planned(result(tmp_path / "run", rig=RIG | ABOUT)).card == "mlx5"
     assert planned(result(tmp_path / "other")).card == "nicsim"
+
+
+def test_your_own_driver_is_named_and_asked_for_again(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The lab loads it, the first line and the command to repeat name it; a replay does not run without."""
+    mine, loaded = Path(__file__), list[object]()
+    start = FakeLab.start.__func__  # type: ignore[attr-defined]
+
+    def started(cls: type[FakeLab], kernel: object, **options: object) -> FakeLab:
+        loaded.append(options["driver"])
+        lab: FakeLab = start(cls, kernel, **options)
+        lab.rig |= {**ABOUT, "driver under test": f"{own_driver.OWN}, {mine}"}
+        return lab
+
+    monkeypatch.setattr(FakeLab, "start", classmethod(started))
+    monkeypatch.setattr(FakeLab, "run", lambda *_, **__: types.SimpleNamespace(text="driver: mlx5_core\n"))
+    monkeypatch.setattr(own_driver, "check_path", lambda path: None)
+    monkeypatch.setattr(own_driver, "prepare", lambda path, kernel, say: path)
+    add(root, "assert 0")
+    code, _ = call(root, "--card", "mlx5", "--driver", str(mine))
+    out = capfd.readouterr().out
+    assert (code, loaded) == (20, [mine])
+    assert f"certifying mlx5_core of {mine} on a simulated NVIDIA ConnectX-6 Dx, kernel 6.1" in out
+    assert f" --driver {mine}\n" in out
+    with pytest.raises(ConfigError, match="was a run with a driver of your own"):
+        again(root)
+
+
+def test_a_driver_needs_the_card_that_it_drives(tmp_path: Path) -> None:
+    """nicsim, a lab, a bench and a fleet have their own; what is no driver leaves no folder behind."""
+    for words, why in (
+        ([], "--driver needs --card or --replay"),
+        (["--card", "nicsim"], "--driver replaces mlx5_core, which the simulated card nicsim does not use"),
+        (["--attach", "it"], "--attach and --driver exclude each other"),
+        (["--lab", "lab.yaml"], "--lab and --driver exclude each other"),
+        (["--all-benches", "nic=x"], "--all-benches and --driver exclude each other"),
+        (["--card", "mlx5"], "is no kernel module"),
+    ):
+        with pytest.raises(ConfigError, match=why):
+            plan(typed("--driver", __file__, "--out", str(tmp_path / "run"), *words))
+    assert not (tmp_path / "run").exists()
