@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tarfile
 from collections.abc import Callable
@@ -158,6 +159,21 @@ def test_what_does_not_compile_is_shown(fake: Fake) -> None:
     spoiled(fake, f"{AT}/Makefile", lambda t: t.replace("fake.c", "lost.c"))
     with pytest.raises(RigError, match=r"(?s)fake does not build for .*lost\.c.*build\.log"):
         made(fake)
+
+
+def test_what_was_edited_is_compiled_again(fake: Fake) -> None:
+    """The source stays as somebody left it, and what does not compile is shown; nobody asks whether it may be
+    installed."""
+    folder = made(fake)
+    source, module = folder / "drivers/net/fake/fake.c", build.built_modules(FAKE, folder)[0]
+    source.write_text(f"{source.read_text()}\nint edited_by_a_person;\n")
+    os.utime(source, (source.stat().st_mtime + 60,) * 2)
+    build.compile_again(fake.target(), FAKE, folder, 1, print)
+    assert b"edited_by_a_person" in module.read_bytes() and "edited_by_a_person" in source.read_text()
+    source.write_text("int broken(")
+    os.utime(source, (source.stat().st_mtime + 120,) * 2)
+    with pytest.raises(RigError, match=r"(?s)fake does not build for .*build\.log"):
+        build.compile_again(fake.target(), FAKE, folder, 1, print)
 
 
 def test_another_version_of_the_source_is_not_taken(fake: Fake) -> None:
