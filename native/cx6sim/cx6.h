@@ -20,7 +20,7 @@
 #define PAGES_MAX 65536
 #define MATCH_WORDS 64 /* fte_match_param in 64-bit words */
 
-/* guest.c: memory of the guest that it gave us */
+/* state/guest.c: memory of the guest that it gave us */
 struct range {
 	uint64_t addr, size;
 	uint8_t *host;
@@ -46,7 +46,7 @@ bool ring_make(struct ring *r, struct view pas, uint64_t bytes, uint32_t shift, 
 void *ring_at(struct guest *g, const struct ring *r, uint64_t at, uint32_t len);
 void ring_free(struct ring *r);
 
-/* objects.c: what the driver made on the card, by kind and number */
+/* state/objects.c: what the driver made on the card, by kind and number */
 enum kind {
 	KIND_UAR, KIND_PD, KIND_TD, KIND_MKEY, KIND_EQ, KIND_CQ, KIND_SQ, KIND_RQ, KIND_TIS, KIND_TIR, KIND_RQT,
 	KIND_TABLE, KIND_GROUP, KIND_DEK, KIND_QCOUNTER, KIND_COUNTER, KINDS
@@ -101,7 +101,7 @@ struct dek {
 	uint8_t key[32];
 };
 
-/* record.c: AES-GCM over a stream of TLS 1.2 records, any piece at a time */
+/* state/record.c: AES-GCM over a stream of TLS 1.2 records, any piece at a time */
 struct record {
 	void *cipher; /* EVP_CIPHER_CTX */
 	uint8_t salt[4], head[13], number[8], tag[16];
@@ -168,7 +168,7 @@ struct counter {
 	uint64_t frames, bytes;
 };
 
-/* faults.c: what a bad card does; a knob of 0 is off, N: every Nth time */
+/* state/faults.c: what a bad card does; a knob of 0 is off, N: every Nth time */
 enum fault {
 	FAULT_TX_DROP, FAULT_TX_REORDER, FAULT_TX_TAG, FAULT_TX_NONCE, FAULT_TX_SALT, FAULT_TX_FORGET, FAULT_TX_LEAK,
 	FAULT_TX_ERROR, FAULT_RX_DROP, FAULT_RX_FALSE_ERROR, FAULT_RX_FALSE_OPENED, FAULT_RX_FORGET, FAULT_RX_NO_RESYNC,
@@ -218,22 +218,22 @@ void *object_next(struct card *c, enum kind kind, uint32_t *number);
 bool object_drop(struct card *c, enum kind kind, uint32_t number);
 void objects_drop_all(struct card *c);
 
-/* card.c */
+/* pci/card.c */
 void card_init(struct card *c, int number);
 void card_reset(struct card *c);
 
-/* log.c */
+/* state/log.c */
 extern int log_level; /* 0: what goes wrong; 1: objects; 2: every command */
 void say(const struct card *c, int level, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* clock.c */
+/* state/clock.c */
 uint64_t nanoseconds(void);
 
-/* irq.c */
+/* state/irq.c */
 void irq_set(struct card *c, uint32_t vector, int fd);
 void irq_raise(struct card *c, uint32_t vector);
 
-/* event.c */
+/* state/event.c */
 enum { EVENT_COMPLETION = 0x00, EVENT_PORT = 0x09, EVENT_COMMAND = 0x0a };
 void event_post(struct card *c, struct eq *eq, uint8_t type, uint8_t subtype, const uint8_t *data, uint32_t len);
 void event_say(struct card *c, uint8_t type, uint8_t subtype, const uint8_t *data, uint32_t len);
@@ -242,7 +242,7 @@ void eq_doorbell(struct card *c, uint32_t value, bool arm);
 void cq_doorbell(struct card *c, uint32_t value, uint32_t number);
 void completion(struct card *c, uint32_t cq, const uint8_t entry[static 64], uint8_t opcode);
 
-/* vfio.c: one message of the protocol */
+/* pci/vfio.c: one message of the protocol */
 #define MESSAGE_MAX (1u << 16)
 #define FDS_MAX 32
 struct message {
@@ -257,7 +257,7 @@ struct message {
 /* The answer is written to `out`, header included; its length, 0 for none. */
 uint32_t vfio_handle(struct card *c, struct message *m, uint8_t out[static MESSAGE_MAX]);
 
-/* server.c: the socket of a card */
+/* pci/server.c: the socket of a card */
 struct server {
 	int listener, fd;
 	uint8_t in[2 * MESSAGE_MAX], out[MESSAGE_MAX];
@@ -271,13 +271,13 @@ bool server_accept(struct server *s, struct card *c);
 bool server_serve(struct server *s, struct card *c);
 void server_close(struct server *s, struct card *c);
 
-/* pci.c, registers.c */
+/* pci/pci.c, pci/registers.c */
 void pci_init(struct card *c);
 void pci_write(struct card *c, uint32_t at, const uint8_t *data, uint32_t len);
 void bar_read(struct card *c, uint64_t at, uint8_t *data, uint32_t len);
 void bar_write(struct card *c, uint64_t at, const uint8_t *data, uint32_t len);
 
-/* command.c: the firmware's commands */
+/* commands/command.c: the firmware's commands */
 enum status {
 	ST_OK = 0, ST_INTERNAL = 1, ST_BAD_OP = 2, ST_BAD_PARAM = 3, ST_BAD_STATE = 4, ST_BAD_RESOURCE = 5,
 	ST_LIMIT = 8, ST_NO_RESOURCES = 0xf, ST_BAD_INPUT = 0x50
@@ -301,7 +301,7 @@ void commands_run_slow(struct card *c);
 enum status command_run(struct card *c, const struct command *cmd);
 void caps_fill(struct card *c, uint32_t type, struct view v);
 
-/* frame.c: headers and checksums */
+/* frames/frame.c: headers and checksums */
 struct frame {
 	uint8_t *data;
 	uint32_t len;
@@ -317,7 +317,7 @@ uint16_t sum_fold(uint32_t sum);
 bool frame_l4_right(const struct frame *f);
 void frame_fill_sums(const struct frame *f, bool l3, bool l4);
 
-/* tx.c, send.c, tls_tx.c */
+/* frames/tx.c, frames/send.c, tls/tls_tx.c */
 struct wqe {
 	uint8_t byte[1024];
 	uint32_t len; /* that the WQE says of itself */
@@ -332,18 +332,18 @@ bool send_dump(struct card *c, const struct wqe *w);
 bool tls_tx(struct card *c, uint32_t tis, struct frame *f, uint32_t mss);
 void tls_dump(struct card *c, uint32_t tis, uint8_t *data, uint32_t len);
 
-/* tls_wqe.c: the parameters of a TLS stream */
+/* tls/tls_wqe.c: the parameters of a TLS stream */
 void tls_static(struct card *c, const struct wqe *w, bool tx);
 void tls_progress(struct card *c, const struct wqe *w, bool tx);
 void tls_ask(struct card *c, const struct wqe *w);
 
-/* record.c */
+/* state/record.c */
 bool record_key(struct record *r, const uint8_t *key, uint32_t size, bool sealing);
 int record_run(struct card *c, struct record *r, uint8_t *data, uint32_t len);
 bool record_head_right(const uint8_t head[static 5]);
 void record_free(struct record *r);
 
-/* wire.c, steer.c, rx.c, rx_complete.c, stride.c, tls_rx.c */
+/* frames/wire.c, frames/steer.c, frames/rx.c, frames/rx_complete.c, frames/stride.c, tls/tls_rx.c */
 enum rx_mark { MARK_NONE, MARK_DECRYPTED, MARK_RESYNC, MARK_ERROR };
 struct arrival {
 	struct frame *frame;
@@ -361,13 +361,13 @@ void rx_complete(struct card *c, struct rq *q, const struct arrival *a, uint32_t
 void stride_deliver(struct card *c, struct rq *q, uint16_t posted, const struct arrival *a);
 enum rx_mark tls_rx(struct card *c, struct tls *t, struct frame *f);
 
-/* faults.c */
+/* state/faults.c */
 bool fault_hit(struct card *c, enum fault fault);
 uint64_t fault_value(struct card *c, enum fault fault); /* of a knob that is a number, not how often */
 const char *fault_name(enum fault fault);
 bool fault_set(struct card *c, const char *name, uint64_t every);
 
-/* request.c: a line of the control socket */
+/* control/request.c: a line of the control socket */
 struct request {
 	uint64_t card, every;
 	char fault[32];
@@ -376,7 +376,7 @@ struct request {
 
 const char *request_read(const char *line, struct request *r); /* NULL, or what is wrong with it */
 
-/* truth.c, control.c */
+/* control/truth.c, control/control.c */
 uint32_t truth_tell(struct card *c, char *out, uint32_t room);
 
 struct control {

@@ -37,7 +37,7 @@ int main(void) {{ {body} return 0; }}
 
 def named(folder: Path = HERE) -> list[tuple[str, str, str]]:
     """Every field that the sources name."""
-    texts = (path.read_text() for path in folder.glob("*.c"))
+    texts = (path.read_text() for path in folder.rglob("*.c"))
     return sorted(
         {
             (m[2], m[3], "A" if m[1] == "A" else "F")

@@ -41,7 +41,7 @@ def test_a_row_without_a_source_is_noticed() -> None:
 
 def test_every_command_has_a_name_and_is_in_one_table() -> None:
     """An opcode stands in one table of the model, once, and its answer is on the page."""
-    texts = [path.read_text() for path in sorted((ROOT / "native/cx6sim").glob("*.c"))]
+    texts = [path.read_text() for path in sorted((ROOT / "native/cx6sim").rglob("*.c"))]
     found = [m for text in texts for m in re.findall(r'\{ (0x[0-9a-f]+), "([A-Z0-9_]+)", \w+ \}', text)]
     assert len(found) > 60 and len({op for op, _ in found}) == len(found) == len({name for _, name in found})
     told = {name for what, _ in rows(PAGE.read_text()) for name in re.findall(r"`([A-Z0-9_]+)`", what)}
@@ -51,7 +51,7 @@ def test_every_command_has_a_name_and_is_in_one_table() -> None:
 def test_every_knob_is_in_the_readme() -> None:
     """A fault that the card can play is found by whoever reads how to ask for it; no other is promised."""
     folder = ROOT / "native/cx6sim"
-    knobs = set(re.findall(r'\[FAULT_\w+\] = "([a-z-]+)"', (folder / "faults.c").read_text()))
+    knobs = set(re.findall(r'\[FAULT_\w+\] = "([a-z-]+)"', (folder / "state/faults.c").read_text()))
     table = [line for line in (folder / "README.md").read_text().splitlines() if line.startswith("| `")]
     named = {name for line in table for name in re.findall(r"`([a-z-]+)`", line.split(" | ")[0])}
     assert len(knobs) > 20 and named == knobs
