@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -43,9 +45,14 @@ class Server:
         return Target("127.0.0.1", self.port)
 
     def _serve(self) -> None:
-        with suppress(OSError):
-            while True:
+        while True:
+            try:
                 conn = self._listener.accept()[0]
+            except OSError as exc:
+                if exc.errno != errno.EMFILE:  # a test takes this process's descriptors away
+                    return
+                time.sleep(0.02)
+            else:
                 threading.Thread(target=self._echo, args=(conn,), daemon=True).start()
 
     def _echo(self, conn: socket.socket) -> None:
@@ -71,14 +78,14 @@ def serving(folder: Path) -> Iterator[Server]:
 
 def exchanged(sock: socket.socket) -> bytes:
     """Send the payload and return what comes back; the socket is closed."""
-    sock.settimeout(20)
+    sock.settimeout(120)
     with sock:
         writer = threading.Thread(target=sock.sendall, args=(PAYLOAD,))
         writer.start()
         got = b""
         while len(got) < len(PAYLOAD) and (part := sock.recv(65536)):
             got += part
-        writer.join(20)
+        writer.join(120)
     return got
 
 
@@ -101,7 +108,7 @@ def resident(folder: Path, act: Callable[[socket.socket], object]) -> Iterator[s
             yield path
         finally:
             listener.shutdown(socket.SHUT_RDWR)
-            thread.join(20)
+            thread.join(120)
     Path(path).unlink()
 
 

@@ -52,7 +52,7 @@ def falls_back(server: Server, **how: str) -> str:
     got = connect(server.target, Policy(ca=str(server.ca)), warn=lines.append, **how)
     assert got.process and got.line["via"] == "stunnel" and got.line["version"] == "1.2", got
     assert exchanged(got.sock) == PAYLOAD
-    assert got.process.wait(10) == 0
+    assert got.process.wait(120) == 0
     assert lines == [got.warning] and lines[0].startswith(f"127.0.0.1 port {server.port}: no kTLS (")
     return got.warning
 
@@ -163,7 +163,7 @@ def test_resident_that_fails(
         assert why in falls_back(server, via=path)
     while KEPT:
         KEPT.pop().close()
-    wait_until(lambda: open_files() <= before, 30, "descriptors that somebody sent to be closed")
+    wait_until(lambda: open_files() <= before, 120, "descriptors that somebody sent to be closed")
 
 
 def test_resident_that_is_not_there(server: Server, tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_kernel_without_tls(server: Server, tmp_path: Path) -> None:
         wait_until(lambda: listening(path) or child.poll() is not None, 60, "the resident to listen")
         assert "modprobe tls" in falls_back(server, via=str(path))
         child.terminate()
-        assert child.wait(10) == 0 and not path.exists()
+        assert child.wait(120) == 0 and not path.exists()
 
 
 def test_peer_that_is_not_who_it_should_be(server: Server, tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_peer_that_is_not_who_it_should_be(server: Server, tmp_path: Path) -> No
 def typed(server: Server, *more: str, fds: tuple[int, ...] = ()) -> subprocess.CompletedProcess[str]:
     """The command as a person types it, for a resident that is not there; exit code 0."""
     words = ["connect", "127.0.0.1", str(server.port), "--ca", str(server.ca), "--via", "/nowhere", *more]
-    how = {"pass_fds": fds, "capture_output": True, "text": True, "timeout": 60}
+    how = {"pass_fds": fds, "capture_output": True, "text": True, "timeout": 300}
     done = subprocess.run([sys.executable, "-m", "offload", *words], cwd=ROOT, **how)  # type: ignore[call-overload]
     assert done.returncode == 0 and done.stderr.count("\n") == 1, done
     assert done.stderr.startswith(f"ktls-offload: warning: 127.0.0.1 port {server.port}: no kTLS (")

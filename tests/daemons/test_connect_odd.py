@@ -35,10 +35,10 @@ def started(server: Server, how: str, *more: str, path: Path) -> tuple[bytes, in
         listener.bind(str(path))
         listener.listen()
         with subprocess.Popen(["sh", "-c", shell], cwd=ROOT) as child, listener.accept()[0] as conn:
-            conn.settimeout(60)
+            conn.settimeout(120)
             _, fds, _, _ = socket.recv_fds(conn, 8192, 4)
             back = exchanged(socket.socket(fileno=fds[0])) if fds else b""
-            return back, child.wait(20)
+            return back, child.wait(120)
 
 
 @pytest.mark.parametrize("via", [(), ("--via", "/nowhere")])

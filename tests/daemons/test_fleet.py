@@ -27,6 +27,7 @@ from offload.suite.certify.fleet.grid import Grid, Place, parsed, resources, tag
 from offload.suite.report.trust import verify
 from tests.lib.rig import benches
 from tests.lib.rig.labgrid_client import warm
+from tests.lib.rig.sshd import free_port
 
 PLAYED = """
 import json, sys, time
@@ -150,7 +151,7 @@ def test_one_that_breaks_is_void_and_the_others_go_on(
 ) -> None:
     """Without a NIC benches run side by side; one that dies or hangs is void, and all are given back."""
     (tmp_path / "abreast").write_text("faulty good")
-    code, said, found = run(grid, tmp_path / "out", "site=x", hang=8)
+    code, said, found = run(grid, tmp_path / "out", "site=x", hang=20)
     assert code == 22 and {name: bench["word"] for name, bench in found.items()} == {
         "broken": "void",
         "faulty": "failed",
@@ -158,7 +159,8 @@ def test_one_that_breaks_is_void_and_the_others_go_on(
         "stuck": "void",
     }
     assert (
-        "the VM is gone" in found["broken"]["reason"] and "hung: no event for 8 s" in found["stuck"]["reason"]
+        "the VM is gone" in found["broken"]["reason"]
+        and "hung: no event for 20 s" in found["stuck"]["reason"]
     )
     assert found["stuck"]["reason"].endswith("the bench was power-cycled") and found["stuck"]["cycled"]
     assert switched[1] == ["/3/0", "/3/1", "/4/0", "/4/1"], "each: off, then on"
@@ -285,7 +287,7 @@ def certified(*words: str) -> int:
 
 def test_no_coordinator_is_one_sentence(coordinator: str) -> None:
     """Without a NIC a coordinator that is not there is named with its address."""
-    address = f"127.0.0.1:{benches.free_port()}"
+    address = f"127.0.0.1:{free_port()}"
     with pytest.raises(RigError) as wrong:
         Grid(address).places()
     assert address in str(wrong.value) and "Traceback" not in str(wrong.value)

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ class Bench:
     def call(self, *argv: str, tty: bool = False) -> subprocess.CompletedProcess[str]:
         """The same, to its end."""
         with self.start(*argv, tty=tty) as child:
-            out, err = child.communicate(timeout=120)
+            out, err = child.communicate(timeout=300)
             return subprocess.CompletedProcess(argv, child.returncode, out, err)
 
     def running(self) -> list[str]:
@@ -76,15 +77,23 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         yield made
 
 
+def moved(found: dict[str, Any]) -> list[int]:
+    """The bytes of each row."""
+    return [row["samples"][0]["bytes"] for row in found["rows"]]
+
+
 def test_document(bench: Bench) -> None:
     """Without a NIC user space and plain TCP are measured both ways, and the rest is skipped with reasons."""
-    argv = ("--arm", "user,plain,hw", "--direction", "both", "--streams", "2", "--seconds", "0.3", "--json")
-    done = bench.call("v0", "--peer", f"netns:{bench.peer}", "--rounds", "1", *argv)
+    argv = ("--arm", "user,plain,hw", "--direction", "both", "--streams", "2", "--json")
+    for seconds in ("0.3", "3", "20"):  # a busy machine moves less in a short time
+        done = bench.call("v0", "--peer", f"netns:{bench.peer}", "--rounds", "1", *argv, "--seconds", seconds)
+        if done.returncode == 0 and min(moved(json.loads(done.stdout))) > 1 << 20:
+            break
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["method"], found["simulated"]) == ("time", False)
     assert [row["arm"] for row in found["rows"]] == ["user", "plain"]
-    assert all(row["samples"][0]["bytes"] > 1 << 20 for row in found["rows"]), found["rows"]
+    assert min(moved(found)) > 1 << 20, found["rows"]
     assert "no profile matches" in found["skipped"][0]["reason"]
     assert any("both ends are on this host" in warning for warning in found["warnings"])
     assert {"kernel", "nic", "governor", "irqs", "tools"} <= found["about"].keys()
@@ -93,11 +102,14 @@ def test_document(bench: Bench) -> None:
 
 def test_table_and_live_line(bench: Bench) -> None:
     """Without a NIC a terminal shows a live line while it runs, and the table at the end."""
-    done = bench.call(
-        "v0", "--peer", f"netns:{bench.peer}", "--arm", "plain", "--rounds", "1", "--seconds", "2.5", tty=True
-    )
-    assert done.returncode == 0, done.stdout
-    assert " of " in done.stdout and "cores  hw 0 sw 0  (1/2: stream, tx," in done.stdout
+    live = "cores  hw 0 sw 0  (1/2: stream, tx,"
+    argv = ("v0", "--peer", f"netns:{bench.peer}", "--arm", "plain", "--rounds", "1", "--seconds")
+    for seconds in ("2.5", "10", "30"):  # a busy machine may have no time for the line in a short one
+        done = bench.call(*argv, seconds, tty=True)
+        assert done.returncode == 0, done.stdout
+        if live in done.stdout:
+            break
+    assert " of " in done.stdout and live in done.stdout
     assert "plain TCP" in done.stdout and "cores/100G" in done.stdout
 
 
@@ -106,7 +118,7 @@ def test_interrupted(bench: Bench) -> None:
     with bench.start("v0", "--peer", f"netns:{bench.peer}", "--arm", "plain", "--seconds", "60") as child:
         wait_until(lambda: len(bench.running()) >= 3, 60, "both pumps")
         child.terminate()
-        _, err = child.communicate(timeout=60)
+        _, err = child.communicate(timeout=120)
     assert child.returncode == 130 and "interrupted" in err, err
     wait_until(lambda: not bench.running(), 30, "programs that are left behind")
 

@@ -20,6 +20,15 @@ pytestmark = pytest.mark.skipif(
 SIZE = 20_000
 
 
+def asked(host: LocalHost, script: str, url: str, connections: int, threads: int) -> wrk.Result:
+    """What wrk got in a second; in more where a busy machine had no answer in one."""
+    for seconds in (1, 10, 60):
+        found = wrk.parse(host.run(wrk.argv(script, url, connections, seconds, threads, close=False)))
+        if found.requests:
+            break
+    return found
+
+
 def test_serves_on_loopback(tmp_path: Path) -> None:
     """Without a NIC nginx serves the files whole to wrk, over TLS in user space; a wrong file is noticed."""
     here, folder = LocalHost(), str(tmp_path)
@@ -29,8 +38,7 @@ def test_serves_on_loopback(tmp_path: Path) -> None:
         with nginx.running(here, shop, at):
             nginx.check(here, shop, 4096, at.ca)
             (tmp_path / "wrk.lua").write_text(wrk.SCRIPT)
-            argv = wrk.argv(f"{folder}/wrk.lua", shop.url(4096), 2, 1, 1, close=False)
-            found = wrk.parse(here.run(argv))
+            found = asked(here, f"{folder}/wrk.lua", shop.url(4096), 2, 1)
             assert found.requests > 0 and found.bytes >= found.requests * 4096
             (tmp_path / "files/4096").write_bytes(b"x" * 4096)
             with pytest.raises(RigError, match="nginx served 4096"):
@@ -49,9 +57,8 @@ def test_a_film_on_loopback(tmp_path: Path) -> None:
             assert found == [[want.seen() for want in client] for client in clients]
             assert video.fetched(here, shop, [[Want(SIZE + 1)]], at.ca)[0][0].status == 404
             (tmp_path / "wrk.lua").write_text(wrk.SCRIPT + video.requests(SIZE))
-            argv = wrk.argv(f"{folder}/wrk.lua", shop.url(SIZE), 4, 1, 2, close=False)
-            asked = wrk.parse(here.run(argv))
-            assert asked.requests > 0 and SIZE < asked.bytes / asked.requests < SIZE + 600, asked
+            seen = asked(here, f"{folder}/wrk.lua", shop.url(SIZE), 4, 2)
+            assert seen.requests > 0 and SIZE < seen.bytes / seen.requests < SIZE + 600, seen
         assert video.fetched(here, shop, [[Want(SIZE)]], at.ca)[0] == [
             Seen(0, 0, "ConnectionRefusedError: [Errno 111] Connection refused")
         ]

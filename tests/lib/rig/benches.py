@@ -12,14 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from offload.cmd import wait_until
+from tests.lib.rig.sshd import free_port
 
 TOOLS = Path(sys.executable).parent
-
-
-def free_port() -> int:
-    """A port on which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 def place(name: str, tags: Mapping[str, str]) -> dict[str, object]:

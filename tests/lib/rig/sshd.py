@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
 import shutil
 import socket
 from collections.abc import Iterator
@@ -57,11 +59,18 @@ def keys(folder: Path, name: str) -> str:
     return (folder / f"{name}.pub").read_text().strip()
 
 
-def free_port(address: str) -> int:
-    """A TCP port that nobody uses."""
-    with socket.socket() as sock:
-        sock.bind((address, 0))
-        return int(sock.getsockname()[1])
+def free_port(address: str = "127.0.0.1") -> int:
+    """A TCP port that nobody uses, below those that the kernel gives to whoever asks for any."""
+    while True:
+        port = 10_000 + secrets.randbelow(20_000)
+        with socket.socket() as sock:
+            try:
+                sock.bind((address, port))
+            except OSError as exc:
+                if exc.errno != errno.EADDRINUSE:
+                    raise
+            else:
+                return port
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from tests.lib.wiregen.hostile import BAD, HUGE, INCONCLUSIVE, USAGE, Bad, files
 ROOT = Path(__file__).parents[4]
 ENGINES = ("python", "core")
 ROOM = 2 << 30  # bytes of address space: Python, its libraries, and the capture mapped
-PATIENCE = 20  # seconds
+PATIENCE = 300  # seconds
 MOST = 384 << 20  # bytes in use at a time
 
 

@@ -95,9 +95,13 @@ def test_megabytes_go_both_ways(guest: Guest) -> None:
 
 def test_time_out_kills_the_group(guest: Guest, tmp_path: Path) -> None:
     """A command that does not end is killed with its children."""
-    with pytest.raises(RigError, match=r"timed out after 0.3 s"):
-        guest.host.run(["sh", "-c", f"sleep 99 & echo $! > {tmp_path}/pid; wait"], timeout=0.3)
-    pid = int((tmp_path / "pid").read_text())
+    note = tmp_path / "pid"
+    for limit in (0.3, 5, 50):  # a busy machine may need longer to begin
+        with pytest.raises(RigError, match=f"timed out after {limit} s"):
+            guest.host.run(["sh", "-c", f"sleep 99 & echo $! > {note}; wait"], timeout=limit)
+        if note.exists() and note.read_text():
+            break
+    pid = int(note.read_text())
     wait_until(lambda: gone(pid), 60, "the child's end")
 
 
@@ -211,7 +215,7 @@ def test_words_before_an_apparent_end_are_answered(guest: Guest) -> None:
     """A request is answered though the line seems to end right behind it."""
     guest.socks[1].sendall(b'{"id": 1, "op": "hello", "nonce": "n"}\n')
     guest.socks[1].shutdown(socket.SHUT_WR)
-    guest.socks[1].settimeout(10)
+    guest.socks[1].settimeout(120)
     assert b'"nonce": "n"' in guest.socks[1].recv(4096)
 
 
@@ -222,9 +226,9 @@ def test_idle_agent_ends_itself_but_not_under_a_command(guest: Guest) -> None:
     time.sleep(1.5)  # the loop wakes once a second, and leaves it alone
     assert guest.process.poll() is None
     sleeper.kill()
-    wait_until(lambda: not sleeper.running(), 20, "the end of a killed command")
-    sleeper.wait(20)
-    guest.process.wait(20)
+    wait_until(lambda: not sleeper.running(), 120, "the end of a killed command")
+    sleeper.wait(120)
+    guest.process.wait(120)
 
 
 def test_hello_is_said_again_until_answered() -> None:

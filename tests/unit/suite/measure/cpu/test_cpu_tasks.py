@@ -126,7 +126,7 @@ def test_this_process_can_be_measured() -> None:
         while time.thread_time() < 0.2:
             pass
         told.append(time.thread_time_ns())
-        done.wait(20)
+        done.wait(600)
 
     thread = threading.Thread(target=work)
     before = tasks(host, [os.getpid()])
