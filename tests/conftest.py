@@ -273,7 +273,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 
 
 def forget(after: Iterable[Contexts | Witness]) -> None:
-    """Let the next test begin anew: what a failed one left says nothing of it."""
+    """Drop what was noted before a test that failed: it says nothing about the next one."""
     for one in after:
         one.forget()
 

@@ -34,7 +34,7 @@ NEEDED = (
     ("CONFIG_VIRTIO_CONSOLE", "m", "the lab's agent"),
     ("CONFIG_NET_9P_VIRTIO", "m", "the guest reads the host's files"),
     ("CONFIG_9P_FS", "m", "the guest reads the host's files"),
-    ("CONFIG_OVERLAY_FS", "m", "the guest writes beside the host's files"),
+    ("CONFIG_OVERLAY_FS", "m", "keeps what the guest writes apart from the host's files"),
     ("CONFIG_NET_NS", "y", "DUT, wire and peer"),
     ("CONFIG_IPV6", "y", "half of the tests"),
     ("CONFIG_PACKET", "y", "the wire tap"),
@@ -131,12 +131,17 @@ def _inner(modules: Path | None) -> Path | None:
     """The folder that holds kernel/: DIR itself, or the one release of DIR/lib/modules."""
     if modules is None or (modules / "kernel").is_dir():
         return modules
-    found = sorted(p.parent for p in modules.glob("lib/modules/*/kernel"))
+    found = _releases(modules)
     if len(found) != 1:
         raise ConfigError(
             f"--modules {modules}: found {len(found)} folders of modules", "name lib/modules/RELEASE"
         )
     return found[0]
+
+
+def _releases(root: Path) -> list[Path]:
+    """The folders of modules below a root, one for each kernel."""
+    return sorted(p.parent for p in root.glob("lib/modules/*/kernel"))
 
 
 def _beside(path: Path, modules: Path | None) -> tuple[Path | None, Path | None, Path | None]:
@@ -172,9 +177,10 @@ def _tree(temp: Path, path: Path, modules: Path | None, say: Say) -> Parts:
     rc, _, err, _ = run(argv, timeout=1800)
     if rc != 0:
         raise ConfigError(
-            f"{path}: make modules_install failed: {err.decode('utf-8', 'replace').strip()[-300:]}"
+            f"{path}: make modules_install failed: {err.decode('utf-8', 'replace').strip()[-300:]}",
+            "run make there, or name modules with --modules DIR",
         )
-    return Parts(image, _inner(temp / "tree"), path / ".config", path.resolve())
+    return Parts(image, next(iter(_releases(temp / "tree")), None), path / ".config", path.resolve())
 
 
 def _deb(temp: Path, final: Path, path: Path, modules: Path | None) -> Parts:
@@ -197,8 +203,9 @@ def _deb(temp: Path, final: Path, path: Path, modules: Path | None) -> Parts:
     if not (into / "lib").exists():
         (into / "lib").symlink_to("usr/lib")
     relocate(into, final / "deb")
-    found = _inner(modules) or _inner(into)
-    assert found
+    found = _inner(modules) or next(iter(_releases(into)), None)
+    if found is None:
+        raise ConfigError(f"{path.name} holds no modules", "name them with --modules DIR")
     places = (into / f"boot/vmlinuz-{match[1]}", found / "vmlinuz")
     image = next((p for p in places if p.is_file()), None)
     if image is None:

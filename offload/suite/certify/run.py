@@ -124,7 +124,7 @@ def simulated_card(plan: Plan, log: Log) -> Kernel:
         kernel = fetch(plan.kernel, log.note)
         log.note(f"{kernel.release} ({kernel.version})")
         about = check(kernel)
-        log.note(f"image and modules {about.checked}")
+        log.note(f"the kernel is {about.checked}")
     with log.phase("simulated NIC" if plan.card == CARDS[0] else "driver", 2):
         log.event("booted", **about.told(kernel, module(plan, kernel, log)))
     return kernel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import struct
 import subprocess
@@ -109,33 +110,116 @@ def test_a_built_tree(tmp_path: Path) -> None:
 def test_a_package_with_its_headers(tmp_path: Path) -> None:
     """A linux-image package brings its modules; the headers package beside it is found."""
     headers = f"usr/src/linux-headers-{RELEASE}"
-    for name, files in (
-        (
-            "image",
-            {
-                f"boot/vmlinuz-{RELEASE}": bzimage(),
-                f"boot/config-{RELEASE}": CONFIG.encode(),
-                f"lib/modules/{RELEASE}/kernel/a": b"a module",
-            },
-        ),
-        ("headers", {f"{headers}/Makefile": b"include /usr/src/linux-headers-x/Makefile\n"}),
-    ):
-        root = tmp_path / name
-        for path, data in files.items():
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / path).write_bytes(data)
-        (root / "DEBIAN").mkdir()
-        fields = {"package": f"linux-{name}-{RELEASE}", "version": "1", "architecture": "amd64"}
-        fields |= {"maintainer": "a", "description": "a"}
-        (root / "DEBIAN/control").write_text("".join(f"{k}: {v}\n" for k, v in fields.items()))
-        out = tmp_path / f"linux-{name}-{RELEASE}_1_amd64.deb"
-        subprocess.run(
-            ["dpkg-deb", "--root-owner-group", "-b", root, out], check=True, stdout=subprocess.DEVNULL
-        )
+    include = b"include /usr/src/linux-headers-x/Makefile\n"
+    package(tmp_path, f"linux-headers-{RELEASE}", {f"{headers}/Makefile": include})
+    package(tmp_path, f"linux-image-{RELEASE}", IMAGE | {f"lib/modules/{RELEASE}/kernel/a": b"a module"})
     kernel = kernels.fetch(str(tmp_path / f"linux-image-{RELEASE}_1_amd64.deb"))
     assert kernel.release == RELEASE and (kernel.modules / "kernel/a").exists()
     makefile = (kernel.build / "Makefile").read_text()
     assert makefile == f"include {kernel.vmlinux.parent}/deb/usr/src/linux-headers-x/Makefile\n"
+
+
+def package(place: Path, name: str, files: dict[str, bytes]) -> Path:
+    """A .deb of these files."""
+    root = place / "unpacked" / name
+    for path, data in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(data)
+    (root / "DEBIAN").mkdir()
+    fields = {"package": name, "version": "1", "architecture": "amd64", "maintainer": "a", "description": "a"}
+    (root / "DEBIAN/control").write_text("".join(f"{key}: {value}\n" for key, value in fields.items()))
+    out = place / f"{name}_1_amd64.deb"
+    argv = ["dpkg-deb", "--root-owner-group", "-b", root, out]
+    subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
+    return out
+
+
+IMAGE = {f"boot/vmlinuz-{RELEASE}": bzimage(), f"boot/config-{RELEASE}": CONFIG.encode()}
+
+
+@pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="no dpkg-deb")
+@pytest.mark.parametrize("lib", ["lib", "usr/lib"])
+def test_debians_headers_are_three_packages(lib: str, tmp_path: Path) -> None:
+    """Headers, those common to all flavours, and kbuild; modules are in lib or in usr/lib."""
+    modules_too = IMAGE | {f"{lib}/modules/{RELEASE}/kernel/a": b"a module"}
+    image = package(tmp_path, f"linux-image-{RELEASE}", modules_too)
+    package(tmp_path, f"linux-headers-{RELEASE}", {f"usr/src/linux-headers-{RELEASE}/Makefile": b""})
+    package(tmp_path, f"linux-headers-{RELEASE}-common", {"usr/src/common": b""})
+    package(tmp_path, "linux-kbuild-9.8.7", {"usr/lib/kbuild": b""})
+    package(tmp_path, "linux-libc-dev", {"usr/include/other": b""})
+    kernel = kernels.fetch(str(image))
+    root = kernel.vmlinux.parent / "deb"
+    assert (kernel.modules / "kernel/a").read_bytes() == b"a module"
+    assert (root / "usr/src/common").exists() and (root / "usr/lib/kbuild").exists()
+    assert not (root / "usr/include/other").exists()
+
+
+@pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="no dpkg-deb")
+def test_a_package_without_modules(tmp_path: Path) -> None:
+    """It is named, with the option that brings them; with that option it is a kernel."""
+    image = package(tmp_path, f"linux-image-{RELEASE}", IMAGE)
+    with pytest.raises(
+        ConfigError, match=r"_1_amd64\.deb holds no modules(.|\n)*name them with --modules DIR"
+    ):
+        kernels.fetch(str(image))
+    kernel = kernels.fetch(kernels.own.take(str(image), str(modules(tmp_path)), print))
+    assert (kernel.modules / "kernel/a").read_text() == "a module"
+
+
+def test_a_tree_that_has_no_modules(tmp_path: Path) -> None:
+    """A kernel built without modules lacks the option, and nobody typed --modules."""
+    bad = tree(tmp_path / "linux", CONFIG.replace("CONFIG_MODULES=y", ""))
+    (bad / "Makefile").write_text("modules_install:\n")
+    with pytest.raises(ConfigError, match=r"lacks CONFIG_MODULES=y \(the simulated card is a module\)"):
+        kernels.fetch(str(bad))
+
+
+def test_a_build_tree_inside_the_modules(tmp_path: Path) -> None:
+    """It is linked where it lies, not copied into the cache."""
+    (tmp_path / "image").write_bytes(ELF)
+    found = modules(tmp_path, build=False)
+    (found / "build").mkdir()
+    for name in ("Makefile", ".config"):
+        (found / "build" / name).write_text(CONFIG)
+    kernel = kernels.fetch(take(str(tmp_path / "image"), str(found), print))
+    assert kernel.build.resolve() == found / "build" and not (kernel.modules / "build").exists()
+
+
+def test_each_part_gives_the_name(tmp_path: Path) -> None:
+    """Another build of the same size, or with the same time, has another name; the same one is taken once."""
+    image, of, said = tmp_path / "image", modules(tmp_path), list[str]()
+    image.write_bytes(ELF)
+    (of / "modules.dep").write_text("")
+    names = [take(str(image), str(of), said.append) for _ in range(2)]
+    assert len(said) == 1 and "preparing" in said[0]
+    stamp = image.stat().st_mtime_ns
+    os.utime(image, ns=(stamp, stamp + 1))
+    names.append(take(str(image), str(of), said.append))
+    image.write_bytes(ELF + b"more")
+    os.utime(image, ns=(stamp, stamp))
+    names.append(take(str(image), str(of), said.append))
+    (of / "modules.dep").write_text("kernel/a:\n")
+    names.append(take(str(image), str(of), said.append))
+    assert len(set(names)) == len(names) - 1
+
+
+@pytest.mark.parametrize("part", ["vmlinux", ".config", "Module.symvers"])
+def test_each_part_of_a_tree_gives_the_name(part: str, tmp_path: Path) -> None:
+    """A tree that was built again is another kernel."""
+    linux = tree(tmp_path / "linux")
+    before = take(str(linux), "", print)
+    with (linux / part).open("a") as file:
+        file.write("# again\n")
+    assert take(str(linux), "", print) != before
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"), [("CONFIG_TLS=y", False), ("CONFIG_TLS=m", False), ("# CONFIG_TLS=m", True)]
+)
+def test_built_in_is_enough_and_a_comment_is_not(text: str, missing: bool) -> None:
+    """Many build everything into their kernel; a line that is commented out sets nothing."""
+    found = lacking(CONFIG.replace("CONFIG_TLS=m\n", f"{text}\n"))
+    assert found == (["CONFIG_TLS=m (kernel TLS)"] if missing else [])
 
 
 @pytest.mark.parametrize("option", [option for option, _, _ in NEEDED])
@@ -173,6 +257,7 @@ def test_debians_kernels_have_what_is_needed() -> None:
         (lambda at: at / "gone", "no kernel at"),
         (lambda at: at, "is no built kernel tree"),
         (lambda at: _file(at / "text", b"hello"), "text is no kernel"),
+        (lambda at: _file(at / "long", b"text" * 999), "long is no kernel"),
         (lambda at: _file(at / "a.deb", b""), "a.deb is no kernel package"),
         (lambda at: _file(at / f"linux-image-{RELEASE}_1_amd64.deb", b"no archive"), "linux-image"),
         (lambda at: _file(at / "image", ELF), "no modules of kernel 9.8.7-own+"),
@@ -223,4 +308,4 @@ def test_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     ):
         assert main(argv) == 2, argv
         assert words in capsys.readouterr().err, argv
-    assert not is_path("6.12") and is_path("../linux") and is_path("a.deb")
+    assert not is_path("6.12") and all(map(is_path, ("../linux", "..", "~", "a.deb")))
