@@ -27,7 +27,8 @@ def as_text(answer: Answer, colour: bool = False, width: int = WIDTH, verbose: b
     if left := len(answer.connections) - SHOWN:
         page.lines += [f"{left} more kinds: see --json"] if left > 0 else []
     if answer.others:
-        page.lines.append(f"{len(answer.others)} TCP connections without kernel TLS")
+        many = len(answer.others)
+        page.lines.append(f"{many} TCP connection{'s' if many > 1 else ''} without kernel TLS")
     page.lines += [""] if page.lines[-1] else []
     for finding in answer.findings:
         head = f"{finding.level:<8}{finding.code}  "

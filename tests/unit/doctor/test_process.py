@@ -141,7 +141,7 @@ def test_text_shows_kind_and_reason() -> None:
     assert "192.0.2.1:443 - 192.0.2.2:50000, TLS 1.2 aes-gcm-128, eth0, and 1 more like it\n" in text
     assert "  transmit  sw        off          D912 opened-in-software\n" in text
     assert "  transmit  sw        off          D908 connection-speaks-tls13\n" in text
-    assert "1 TCP connections without kernel TLS\n" in text
+    assert "1 TCP connection without kernel TLS\n" in text
 
 
 @pytest.mark.parametrize("name", ["\x1b]0;owned\x07", "a\nb", "", "x" * 500])
