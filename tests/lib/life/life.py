@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from offload.card.profile import DIRECTIONS
 from offload.cmd import settles, wait_until
 from offload.errors import RigError
 from offload.host.base import Side
@@ -290,11 +291,15 @@ class Contexts:
 
 
 def held(rig: Rig) -> dict[str, int]:
-    """How many contexts there are now: in the kernel's words, and in the card's where it counts both ways."""
+    """How many contexts there are now: in the kernel's words, and in the card's where it counts both ways.
+
+    What stands in for a counter is the kernel's word again: a link that goes down takes the card's contexts
+    back, and the kernel's only when their connections end.
+    """
     now = rig.counters().values()
     found = {name: now.get(name, 0) for name in ("TlsCurrTxDevice", "TlsCurrRxDevice")}
-    for d in ("tx", "rx"):
+    for d in DIRECTIONS:
         taken, given = f"{d}_tls_ctx", f"{d}_tls_del"
-        if taken in now and given in now:
+        if taken in now and given in now and not {taken, given} & set(rig.profile.counters.absent(d)):
             found[f"{taken} - {given}"] = now[taken] - now[given]
     return found

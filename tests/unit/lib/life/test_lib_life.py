@@ -1,14 +1,18 @@
-"""An answer of a host's program is waited for there, not asked for again and again."""
+"""A host's program is waited for there, not asked again and again; contexts are those of the card."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from offload.card.counters import Snapshot
+from offload.card.profile import DIRECTIONS, find
 from offload.errors import RigError
 from offload.host.base import Host, Side
-from tests.lib.life.life import ManyConnections
+from tests.lib.flow.stand_ins import StandIns
+from tests.lib.life.life import ManyConnections, held
 
 READY = b'{"ready": 7}\n'
 
@@ -73,3 +77,24 @@ def test_what_is_not_awaited_is_looked_up_at_once() -> None:
     asked: Any = told.asked
     asked.clear()
     assert made.answered(1) and not made.answered(2) and asked == ["output", "output"]
+
+
+@pytest.mark.parametrize(
+    ("card", "words"),
+    [
+        ("connectx-6-dx", {"tx_tls_ctx - tx_tls_del", "rx_tls_ctx - rx_tls_del"}),
+        ("agilio-nfp", set()),
+        ("chelsio-t6", set()),
+    ],
+)
+def test_contexts_are_the_cards_where_it_counts_them(card: str, words: set[str]) -> None:
+    """A card that counts no contexts has none of its own: old ones that it gave back, the kernel counts."""
+    host = cast(Host, SimpleNamespace(read=lambda path: b"1500\n"))
+    tls = {f"Tls{what}{way}Device": 2 for what in ("", "Curr") for way in ("Tx", "Rx")}
+    profile = find(card)
+    own = {name: 2 for way in DIRECTIONS for name, _ in profile.counters.of(way).names if "_tls_" in name}
+    seen = StandIns(profile).add(host, Snapshot("nicsim0", 0.0, tls, own))
+    rig: Any = SimpleNamespace(counters=lambda: seen, profile=profile)
+    found = held(rig)
+    assert set(found) == words | {"TlsCurrTxDevice", "TlsCurrRxDevice"}, found
+    assert {found[name] for name in words} <= {0}, "taken and given back are equal"
