@@ -10,13 +10,6 @@ from offload.card.profile_ids import TOLD, undescribed
 
 HEAD = """# Which cards?
 
-Made from `nic-profiles/*.yaml`, `profile_ids.yaml` and `cards.yaml` of `offload/card/`; edit them, not this.
-After a change of the data:
-
-```
-.venv/bin/python -m offload.card.cards_page > docs/use/cards.md
-```
-
 `ktls-offload cards` prints the same on a host, `cards --json` for programs. On a host with a card,
 `ktls-offload doctor` says what that card can do now.
 
@@ -26,16 +19,21 @@ whether a card has crypto: part number and firmware do. Every kernel to 7.3 offl
 1.3 is always software.
 """
 
+TAIL = """## Where this page comes from
+
+It is made from `nic-profiles/*.yaml`, `profile_ids.yaml` and `cards.yaml` of `offload/card/`. Edit
+them, not this page, and then run:
+
+```
+.venv/bin/python -m offload.card.cards_page > docs/use/cards.md
+```"""
+
 
 def page() -> str:
     """The whole page."""
     cards = real()
-    return (
-        "\n".join(
-            [HEAD, *_what(cards), "", *_where(cards), "", *_sources(), "", *_others(), "", *_needs(cards)]
-        )
-        + "\n"
-    )
+    parts = [_what(cards), _where(cards), _sources(), _others(), _needs(cards)]
+    return "\n\n".join("\n".join(lines) for lines in ([HEAD[:-1]], *parts, [TAIL])) + "\n"
 
 
 def _what(cards: tuple[Profile, ...]) -> list[str]:

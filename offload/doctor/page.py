@@ -20,13 +20,6 @@ HEADINGS = {
 }
 HEAD = """# Why is TLS not offloaded? Every reason code
 
-Made from [`offload/doctor/reasons.yaml`](../../offload/doctor/reasons.yaml); do not edit this page. After a
-change of the data:
-
-```
-.venv/bin/python -m offload.doctor.page > docs/reference/reasons.md
-```
-
 `ktls-offload doctor` prints these codes, `ktls-offload doctor --explain D301` one section. A code never
 changes its meaning, and no other reason ever gets it. Doctor replaces words in {braces} with what it found.
 
@@ -48,6 +41,14 @@ about the TLS library or a server (5xx, 6xx) do not change the exit code: they d
 what a run of this project showed. *Test* says how a test makes the condition:
 *for real* in the lab's VM, or *recorded* where only hardware can make it, or a lab cannot.
 """
+TAIL = """## Where this page comes from
+
+It is made from [`reasons.yaml`](../../offload/doctor/reasons.yaml). Edit that, not this page, and then run:
+
+```
+.venv/bin/python -m offload.doctor.page > docs/reference/reasons.md
+```
+"""
 
 
 def page() -> str:
@@ -60,7 +61,7 @@ def page() -> str:
         lines += [f"| [{r.code}](#{r.code.lower()}) | {r.name} | {r.level} |" for r in mine]
         lines.append("")
         lines += [_section(reason) for reason in mine]
-    return "\n".join(lines).rstrip() + "\n"
+    return "\n".join([*lines, TAIL])
 
 
 def _section(reason: Reason) -> str:

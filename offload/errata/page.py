@@ -20,12 +20,6 @@ HEADINGS = {
 }
 HEAD = """# Known kernel bugs
 
-Made from [errata.yaml](../../offload/errata/errata.yaml); do not edit this page. After a change of the data:
-
-```
-.venv/bin/python -m offload.errata.page > docs/reference/errata.md
-```
-
 When a test fails on a kernel that has, or may have, a bug whose symptom fits the message, the report and
 the terminal name that bug with the failure. **The outcome does not change.** To tell the bug from the card,
 run the same test with software kernel TLS, on the same kernel and with the same seed: only a difference
@@ -49,16 +43,21 @@ how the kernel is meant to work, and easily mistaken for a fault of the card.
 6.12.95 and 7.2 is 7.2.12); Debian's changelog of its package linux, which lists a fix by its title; a public
 record; or a run of this project.
 """
+TAIL = """## Where this page comes from
+
+It is made from [errata.yaml](../../offload/errata/errata.yaml). Edit that, not this page, and then run:
+
+```
+.venv/bin/python -m offload.errata.page > docs/reference/errata.md
+```
+"""
 
 
 def page() -> str:
     """The whole page."""
     errata = load()
     parts = [(part, [e for e in errata if e.part == part]) for part in PARTS]
-    return (
-        "\n".join([HEAD, *(line for part, found in parts for line in _part(HEADINGS[part], found))]).rstrip()
-        + "\n"
-    )
+    return "\n".join([HEAD, *(line for part, found in parts for line in _part(HEADINGS[part], found)), TAIL])
 
 
 def _part(heading: str, errata: list[Erratum]) -> list[str]:

@@ -69,7 +69,7 @@ def test_toggle_keeps_connections_and_rules_new_ones(
             elif number == turn - 1:
                 assert kept >= SOME, f"switched on, and the card did {kept} bytes of a new connection"
             elif kept < SOME:
-                lost.append(f"after switch {turn} {kept} bytes")
+                lost.append(f"{kept} bytes after switch {turn}")
     for pair in pairs:
         pair.close()
     # last of all: a profile may list this as a limitation, and then nothing else is forgiven with it

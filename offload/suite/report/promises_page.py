@@ -8,13 +8,6 @@ from offload.suite.report.criteria import Criterion, load
 
 HEAD = """# Every promise, and where it comes from
 
-Made from [`criteria.yaml`](../../offload/suite/report/criteria.yaml); do not edit this page. After a
-change of the data:
-
-```
-.venv/bin/python -m offload.suite.report.promises_page > docs/reference/promises.md
-```
-
 A promise completes the sentence "this NIC ...". `certify` tests each promise that the card's profile makes.
 [Reading the report](../certify/reading-the-report.md) explains what becomes of it.
 
@@ -29,6 +22,15 @@ A promise completes the sentence "this NIC ...". `certify` tests each promise th
 The OCP checklist covers stateless offloads. It does not ask for TLS offload, so most promises have no
 entry there.
 """
+TAIL = """## Where this page comes from
+
+It is made from [`criteria.yaml`](../../offload/suite/report/criteria.yaml). Edit that, not this
+page, and then run:
+
+```
+.venv/bin/python -m offload.suite.report.promises_page > docs/reference/promises.md
+```
+"""
 ASKED = {
     "always": "always",
     "tx": "if the profile promises transmit",
@@ -40,7 +42,7 @@ NAMES = {"kernel": "Kernel", "rfc": "RFC", "ocp": "OCP", "also": "See also"}
 
 def page() -> str:
     """The whole page."""
-    return "\n".join([HEAD, *(_section(promise) for promise in load().promises.values())]).rstrip() + "\n"
+    return "\n".join([HEAD, *(_section(promise) for promise in load().promises.values()), TAIL])
 
 
 def _section(promise: Criterion) -> str:

@@ -14,7 +14,7 @@ from offload.card.profile import find
 def test_page_is_of_today() -> None:
     """docs/use/cards.md is what the data gives: the command in the page makes it anew."""
     path = Path(__file__).parents[3] / "docs/use/cards.md"
-    assert path.read_text() == page(), "run the command at the top of docs/use/cards.md"
+    assert path.read_text() == page(), "run the command at the end of docs/use/cards.md"
 
 
 def test_every_card_is_told_and_the_simulated_one_is_none() -> None:

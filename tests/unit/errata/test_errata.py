@@ -260,7 +260,7 @@ def test_errata_of_the_facts_are_all_there() -> None:
 def test_the_page_is_made_from_the_data() -> None:
     """docs/reference/errata.md is what the data gives: the command in the page makes it anew."""
     path = Path(__file__).parents[3] / "docs/reference/errata.md"
-    assert path.read_text() == page(), "run the command at the top of docs/reference/errata.md"
+    assert path.read_text() == page(), "run the command at the end of docs/reference/errata.md"
     assert all(f"\n### {erratum.id}\n" in page() for erratum in load())
 
 

@@ -187,14 +187,15 @@ def _cpu(document: Mapping[str, Any], width: int) -> list[str]:
 def _migration(document: Mapping[str, Any], width: int) -> list[str]:
     """Return what a live migration took, a line per transport."""
     found = document.get("migration", {"sources": [], "ways": []})
-    lines = [_cut(f"  {line}", width) for line in migration_page.lines(found)]
+    lines = [part for line in migration_page.lines(found) for part in _wrapped("  ", line, width)]
     mark = f" ({cpu_words.MARK})" if any(source["simulated"] for source in found["sources"]) else ""
     return [f"live migration, by transport{mark}:", *lines] if lines else []
 
 
 def _weaknesses(document: Mapping[str, Any], section: str, head: str, width: int) -> list[str]:
     """Return a list of known weaknesses of the card under its heading."""
-    lines = [_cut(f"  {one['id']}: {one['message']}", width) for one in document.get(section, [])]
+    said = [f"{one['id']}: {one['message']}" for one in document.get(section, [])]
+    lines = [part for line in said for part in _wrapped("  ", line, width)]
     return [head, *lines] if lines else []
 
 

@@ -93,7 +93,7 @@ def test_bytes_follow_an_rfc() -> None:
 def test_the_page_is_made_from_the_data() -> None:
     """docs/reference/promises.md has each promise with its spec: the command in the page makes it anew."""
     page = promises_page.page()
-    assert page == (ROOT / "docs/reference/promises.md").read_text(), "run the command at the top of the page"
+    assert page == (ROOT / "docs/reference/promises.md").read_text(), "run the command at its end"
     section = page.partition("## wire.frames\n")[2].partition("\n## ")[0]
     for part in (
         "Kernel: Documentation/networking/tls-offload.rst",

@@ -163,6 +163,15 @@ def test_summary_puts_failures_before_promises() -> None:
     assert "\x1b[1;31mFAILED" in text(document("fail"), colour=True)
 
 
+def test_summary_has_the_whole_of_what_is_known() -> None:
+    """A limitation limits the certificate: no word of it is cut, on a narrow terminal either."""
+    words = " ".join(f"word{number}" for number in range(40))
+    known = [{"id": "a-limit", "message": words}]
+    shown = text(document() | {"limitations": known, "notes": known}, width=60)
+    assert " ".join(shown.split()).count(f"a-limit: {words}") == 2
+    assert max(len(line) for line in shown.splitlines() if "word" in line) <= 60
+
+
 def test_summary_of_a_part_ends_in_one_line_for_the_rest() -> None:
     """Promises whose tests were not part of the run (--only) share one line, and no `also:` names them."""
     found = document("pass")
