@@ -61,9 +61,10 @@ def take(path: str, modules: str, say: Say) -> str:
 
     ConfigError for a path that is no kernel, lacks a part, or is built without what the lab needs.
     """
-    given, of = Path(path).expanduser(), Path(modules).expanduser() if modules else None
+    given = Path(path).expanduser()
     if not given.exists():
         raise ConfigError(f"no kernel at {path}", f"name a {FORMS}, or a series")
+    of = _inner(Path(modules).expanduser()) if modules else None
     name = _name(given, of)
     root = cache_root() / "kernels"
     with locked(root / ".lock"):
@@ -124,12 +125,12 @@ def _parts(temp: Path, final: Path, path: Path, modules: Path | None, say: Say) 
         head = file.read(MAGIC + 4)
     if not head.startswith(b"\x7fELF") and head[MAGIC:] != b"HdrS":
         raise ConfigError(f"{path} is no kernel", f"name a {FORMS}, or a series")
-    return Parts(path, *_beside(path, _inner(modules)))
+    return Parts(path, *_beside(path, modules))
 
 
-def _inner(modules: Path | None) -> Path | None:
+def _inner(modules: Path) -> Path:
     """The folder that holds kernel/: DIR itself, or the one release of DIR/lib/modules."""
-    if modules is None or (modules / "kernel").is_dir():
+    if (modules / "kernel").is_dir():
         return modules
     found = _releases(modules)
     if len(found) != 1:
@@ -163,7 +164,7 @@ def _tree(temp: Path, path: Path, modules: Path | None, say: Say) -> Parts:
     if image is None or not (path / ".config").is_file():
         raise ConfigError(f"{path} is no built kernel tree", "run make there, or name the image")
     if modules is not None:
-        return Parts(image, _inner(modules), path / ".config", path.resolve())
+        return Parts(image, modules, path / ".config", path.resolve())
     say(f"installing the modules of {path} into the cache")
     argv = [
         "make",
@@ -203,7 +204,7 @@ def _deb(temp: Path, final: Path, path: Path, modules: Path | None) -> Parts:
     if not (into / "lib").exists():
         (into / "lib").symlink_to("usr/lib")
     relocate(into, final / "deb")
-    found = _inner(modules) or next(iter(_releases(into)), None)
+    found = modules or next(iter(_releases(into)), None)
     if found is None:
         raise ConfigError(f"{path.name} holds no modules", "name them with --modules DIR")
     places = (into / f"boot/vmlinuz-{match[1]}", found / "vmlinuz")

@@ -152,6 +152,8 @@ def test_debians_headers_are_three_packages(lib: str, tmp_path: Path) -> None:
     assert (kernel.modules / "kernel/a").read_bytes() == b"a module"
     assert (root / "usr/src/common").exists() and (root / "usr/lib/kbuild").exists()
     assert not (root / "usr/include/other").exists()
+    (tmp_path / "linux-kbuild-9.8.7_1_amd64.deb").touch()
+    assert take(str(image), "", print) != kernel.version, "built again, so it is another kernel"
 
 
 @pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="no dpkg-deb")
@@ -292,7 +294,12 @@ def test_modules_of_another_kernel(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(ConfigError, match="found 0 folders of modules"):
         take(image, str(tmp_path / "empty"), print)
-    assert take(image, str(modules(tmp_path / "b").parents[2]), print), "DIR may be where lib/modules is"
+    two = modules(tmp_path / "b").parents[2]
+    name = take(image, str(two), print)
+    assert name == take(image, str(two / "lib/modules" / RELEASE), print), "DIR may be where lib/modules is"
+    (two / "lib/modules/1.2.3/kernel").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="found 2 folders of modules"):
+        take(image, str(two), print)
 
 
 def test_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
