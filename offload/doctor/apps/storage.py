@@ -24,12 +24,11 @@ def nfs(files: Files, path: str, environment: Mapping[str, str]) -> App:
     app = _app("nfs", files)
     for name in (path,) if path else NFS:
         for at, line in _lines(files, name):
-            found = MOUNT.match(line)
-            if found and f"mount {found[2]}" not in {
-                one.name for one in app.services
-            }:  # fstab repeats mounts
+            if found := MOUNT.match(line):
+                if f"mount {found[2]}" in {one.name for one in app.services}:
+                    continue  # fstab repeats what is mounted
                 app.services.append(_service(f"mount {found[2]}", at, "client", found[1].rpartition(":")[0]))
-            elif found := None if found else EXPORT.match(line):
+            elif found := EXPORT.match(line):
                 app.services.append(_service(f"export {found[1]}", at, "server", ""))
     _shake(app, files)
     return app

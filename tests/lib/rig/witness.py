@@ -28,7 +28,8 @@ class Witness:
 
     def begin(self) -> None:
         """Note both counts; what the last test ended with is that, if it passed."""
-        self._kept.setdefault("witness", self._apart())
+        if "witness" not in self._kept:
+            self._kept["witness"] = self._apart()
 
     def check(self) -> None:
         """Assert that both counted the same since then; what is under way may take a moment."""

@@ -22,11 +22,13 @@ class Card:
 
     def __init__(self, tx: bool, rx: bool, stuck: tuple[str, ...] = ()) -> None:
         self.shown, self.stuck, self.asked = {FEATURES["tx"]: tx, FEATURES["rx"]: rx}, stuck, 0
+        self.typed: list[list[str]] = []
         self.host, self.dev = self, "eth0"
 
     def run(self, argv: list[str], check: bool) -> Any:
         """Take `ethtool -K eth0 FEATURE on|off ...`."""
         words = argv[3:]
+        self.typed.append(words)
         self.shown |= {
             n: on == "on" for n, on in zip(words[::2], words[1::2], strict=True) if n not in self.stuck
         }
@@ -65,6 +67,19 @@ def test_a_switch_that_nobody_set_asks_nothing(monkeypatch: pytest.MonkeyPatch) 
     card = Card(tx=True, rx=False)
     made(monkeypatch, card, "tx").restore()
     assert card.asked == 0 and tuple(card.shown.values()) == (True, False)
+
+
+def test_only_what_is_not_so_yet_is_switched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Switching a feature to what it is may cost the card something; what is restored is done with."""
+    card = Card(tx=True, rx=True)
+    one = made(monkeypatch, card, "tx")
+    one.on()
+    one.on()
+    assert card.typed == [[FEATURES["rx"], "off"]]
+    one.restore()
+    asked, card.shown[FEATURES["tx"]] = card.asked, False
+    one.restore()
+    assert card.typed[1:] == [[FEATURES["rx"], "on"]] and card.asked == asked
 
 
 def test_a_card_that_does_not_follow_fails(monkeypatch: pytest.MonkeyPatch) -> None:

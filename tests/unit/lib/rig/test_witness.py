@@ -23,8 +23,14 @@ class Both:
             lab=SimpleNamespace(folder=Path("lab")),
             counters=lambda: SimpleNamespace(values=lambda: dict(self.driver)),
         )
-        monkeypatch.setattr(Silicon, "truth", lambda _, number: dict(self.card))
+        self.reads = 0
+        monkeypatch.setattr(Silicon, "truth", lambda _, number: self.truth())
         monkeypatch.setattr(witness, "settles", lambda condition, seconds: condition())
+
+    def truth(self) -> dict[str, int]:
+        """What the card counted."""
+        self.reads += 1
+        return dict(self.card)
 
     def move(self, name: str, driver: int, card: int) -> None:
         """Both count."""
@@ -45,8 +51,9 @@ def test_equal_counts_pass_and_are_read_once_between_tests(both: Both) -> None:
         found.begin()
         both.move("tx_tls_encrypted_packets", 7, 7)
         found.check()
-    found.begin()
+    assert both.reads == 3, "begun, and checked twice"
     both.move("rx_tls_decrypted_bytes", 5, 0)
+    found.begin()
     with pytest.raises(AssertionError):
         Witness(both.rig).check()
 
@@ -62,3 +69,24 @@ def test_each_counter_has_its_witness(both: Both, name: str) -> None:
     found.forget()
     found.begin()
     found.check()
+
+
+def test_a_failed_test_leaves_nothing(both: Both) -> None:
+    """It may have failed before it was checked: what came apart in it is not the next one's."""
+    found = Witness(both.rig)
+    found.begin()
+    both.move("tx_tls_encrypted_bytes", 9, 0)
+    found.forget()
+    found.begin()
+    found.check()
+
+
+def test_a_counter_that_the_driver_does_not_have_is_zero(both: Both) -> None:
+    """A driver without receive counts nothing, and then the card must not either."""
+    del both.driver["rx_tls_decrypted_packets"]
+    found = Witness(both.rig)
+    found.begin()
+    found.check()
+    both.card["rx_tls_frames"] += 1
+    with pytest.raises(AssertionError, match="rx_tls_decrypted_packets by -1"):
+        found.check()
