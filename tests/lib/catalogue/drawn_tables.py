@@ -42,7 +42,8 @@ class Condition:
     told: str = ""  # other words of a headline that name it
 
 
-HOLES = tuple(("trouble", f"lost-{what}") for what in ("first", "header", "inside", "tag", "last", "twice"))
+TIMES = ("twice", "thrice")  # of a frame with a header
+HOLES = tuple(("trouble", f"lost-{what}") for what in ("first", "header", "inside", "tag", "last", *TIMES))
 COUNTS = tuple(("connections", count) for count in ("2", "9", "33", "70"))
 FORGED = {"trouble": "forged-body"}
 LOST = {"trouble": "lost-header"}
@@ -189,8 +190,16 @@ def _cuts() -> tuple[Condition, ...]:
     )
 
 
+def _lots() -> tuple[Condition, ...]:
+    tso, also = {"place": "hundreds-in-tso", "record": "16"}, (("place", "hundreds-in-tso"),)
+    lot, frame = "from the 200th record of a TSO packet on", "from the fifth frame of a TSO packet on"
+    return (
+        Condition("tso-lot", {"when_lot": 200}, tso, lot, TX, (RECORD,), also=also),
+        Condition("tso-frame", {"when_frame": 5}, tso, frame, TX, (FRAME, RECORD), also=also),
+    )
+
+
 def _records() -> tuple[Condition, ...]:
-    tso = {"place": "hundreds-in-tso", "record": "16"}
     small, frame = {"place": "many-in-frame", "record": "16"}, (FRAME, RECORD)
     return (
         Condition(
@@ -199,11 +208,9 @@ def _records() -> tuple[Condition, ...]:
             small,
             "from the third record of a frame on",
             levels=(RECORD,),
+            also=(("place", "many-in-frame"),),
         ),
-        Condition(
-            "tso-lot", {"when_lot": 200}, tso, "from the 200th record of a TSO packet on", TX, (RECORD,)
-        ),
-        Condition("tso-frame", {"when_frame": 5}, tso, "from the fifth frame of a TSO packet on", TX, frame),
+        *_lots(),
         Condition(
             "span",
             {"when_span": 11},
@@ -290,6 +297,7 @@ def _losses() -> tuple[Condition, ...]:
                 f"in frames sent again in which a record {how}",
                 TX,
                 (FRAME,),
+                also=tuple(("trouble", f"lost-{times}") for times in TIMES if name == "header"),
             )
             for name, bit, how in holds
         ),

@@ -11,11 +11,14 @@ take seconds. JSON commands on stdin, one answer each on stdout, in order:
       "cipher": a name of CIPHERS; "number": of the first record
   {"do": "send", "at", "seed": text, "size": bytes, "write": bytes}  -> {"sent": bytes}
       "writes": [bytes of each write] in place of size and write; "cork": true: TCP_CORK until all is written;
-      "call": write | more | gather | splice | sendfile, for each write  -> and {"calls": how many}
+      "call": write | more | gather | splice | sendfile | zerocopy (sendfile, of a socket with that option),
+      for each write  -> and {"calls": how many}
   {"do": "pace", "at", "seed", "size", "write"}  -> {"sent", "nanos": [CPU time per write]}; each write begins
       when all before it was acknowledged, so that it goes down to the card inside the call
   {"do": "take", "at", "size": bytes, or -1 for all}   -> {"bytes", "sha256", "closed": how it ended, or ""}
       "seed", "wanted": SHA-256 of what was sent; where it is another one, "unlike" says where it differs
+      and "reads": how many calls it took
+  {"do": "reads", "at": [numbers], "how": read | read-pieces | peek}   how `take` reads from now on
   {"do": "record", "at", "type": 21, "content": hex}         a record that is not data: an alert
   {"do": "option", "at": [numbers], "level", "name", "value"}   setsockopt; value: a number, or bytes in hex
   {"do": "mss", "at"}                                           -> {"mss": bytes of payload in a segment}
@@ -45,6 +48,7 @@ TCP_ULP = 31
 SIOCOUTQ = 0x5411  # include/uapi/linux/sockios.h: bytes that are not acknowledged
 BYTES_SENT = 200  # offset of tcpi_bytes_sent in struct tcp_info (include/uapi/linux/tcp.h, Linux 4.19)
 PATIENCE = 60  # seconds for anything that waits
+READ, PIECE = 65536, 1000  # bytes that a call reads at most, and one that reads small pieces
 
 
 def key(
@@ -71,6 +75,7 @@ class ManyConnections:
         self.listener = socket.socket()
         self.sockets: dict[int, socket.socket] = {}
         self.clients: dict[int, int] = {}
+        self.how: dict[int, str] = {}
         self.next = 0
 
     def add(self, sock: socket.socket, client: int) -> None:
@@ -156,14 +161,21 @@ class ManyConnections:
 
     def do_take(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Receive this many bytes, or all until the peer ends the stream."""
-        seen, count, closed, error = hashlib.sha256(), 0, "", ""
+        seen, count, closed, error, reads = hashlib.sha256(), 0, "", "", 0
         kept: list[bytes] = []
+        sock, how = self.sockets[ask["at"]], self.how.get(ask["at"], "read")
+        limit = PIECE if how == "read-pieces" else READ
         while not closed and (ask["size"] < 0 or count < ask["size"]):
             try:
-                most = 65536 if ask["size"] < 0 else min(65536, ask["size"] - count)
-                data, control, _, _ = self.sockets[ask["at"]].recvmsg(most, socket.CMSG_SPACE(1))
+                most = limit if ask["size"] < 0 else min(limit, ask["size"] - count)
+                ahead = sock.recvmsg(most, socket.CMSG_SPACE(1), socket.MSG_PEEK)[0] if how == "peek" else b""
+                data, control, _, _ = sock.recvmsg(most, socket.CMSG_SPACE(1))
             except OSError as exc:
                 error = word(exc)
+                break
+            reads += 1 + (how == "peek")
+            if data[: len(ahead)] != ahead[: len(data)]:
+                error = "MSG_PEEK saw other bytes than the read behind it"
                 break
             closed = ending(data, control)
             if not closed:
@@ -172,9 +184,15 @@ class ManyConnections:
                 if "wanted" in ask:
                     kept.append(data)
         found = {"bytes": count, "sha256": seen.hexdigest(), "closed": closed, "error": error}
+        found["reads"] = reads
         if ask.get("wanted", found["sha256"]) != found["sha256"]:
             found["unlike"] = unlike(b"".join(kept), ask["seed"])
         return found
+
+    def do_reads(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """Read some connections in another way."""
+        self.how.update(dict.fromkeys(ask["at"], ask["how"]))
+        return {}
 
     def do_record(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Send a record that is not data."""
@@ -282,6 +300,7 @@ def filed(sock: socket.socket, data: bytes) -> int:
 
 
 CALLS = {"write": written, "more": grown, "gather": gathered, "splice": spliced, "sendfile": filed}
+CALLS["zerocopy"] = filed  # on a socket with TLS_TX_ZEROCOPY_RO
 
 
 def writes(ask: dict[str, Any]) -> list[int]:

@@ -19,6 +19,7 @@ BUFFER = 32 * 1024  # bytes that an end can send with nobody taking, and that th
 OVERHEAD = 29  # header, nonce and tag of a record (RFC 5288 section 3)
 Ask = tuple[End, str, dict[str, Any]]  # whom, to do what, with which fields
 CLIENT = {"tx": True, "rx": False}  # who sends: the DUT is the client
+READS = ("read-pieces", "peek")  # calls that read; all others write
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,9 @@ class Line:
     pair: Pair
     tracks: dict[str, Track]
     cell: Cell
-    call: str = "write"  # how the DUT sends
+    call: str = "write"  # how the DUT sends, or reads
     calls: list[tuple[int, int]] = field(default_factory=list)  # records of a burst, and calls that it took
+    reads: list[tuple[int, int]] = field(default_factory=list)  # bytes that came at once, and calls
     before: int = 0  # bytes that the DUT's TCP had sent when this scenario began
 
     @property
@@ -100,7 +102,8 @@ class Line:
         """Return what sends a burst, which is from now on in the stream."""
         self.tracks[way].bursts.append(burst)
         ask = {"seed": burst.seed, "writes": list(burst.writes), "cork": burst.cork}
-        return self.source(way), "send", ask | {"call": self.call if way == "tx" else "write"}
+        writes = way == "tx" and self.call not in READS
+        return self.source(way), "send", ask | {"call": self.call if writes else "write"}
 
     def whole(self, way: str, burst: Burst, asked: int, taken: int) -> None:
         """Assert that a burst came, of which these are the commands."""
@@ -110,6 +113,8 @@ class Line:
         name = f"{way} {burst.seed}" + (f" (the sender: {why})" if why else "")
         if way == "tx":
             self.calls.append((len(burst.writes), said.get("calls", 0)))
+        else:
+            self.reads.append((burst.total, seen.get("reads", 0)))
         arrived(seen, burst.content(), name)
 
 
@@ -143,6 +148,15 @@ def option(lines: Sequence[Line], level: int, name: int, value: int | str, *, fa
     """Set an option at the DUT's end of each, or at the peer's."""
     ends = [line.pair.far if far else line.pair.near for line in lines]
     ends[0].connections.call("option", at=[end.at for end in ends], level=level, name=name, value=value)
+
+
+def by_call(lines: Sequence[Line], call: str) -> None:
+    """Have the DUT send, or read, by this call from now on."""
+    for line in lines:
+        line.call, line.calls, line.reads = call, [], []
+    ends = [line.pair.near for line in lines]
+    how = call if call in READS else "read"
+    ends[0].connections.call("reads", at=[end.at for end in ends], how=how)
 
 
 def move(lines: Sequence[Line], ways: Sequence[str], bursts: Sequence[Burst]) -> None:

@@ -21,7 +21,8 @@ from tests.lib.scenario.layout import KIB
 
 LONG = 384 * KIB  # with a third of it taken, the rest is more than both ends' buffers hold
 THIRD = LONG // 3
-SILENCE, QUIET = 10, 4096  # seconds without data, and bytes of other protocols that may move then
+SILENCE = {"idle": 10, "idle-minute": 60}  # seconds without data
+QUIET = 4096  # bytes of other protocols that may move then
 SMALLER = 60  # bytes that the MTU loses for a moment
 METRIC = "7"  # of a route that nobody else makes: whatever is there stays as it is
 SOFTWARE = {"link-down"}  # what is open then is software's from there on (tls_device_down)
@@ -107,11 +108,11 @@ def _and_back(stage: Stage, change: str, other: dict[str, int], now: dict[str, i
     return ""
 
 
-def idle(stage: Stage) -> str:
-    """Send nothing for a while; why it was not silent, if so."""
+def idle(stage: Stage, seconds: float) -> str:
+    """Send nothing for so long; why it was not silent, if so."""
     dut = stage.rig.bench.dut
     before = _moved(dut)
-    time.sleep(SILENCE)
+    time.sleep(seconds)
     moved = _moved(dut) - before
     return f"{moved} bytes moved while nothing was to be sent" if moved > QUIET else ""
 
@@ -209,8 +210,8 @@ def between(stage: Stage, event: str, ways: Sequence[str], seed: int) -> str:
 
     With both directions the other end sends, too, what fits into its buffer. Every byte must be right.
     """
-    if event == "idle":
-        return _silence(stage, ways, seed)
+    if event in SILENCE:
+        return _silence(stage, ways, seed, SILENCE[event])
     line, way = stage.line, ways[0]
     long = Burst(f"{seed} while {event} {way}", (FULL,) * (LONG // FULL))
     short = Burst(f"{seed} while {event} back", (4000, 4001, 8000))
@@ -228,9 +229,9 @@ def between(stage: Stage, event: str, ways: Sequence[str], seed: int) -> str:
     return missed
 
 
-def _silence(stage: Stage, ways: Sequence[str], seed: int) -> str:
+def _silence(stage: Stage, ways: Sequence[str], seed: int, seconds: float) -> str:
     """Be silent between two bursts, the first of which has come whole."""
     move([stage.line], ways, [Burst(f"{seed} before the silence", (FULL,))])
-    missed = idle(stage)
+    missed = idle(stage, seconds)
     move([stage.line], ways, [Burst(f"{seed} after the silence", (FULL, FULL))])
     return missed

@@ -14,7 +14,8 @@ from offload.suite.wire.packets import ones
 TURN = 1 << 32
 FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << bit for bit in range(8))
 SACK, STAMPS = 5, 8  # kinds of options (RFC 2018, RFC 7323)
-ECT = 2  # ECT(0): the sender listens to marks (RFC 3168 section 5)
+ECT, ECN = 2, 3  # ECT(0): the sender listens to marks (RFC 3168 section 5); both bits
+LABEL = 0xFFFFF  # of IPv6's first word (RFC 8200 section 3)
 TTL = 64  # net.ipv4.ip_default_ttl and hop_limit, as Linux has them
 
 
@@ -35,6 +36,7 @@ class Frame:
     payload: bytes = field(repr=False)
     ident: int = 0  # of IPv4, where it numbers the packets of a connection; 0 for version 6
     head: int = 0  # bytes before the payload, those of Ethernet included
+    label: int = 0  # the flow label of IPv6
 
     @property
     def data(self) -> bool:
@@ -58,11 +60,11 @@ def frame_of(number: int, frame: bytes) -> Frame | None:
     if kind == 0x0800 and len(ip) >= 20 and ip[9] == 6:
         head, end = (ip[0] & 15) * 4, int.from_bytes(ip[2:4], "big")
         tos, ttl, right, addresses = ip[1], ip[8], not ones(ip[:head]), ip[12:20]
-        options, ident = ip[20:head], int.from_bytes(ip[4:6], "big")
+        options, ident, label = ip[20:head], int.from_bytes(ip[4:6], "big"), 0
     elif kind == 0x86DD and len(ip) >= 40 and ip[6] in (6, 60):
         head, end = 40 + (0 if ip[6] == 6 else (ip[41] + 1) * 8), 40 + int.from_bytes(ip[4:6], "big")
         tos, ttl, right, addresses = (ip[0] & 15) << 4 | ip[1] >> 4, ip[7], True, ip[8:40]
-        options, ident = ip[40:head], 0
+        options, ident, label = ip[40:head], 0, int.from_bytes(ip[:4], "big") & LABEL
     else:
         return None
     tcp = ip[head:end]
@@ -72,7 +74,7 @@ def frame_of(number: int, frame: bytes) -> Frame | None:
     size = (length >> 4) * 4
     kinds = tuple(_kinds(tcp[20:size]))
     bare = Frame(number, source, target, tos, ttl, options, intact, seq, flags, kinds, tcp[size:])
-    return replace(bare, ident=ident, head=14 + head + size)
+    return replace(bare, ident=ident, label=label, head=14 + head + size)
 
 
 def _kinds(options: bytes) -> Iterator[int]:
@@ -89,6 +91,7 @@ class Headers:
 
     tos: int = 0
     options: bytes = b""
+    label: bool = False  # IPv6: the kernel chooses one for each connection
     stamps: bool = True
     ecn: bool = False  # both ends speak of congestion (RFC 3168): new data says ECT(0)
     lossy: tuple[int, int] = (0, 0)  # stream offsets between which a frame may be lost before the wire
@@ -168,6 +171,8 @@ def _wrong(frame: Frame, want: Headers) -> str:
             f"traffic class {frame.tos:#04x} and options {frame.options.hex() or 'none'}, "
             f"software sends {want.tos:#04x} and {want.options.hex() or 'none'}"
         )
+    if frame.data and bool(frame.label) != want.label:
+        return f"flow label {frame.label:#07x}, software sends {'another' if want.label else 'none'}"
     if frame.flags & (URG if want.ecn else URG | ECE | CWR) or (frame.data and not frame.flags & ACK):
         return f"flags {frame.flags:#04x}"
     if not frame.flags & RST and (STAMPS in frame.kinds) != want.stamps:

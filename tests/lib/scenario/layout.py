@@ -13,8 +13,9 @@ KIB = 1024
 SHARE = 32 * KIB  # bytes of payload of a burst, or at least ...
 LEAST, MOST = 4, 48  # ... this many records, and at most this many
 PACKED = {"many-in-frame": 120, "hundreds-in-tso": 600}  # records in a row that are held back to lie together
-CUTS = {"header-cut": range(1, 5), "tag-cut": range(1, 16)}  # bytes before the cut
+CUTS = {"header-cut": range(1, 6), "tag-cut": range(17)}  # bytes before the cut
 TAG = 16
+RESYNC = "forged-resync"
 MANY, SMALL = 100, 400  # connections from which on all but one send this many bytes at most
 
 
@@ -23,7 +24,15 @@ def sizes(scenario: Scenario, count: int) -> list[int]:
     dice = random.Random(f"{scenario.seed} sizes")
     if scenario["record"] == "mixed":
         return [dice.randint(1, FULL) >> dice.randint(0, 10) or 1 for _ in range(count)]
-    return [int(scenario["record"])] * count
+    return [segment(scenario) if scenario["record"] == "segment" else int(scenario["record"])] * count
+
+
+def segment(scenario: Scenario) -> int:
+    """The payload of a record that fills a segment."""
+    version = 40 if scenario["ip"].startswith("v6") else 20
+    ip = {"v4-options": 24, "v6-extension": 48}.get(scenario["ip"], version)
+    tcp = {"bare": 20, "sack-live": 44}.get(scenario["tcp"], 32)
+    return int(scenario["mtu"]) - ip - tcp - OVERHEAD
 
 
 def records(scenario: Scenario, share: int = SHARE) -> list[int]:
@@ -97,7 +106,8 @@ def spot(scenario: Scenario, track: Track, bursts: Sequence[Burst]) -> Spot:
         number = 3 * (len(bursts) - 1 if last else dice.randrange(len(bursts))) + 1  # one that is cut
     else:
         inner = [n for n, size in enumerate(writes) if size == max(writes) and 0 < n < len(writes) - 1]
-        number = dice.choice(inner or [len(writes) // 2])
+        near = scenario["trouble"] == RESYNC  # the first records after it
+        number = inner[0] if inner and near else dice.choice(inner or [len(writes) // 2])
     begin = track.offset + track.wire + sum(writes[:number]) + OVERHEAD * number
     return Spot(begin, begin + writes[number] + OVERHEAD, sum(writes[:number]))
 

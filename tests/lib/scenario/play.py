@@ -103,6 +103,8 @@ class Play:
             move([self.victim], ["tx"], [CALM])  # TCP may have more in flight then
         bursts = {way: self._placed(way) for way in self.ways}
         if self.scenario["trouble"].startswith(FORGED):
+            if self.scenario["trouble"] == layout.RESYNC:
+                self._out_of_step()
             self._forged(bursts["rx"])
         elif self.scenario["tcp"] == "sack-live":
             self._behind_a_hole(bursts)
@@ -170,6 +172,15 @@ class Play:
         for words in self.wire.missed():
             self.told.missed["trouble"] = words
         self.wire.box.clear()
+
+    def _out_of_step(self) -> None:
+        """Lose the header of a record, and wait until all has come: the card has lost its place, and asks."""
+        assert self.wire is not None
+        burst = layout.ordinary(self.scenario, "out of step")
+        lost = self.scenario.having("trouble", "lost-header")
+        for rule, times in troubles.rules(lost, self.victim, "rx", [burst]):
+            self.wire.add(rule, times)
+        self._moved({"rx": burst})
 
     def _forged(self, bursts: Sequence[Burst]) -> None:
         """Assert that the DUT takes what comes before the altered record, nothing of it, and says why."""

@@ -15,7 +15,7 @@ from tests.lib.flow.stand_ins import packets_only
 from tests.lib.life.life import held
 from tests.lib.rig.rig import Rig
 from tests.lib.scenario import setting, troubles
-from tests.lib.scenario.connections import Line, close, opened, sent
+from tests.lib.scenario.connections import Line, by_call, close, opened, sent
 from tests.lib.scenario.events import Stage
 from tests.lib.scenario.layout import MANY
 from tests.lib.scenario.play import Play
@@ -112,14 +112,13 @@ def connected(stand: Stand, scenario: Scenario) -> list[Line]:
             line.before = before
             for track in line.tracks.values():
                 track.begin()
-            line.call, line.calls = scenario["call"], []
+        by_call(stand.old, scenario["call"])
         return stand.old[:count]
     number = max(0, NUMBERS[scenario["number"]] - BEFORE)
     family = 6 if scenario["ip"].startswith("v6") else 4
     lines = opened(stand.life, count, cell_of(scenario["cell"], "tx"), family=family, number=number)
     setting.sockets(scenario, lines)
-    for line in lines:
-        line.call = scenario["call"]
+    by_call(lines, scenario["call"])
     return lines
 
 

@@ -17,10 +17,14 @@ from tests.lib.scenario.frames import Headers
 from tests.lib.scenario.space import Scenario
 
 EF = 0xB8  # expedited forwarding (RFC 3246) as a traffic class
-IP_TOS, IP_OPTIONS, IPV6_TCLASS = 1, 4, 67  # include/uapi/linux/in.h, in6.h
+IP_TOS, IP_OPTIONS = 1, 4  # include/uapi/linux/in.h
+IPV6_DSTOPTS, IPV6_TCLASS, IPV6_AUTOFLOWLABEL = 59, 67, 70  # include/uapi/linux/in6.h
+SOL_TLS, TLS_TX_ZEROCOPY_RO = 282, 3  # include/uapi/linux/tls.h
 PATIENCE = 30  # seconds without a byte: a connection that is dead, not one that TCP is still mending
 TSO = 44  # segments of 1500 bytes in a packet of 64 KiB
 NOPS = "01010101"  # four options that do nothing (RFC 791 section 3.1)
+PADDING = "010400000000"  # an option of six bytes that does nothing (RFC 8200 section 4.2)
+OPTIONS = {"v4-options": bytes.fromhex(NOPS), "v6-extension": bytes.fromhex(f"0600{PADDING}")}  # TCP is next
 SETTINGS: dict[str, dict[str, int]] = {
     "bare": {"sack": 0, "timestamps": 0},
     "timestamps": {},
@@ -40,17 +44,22 @@ CABLE = (*TSO_PARTS, "tx-checksum-", "generic-segmentation")  # what a card does
 
 @dataclass(frozen=True)
 class Socket:
-    """An option of the DUT's sockets, and what a header then has."""
+    """An option of sockets, and what a header then has; `far`: of both ends: the DUT receives it, too."""
 
     level: int
     name: int
     value: int | str
+    far: bool = True
 
 
+UNLABELED = Socket(IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0)
 SOCKETS = {
-    "v4-tos": Socket(IPPROTO_IP, IP_TOS, EF),
-    "v6-tclass": Socket(IPPROTO_IPV6, IPV6_TCLASS, EF),
-    "v4-options": Socket(IPPROTO_IP, IP_OPTIONS, NOPS),
+    "v4-tos": (Socket(IPPROTO_IP, IP_TOS, EF),),
+    "v4-options": (Socket(IPPROTO_IP, IP_OPTIONS, NOPS),),
+    "v6": (UNLABELED,),
+    "v6-tclass": (UNLABELED, Socket(IPPROTO_IPV6, IPV6_TCLASS, EF)),
+    "v6-flow-label": (Socket(IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 1),),
+    "v6-extension": (UNLABELED, Socket(IPPROTO_IPV6, IPV6_DSTOPTS, f"0000{PADDING}", far=False)),
 }
 
 
@@ -93,9 +102,11 @@ def put_back(side: Side, found: dict[str, bool]) -> None:
 def sockets(scenario: Scenario, lines: Sequence[Line]) -> None:
     """Give the sockets buffers of one size, and their options of IP."""
     buffers(lines)
-    if scenario["ip"] in SOCKETS:
-        wanted = SOCKETS[scenario["ip"]]
-        option(lines, wanted.level, wanted.name, wanted.value)
+    for wanted in SOCKETS.get(scenario["ip"], ()):
+        for far in (False, True)[: 1 + wanted.far]:
+            option(lines, wanted.level, wanted.name, wanted.value, far=far)
+    if scenario["call"] == "zerocopy":
+        option(lines, SOL_TLS, TLS_TX_ZEROCOPY_RO, 1)
 
 
 def buffers(lines: Sequence[Line]) -> None:
@@ -112,10 +123,11 @@ def losing(scenario: Scenario) -> bool:
     return scenario["event"] not in QUIET
 
 
-def headers(scenario: Scenario) -> Headers:
-    """Return what the headers of the DUT's data must be."""
-    tos = EF if scenario["ip"] in ("v4-tos", "v6-tclass") else 0
-    options = bytes.fromhex(NOPS) if scenario["ip"] == "v4-options" else b""
+def headers(scenario: Scenario, *, received: bool = False) -> Headers:
+    """Return what the headers of the DUT's data must be, or those of the data that it receives."""
+    ip, far = scenario["ip"], all(one.far for one in SOCKETS.get(scenario["ip"], ()))
+    options = OPTIONS.get(ip, b"") if far or not received else b""
+    tos = EF if ip in ("v4-tos", "v6-tclass") else 0
     stamps, marked = scenario["tcp"] != "bare", scenario["trouble"] == "ce-mark"
-    numbered = scenario["event"] not in REQUEUED
-    return Headers(tos, options, stamps=stamps, ecn=marked, numbered=numbered)
+    more = {"ecn": marked, "numbered": scenario["event"] not in REQUEUED}
+    return Headers(tos, options, label=ip == "v6-flow-label", stamps=stamps, **more)

@@ -16,6 +16,8 @@ from tests.lib.scenario.space import Scenario
 
 TOWARDS = {"tx": "to-peer", "rx": "to-dut"}
 FORGED = "forged-"
+AGAIN = {"lost-twice": 2, "lost-thrice": 3}  # how often the same bytes are lost
+LENGTH = 4  # the lower byte of a record's length; its last bit makes no record too short or too long
 NONCE, TAG = 13, 16  # where the ciphertext of a record begins, and bytes of its tag
 
 
@@ -63,13 +65,14 @@ def rules(scenario: Scenario, line: Line, way: str, bursts: Sequence[Burst]) -> 
     last = first + sum(burst.total + OVERHEAD * len(burst.writes) for burst in bursts) - 1
     place, action = _what(trouble, found, first, last)
     more = {"action": action, "direction": TOWARDS[way], "port": line.port}
-    if trouble == "lost-twice":
-        return [(Chosen("offset", place, times=2, **more), 2)]
+    if times := AGAIN.get(trouble):
+        return [(Chosen("offset", place, times=times, **more), times)]
     if trouble == "noise":
         return [(Chosen("offset", place, repaired=False, **more), 1)]
     if trouble.startswith(FORGED):
         at = forged_at(scenario, found)
-        return [(Chosen("offset", at, bit=at % 3, **more), 1)]
+        bit = 0 if at == found.begin + LENGTH else at % 3
+        return [(Chosen("offset", at, bit=bit, **more), 1)]
     return [(Chosen("offset", place, **more), 1)]
 
 
@@ -83,6 +86,7 @@ def _what(trouble: str, found: Spot, first: int, last: int) -> tuple[int, str]:
         "lost-tag": (found.end - 1, "drop"),
         "lost-last": (last, "drop"),
         "lost-twice": (found.begin, "drop"),
+        "lost-thrice": (found.begin, "drop"),
         "reorder": (found.begin, "delay"),
         "duplicate": (inside, "duplicate"),
         "ce-mark": (inside, "mark"),
@@ -91,13 +95,12 @@ def _what(trouble: str, found: Spot, first: int, last: int) -> tuple[int, str]:
 
 
 def forged_at(scenario: Scenario, found: Spot) -> int:
-    """The byte that is altered: the record's type; a byte of the ciphertext; one of the tag."""
+    """The byte that is altered: the record's type or length; a byte of the ciphertext; one of the tag."""
     dice = random.Random(f"{scenario.seed} forged")
     return {
-        "forged-header": found.begin,
+        "forged-header": found.begin + dice.choice((0, LENGTH)),
         "forged-body": found.begin + NONCE + dice.randrange(found.end - found.begin - NONCE - TAG),
-        "forged-tag": found.end - TAG + dice.randrange(TAG),
-    }[scenario["trouble"]]
+    }.get(scenario["trouble"], found.end - TAG + dice.randrange(TAG))
 
 
 def hole(line: Line) -> Chosen:

@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tests.lib.life.many_connections import PIECE
 from tests.lib.scenario import frames, layout, setting
-from tests.lib.scenario.connections import Line
+from tests.lib.scenario.connections import READS, Line
 from tests.lib.scenario.frames import Frame
 from tests.lib.scenario.play import CALM, WAYS, Told
 from tests.lib.scenario.space import Scenario
@@ -166,6 +167,8 @@ def not_met(seen: Seen) -> dict[str, str]:
         found["place"] = words
     if seen.scenario["number"] != "0" and (words := _number(seen)):
         found["number"] = words
+    if seen.scenario["ip"] != "v4" and (words := _header(seen)):
+        found["ip"] = words
     if words := _unheard(seen, "tx"):
         found["trouble"] = words
     if seen.scenario["call"] != "write" and (words := _called(seen)):
@@ -175,6 +178,16 @@ def not_met(seen: Seen) -> dict[str, str]:
     ):
         found["tcp"] = "no data packet of the DUT carried a SACK block"
     return found
+
+
+def _header(seen: Seen) -> str:
+    """Why what the DUT received had not the header that was wanted; of what it sent, see `frames.wrong`."""
+    want, port = setting.headers(seen.scenario, received=True), seen.told.victim.port
+    for frame in (frame for frame in seen.frames if frame.data and frame.target == port):
+        has = (frame.tos & ~frames.ECN, frame.options, bool(frame.label))
+        if has != (want.tos, want.options, want.label):
+            return f"frame {frame.number} to the DUT has another IP header"
+    return ""
 
 
 def _unheard(seen: Seen, way: str) -> str:
@@ -191,8 +204,12 @@ def _unheard(seen: Seen, way: str) -> str:
 
 def _called(seen: Seen) -> str:
     """Why the DUT's records did not come by the calls that were wanted."""
-    line = seen.told.victim
-    more = seen.scenario["call"] == "more"
+    line, call = seen.told.victim, seen.scenario["call"]
+    if call in READS:
+        share = PIECE if call == "read-pieces" else 1 << 20
+        few = not line.reads or any(calls < max(2, size // share) for size, calls in line.reads)
+        return f"the DUT's calls for the bytes of each burst: {line.reads}" if few else ""
+    more = call == "more"
     if not line.calls or any(calls < records + more for records, calls in line.calls):
         return f"the DUT's calls for the records of each burst: {line.calls}"
     there, wanted = seen.shown[line.port].way("tx")["app_records"], line.tracks["tx"].records

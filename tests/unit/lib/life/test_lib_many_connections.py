@@ -16,14 +16,15 @@ SENT = hashlib.shake_128(b"part").digest(SIZE)
 WANTED = hashlib.sha256(SENT).hexdigest()
 
 
-def taken(data: bytes, **ask: Any) -> dict[str, Any]:
-    """What a program says of these bytes, which come by a socket."""
+def taken(data: bytes, how: str = "read", **ask: Any) -> dict[str, Any]:
+    """What a program says of these bytes, which come by a socket and are read by these calls."""
     one, other = socket.socketpair()
     with one, other:
         one.sendall(data)
         many = ManyConnections()
         many.sockets[0] = other
         many.listener.close()
+        many.do_reads({"at": [0], "how": how})
         return many.do_take({"at": 0, "size": len(data), **ask})
 
 
@@ -42,6 +43,31 @@ def test_wrong_bytes_are_told() -> None:
         arrived(seen, "part", SIZE)
 
 
+@pytest.mark.parametrize(("how", "reads"), [("read", 1), ("read-pieces", 5), ("peek", 2)])
+def test_each_way_of_reading_takes_the_same(how: str, reads: int) -> None:
+    """A payload is the same by whichever call it is read, and the calls are counted."""
+    seen = taken(SENT, how)
+    arrived(seen, "part", SIZE)
+    assert (seen["sha256"], seen["reads"]) == (WANTED, reads)
+
+
+class Fickle:
+    """A socket that shows other bytes than it gives."""
+
+    def recvmsg(self, size: int, _: int, flags: int = 0) -> tuple[bytes, list[Any], int, Any]:
+        """Give bytes."""
+        return (b"B" if flags & socket.MSG_PEEK else b"A") * size, [], 0, None
+
+
+def test_a_look_ahead_that_was_wrong_is_told() -> None:
+    """What MSG_PEEK saw must be what is read."""
+    many = ManyConnections()
+    many.listener.close()
+    many.sockets[0] = Fickle()  # type: ignore[assignment]
+    many.do_reads({"at": [0], "how": "peek"})
+    assert "MSG_PEEK saw other bytes" in many.do_take({"at": 0, "size": 9})["error"]
+
+
 def test_a_sum_that_was_wrong_is_told() -> None:
     """Right bytes under another SHA-256 are told apart from wrong ones."""
     seen = taken(SENT, seed="part", wanted="0" * 64)
@@ -56,7 +82,8 @@ def test_right_bytes_cost_no_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "calls"), [("write", 4), ("more", 12 - 2), ("gather", 4), ("splice", 4), ("sendfile", 4)]
+    ("call", "calls"),
+    [("write", 4), ("more", 12 - 2), ("gather", 4), ("splice", 4), ("sendfile", 4), ("zerocopy", 4)],
 )
 def test_each_call_sends_the_same(call: str, calls: int) -> None:
     """A payload is the same by whichever call it is sent, and the calls are counted."""

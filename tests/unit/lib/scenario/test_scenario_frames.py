@@ -94,6 +94,20 @@ def test_the_number_of_a_packet_is_read() -> None:
         assert found.head == 14 + len(ip) + 20
 
 
+def test_a_flow_label_is_read_and_asked_for() -> None:
+    """The flow label of IPv6 is there where the kernel chooses one, and nowhere else."""
+    tcp = struct.pack("!HHIIBBHHH", PORT, 443, 7, 0, 5 << 4, ACK, 0, 0, 0) + b"data"
+    v6 = struct.pack("!IHBB32x", 6 << 28 | 0xB8 << 20 | 0xABCDE, len(tcp), 6, 64)
+    found = frame_of(1, bytes(12) + b"\x86\xdd" + v6 + tcp)
+    assert found and (found.tos, found.label) == (0xB8, 0xABCDE)
+    labeled = replace(frame(2, 0, tos=0), label=0xABCDE)
+    assert wrong([labeled], PORT, Headers(label=True)) == ""
+    assert "flow label 0xabcde, software sends none" in wrong([labeled], PORT, Headers())
+    bare = replace(labeled, label=0)
+    assert "flow label 0x00000, software sends another" in wrong([bare], PORT, Headers(label=True))
+    assert wrong([replace(bare, payload=b"")], PORT, Headers(label=True)) == "", "sent before the option was"
+
+
 def listening() -> list[Frame]:
     """A connection that speaks of congestion: SYN, data, some of it again, answers to marks."""
     return [

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,9 +16,10 @@ from tests.lib.scenario import events
 from tests.lib.scenario.connections import Burst, Line, tracks
 from tests.lib.scenario.frames import ACK, Frame
 from tests.lib.scenario.play import Play, Told
+from tests.lib.scenario.setting import headers
 from tests.lib.scenario.space import cell_of, load
 from tests.lib.scenario.verdict.invariants import BYTES, PACKETS, Bounds, Facts, counted
-from tests.lib.scenario.verdict.judge import Seen, bounds
+from tests.lib.scenario.verdict.judge import Seen, bounds, not_met
 from tests.lib.scenario.wire import Shown
 
 SPACE = load(find("connectx-6-dx"))
@@ -61,7 +64,7 @@ def test_what_the_kernel_took_as_decrypted_was_counted(words: str) -> None:
 
 def frame(number: int, size: int, *, source: int = 443, target: int = 9, head: int = 66) -> Frame:
     """A frame between the peer and the DUT's port 9."""
-    return Frame(number, source, target, 0, 64, b"", True, 0, ACK, (8,), bytes(size), 0, head)
+    return Frame(number, source, target, 0, 64, b"", True, 0, ACK, (8,), bytes(size), head=head)
 
 
 def test_no_more_is_counted_than_came() -> None:
@@ -101,6 +104,50 @@ def test_frames_may_be_missing_only_while_the_port_is_set_again(
     play = Play(stage, SPACE.parse(f"seed=7,event={event}"), [line], None)  # type: ignore[arg-type]
     play._event()
     assert play.told.lossy == lossy
+
+
+@pytest.mark.parametrize(
+    ("ip", "good", "bad"),
+    [
+        ("v4-options", {"options": bytes.fromhex("01010101")}, {}),
+        ("v4-tos", {"tos": 0xBA}, {"tos": 2}),
+        ("v6-flow-label", {"label": 7}, {}),
+        ("v6", {}, {"label": 7}),
+    ],
+)
+def test_a_header_that_never_came_to_the_dut_is_not_met(
+    ip: str, good: dict[str, Any], bad: dict[str, Any]
+) -> None:
+    """Where the DUT receives, its card must have met the IP header, too; congestion bits aside."""
+    found = seen(f",ip={ip}")
+    vars(found)["frames"] = [replace(frame(1, 100), **good)]
+    assert "ip" not in not_met(found)
+    vars(found)["frames"] = [replace(frame(1, 100), **bad)]
+    assert not_met(found)["ip"] == "frame 1 to the DUT has another IP header"
+
+
+def test_the_extension_header_is_the_duts_own() -> None:
+    """The DUT sends the extension header, the peer does not."""
+    scenario = SPACE.parse("seed=7,direction=both,ip=v6-extension")
+    assert headers(scenario).options == bytes.fromhex("0600010400000000")
+    assert headers(scenario, received=True).options == b""
+
+
+@pytest.mark.parametrize(
+    ("call", "reads", "met"),
+    [
+        ("read-pieces", [(4000, 5)], True),
+        ("read-pieces", [(4000, 5), (6000, 2)], False),
+        ("peek", [(4000, 2)], True),
+        ("peek", [(4000, 1)], False),
+        ("peek", [], False),
+    ],
+)
+def test_calls_that_were_not_made_are_not_met(call: str, reads: list[tuple[int, int]], met: bool) -> None:
+    """How often the DUT read says whether it read so."""
+    found = seen(f",call={call}")
+    found.lines[0].reads = reads
+    assert ("call" not in not_met(found)) == met
 
 
 FIVE = Bounds(5000, 5000, (66, 66))  # five frames of 1000 bytes

@@ -8,6 +8,7 @@ from offload.card.profile import find
 from tests.lib.scenario.connections import OVERHEAD, Track
 from tests.lib.scenario.layout import CUTS, TAG, cut, placed, spot
 from tests.lib.scenario.space import load
+from tests.lib.scenario.troubles import forged_at
 
 SPACE = load(find("connectx-6-dx"))
 MSS = 1448
@@ -21,10 +22,10 @@ def test_each_byte_is_cut_after(place: str) -> None:
         bursts = cut(SPACE.parse(f"seed={seed},place={place}"), MSS)
         found = []
         for before, size, _ in bursts:
-            edge = -(-(before + OVERHEAD + 1) // MSS) * MSS if place == "header-cut" else None
-            tag = before + OVERHEAD + OVERHEAD + size - TAG
-            edge = edge if edge is not None else -(-(tag + 1) // MSS) * MSS
-            found.append(edge - (before + OVERHEAD if place == "header-cut" else tag))
+            header = before + OVERHEAD
+            what = header if place == "header-cut" else header + OVERHEAD + size - TAG
+            first = what + CUTS[place][0]
+            found.append(-(-first // MSS) * MSS - what)
         assert sorted(found) == list(CUTS[place])
         last.add(found[-1])
     assert len(last) == len(CUTS[place])
@@ -38,3 +39,42 @@ def test_a_forged_record_is_the_last_one_that_is_cut(place: str) -> None:
         bursts = placed(scenario, "placed rx", MSS)
         at = spot(scenario, Track(None, 0), bursts)  # type: ignore[arg-type]
         assert at.before == sum(b.total for b in bursts[:-1]) + bursts[-1].writes[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "mss"),
+    [
+        ("", 1448),
+        (",tcp=bare", 1460),
+        (",ip=v4-options", 1444),
+        (",ip=v6", 1428),
+        (",ip=v6-extension,mtu=9000", 8920),
+        (",ip=v6-tclass,tcp=sack-live", 1416),
+        (",mtu=600", 548),
+    ],
+)
+def test_a_record_fills_a_segment(words: str, mss: int) -> None:
+    """Each segment has one record: what is in front of it takes its part of the MTU."""
+    scenario = SPACE.parse(f"seed=7,record=segment{words}")
+    (burst,) = placed(scenario, "placed tx", mss)
+    assert {size + OVERHEAD for size in burst.writes} == {mss} and len(burst.writes) > 2
+
+
+def test_a_record_right_after_a_resync_is_forged() -> None:
+    """The second record that comes after the lost header is altered, not one far behind."""
+    for seed in range(20):
+        scenario = SPACE.parse(f"seed={seed},direction=rx,trouble=forged-resync")
+        bursts = placed(scenario, "placed rx", MSS)
+        at = spot(scenario, Track(None, 0), bursts)  # type: ignore[arg-type]
+        assert at.begin == bursts[0].writes[0] + OVERHEAD
+        assert at.end - TAG <= forged_at(scenario, at) < at.end
+
+
+def test_the_type_or_the_length_of_a_record_is_forged() -> None:
+    """A header is altered in a byte that the kernel leaves to the tag: which one, the seed says."""
+    found = set()
+    for seed in range(20):
+        scenario = SPACE.parse(f"seed={seed},direction=rx,trouble=forged-header")
+        at = spot(scenario, Track(None, 0), placed(scenario, "placed rx", MSS))  # type: ignore[arg-type]
+        found.add(forged_at(scenario, at) - at.begin)
+    assert found == {0, 4}

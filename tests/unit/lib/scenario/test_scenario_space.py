@@ -97,7 +97,7 @@ def test_a_plainer_scenario_has_a_shorter_line() -> None:
         ("seed=-1", "wanted a number"),
         ("seed=x", "wanted a number"),
         ("seed=99999999999", "wanted a number"),
-        ("ip=v6-extension", "not made: no scenario sets"),
+        ("trouble=forged-version", "not made: the kernel refuses"),
         ("event=pcie-error", "not made: no virtual machine"),
         ("mtu=600,ip=v6", "not made together: IPv6 wants 1280"),
         ("trouble=forged-tag", "not made together"),
