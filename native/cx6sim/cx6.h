@@ -312,6 +312,7 @@ struct frame {
 };
 
 void frame_parse(struct frame *f, uint8_t *data, uint32_t len);
+void frame_skip_options(struct frame *f);
 uint32_t sum_add(const uint8_t *p, uint32_t len, uint32_t sum);
 uint16_t sum_fold(uint32_t sum);
 bool frame_l4_right(const struct frame *f);

@@ -2,7 +2,7 @@
 /* The headers of a frame, and its checksums; a length that a header claims is held against the frame's own. */
 #include "cx6.h"
 
-enum { ETH = 14, VLAN_TAG = 4, TCP = 6, UDP = 17 };
+enum { ETH = 14, VLAN_TAG = 4, TCP = 6, UDP = 17, DESTINATION = 60 };
 enum { TYPE_VLAN = 0x8100, TYPE_IP4 = 0x0800, TYPE_IP6 = 0x86dd };
 
 uint32_t sum_add(const uint8_t *p, uint32_t len, uint32_t sum)
@@ -72,6 +72,15 @@ static void parse_ip6(struct frame *f)
 	f->version = 6;
 	f->end = f->l3 + total;
 	parse_l4(f, f->l3 + 40, p[6]);
+}
+
+/* Options for the destination may be before TCP: the driver counts them with the headers. */
+void frame_skip_options(struct frame *f)
+{
+	uint32_t at = f->l3 + 40;
+
+	if (f->version == 6 && !f->l4 && f->data[f->l3 + 6] == DESTINATION && f->end >= at + 8)
+		parse_l4(f, at + (f->data[at + 1] + 1u) * 8, f->data[at]);
 }
 
 void frame_parse(struct frame *f, uint8_t *data, uint32_t len)

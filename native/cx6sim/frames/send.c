@@ -86,10 +86,16 @@ static void send_segment(struct card *c, const struct frame *whole, uint32_t at,
 	wire_send(c, data, f.len);
 }
 
+static void parse_sent(struct frame *f, uint8_t *data, uint32_t len)
+{
+	frame_parse(f, data, len);
+	frame_skip_options(f);
+}
+
 /* The IP header of a TSO frame may say nothing of its length: the frame's own counts. */
 static bool parse_long(struct frame *f, uint8_t *data, uint32_t len)
 {
-	frame_parse(f, data, len);
+	parse_sent(f, data, len);
 	if (f->l3 && len > f->l3 + 40 && !f->l4) {
 		uint32_t size = len - f->l3;
 
@@ -97,7 +103,7 @@ static bool parse_long(struct frame *f, uint8_t *data, uint32_t len)
 			store16(data + f->l3 + 2, size);
 		else
 			store16(data + f->l3 + 4, size - 40);
-		frame_parse(f, data, len);
+		parse_sent(f, data, len);
 	}
 	return f->protocol == 6 && f->end == len;
 }
@@ -111,7 +117,7 @@ bool send_frame(struct card *c, const struct wqe *w, bool tso)
 	if (len < 14)
 		return false;
 	if (!mss)
-		frame_parse(&f, data, len);
+		parse_sent(&f, data, len);
 	else if (!parse_long(&f, data, len))
 		return false;
 	if (w->target && !tls_tx(c, w->target, &f, mss))

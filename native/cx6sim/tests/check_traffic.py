@@ -8,6 +8,7 @@ import struct
 
 from parts import (
     MAC,
+    checksum,
     completion,
     control,
     make_cq,
@@ -71,6 +72,25 @@ def check_a_long_frame_is_cut(rig: Rig) -> None:
         assert [struct.unpack_from("!I", f, 38)[0] for f in frames] == [1000 + 1448 * i for i in range(14)]
         assert [struct.unpack_from("!H", f, 18)[0] for f in frames] == [7 + i for i in range(14)]
         assert [f[47] for f in frames] == [0x90, *[0x10] * 12, 0x19], "CWR first; PSH and FIN last"
+
+
+def check_a_long_frame_with_options_of_ipv6_is_cut(rig: Rig) -> None:
+    """TCP behind options for the destination is found: each segment has them, and a right checksum."""
+    ends = bytes(range(32))
+    options = bytes([6, 0, 1, 4, 0, 0, 0, 0])
+    head = struct.pack("!HHIIBBHHH", 40000, 4433, 1000, 1, 5 << 4, 0x18, 5000, 0, 0)
+    with rig.pair() as (_, a, b):
+        one, two = side(a), side(b)
+        payload = bytes(i * 7 % 251 for i in range(3000))
+        whole = struct.pack("!IHBB", 6 << 28, 8 + 20 + len(payload), 60, 64) + ends + options + head + payload
+        send(a, one.sq, tcp(b"")[:12] + b"\x86\xdd" + whole, mss=1448)
+        frames = [frame for _, frame in two.came()]
+        assert [len(frame) for frame in frames] == [82 + 1448, 82 + 1448, 82 + 104]
+        assert b"".join(frame[82:] for frame in frames) == payload
+        assert all(frame[54:62] == options for frame in frames)
+        for frame in frames:
+            pseudo = ends + struct.pack("!II", len(frame) - 62, 6)
+            assert checksum(pseudo + frame[62:]) == 0
 
 
 def check_a_vlan_tag_goes_in_and_out(rig: Rig) -> None:
