@@ -78,7 +78,8 @@ ktls-offload lab init --one-host ens1f0np0 ens1f1np1     # two ports of this hos
 ktls-offload lab init --one-host ens1f0np0 ens1f1np1 --wire ens2f0 ens2f1
 """,
     "lab restore": """\
-ktls-offload lab restore
+ktls-offload lab restore                # undo `lab init --one-host`
+ktls-offload lab restore lab.yaml       # after a killed run: restore the settings of its hosts
 """,
     "lab fetch": """\
 ktls-offload lab fetch 6.12 7.2       # then `lab up` works offline

@@ -59,7 +59,8 @@ class Machines:
 class RealLab:
     """A bench that a lab file describes, reached and checked; `stop` puts back what its NICs were set to.
 
-    `watch`: only look on during a run of another process: record, send and restore nothing.
+    The leavings of an unfinished run are put back first. `watch`: then only look on, while another process
+    runs the tests: record and send nothing.
     """
 
     def __init__(self, file: LabFile, say: Say = print, *, watch: bool = False) -> None:
@@ -69,7 +70,10 @@ class RealLab:
         with ExitStack() as undo:
             machines = Machines()
             undo.callback(machines.close)
-            hosts = {target.role: machines.host(target) for target in file.targets}
+            bare = {target.role: machines.host(target) for target in file.targets}
+            for target in file.targets:  # before the look at the ports: they may lack an address
+                unfinished(bare[target.role], target, say)
+            hosts = {t.role: bare[t.role] if watch else settings.noted(bare[t.role], t) for t in file.targets}
             dut, peer = (_side(hosts[target.role], file, target) for target in (file.dut, file.peer))
             self.root, ends = hosts["dut"], {"dut": dut, "peer": peer}
             self.rig = versions(dut.host, peer.host, dut.dev) | {"transport": _transport(file)}
@@ -78,7 +82,7 @@ class RealLab:
             shared = same_machine(file.dut, file.peer)
             self.bench = Bench(dut, peer, hosts.get("wire"), ports, simulated, self.rig, shared)
             if not watch:
-                undo.enter_context(_kept(file, ends, say))
+                undo.enter_context(_kept(file, bare, ends))
                 for host in hosts.values():
                     undo.enter_context(programs.provided(host))
             self._logs = Logs(hosts)
@@ -179,19 +183,34 @@ def _known(rows: dict[str, object]) -> str:
 
 
 @contextmanager
-def _kept(file: LabFile, sides: dict[str, Side], say: Say) -> Iterator[None]:
-    """Put back what a former run left, note what is there, and put that back at the end."""
-    ends = [(sides[target.role], target) for target in (file.dut, file.peer)]
-    for side, target in ends:
-        if count := settings.put_back(side.host, target, say):
-            say(f"{target.place}: {count} settings of an unfinished run were put back")
-        settings.note(side, target)
+def _kept(file: LabFile, hosts: dict[str, Host], sides: dict[str, Side]) -> Iterator[None]:
+    """Note what the cards are set to, and put that and each change back at the end."""
+    for target in (file.dut, file.peer):
+        settings.note(sides[target.role], target)
     try:
         yield
     finally:
-        stuck = [problem for side, target in ends if (problem := _settle(side.host, target))]
+        stuck = [problem for target in file.targets if (problem := _settle(hosts[target.role], target))]
         if stuck:
             raise RigError("; ".join(stuck), f"the next run with {file.file} puts it back first")
+
+
+def unfinished(host: Host, target: Target, say: Say) -> int:
+    """Put back what a former run left on a host: how many settings. SwitchFailed if one stays."""
+    count = settings.put_back(host, target, lambda line: say(f"{target.place}: {line}"))
+    if count:
+        say(f"{target.place}: {count} settings of an unfinished run were put back")
+    return count
+
+
+def restore(file: LabFile, say: Say) -> None:
+    """Put back what an unfinished run left on the hosts; their ports need not be as the file says."""
+    machines = Machines()
+    try:
+        if not sum([unfinished(machines.host(target), target, say) for target in file.targets]):
+            say("nothing to put back")
+    finally:
+        machines.close()
 
 
 def _settle(host: Host, target: Target) -> str:

@@ -1,4 +1,4 @@
-"""What were the NICs of a bench set to? Noted on disk before a run, put back after it or at the next one."""
+"""What were the hosts of a bench set to? On disk before a change; put back after the run, or by the next."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from pathlib import Path
 
 from offload.card.nic import look
 from offload.card.profile import FEATURES
+from offload.errors import SwitchFailed
 from offload.host.base import Host, Side
 from offload.paths import state
+from offload.suite.bench.lab.changes import put_back as changes
+from offload.suite.bench.lab.changes.noted import NotedHost
 from offload.suite.bench.lab.model import Target
 from offload.switch.enable import identity
 from offload.switch.journal import Entry, Journal
@@ -39,10 +42,18 @@ def note(side: Side, target: Target) -> None:
                 journal.add(Entry(*what, active=found.active, requested=found.requested))
 
 
+def noted(host: Host, target: Target) -> Host:
+    """The host, with each change of another setting noted before it is made."""
+    return NotedHost(host, journal_of(target))
+
+
 def put_back(host: Host, target: Target, say: Say) -> int:
     """Put back what was noted, and forget it: how many settings that were. SwitchFailed if one stays."""
     journal = journal_of(target)
-    count = len(journal.entries())
-    if count:
+    count, stuck = changes.put_back(host, journal, say, target.netns)
+    features = len(journal.entries())
+    if features:
         restore(host, None, journal, say)
-    return count
+    if stuck:
+        raise SwitchFailed("; ".join(stuck), "the journal keeps it until it is as found")
+    return count + features

@@ -44,7 +44,13 @@ def add_parser(verbs: embedded.Parsers) -> None:
     inner = embedded.add_parser(verbs)
     _add_traffic(inner)
     init = _add_init(inner)
-    inner.add_parser("restore", help="undo `init --one-host` and put its ports back")
+    back = inner.add_parser("restore", help="put back what a killed run or `init --one-host` changed")
+    back.add_argument(
+        "file",
+        nargs="?",
+        metavar="FILE",
+        help="undo what a killed run left on the hosts of this lab file; without it: undo `init --one-host`",
+    )
     check = inner.add_parser(
         "check",
         help="open a lab file's bench, report what it can prove",
@@ -191,10 +197,14 @@ def one_host(args: argparse.Namespace) -> int:
 
 
 def restore(args: argparse.Namespace) -> int:
-    """End the bench of one host."""
+    """End the bench of one host, or put back what a killed run left on the hosts of a lab file."""
+    from offload.suite.bench.lab import bench
     from offload.suite.bench.lab.onehost import run as onehost
 
-    onehost.restore(embedded.say)
+    if args.file:
+        bench.restore(load_any(Path(args.file)), embedded.say)
+    else:
+        onehost.restore(embedded.say)
     return 0
 
 

@@ -58,7 +58,9 @@ def find(host: Host, dev: str) -> Found:
     )
     ours = [row for row in routes if row.get("protocol") not in ITSELF]
     up = "UP" in links(host)[dev]["flags"]
-    return Found(dev, up, tuple(map(_address, kept)), tuple(_route(dev, row) for row in ours), sysctls)
+    return Found(
+        dev, up, tuple(map(address_words, kept)), tuple(route_words(dev, row) for row in ours), sysctls
+    )
 
 
 def _link_local(row: Mapping[str, Any]) -> bool:
@@ -66,7 +68,7 @@ def _link_local(row: Mapping[str, Any]) -> bool:
     return row.get("family") == "inet6" and row.get("scope") == "link"
 
 
-def _address(row: Mapping[str, Any]) -> Words:
+def address_words(row: Mapping[str, Any]) -> Words:
     """An address as `ip address replace` takes it."""
     local, length = str(row["local"]), row["prefixlen"]
     words = [local, "peer", f"{row['address']}/{length}"] if "address" in row else [f"{local}/{length}"]
@@ -77,7 +79,7 @@ def _address(row: Mapping[str, Any]) -> Words:
     return (*words, *(flag for flag in FLAGS if row.get(flag)))
 
 
-def _route(dev: str, row: Mapping[str, Any]) -> Words:
+def route_words(dev: str, row: Mapping[str, Any]) -> Words:
     """A route as `ip route replace` takes it; Refused for one with keys that we do not know."""
     metrics = [pair for one in row.get("metrics", []) for pair in one.items()]
     if odd := [*(set(row) - PLAIN), *(key for key, value in metrics if type(value) is not int)]:

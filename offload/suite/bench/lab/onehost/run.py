@@ -161,8 +161,8 @@ def _idle(host: Host, before: Before) -> None:
 
 
 def _settings(say: Say) -> None:
-    """Put back the features that a killed run left changed: nobody finds the far port's namespace later."""
-    for target in (Target("dut", None), Target("peer", None, ONE_HOST)):
+    """Put back what a killed run left changed: nobody finds the namespaces later."""
+    for target in (Target("dut", None), Target("peer", None, ONE_HOST), Target("wire", None, ONE_WIRE)):
         if target.netns and not _mounted(target.netns):
             continue
         try:

@@ -11,7 +11,7 @@ from offload.errors import NoPermission, Refused
 from offload.suite.bench.lab.model import ONE_HOST, LabFile, Port, Target
 from offload.suite.bench.lab.onehost import check
 from offload.suite.bench.lab.onehost import port as onehost_port
-from offload.suite.bench.lab.onehost.port import _address, _link_local, _route
+from offload.suite.bench.lab.onehost.port import _link_local, address_words, route_words
 from offload.suite.bench.lab.verbs import limits
 
 FOREVER = {"valid_life_time": 4294967295, "preferred_life_time": 4294967295}
@@ -40,7 +40,7 @@ UP: dict[str, Any] = {"ifname": "far0", "link_type": "ether", "flags": ["UP"]}
 )
 def test_an_address(row: dict[str, Any], words: str) -> None:
     """An address is written as `ip address replace` takes it."""
-    assert " ".join(_address(row)) == words
+    assert " ".join(address_words(row)) == words
 
 
 def test_an_address_that_the_kernel_makes() -> None:
@@ -83,7 +83,7 @@ def test_an_address_that_the_kernel_makes() -> None:
 )
 def test_a_route(row: dict[str, Any], words: str) -> None:
     """A route is written as `ip route replace` takes it."""
-    assert " ".join(_route("far0", row)) == words
+    assert " ".join(route_words("far0", row)) == words
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_route(row: dict[str, Any], words: str) -> None:
 def test_a_route_that_nobody_can_write(more: dict[str, Any]) -> None:
     """A route with a word that we do not know is refused before anything is changed."""
     with pytest.raises(Refused, match="could not be put back"):
-        _route("far0", {"dst": "10.10.0.0/16", **more})
+        route_words("far0", {"dst": "10.10.0.0/16", **more})
 
 
 @pytest.mark.parametrize(
