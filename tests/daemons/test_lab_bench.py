@@ -151,6 +151,7 @@ def test_settings_survive_what_happens_to_a_run(testbed: RealLab, hosts: Rack, s
     before = [gro(side) for side in (testbed.bench.dut, testbed.bench.peer)]
     turn(testbed.bench.dut)
     turn(testbed.bench.peer)
+    testbed.bench.dut.host.run(["ip", "link", "set", "cable0", "mtu", "1400"])
     killed = settings.journal_of(testbed.file.dut).file.read_bytes()
     for pid in sessions(hosts.dut.process.pid):
         os.kill(pid, signal.SIGKILL)
@@ -158,6 +159,7 @@ def test_settings_survive_what_happens_to_a_run(testbed: RealLab, hosts: Rack, s
         testbed.root.run(["sleep", "20"])
     testbed.stop()
     assert now(hosts) == before and not settings.journal_of(testbed.file.dut).entries()
+    assert " mtu 1500 " in LocalHost(hosts.spaces[0]).run(["ip", "link", "show", "cable0"]).text
     LocalHost(hosts.spaces[0]).run(["ethtool", "-K", "cable0", GRO, "off" if before[0] else "on"])
     settings.journal_of(testbed.file.dut).file.write_bytes(killed)
     said: list[str] = []
