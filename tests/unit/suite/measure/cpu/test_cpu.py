@@ -73,6 +73,44 @@ def test_interrupts_count_and_stolen_time_stands_apart() -> None:
     assert "0.30 stolen" in use.say() and use.say().startswith("0.30 of 1 cores active, +-0.00")
 
 
+@pytest.mark.parametrize(("idle", "good"), [(-2, True), (-3, False)])
+def test_idle_time_goes_back_by_rounding_only(idle: int, good: bool) -> None:
+    """Two ticks are rounding, three are a CPU that was offline."""
+    before = shot(0, {"idle": 100})
+    after = shot(10, {"idle": 100 + idle, "user": 1000})
+    if good:
+        assert (after - before).cores == pytest.approx(1)
+        return
+    with pytest.raises(RigError, match="idle went back"):
+        after - before  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("cpu", "why"),
+    [
+        ({"idle": 1003}, ""),
+        ({"idle": 1004}, "idle for 10.04 s of 10.00 s"),
+        ({"user": 497}, ""),
+        ({"user": 496}, "accounts for 4.96 s of 10.00 s"),
+    ],
+)
+def test_a_cpu_is_busy_and_idle_as_long_as_the_clock_says(cpu: dict[str, int], why: str) -> None:
+    """Within the clock's rounding and two ticks: 0.03 s. Busy is never negative."""
+    if not why:
+        assert (shot(10, cpu) - shot(0, {})).cpus[0].busy >= 0
+        return
+    with pytest.raises(RigError, match=why):
+        shot(10, cpu) - shot(0, {})  # noqa: B018
+
+
+def test_the_margin_has_skew_clock_and_tick() -> None:
+    """Each can be wrong by so much, on each CPU."""
+    busy = {"user": 1000}
+    use = shot(10, busy, busy, skew=0.03) - shot(0, {}, {}, skew=0.02)
+    assert use.margin == pytest.approx(2 * (0.05 + 0.01 + 0.01) / 10)
+    assert "stolen" not in (shot(10, busy | {"steal": 4}) - shot(0, {})).say()
+
+
 def test_work_between_two_ticks_is_busy_though_no_column_has_it() -> None:
     """Busy is what is not idle: work that the ticks did not see is told apart."""
     core = (shot(10, {"user": 50, "idle": 800}) - shot(0, {})).cpus[0]
