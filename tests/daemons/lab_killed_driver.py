@@ -49,7 +49,8 @@ def says(*argv: str) -> str:
 
 def seen() -> list[object]:
     """What each part of the bench is set to."""
-    found: list[object] = [says("ip", "netns"), Path("rings").read_text()]
+    names = [line.split()[0] for line in says("ip", "netns").splitlines()]  # the kernel gives them ids late
+    found: list[object] = [names, Path("rings").read_text()]
     for space in SPACES:
         for row in json.loads(says(*space, "ip", "-j", "-d", "address")):
             own = [(a["local"], a["prefixlen"]) for a in row["addr_info"] if a["scope"] == "global"]
