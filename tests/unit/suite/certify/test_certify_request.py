@@ -19,6 +19,7 @@ OPTIONS = {
     "card": ["mlx5"],
     "coordinator": ["host:1"],
     "depth": ["deep"],
+    "driver": ["folder"],
     "hang": ["9"],
     "jobs": ["2"],
     "keep-lab": [],
@@ -36,10 +37,11 @@ OPTIONS = {
 }
 # an option, and what it cannot be typed with
 CROSSED = {
-    "all-benches": "attach card jobs keep-lab kernel lab modules nic nicsim-patch replay scenario",
-    "attach": "card jobs keep-lab lab nicsim-patch replay",
+    "all-benches": "attach card driver jobs keep-lab kernel lab modules nic nicsim-patch replay scenario",
+    "attach": "card driver jobs keep-lab lab nicsim-patch replay",
     "card": "lab replay",
     "depth": "replay scenario",
+    "driver": "lab",
     "jobs": "keep-lab lab replay",
     "keep-lab": "lab",
     "kernel": "lab",
@@ -48,6 +50,7 @@ CROSSED = {
 }
 NEEDED = {
     "coordinator": {"all-benches"},
+    "driver": {"card", "replay"},
     "hang": {"all-benches"},
     "modules": {"kernel"},
     "retry": {"all-benches", "lab"},
@@ -98,7 +101,7 @@ def test_one_lab_is_what_any_run_may_have() -> None:
 
 def plan(out: Path, **more: Any) -> Any:
     """A plan, as far as its end is concerned."""
-    return SimpleNamespace(out=out, patch=None, hosts=None, **more)
+    return SimpleNamespace(out=out, patch=None, driver=None, hosts=None, **more)
 
 
 def test_how_to_repeat_what_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,6 +115,8 @@ def test_how_to_repeat_what_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     run.patch = "text of a patch"
     assert "--nicsim-patch results/x/" in end.again(run, failed)
     assert end.again(run, {"counts": dict.fromkeys(end.FAILED, 0)}) == ""
+    run.driver = tmp_path / "a driver"
+    assert end.again(run, failed).endswith(f" --driver '{run.driver}'\n")
     run.hosts = ("dut",)
     assert end.again(run, failed) == ""
     elsewhere = plan(tmp_path.parent / "other/y")
