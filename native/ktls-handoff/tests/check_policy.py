@@ -50,7 +50,7 @@ def check_same_policy_is_served(rig: Rig) -> None:
         pin(rig),
         "verifyChain = no\n",
         odd + "verifyChain = yes\ncheckHost = server.test\nsni =\n",
-        chain(rig) + "checkIP = 127.0.0.1\ncurves = P-256:P-384\nsni = jos\u00e9.test\nTIMEOUTconnect = 3",
+        chain(rig) + "checkIP = 127.0.0.1\ncurves = P-256:P-384\nsni = jos\u00e9.test\nTIMEOUTconnect = 60",
         chain(rig) + "verifyPeer = no\nciphers = ECDHE-RSA-AES256-GCM-SHA384:ECDHE-RSA-AES128-GCM-SHA256\n",
     ):
         with edited(rig, text) as (home, _), rig.server() as port:
@@ -133,7 +133,7 @@ def check_edited_policy_takes_effect(rig: Rig) -> None:
         trust.write_text(Path(rig.file("other")).read_text())
         assert home.ask("connect", "127.0.0.1", port).json["cause"] == "verify"
         assert home.ask("connect", "127.0.0.1", port, "--digest", stale).json["cause"] == "policy"
-        path.write_text("verifyChain = no\nTIMEOUTconnect = 1\n")
+        path.write_text("verifyChain = no\nTIMEOUTconnect = 60\n")
         assert home.ask("connect", "127.0.0.1", port).json["ok"] and home.lines(0) == []
 
 
