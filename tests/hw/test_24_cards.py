@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from offload.card.profile import Cell, Profile
+from offload.cmd import settles
 from offload.host.base import Bench
 from offload.suite.traffic.drive import Sending, send, sending, take
 from tests.lib.flow import proof
@@ -15,7 +17,7 @@ from tests.lib.flow.flow import Several, Traffic
 from tests.lib.impair import tamper
 from tests.lib.impair.paths import watched
 from tests.lib.life.life import KIB, Life
-from tests.lib.life.many import at_once, opened
+from tests.lib.life.many import at_once, by_whom, opened, room_for
 from tests.lib.rig.rig import Rig
 from tests.lib.rig.switch import Switch
 from tests.lib.wire import frames
@@ -24,6 +26,8 @@ TX, RX = Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-128")
 MIB = 1024 * KIB
 SOME, LONG = 256 * KIB, 8 * MIB
 MANY, EACH = 40, 16 * KIB
+ROOM, BEYOND = 6, 4  # connections that a small table has room for, and how many more are opened
+FULL = "hw_tls_no_space"  # nfp counts what its full table refused
 BYTES = {"tx": "tx_tls_encrypted_bytes", "rx": "rx_tls_decrypted_bytes"}
 # what a card may count above what TCP carries: mlx5 counts received frames with their headers
 AROUND = 1.25
@@ -88,6 +92,41 @@ def test_keeps_many_connections_right(
     assert set(taken.values()) == {MANY}, f"of {MANY} connections it took {taken}"
     did = {d: moved[BYTES[d]] for d in taken}
     assert min(did.values()) >= MANY * EACH, f"of {MANY * EACH} bytes each way it did {did}"
+
+
+@pytest.mark.once
+@pytest.mark.promise("payload.many")
+@pytest.mark.requires("tls", "lab", "nicsim")
+def test_leaves_to_software_what_it_has_no_room_for(
+    life: Life, rig: Rig, offload: Switch, profile: Profile, evidence: dict[str, Any]
+) -> None:
+    """This NIC refuses what its full table has no room for: software takes it, every byte whole."""
+    offload.on()
+    ways = profile.directions()
+    with room_for(rig, ROOM * len(ways)):
+        before = rig.counters()
+        with opened(life, ROOM + BEYOND) as pairs:
+            wrong = at_once(pairs, "full", EACH)
+            moved = rig.counters() - before
+        by = {way: by_whom(moved, way) for way in ways}
+        evidence.update(card_and_software=by, refused=moved.get(FULL), wrong=wrong)
+        assert not wrong, f"{len(wrong)} of {len(pairs)} connections are wrong: {wrong}"
+        assert set(by.values()) == {(ROOM, BEYOND)}, f"with room for {ROOM}, card and software took {by}"
+        assert moved.get(FULL, BEYOND * len(ways)) == BEYOND * len(ways), (
+            f"it counted {moved.get(FULL)} refusals"
+        )
+        assert settles(lambda: takes_one(life, rig, ways), 30), (
+            "nothing is offloaded after the table was full"
+        )
+
+
+def takes_one(life: Life, rig: Rig, ways: Sequence[str]) -> bool:
+    """Whether the card takes a connection now, in each of these directions; it must be whole anyhow."""
+    before = rig.counters()
+    with opened(life) as (pair,):
+        pair.moves("one more", EACH)
+        moved = rig.counters() - before
+    return all(by_whom(moved, way) == (1, 0) for way in ways)
 
 
 @pytest.mark.once
