@@ -103,7 +103,7 @@ def rounds(bench: Bench, pid: int, mib: int, count: int) -> dict[str, list[tuple
 @contextlib.contextmanager
 def local_bench() -> Iterator[Bench]:
     """The lab's veth bench in namespaces of this machine."""
-    names = {name: f"weather-{os.getpid()}-{name}" for name in ("dut", "wire", "peer")}
+    names = {name: f"impair-{os.getpid()}-{name}" for name in ("dut", "wire", "peer")}
     root = LocalHost()
     hosts = {name: LocalHost(space) for name, space in names.items()}
     try:

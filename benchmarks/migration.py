@@ -3,13 +3,13 @@
 usage: python -m benchmarks.migration [--rounds 3] [--mib 64] [--only stunnel qemu-tls] [--kernel 6.1]
 
 Two real QEMUs and a guest that writes page after page at a set rate (native/dirty-guest). Without --kernel
-both run on this machine over loopback, by the ways that need no kernel TLS; with it in the lab, the source
-behind the simulated card, where `ktls-sw` and `ktls-hw` run too (emulated in an emulated machine: minutes
-for each). Ways take turns; times, bytes and seconds of CPU (QEMU and stunnel of an end, all their threads,
-no softirqs) are medians. A thrashing guest dirties faster than the stream carries: after 5 rounds a guest
-is stopped and the rest is copied, as Xen does (`x` beside the rounds). After every migration the memory is
-equal at both ends and what the guest's seed says, or there is no figure. TLS 1.2, AES-256-GCM; QEMU's limit
-of bandwidth is out of the way. Loopback or simulated: the method, and nothing of a card.
+both run on this machine over loopback, by the transports that need no kernel TLS; with it in the lab, the
+source behind the simulated card, where `ktls-sw` and `ktls-hw` run too (emulated in an emulated machine:
+minutes for each). Transports take turns; times, bytes and seconds of CPU (QEMU and stunnel of an end, all
+their threads, no softirqs) are medians. A thrashing guest dirties faster than the stream carries: after 5
+rounds a guest is stopped and the rest is copied, as Xen does (`x` next to the rounds). After every migration
+the memory is equal at both ends and what the guest's seed says, or there is no figure. TLS 1.2, AES-256-GCM;
+QEMU's limit of bandwidth is out of the way. Loopback or simulated: the method, and nothing of a card.
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ def lab(kernel: str) -> Iterator[Place]:
         yield Place(*sides, pair, count(4500).__next__, switch)
 
 
-def once(place: Place, way: str, guest: Guest) -> Ran:
-    """Migrate; OffloadError or AssertionError unless the same guest lives on at the far end, by this way."""
-    if way.startswith("ktls") and place.switch is not None:
-        place.switch.set(tx=way == "ktls-hw")
+def once(place: Place, transport: str, guest: Guest) -> Ran:
+    """Migrate; OffloadError or AssertionError unless the same guest lives on at the far end, by it."""
+    if transport.startswith("ktls") and place.switch is not None:
+        place.switch.set(tx=transport == "ktls-hw")
     with ends(place.near, place.far, guest, place.pair) as (near, far, at):
-        ran = migration_cost.once(way, near, far, at, place.next_port)
-    if way.startswith("ktls") and ran.line["tx"] != way[-2:]:
-        raise RigError(f"{way}: the kernel shows transmit as {ran.line['tx']}")
+        ran = migration_cost.once(transport, near, far, at, place.next_port)
+    if transport.startswith("ktls") and ran.line["tx"] != transport[-2:]:
+        raise RigError(f"{transport}: the kernel shows transmit as {ran.line['tx']}")
     return ran
 
 
@@ -100,12 +100,12 @@ def row(*cells: str) -> None:
 def table(name: str, found: dict[str, list[Ran]]) -> None:
     """The rows of one guest; beside stunnel: how many times as long stunnel took."""
     base = median(found["stunnel"], lambda run: run.moved.total) if "stunnel" in found else 0
-    for way, runs in found.items():
+    for transport, runs in found.items():
         total = median(runs, lambda run: run.moved.total)
-        ratio = f"{base / total:.2f}x" if base and way != "stunnel" else ""
+        ratio = f"{base / total:.2f}x" if base and transport != "stunnel" else ""
         row(
             name,
-            way,
+            transport,
             f"{total / 1000:.2f} s",
             f"{median(runs, lambda run: run.moved.downtime):.0f} ms",
             f"{median(runs, lambda run: run.moved.copied) / 1e6:.1f} MB",
@@ -114,31 +114,31 @@ def table(name: str, found: dict[str, list[Ran]]) -> None:
             f"{median(runs, lambda run: run.spent[0]):.2f} s",
             f"{median(runs, lambda run: run.spent[1]):.2f} s",
             ratio,
-            f"{PUBLISHED[name]:.2f}x" if way == "ktls-sw" else "",
+            f"{PUBLISHED[name]:.2f}x" if transport == "ktls-sw" else "",
         )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run every guest by every way; 1 if memory was not equal, 7 if something is not there."""
+    """Run every guest by every transport; 1 if memory was not equal, 7 if something is not there."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--kernel", default="", help="in the lab, with this kernel")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--mib", type=int, default=0, help="the guest's memory (64; in the lab 6)")
-    parser.add_argument("--only", nargs="+", default=[], help="these ways")
+    parser.add_argument("--only", nargs="+", default=[], help="these transports")
     parser.add_argument("--guests", nargs="+", choices=NAMES, default=list(NAMES))
     args = parser.parse_args(argv)
     where = "lab" if args.kernel else "here"
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as after Ctrl-C: nothing is left running
-    ways = args.only or NEED[where]
-    if unknown := [way for way in ways if way not in NEED[where]]:
-        parser.error(f"no way {unknown[0]!r} there: {', '.join(NEED[where])}")
+    transports = args.only or NEED[where]
+    if unknown := [transport for transport in transports if transport not in NEED[where]]:
+        parser.error(f"no transport {unknown[0]!r} there: {', '.join(NEED[where])}")
     try:
         with lab(args.kernel) if args.kernel else here() as place:
             row(
                 "guest",
-                "way",
+                "transport",
                 "time",
                 "downtime",
                 "copied",
@@ -151,10 +151,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             for name, rate in zip(NAMES, RATES[where], strict=True):
                 if name in args.guests:
                     guest = Guest(args.mib or (6 if args.kernel else 64), rate)
-                    found: dict[str, list[Ran]] = {way: [] for way in ways}
+                    found: dict[str, list[Ran]] = {transport: [] for transport in transports}
                     for _ in range(args.rounds):
-                        for way in ways:
-                            found[way].append(once(place, way, guest))
+                        for transport in transports:
+                            found[transport].append(once(place, transport, guest))
                     table(name, found)
     except (OffloadError, AssertionError) as exc:
         print(f"bench: error: {exc}", file=sys.stderr)

@@ -100,12 +100,12 @@ static void act(struct engine *e, struct deed *d, struct frame *f, const struct 
 		pass(e, d->direction, f);
 }
 
-static bool happens(const struct weather *w, const struct deed *d, int what, uint32_t share)
+static bool happens(const struct impairment *w, const struct deed *d, int what, uint32_t share)
 {
 	return share && (chance_roll(w->seed, d->direction, d->number, what) >> 32) * MILLION >> 32 < share;
 }
 
-static void corrupt(struct engine *e, struct deed *d, struct frame *f, const struct weather *w)
+static void corrupt(struct engine *e, struct deed *d, struct frame *f, const struct impairment *w)
 {
 	uint64_t roll = chance_roll(w->seed, d->direction, d->number, ROLL_PLACE);
 
@@ -121,7 +121,7 @@ static void corrupt(struct engine *e, struct deed *d, struct frame *f, const str
 }
 
 /* One or more of: lost; a bit flipped; twice; behind others; late. */
-static void meet(struct engine *e, struct deed *d, struct frame *f, struct weather *w)
+static void meet(struct engine *e, struct deed *d, struct frame *f, struct impairment *w)
 {
 	struct counts *c = &e->count[d->direction];
 
@@ -156,7 +156,7 @@ static void meet(struct engine *e, struct deed *d, struct frame *f, struct weath
 void engine_take(struct engine *e, int direction, uint8_t *data, uint32_t len)
 {
 	struct counts *c = &e->count[direction];
-	struct weather *w = &e->rules.weather[direction];
+	struct impairment *w = &e->rules.impairment[direction];
 	const struct rule *rule = NULL;
 	struct aim *aim = NULL;
 	struct frame f;

@@ -153,7 +153,7 @@ static bool parse_rule(struct words *w, struct command *c)
 	return words_end(w);
 }
 
-static bool parse_reorder(struct words *w, struct weather *x)
+static bool parse_reorder(struct words *w, struct impairment *x)
 {
 	uint64_t n = 3;
 
@@ -167,7 +167,7 @@ static bool parse_reorder(struct words *w, struct weather *x)
 
 static bool parse_kind(struct words *w, struct command *c)
 {
-	struct weather *x = &c->weather;
+	struct impairment *x = &c->impairment;
 	uint64_t n;
 
 	if (words_if(w, "loss"))
@@ -192,10 +192,10 @@ static bool parse_kind(struct words *w, struct command *c)
 	return words_wrong(w, "a kind of impairment: loss, duplicate, reorder, corrupt, jitter or seed");
 }
 
-static bool parse_weather(struct words *w, struct command *c)
+static bool parse_impair(struct words *w, struct command *c)
 {
-	c->kind = CMD_WEATHER;
-	if (!parse_direction(w, c->to, true) || !parse_port(w, &c->weather.port))
+	c->kind = CMD_IMPAIR;
+	if (!parse_direction(w, c->to, true) || !parse_port(w, &c->impairment.port))
 		return false;
 	while (w->next < w->count)
 		if (!parse_kind(w, c))
@@ -217,10 +217,10 @@ bool rules_parse(const char *line, struct command *c, char error[static ERROR_MA
 		c->kind = CMD_CLEAR;
 		return words_end(&w);
 	}
-	return words_if(&w, "weather") ? parse_weather(&w, c) : parse_rule(&w, c);
+	return words_if(&w, "impair") ? parse_impair(&w, c) : parse_rule(&w, c);
 }
 
-/* Put a command into effect: a rule is added, weather replaces that of its directions, clear takes all away. */
+/* Put a command into effect: a rule is added, `impair` replaces that of its directions, `clear` removes all. */
 bool rules_apply(struct rules *r, const struct command *c, char error[static ERROR_MAX])
 {
 	if (c->kind == CMD_RULE && r->count == RULES_MAX) {
@@ -229,17 +229,17 @@ bool rules_apply(struct rules *r, const struct command *c, char error[static ERR
 	}
 	if (c->kind == CMD_CLEAR) {
 		r->count = 0;
-		memset(r->weather, 0, sizeof(r->weather));
+		memset(r->impairment, 0, sizeof(r->impairment));
 	} else if (c->kind == CMD_RULE) {
 		r->rule[r->count] = c->rule;
 		r->rule[r->count++].id = ++r->last_id;
-	} else if (c->kind == CMD_WEATHER) {
+	} else if (c->kind == CMD_IMPAIR) {
 		r->last_id++;
 		for (int i = 0; i < DIRECTIONS; i++)
 			if (c->to[i]) {
-				r->weather[i] = c->weather;
-				r->weather[i].id = r->last_id;
-				r->weather[i].seed = c->seeded ? c->weather.seed : r->seed;
+				r->impairment[i] = c->impairment;
+				r->impairment[i].id = r->last_id;
+				r->impairment[i].seed = c->seeded ? c->impairment.seed : r->seed;
 			}
 	}
 	return true;

@@ -73,7 +73,7 @@ struct rule {
 };
 
 /* Chance for every TCP frame of a direction; shares in parts per million. */
-struct weather {
+struct impairment {
 	uint32_t id; /* 0: fair */
 	uint16_t port;
 	uint64_t seed;
@@ -86,16 +86,16 @@ struct weather {
 struct rules {
 	struct rule rule[RULES_MAX];
 	uint32_t count, last_id;
-	uint64_t seed; /* of weather that names none */
-	struct weather weather[DIRECTIONS];
+	uint64_t seed; /* of a rule that names none */
+	struct impairment impairment[DIRECTIONS];
 };
 
-enum command_kind { CMD_NOTHING, CMD_RULE, CMD_WEATHER, CMD_CLEAR };
+enum command_kind { CMD_NOTHING, CMD_RULE, CMD_IMPAIR, CMD_CLEAR };
 
 struct command {
 	enum command_kind kind;
 	struct rule rule;
-	struct weather weather;
+	struct impairment impairment;
 	bool to[DIRECTIONS], seeded;
 };
 
@@ -222,7 +222,7 @@ struct deed {
 	const struct place *place; /* NULL: no data, or a flow whose beginning was not seen */
 	const char *action;
 	uint64_t number, record, target;
-	uint32_t behind, time; /* `time`: how often the rule has acted in this flow; 0 for weather */
+	uint32_t behind, time; /* `time`: how often the rule has acted in this flow; 0 for random impairment */
 	bool flip, repair;
 	int32_t at;
 	uint8_t bit;

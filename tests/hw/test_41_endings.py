@@ -45,5 +45,5 @@ def test_vanished_peer_is_given_up(
     with wirebox(rig.bench, [RandomImpairment(loss=100.0)]) as box:
         evidence["seconds_until_given_up"] = vanish(pair)
         gone(rig, pair.port)
-    evidence["weather"] = box.record().json()["summary"]
+    evidence["impairment"] = box.record().json()["summary"]
     pair.far.close(reset=True)

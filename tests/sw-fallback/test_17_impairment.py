@@ -37,7 +37,7 @@ def way(cell: Cell) -> str:
 def note(evidence: dict[str, Any], box: Box) -> Record:
     """Keep what the impairment was; nothing may have been lost that it did not take."""
     record = box.record()
-    evidence["weather"] = record.json()
+    evidence["impairment"] = record.json()
     assert all(
         record.summary[d][n] == 0 for d in ("to-peer", "to-dut") for n in ("missed", "too_big", "failed")
     )
@@ -48,7 +48,7 @@ def note(evidence: dict[str, Any], box: Box) -> Record:
 @pytest.mark.parametrize("cell", [TX, RX], ids=["tx", "rx"])
 def test_random_impairment(traffic: Traffic, evidence: dict[str, Any], cell: Cell) -> None:
     """Without a NIC that offloads a stream is whole after loss, reordering and duplicates both ways."""
-    plan = sending(f"weather {cell.direction}", 256 * KIB)
+    plan = sending(f"impair {cell.direction}", 256 * KIB)
     impairment = RandomImpairment(loss=1, reorder=2, duplicate=2, seed=7)
     with wirebox(traffic.rig.bench, [impairment]) as box:
         flow, end = carried(traffic, cell, plan)
@@ -118,9 +118,9 @@ def test_netem_on_the_wire(traffic: Traffic, evidence: dict[str, Any]) -> None:
     plan = sending("netem", 128 * KIB)
     with netem(traffic.rig.bench, port, Netem(delay=1, loss=1, seed=5)) as working:
         _, end = carried(traffic, TX, plan)
-        evidence["weather"] = working.json()
+        evidence["impairment"] = working.json()
     proof.intact(end, plan)
-    assert evidence["weather"]["packets"] > 0
+    assert evidence["impairment"]["packets"] > 0
     assert wire.run(["tc", "qdisc", "show", "dev", port]).text == found
 
 

@@ -48,7 +48,7 @@ def test_a_sentence_has_at_most_30_words(words: int, wrong: int) -> None:
 
 def test_code_and_tables_are_no_prose() -> None:
     """Markup, code and tables of a page are left out; the words of a link stay."""
-    text = "# Weather\n| weather |\n```\nweather\n```\nSee [the `weather` page](weather.html).\n"
+    text = "# Crowd\n| crowd |\n```\ncrowd\n```\nSee [the `crowd` page](crowd.html).\n"
     assert PROSE.page(text).split() == ["See", "the", "X", "page."]
 
 

@@ -114,7 +114,7 @@ static int in_order_all_decrypted(u32 rounds)
 }
 
 /* One packet of the bad part of a run; moves *at, like a sender, by what was sent. */
-static int weather(u32 *at, u32 loss, u32 *held, u32 *held_n)
+static int impaired(u32 *at, u32 loss, u32 *held, u32 *held_n)
 {
 	struct rxt_out out;
 	u32 n = min_t(u32, s.len - *at, rnd_range(1, SEGMENT));
@@ -140,13 +140,13 @@ static int weather(u32 *at, u32 loss, u32 *held, u32 *held_n)
 }
 
 /* Impairment for the first half; then none, and the tracker must find back. */
-static int run_weather(u32 loss, u32 most)
+static int run_impaired(u32 loss, u32 most)
 {
 	struct rxt_out out;
 	u32 at = 0, held = 0, held_n = 0, n, clear = 0;
 
 	while (at < s.len / 2)
-		NEED(!weather(&at, loss, &held, &held_n));
+		NEED(!impaired(&at, loss, &held, &held_n));
 	kernel.mute = false;
 	while (at < s.len) {
 		n = min_t(u32, s.len - at, SEGMENT);
@@ -168,7 +168,7 @@ static int recovers(u32 rounds)
 		start(most);
 		kernel.mute = rounds % 7 == 0;
 		kernel.confused = rounds % 3 == 0;
-		NEED(!run_weather(rnd_range(1, 30), most));
+		NEED(!run_impaired(rnd_range(1, 30), most));
 	}
 	return 0;
 }
@@ -182,7 +182,7 @@ static int damage_is_never_good(u32 rounds)
 		rec = rnd_range(0, s.records - 1);
 		damaged = rnd_range(s.start[rec] + REC_HEADER, s.start[rec + 1] - 1);
 		s.wire[damaged] ^= 1 << rnd_range(0, 7);
-		NEED(!run_weather(rnd_range(0, 3), 1000));
+		NEED(!run_impaired(rnd_range(0, 3), 1000));
 	}
 	return 0;
 }

@@ -39,7 +39,7 @@ def check_odd_frames(rig: Rig) -> None:
     v6 = Tcp("fd00::1", "fd00::2").frame(0, bytes(1440))
     broken += [v6[:20] + bytes([kind]) + v6[21:] for kind in (0, 43, 44, 60, 59)]
     frames = [one, two, whole, v6, MARK + b"x", *broken]
-    with rig.box("weather both loss 0%", "a>b first drop"):
+    with rig.box("impair both loss 0%", "a>b first drop"):
         assert rig.through(frames) == frames
         assert rig.through(frames, back=True) == frames
 

@@ -77,12 +77,12 @@ def check_bridge_of_one_port_only(rig: Rig) -> None:
 
 
 def check_memory_is_flat(rig: Rig) -> None:
-    """Thousands of flows under weather do not grow the program."""
+    """Thousands of flows under impairment do not grow the program."""
 
     def size(pid: int) -> int:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1])
 
-    with rig.box("a>b first drop", "weather both loss 1% reorder 1%") as box:
+    with rig.box("a>b first drop", "impair both loss 1% reorder 1%") as box:
         sizes = []
         for round in range(4):
             for port in range(1500):

@@ -92,10 +92,10 @@ def check_kernel_tcp(rig: Rig) -> None:
     assert summary["gaps"] == 0 and summary["flows"] == 1
 
 
-def check_kernel_tcp_in_bad_weather(rig: Rig) -> None:
+def check_kernel_tcp_under_impairment(rig: Rig) -> None:
     """4 MiB arrive through loss, duplicates, reordering and noise both ways, and a chosen loss."""
-    weather = "loss 1% duplicate 1% reorder 1% corrupt 0.5% noise"
-    digest, summary, rc = transfer(rig, f"weather both {weather} seed 4", "a>b offset 1000000 drop times 2")
+    kinds = "loss 1% duplicate 1% reorder 1% corrupt 0.5% noise"
+    digest, summary, rc = transfer(rig, f"impair both {kinds} seed 4", "a>b offset 1000000 drop times 2")
     assert (digest, rc) == (WANT, 0)
     moved = summary["a>b"]
     assert all(moved[name] > 0 for name in ("dropped", "duplicated", "delayed", "flipped"))

@@ -28,16 +28,16 @@ WRONG = {
     "a>b first flip at 65536 noise": "'65536' is not a byte of the TCP payload",
     "a>b first drop times 0": "'0' is not how often",
     "a>b first drop now": "'now' is not expected here: the rule is complete",
-    "weather": "the line ends where a direction: a>b, b>a or both is expected",
-    "weather both loss 1": "'1' is not a share from 0% to 100%, such as 0.5%",
-    "weather both loss 100.0001%": "'100.0001%' is not a share",
-    "weather both loss 1.%": "'1.%' is not a share",
-    "weather both loss 1.00001%": "'1.00001%' is not a share",
-    "weather both loss 99999999999999999999%": "is not a share",
-    "weather both rain 1%": "'rain' is not a kind of impairment",
-    "weather both corrupt 1%": "the line ends where the checksum",
-    "weather both seed -1": "'-1' is not a seed",
-    "weather both jitter 1000001": "'1000001' is not microseconds",
+    "impair": "the line ends where a direction: a>b, b>a or both is expected",
+    "impair both loss 1": "'1' is not a share from 0% to 100%, such as 0.5%",
+    "impair both loss 100.0001%": "'100.0001%' is not a share",
+    "impair both loss 1.%": "'1.%' is not a share",
+    "impair both loss 1.00001%": "'1.00001%' is not a share",
+    "impair both loss 99999999999999999999%": "is not a share",
+    "impair both rain 1%": "'rain' is not a kind of impairment",
+    "impair both corrupt 1%": "the line ends where the checksum",
+    "impair both seed -1": "'-1' is not a seed",
+    "impair both jitter 1000001": "'1000001' is not microseconds",
     "clear all": "'all' is not expected here",
     "a>b first\tdrop \x7f": "a character that is not plain text (code 127)",
     "a>b first drop \xe9": "a character that is not plain text (code 195)",
@@ -52,9 +52,9 @@ RIGHT = (
     "a>b last flip at -1 bit 7 noise times 100",
     "a>b offset 281474976710656 flip at 0 repaired",
     "a>b frame 0 drop",
-    "weather both loss 0.5% duplicate 100% reorder 0.0001% depth 7 corrupt 1% repaired jitter 500 seed 3",
-    "weather b>a port 80",
-    "weather a>b seed 18446744073709551615 loss 0%",
+    "impair both loss 0.5% duplicate 100% reorder 0.0001% depth 7 corrupt 1% repaired jitter 500 seed 3",
+    "impair b>a port 80",
+    "impair a>b seed 18446744073709551615 loss 0%",
 )
 
 
@@ -96,7 +96,7 @@ def check_rules_file(rig: Rig) -> None:
     """A file of rules is taken whole or not at all: the error names file, line and text, exit 2."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rules"
-        path.write_text("# mine\n\na>b first drop\nweather both loss 5%")
+        path.write_text("# mine\n\na>b first drop\nimpair both loss 5%")
         with rig.box(args=("--rules", str(path))) as box:
             assert box.add("b>a first drop") == 3
             box.end()
@@ -196,7 +196,7 @@ def check_output_gone(rig: Rig) -> None:
     frames = Tcp().cut(bytes(5000))
     try:
         assert child.stdin
-        child.stdin.write(b"weather a>b duplicate 100%\n")
+        child.stdin.write(b"impair a>b duplicate 100%\n")
         child.stdin.flush()
         rig.drain()
         while len(rig.through(frames)) < 10:

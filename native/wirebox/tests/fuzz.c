@@ -45,7 +45,7 @@ static void rule(const char *line)
 	if (c.kind == CMD_RULE && (c.rule.direction >= DIRECTIONS || !c.rule.times || c.rule.times > 100 ||
 				   c.rule.bit > 7 || (c.rule.action == ACT_DELAY && !c.rule.behind)))
 		abort();
-	if (c.kind == CMD_WEATHER && (c.weather.loss > 1000000 || c.weather.reorder > 1000000 ||
+	if (c.kind == CMD_IMPAIR && (c.impairment.loss > 1000000 || c.impairment.reorder > 1000000 ||
 				      (!c.to[A_TO_B] && !c.to[B_TO_A])))
 		abort();
 	if (!rules_apply(&engine.rules, &c, error) && !*error)
@@ -61,8 +61,8 @@ static void known_rules(uint8_t which)
 		"a>b tag 1 flip at -1 bit 3 repaired\nb>a tag 0 drop times 3\na>b tag +0 delay 1",
 		"a>b first duplicate\nb>a first delay 9\na>b last delay 1000\nb>a last flip noise",
 		"a>b offset 70 drop\na>b frame 2 flip at 70 noise\nb>a frame 0 drop times 9",
-		"weather both loss 5% corrupt 30% repaired duplicate 10% reorder 20% depth 2",
-		"weather b>a seed 3 corrupt 30% noise jitter 3000",
+		"impair both loss 5% corrupt 30% repaired duplicate 10% reorder 20% depth 2",
+		"impair b>a seed 3 corrupt 30% noise jitter 3000",
 	};
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {

@@ -23,7 +23,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\Z")
 
 
 def build(log: Log, criteria: Criteria, facts: Facts) -> dict[str, Any]:
-    """Return the report on a run; see schema/report-1.schema.json. A pure function."""
+    """Return the report on a run; see schema/report-2.schema.json. A pure function."""
     verdict = judge(log, criteria, facts)
     results = log.results()
     tests = {event["id"]: event for event in results}
@@ -67,7 +67,7 @@ def _more(log: Log, results: Sequence[Mapping[str, Any]], found: Mapping[str, An
     more = {
         "judged": judged.section(log, found["card"]["name"]),
         "crossed": crossed.section(log),
-        "weather": met if met["cases"] or met["loss"] else None,
+        "impairment": met if met["cases"] or met["loss"] else None,
         "replay": again,
         "memory": _memory(log),
         **measured,

@@ -16,7 +16,7 @@ from typing import Any
 
 from offload.errors import ConfigError, RigError
 
-SCHEMA = 1
+SCHEMA = 2  # of events and report.json; 1 had other names for some keys
 OUTCOMES = ("pass", "fail", "xfail", "skip", "error")
 MAX_LINE = 1 << 20  # bytes; a longer line is a problem, not a reason to eat all memory
 MAX_FILE = 1 << 28

@@ -18,7 +18,7 @@ RULE = re.compile(
     r"(?P<rest>(?: [a-z]+| -?\d+)*)"
 )
 CHANCE = re.compile(
-    r"weather (?P<way>a>b|b>a|both)(?: port (?P<port>\d+))?(?: seed (?P<seed>\d+))?(?P<rest>.*)"
+    r"impair (?P<way>a>b|b>a|both)(?: port (?P<port>\d+))?(?: seed (?P<seed>\d+))?(?P<rest>.*)"
 )
 
 
@@ -28,13 +28,13 @@ def section(tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
     Under loss only passed tests count; several at one level are added up.
     """
-    cases = [_case(test) for test in tests if isinstance(test["evidence"].get("weather"), Mapping)]
+    cases = [_case(test) for test in tests if isinstance(test["evidence"].get("impairment"), Mapping)]
     return {"cases": cases, "loss": _levels(tests)}
 
 
 def _case(test: Mapping[str, Any]) -> dict[str, Any]:
     """One test: its impairments by rules and seed, the frames they met, and how the card recovered."""
-    found = test["evidence"]["weather"]
+    found = test["evidence"]["impairment"]
     rules = [str(rule)[:LONGEST] for rule in _list(found.get("rules")) if rule != "clear"]
     actions = [action for action in _list(found.get("actions")) if isinstance(action, Mapping)]
     return {

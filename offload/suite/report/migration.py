@@ -1,4 +1,4 @@
-"""What the report says of live migrations: what each way took; the evidence `migrations`, read as hostile."""
+"""What the report says of live migrations, by transport, from the evidence `migrations`, read as hostile."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from offload.suite.measure.cpu.pairs import FEW, paired
 from offload.suite.report.cpu.rows import rounded, text
 from offload.suite.report.cpu.section import Purse, said, state
 
-SCHEMA = "ktls-offload/migration/1"
-WAYS = {
+SCHEMA = "ktls-offload/migration/2"
+TRANSPORTS = {
     "plain": "plain TCP",
     "stunnel": "stunnel at both ends",
     "qemu-tls": "QEMU's own TLS",
@@ -43,17 +43,21 @@ def section(tests: Sequence[Mapping[str, Any]], simulated: bool) -> dict[str, An
     so, or the test does not say.
     """
     mine = [test for test in tests if "migrations" in test["evidence"]][:MOST_SOURCES]
-    purse, sources, ways = Purse(BUDGET), [], []
+    purse, sources, transports = Purse(BUDGET), [], []
     for number, test in enumerate(mine):
         found = test["evidence"]["migrations"]
         found = found if isinstance(found, Mapping) else {}
         problem = _problem(test, found)
-        runs, lost = ({}, 0) if problem else _runs(found["ways"])
+        runs, lost = ({}, 0) if problem else _runs(found["transports"])
         sources.append(
             _source(test, found, simulated, lost, problem or ("" if runs else "it holds no figure"))
         )
-        ways += [{"source": number, **_way(way, runs, purse)} for way in WAYS if way in runs]
-    return {"sources": sources, "ways": ways} if sources else {}
+        transports += [
+            {"source": number, **_transport(transport, runs, purse)}
+            for transport in TRANSPORTS
+            if transport in runs
+        ]
+    return {"sources": sources, "transports": transports} if sources else {}
 
 
 def _problem(test: Mapping[str, Any], found: Mapping[str, Any]) -> str:
@@ -62,7 +66,7 @@ def _problem(test: Mapping[str, Any], found: Mapping[str, Any]) -> str:
         return (
             f"not shown: the test ended with {test['outcome']}: {text(test['reason']) or 'no reason given'}"
         )
-    return "" if found.get("schema") == SCHEMA and isinstance(found.get("ways"), list) else PROBLEM
+    return "" if found.get("schema") == SCHEMA and isinstance(found.get("transports"), list) else PROBLEM
 
 
 def _source(
@@ -85,7 +89,7 @@ def _source(
 def _skips(found: Any) -> Iterator[dict[str, str]]:
     for entry in _list(found)[:MOST_NOTES]:
         if isinstance(entry, Mapping):
-            yield {"way": text(entry.get("way", "")), "reason": text(entry.get("reason", ""))}
+            yield {"transport": text(entry.get("transport", "")), "reason": text(entry.get("reason", ""))}
 
 
 def _runs(found: Sequence[Any]) -> tuple[dict[str, list[Run]], int]:
@@ -93,10 +97,10 @@ def _runs(found: Sequence[Any]) -> tuple[dict[str, list[Run]], int]:
     good: dict[str, list[Run]] = {}
     for row in found[:MOST_NOTES]:
         row = row if isinstance(row, Mapping) else {}
-        way, rows = row.get("way"), _list(row.get("runs"))
+        transport, rows = row.get("transport"), _list(row.get("runs"))
         read = [run for run in map(_run, rows[:MOST_RUNS]) if run is not None]
-        if isinstance(way, str) and way in WAYS and read and len(read) == len(rows):
-            good.setdefault(way, read)
+        if isinstance(transport, str) and transport in TRANSPORTS and read and len(read) == len(rows):
+            good.setdefault(transport, read)
     return good, len(found) - len(good)
 
 
@@ -118,12 +122,12 @@ def _run(found: Any) -> Run | None:
     return Run(numbers, downtime, found.get("forced") is True, used, cores)
 
 
-def _way(way: str, runs: Mapping[str, Sequence[Run]], purse: Purse) -> dict[str, Any]:
-    """The figures of one way: medians, and how many times as long stunnel took."""
-    mine = runs[way]
+def _transport(transport: str, runs: Mapping[str, Sequence[Run]], purse: Purse) -> dict[str, Any]:
+    """The figures of one transport: medians, and how many times as long stunnel took."""
+    mine = runs[transport]
     middle = {name: statistics.median(run.numbers[name] for run in mine) for name in NUMBERS}
     return {
-        "way": way,
+        "transport": transport,
         "runs": len(mine),
         "seconds": rounded(middle["ms"] / 1000),
         "arrived": rounded(middle["arrived_ms"] / 1000),
@@ -132,7 +136,7 @@ def _way(way: str, runs: Mapping[str, Sequence[Run]], purse: Purse) -> dict[str,
         "rounds": rounded(middle["rounds"]),
         "forced": sum(run.forced for run in mine),
         "ends": [_end(end, mine) for end in ENDS],
-        "stunnel": _beside(way, runs, purse),
+        "stunnel": _beside(transport, runs, purse),
     }
 
 
@@ -147,12 +151,14 @@ def _end(end: str, runs: Sequence[Run]) -> dict[str, Any]:
     return found | {"cores": cores, "margin": margin}
 
 
-def _beside(way: str, runs: Mapping[str, Sequence[Run]], purse: Purse) -> dict[str, Any] | None:
+def _beside(transport: str, runs: Mapping[str, Sequence[Run]], purse: Purse) -> dict[str, Any] | None:
     """How many times as long stunnel took until all had arrived, by pairs of neighbors; None: no pairs."""
-    both = [[float(run.numbers["arrived_ms"]) for run in runs.get(name, ())] for name in (way, "stunnel")]
-    if way == "stunnel" or not both[1] or len(both[0]) != len(both[1]) or not purse.spend():
+    both = [
+        [float(run.numbers["arrived_ms"]) for run in runs.get(name, ())] for name in (transport, "stunnel")
+    ]
+    if transport == "stunnel" or not both[1] or len(both[0]) != len(both[1]) or not purse.spend():
         return None
-    ratio = paired((WAYS[way], both[0]), (WAYS["stunnel"], both[1]))
+    ratio = paired((TRANSPORTS[transport], both[0]), (TRANSPORTS["stunnel"], both[1]))
     few = ratio.pairs < FEW
     return {
         "ratio": rounded(ratio.ratio),

@@ -22,7 +22,7 @@ def compare(
         "then": str(then["outcome"]),
         "same": same,
         "same_reason": same and _shape(reason) == _shape(str(then["reason"])),
-        "weather": frames(then["evidence"].get("weather"), evidence.get("weather")),
+        "impairment": frames(then["evidence"].get("impairment"), evidence.get("impairment")),
     }
 
 
@@ -142,7 +142,7 @@ def _differs(head: Mapping[str, Any], kernel: str, rig: Mapping[str, str]) -> li
 
 
 def _row(then: Mapping[str, Any], test: Mapping[str, Any] | None, planned: bool) -> dict[str, Any]:
-    found = {"id": then["id"], "then": str(then.get("outcome")), "now": "", "same": False, "weather": ""}
+    found = {"id": then["id"], "then": str(then.get("outcome")), "now": "", "same": False, "impairment": ""}
     if test is None:
         return found | {"words": "planned, but has no result" if planned else "no longer in the suite"}
     told = test["evidence"].get("replay")
@@ -154,5 +154,5 @@ def _row(then: Mapping[str, Any], test: Mapping[str, Any] | None, planned: bool)
         "now": str(test["outcome"]),
         "same": same,
         "words": words,
-        "weather": str(told.get("weather", "")),
+        "impairment": str(told.get("impairment", "")),
     }

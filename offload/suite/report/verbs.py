@@ -67,7 +67,7 @@ def make(folder: Path) -> int:
 
 
 def show(folder: Path, as_json: bool = False) -> int:
-    """Print the summary of report.json, or the document itself (schema/report-1.schema.json), in ASCII."""
+    """Print the summary of report.json, or the document itself (schema/report-2.schema.json), in ASCII."""
     from offload.suite.report.render.summary import text
     from offload.suite.report.trust.saved import saved
 

@@ -129,7 +129,7 @@ class RandomImpairment:
     @property
     def text(self) -> str:
         """One line for wirebox."""
-        words = [f"weather {DIRECTIONS[self.direction]}{_port(self.port)} seed {self.seed}"]
+        words = [f"impair {DIRECTIONS[self.direction]}{_port(self.port)} seed {self.seed}"]
         words += [
             _percent(what, getattr(self, what)) for what in ("loss", "duplicate") if getattr(self, what)
         ]
@@ -160,7 +160,7 @@ def check_directions(rules: list[str], offloads: tuple[str, ...]) -> None:
     """
     one_way = {"tx": ("to-dut", "b>a", "receives"), "rx": ("to-peer", "a>b", "sends")}
     for only, (name, arrow, verb) in one_way.items():
-        heads = ([word for word in text.split() if word != "weather"][:1] for text in rules)
+        heads = ([word for word in text.split() if word != "impair"][:1] for text in rules)
         if offloads == (only,) and [arrow] in heads:
             raise Refused(
                 f"impairments of what the DUT {verb} say nothing about a card that offloads {only} only",

@@ -1,4 +1,4 @@
-"""One guest moved again and again, by way: each proved to be what it is called, and what it took."""
+"""One guest moved again and again, by transport: each proved to be what it is called, and what it took."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.lib.flow.migration_transports import CIPHER, TRANSPORTS, VERSION, Sta
 from tests.lib.rig.rig import Rig
 from tests.lib.rig.switch import Switch
 
-SCHEMA = "ktls-offload/migration/1"
+SCHEMA = "ktls-offload/migration/2"
 ARMS = ("plain", "stunnel", "qemu-tls", "ktls-sw", "ktls-hw")
 FASTEST = 1 << 40  # bytes a second: QEMU's own limit is 128 MiB
 DOWNTIME = 300  # ms, QEMU's default: what the last migration of the same QEMU was allowed does not count
@@ -60,7 +60,7 @@ class Ran:
 
 
 def once(
-    way: str,
+    transport: str,
     near: End,
     far: End,
     at: tuple[Placed, Placed],
@@ -74,7 +74,7 @@ def once(
     cores are to be told.
     """
     with standing(near, far, at, next_port, cipher) as stand:
-        uri = TRANSPORTS["ktls" if way.startswith("ktls") else way](stand)
+        uri = TRANSPORTS["ktls" if transport.startswith("ktls") else transport](stand)
         near.qmp("migrate-set-parameters", **{"max-bandwidth": FASTEST, "downtime-limit": DOWNTIME})
         used, began = _spent(stand), [meter.snapshot() for meter in meters]
         then = time.monotonic()
@@ -83,7 +83,7 @@ def once(
         cores = [active(first, meter) for first, meter in zip(began, meters, strict=True)] or [{}, {}]
         after = _spent(stand)
         if moved.status != "completed":
-            raise RigError(f"{way}: the migration ended as {moved.status}: {moved.error}")
+            raise RigError(f"{transport}: the migration ended as {moved.status}: {moved.error}")
         status, held = migration.equal(near, far)
         migration.lives(far, status)
     spent = after[0] - used[0], after[1] - used[1]
@@ -109,7 +109,7 @@ def active(before: cpu.Snapshot, meter: cpu.Meter) -> dict[str, float]:
 
 
 def cipher_of(profile: Profile) -> str:
-    """The cipher of every way: one that the card promises to encrypt, if there is one."""
+    """The cipher of every transport: one that the card promises to encrypt, if there is one."""
     known = ("aes-gcm-256", "aes-gcm-128")
     return next((name for name in known if Cell("tx", VERSION, name) in profile.promises), CIPHER)
 
@@ -132,23 +132,23 @@ class Ferry:
 
     def __init__(self) -> None:
         self._undo, self._there = ExitStack(), False
-        self.last: dict[str, Way] = {}  # the last move by each way
+        self.last: dict[str, Way] = {}  # the last move by each transport
 
-    def move(self, rig: Rig, way: str, meters: Sequence[cpu.Meter] = ()) -> Way:
-        """Move it; AssertionError if it did not arrive equal, or the way is not what it is called."""
+    def move(self, rig: Rig, transport: str, meters: Sequence[cpu.Meter] = ()) -> Way:
+        """Move it; AssertionError if it did not arrive equal, or the transport is not what it is called."""
         try:
             if not self._there:
                 dut, peer = rig.bench.dut, rig.bench.peer
                 self._ends = self._undo.enter_context(ends(dut, peer, guest_of(rig), rig.certs()))
                 self._there = True
             before, cipher = rig.counters(), cipher_of(rig.profile)
-            ran = once(way, *self._ends, rig.next_port, cipher, meters)
+            ran = once(transport, *self._ends, rig.next_port, cipher, meters)
             found = Way(ran, rig.counters() - before)
-            proved(way, found, cipher, guest_of(rig))
+            proved(transport, found, cipher, guest_of(rig))
         except BaseException:
             self.close()  # what is left there is not known
             raise
-        self.last[way] = found
+        self.last[transport] = found
         return found
 
     def qemu(self) -> str:
@@ -167,37 +167,37 @@ def guest_of(rig: Rig) -> Guest:
     return Guest() if played(rig.bench) else Guest(256, 2000)
 
 
-def proved(way: str, found: Way, cipher: str, guest: Guest) -> None:
-    """Traffic flowed, and socket, kernel and card say that it took this way."""
+def proved(transport: str, found: Way, cipher: str, guest: Guest) -> None:
+    """Traffic flowed, and socket, kernel and card say that it took this transport."""
     moved, line = found.ran.moved, found.ran.line
     # the guest's own pages are no zeroes, so that each went over the wire at least once
-    assert moved.copied >= guest.pages * PAGE, f"{way}: {moved.copied} bytes are less than the guest"
-    assert found.ran.guest.written > 0, f"{way}: the guest wrote nothing"
-    if way.startswith("ktls"):
-        assert (line["tx"], line["kernel_cipher"]) == (way[-2:], cipher), f"{way}: {dict(line)}"
+    assert moved.copied >= guest.pages * PAGE, f"{transport}: {moved.copied} bytes are less than the guest"
+    assert found.ran.guest.written > 0, f"{transport}: the guest wrote nothing"
+    if transport.startswith("ktls"):
+        assert (line["tx"], line["kernel_cipher"]) == (transport[-2:], cipher), f"{transport}: {dict(line)}"
     counted = {name: found.counted[name] for name in ("TlsTxDevice", "TlsTxSw")}
-    wanted = {"TlsTxDevice": int(way == "ktls-hw"), "TlsTxSw": int(way == "ktls-sw")}
-    assert counted == wanted, f"{way}: counted {counted}, wanted {wanted}"
-    if way == "ktls-hw":
+    wanted = {"TlsTxDevice": int(transport == "ktls-hw"), "TlsTxSw": int(transport == "ktls-sw")}
+    assert counted == wanted, f"{transport}: counted {counted}, wanted {wanted}"
+    if transport == "ktls-hw":
         done = found.counted["tx_tls_encrypted_bytes"]
         assert done >= moved.copied, f"QEMU sent {moved.copied} bytes, the card encrypted {done}"
 
 
-def skipped(way: str, rig: Rig) -> str:
-    """Why a way is not measured here, or ''."""
-    if way == "ktls-hw" and not by_card(rig.profile):
+def skipped(transport: str, rig: Rig) -> str:
+    """Why a transport is not measured here, or ''."""
+    if transport == "ktls-hw" and not by_card(rig.profile):
         return f"the profile promises no transmit of TLS {VERSION} with AES-GCM"
-    return SHORT if way == "qemu-tls" and played(rig.bench) else ""
+    return SHORT if transport == "qemu-tls" and played(rig.bench) else ""
 
 
 def measured(rig: Rig, ferry: Ferry, offload: Switch) -> dict[str, Any]:
-    """The document of every way that exists here, in turns: five rounds after one that warms.
+    """The document of every transport that exists here, in turns: five rounds after one that warms.
 
     Where machines are emulated: one, and what the run has moved before is not moved again.
     """
     emulated, guest = played(rig.bench), guest_of(rig)
-    why = {way: skipped(way, rig) for way in ARMS}
-    runs: dict[str, list[dict[str, Any]]] = {way: [] for way, reason in why.items() if not reason}
+    why = {transport: skipped(transport, rig) for transport in ARMS}
+    runs: dict[str, list[dict[str, Any]]] = {transport: [] for transport, reason in why.items() if not reason}
     hosts = (rig.bench.dut.host, rig.bench.peer.host)
     meters = [] if emulated else [cpu.Meter(host) for host in hosts]
     for turn in turns(list(runs), 1 if emulated else 5, 0 if emulated else 1):
@@ -212,6 +212,8 @@ def measured(rig: Rig, ferry: Ferry, offload: Switch) -> dict[str, Any]:
         "simulated": emulated,
         "guest": {"mib": guest.mib, "pages_per_second": guest.rate},
         "about": {"tls": f"{VERSION} {cipher_of(rig.profile).replace('-', '_')}", "qemu": ferry.qemu()},
-        "ways": [{"way": way, "runs": rows} for way, rows in runs.items()],
-        "skipped": [{"way": way, "reason": reason} for way, reason in why.items() if reason],
+        "transports": [{"transport": transport, "runs": rows} for transport, rows in runs.items()],
+        "skipped": [
+            {"transport": transport, "reason": reason} for transport, reason in why.items() if reason
+        ],
     }

@@ -83,16 +83,16 @@ def impaired(
     Not `strict`: a card that breaks the connection may be why, so `all_met` is for when it proved whole.
     In a replay the impairment is that of the former run.
     """
-    box, turn = None, evidence.get("weather", {}).get("turn", 0) + 1
+    box, turn = None, evidence.get("impairment", {}).get("turn", 0) + 1
     start, seed = as_before(evidence, turn) or (rules, 1)
     try:
         with wirebox(traffic.rig.bench, start, seed=seed) as box:
             yield box
     finally:
         if box is not None:
-            evidence["weather"] = {**box.record().json(), "turn": turn}
+            evidence["impairment"] = {**box.record().json(), "turn": turn}
     missed = [text for number, text in enumerate(rules_of(box.record()), 1) if not acts(box.record(), number)]
-    evidence["weather"]["missed"] = missed
+    evidence["impairment"]["missed"] = missed
     if strict:
         all_met(evidence)
 
@@ -102,8 +102,8 @@ def all_met(evidence: Mapping[str, Any]) -> None:
 
     The wire counts the records of a stream as long as its bytes come in order, as TCP sends them.
     """
-    missed = evidence["weather"]["missed"]
-    gaps = evidence["weather"]["summary"].get("to-peer", {}).get("gaps", 0)
+    missed = evidence["impairment"]["missed"]
+    gaps = evidence["impairment"]["summary"].get("to-peer", {}).get("gaps", 0)
     assert not (missed and gaps), (
         f"{gaps} frames left the DUT before bytes that TCP sent first: in another order, or some are lost"
     )

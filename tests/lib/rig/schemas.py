@@ -22,7 +22,7 @@ FILES = {
 OTHERS = {
     "switch": "offload/switch/schema/switch-1.schema.json",
     "error": "offload/cli/schema/error-1.schema.json",
-    "report": "offload/suite/report/schema/report-1.schema.json",
+    "report": "offload/suite/report/schema/report-2.schema.json",
 }
 
 

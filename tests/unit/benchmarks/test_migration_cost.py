@@ -1,4 +1,4 @@
-"""What a migration has to show of its way, and what it took as evidence."""
+"""What a migration has to show of its transport, and what it took as evidence."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ RAN = Ran(MOVED, STATUS, LINE, 1000, (0.123, 0.4), ({"cores": 1.5, "margin": 0.1
 NAMES = ("TlsTxDevice", "TlsTxSw", "tx_tls_encrypted_bytes")
 
 
-def way(*counted: int, **more: Any) -> Way:
+def transport(*counted: int, **more: Any) -> Way:
     """A migration, and what was counted."""
     return Way(replace(RAN, **more), Delta("eth0", 1.0, dict(zip(NAMES, counted, strict=True))))
 
 
 def test_cipher_is_one_that_the_card_takes() -> None:
-    """Every way has the cipher that the card promises; a way that cannot be has a reason."""
+    """Every transport has the cipher that the card promises; a transport that cannot be has a reason."""
     assert [cipher_of(find(name)) for name in ("connectx-6-dx", "chelsio-t6")] == [
         "aes-gcm-256",
         "aes-gcm-128",
@@ -48,43 +48,47 @@ def test_cipher_is_one_that_the_card_takes() -> None:
 
 def test_evidence_is_what_the_report_reads() -> None:
     """The row of a migration is read by the report, and has the names that it has there."""
-    ways = [{"way": arm, "runs": [RAN.row()]} for arm in ARMS]
+    transports = [{"transport": arm, "runs": [RAN.row()]} for arm in ARMS]
     found = {
         "schema": report.SCHEMA,
         "simulated": True,
-        "ways": ways,
+        "transports": transports,
         "guest": {},
         "about": {},
         "skipped": [],
     }
     test = {"id": "a", "outcome": "pass", "reason": "", "evidence": {"migrations": found}}
-    told = report.section([test], True)["ways"]
-    assert [one["way"] for one in told] == list(ARMS) == list(report.WAYS)
+    told = report.section([test], True)["transports"]
+    assert [one["transport"] for one in told] == list(ARMS) == list(report.TRANSPORTS)
     assert (told[0]["seconds"], told[0]["arrived"], told[0]["ends"][0]["cores"]) == (0.9, 1.0, 1.5)
     assert told[0]["ends"][1] == {"end": "destination", "cpu_seconds": 0.4, "cores": None, "margin": None}
 
 
 def test_each_way_is_what_it_is_called() -> None:
-    """A way is believed if socket, kernel and card agree with its name."""
-    proved("ktls-hw", way(1, 0, 3 << 20), "aes-gcm-256", GUEST)
-    proved("ktls-sw", way(0, 1, 0, line=LINE | {"tx": "sw"}), "aes-gcm-256", GUEST)
-    proved("plain", way(0, 0, 0, line={}), "aes-gcm-256", GUEST)
+    """A transport is believed if socket, kernel and card agree with its name."""
+    proved("ktls-hw", transport(1, 0, 3 << 20), "aes-gcm-256", GUEST)
+    proved("ktls-sw", transport(0, 1, 0, line=LINE | {"tx": "sw"}), "aes-gcm-256", GUEST)
+    proved("plain", transport(0, 0, 0, line={}), "aes-gcm-256", GUEST)
 
 
 @pytest.mark.parametrize(
     ("name", "found", "said"),
     [
-        ("plain", way(0, 1, 0), "plain: counted"),
-        ("ktls-hw", way(0, 1, 0), "ktls-hw: counted"),
-        ("ktls-hw", way(1, 0, (3 << 20) - 1), "the card encrypted 3145727"),
-        ("ktls-hw", way(1, 0, 3 << 20, line=LINE | {"tx": "sw"}), "ktls-hw: {'tx': 'sw'"),
-        ("ktls-hw", way(1, 0, 3 << 20, line=LINE | {"kernel_cipher": "x"}), "'kernel_cipher': 'x'"),
-        ("plain", way(0, 0, 0, moved=replace(MOVED, copied=GUEST.pages * 4096 - 1)), "less than the guest"),
-        ("plain", way(0, 0, 0, guest=replace(STATUS, written=0)), "wrote nothing"),
+        ("plain", transport(0, 1, 0), "plain: counted"),
+        ("ktls-hw", transport(0, 1, 0), "ktls-hw: counted"),
+        ("ktls-hw", transport(1, 0, (3 << 20) - 1), "the card encrypted 3145727"),
+        ("ktls-hw", transport(1, 0, 3 << 20, line=LINE | {"tx": "sw"}), "ktls-hw: {'tx': 'sw'"),
+        ("ktls-hw", transport(1, 0, 3 << 20, line=LINE | {"kernel_cipher": "x"}), "'kernel_cipher': 'x'"),
+        (
+            "plain",
+            transport(0, 0, 0, moved=replace(MOVED, copied=GUEST.pages * 4096 - 1)),
+            "less than the guest",
+        ),
+        ("plain", transport(0, 0, 0, guest=replace(STATUS, written=0)), "wrote nothing"),
     ],
 )
 def test_another_way_is_noticed(name: str, found: Way, said: str) -> None:
-    """A stream that went another way, or did not flow, is no figure."""
+    """A stream that took another transport, or did not flow, is no figure."""
     with pytest.raises(AssertionError) as caught:
         proved(name, found, "aes-gcm-256", GUEST)
     assert said in str(caught.value)

@@ -103,7 +103,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def evidence(request: pytest.FixtureRequest) -> dict[str, Any]:
     """Return what the test measured, by name; the event has it next to the outcome."""
     found: dict[str, Any] = request.node.stash.setdefault(EVIDENCE, {})
-    impairment = (former_of(request.node) or {"evidence": {}})["evidence"].get("weather")
+    impairment = (former_of(request.node) or {"evidence": {}})["evidence"].get("impairment")
     if impairment is not None:
         found.setdefault("replay", impairment)
     return found

@@ -1,4 +1,4 @@
-"""The section on live migrations for people: a table of ways on the page, a line per way in the terminal."""
+"""The section on live migrations for people: a table by transport on the page, a line in the terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from offload.suite.report.cpu import words
-from offload.suite.report.migration import ENDS, WAYS
+from offload.suite.report.migration import ENDS, TRANSPORTS
 from offload.suite.report.render.svg import figure
 
 MIB = 1 << 20
@@ -21,7 +21,8 @@ def page(section: Mapping[str, Any]) -> dict[str, Any]:
     if not section:
         return {}
     sources = [
-        dict(source) | {"rows": [_row(way) for way in section["ways"] if way["source"] == number]}
+        dict(source)
+        | {"rows": [_row(transport) for transport in section["transports"] if transport["source"] == number]}
         for number, source in enumerate(section["sources"])
     ]
     for source in sources:
@@ -32,7 +33,7 @@ def page(section: Mapping[str, Any]) -> dict[str, Any]:
         "simulated": any(source["simulated"] for source in sources),
         "mark": words.MARK,
         "untold": UNTOLD,
-        "names": WAYS,
+        "names": TRANSPORTS,
         "published": ", ".join(f"{ratio:.2f} ({guest})" for guest, ratio in PUBLISHED.items()),
         "cite": CITE,
     }
@@ -45,19 +46,19 @@ def _guest(guest: Mapping[str, int]) -> str:
     return f"a guest{size}{rate}".replace(",", "\u202f")
 
 
-def _row(way: Mapping[str, Any]) -> dict[str, Any]:
-    """One way as text."""
-    ends = {end["end"]: end for end in way["ends"]}
-    beside = way["stunnel"]
+def _row(transport: Mapping[str, Any]) -> dict[str, Any]:
+    """One transport as text."""
+    ends = {end["end"]: end for end in transport["ends"]}
+    beside = transport["stunnel"]
     return {
-        "name": WAYS[way["way"]],
-        "runs": way["runs"],
-        "seconds": f"{way['seconds']:.2f}",
-        "arrived": f"{way['arrived']:.2f}",
-        "downtime": f"{way['downtime_ms']:.0f}",
-        "mib": figure(way["bytes"] / MIB),
-        "rounds": f"{way['rounds']:g}",
-        "forced": way["forced"],
+        "name": TRANSPORTS[transport["transport"]],
+        "runs": transport["runs"],
+        "seconds": f"{transport['seconds']:.2f}",
+        "arrived": f"{transport['arrived']:.2f}",
+        "downtime": f"{transport['downtime_ms']:.0f}",
+        "mib": figure(transport["bytes"] / MIB),
+        "rounds": f"{transport['rounds']:g}",
+        "forced": transport["forced"],
         "ends": [{"cpu": f"{ends[end]['cpu_seconds']:.2f}", "cores": _cores(ends[end])} for end in ENDS],
         "ratio": "" if beside is None else f"{beside['ratio']:.2f}",
         "spread": "" if beside is None else words.ends(beside),
@@ -71,12 +72,16 @@ def _cores(end: Mapping[str, Any]) -> str:
 
 
 def lines(section: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line per way for the terminal, and one for each test that gives no figure."""
-    hidden = [way for way in section["ways"] if section["sources"][way["source"]]["simulated"]]
+    """Yield a line per transport for the terminal, and one for each test that gives no figure."""
+    hidden = [
+        transport
+        for transport in section["transports"]
+        if section["sources"][transport["source"]]["simulated"]
+    ]
     if hidden:
         yield f"{len(hidden)} transports moved the guest, which arrived equal; {UNTOLD}"
-    for way in (way for way in section["ways"] if way not in hidden):
-        row = _row(way)
+    for transport in (transport for transport in section["transports"] if transport not in hidden):
+        row = _row(transport)
         took = f"{row['arrived']:>6} s, down {row['downtime']} ms, {row['mib']} MiB"
         used = f"CPU {' s + '.join(end['cpu'] for end in row['ends'])} s"
         beside = f"; stunnel takes {row['ratio']}x" if row["ratio"] else ""

@@ -109,7 +109,7 @@ def _replay(document: Mapping[str, Any], width: int) -> list[str]:
     lines = [f"replay of {clean(found['of'])}:"]
     for test in found["tests"]:
         lines.append(_cut(f"  {test['then']:<5} -> {test['now'] or 'none':<5} {test['id']}", width))
-        lines += _wrapped(" " * 17, "; ".join(filter(None, (test["words"], test["weather"]))), width)
+        lines += _wrapped(" " * 17, "; ".join(filter(None, (test["words"], test["impairment"]))), width)
     return lines + _wrapped("  changed since: ", "; ".join(found["differs"]), width)
 
 
@@ -186,7 +186,7 @@ def _cpu(document: Mapping[str, Any], width: int) -> list[str]:
 
 def _migration(document: Mapping[str, Any], width: int) -> list[str]:
     """Return what a live migration took, a line per transport."""
-    found = document.get("migration", {"sources": [], "ways": []})
+    found = document.get("migration", {"sources": [], "transports": []})
     lines = [part for line in migration_page.lines(found) for part in _wrapped("  ", line, width)]
     mark = f" ({cpu_words.MARK})" if any(source["simulated"] for source in found["sources"]) else ""
     return [f"live migration, by transport{mark}:", *lines] if lines else []

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from offload.errors import ConfigError, RigError
-from offload.suite.report.events import NUMBERS, content
+from offload.suite.report.events import NUMBERS, SCHEMA, content
 
 EVENTS = "events.jsonl"
 # what a document of another form raises, wherever it is used
@@ -50,6 +50,12 @@ def saved_file(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: {exc.strerror}", hint) from None
     except (ValueError, RecursionError) as exc:
         raise ConfigError(f"{path}: not JSON ({exc})") from None
-    if not isinstance(document, dict) or document.get("schema") != 1:
-        raise ConfigError(f"{path}: not a report of schema 1")
-    return document
+    known = document.get("schema") if isinstance(document, dict) else None
+    if known == SCHEMA and isinstance(document, dict):
+        return document
+    if isinstance(known, int):
+        raise ConfigError(
+            f"{path}: schema {known}, this version reads schema {SCHEMA}",
+            "use the version of ktls-offload that made it: the report names it under `tool`",
+        )
+    raise ConfigError(f"{path}: not a report of ktls-offload")

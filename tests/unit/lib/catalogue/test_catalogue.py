@@ -170,7 +170,7 @@ def outcome(**tests: str) -> Outcome:
         reason = "" if how == "pass" else "plaintext"
         events.append({"event": "test", **test, "seconds": 1.0, "reason": reason, "evidence": {}})
     events.append({"event": "run-end", "exit": int("fail" in tests.values()), "seconds": 1.0})
-    log = Log([{"schema": 1, "seq": seq, **event} for seq, event in enumerate(events)])
+    log = Log([{"schema": 2, "seq": seq, **event} for seq, event in enumerate(events)])
     verdict = judge(log, criteria.load(), facts.of(find("connectx-6-dx")))
     return Outcome(verdict, {name: how for name, how in tests.items()}, "")
 

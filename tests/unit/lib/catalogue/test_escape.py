@@ -55,7 +55,7 @@ def event(test: str, outcome: str, promise: str = "payload.tx", place: str = "")
         f"tests/hw/test_1.py:5: \n_ _ _\nE   AssertionError: no\n\n{place}: AssertionError" if place else ""
     )
     head = {
-        "schema": 1,
+        "schema": 2,
         "event": "test",
         "id": f"tests/hw/{test}",
         "seconds": 1.0,
@@ -68,7 +68,7 @@ def event(test: str, outcome: str, promise: str = "payload.tx", place: str = "")
 def recorded(folder: Path, name: str, *found: dict[str, object]) -> None:
     """A file of events, of a run that came to its end if it has any."""
     folder.mkdir(parents=True, exist_ok=True)
-    ends = [{"schema": 1, "event": "run-end", "exit": 1, "seconds": 1.0}] if found else []
+    ends = [{"schema": 2, "event": "run-end", "exit": 1, "seconds": 1.0}] if found else []
     (folder / f"{name}.jsonl").write_text("".join(json.dumps(e) + "\n" for e in (*found, *ends)))
 
 

@@ -13,7 +13,7 @@ from tests.lib.impair.impairment import all_met
 def impairment(missed: list[str], **gaps: int) -> dict[str, Any]:
     """What a test keeps of its impairment."""
     summary = {way.replace("_", "-"): {"tcp": 9, "gaps": count} for way, count in gaps.items()}
-    return {"weather": {"missed": missed, "summary": summary}}
+    return {"impairment": {"missed": missed, "summary": summary}}
 
 
 def test_impairment_that_met_its_frames_is_good() -> None:

@@ -21,7 +21,7 @@ LISTED = {"made-up": "sends nothing on some days"}
 EXCUSE = {"made-up": ("tests/hw/test_payload.tx", "as listed")}
 FACTS = replace(facts.of(find("connectx-6-dx")), limitations=LISTED, excuses=EXCUSE)
 COUNTERS = {f"tx_tls_counter_{n}": n * 7919 for n in range(24)}
-RULES = ["b>a header +6 drop", "weather both loss 1.0000%"]
+RULES = ["b>a header +6 drop", "impair both loss 1.0000%"]
 EVIDENCE: dict[str | None, dict[str, Any]] = {
     "A": {"bytes": 1 << 20, "sha256": "ab" * 32},
     "B": {"proof": "B", "engine": "core", "records": 64, "bytes": 1 << 20},
@@ -116,7 +116,7 @@ def _stormy(n: int) -> dict[str, Any]:
     return _test(
         f"test_31_impairment.py::test_storm[{n}]",
         "resync.rx",
-        weather=impairment,
+        impairment=impairment,
         recovery=back,
         counters=COUNTERS,
         **EVIDENCE["A"],

@@ -36,13 +36,17 @@ def result(folder: Path, *, kernel: str = "6.1.0-56-amd64", **change: Any) -> Pa
     """The folder of a run of two tests, of which one failed under impairment."""
     folder.mkdir(exist_ok=True)
     rig = {"rig": RIG, "profile": "connectx-6-dx", "kernel": kernel, "simulated": True} | change
-    failed = {"outcome": "fail", "reason": "not resynchronized: 12 %", "evidence": {"weather": impairment()}}
+    failed = {
+        "outcome": "fail",
+        "reason": "not resynchronized: 12 %",
+        "evidence": {"impairment": impairment()},
+    }
     events = [
         {"event": "run-start", **rig},
         {"event": "test", "id": LATE, "promise": None, "seconds": 1.0, **failed},
         {"event": "test", "id": TAG, "outcome": "pass", "reason": "", "seconds": 1.0, "evidence": {}},
     ]
-    lines = [json.dumps({"schema": 1, "seq": seq, **found}) for seq, found in enumerate(events)]
+    lines = [json.dumps({"schema": 2, "seq": seq, **found}) for seq, found in enumerate(events)]
     (folder / "events.jsonl").write_text("\n".join(lines) + "\n")
     return folder
 
@@ -68,7 +72,7 @@ def test_folder_events_and_report_say_the_same(tmp_path: Path) -> None:
     tests = [whole.tests[name] for name in (LATE, TAG)]
     rig = {"rig": RIG, "kernel": "6.1.0-56-amd64", "simulated": True, "profile": "connectx-6-dx"}
     digests = {"events": whole.sha256}
-    (folder / "report.json").write_text(json.dumps({"schema": 1, "tests": tests, "digests": digests, **rig}))
+    (folder / "report.json").write_text(json.dumps({"schema": 2, "tests": tests, "digests": digests, **rig}))
     assert read(folder / "report.json") == whole == read(folder / "events.jsonl")
     with (folder / "events.jsonl").open("a") as out:
         out.write('{"event": "te')
@@ -113,23 +117,25 @@ def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
         read(tmp_path / "empty")
     events = (folder / "events.jsonl").read_text()
     for text, why in (
-        (events.replace('"schema": 1', '"schema": 2'), "schema 2, this program reads 1"),
+        (events.replace('"schema": 2', '"schema": 1'), "schema 1, this program reads 2"),
         ("", "there are no events"),
         ("\x7fELF\n", "line 1: not JSON"),
     ):
         (folder / "events.jsonl").write_text(text)
         with pytest.raises(ConfigError, match=why):
             read(folder)
-    for document in ({"schema": 2}, {"schema": 1}, {"schema": 1, "tests": [{}], "digests": {}}, []):
+    for document in ({"schema": 1}, {"schema": 2}, {"schema": 2, "tests": [{}], "digests": {}}, []):
         (tmp_path / "report.json").write_text(json.dumps(document))
-        with pytest.raises(ConfigError, match=r"report\.json(: not a report of schema 1| is not a result)"):
+        with pytest.raises(
+            ConfigError, match=r"report\.json(: (not a report|schema 1, this)| is not a result)"
+        ):
             read(tmp_path / "report.json")
 
 
 def former(outcome: str = "fail") -> Former:
     """A run of one test under impairment, and one that passed."""
     tests = {name: {"id": name, "outcome": "pass", "reason": "", "evidence": {}} for name in (LATE, TAG)}
-    tests[LATE] |= {"outcome": outcome, "reason": "lost 3 of 4", "evidence": {"weather": impairment()}}
+    tests[LATE] |= {"outcome": outcome, "reason": "lost 3 of 4", "evidence": {"impairment": impairment()}}
     return Former("then", "a" * 64, "connectx-6-dx", "6.1.0", RIG, True, tests)
 
 
@@ -196,7 +202,7 @@ def test_frames_are_compared(then: Any, now: Any, words: str) -> None:
 
 def replayed(outcome: str, reason: str, met: Any) -> dict[str, Any]:
     """The row of the report on a repeated test."""
-    evidence: dict[str, Any] = {"weather": met}
+    evidence: dict[str, Any] = {"impairment": met}
     evidence["replay"] = compare(former().tests[LATE], outcome, reason, evidence)
     test = {"event": "test", "id": LATE, "outcome": outcome, "evidence": evidence}
     head = {"event": "replay", **event(former(), (LATE,))}
@@ -209,7 +215,10 @@ def replayed(outcome: str, reason: str, met: Any) -> dict[str, Any]:
 def test_outcomes_are_compared() -> None:
     """A repeated test is told to end as then, for another reason, or otherwise."""
     again = replayed("fail", "lost 2 of 7", impairment())
-    assert again["same"] and (again["words"], again["weather"]) == ("same outcome", "no rule matched a frame")
+    assert again["same"] and (again["words"], again["impairment"]) == (
+        "same outcome",
+        "no rule matched a frame",
+    )
     assert replayed("fail", "EBADMSG", impairment())["words"] == "same outcome, for another reason"
     told = "record 5, byte 8,672: expected ab7e{}, got {}: wrong payload"
     pairs = ("1d", "ffb5"), ("2e", "33de")
@@ -236,6 +245,6 @@ def test_missing_results_and_another_rig_are_told() -> None:
 
 def test_hostile_event_is_a_problem_of_the_log(tmp_path: Path) -> None:
     """A damaged event of a replay is named as such, and nothing falls over."""
-    bad = {"schema": 1, "seq": 0, "event": "replay", "of": 3}
+    bad = {"schema": 2, "seq": 0, "event": "replay", "of": 3}
     (tmp_path / "events.jsonl").write_text(json.dumps(bad) + "\n")
     assert "replay: of is 3" in read_events(tmp_path / "events.jsonl").problems[0]

@@ -46,7 +46,7 @@ def test_resume_cuts_a_torn_line_and_numbers_on(tmp_path: Path) -> None:
     writer = Writer(path)
     writer.write("progress", id="a")
     writer.close()
-    path.write_bytes(path.read_bytes() + b'{"schema": 1, "seq"')
+    path.write_bytes(path.read_bytes() + b'{"schema": 2, "seq"')
     assert read(path).torn
     last = resume(path)
     last.write("abort", reason="killed")
@@ -72,7 +72,7 @@ def test_what_json_cannot_hold_becomes_text() -> None:
 
 
 GOOD = {
-    "schema": 1,
+    "schema": 2,
     "event": "test",
     "id": "a",
     "outcome": "pass",
@@ -85,7 +85,7 @@ GOOD = {
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"schema": 2}, "schema 2"),
+        ({"schema": 1}, "schema 1"),
         ({"event": 3}, "not an event"),
         ({"outcome": "passed"}, "not one of"),
         ({"outcome": ["x"]}, "outcome is"),
@@ -108,7 +108,7 @@ def test_wrong_event_is_named(change: dict[str, object], why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [b"", b"[]", b"null", b"\xff", b"[" * 100_000, b'{"schema":1,"event":"x","v":1e999}']
+    "line", [b"", b"[]", b"null", b"\xff", b"[" * 100_000, b'{"schema":2,"event":"x","v":1e999}']
 )
 def test_garbage_is_a_problem(line: bytes) -> None:
     """Bytes that are no event are refused."""

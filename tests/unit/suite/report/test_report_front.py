@@ -14,7 +14,7 @@ from tests.unit.suite.report import report_whole as made
 PARTS = [
     "truth",
     "wire",
-    "weather",
+    "impairment",
     "crossed",
     "cpu",
     "migration",

@@ -140,7 +140,7 @@ def test_part_of_a_name_chooses(
 
 def test_damaged_results_are_named(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What cannot be read is named with the reason, and costs no other result."""
-    for number, data in enumerate((b"", b"{", b'{"schema": 1}', b'{"schema": 2}', b"[" * 100_000), 20):
+    for number, data in enumerate((b"", b"{", b'{"schema": 2}', b'{"schema": 1}', b"[" * 100_000), 20):
         save(results, number, report())
         (results / f"run-{number}/report.json").write_bytes(data)
     save(results, 30, report(), promises=[{"id": 1}])

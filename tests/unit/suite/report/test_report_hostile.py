@@ -104,7 +104,7 @@ def test_numbers_that_nobody_can_hold(run: Path, text: str) -> None:
     for words in readers(run):
         with pytest.raises(ConfigError, match=r"report\.json: not JSON"):
             call(*words)
-    assert parse(f'{{"event": "x", "schema": 1, "value": {text}}}'.encode()) == "not JSON (ValueError)"
+    assert parse(f'{{"event": "x", "schema": 2, "value": {text}}}'.encode()) == "not JSON (ValueError)"
 
 
 def texts(tree: Any) -> Any:
@@ -117,7 +117,7 @@ def texts(tree: Any) -> Any:
 def test_words_for_numbers_are_damage(run: Path) -> None:
     """`show` says that a report is damaged, whatever the error behind it is called."""
     document = json.loads((run / "report.json").read_text())
-    for section in ("migration", "weather", "cpu", "wire"):
+    for section in ("migration", "impairment", "cpu", "wire"):
         (run / "report.json").write_text(json.dumps(document | {section: texts(document[section])}))
         try:
             call("show", run)

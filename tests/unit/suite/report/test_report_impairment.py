@@ -50,7 +50,7 @@ def test_rules_of_one_kind_are_told_together() -> None:
         "a>b first drop",
         "b>a tag +8 drop",
         "b>a header +7 drop",
-        "weather both loss 1.0000%",
+        "impair both loss 1.0000%",
         EVIL,
     ]
     assert words(rules, 7) == [
@@ -107,11 +107,11 @@ def test_levels_are_those_of_passed_tests() -> None:
 def test_cases_keep_rules_and_recovery() -> None:
     """Each test under impairment has its rules, the frames met, and the numbers of its recovery."""
     back = {"software_records": 3, "calm_decrypted_percent": 100.0, "odd": "x", "yes": True}
-    (case,) = section([met("a", weather=record("b>a first drop"), recovery=back), met("b")])["cases"]
+    (case,) = section([met("a", impairment=record("b>a first drop"), recovery=back), met("b")])["cases"]
     assert (case["rules"], case["seed"], case["met"]) == (["b>a first drop"], 4, 1)
     assert case["recovery"] == {"software_records": 3, "calm_decrypted_percent": 100.0}
     for damaged in ({}, {"rules": 3, "actions": 3, "seed": -1}, {"tool": "netem", "actions": [3]}):
-        (case,) = section([met("a", "fail", weather=damaged)])["cases"]
+        (case,) = section([met("a", "fail", impairment=damaged)])["cases"]
         assert (case["rules"], case["seed"], case["met"]) == ([], None, 0)
 
 
@@ -126,8 +126,8 @@ def document(*tests: dict[str, Any], simulated: bool = True) -> dict[str, Any]:
 
 STORMY = (
     met("test_a[0%]", **lossy(0.0, 32, 0, 0)),
-    met("test_a[2%]", **lossy(2.0, 20, 8, 4), weather=record("weather b>a seed 3 loss 2.0000%")),
-    met(EVIL, "fail", weather=record(EVIL), recovery={EVIL: 1, "resync_requests": 2}),
+    met("test_a[2%]", **lossy(2.0, 20, 8, 4), impairment=record("impair b>a seed 3 loss 2.0000%")),
+    met(EVIL, "fail", impairment=record(EVIL), recovery={EVIL: 1, "resync_requests": 2}),
 )
 
 
@@ -151,10 +151,10 @@ def test_section_fits_schema_and_page(simulated: bool) -> None:
 def test_run_in_fair_impairment_has_no_section() -> None:
     """A report of a run without impairment is what it was before there was any."""
     tree = document(met("a"))
-    assert not {"weather", "replay"} & tree.keys()
+    assert not {"impairment", "replay"} & tree.keys()
     assert "ASPLOS 2021" not in Page(render.html(tree)).text
-    only = document(met("a", weather=record("b>a first drop")))
-    assert "ASPLOS 2021" not in Page(render.html(only)).text and only["weather"]["loss"] == []
+    only = document(met("a", impairment=record("b>a first drop")))
+    assert "ASPLOS 2021" not in Page(render.html(only)).text and only["impairment"]["loss"] == []
 
 
 def test_bars_fill_the_axis() -> None:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not PROGRAM, reason=browser.ABSENT)
 # tables of the appendix with more columns than a telephone has room for: class and section
 WIDE = {
     "wire of wire",
-    "weather of weather",
+    "impairment of impairment",
     " of crossed",
     "cpu of cpu",
     "cpu of migration",

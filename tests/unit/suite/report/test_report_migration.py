@@ -31,14 +31,14 @@ def tree(*documents: Any, outcome: str = "pass", simulated: bool = True) -> dict
     return found
 
 
-def ways(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def transports(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The figures by transport."""
-    return {way["way"]: way for way in found["migration"]["ways"]}
+    return {transport["transport"]: transport for transport in found["migration"]["transports"]}
 
 
 def test_medians_and_times_of_stunnel() -> None:
-    """Each way has its medians, and by how much stunnel takes longer, with an interval."""
-    found = ways(tree(made.document(), simulated=False))
+    """Each transport has its medians, and by how much stunnel takes longer, with an interval."""
+    found = transports(tree(made.document(), simulated=False))
     assert list(found) == ["plain", "stunnel", "ktls-sw", "ktls-hw"]
     card = found["ktls-hw"]
     assert (card["runs"], card["seconds"], card["arrived"], card["downtime_ms"]) == (5, 1.02, 1.07, 70)
@@ -53,7 +53,7 @@ def test_medians_and_times_of_stunnel() -> None:
 def test_one_round_is_too_few() -> None:
     """A ratio of one round has no interval and is unsure; cores nobody told are no column."""
     found = tree(made.document(1, cores=False, simulated=False), simulated=False)
-    beside = ways(found)["ktls-sw"]["stunnel"]
+    beside = transports(found)["ktls-sw"]["stunnel"]
     assert (beside["low"], beside["state"]) == (None, "few") and "too few pairs" in beside["words"]
     page = render.html(found)
     assert page.count('<span class="why">unsure</span>') == 3 and "active cores of the whole host" not in page
@@ -62,8 +62,8 @@ def test_one_round_is_too_few() -> None:
 def test_cores_of_some_runs_are_none() -> None:
     """The cores of an end are told only where every migration told them; its seconds stay."""
     found = made.document()
-    del found["ways"][0]["runs"][2]["source"]["cores"]
-    near, far = ways(tree(found))["plain"]["ends"]
+    del found["transports"][0]["runs"][2]["source"]["cores"]
+    near, far = transports(tree(found))["plain"]["ends"]
     assert (near["cores"], near["margin"], near["cpu_seconds"]) == (None, None, 0.4) and far["cores"] == 0.5
 
 
@@ -96,7 +96,7 @@ def test_times_of_a_simulated_card_are_not_shown() -> None:
     page, shown = render.html(found), text(found)
     assert "4 transports moved a guest" in page and UNTOLD in page and "2.82" not in page and MARK in page
     assert f"live migration, by transport ({MARK}):" in shown and "4 transports moved the guest" in shown
-    assert "2.82x" not in shown and found["migration"]["ways"][0]["arrived"] and problems(page) == []
+    assert "2.82x" not in shown and found["migration"]["transports"][0]["arrived"] and problems(page) == []
 
 
 def test_a_card_is_not_called_simulated() -> None:
@@ -120,7 +120,7 @@ def test_nothing_is_drawn_where_nothing_was_measured() -> None:
 def test_a_failed_test_gives_no_figure(outcome: str) -> None:
     """Figures of a test that did not pass are not shown, and why is."""
     found = tree(made.document(), outcome=outcome)
-    assert found["migration"]["ways"] == []
+    assert found["migration"]["transports"] == []
     assert f"not shown: the test ended with {outcome}" in render.html(found) and "Down ms" not in render.html(
         found
     )
@@ -129,14 +129,14 @@ def test_a_failed_test_gives_no_figure(outcome: str) -> None:
 
 DAMAGED: dict[str, Any] = {
     "no mapping": 3,
-    "another schema": made.document(schema="ktls-offload/migration/2"),
-    "no list": made.document(ways={"way": "plain"}),
-    "no way": made.document(ways=[]),
-    "an unknown way": made.document(ways=[{"way": EVIL, "runs": [made.run()]}]),
-    "no name": made.document(ways=[{"way": ["plain"], "runs": [made.run()]}]),
-    "no run": made.document(ways=[{"way": "plain", "runs": []}]),
+    "another schema": made.document(schema="ktls-offload/migration/1"),
+    "no list": made.document(transports={"transport": "plain"}),
+    "no transport": made.document(transports=[]),
+    "an unknown transport": made.document(transports=[{"transport": EVIL, "runs": [made.run()]}]),
+    "no name": made.document(transports=[{"transport": ["plain"], "runs": [made.run()]}]),
+    "no run": made.document(transports=[{"transport": "plain", "runs": []}]),
     "no number of a CPU": made.document(
-        ways=[{"way": "plain", "runs": [made.run(source={"cpu_seconds": float("nan")})]}]
+        transports=[{"transport": "plain", "runs": [made.run(source={"cpu_seconds": float("nan")})]}]
     ),
 }
 
@@ -146,26 +146,30 @@ def test_damaged_evidence_gives_no_figure(name: str) -> None:
     """Evidence that is not of the form is left out, counted, and said."""
     found = tree(DAMAGED[name])
     (source,) = found["migration"]["sources"]
-    assert found["migration"]["ways"] == [] and source["problem"] and source["problem"] in render.html(found)
+    assert (
+        found["migration"]["transports"] == []
+        and source["problem"]
+        and source["problem"] in render.html(found)
+    )
 
 
 @pytest.mark.parametrize("name", ["ms", "arrived_ms", "bytes", "rounds", "source", "destination"])
 def test_what_is_no_number_is_no_figure(name: str) -> None:
-    """A migration with a number that cannot be one is left out, and its way with it."""
+    """A migration with a number that cannot be one is left out, and its transport with it."""
     for value in (0, -1, True, 1.5, "5", None, 1 << 60, [1], {"cpu_seconds": -1}, {"cpu_seconds": 1e300}):
         runs = [made.run("plain"), made.run("plain", **{name: value})]
         found = migration.section(
-            [met("a", migrations=made.document(ways=[{"way": "plain", "runs": runs}]))], True
+            [met("a", migrations=made.document(transports=[{"transport": "plain", "runs": runs}]))], True
         )
-        assert found["ways"] == [] and found["sources"][0]["lost"] == 1, value
+        assert found["transports"] == [] and found["sources"][0]["lost"] == 1, value
 
 
 def test_hostile_words_stay_words() -> None:
     """No name in the evidence becomes a tag, and much of it is not kept."""
     odd = {"tls": EVIL, EVIL: EVIL, "deep": {"x": 1}, **{f"n{n}": "x" * 10**5 for n in range(100)}}
-    many = [{"way": "plain", "runs": [made.run("plain")] * 2}] * 5000
-    skipped = [{"way": EVIL, "reason": EVIL}, 3, {"reason": [1]}] * 50
-    found = tree(made.document(about=odd, ways=many, skipped=skipped, guest={"mib": EVIL}))
+    many = [{"transport": "plain", "runs": [made.run("plain")] * 2}] * 5000
+    skipped = [{"transport": EVIL, "reason": EVIL}, 3, {"reason": [1]}] * 50
+    found = tree(made.document(about=odd, transports=many, skipped=skipped, guest={"mib": EVIL}))
     page = Page(render.html(found))
     assert not {tag for tag, _ in page.tags} & {"script", "img", "link", "iframe"} and not page.depth
     assert len(json.dumps(found["migration"])) < 20_000 and found["migration"]["sources"][0]["lost"] == 4999
@@ -174,13 +178,16 @@ def test_hostile_words_stay_words() -> None:
 
 
 def test_rounds_that_do_not_pair_have_no_ratio() -> None:
-    """A way that lost a round is not compared with stunnel; the others are."""
+    """A transport that lost a round is not compared with stunnel; the others are."""
     found = made.document()
-    found["ways"][2]["runs"].pop()
-    said = ways(tree(found))
+    found["transports"][2]["runs"].pop()
+    said = transports(tree(found))
     assert said["ktls-sw"]["stunnel"] is None and said["ktls-hw"]["stunnel"] is not None
-    alone = [way for way in made.document()["ways"] if way["way"] != "stunnel"]
-    assert all(way["stunnel"] is None for way in ways(tree(made.document(ways=alone))).values())
+    alone = [transport for transport in made.document()["transports"] if transport["transport"] != "stunnel"]
+    assert all(
+        transport["stunnel"] is None
+        for transport in transports(tree(made.document(transports=alone))).values()
+    )
 
 
 def test_figures_survive_the_events() -> None:
@@ -192,5 +199,7 @@ def test_figures_survive_the_events() -> None:
 def test_a_guest_that_was_stopped_is_marked() -> None:
     """It is said how many migrations would not have ended by themselves."""
     runs = [made.run("plain", n, forced=n < 2, rounds=7) for n in range(3)]
-    found = tree(made.document(ways=[{"way": "plain", "runs": runs}], simulated=False), simulated=False)
-    assert ways(found)["plain"]["forced"] == 2 and "2 stopped" in render.html(found)
+    found = tree(
+        made.document(transports=[{"transport": "plain", "runs": runs}], simulated=False), simulated=False
+    )
+    assert transports(found)["plain"]["forced"] == 2 and "2 stopped" in render.html(found)

@@ -174,7 +174,7 @@ def test_replay_runs_what_failed_in_its_former_impairment(pytester: pytest.Pytes
 def test_good(): pass
 def test_bad(evidence):
     rules = evidence["replay"]["rules"] if "replay" in evidence else ["b>a first drop"]
-    evidence["weather"] = {"rules": rules, "actions": [], "seed": 1}
+    evidence["impairment"] = {"rules": rules, "actions": [], "seed": 1}
     assert 0, "lost"
 """
     _, first = play(pytester, body)
@@ -184,8 +184,8 @@ def test_bad(evidence):
     (head,) = [event for event in events if event["event"] == "replay"]
     assert [row["outcome"] for row in head["tests"]] == ["fail"] and head["kernel"] == "6.1.0"
     (test,) = [event for event in events if event["event"] == "test"]
-    assert test["evidence"]["weather"]["rules"] == ["b>a first drop"]
-    told = {"then": "fail", "same": True, "same_reason": True, "weather": "no rule matched a frame"}
+    assert test["evidence"]["impairment"]["rules"] == ["b>a first drop"]
+    told = {"then": "fail", "same": True, "same_reason": True, "impairment": "no rule matched a frame"}
     assert test["evidence"]["replay"] == told
     plan = next(event for event in events if event["event"] == "plan")
     assert [row["id"].rpartition("::")[2] for row in plan["deselected"]] == ["test_good"]

@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for arm, cores in (("sw", 14), ("hw", 8))
     ]
     back = {"software_records": 3, "calm_decrypted_percent": 100.0}
-    random_loss = met("test_rain", "fail", weather=record("b>a first drop"), recovery=back)
+    random_loss = met("test_rain", "fail", impairment=record("b>a first drop"), recovery=back)
     results = [
         met("test_cores", cpu=made.document(rows)),
         random_loss,
@@ -72,10 +72,12 @@ def test_every_figure_follows_from_the_events(folder: Path, capsys: pytest.Captu
     good = path.read_bytes()
     assert call("recompute", folder) == 0
     tree = json.loads(good)
-    places = [where for part in ("cpu", "weather") if part in tree for where in figures(tree[part], (part,))]
-    assert {where[0] for where in places} == {"cpu", "weather"}
+    places = [
+        where for part in ("cpu", "impairment") if part in tree for where in figures(tree[part], (part,))
+    ]
+    assert {where[0] for where in places} == {"cpu", "impairment"}
     chosen = places[: len(places) // 6 * 6 : len(places) // 6] + places[-6::3]
-    assert {where[0] for where in chosen} == {"cpu", "weather"}
+    assert {where[0] for where in chosen} == {"cpu", "impairment"}
     for where in chosen:
         tree = json.loads(good)
         inner = tree

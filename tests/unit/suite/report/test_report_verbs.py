@@ -103,13 +103,23 @@ def test_colour_on_terminals_only(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"schema": 1}', '{"schema": 1, "verdict": 3}', "[" * 100_000]
+    "text", ["", "[]", "{}", '{"schema": 2}', '{"schema": 2, "verdict": 3}', "[" * 100_000]
 )
 def test_damaged_report_is_one_line(folder: Path, text: str) -> None:
     """A damaged report.json is refused with its name."""
     (folder / "report.json").write_text(text)
     with pytest.raises(ConfigError, match=r"report\.json"):
         call("show", folder)
+
+
+def test_a_report_of_an_older_version_is_refused(folder: Path) -> None:
+    """Every verb that reads a report names the schema of an older one, and what to do."""
+    path = folder / "report.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"schema": 1}))
+    for verb in ("show", "recompute", "diff"):
+        with pytest.raises(ConfigError, match="schema 1, this version reads schema 2") as refused:
+            call(verb, folder, *([str(folder)] if verb == "diff" else []))
+        assert "use the version" in str(refused.value)
 
 
 def test_folder_without_a_run_is_refused(tmp_path: Path) -> None:

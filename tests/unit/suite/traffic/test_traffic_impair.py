@@ -105,7 +105,7 @@ def test_impairment_that_cannot_meet_the_offload_is_refused() -> None:
         assert wire.did == []
         in_wirebox(rule, wire=wire, offloads=("tx", "rx"))
     in_wirebox(RandomImpairment(loss=1), Chosen("first"), wire=FakeWire(), offloads=("tx",))
-    for text in ("  b>a last drop", " weather  b>a loss 1%", "weather\tb>a loss 1%"):
+    for text in ("  b>a last drop", " impair  b>a loss 1%", "impair\tb>a loss 1%"):
         with pytest.raises(Refused):
             in_wirebox(text, wire=FakeWire(), offloads=("tx",))
 

@@ -20,15 +20,15 @@ TEXTS = {
     "a>b last flip bit 0 repaired": Chosen("last", action="flip"),
     "a>b offset 9 flip at -1 bit 7 noise": Chosen("offset", 9, "flip", at=-1, bit=7, repaired=False),
     "a>b frame 0 drop": Chosen("frame"),
-    "weather both seed 1": RandomImpairment(),
-    "weather a>b seed 7 loss 0.5000%": RandomImpairment(loss=0.5, seed=7, direction="to-peer"),
-    "weather b>a port 80 seed 1 loss 100.0000% duplicate 0.0001%": RandomImpairment(
+    "impair both seed 1": RandomImpairment(),
+    "impair a>b seed 7 loss 0.5000%": RandomImpairment(loss=0.5, seed=7, direction="to-peer"),
+    "impair b>a port 80 seed 1 loss 100.0000% duplicate 0.0001%": RandomImpairment(
         loss=100, duplicate=0.0001, port=80, direction="to-dut"
     ),
-    "weather both seed 1 reorder 1.0000% depth 5 corrupt 2.0000% repaired jitter 1500": RandomImpairment(
+    "impair both seed 1 reorder 1.0000% depth 5 corrupt 2.0000% repaired jitter 1500": RandomImpairment(
         reorder=1, depth=5, corrupt=2, repaired=True, jitter=1.5
     ),
-    "weather both seed 1 corrupt 2.0000% noise": RandomImpairment(corrupt=2),
+    "impair both seed 1 corrupt 2.0000% noise": RandomImpairment(corrupt=2),
 }
 WRONG: list[tuple[type, dict[str, Any], str]] = [
     (Chosen, {"place": "heeder"}, "place 'heeder'"),
