@@ -104,7 +104,7 @@ struct retransmission {
 enum diff_kind { DIFF_HEADER, DIFF_TYPE, DIFF_VERSION, DIFF_NONCE, DIFF_CONTENT, DIFF_MALFORMED, DIFF_EXCESS, DIFF_TRUNCATED,
 		 DIFF_SHORT, DIFF_CLEAR };
 
-/* A differing record, as far as it has to be known to explain it when everything else is known. DIFF_CLEAR: `payload`,
+/* A differing record, as far as it must be known to explain it when everything else is known. DIFF_CLEAR: `payload`,
  * `len` and `type` say from where in which source the needle is, and where in the body. */
 struct diff {
 	uint64_t record, seq, off, payload;
@@ -204,7 +204,7 @@ struct sieve {
 	unsigned int shift;
 };
 
-/* A smaller set, without hashing, that stays in the nearest cache beside what is sealed: the first half of a window
+/* A smaller set, without hashing, that stays in the nearest cache with what is sealed: the first half of a window
  * answers for most, the second for nearly all of the others. */
 enum { GATE_WORDS = 1024 };
 struct gate {

@@ -103,7 +103,7 @@ static int read_all(int fd, const char *path, size_t room, struct bytes *b, stru
 	return n > 0 ? refuse(f, "keylog", path, "more than 64 MiB") : RC_OK;
 }
 
-/* Read a keylog. Whatever comes back in *b has to be given to keylog_wipe(). */
+/* Read a keylog. Whatever comes back in *b must be given to keylog_wipe(). */
 int keylog_read(const char *path, struct bytes *b, struct failure *f)
 {
 	struct stat st;

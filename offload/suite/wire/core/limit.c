@@ -13,7 +13,7 @@
 struct lane {
 	struct question q;
 	uint8_t *copy; /* of the capture, then of the payload */
-	uint64_t sum; /* of its words: whoever reads them has to use them */
+	uint64_t sum; /* of its words: their reader must use them */
 	bool bad, alive;
 	void (*work)(struct lane *l);
 	pthread_t thread;

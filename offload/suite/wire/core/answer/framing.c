@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why is there no record header where one has to be? */
+/* Why is there no record header where one must be? */
 #include "scene.h"
 
 enum { PAYLOAD_REACH = 65536, SHIFT_MAX = 64, SEEN = 16 };

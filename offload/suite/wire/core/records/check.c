@@ -2,7 +2,7 @@
 /* Is this record what it should be? With a payload it is sealed again and compared, without one its tag is checked. */
 #include "core.h"
 
-/* So much is sealed, compared and searched at a time that all of it stays in the nearest cache: 22 times the 96 bytes that
+/* What is sealed, compared and searched at a time stays in the nearest cache: 22 times the 96 bytes that
  * libcrypto does at once. Of 2112 to 8192 bytes, 2112 was best for intel-ipsec-mb, too. */
 enum { STEP = 22 * 96, LINE = 64 };
 

@@ -11,7 +11,7 @@ static const uint8_t retry_random[32] = {
 	0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
 };
 
-/* From the first to the last, its records are only counted: what was said of one before is taken back. */
+/* From the first to the last, its records are only counted: an earlier answer on one is taken back. */
 static void blind(struct conn *c, enum problem_code why)
 {
 	c->state = BLIND;

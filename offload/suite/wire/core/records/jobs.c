@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What has to be checked of a record, and where are its bytes? The reader puts it into a batch. */
+/* What must be checked of a record, and where are its bytes? The reader puts it into a batch. */
 #include "core.h"
 
 static void add_pieces(struct batch *b, const struct dir *d, size_t skip, size_t len)

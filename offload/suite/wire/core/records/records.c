@@ -8,7 +8,7 @@ static bool plausible(const uint8_t head[HEAD])
 	       be16(head + 3) <= RECORD_MAX;
 }
 
-/* Nothing can be said of a record that protection may depend on before both hellos are known. */
+/* There is no answer on a record that protection may depend on before both hellos are known. */
 static bool has_to_wait(const struct dir *d, const struct record *r)
 {
 	return d->conn->state == UNDECIDED && d->hello == HELLO_DONE &&

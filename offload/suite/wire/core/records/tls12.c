@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A protected record of TLS 1.2: is its number used once and in order, and what has to be checked of it? */
+/* A protected record of TLS 1.2: is its number used once and in order, and what must be checked of it? */
 #include <stdlib.h>
 
 #include <openssl/crypto.h>

@@ -6,7 +6,7 @@
 
 #include "core.h"
 
-enum { SPARSE = 1 << 18 /* windows: few of the payload's are in a sieve for so many by chance */ };
+enum { SPARSE = 1 << 18 /* windows: few of the payload's are in a sieve for this many by chance */ };
 enum { BESIDE = NEEDLE - 1 /* bytes of a payload that a neighboring needle may be in */ };
 
 static void note(struct leak *all, const struct leak *one, bool count)
@@ -76,7 +76,7 @@ static void prepare(struct wire *w, bool these_are_all)
 }
 
 /* While this record's payload is in the cache, it is looked through for the windows that are known by now. If no more
- * come, nobody has to go through the payload for them. */
+ * come, nobody must go through the payload for them. */
 void canary_job(struct wire *w, struct job *j)
 {
 	struct needles *n = &w->needles[j->dir->side == CLIENT ? PAYLOAD : REPLY];

@@ -89,7 +89,7 @@ void record_label(const struct epoch *e, uint64_t seq, uint8_t type, size_t plai
 	put_be16(l->aad + l->aad_len - 2, (uint16_t)(e->suite->tls == 12 ? plain : plain + TAG));
 }
 
-/* The faster library with the keys of this epoch; NULL if libcrypto has to do it. */
+/* The faster library with the keys of this epoch; NULL if libcrypto must do it. */
 static struct gcm *fast(struct opener *o, const struct epoch *e)
 {
 	struct opener_slot *s = &o->slot[e->id % OPENERS];

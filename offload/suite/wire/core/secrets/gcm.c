@@ -33,7 +33,7 @@ static void load(void)
 	library = NULL;
 }
 
-/* The keys of this epoch, in *g or in new memory; NULL if libcrypto has to do it. */
+/* The keys of this epoch, in *g or in new memory; NULL if libcrypto must do it. */
 struct gcm *gcm_key(struct gcm **g, const struct epoch *e)
 {
 	pthread_once(&loaded, load);

@@ -150,7 +150,7 @@ static void parse_line(struct keylog *k, struct bytes line)
 	OPENSSL_cleanse(scratch, sizeof(scratch));
 }
 
-/* Read all lines; `keys` and `bad` are counted. The text (below 4 GiB) has to outlive *k. */
+/* Read all lines; `keys` and `bad` are counted. The text (below 4 GiB) must outlive *k. */
 void keylog_parse(struct keylog *k, struct bytes text, uint64_t seed)
 {
 	const uint8_t *at = text.at, *end = text.at + text.len;

@@ -150,7 +150,7 @@ struct batch *pool_filling(struct pool *p)
 	return p->filling;
 }
 
-/* Needles that somebody has to look through. */
+/* Needles that a thread must look through. */
 void pool_span(struct wire *w, const struct span *s)
 {
 	pool_flush(w);

@@ -83,7 +83,7 @@ void ranges_append(struct wire *w, struct dir *d, uint64_t off, const uint8_t *a
 	w->remembered++;
 }
 
-/* The place of the range that holds byte `off` (which has to be in the stream); false if it is forgotten. */
+/* The place of the range that holds byte `off` (which must be in the stream); false if it is forgotten. */
 bool ranges_find(const struct dir *d, uint64_t off, struct place *p)
 {
 	const struct ranges *r = &d->ranges;
@@ -174,7 +174,7 @@ size_t stream_copy(const struct dir *d, uint64_t off, uint8_t *out, size_t len)
 	return done;
 }
 
-/* Move (*off, *p) n bytes on; they have to be in the stream. */
+/* Move (*off, *p) n bytes on; they must be in the stream. */
 void stream_skip(const struct dir *d, uint64_t *off, struct place *p, size_t n)
 {
 	for (;;) {
@@ -193,7 +193,7 @@ void stream_skip(const struct dir *d, uint64_t *off, struct place *p, size_t n)
 	}
 }
 
-/* Copy bytes of the stream, all of which have to be there. */
+/* Copy bytes of the stream, all of which must be there. */
 void stream_take(const struct dir *d, uint64_t off, struct place p, uint8_t *out, size_t len)
 {
 	while (len) {

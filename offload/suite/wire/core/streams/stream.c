@@ -177,7 +177,7 @@ static bool left_out(struct wire *w, struct dir *d, const struct segment *s, int
 	return true;
 }
 
-/* The first FIN sets the end, and every other has to be there too. */
+/* The first FIN sets the end, and every other must be there too. */
 static void note_fin(struct dir *d, uint64_t end)
 {
 	if (!d->fin)
