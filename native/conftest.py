@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-LIMIT = 900  # seconds for one check: a program that hangs has to show as a failure
+LIMIT = 900  # seconds for one check: a program that hangs must show as a failure
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -3,8 +3,8 @@
  *
  *   costload [--bytes N] [--warm N] [--dut NS,ADDRESS] [--peer NS,ADDRESS] ARM/DIRECTION[/CHANNELS][/file] ...
  *
- * ARM: plain, user, sw, hw, hw-zc. DIRECTION, as the DUT sees it: tx, rx, both. CHANNELS: so many connections of
- * a direction at once, 2, 4 or 8, that share its bytes. file: the DUT sends from a file (tx only). Which card does
+ * ARM: plain, user, sw, hw, hw-zc. DIRECTION, as the DUT sees it: tx, rx, both. CHANNELS: connections of
+ * a direction at once, 2, 4 or 8, which share its bytes. file: the DUT sends from a file (tx only). Which card does
  * TLS is switched by the caller. Meant for a machine of its own (cost-mode.md): it reads the time of every task. What cannot
  * be done ends it with a line on standard error and exit code 1, wrong usage with 2. */
 #define _GNU_SOURCE

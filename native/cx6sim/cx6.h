@@ -296,7 +296,7 @@ struct verb {
 
 extern const struct verb setup_verbs[], queue_verbs[], resource_verbs[], flow_verbs[], port_verbs[];
 void command_doorbell(struct card *c, uint32_t vector);
-int commands_wait(const struct card *c); /* milliseconds until slow ones have to run; -1: there are none */
+int commands_wait(const struct card *c); /* milliseconds until slow ones must run; -1: there are none */
 void commands_run_slow(struct card *c);
 enum status command_run(struct card *c, const struct command *cmd);
 void caps_fill(struct card *c, uint32_t type, struct view v);

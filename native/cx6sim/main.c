@@ -74,7 +74,7 @@ static bool open_all(char **paths, int count, const char *control_path)
 	return true;
 }
 
-/* Milliseconds to wait for whoever speaks next: a slow command may have to run before. */
+/* Milliseconds to wait for the next message: a slow command may be due before. */
 static int patience(int count, bool came)
 {
 	int most = came ? -1 : WAIT_MS;

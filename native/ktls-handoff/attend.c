@@ -68,7 +68,7 @@ static ssize_t receive(const struct client *c, char *data, struct failure *f)
 	return n;
 }
 
-/* The whole way to a socket with kernel TLS; *sock has to be closed by the caller in any case. */
+/* The whole way to a socket with kernel TLS; *the caller must close sock in any case. */
 static bool hand(const struct rules *rules, int *sock, struct result *r, struct failure *f)
 {
 	if (!rules_agree(rules, rules->o.digest, f) || !ktls_possible(f))

@@ -95,7 +95,7 @@ struct standing { /* of a resident */
 	pthread_mutex_t lock;
 	SSL_CTX *ctx; /* of the rules with this digest */
 	char digest[DIGEST];
-	bool broken; /* the files cannot be used, and this was said */
+	bool broken; /* the files cannot be used; a message has been printed */
 };
 bool rules_read(struct rules *r, struct failure *f);
 bool rules_renew(struct standing *s, struct rules *fresh, struct failure *f);

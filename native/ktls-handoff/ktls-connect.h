@@ -15,7 +15,7 @@
  * the same policy. fd is blocking and close-on-exec: a TCP socket on which the kernel encrypts, by its own word, or the
  * plain side of stunnel (a unix socket). answer.line is the JSON. answer.stunnel, if it is not 0, is a child to reap
  * after the stream; it ends with it. -1: neither way, or a wrong policy; answer.warning says why, nothing is printed.
- * Descriptors 0 to 2 have to be open.
+ * Descriptors 0 to 2 must be open.
  */
 #ifndef KTLS_CONNECT_H
 #define KTLS_CONNECT_H
@@ -276,7 +276,7 @@ static inline int ktls__sha_file(const char *path, char out[65], char *why)
 	return n < 0 ? -1 : 0;
 }
 
-/* What a resident has to have for its own policy, as in ktls-handoff(8); 0, or -1 with why. */
+/* What a resident must have for its own policy, as in ktls-handoff(8); 0, or -1 with why. */
 static inline int ktls__digest(const char *text, char out[65], char *why)
 {
 	int peer = ktls__is(text, "verifyPeer", "yes"), chain = ktls__is(text, "verifyChain", "yes");
@@ -416,7 +416,7 @@ static inline int ktls__ask(const struct ktls_target *to, const char *digest, in
 	} else if (conn < 0 || connect(conn, (struct sockaddr *)&sa, sizeof(sa))) {
 		snprintf(why, KTLS_WHY, "%s", strerror(errno));
 	} else {
-		/* who may not ask is told so before he has asked, so that this may fail */
+		/* the resident refuses a client without permission before it asks, so this may fail */
 		ssize_t ignored = send(conn, request, strlen(request), MSG_NOSIGNAL);
 
 		(void)ignored;
@@ -430,7 +430,7 @@ static inline int ktls__ask(const struct ktls_target *to, const char *digest, in
 	return fd;
 }
 
-/* The policy and what stunnel needs beside it, on a descriptor. Of two lines for a key stunnel takes the last, but of
+/* The policy and what else stunnel needs, on a descriptor. Of two lines for a key stunnel takes the last, but of
  * checkHost and checkIP each: a name that was asked for comes in their place. */
 static inline int ktls__config(const struct ktls_target *to, const char *text, int timeout)
 {

@@ -183,7 +183,7 @@ static bool check_arguments(struct options *o, struct failure *f)
 	return true;
 }
 
-/* What the options, or a policy, have to say together; fills in what nobody said. */
+/* What the options, or a policy, must say together; fills in the defaults. */
 bool options_check(struct options *o, struct failure *f)
 {
 	int ways = !!o->ca + !!o->pin + o->no_verify;
@@ -280,7 +280,7 @@ bool options_request(int argc, char *const argv[], struct options *o, struct fai
 	return options_check(o, f);
 }
 
-/* The --fd of a command line that may be wrong elsewhere, so that its error can be told there; or -1. */
+/* The --fd of a command line that may be wrong elsewhere, so that its error can be reported there; or -1. */
 int options_find_fd(int argc, char *const argv[])
 {
 	int fd = -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The resident: one process, a thread per hand-over, bounded in number, time and memory. The protocol is in
- * docs/reference/ktls-handoff.8. It never falls back: a client that is told why not does, so that one place warns. */
+ * docs/reference/ktls-handoff.8. It never falls back: the client gets the reason and falls back, so that one place warns. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>

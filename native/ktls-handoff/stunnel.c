@@ -26,7 +26,7 @@ static bool client(const struct options *o, struct text *t, struct failure *f)
 	text_add(t, "client = yes\n");
 	if (!line(t, "connect", where, f) || !line(t, "sni", sni ? sni : "", f))
 		return false;
-	if (o->pin) /* verifyPeer: the certificate itself has to be in CAfile */
+	if (o->pin) /* verifyPeer: the certificate itself must be in CAfile */
 		return line(t, "CAfile", o->pin, f) && line(t, "verifyPeer", "yes", f);
 	if (o->ca)
 		return line(t, "CAfile", o->ca, f) && line(t, "verifyChain", "yes", f) &&
@@ -74,7 +74,7 @@ bool stunnel_read_line(const char *text, struct result *r)
 }
 
 /* Read one line such as "2026.11.21 08:17:04 LOG3[0]: text". Levels 0 to 4 are trouble. What the thread of the
- * connection says ([0]) outranks what was said while the configuration was read ([ui], or "[!] text" before its log
+ * connection says ([0]) outranks the messages of reading the configuration ([ui], or "[!] text" before its log
  * is set up); later lines follow from the first. */
 void stunnel_read_trouble(const char *text, struct trouble *t)
 {

@@ -13,7 +13,7 @@
 
 #include "handoff.h"
 
-/* The name that the certificate has to carry (--ca): --name, or else HOST. */
+/* The name that the certificate must carry (--ca): --name, or else HOST. */
 const char *verify_wanted_name(const struct options *o)
 {
 	return o->name ? o->name : o->host;
@@ -27,7 +27,7 @@ const char *verify_sni(const struct options *o)
 	return *name && (o->sni || !is_ip(name)) ? name : NULL;
 }
 
-/* Replaces chain building: the leaf has to be the pinned certificate, byte for byte. As with stunnel's
+/* Replaces chain building: the leaf must be the pinned certificate, byte for byte. As with stunnel's
  * verifyPeer, the pin is the trust: the issuer is not judged, the dates are. */
 static int verify_pin(X509_STORE_CTX *store, void *pinned)
 {

@@ -108,7 +108,7 @@ static int counters_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(counters);
 
-/* What ethtool sees changes under rtnl, and the core has to ask for features again. */
+/* What ethtool sees changes under rtnl, and the core must ask for features again. */
 static const struct nicsim_file nicsim_asked_files[] = {
 	KNOB(feature_stuck),
 	KNOB(feature_refused),

@@ -66,7 +66,7 @@ struct nicsim_knobs {
 	u32 stats_missing, stats_many, stats_blank, fw_garbage;
 };
 
-/* Of a context: the transmit half belongs to the silicon where nothing else is said. */
+/* Of a context: the transmit half belongs to the silicon unless a comment says otherwise. */
 struct nicsim_fault_ctx {
 	struct nicsim_at at;	/* in the silicon */
 	struct nicsim_at drv;	/* in the driver */

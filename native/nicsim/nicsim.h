@@ -58,7 +58,7 @@ struct nicsim_stat {
 #define NICSIM_KEY_128 0x1
 #define NICSIM_KEY_256 0x2
 
-/* The card that an adapter plays; the names lie in what was said of it. */
+/* The card that an adapter emulates; the names lie in its description. */
 struct nicsim_card {
 	char *said;
 	const char *name;

@@ -112,7 +112,7 @@ static void end_of_record(struct track *t)
 	t->have = 0;
 }
 
-/* Take in bytes that continue the stream. The type is told as 0 as long as nothing is protected. */
+/* Take in bytes that continue the stream. The type counts as 0 as long as nothing is protected. */
 static void read_records(struct flow *f, struct rules *r, int direction, const uint8_t *p, uint32_t n)
 {
 	struct track *t = &f->track[direction];

@@ -28,7 +28,7 @@ static int broken(const struct port *p, const char *what)
 	return errno == EPERM || errno == EACCES ? RC_NO_PERMISSION : RC_BROKEN;
 }
 
-/* It has to be an Ethernet interface that is up. */
+/* It must be an Ethernet interface that is up. */
 static int check(struct port *p)
 {
 	struct ifreq r = { .ifr_ifindex = 0 };

@@ -86,7 +86,7 @@ int file_create(struct file *f, const struct options *o, enum link_type link)
 	return rc;
 }
 
-/* Where the next frame goes: in its place in the file, less what may have to be put before it. NULL: flush. */
+/* Where the next frame goes: in its place in the file, less what may be put before it. NULL: flush. */
 unsigned char *file_room(struct file *f, size_t *size)
 {
 	const size_t head = sizeof(struct packet) + (f->link == LINK_COOKED ? HEAD_MAX : 0);

@@ -75,7 +75,7 @@ static int prepare(int *signals)
 	while (null >= 0 && null <= 2);
 	if (null > 2)
 		close(null);
-	signal(SIGPIPE, SIG_IGN); /* whoever reads our lines may leave; the capture has to be whole */
+	signal(SIGPIPE, SIG_IGN); /* the reader of our lines may leave; the capture must be whole */
 	signal(SIGXFSZ, SIG_IGN); /* write() says EFBIG then */
 	sigemptyset(&stop);
 	sigaddset(&stop, SIGINT);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a card did by its own count, as a line of JSON: a witness beside the driver's counters. */
+/* What a card did by its own count, as a line of JSON: a witness to compare with the driver's counters. */
 #include <stdio.h>
 
 #include "cx6.h"

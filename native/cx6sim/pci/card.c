@@ -16,7 +16,7 @@ void card_init(struct card *c, int number)
 	pci_init(c);
 }
 
-/* The link goes down, all objects go, the firmware begins anew. Interrupts and guest memory belong to the bus. */
+/* The link goes down, all objects go, the firmware starts again. Interrupts and guest memory belong to the bus. */
 void card_reset(struct card *c)
 {
 	objects_drop_all(c);

@@ -13,7 +13,7 @@ static bool overlaps(const struct range *r, uint64_t addr, uint64_t size)
 	return addr < r->addr + r->size && r->addr < addr + size;
 }
 
-/* The file has to have these bytes: touching what it lacks would kill us. A range without a file is only known. */
+/* The file must have these bytes: touching what it lacks would kill us. A range without a file is only known. */
 static uint8_t *map_file(int fd, uint64_t offset, uint64_t size)
 {
 	struct stat st;
@@ -77,7 +77,7 @@ void *guest_at(struct guest *g, uint64_t addr, uint64_t len)
 	return NULL;
 }
 
-/* A queue of so many bytes in the pages that a command lists. */
+/* A queue of this many bytes in the pages that a command lists. */
 bool ring_make(struct ring *r, struct view pas, uint64_t bytes, uint32_t shift, uint32_t offset)
 {
 	uint64_t count;

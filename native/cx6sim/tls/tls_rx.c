@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Receiving with TLS: a stream is opened while it comes in step; then a header is searched and the driver asked. */
+/* Receiving with TLS: a stream is opened while it is in sync; after a gap a header is searched and the driver asked. */
 #include <stdlib.h>
 
 #include "cx6.h"
@@ -98,7 +98,7 @@ static void set_number(struct tls *t)
 	t->record.at = 0;
 }
 
-/* The driver has confirmed the header that was found: from the next header on the stream is in step again. */
+/* The driver has confirmed the header that was found: from the next header on the stream is in sync again. */
 static enum rx_mark resume(struct card *c, struct tls *t, uint8_t *data, uint32_t len, uint32_t seq)
 {
 	uint32_t skip = t->follow - seq;

@@ -42,7 +42,7 @@ bool tls_tx(struct card *c, uint32_t tis, struct frame *f, uint32_t mss)
 	return record_run(c, &t->record, f->data + f->payload, len) >= 0;
 }
 
-/* The start of a record that was sent before: the cipher has to see it again. The next SEND says where it goes on. */
+/* The start of a record that was sent before: the cipher must see it again. The next SEND says where it goes on. */
 void tls_dump(struct card *c, uint32_t tis, uint8_t *data, uint32_t len)
 {
 	struct tls *t = stream(c, tis);

@@ -25,7 +25,7 @@ struct gcm {
 	u64 hash[2];
 	u32 aad_len;
 	u32 len;		/* payload bytes seen so far */
-	u32 skew, skew_from;	/* a fault: key stream off by so many blocks from this byte on */
+	u32 skew, skew_from;	/* a fault: key stream off by this many blocks from this byte on */
 	u8 nonce[GCM_NONCE];
 	u8 stream[GCM_BLOCK];	/* key stream of the present block */
 };

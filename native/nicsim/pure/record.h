@@ -30,7 +30,7 @@ struct rec {
 	u32 tag_checked;	/* receive: as many bytes of a tag are compared; fewer is a fault */
 	u32 tag_spared;		/* receive: wrong bytes of tags that the fault let pass */
 	/* Faults of the present record only. */
-	u32 skew, skew_from;	/* key stream off by so many blocks, from this payload byte on */
+	u32 skew, skew_from;	/* key stream off by this many blocks, from this payload byte on */
 	u8 nonce_xor;		/* the nonce that is used is not the one in the record */
 	u8 renonce;		/* the record goes out under another nonce */
 	/* Called when a record begins; may set the above. */

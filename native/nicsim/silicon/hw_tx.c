@@ -196,7 +196,7 @@ static bool nicsim_send_frame(struct nicsim_cut *cut, u32 off, u32 index)
 	return true;
 }
 
-/* A TX error ends in a drop, never in plaintext; the next packet has to bring a replay. */
+/* A TX error ends in a drop, never in plaintext; the next packet must bring a replay. */
 static void nicsim_stall(struct nicsim *ns, struct nicsim_ktls *ctx)
 {
 	WRITE_ONCE(ctx->tx.stalled, true);

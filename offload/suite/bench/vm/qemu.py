@@ -117,8 +117,8 @@ def command(
     cpu = "host" if accel == "kvm" else "max,-erms,-fsrm"  # TCG runs `rep movsb` one byte at a time
     accelerator = "kvm" if accel == "kvm" else "tcg,thread=multi"
     # loglevel=5: WARN() speaks at "warning", which "quiet" would keep off the console.
-    # no watchdogs: on a loaded host a vCPU may stand still for tens of seconds, no fault of the kernel
-    # tsc=reliable: TCG shows one clock to all vCPUs but cannot say so, and reading the HPET instead is slow
+    # no watchdogs: on a loaded host a vCPU may stand still for tens of seconds, no fault of the kernel.
+    # tsc=reliable: TCG shows one clock to all vCPUs but cannot say so, and reading the HPET instead is slow.
     # no_timer_check: on a loaded host the boot's timer test fails by chance and panics (seen on 7.2)
     kernel = (
         "console=ttyS0 no_timer_check loglevel=5 panic=-1 cryptomgr.notests=1 nokaslr nowatchdog audit=0 "
