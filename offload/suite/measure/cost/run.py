@@ -55,7 +55,7 @@ def measure(
     if not rows:
         raise ConfigError("nothing to measure: " + "; ".join(f"{s['arm']}: {s['reason']}" for s in skipped))
     plan = Plan(rows, personality, knobs=knobs)
-    kernel, qemu = fetch(series, say), find(say)  # a wrong path is said before a download
+    kernel, qemu = fetch(series, say), find(say)  # a wrong path fails before a download
     initrd = image(kernel, build_nicsim(kernel, say), plan)
     found = [_boot(qemu, kernel, initrd, plan, number, boots, say) for number in range(1, boots + 1)]
     document: dict[str, Any] = {
