@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 CODES = {"equal": 0, "different": 20, "inconclusive": 21}
-EXITS = """\
+EXITS = """
+
 exit codes: 0 equal; 20 different; 21 inconclusive (never a pass); 2 wrong usage or file; 7 broken.
 """
 VERIFY = f"""\
