@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # A program for the kernel's tools/testing/selftests/drivers/net/hw: certifies the TLS offload of a card, prints KTAP.
-# The bench is net.config in this folder, or else the environment, as for the tests beside it (README.rst in drivers/net).
+# The bench is net.config in this folder, or else the environment, as for the tests there (README.rst in drivers/net).
 # KTLS_OFFLOAD: the command, if not ktls-offload of PATH; KTLS_OFFLOAD_OUT: the folder of the run. Arguments go to certify.
 here=$(cd "$(dirname "$0")" && pwd)
 command=${KTLS_OFFLOAD:-ktls-offload}

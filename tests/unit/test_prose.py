@@ -98,3 +98,25 @@ def test_a_docstring_may_define(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ):
         (tmp_path / "offload/run.py").write_text(code.format(late, head))
         assert PROSE.main([]) == wrong, (late, head)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("offload/a.py", "x = 1  # seen beside {}\n"),
+        ("offload/a.sh", "# seen\n# beside {}\n"),
+        ("native/b/a.c", 'char *s = "/* beside";\n/* seen\n * beside {} */\n'),
+        ("native/b/a.h", "int a; // seen beside {}\n"),
+        ("ci/run", "#!/bin/sh\n# seen beside {}\n"),
+    ],
+)
+def test_comments_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
+    """A homely word in a comment is refused once in each language; strings and quoted code are no comment."""
+    monkeypatch.setattr(PROSE, "ROOT", tmp_path)
+    monkeypatch.setattr(PROSE, "texts", lambda paths: [])
+    path = tmp_path / name
+    path.parent.mkdir(parents=True)
+    path.write_text(text.format("the card"))
+    assert PROSE.main([]) == 1 and len(list(PROSE.comments())) == 1
+    path.write_text(text.format("it").replace("beside it", "with `beside`"))
+    assert PROSE.main([]) == 0
