@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from offload.cmd import KEEP_OPEN, wait_until
-from offload.errors import ConfigError, NoPermission, RigError
+from offload.errors import ConfigError, NoPermission, Refused, RigError
 
 FOLDER = "/var/lib/ktls-offload"
 MAX_BYTES = 1024 * 1024
@@ -108,19 +108,32 @@ class Journal:
             KEEP_OPEN.discard(fd)
             os.close(fd)
 
-    def _open_lock(self) -> int:
-        """Make the folder, 0700, and open the lock in it."""
+    @contextmanager
+    def claimed(self, what: str) -> Iterator[None]:
+        """Hold `what` for a whole run: nobody undoes its settings meanwhile. Refused if a run has it."""
+        fd = self._open_lock("run")
+        try:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Refused(f"a run is using {what}", "wait until it has ended") from None
+            yield
+        finally:
+            os.close(fd)
+
+    def _open_lock(self, name: str = "lock") -> int:
+        """Make the folder, 0700, and open a lock in it."""
         try:
             self.place.mkdir(mode=0o700, parents=True, exist_ok=True)
             if self.place.stat().st_uid != os.geteuid():
                 raise NoPermission(f"{self.place} belongs to another user", "run as root")
             self.place.chmod(0o700)
             with suppress(FileExistsError):
-                fd = os.open(self.place / "lock", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+                fd = os.open(self.place / name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
                 self.first = True
                 return fd
             self.first = False
-            return os.open(self.place / "lock", os.O_RDWR | os.O_NOFOLLOW)
+            return os.open(self.place / name, os.O_RDWR | os.O_NOFOLLOW)
         except PermissionError:
             raise NoPermission(f"cannot write {self.place}", "run it as root") from None
         except OSError as exc:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from offload.card.profile import Cell, find
-from offload.errors import ConfigError, RigError
+from offload.errors import ConfigError, Refused, RigError
 from offload.host.base import Side
 from offload.host.local import LocalHost
 from offload.suite.bench.lab import bench, programs, settings
@@ -143,6 +143,17 @@ def test_programs_are_sent_and_removed(
     with programs.provided(host, folder) as sent:
         assert host.run([str(tool)]).text == "ours\n" and sent == [str(tool)]
     assert not folder.exists()
+
+
+def test_a_bench_in_use_is_left_alone(testbed: RealLab, hosts: Rack) -> None:
+    """During a run, another one and `lab restore` are refused, and undo nothing that the run has set."""
+    side, found = testbed.bench.dut, gro(testbed.bench.dut)
+    turn(side)
+    for other in (RealLab.open, bench.restore):
+        with pytest.raises(Refused, match=f"a run is using .* of {hosts.file}"):
+            other(testbed.file if other is bench.restore else hosts.file, lambda line: None)  # type: ignore[arg-type]
+        assert gro(side) != found
+    turn(side)
 
 
 def test_settings_survive_what_happens_to_a_run(testbed: RealLab, hosts: Rack, state: Path) -> None:

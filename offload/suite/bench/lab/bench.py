@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -59,8 +59,8 @@ class Machines:
 class RealLab:
     """A bench that a lab file describes, reached and checked; `stop` puts back what its NICs were set to.
 
-    The leavings of an unfinished run are put back first. `watch`: then only look on, while another process
-    runs the tests: record and send nothing.
+    The leavings of an unfinished run are put back first; Refused while another run is on. `watch`: then only
+    look on, while another process runs the tests: record and send nothing.
     """
 
     def __init__(self, file: LabFile, say: Say = print, *, watch: bool = False) -> None:
@@ -68,11 +68,12 @@ class RealLab:
         for target in file.targets:
             _keyfile(file, target)
         with ExitStack() as undo:
+            claim = undo.enter_context(ExitStack())
+            claim.enter_context(settings.claimed(file))
             machines = Machines()
             undo.callback(machines.close)
             bare = {target.role: machines.host(target) for target in file.targets}
-            for target in file.targets:  # before the look at the ports: they may lack an address
-                unfinished(bare[target.role], target, say)
+            _unfinished(file, bare, say)  # before the look at the ports: they may lack an address
             hosts = {t.role: bare[t.role] if watch else settings.noted(bare[t.role], t) for t in file.targets}
             dut, peer = (_side(hosts[target.role], file, target) for target in (file.dut, file.peer))
             self.root, ends = hosts["dut"], {"dut": dut, "peer": peer}
@@ -81,7 +82,9 @@ class RealLab:
             ports = file.wire.wire if file.wire else ()
             shared = same_machine(file.dut, file.peer)
             self.bench = Bench(dut, peer, hosts.get("wire"), ports, simulated, self.rig, shared)
-            if not watch:
+            if watch:
+                claim.close()  # for the process that runs the tests
+            else:
                 undo.enter_context(_kept(file, bare, ends))
                 for host in hosts.values():
                     undo.enter_context(programs.provided(host))
@@ -195,22 +198,30 @@ def _kept(file: LabFile, hosts: dict[str, Host], sides: dict[str, Side]) -> Iter
             raise RigError("; ".join(stuck), f"the next run with {file.file} puts it back first")
 
 
-def unfinished(host: Host, target: Target, say: Say) -> int:
-    """Put back what a former run left on a host: how many settings. SwitchFailed if one stays."""
-    count = settings.put_back(host, target, lambda line: say(f"{target.place}: {line}"))
-    if count:
-        say(f"{target.place}: {count} settings of an unfinished run were put back")
-    return count
+def _unfinished(file: LabFile, hosts: dict[str, Host], say: Say) -> int:
+    """Put back what a former run left on the hosts: how many settings. SwitchFailed if one stays."""
+    every = 0
+    for target in file.targets:
+        count = settings.put_back(hosts[target.role], target, _named(target, say))
+        if count:
+            say(f"{target.place}: {count} settings of an unfinished run were put back")
+        every += count
+    return every
+
+
+def _named(target: Target, say: Say) -> Say:
+    return lambda line: say(f"{target.place}: {line}")
 
 
 def restore(file: LabFile, say: Say) -> None:
-    """Put back what an unfinished run left on the hosts; their ports need not be as the file says."""
-    machines = Machines()
-    try:
-        if not sum([unfinished(machines.host(target), target, say) for target in file.targets]):
+    """Put back what an unfinished run left on the hosts; their ports need not be as the file says.
+
+    Refused while a run is on.
+    """
+    with settings.claimed(file), closing(Machines()) as machines:
+        hosts = {target.role: machines.host(target) for target in file.targets}
+        if not _unfinished(file, hosts, say):
             say("nothing to put back")
-    finally:
-        machines.close()
 
 
 def _settle(host: Host, target: Target) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from offload.card.nic import look
@@ -14,7 +15,7 @@ from offload.host.base import Host, Side
 from offload.paths import state
 from offload.suite.bench.lab.changes import put_back as changes
 from offload.suite.bench.lab.changes.noted import NotedHost
-from offload.suite.bench.lab.model import Target
+from offload.suite.bench.lab.model import LabFile, Target
 from offload.switch.enable import identity
 from offload.switch.journal import Entry, Journal
 from offload.switch.restore import restore
@@ -27,6 +28,16 @@ def journal_of(target: Target) -> Journal:
     base = os.environ.get("KTLS_OFFLOAD_STATE") or state()
     name = re.sub(r"[^A-Za-z0-9.@-]", "_", target.place)
     return Journal(Path(base) / "benches" / name)
+
+
+@contextmanager
+def claimed(file: LabFile) -> Iterator[None]:
+    """Hold the ports of a bench for a run, or for an undo between two runs. Refused during another one."""
+    with ExitStack() as held:
+        for place in sorted({target.place for target in file.targets}):
+            target = next(one for one in file.targets if one.place == place)
+            held.enter_context(journal_of(target).claimed(f"{place} of {file.file}"))
+        yield
 
 
 def note(side: Side, target: Target) -> None:
