@@ -19,8 +19,8 @@ A promise completes the sentence "this NIC ...". `certify` tests each promise th
 | RFC | the section that the bytes must follow |
 | OCP | the feature that it tests under TLS: a row of the checklist of OCP *Server NIC Core Features* |
 
-The OCP checklist covers stateless offloads. It does not ask for TLS offload, so most promises have no
-entry there.
+The OCP names are unverified: we could read the beginning of that specification, not its checklist.
+Compare them with your copy. Its core features are stateless offloads, so most promises have no entry there.
 """
 TAIL = """## Where this page comes from
 
