@@ -102,19 +102,27 @@ def check_nobody_looks_inside(rig: Rig) -> None:
     """While it holds keys, its memory belongs to root: who started it cannot attach a debugger or read it."""
     user = {"user": 65534} if os.getuid() == 0 else {}
     rig.folder.chmod(0o711)
-    program = Path(shutil.copy(rig.program, rig.folder / "helper"))
-    program.chmod(0o755)
+    program = copied(rig.program, rig.folder / "helper")
+    env = {**rig.env({}), "LD_PRELOAD": copied(rig.fake, rig.folder / "fake.so")}
     with mute_until_asked() as (port, reached):
-        argv = [str(program), "connect", "127.0.0.1", port, "--no-verify", "--timeout", "20"]
-        with subprocess.Popen(argv, env=rig.env({}), stderr=subprocess.DEVNULL, **user) as child:
+        argv = [program, "connect", "127.0.0.1", port, "--no-verify", "--timeout", "200"]
+        with subprocess.Popen(argv, env=env, stderr=subprocess.DEVNULL, **user) as child:
             reached()
             owner = Path(f"/proc/{child.pid}/mem").stat().st_uid
             child.kill()
     assert owner == 0, owner
 
 
+def copied(source: str, place: Path) -> str:
+    """A file where another user can read it: the checkout may lie in root's home."""
+    shutil.copy(source, place)
+    place.chmod(0o755)
+    return str(place)
+
+
 @contextmanager
 def mute_until_asked() -> Iterator[tuple[str, Callable[[], object]]]:
     """A TCP server that says nothing: its port, and a call that returns when a client has said its hello."""
     with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as undo:
+        listener.settimeout(120)
         yield str(listener.getsockname()[1]), lambda: undo.enter_context(listener.accept()[0]).recv(1)
