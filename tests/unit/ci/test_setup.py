@@ -42,14 +42,14 @@ class Host:
             (self.home / name).write_text(f"#!/bin/sh\n{text}\n")
             (self.home / name).chmod(0o755)
 
-    def setup(self, wait: int) -> tuple[int, str]:
+    def setup(self, wait: int, what: str = "run") -> tuple[int, str]:
         """Run ci/setup: exit code and what it said."""
         env = os.environ | {
             "PATH": f"{self.home}:/usr/bin:/bin",
             "HERE": str(self.home),
             "SETUP_LOCK_WAIT": str(wait),
         }
-        done = subprocess.run([ROOT / "ci/setup", "run"], env=env, capture_output=True, text=True)
+        done = subprocess.run([ROOT / "ci/setup", what], env=env, capture_output=True, text=True)
         return done.returncode, done.stdout + done.stderr
 
     def asked(self) -> list[str]:
@@ -84,6 +84,17 @@ def test_it_ends_with_the_words_of_apt(host: Host, answer: str) -> None:
     rc, said = host.setup(0)
     assert rc == 7 and host.asked() == ["update", "install"]
     assert answer in said and "setup: error: apt-get install failed" in said
+
+
+def test_a_checkout_that_nobody_can_read_is_named(host: Host) -> None:
+    """Tests act as another user: in root's home `make test` says so before it installs or runs anything."""
+    host.answers("")
+    for name, text in {"id": "echo 0", "setpriv": 'echo "$@" >"$HERE/tried"; exit 1'}.items():
+        (host.home / name).write_text(f"#!/bin/sh\n{text}\n")
+        (host.home / name).chmod(0o755)
+    rc, said = host.setup(0, "check")
+    assert rc == 2 and f"user nobody, who cannot read {ROOT}; move the checkout" in said
+    assert str(ROOT / "ci/setup") in (host.home / "tried").read_text() and not (host.home / "asked").exists()
 
 
 def test_no_test_is_skipped_for_what_set_up_could_install() -> None:
