@@ -1,1 +1,1 @@
-"""Where is tested: the embedded lab in a VM, or real hosts."""
+"""What do the tests run on? The embedded lab in a VM, or real hosts."""
