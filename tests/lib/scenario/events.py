@@ -44,8 +44,9 @@ class Stage:
 def toggle(stage: Stage) -> None:
     """Switch the offload off, and on again; without a card there is nothing to switch."""
     if stage.card:
-        stage.offload.set(**dict.fromkeys(stage.card, False))
-        stage.offload.set(**dict.fromkeys(stage.card, True))
+        with ExitStack() as undo:
+            undo.callback(stage.offload.set, **dict.fromkeys(stage.card, True))
+            stage.offload.set(**dict.fromkeys(stage.card, False))
 
 
 def mtu(stage: Stage) -> None:
@@ -100,10 +101,12 @@ def _and_back(stage: Stage, change: str, other: dict[str, int], now: dict[str, i
     command = ["ethtool", change, dut.dev]
     was = [*command, *(word for name in other for word in (name.lower(), str(now[name])))]
     wanted = [*command, *(word for name, n in other.items() for word in (name.lower(), str(n)))]
-    done = tool(dut.host, wanted)
-    if done.rc != 0:
-        return f"{' '.join(wanted)} ended with {done.rc}"
-    dut.host.run(was)
+    with ExitStack() as undo:
+        undo.callback(dut.host.run, was)
+        done = tool(dut.host, wanted)
+        if done.rc != 0:
+            undo.pop_all()  # nothing has changed
+            return f"{' '.join(wanted)} ended with {done.rc}"
     wait_until(lambda: _carrier(stage) == "1\n", 60, "the port to carry frames again")
     return ""
 
@@ -127,11 +130,11 @@ def carrier(stage: Stage) -> None:
     """Pull the cable until the port knows it, and put it back."""
     bench = stage.rig.bench
     assert bench.wire is not None
-    bench.wire.run(["ip", "link", "set", bench.wire_ports[0], "down"])
-    try:
+    cable = ["ip", "link", "set", bench.wire_ports[0]]
+    with ExitStack() as undo:
+        undo.callback(bench.wire.run, [*cable, "up"])
+        bench.wire.run([*cable, "down"])
         wait_until(lambda: _carrier(stage) == "0\n", 60, "the port to see that the cable is out")
-    finally:
-        bench.wire.run(["ip", "link", "set", bench.wire_ports[0], "up"])
     wait_until(lambda: _carrier(stage) == "1\n", 60, "the port to see the cable again")
 
 
@@ -165,10 +168,13 @@ def _routed(stage: Stage, peer: str, length: str) -> str:
     now = json.loads(looked.text)[0]
     via = ["via", now["gateway"]] if "gateway" in now else []
     wanted = ["ip", "route", "add", f"{peer}{length}", *via, "dev", dut.dev, "metric", METRIC]
-    done = tool(dut.host, wanted)
-    if done.rc != 0:
-        return f"{' '.join(wanted)} ended with {done.rc}"
-    stage.undo.callback(dut.host.run, [*wanted[:2], "del", *wanted[3:]], check=False)
+    with ExitStack() as undo:
+        undo.callback(dut.host.run, [*wanted[:2], "del", *wanted[3:]], check=False)
+        done = tool(dut.host, wanted)
+        kept = undo.pop_all()
+        if done.rc != 0:
+            return f"{' '.join(wanted)} ended with {done.rc}"  # somebody's own route may be in the way
+        stage.undo.callback(kept.close)
     taken = dut.host.run(["ip", "route", "get", "fibmatch", peer]).text
     return (
         "" if f"metric {METRIC} " in f"{taken} " else f"the route to {peer} is another one: {taken.strip()}"
@@ -180,9 +186,11 @@ def other(stage: Stage) -> None:
     life = another_life(stage.rig)
     line = opened(life, 1, stage.line.cell)[0]
     stage.made.append(line)
-    burst = Burst("another connection", (FULL, 100, FULL))
-    move([line], ["tx", "rx"], [burst])
-    close(life, [line])
+    with ExitStack() as undo:
+        undo.callback(life.close, [line.pair], reset=True)
+        move([line], ["tx", "rx"], [Burst("another connection", (FULL, 100, FULL))])
+        close(life, [line])
+        undo.pop_all()
 
 
 def another_life(rig: Rig) -> Life:
