@@ -1,6 +1,6 @@
 """Does the suite catch random bad cards? Draws some, runs scenarios on them, and counts those that escape.
 
-usage: python -m benchmarks.drawn --more N [--draw SEED] [--minutes M] [--only TEXT] [--kernel K]
+usage: python -m benchmarks.drawn --more N [--draw SEED] [--minutes M] [--only TEXT] [--times T] [--kernel K]
        python -m benchmarks.drawn --draw SEED [--count N] [--depth quick|standard|deep] [--kernel K]
        python -m benchmarks.drawn --only TEXT [--depth ...] [--kernel K]
        python -m benchmarks.drawn --list
@@ -15,8 +15,9 @@ did not act, 130 after Ctrl-C, which ends the lab. Events and results are in res
 --more goes on where the record ended (benchmarks/results/drawn.jsonl): the next N cards of the seed's order,
 or with --only these once more. Each is put to the scenarios of depth standard that are nearest to it, one
 after the other, until one fails; only one that passes them is put to its own scenario, to see whether it
-acts at all. Each line is added at once, and docs/certify/bad-nics.md has the shares at the end. --minutes: no
-card is begun after that.
+acts at all. Each fifth card has its failing scenario shrunk, and its headline judged: that takes ten runs
+and more. Each line is added at once, and docs/certify/bad-nics.md has the shares at the end. --minutes: no
+card is begun after that. --times: all of them, then all once more, and so on: is the verdict the same?
 """
 
 from __future__ import annotations
@@ -93,30 +94,30 @@ def put(stand: Stand, defect: Defect, depth: str) -> Drawn:
     return Drawn(defect, own.fired, own.word, own.line, fired, ran, seen, by, time.monotonic() - began)
 
 
-def nearest(stand: Stand, defect: Defect) -> Drawn:
+def nearest(stand: Stand, defect: Defect, *, shrunk: bool) -> Drawn:
     """Put a card to the nearest scenarios of the standard depth until one fails; to its own if none did."""
-    began, fired = time.monotonic(), 0
+    began, fired, stand.as_found = time.monotonic(), 0, not shrunk
     for number, scenario in enumerate(turns(defect, Depth.STANDARD)[:NEAREST], 1):
         seen = stand.do(step(defect, scenario, number))
         fired += seen.fired
         if seen.word == "failed" and seen.fired:  # what fails with nothing wrong says nothing of the card
             took = time.monotonic() - began
-            return Drawn(defect, seen.fired, "failed", "", fired, number, True, seen.line, took)
+            return Drawn(defect, seen.fired, "failed", "", fired, number, True, seen.line, took, shrunk)
         if seen.word == "failed":
             print(f"FALSE ALARM? no fault acted in {scenario}: {seen.line}", flush=True)
     own = stand.do(step(defect, defect.line, 0))
     took = time.monotonic() - began
-    return Drawn(defect, own.fired, own.word, own.line, fired, NEAREST, False, "", took)
+    return Drawn(defect, own.fired, own.word, own.line, fired, NEAREST, False, "", took, shrunk)
 
 
-def nearest_or_void(stand: Stand, defect: Defect) -> Drawn:
+def nearest_or_void(stand: Stand, defect: Defect, *, shrunk: bool) -> Drawn:
     """The same; a card under which the rig breaks says nothing, and the next one is drawn all the same."""
     began = time.monotonic()
     try:
-        return nearest(stand, defect)
+        return nearest(stand, defect, shrunk=shrunk)
     except OffloadError as exc:
         print(f"{defect.id}: the rig broke: {str(exc).partition(chr(10))[0]}", flush=True)
-        return Drawn(defect, 1, "void", "", 0, 0, False, "", time.monotonic() - began)
+        return Drawn(defect, 1, "void", "", 0, 0, False, "", time.monotonic() - began, shrunk)
 
 
 def more(found: Sequence[Defect], seed: int, kernel: str, folder: Path, minutes: float) -> list[Drawn]:
@@ -128,7 +129,7 @@ def more(found: Sequence[Defect], seed: int, kernel: str, folder: Path, minutes:
         for one in found:
             if time.monotonic() > ends:
                 break
-            drawn.append(nearest_or_void(stand, one))
+            drawn.append(nearest_or_void(stand, one, shrunk=drawn_record.shrinks(seed, one)))
             said = {"seed": seed, "depth": str(Depth.STANDARD), "kernel": kernel, "code": code}
             drawn_record.append(drawn_record.entry(drawn[-1], **said))
             print(line(drawn[-1]), flush=True)
@@ -166,6 +167,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--kernel", default="6.1", choices=catalogue.KERNELS)
     parser.add_argument("--more", type=int, default=0, metavar="N", help="go on with the record, N cards")
     parser.add_argument("--minutes", type=float, default=60, metavar="M", help="with --more: as long as that")
+    parser.add_argument("--times", type=int, default=1, metavar="T", help="with --more: each so often")
     parser.add_argument("--only", default="", metavar="TEXT", help="every card with TEXT in its name")
     parser.add_argument("--list", action="store_true", help="print every defect there is, and run nothing")
     args = parser.parse_args()
@@ -204,7 +206,7 @@ def main() -> int:
         folder.mkdir(parents=True)
         if args.more:
             seed = args.draw or drawn_record.SEED
-            drawn = more(found[: args.more], seed, args.kernel, folder, args.minutes)
+            drawn = more(found[: args.more] * args.times, seed, args.kernel, folder, args.minutes)
             print(f"\n{' '.join(drawn_record.told(drawn_record.read()))}")
             return int(any(one.escaped for one in drawn))
         drawn = run(found, args.depth, args.kernel, folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +23,8 @@ KINDS = {
 }
 CLEAN, FAILED, VOID = "clean", "failed", "void"
 FIELDS = ("date", "commit", "kernel", "card", "kind", "tests", "word", "seconds", "problem")
+LATER = ("load",)
+BUSY = 8  # a load from which on a machine is busy
 Json = Mapping[str, Any]
 
 
@@ -40,7 +43,7 @@ def entry(found: Json, *, kernel: str, card: str, kind: str, code: str) -> dict[
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     said = " ".join(str(found["problem"]).split())[:300]
     values = (now, code, kernel, card, kind, found["tests"], word, found["seconds"], said)
-    return dict(zip(FIELDS, values, strict=True))
+    return dict(zip(FIELDS, values, strict=True)) | {"load": round(os.getloadavg()[0], 1)}
 
 
 def append(line: Json, path: Path | None = None) -> None:
@@ -50,7 +53,7 @@ def append(line: Json, path: Path | None = None) -> None:
 
 def read(path: Path | None = None) -> list[dict[str, Any]]:
     """Every line. ConfigError with file and line for one that is none."""
-    return record.read(path or FILE, FIELDS)
+    return record.read(path or FILE, FIELDS, LATER)
 
 
 def table(lines: Sequence[Json]) -> str:
@@ -60,7 +63,8 @@ def table(lines: Sequence[Json]) -> str:
     steps = Counter(line["word"] for line in lines if line["kind"] == "step")
     days = sorted(line["date"][:10] for line in lines)
     span = f", {days[0]} to {days[-1]}" if days else ""
-    out = [f"{_runs(words, 'whole run')} and {_runs(steps, 'step')} of a good card{span}.{_since(lines)}", ""]
+    first = f"{_runs(words, 'whole run')} and {_runs(steps, 'step')} of a good card{span}.{_since(lines)}"
+    out = [first + _busy(lines), ""]
     out += ["| kernel | card | kind | clean | failed | void | tests |", "|---|---|---|---|---|---|---|"]
     for kernel, card, kind in sorted(
         {key[:3] for key in count}, key=lambda key: (_release(key[0]), *key[1:])
@@ -83,6 +87,12 @@ def _since(lines: Sequence[Json]) -> str:
     kinds = Counter(line["kind"] for line in lines[last + 1 :])
     clean = f"{_count(kinds['run'], 'whole run')}, {_count(kinds['step'], 'step')}"
     return f" Since the last that was not clean: {clean}."
+
+
+def _busy(lines: Sequence[Json]) -> str:
+    """How many whole runs a busy machine made; nothing if none was."""
+    busy = Counter(line["word"] for line in lines if line["kind"] == "run" and (line["load"] or 0) >= BUSY)
+    return f" At a load of {BUSY} or more: {_runs(busy, 'whole run')}." if busy else ""
 
 
 def _count(number: int, what: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,9 @@ SEED = 1823  # of the record; 1801 to 1805 and 1911 were drawn while the suite w
 CAUGHT, ESCAPED, SILENT, VOID = "caught", "escaped", "silent", "void"
 FIELDS = ("date", "commit", "kernel", "seed", "id", "security", "depth", "word", "scenarios", "by", "named")
 FIELDS += ("headline", "fired", "seconds")
+LATER = ("load",)
+AGAIN = 5  # runs with the same code that show whether a verdict is steady
+SHRUNK = 5  # of so many cards in a seed's order one has its scenario shrunk, which the headline is judged by
 LONGEST = 200  # characters of a headline
 SCENARIO = re.compile(r"\[(seed=[^\]]*)\]\]?$")
 Json = Mapping[str, Any]
@@ -33,8 +37,17 @@ def following(seed: int, lines: Sequence[Json], count: int) -> tuple[Defect, ...
     return tuple(one for one in order if one.id not in done)[:count]
 
 
+def shrinks(seed: int, defect: Defect) -> bool:
+    """Whether the failing scenario of a card is shrunk: each fifth of a seed's order."""
+    every = defects()
+    return random.Random(seed).sample(every, len(every)).index(defect) % SHRUNK == 0
+
+
 def entry(drawn: Drawn, *, seed: int, depth: str, kernel: str, code: str) -> dict[str, Any]:
-    """The line of a card: caught by which scenario, and whether the headline names its condition."""
+    """The line of a card: caught by which scenario, and whether the headline names its condition.
+
+    `named` is None if the scenario was not shrunk: the headline then has all conditions, needed or not.
+    """
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     silent = VOID if drawn.own_fired else SILENT
     word = CAUGHT if drawn.seen else ESCAPED if drawn.counts else silent
@@ -44,11 +57,11 @@ def entry(drawn: Drawn, *, seed: int, depth: str, kernel: str, code: str) -> dic
         word,
         drawn.ran,
         found[1] if found else "",
-        drawn.seen and drawn.blamed,
+        (drawn.seen and drawn.blamed) if drawn.shrunk else None,
         drawn.by.partition(": ")[0][:LONGEST],
     )
     values = (now, code, kernel, *who, *what, drawn.fired, round(drawn.seconds, 1))
-    return dict(zip(FIELDS, values, strict=True))
+    return dict(zip(FIELDS, values, strict=True)) | {"load": round(os.getloadavg()[0], 1)}
 
 
 def append(line: Json, path: Path | None = None) -> None:
@@ -58,7 +71,7 @@ def append(line: Json, path: Path | None = None) -> None:
 
 def read(path: Path | None = None) -> list[dict[str, Any]]:
     """Every line. ConfigError with file and line for one that is none."""
-    return record.read(path or FILE, FIELDS)
+    return record.read(path or FILE, FIELDS, LATER)
 
 
 def first(lines: Sequence[Json]) -> list[Json]:
@@ -80,15 +93,32 @@ def told(lines: Sequence[Json]) -> Iterator[str]:
         yield f"{len(escaped)} escaped: {share:.1f} % (95 %: {low:.1f} to {high:.1f} %),"
         yield f"{sum(line['security'] for line in escaped)} of {len(grave)} security-relevant ones."
     if caught := [line for line in acted if line["word"] == CAUGHT]:
-        named = sum(line["named"] for line in caught)
-        yield f"The headline names the condition of {named} of the {len(caught)} caught cards."
+        asked = [line["named"] for line in caught if line["named"] is not None]
+        yield f"{len(asked)} of the {len(caught)} caught cards had their failing scenario shrunk:"
+        yield f"the headline names the condition of {sum(asked)} of these."
+    yield from steady(lines)
+
+
+def steady(lines: Sequence[Json]) -> Iterator[str]:
+    """Whether a card that ran several times with the same code had the same verdict each time."""
+    runs: dict[tuple[str, str], list[Json]] = {}
+    for line in lines:
+        runs.setdefault((line["id"], line["commit"]), []).append(line)
+    often = [same for same in runs.values() if len(same) >= AGAIN]
+    if not often:
+        return
+    other = sorted({same[0]["id"] for same in often if len({line["word"] for line in same}) > 1})
+    loads = [line["load"] for same in often for line in same if line["load"] is not None]
+    span = f" at loads of {min(loads):.0f} to {max(loads):.0f}" if loads else ""
+    yield f"{len(often)} cards ran {AGAIN} times or more with the same code{span};"
+    yield f"the verdict differed for {', '.join(other) or 'none'}."
 
 
 def table(lines: Sequence[Json]) -> str:
     """The sentences, and a row for each card that escaped, or whose headline does not name its condition."""
     out = [" ".join(told(lines)), ""]
     latest = {line["id"]: line for line in lines}
-    odd = [line for line in first(lines) if line["word"] != CAUGHT or not line["named"]]
+    odd = [line for line in first(lines) if line["word"] != CAUGHT or line["named"] is False]
     if odd:
         out += ["| card | first | headline | latest |", "|---|---|---|---|"]
     for line in odd:

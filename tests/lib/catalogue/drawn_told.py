@@ -30,6 +30,7 @@ class Drawn:
     seen: bool
     by: str
     seconds: float
+    shrunk: bool = True  # whether the failing scenario was made plainer, so that its headline says something
 
     @property
     def counts(self) -> bool:

@@ -2,10 +2,11 @@
 
 Use: `pytest -p tests.lib.catalogue.plugin --orders FD tests/hw --attach LAB`, as suite.py does. FD is a
 socket. The first line on it is `{"tests": [node ids]}`: what was collected. An order is a line of JSON:
-`{"tests": [node ids], "events": path, "knobs": words, "off": check}`. Each is a run of its own, with its own
-file of events, as if pytest had been started for it; the answer is `{"exit": code}`, or `{"unknown": [node
-ids]}`. `off` is for tests/nicsim/escape_run.py, whose copy of the tests asks `check_is_off` in each assert
-that fails: a check that is not off is noted beside the outcome of its test, also if the test goes on.
+`{"tests": [node ids], "events": path, "knobs": words, "off": check, "as_found": bool}`. Each is a run of its
+own, with its own file of events, as if pytest had been started for it; the answer is `{"exit": code}`, or
+`{"unknown": [node ids]}`. `off` is for tests/nicsim/escape_run.py, whose copy of the tests asks
+`check_is_off` in each assert that fails: a check that is not off is noted beside the outcome of its test,
+also if the test goes on. `as_found`: a scenario that fails is not shrunk.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import pytest
 from offload.suite.report.record.recorder import NAME, Recorder
 from offload.suite.report.record.settle import Settler
 from offload.suite.report.record.testinfo import EVIDENCE, RIG
+from tests.lib.scenario.check import AS_FOUND
 
 CHECKS = "failed_checks"  # among the evidence of a test
 OFF = [""]  # the check that is off
@@ -70,7 +72,7 @@ def answer(
     unknown = [name for name in order["tests"] if name not in known]
     if unknown:
         return {"unknown": unknown}
-    OFF[0] = order.get("off", "")
+    OFF[0], AS_FOUND[0] = order.get("off", ""), order.get("as_found", False)
     if RIG in session.config.stash:
         session.config.stash[RIG]["rig"]["knobs"] = order["knobs"]
     return {"exit": run(session, [known[name] for name in order["tests"]], Path(order["events"]), known)}

@@ -16,17 +16,20 @@ def append(path: Path, line: Mapping[str, Any]) -> None:
         out.write(json.dumps(line) + "\n")
 
 
-def read(path: Path, fields: Sequence[str]) -> list[dict[str, Any]]:
-    """Every line; none if there is no file. ConfigError with file and line for one without these fields."""
+def read(path: Path, fields: Sequence[str], later: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Every line; none if there is no file. ConfigError with file and line for one without these fields.
+
+    `later`: fields that came into the record later; an older line has None there.
+    """
     found = []
     for number, text in enumerate(path.read_text().splitlines() if path.exists() else [], 1):
         try:
             line = json.loads(text)
         except ValueError:
             line = None
-        if not isinstance(line, dict) or set(line) != set(fields):
+        if not isinstance(line, dict) or set(line) | set(later) != {*fields, *later}:
             raise ConfigError(f"{path.name}:{number}: {text[:60]!r}", f"an object with {', '.join(fields)}")
-        found.append(line)
+        found.append(dict.fromkeys(later) | line)
     return found
 
 

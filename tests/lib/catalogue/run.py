@@ -57,6 +57,7 @@ class Stand:
     """
 
     off = ""  # a check of the suite to do without
+    as_found = False  # a scenario that fails is not shrunk
     scenarios: Sequence[str] = ()  # lines of those that the suite has, instead of a depth's
 
     def __init__(self, kernel: str, folder: Path, say: Callable[[str], None], attach: str = "") -> None:
@@ -90,7 +91,8 @@ class Stand:
         try:
             if step.row and step.row.during:
                 lab.dut.start(["timeout", "60", "sh", "-c", UNLOAD])  # nobody waits: it may never come back
-            outcome = suite.run(*self._asked(step, suite), name=step.id, knobs=knobs, off=self.off)
+            words = {"name": step.id, "knobs": knobs, "off": self.off}
+            outcome = suite.run(*self._asked(step, suite), **words, as_found=self.as_found)
             took, acted = time.monotonic() - began, self._fired(lab)
         except RigError:
             self.clear()

@@ -66,18 +66,20 @@ class Suite:
         self._answers = ours.makefile("r")
         self.tests = tuple(test.removeprefix("tests/hw/") for test in self._answer(START)["tests"])
 
-    def run(self, *tests: str, name: str = "", knobs: str = "", off: str = "") -> Outcome:
+    def run(
+        self, *tests: str, name: str = "", knobs: str = "", off: str = "", as_found: bool = False
+    ) -> Outcome:
         """Run these tests (node ids below tests/hw) and judge them; `name`: of the file of events.
 
-        `off`: a check to do without (tests/nicsim/escape_run.py). RigError if the suite died, or does not
-        have one of the tests.
+        `off`: a check to do without (tests/nicsim/escape_run.py); `as_found`: a scenario that fails is not
+        shrunk. RigError if the suite died, or does not have one of the tests.
         """
         self._runs += 1
         log = self._folder / f"{name or f'run-{self._runs}'}.jsonl"
         begin = self._log.stat().st_size
         log.unlink(missing_ok=True)
         wanted = [f"tests/hw/{test}" for test in tests]
-        order = {"tests": wanted, "events": str(log), "knobs": knobs, "off": off}
+        order = {"tests": wanted, "events": str(log), "knobs": knobs, "off": off, "as_found": as_found}
         self._line.sendall(json.dumps(order).encode() + b"\n")
         answer = self._answer(RUN)
         if "unknown" in answer:

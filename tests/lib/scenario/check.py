@@ -12,6 +12,8 @@ from tests.lib.scenario.stand import Stand
 from tests.lib.scenario.verdict.blame import ABSENT, INTACT, Unseen, judged
 from tests.lib.scenario.verdict.headline import headline
 
+AS_FOUND = [False]  # whether what fails is told at once: not made plainer, not compared with software
+
 
 def check(stand: Stand, space: Space, scenario: Scenario, evidence: dict[str, Any]) -> tuple[str, ...]:
     """Run a scenario, twice if need be: the conditions that were not met, in words.
@@ -51,6 +53,8 @@ def _keep(evidence: dict[str, Any], made: Made) -> None:
 
 def _named(stand: Stand, space: Space, scenario: Scenario, words: str, evidence: dict[str, Any]) -> str:
     """Return what a failure is called: the headline, what was seen, and how to repeat it."""
+    if AS_FOUND[0]:
+        return f"{headline(scenario, words)}: {words}; repeat it: certify --scenario {scenario.line()}"
     stand.renew()
     found = shrink(scenario, words, lambda plainer: _still_fails(stand, plainer), space)
     twin = software(stand, found.scenario)

@@ -55,6 +55,14 @@ def test_the_table_counts_and_shows_failures() -> None:
     )
 
 
+def test_runs_on_a_busy_machine_are_counted() -> None:
+    """Whole runs at a load of eight or more; an older line has no load, and a step is no whole run."""
+    loads = [line() | {"load": load} for load in (7.9, 8.0, 12.5, None)]
+    said = table([*loads, line(kind="step") | {"load": 20.0}])
+    assert " At a load of 8 or more: 2 whole runs (0 failed, 0 void)." in said
+    assert "At a load" not in table([line() | {"load": 0.5}])
+
+
 def test_the_page_counts_the_record() -> None:
     """docs/certify/bad-nics.md says what the record has."""
     text = catalogue_page.PAGE.read_text()

@@ -12,7 +12,7 @@ from offload.errors import ConfigError, RigError
 from tests.lib.catalogue import drawn_record
 from tests.lib.catalogue import page as catalogue_page
 from tests.lib.catalogue.drawn import Defect, draw
-from tests.lib.catalogue.drawn_record import BEGIN, END, append, entry, following, read, table
+from tests.lib.catalogue.drawn_record import BEGIN, END, append, entry, following, read, shrinks, table
 from tests.lib.catalogue.drawn_told import Drawn
 from tests.lib.catalogue.rows import Step
 from tests.lib.catalogue.run import Found
@@ -21,11 +21,14 @@ FIRST, SECOND, THIRD = [one for one in draw(7, 12) if one.named][:3]
 SAID = {"seed": 7, "depth": "standard", "kernel": "6.1", "code": "0123456789"}
 
 
-def line(defect: Defect, *, seen: bool = True, fired: int = 3, named: bool = True) -> dict[str, object]:
+def line(
+    defect: Defect, *, seen: bool = True, fired: int = 3, named: bool = True, shrunk: bool = True
+) -> dict[str, object]:
     """What may have become of a card."""
     right = ", ".join(defect.named) if named else "sometimes"
     by = f"sent records are wrong {right}: seen [tests/x.py::test_holds[seed=9,ip=v6]]" if seen else ""
-    return entry(Drawn(defect, fired, "passed", "", fired, 2, seen, by, 12.34), **SAID)  # type: ignore[arg-type]
+    drawn = Drawn(defect, fired, "passed", "", fired, 2, seen, by, 12.34, shrunk)
+    return entry(drawn, **SAID)  # type: ignore[arg-type]
 
 
 def test_a_line_says_what_caught_the_card() -> None:
@@ -59,11 +62,45 @@ def test_the_first_run_of_a_card_counts() -> None:
     lines = [line(FIRST, seen=False), line(SECOND), line(THIRD, named=False), line(FIRST)]
     said = table(lines)
     assert "3 cards were drawn, and the fault of 3 acted (0 did not count). 1 escaped: 33.3 %" in said
-    assert "names the condition of 1 of the 2 caught cards" in said
+    assert "2 of the 2 caught cards had their failing scenario shrunk: the headline names" in said
+    assert "the condition of 1 of these." in said
     assert f"| `{FIRST.id}` | escaped | none | caught, named |" in said
     assert f"| `{THIRD.id}` | caught | sent records are wrong sometimes | the same |" in said
     assert SECOND.id not in said
     assert "escaped" not in table([line(FIRST, seen=False, fired=0)]).splitlines()[0]
+
+
+def test_a_scenario_that_was_not_shrunk_says_nothing_of_its_headline() -> None:
+    """It has every condition, needed or not, so no card is named by it; each fifth of an order is shrunk."""
+    lines = [line(FIRST), line(SECOND, shrunk=False), line(THIRD, named=False)]
+    assert [one["named"] for one in lines] == [True, None, False]
+    said = table(lines)
+    assert "2 of the 3 caught cards had" in said and "the condition of 1 of these." in said
+    assert SECOND.id not in said and THIRD.id in said
+    order = following(7, [], 20)
+    assert [shrinks(7, one) for one in order] == [True, False, False, False, False] * 4
+
+
+def test_a_card_that_ran_often_has_one_verdict() -> None:
+    """Five runs with the same code are told, with the machine's loads; a verdict that differs is named."""
+    five = [line(FIRST) | {"load": float(n)} for n in (9, 8, 12, 10, 11)]
+    assert "1 cards ran 5 times or more with the same code at loads of 8 to 12;" in table(five)
+    assert "differed for none" in table(five)
+    assert f"differed for {FIRST.id}" in table([*five[1:], line(FIRST, seen=False)])
+    assert "5 times" not in table([*five[1:], line(FIRST) | {"commit": "fedcba9876"}])
+    assert "5 times" not in table([*five[1:], line(SECOND)])
+
+
+def test_older_lines_have_no_load(tmp_path: Path) -> None:
+    """A field that came later is empty there; a line that lacks another one is no line."""
+    old = {name: value for name, value in line(FIRST).items() if name != "load"}
+    for one in (old, line(SECOND)):
+        append(one, tmp_path / "drawn.jsonl")
+    first, second = read(tmp_path / "drawn.jsonl")
+    assert first["load"] is None and second["load"] >= 0
+    append({name: value for name, value in old.items() if name != "word"}, tmp_path / "drawn.jsonl")
+    with pytest.raises(ConfigError, match="drawn.jsonl:3"):
+        read(tmp_path / "drawn.jsonl")
 
 
 def test_the_page_has_the_record() -> None:
@@ -76,6 +113,8 @@ class Card:
     """A card that fails at its third scenario, where its fault acts, and at the second for nothing."""
 
     asked: list[str] = []
+    shrank: list[bool] = []
+    as_found = False
 
     def __init__(self, *_: object) -> None:
         self.scenarios: list[str] = []
@@ -90,6 +129,7 @@ class Card:
         """Run one step."""
         assert step.row is not None
         Card.asked.append(step.row.tests[0])
+        Card.shrank.append(not self.as_found)
         if Card.asked[3:]:
             raise RigError("the lab died")
         third = len(Card.asked) == 3
@@ -109,12 +149,12 @@ def test_a_card_is_done_with_at_the_first_failure_in_which_its_fault_acted(
     monkeypatch.setattr(benchmark, "ROOT", tmp_path)
     monkeypatch.setattr(benchmark, "built", lambda: None)
     monkeypatch.setattr(sys, "argv", ["drawn", "--more", "2"])
-    Card.asked = []
+    Card.asked, Card.shrank = [], []
     assert benchmark.main() == 0
     found, void = read(tmp_path / "drawn.jsonl")
     assert (found["word"], found["scenarios"], found["fired"]) == ("caught", 3, 5)
     assert [found["id"], void["id"]] == [one.id for one in following(drawn_record.SEED, [], 2)]
-    assert void["word"] == "void"
+    assert void["word"] == "void" and Card.shrank == [True, True, True, False]
     said = capsys.readouterr().out
     assert "2 cards were drawn, and the fault of 1 acted (1 did not count)" in page.read_text()
     assert "2 cards were drawn" in said and "the rig broke: the lab died" in said

@@ -122,6 +122,23 @@ def test_the_headline_names_the_conditions_that_are_left(monkeypatch: pytest.Mon
     )
 
 
+def test_a_failure_is_told_as_it_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked for speed, it is not shrunk and not compared: one run, and the headline has each condition."""
+    runs: list[Scenario] = []
+
+    def run(stand: Any, scenario: Scenario) -> None:
+        runs.append(scenario)
+        raise AssertionError(BAD)
+
+    monkeypatch.setattr(checked, "run", run)
+    monkeypatch.setattr(checked, "AS_FOUND", [True])
+    with pytest.raises(AssertionError) as ended:
+        checked.check(Stand("", ""), SPACE, SPACE.parse(LINE), {})  # type: ignore[arg-type]
+    said = str(ended.value)
+    assert said.startswith("sent records have a wrong keystream at an MTU of 9000 and when the frame with")
+    assert len(runs) == 1 and said.endswith(f"repeat it: certify --scenario {LINE}")
+
+
 def late(monkeypatch: pytest.MonkeyPatch, times: int, fault: str = "") -> list[Scenario]:
     """The captures of so many runs begin too late; one in which the tag is lost fails with these words."""
     runs: list[Scenario] = []
