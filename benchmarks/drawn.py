@@ -31,13 +31,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from offload.card.profile import find
 from offload.errors import ConfigError, OffloadError, RigError
 from tests.lib.catalogue import clean as catalogue_clean
 from tests.lib.catalogue import drawn_record
 from tests.lib.catalogue import page as catalogue_page
 from tests.lib.catalogue import rows as catalogue
-from tests.lib.catalogue.drawn import CARD, Defect, defects, draw, space
+from tests.lib.catalogue.drawn import CARD, Defect, card, defects, draw, space
 from tests.lib.catalogue.drawn_told import Drawn, line, summary
 from tests.lib.catalogue.rows import Row, Step
 from tests.lib.catalogue.run import Stand
@@ -58,7 +57,7 @@ def turns(defect: Defect, depth: str) -> list[str]:
     if not depth:
         return []
     plain = space().plain.items()
-    rows = sorted(array(depth, find(CARD)), key=lambda one: len(dict(one.values).items() - plain))
+    rows = sorted(array(depth, card()), key=lambda one: len(dict(one.values).items() - plain))
     return [one.line() for one in sorted(rows, key=lambda one: -met(defect, one))]
 
 

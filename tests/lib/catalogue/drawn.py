@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from offload.card.profile import find
+from offload.card.profile import Profile, find
 from offload.errors import ConfigError
 from tests.lib.catalogue.drawn_tables import CONDITIONS, PLACES, Condition, Place
 from tests.lib.scenario.space import Scenario, Space, load
@@ -53,9 +53,16 @@ class Defect:
         return any(words in text for words in also) or bool(self.named) and all(w in text for w in self.named)
 
 
+@cache
+def card() -> Profile:
+    """The card that is made bad."""
+    return find(CARD)
+
+
+@cache
 def space() -> Space:
-    """The scenarios of the card that is made bad."""
-    return load(find(CARD))
+    """Its scenarios."""
+    return load(card())
 
 
 @cache
