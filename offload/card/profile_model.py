@@ -11,6 +11,7 @@ VERSIONS = ("1.2", "1.3")
 CIPHERS = ("aes-gcm-128", "aes-gcm-256", "chacha20-poly1305")
 FEATURES = {"tx": "tls-hw-tx-offload", "rx": "tls-hw-rx-offload"}
 WORDS = {"tx": "transmit", "rx": "receive"}
+LOG = "tests/hw/test_90_log.py::test_kernel_log_is_clean"  # the test that reads the kernel's log
 
 # Documentation/networking/tls-offload.rst 7.2:478-523, and tx_tls_del, which mlx5 and funeth have beyond it.
 KERNEL_COUNTERS = {
@@ -170,7 +171,10 @@ class Need:
 
 
 class Limitation(NamedTuple):
-    """A known weakness that excuses one failure: that of `test`, in which `expect` is then seen."""
+    """A known weakness that excuses one failure: that of `test`, in which `expect` is then seen.
+
+    Where `test` reads the kernel's log, `expect` is the function that warns there.
+    """
 
     id: str
     what: str
@@ -185,6 +189,10 @@ class Limitation(NamedTuple):
     def seen_in(self, words: str) -> bool:
         """Say whether a failure with these words is the expected one."""
         return self.expect.lower() in words.lower()
+
+    def warns(self) -> str:
+        """The function of the kernel whose warning this is; '' if it is none."""
+        return self.expect if self.names(LOG) else ""
 
 
 class Note(NamedTuple):
@@ -251,6 +259,10 @@ class Profile:
         aes-gcm-256`."""
         found = {v: [c for c in CIPHERS if self.promised(direction, v, c)] for v in VERSIONS}
         return "; ".join(f"TLS {v} with {', '.join(cs)}" for v, cs in found.items() if cs)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Functions of the kernel whose warnings are known limitations."""
+        return tuple(name for one in self.limitations if (name := one.warns()))
 
     def title(self) -> str:
         """Vendor and name."""

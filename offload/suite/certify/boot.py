@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from offload.errors import RigError
+from offload.suite.bench.vm.console import unlisted
 from offload.suite.certify.end import CONSOLES
 from offload.suite.certify.labs import all_ready, start_all
 from offload.suite.certify.log import Log
@@ -86,10 +87,13 @@ def keep_console(out: Path, lab: Lab | Seen, number: int = 1) -> None:
         (out / CONSOLES[number - 1]).write_text(lab.console_text(), errors="backslashreplace")
 
 
-def check_consoles(marked: Sequence[tuple[Lab, int]]) -> None:
-    """RigError if a kernel reported a fault since its mark: a lab may die behind the last of its tests."""
+def check_consoles(marked: Sequence[tuple[Lab, int]], known: Sequence[str]) -> None:
+    """RigError if a kernel reported a fault since its mark: a lab may die behind the last of its tests.
+
+    `known`: functions whose warnings the profile lists.
+    """
     for lab, mark in marked:
-        if found := lab.console_faults(mark):
+        if found := unlisted(lab.console_faults(mark), known):
             raise RigError(f"the kernel log of lab {lab.name}: " + " | ".join(found[:5]))
 
 

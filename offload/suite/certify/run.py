@@ -68,7 +68,7 @@ class Run:
                 self.tested = True
                 with self.log.lent():
                     run_tests(self.plan, name)
-                check_consoles(marked)
+                check_consoles(marked, self.plan.profile.warnings())
 
     def _foresee(self, bench: Sequence[str]) -> None:
         """Say what will stay unproved here, before the tests; a part of them never certifies anyway."""

@@ -42,6 +42,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     result = yield
     limit = listed(item)
     if limit is not None and MET not in item.stash:
+        if limit.warns():  # the kernel warns once per boot, where the tests that provoke it ran
+            return result
         raise AssertionError(f"passed, though the profile lists {limit.id} for it: wanted {limit.expect!r}")
     if limit is not None:
         pytest.xfail(item.stash[MET])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 # lines after which nothing that the kernel did can be trusted: stock kernels and those built with debugging
@@ -59,3 +60,14 @@ def faults(text: str) -> list[str]:
     """Lines of a kernel log that mean a broken rig, without their time stamps."""
     lines = (STAMP.sub("", line).strip() for line in text.splitlines())
     return [line for line in lines if FAULT.search(line) and not HARMLESS.search(line)]
+
+
+def unlisted(found: Sequence[str], warnings: Collection[str]) -> list[str]:
+    """Leave out the warnings of these functions, each with its trace; no other kind of fault is left out."""
+    names = "|".join(map(re.escape, warnings)) or "(?!)"
+    known = re.compile(rf"\bWARNING:.*\b(?:{names})\+0x")
+    kept, inside = [], False
+    for line in found:
+        inside = bool(known.search(line)) or (inside and "Call Trace" in line)
+        kept += [] if inside else [line]
+    return kept

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from offload.card.profile import load_all
+from offload.card.profile_model import LOG
 from tests.unit.suite.report.test_report_plugin import play, results
 
 pytest_plugins = "pytester"
 
 ROOT = Path(__file__).resolve().parents[4]
 HELPER = ROOT / "tests/lib/rig/limits.py"
-LISTED = [(profile.id, limit.test) for profile in load_all() for limit in profile.limitations]
+LISTED = {profile.id: {limit.test for limit in profile.limitations} for profile in load_all()}
 OPTION = """
 def pytest_addoption(parser):
     parser.addoption("--profile", default="nicsim.yaml")
@@ -48,12 +49,37 @@ def test_no_test_of_a_card_knows_a_limitation() -> None:
     assert len(found) > 50 and not {path: words for path, words in found.items() if words}
 
 
-@pytest.mark.parametrize(("profile", "test"), LISTED)
-def test_a_limitation_names_a_test_that_is_run(profile: str, test: str, warm_python: str) -> None:
-    """The test that a profile's limitation names is one that a run with this profile has."""
-    argv = [warm_python, "-m", "pytest", "-q", "--collect-only", "--no-header", "--profile", profile, test]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0 and test in done.stdout, done.stdout + done.stderr
+@pytest.mark.parametrize("profile", [name for name, tests in LISTED.items() if tests])
+def test_a_limitation_names_a_test_that_is_run(profile: str, warm_python: str) -> None:
+    """The tests that a profile's limitations name are in a run with this profile."""
+    argv = [warm_python, "-m", "pytest", "-q", "--collect-only", "--no-header", "--profile", profile]
+    done = subprocess.run([*argv, *LISTED[profile]], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0 and LISTED[profile] <= set(done.stdout.split()), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("body", "outcome", "reason"),
+    [
+        (
+            "assert 0, 'the kernel warned: WARNING: at f.c:1 of_card+0x1'",
+            "xfail",
+            "a-limit: the kernel warned",
+        ),
+        ("pass", "pass", ""),
+        ("assert 0, 'the kernel log is empty'", "fail", "the kernel log is empty"),
+    ],
+)
+def test_a_warning_may_be_absent(pytester: pytest.Pytester, body: str, outcome: str, reason: str) -> None:
+    """The kernel's log has a listed warning only where something provoked it: without it the test passes."""
+    listed = LIMIT.replace("tests/test_it.py::test_one", LOG).replace("no longer decrypted", "of_card")
+    good = (ROOT / "nic-profiles/nicsim.yaml").read_text()
+    (pytester.path / "nicsim.yaml").write_text(good.replace("limitations: []\n", listed))
+    (pytester.path / "tests/hw").mkdir(parents=True)
+    (pytester.path / "conftest.py").write_text(OPTION)
+    where, _, name = LOG.partition("::")
+    _, events = play(pytester, f"def {name}(): {body}", "-p", "tests.lib.rig.limits", place=where)
+    ((found, why),) = results(events)
+    assert found == outcome and why.startswith(reason), (found, why)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from offload.suite.bench.vm.console import Console, faults
+from offload.suite.bench.vm.console import Console, faults, unlisted
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,31 @@ def test_a_panic_stands_before_the_last_lines(tmp_path: Path) -> None:
     assert console.tail(1) == f"  | {panic}\n  | {trace[-1]}"
     console.path.write_text("\n".join([panic, *trace, *trace, *trace]))
     assert console.tail(1) == f"  | {trace[-1]}", "what came long after a panic is not of its trace"
+
+
+WARNED = "dut: WARNING: CPU: 0 PID: 306 at en_accel/ktls_tx.c:879 mlx5e_xmit_tls+0x170/0x180 [mlx5_core]"
+NEWER = (
+    "WARNING: drivers/net/en_accel/ktls_tx.c:899 at mlx5e_xmit_tls+0x1a0/0x1c0 [mlx5_core], CPU#1: python3/9"
+)
+PLAIN = "protocol 0800 unencrypted skb with no associated socket - dropping"
+
+
+@pytest.mark.parametrize(
+    ("found", "left"),
+    [
+        ([WARNED, "Call Trace:"], []),
+        ([NEWER, "dut: Call Trace:", WARNED], []),
+        ([WARNED, PLAIN, "Call Trace:"], [PLAIN, "Call Trace:"]),
+        (["Call Trace:", WARNED], ["Call Trace:"]),
+        (["BUG: in mlx5e_xmit_tls+0x170/0x180"], ["BUG: in mlx5e_xmit_tls+0x170/0x180"]),
+        (
+            ["WARNING: at f.c:1 mlx5e_xmit_tls_more+0x1/0x2"],
+            ["WARNING: at f.c:1 mlx5e_xmit_tls_more+0x1/0x2"],
+        ),
+        (["WARNING: at mlx5e_xmit_tls.c:9 other+0x1/0x2"], ["WARNING: at mlx5e_xmit_tls.c:9 other+0x1/0x2"]),
+    ],
+)
+def test_only_a_listed_warning_is_left_out(found: list[str], left: list[str]) -> None:
+    """A warning of a listed function goes with its trace; plaintext, a bug and other functions stay."""
+    assert unlisted(found, ["mlx5e_xmit_tls"]) == left
+    assert unlisted(found, []) == found
