@@ -355,6 +355,7 @@ struct arrival {
 
 void wire_send(struct card *c, uint8_t *data, uint32_t len);
 void wire_forget(struct card *c);
+void link_settle(struct card *c);
 void steer(struct card *c, uint8_t *data, uint32_t len, bool own);
 uint32_t rss_hash(const struct frame *f, const struct tir *t);
 void rx_deliver(struct card *c, uint32_t rq, const struct arrival *a);

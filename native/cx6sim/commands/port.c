@@ -4,7 +4,7 @@
 
 enum { REG_PCAP = 0x5001, REG_PMTU = 0x5003, REG_PTYS = 0x5004, REG_PAOS = 0x5006, REG_PFCC = 0x5007, REG_PPCNT = 0x5008 };
 enum { WRITE_REG, READ_REG };
-enum { LINK_UP = 1, LINK_DOWN = 2, PORT_DOWN = 1, PORT_ACTIVE = 4 };
+enum { LINK_UP = 1, LINK_DOWN = 2 };
 /* bits of ptys_reg as in the driver's port.c: 100GBASE_CR4, 100GBASE_LR4, 25GBASE_SR */
 enum { SPEED_100_CR4 = 1 << 20, SPEED_100_LR4 = 1 << 23, SPEED_25_SR = 1 << 28 };
 #define SPEEDS (SPEED_100_CR4 | SPEED_100_LR4 | SPEED_25_SR)
@@ -94,24 +94,11 @@ static void speed_register(struct card *c, bool write, struct view in, struct vi
 	set(out, F(ptys_reg, an_status), 1);
 }
 
-static void say_link(struct card *c, bool up)
-{
-	uint8_t port[28] = { 0 };
-
-	if (c->link == up)
-		return;
-	c->link = up;
-	port[8] = 1 << 4;
-	event_say(c, EVENT_PORT, up ? PORT_ACTIVE : PORT_DOWN, port, sizeof(port));
-	say(c, 1, "link %s", up ? "up" : "down");
-}
-
-/* The link is up as soon as the driver wants it: the far end is in this process. */
 static void link_register(struct card *c, bool write, struct view in, struct view out)
 {
 	if (write) {
 		c->link_wanted = get(in, F(paos_reg, admin_status)) == LINK_UP;
-		say_link(c, c->link_wanted);
+		link_settle(c);
 	}
 	set(out, F(paos_reg, admin_status), c->link_wanted ? LINK_UP : LINK_DOWN);
 	set(out, F(paos_reg, oper_status), c->link ? LINK_UP : LINK_DOWN);

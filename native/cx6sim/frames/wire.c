@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cable between two cards: a frame that one sends arrives at the other, if both links are up. */
+/* The cable between two cards: both links are up or down, and a frame that one sends arrives at the other. */
 #include <stdlib.h>
 
 #include "cx6.h"
 
 #define FRAME_MIN 60u
+
+enum { PORT_DOWN = 1, PORT_ACTIVE = 4 };
 
 /* A frame to the card's own address goes round within the card, and out as well only if it is for many. */
 static bool is_own(const struct card *c, const uint8_t *data)
@@ -17,7 +19,7 @@ static void carry(struct card *c, uint8_t *data, uint32_t len)
 	if (is_own(c, data)) {
 		c->truth.own_frames++;
 		steer(c, data, len, true);
-	} else if (c->link && c->far_end && c->far_end->link) {
+	} else if (c->link && c->far_end) {
 		steer(c->far_end, data, len, false);
 	}
 }
@@ -57,4 +59,26 @@ void wire_send(struct card *c, uint8_t *data, uint32_t len)
 	if (c->held)
 		carry(c, c->held, c->held_len);
 	wire_forget(c);
+}
+
+static void say_link(struct card *c, bool up)
+{
+	uint8_t port[28] = { 0 };
+
+	if (c->link == up)
+		return;
+	c->link = up;
+	port[8] = 1 << 4;
+	event_say(c, EVENT_PORT, up ? PORT_ACTIVE : PORT_DOWN, port, sizeof(port));
+	say(c, 1, "link %s", up ? "up" : "down");
+}
+
+/* A link is up if the drivers at both ends want it: a port sees that its cable leads to one that is down. */
+void link_settle(struct card *c)
+{
+	bool up = c->link_wanted && (!c->far_end || c->far_end->link_wanted);
+
+	say_link(c, up);
+	if (c->far_end)
+		say_link(c->far_end, up);
 }

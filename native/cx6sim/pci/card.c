@@ -33,4 +33,5 @@ void card_reset(struct card *c)
 	c->speeds = c->pause = c->autoneg_off = 0;
 	memset(c->root, 0, sizeof(c->root));
 	pci_init(c);
+	link_settle(c);
 }

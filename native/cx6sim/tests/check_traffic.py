@@ -108,14 +108,16 @@ def check_a_vlan_tag_goes_in_and_out(rig: Rig) -> None:
 
 
 def check_no_frame_without_a_link(rig: Rig) -> None:
-    """A port that is down neither sends nor receives, and says so."""
-    with rig.pair() as (_, a, b):
+    """A port that is down neither sends nor receives, and both ends of its cable say so."""
+    with rig.pair() as (model, a, b):
         one, two = side(a), side(b)
         for down in (b, a):
             set_link(down, False)
             send(a, one.sq, tcp(b"n" * 100))
             assert not two.came()
+            assert [model.control({"card": card})["link"] for card in (0, 1)] == [0, 0], "both ends see it"
             set_link(down, True)
+            assert [model.control({"card": card})["link"] for card in (0, 1)] == [1, 1]
         send(a, one.sq, tcp(b"y" * 100))
         assert len(two.came()) == 1
 
