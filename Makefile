@@ -46,7 +46,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration bench-channels bench-video bench-ipsec \
 	iperf3 fuzz fuzz-wire fuzz-core fuzz-adversary fuzz-native hunt deb rpm man docs clean-runs mutate test-driver example pictures soak \
 	setup setup-check venv build fetch clean try try-down \
-	test-unit test-any-order test-daemons test-native test-sw-fallback test-hw test-certify test-nicsim test-vm test-rack test-bench \
+	test-unit test-any-order test-daemons test-native test-sw-fallback test-hw test-certify test-nicsim test-vm test-rack test-bench test-broken-drivers \
 	check-python check-text check-native check-module check-profiles
 all: build
 
@@ -111,7 +111,7 @@ test-rack: build  ## `certify --lab` over ssh: each required promise of a T6 in 
 	$(PY) -m tests.lib.catalogue.bench_run --kernel $(KERNEL) --sample required --today chelsio-t6,plain chelsio-t6,chelsio-t6
 
 test-bench: build  ## `certify --lab` on racks and on one host, every test: an hour; SAMPLE=required TIMES=3 WRITE=1 as on record
-	$(PYTEST) tests/nicsim -m long --kernel $(KERNEL)
+	$(PYTEST) tests/nicsim -m long --ignore tests/nicsim/drivers --kernel $(KERNEL)
 	$(PY) -m tests.lib.catalogue.bench_run --kernel $(KERNEL) $(if $(SAMPLE),--sample $(SAMPLE)) --times $(TIMES) $(if $(WRITE),--write) \
 		connectx-6-dx,plain connectx-6-dx,chelsio-t6 chelsio-t6,plain one-host
 
@@ -121,6 +121,11 @@ test-driver: build  ## Debian's drivers with TLS offload, on three kernels: buil
 		for d in mlx5 ch_ktls; do $(VENV)/bin/ktls-offload driver build $$d --kernel $$k || exit 1; done; \
 		$(PYTEST) tests/nicsim/test_41_driver.py --kernel $$k || exit 1; \
 	done
+
+test-broken-drivers: build  ## three broken mlx5_core on a simulated ConnectX-6 Dx: the suite catches and names each; ten minutes
+	$(VENV)/bin/ktls-offload lab fetch 6.1
+	$(VENV)/bin/ktls-offload driver build mlx5 --kernel 6.1
+	$(PYTEST) tests/nicsim/drivers --kernel 6.1
 
 check-profiles: build  ## every profile against its driver's tables in Debian's source of three kernels; fetches 3 x 160 MB, once
 	$(VENV)/bin/ktls-offload lab fetch 6.1 6.12 7.2

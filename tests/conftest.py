@@ -254,6 +254,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     try:
         result = yield
     except BaseException as exc:
+        for one in after:
+            if isinstance(one, Witness):
+                one.add_to(exc)
         forget(after)
         for switch in reversed(switches):
             try:

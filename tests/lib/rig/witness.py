@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from offload.cmd import settles
+from offload.errors import OffloadError
 from offload.suite.bench.cards.silicon import Silicon
 from offload.suite.bench.vm import cards
 from tests.lib.rig.rig import Rig
@@ -49,7 +50,23 @@ class Witness:
         """The test failed: what it left says nothing of the next one."""
         self._kept.pop("witness", None)
 
+    def add_to(self, failure: BaseException) -> None:
+        """Add to a failed test how many packets were out of order, and how many DUMPs the card got."""
+        if "witness" not in self._kept or not isinstance(failure, AssertionError):
+            return
+        was = self._kept["out_of_order"]
+        try:
+            self._apart()
+        except OffloadError:
+            return  # the failure is reported, not what else broke
+        packets, dumps = (now - then for now, then in zip(self._kept["out_of_order"], was, strict=True))
+        if packets:
+            first, *rest = str(failure).splitlines() or [""]
+            words = f"{packets} packets were out of order (tx_tls_ooo), and the card got {dumps} DUMPs"
+            failure.args = ("\n".join([f"{first}; {words}", *rest]),)
+
     def _apart(self) -> dict[str, int]:
         """How far the driver's counters are ahead of the card's."""
         shown, truth = self._rig.counters().values(), self._card.truth(DUT)
+        self._kept["out_of_order"] = (shown.get("tx_tls_ooo", 0), truth["dumps"])
         return {name: shown.get(name, 0) - truth[own] for name, own in SAME.items()}

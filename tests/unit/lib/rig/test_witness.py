@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from offload.errors import RigError
 from offload.suite.bench.cards.silicon import Silicon
 from tests.lib.rig import witness
 from tests.lib.rig.witness import SAME, Witness
@@ -18,18 +19,20 @@ class Both:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.driver = dict.fromkeys(SAME, 100)
-        self.card = dict.fromkeys(SAME.values(), 40)
+        self.card = dict.fromkeys([*SAME.values(), "dumps"], 40)
         self.rig: Any = SimpleNamespace(
             lab=SimpleNamespace(folder=Path("lab")),
             counters=lambda: SimpleNamespace(values=lambda: dict(self.driver)),
         )
-        self.reads = 0
+        self.reads, self.dead = 0, False
         monkeypatch.setattr(Silicon, "truth", lambda _, number: self.truth())
         monkeypatch.setattr(witness, "settles", lambda condition, seconds: condition())
 
     def truth(self) -> dict[str, int]:
         """What the card counted."""
         self.reads += 1
+        if self.dead:
+            raise RigError("cx6sim does not answer")
         return dict(self.card)
 
     def move(self, name: str, driver: int, card: int) -> None:
@@ -90,3 +93,33 @@ def test_a_counter_that_the_driver_does_not_have_is_zero(both: Both) -> None:
     both.card["rx_tls_frames"] += 1
     with pytest.raises(AssertionError, match="rx_tls_decrypted_packets by -1"):
         found.check()
+
+
+@pytest.mark.parametrize(
+    ("packets", "dumps", "added"),
+    [
+        (3, 0, "; 3 packets were out of order (tx_tls_ooo), and the card got 0 DUMPs"),
+        (2, 5, "; 2 packets were out of order (tx_tls_ooo), and the card got 5 DUMPs"),
+        (0, 1, ""),
+    ],
+)
+def test_a_failure_says_what_reached_the_card(both: Both, packets: int, dumps: int, added: str) -> None:
+    """The first line of a failed test gets both numbers; what was before the test does not count."""
+    both.driver["tx_tls_ooo"] = 9
+    found, failure = Witness(both.rig), AssertionError("bytes are missing\nand more")
+    found.begin()
+    both.driver["tx_tls_ooo"] += packets
+    both.card["dumps"] += dumps
+    found.add_to(failure)
+    assert str(failure) == f"bytes are missing{added}\nand more"
+
+
+def test_a_card_that_does_not_answer_hides_no_failure(both: Both) -> None:
+    """The failure stays as it was, and what is no assertion stays as it was, too."""
+    found, failure, broken = Witness(both.rig), AssertionError("short"), RigError("no VM")
+    found.begin()
+    both.driver["tx_tls_ooo"] = 5
+    found.add_to(broken)
+    both.dead = True
+    found.add_to(failure)
+    assert (str(failure), str(broken)) == ("short", "no VM")
