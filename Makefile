@@ -19,6 +19,7 @@
 #   MORE=20               and adds the next 20 cards to the record of drawn ones (benchmarks/results/drawn.jsonl, docs/certify/bad-nics.md)
 #   TIMES=3               `make test-bench`: how often each bench is certified; WRITE=1: into benchmarks/results/benches.md
 #   SEEDS="1 2 3"         `make test-any-order`: one run in the order of each
+#   CARDS="funeth nicsim" `make certify-cards`: these; without it, each profile without a certified run on KERNEL on record
 #   GOOD=10               how many runs of a good card `make clean-runs` adds to the record
 PYTHON ?= /usr/bin/python3
 KERNEL ?= 6.1
@@ -43,7 +44,7 @@ LAB_PYTEST := ci/again $(PYTEST)
 # containers set it, and then each of the thousand Pythons that tests start compiles what it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all certify replay test check certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration bench-channels bench-video bench-ipsec \
+.PHONY: all certify replay test check certify-cards certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration bench-channels bench-video bench-ipsec \
 	iperf3 fuzz fuzz-wire fuzz-core fuzz-adversary fuzz-native hunt deb rpm man docs clean-runs mutate test-driver example pictures soak \
 	setup setup-check venv build fetch clean try try-down \
 	test-unit test-any-order test-daemons test-native test-sw-fallback test-hw test-certify test-nicsim test-vm test-rack test-bench test-broken-drivers \
@@ -58,6 +59,9 @@ replay: build  ## repeat what failed in RESULT=results/<time>
 
 certify-the-certifier: build  ## every bad card of the catalogue, two labs at once; DRAW=SEED: COUNT random ones, and how many escape
 	$(PY) -m benchmarks.$(if $(MORE),drawn --more $(MORE),$(if $(DRAW),drawn --draw $(DRAW) --count $(COUNT) $(if $(DEPTH),--depth $(DEPTH)),certifier $(if $(WRITE),--write))) --kernel $(KERNEL)
+
+certify-cards: build  ## each profile certified whole on KERNEL, into benchmarks/results/cards.md; 5 to 15 minutes each, resumes
+	$(PY) -m tests.lib.catalogue.card_run --kernel $(KERNEL) --jobs $(JOBS) $(CARDS)
 
 clean-runs: build  ## GOOD=10 runs of a good card into benchmarks/results/clean-runs.jsonl
 	$(PY) -m benchmarks.certifier --kernel $(KERNEL) --card $(NIC) --good $(GOOD) $(if $(WRITE),--write)

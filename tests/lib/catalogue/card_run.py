@@ -1,0 +1,195 @@
+"""Certifies the simulated card as each profile that we ship, whole, and keeps a record of the runs.
+
+usage: python -m tests.lib.catalogue.card_run [--kernel K] [--jobs N] [--of DIR ...] [CARD ...]
+
+Without CARD it takes each profile without a certified run on this kernel on record, so it resumes. A run is
+`certify --nic CARD`; its folder is results/card-CARD-KERNEL. --of runs nothing, and takes the runs in these
+folders. Each run is a line of benchmarks/results/cards.jsonl, certified or not, and cards.md has the table.
+Exit 1 if a run is not certified; a run of changed code, or of a part of the tests, is not recorded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from offload.card.profile import load_all
+from offload.errors import ConfigError, OffloadError, RigError
+from offload.suite.report import criteria
+from offload.suite.report.verdict import Gap
+from tests.lib.catalogue import record
+
+ROOT = Path(__file__).parents[3]
+RECORD = ROOT / "benchmarks/results/cards.jsonl"
+PAGE = RECORD.with_suffix(".md")
+KERNELS = ("6.1", "6.12", "7.2")
+BEGIN, END = "<!-- made by tests.lib.catalogue.card_run, of cards.jsonl: begin -->", "<!-- end of cards -->"
+GOOD = ("certified", "certified with limitations")
+FIELDS = ("started", "commit", "card", "kernel", "verdict", "headline", "outcomes", "proved", "asked")
+FIELDS += ("seconds", "peak")
+Json = dict[str, Any]
+
+
+def say(line: str) -> None:
+    """Tell a person, at once."""
+    sys.stdout.write(f"card: {line}\n")
+    sys.stdout.flush()
+
+
+def entry(report: Mapping[str, Any]) -> Json:
+    """The line of a run, by its report. ConfigError for one that the record does not take."""
+    title = f"the run of {report['profile']} that began at {report['started']}"
+    judged = report.get("judged", {})
+    if judged.get("dirty", True):
+        raise ConfigError(f"{title} is not recorded: the code had changes that are not committed")
+    if any(one["gap"] == Gap.LEFT_OUT for one in report["promises"]):
+        raise ConfigError(f"{title} is not recorded: a part of the tests ran")
+    proved, asked = promises(report["promises"])
+    return {
+        "started": report["started"][:16] + "Z",
+        "commit": judged["commit"][:10],
+        "card": report["profile"],
+        "kernel": report["kernel"],
+        "verdict": report["verdict"],
+        "headline": report["headline"],
+        "outcomes": dict(sorted(Counter(test["outcome"] for test in report["tests"]).items())),
+        "proved": proved,
+        "asked": asked,
+        "seconds": round(sum(phase["seconds"] for phase in report["phases"])),
+        "peak": report.get("memory", {}).get("peak", 0) >> 20,
+    }
+
+
+def promises(found: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+    """How many of the required promises are proved, and how many are asked of the card."""
+    required = {name for name, one in criteria.load().promises.items() if one.required}
+    asked = [p for p in found if p["id"] in required and p["state"] != "not promised"]
+    return sum(p["state"] in ("kept", "limited") for p in asked), len(asked)
+
+
+def series(release: str) -> str:
+    """The series of a kernel's release: 6.12 of 6.12.95+deb12-amd64."""
+    return ".".join(release.split(".")[:2])
+
+
+def read() -> list[Json]:
+    """Every run on record."""
+    return record.read(RECORD, FIELDS)
+
+
+def last(lines: Sequence[Json]) -> dict[tuple[str, str], Json]:
+    """The last certified run of each card on each kernel; where there is none, the last run."""
+    found: dict[tuple[str, str], Json] = {}
+    for line in lines:
+        key = line["card"], series(line["kernel"])
+        if line["verdict"] in GOOD or found.get(key, {}).get("verdict") not in GOOD:
+            found[key] = line
+    return found
+
+
+def missing(lines: Sequence[Json], kernel: str) -> list[str]:
+    """The profiles without a certified run on this kernel."""
+    found = last(lines)
+    done = {card for (card, where), line in found.items() if where == kernel and line["verdict"] in GOOD}
+    return [profile.id for profile in load_all() if profile.id not in done]
+
+
+def row(line: Json) -> str:
+    """A run's row of the table."""
+    tests = ", ".join(f"{count} {word}" for word, count in line["outcomes"].items())
+    cells = [line["card"], line["kernel"], line["verdict"], tests, f"{line['proved']} of {line['asked']}"]
+    cells += [f"{line['seconds']} s", f"{line['peak']} MiB", line["started"], line["commit"]]
+    return f"| {' | '.join(cells)} |\n"
+
+
+def table(lines: Sequence[Json]) -> str:
+    """One row for each card and kernel, and which profiles are missing where."""
+    heads = (
+        "card",
+        "kernel",
+        "verdict",
+        "tests",
+        "required promises proved",
+        "time",
+        "memory",
+        "when",
+        "commit",
+    )
+    text = f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}\n"
+    text += "".join(row(line) for _, line in sorted(last(lines).items()))
+    gaps = [(kernel, missing(lines, kernel)) for kernel in KERNELS]
+    text += "".join(
+        f"\nNo certified run on {kernel}: {', '.join(cards)}.\n" for kernel, cards in gaps if cards
+    )
+    return text
+
+
+def keep(report: Mapping[str, Any]) -> Json:
+    """Add a run to record and page, unless it is there. ConfigError for one that the record does not take."""
+    line = entry(report)
+    if line not in read():
+        record.append(RECORD, line)
+    PAGE.write_text(record.put(PAGE.read_text(), BEGIN, END, table(read())))
+    return line
+
+
+def certified(card: str, kernel: str, jobs: int) -> Path:
+    """Run `certify --nic CARD` as a person does; its folder."""
+    out = ROOT / "results" / f"card-{card}-{kernel.replace('/', '_')}"
+    shutil.rmtree(out, ignore_errors=True)
+    argv = [sys.executable, "-m", "offload", "certify", "--nic", card, "--kernel", kernel, "--out", str(out)]
+    subprocess.run([*argv, *(["--jobs", str(jobs)] if jobs else [])], cwd=ROOT, stdin=subprocess.DEVNULL)
+    return out
+
+
+def report_in(folder: Path) -> Json:
+    """The report of a run. RigError if it left none."""
+    file = folder / "report.json"
+    if not file.exists():
+        raise RigError(f"{folder} has no report.json: the run did not get as far as its tests")
+    found: Json = json.loads(file.read_text())
+    return found
+
+
+def judged(folder: Path) -> bool:
+    """Record one run, say what it came to, and whether it certifies."""
+    try:
+        line = keep(report_in(folder))
+    except OffloadError as exc:
+        say(str(exc))
+        return False
+    say(f"{line['card']} on {line['kernel']}: {line['verdict']}, {line['headline']}; {line['seconds']} s")
+    return line["verdict"] in GOOD
+
+
+def main() -> int:
+    """Certify the cards, or record what was certified; 1 if one was not."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--kernel", default="6.1", choices=KERNELS)
+    parser.add_argument("--jobs", type=int, default=0, help="labs side by side (default: one per core)")
+    parser.add_argument("--of", nargs="+", type=Path, metavar="DIR", help="folders of runs; starts none")
+    parser.add_argument("cards", nargs="*", metavar="CARD")
+    args = parser.parse_args()
+    if args.of:
+        return 0 if all([judged(folder) for folder in args.of]) else 1
+    cards = args.cards or missing(read(), args.kernel)
+    found = [judged(certified(card, args.kernel, args.jobs)) for card in cards]
+    say(
+        f"{sum(found)} of {len(found)} certified on {args.kernel}"
+        if found
+        else f"none missing on {args.kernel}"
+    )
+    return 0 if all(found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

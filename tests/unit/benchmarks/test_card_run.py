@@ -1,0 +1,78 @@
+"""A whole run of a card is recorded as its report says it, and what the record lacks is named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offload.card.profile import load_all
+from tests.lib.catalogue import card_run
+from tests.unit.suite.report import report_whole as made
+
+ALL = {profile.id for profile in load_all()}
+
+
+@pytest.fixture(autouse=True)
+def record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty record, and its page."""
+    file = tmp_path / "cards.jsonl"
+    (tmp_path / "cards.md").write_text(f"# Title\n\n{card_run.BEGIN}\n{card_run.END}\n")
+    monkeypatch.setattr(card_run, "RECORD", file)
+    monkeypatch.setattr(card_run, "PAGE", file.with_suffix(".md"))
+    return file
+
+
+def folder(place: Path, worst: str = "pass", **other: Any) -> Path:
+    """A run's folder, with these words of its report changed."""
+    report = made.document(worst=worst) | other
+    place.mkdir()
+    (place / "report.json").write_text(json.dumps(report))
+    return place
+
+
+def test_a_run_is_recorded_once(record: Path, tmp_path: Path) -> None:
+    """A run is a line of the record with what its report says; taken twice, it stands there once."""
+    run = folder(tmp_path / "run")
+    assert card_run.judged(run) and card_run.judged(run)
+    (line,) = card_run.read()
+    report = made.document()
+    assert line["card"] == "connectx-6-dx" and line["commit"] == "4" * 10
+    assert line["verdict"] == report["verdict"] and sum(line["outcomes"].values()) == len(report["tests"])
+    assert line["proved"] == line["asked"] > 30
+    page = record.with_suffix(".md").read_text()
+    assert page.startswith("# Title") and page.count("| connectx-6-dx | 6.1.0-56-amd64 | certified") == 1
+
+
+def test_a_failed_run_is_recorded_and_no_certificate(tmp_path: Path) -> None:
+    """A run that failed is on record with its headline, and its card is still missing."""
+    assert not card_run.judged(folder(tmp_path / "run", worst="fail"))
+    (line,) = card_run.read()
+    assert line["verdict"] == "failed" and line["headline"] and line["proved"] < line["asked"]
+    assert set(card_run.missing([line], "6.1")) == ALL
+
+
+def test_a_later_failure_does_not_hide_a_certificate(tmp_path: Path) -> None:
+    """The table shows the last certified run of a card, though a later one was not."""
+    card_run.judged(folder(tmp_path / "good"))
+    card_run.judged(folder(tmp_path / "bad", worst="fail", started="2026-12-01T00:00:00.000Z"))
+    assert len(card_run.read()) == 2
+    assert set(card_run.missing(card_run.read(), "6.1")) == ALL - {"connectx-6-dx"}
+    assert set(card_run.missing(card_run.read(), "6.12")) == ALL
+    assert "No certified run on 6.12: agilio-nfp, " in card_run.PAGE.read_text()
+
+
+@pytest.mark.parametrize("what", ["dirty", "part", "none"])
+def test_what_is_not_recorded(capsys: pytest.CaptureFixture[str], tmp_path: Path, what: str) -> None:
+    """Changed code, a part of the tests and a run without a report leave no line, and say why."""
+    report = made.document()
+    if what == "dirty":
+        run = folder(tmp_path / "run", judged=report["judged"] | {"dirty": True})
+    else:
+        left = [report["promises"][0] | {"state": "not proved", "gap": "left out of this run"}]
+        run = folder(tmp_path / "run", promises=left) if what == "part" else tmp_path / "no-run"
+    assert not card_run.judged(run) and card_run.read() == []
+    said = {"dirty": "not committed", "part": "a part of the tests ran", "none": "no report.json"}
+    assert said[what] in capsys.readouterr().out
