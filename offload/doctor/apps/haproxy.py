@@ -111,7 +111,7 @@ def installed(host: Host) -> tuple[tuple[int, ...], str, bool]:
     found = re.search(r"HAProxy version ([0-9.]{1,20})", said) or re.search(
         r"HA-Proxy version ([0-9.]{1,20})", said
     )
-    library = re.search(r"Running on OpenSSL version : ([\w-]+ [0-9.]{1,20})", said)
+    library = re.search(r"Running on (?:SSL library|OpenSSL) version : ([\w-]+ [0-9.]{1,20})", said)
     return (numbers(found[1]) if found else ()), library[1] if library else "", "+KTLS" in said
 
 

@@ -22,9 +22,11 @@ NGINX = (
     "built with OpenSSL 3.0.9 30 May 2023 (running with OpenSSL 3.0.19 27 Jan 2026)\n"
 )
 NGINX_36 = "nginx version: nginx/1.29.0\nbuilt with OpenSSL 3.6.3\n"
+# as HAProxy 3.4.7-1 of Debian experimental says it
 HAPROXY = (
-    "HAProxy version 3.4.7 2026/10/14\nFeature list : +EPOLL {}KTLS +OPENSSL\n"
-    "Running on OpenSSL version : OpenSSL 3.6.5\n"
+    "HAProxy version 3.4.7 2026/10/14\nRunning on: Linux 6.12.117\nFeature list : +EPOLL {}KTLS +OPENSSL\n"
+    "Built with SSL library version : OpenSSL 3.6.5 29 Sep 2026\n"
+    "Running on SSL library version : OpenSSL 3.6.5 29 Sep 2026\n"
 )
 STUNNEL = "stunnel 5.68 on x86_64-pc-linux-gnu platform\nRunning  with OpenSSL 3.6.3\noptions = ENABLE_KTLS\n"
 CNF = "/usr/lib/ssl/openssl.cnf"

@@ -185,6 +185,23 @@ def test_haproxy_defaults_reach_its_lines() -> None:
 
 
 @pytest.mark.parametrize(
+    ("wording", "library"),
+    [
+        ("SSL library version : OpenSSL 3.5.7 9 Jun 2026 (VERSIONS DIFFER!)", "OpenSSL 3.5.7"),  # 3.4.7
+        ("OpenSSL version : OpenSSL 3.0.19 27 Jan 2026", "OpenSSL 3.0.19"),  # 2.6.12
+    ],
+)
+def test_haproxy_says_its_library_in_two_ways(wording: str, library: str) -> None:
+    """The TLS library that HAProxy runs on is found, and with it the library's own bug."""
+    host = AppHost()
+    said = HAPROXY.format("+").replace("SSL library version : OpenSSL 3.6.5 29 Sep 2026", wording)
+    host.put("haproxy", FILES["haproxy"])
+    host.said["haproxy", "-vv"] = (0, said, "")
+    found = answer(host, "haproxy")
+    assert found.app.library == library and "D829" in codes(found)
+
+
+@pytest.mark.parametrize(
     ("app", "pair", "line"),
     [
         ("haproxy", ("ktls on ", "${MORE} "), 4),
