@@ -32,17 +32,45 @@ exec chroot "$1/tree" /bin/sh -ec '
   echo "# written by ktls-offload: x" >/etc/network/if-up.d/ktls-offload-eth9
   echo "# by hand" >/etc/network/if-up.d/ktls-offload-mine
   wants=/etc/systemd/system/sys-subsystem-net-devices-eth9.device.wants
-  mkdir -p $wants /usr/src/ktls-offload-mlx5-6.1
+  mkdir -p $wants /usr/src/ktls-offload-mlx5-6.1.2-1 /usr/src/ktls-offload-mine
+  cat >/usr/src/ktls-offload-mlx5-6.1.2-1/dkms.conf <<EOF
+# written by ktls-offload: source of a driver
+PACKAGE_NAME="ktls-offload-mlx5"
+PACKAGE_VERSION="6.1.2-1"
+EOF
+  echo "\\"dkms\\": \\"ktls-offload-mlx5/6.1.2-1\\"" >/var/lib/ktls-offload/driver-mlx5@9.8.json
+  mkdir -p /lib/modules/9.9/updates/ktls-offload /lib/modules/9.8/updates && touch /boot/initrd.img-9.9
+  touch /lib/modules/9.9/updates/ktls-offload/mlx5_core.ko /lib/modules/9.8/updates/mine.ko
+  for program in dkms depmod update-initramfs; do
+    rm -f /usr/sbin/$program
+    cat >/usr/sbin/$program <<EOF
+#!/bin/sh
+echo $program "\\$@" >>/asked
+exit 1
+EOF
+    chmod +x /usr/sbin/$program
+  done
   echo "# written by ktls-offload: x" >/etc/systemd/system/ktls-offload-eth9.service
   ln -s /etc/systemd/system/ktls-offload-eth9.service $wants/
   ls /usr/share/ktls-offload/offload/cli/__pycache__ | grep -c main.cpython
   dpkg --force-unsafe-io --no-triggers --purge ktls-offload
   test -e /etc/network/if-up.d/ktls-offload-mine
+  test -e /usr/src/ktls-offload-mine && test -e /lib/modules/9.8/updates/mine.ko
   for path in /var/lib/ktls-offload /etc/network/if-up.d/ktls-offload-eth9 $wants /usr/bin/ktls-offload \
-    /etc/systemd/system/ktls-offload-eth9.service /usr/share/ktls-offload; do
+    /etc/systemd/system/ktls-offload-eth9.service /usr/share/ktls-offload /lib/modules/9.9/updates \
+    /usr/src/ktls-offload-mlx5-6.1.2-1; do
     if [ -e $path ]; then echo "$path is left"; exit 1; fi
   done
+  cat /asked
   echo gone'
+"""
+# what purge asks of the system, so that the next boot loads Debian's driver
+ASKED = """\
+depmod 9.9
+update-initramfs -u -k 9.9
+dkms remove ktls-offload-mlx5/6.1.2-1 --all
+depmod 9.8
+gone
 """
 
 
@@ -263,5 +291,5 @@ def test_it_installs_and_goes(package: Path, tmp_path: Path) -> None:
     if done.returncode in (1, 99) and os.geteuid() != 0 or done.returncode == 99:
         pytest.skip("needs root and overlayfs")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"ktls-offload {__version__}\n1\n" in done.stdout and done.stdout.endswith("gone\n")
-    assert "DKMS keeps a driver of /usr/src/ktls-offload-mlx5-6.1" in done.stdout
+    assert f"ktls-offload {__version__}\n1\n" in done.stdout and done.stdout.endswith(ASKED)
+    assert "Linux 9.9 has Debian's own driver again" in done.stdout
