@@ -38,7 +38,8 @@ from offload.suite.report.verdict import Verdict, judge
 from tests.lib.rig.sampling import day_of
 
 ROOT = Path(__file__).parents[3]
-RECORD = ROOT / "benchmarks/results/benches.md"
+NAME = "benchmarks/results/benches.md"
+RECORD = ROOT / NAME
 SERVER = "one-host"
 CARDS = ("nicsim0", "nicsim1", "nswire0", "nswire1")  # DUT's, peer's, and the wire between them
 SLOW = 900  # seconds: Python in an emulated guest
@@ -82,7 +83,7 @@ class Done:
         when = f"{self.report['started'][:16]}Z"
         spent = [f"{value:.0f}" for value in (self.seconds, self.runner, self.guest)]
         word = self.verdict.word if self.verdict.word == self.report["verdict"] else f"{self.verdict.word} *"
-        code = self.report["judged"]["commit"][:10] + "+" * self.report["judged"]["dirty"]
+        code = self.report["judged"]["commit"][:10] + "+" * (self.report["judged"]["dirty"] and changed())
         return [when, code, bench, kernel, sample or "whole", tests, f"{proved} of {asked}", word, *spent]
 
 
@@ -159,6 +160,12 @@ def day(sample: str, later: int) -> str:
     """The sample with its day, N days after today: each of several runs has other tests."""
     date = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=later)
     return f"{sample}:{date}" if sample else ""
+
+
+def changed() -> bool:
+    """Say whether the checkout differs from its commit in more than rows of this record."""
+    argv = ["git", "-C", str(ROOT), "status", "--porcelain", "--", ".", f":(exclude){NAME}"]
+    return bool(subprocess.run(argv, capture_output=True, check=True).stdout.strip())
 
 
 def record(row: Sequence[str]) -> None:
