@@ -41,9 +41,9 @@ BAR = 0.20  # of the suite's time
 EVERY = 10
 # a payload test, one with a capture and its proof, one of connections that it holds: what a suite starts once
 FIRST = (
-    "tests/hw/test_20_wire.py::test_sends_to_stunnel[tx-12_aes_gcm_128-v4]",
-    "tests/hw/test_21_records.py::test_records_it_sends[tx-12_aes_gcm_128-v4]",
-    "tests/hw/test_40_lifecycle.py::test_link_down_leaves_it_to_software",
+    "tests/hw/2_bytes/test_20_wire.py::test_sends_to_stunnel[tx-12_aes_gcm_128-v4]",
+    "tests/hw/2_bytes/test_21_records.py::test_records_it_sends[tx-12_aes_gcm_128-v4]",
+    "tests/hw/4_lifetime/test_40_lifecycle.py::test_link_down_leaves_it_to_software",
 )
 # the lab counts instructions in a VM of its own there, or takes smaller files than a real bench
 ELSEWHERE = ("test_51_", "test_63_", "test_64_", "test_66_")

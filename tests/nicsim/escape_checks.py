@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("tests/hw", *(f"tests/lib/{room}" for room in ("flow", "impair", "life", "rig", "wire")))
+SUBJECT = re.compile(r"\Ahw/[^/]+/")  # a check of tests/hw is named by its file, not by its folder
 # what runs on the other side of a connection, or makes captures: it judges no card
 NOT = ("many_connections.py", "secrets.py", "wiredocs.py")
 
@@ -28,12 +30,13 @@ class Check:
     condition: tuple[int, int, int, int] = field(default=(0, 0, 0, 0), compare=False)
 
     def __str__(self) -> str:
-        return f"{self.file.removeprefix('tests/')}:{self.function}:{self.number}"
+        file = SUBJECT.sub("hw/", self.file.removeprefix("tests/"))
+        return f"{file}:{self.function}:{self.number}"
 
 
 def checks(root: Path) -> list[Check]:
     """Every check of the suite below `root`, in the order of files and lines."""
-    paths = [path for folder in FOLDERS for path in sorted((root / folder).glob("*.py"))]
+    paths = [path for folder in FOLDERS for path in sorted((root / folder).rglob("*.py"))]
     mine = [path for path in paths if path.name not in NOT]
     return [check for path in mine for check in _of(path.relative_to(root).as_posix(), path.read_text())]
 

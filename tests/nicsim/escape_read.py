@@ -10,6 +10,7 @@ from typing import Any
 
 from offload.suite.report import events
 from tests.lib.catalogue.plugin import CHECKS
+from tests.lib.catalogue.rows import short
 from tests.nicsim.escape_checks import Check
 
 PLACE = re.compile(r"^(tests/\S+\.py):(\d+): ", re.M)  # the last of them in a traceback: where it ended
@@ -66,7 +67,7 @@ def cards(folder: Path, wanted: Iterable[str]) -> Iterator[Card]:
 def _result(event: Mapping[str, Any]) -> Result:
     places = PLACE.findall(str(event.get("details", "")))
     place = (places[-1][0], int(places[-1][1])) if places else None
-    test = str(event["id"]).removeprefix("tests/hw/")
+    test = short(str(event["id"]))
     fired = tuple(event.get("evidence", {}).get(CHECKS, ()))
     return Result(test, str(event.get("promise") or ""), event["outcome"], place, fired)
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "openssl")
 MIB = 1 << 20
 TX, RX = Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-128")
 MODPROBE = "/proc/sys/kernel/modprobe"  # what the kernel runs to load a module that it misses
-# as in tests/hw/test_20_wire.py
+# as in tests/hw/2_bytes/test_20_wire.py
 SIZES = {
     "record": (1, 16383, 1, 16384, 1, 16385, 2, 32767, 32768, 32769, 1),
     "64k": (65535, 1, 65536, 65537, 131071, 131072, 131073),

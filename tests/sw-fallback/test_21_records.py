@@ -20,7 +20,7 @@ from tests.lib.wire.wire import WireTap
 
 pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "openssl", "wire", "wire-tap")
 TX = Cell("tx", "1.2", "aes-gcm-128")
-# as in tests/hw/test_21_records.py: ends of records, and of segments
+# as in tests/hw/2_bytes/test_21_records.py: ends of records, and of segments
 EDGES = {
     "write": (1, 16383, 1, 16384, 1, 16385, 2, 32767, 32768, 32769, 1),
     "sendfile": tuple(n * mss - 29 + d for mss in (1448, 1428) for n in (1, 2, 11) for d in (-1, 0, 1)),

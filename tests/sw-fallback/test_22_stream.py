@@ -1,6 +1,6 @@
 """Without a NIC that offloads kernel software sends what stunnel sends, the whole connection (proof C).
 
-As tests/hw/test_22_stream.py. TLS 1.2 with AES-256 goes by every arm, AES-128 by fd write, TLS 1.3 by fd
+As its twin in tests/hw. TLS 1.2 with AES-256 goes by every arm, AES-128 by fd write, TLS 1.3 by fd
 write, sendfile and SSL_write(): there OpenSSL installs kernel TLS at another place, after the handshake.
 """
 

@@ -22,7 +22,7 @@ from tests.lib.wire.wire import WireTap
 pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "wire-tap")
 TX, RX = Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-128")
 KIB = 1024
-WRAP = 3 * WHOLE + 8192  # as in tests/hw/test_32_shapes.py
+WRAP = 3 * WHOLE + 8192  # as in tests/hw/3_segments/test_32_shapes.py
 LOST = (Chosen("offset", WRAP), Chosen("offset", WRAP - 3000))
 NUMBERS = ((1 << 32) - 3, (1 << 64) - 40)
 

@@ -11,7 +11,7 @@ from tests.lib.catalogue.rows import Row
 
 PAGE = Path(__file__).parents[3] / "docs" / "certify" / "bad-nics.md"
 BEGIN, END = "<!-- made by certify-the-certifier: begin -->", "<!-- end -->"
-NODE = re.compile(r" \[(tests/hw/)?test_\S+\.py::\S+\]$")
+NODE = re.compile(r" \[(tests/\S+/)?test_\S+\.py::\S+\]$")
 ODD = re.compile(r"\d+\.\d+\.\d+\.\d+:\d+ -> \d+\.\d+\.\d+\.\d+:\d+, |/\S+/(?=\w+\.c:\d)")
 CUT = 160  # characters of evidence on the page; the events have all of it
 

@@ -42,7 +42,7 @@ GOOD_PARTS = 3  # of the tests that a good card passes in between: one part a da
 
 @dataclass(frozen=True)
 class Row:
-    """One card. `knobs` as `0/tx_leak=1`, adapter 0 is the DUT's; `tests` below tests/hw, in this order.
+    """One card. `knobs` as `0/tx_leak=1`, adapter 0 is the DUT's; `tests` by their short ids, in this order.
 
     `breaks`: the promise that the verdict must name first, for `evidence` (a pattern). `end`: the word of
     the verdict; `good` for a card that is odd and must pass. `during`: what else is done to it meanwhile.
@@ -61,6 +61,12 @@ class Row:
     end: str = "failed"
     during: str = ""
     kernels: tuple[str, ...] = KERNELS
+
+
+def short(test: str) -> str:
+    """A test's id without its folder, so that what is recorded of it outlives a move."""
+    path, colons, name = test.partition("::")
+    return f"{path.rpartition('/')[2]}{colons}{name}"
 
 
 def load(path: Path = FILE) -> tuple[Row, ...]:

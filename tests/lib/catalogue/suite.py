@@ -15,6 +15,7 @@ from offload.card.profile import find
 from offload.errors import RigError
 from offload.suite.report import criteria, events, facts
 from offload.suite.report.verdict import PromiseState, Verdict, judge
+from tests.lib.catalogue.rows import short
 
 ROOT = Path(__file__).parents[3]
 START, RUN = 180.0, 900.0  # seconds; on an idle machine to collect takes 3, a test 1 to 20
@@ -64,12 +65,13 @@ class Suite:
             )
         self._line = ours
         self._answers = ours.makefile("r")
-        self.tests = tuple(test.removeprefix("tests/hw/") for test in self._answer(START)["tests"])
+        self._ids = {short(test): test for test in self._answer(START)["tests"]}
+        self.tests = tuple(self._ids)
 
     def run(
         self, *tests: str, name: str = "", knobs: str = "", off: str = "", as_found: bool = False
     ) -> Outcome:
-        """Run these tests (node ids below tests/hw) and judge them; `name`: of the file of events.
+        """Run these tests (by their short ids) and judge them; `name`: of the file of events.
 
         `off`: a check to do without (tests/nicsim/escape_run.py); `as_found`: a scenario that fails is not
         shrunk. RigError if the suite died, or does not have one of the tests.
@@ -78,7 +80,7 @@ class Suite:
         log = self._folder / f"{name or f'run-{self._runs}'}.jsonl"
         begin = self._log.stat().st_size
         log.unlink(missing_ok=True)
-        wanted = [f"tests/hw/{test}" for test in tests]
+        wanted = [self._ids.get(test, test) for test in tests]
         order = {"tests": wanted, "events": str(log), "knobs": knobs, "off": off, "as_found": as_found}
         self._line.sendall(json.dumps(order).encode() + b"\n")
         answer = self._answer(RUN)
@@ -87,7 +89,7 @@ class Suite:
         found = events.read(log)
         verdict = judge(found, criteria.load(), self._facts)
         ended = [event for event in found.events if event["event"] == "test"]
-        outcomes = {test["id"].removeprefix("tests/hw/"): test["outcome"] for test in ended}
+        outcomes = {short(test["id"]): test["outcome"] for test in ended}
         return Outcome(verdict, outcomes, self._output(begin))
 
     def _answer(self, seconds: float) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def chosen(wanted: str, root: Path = ROOT) -> list[str]:
 
 
 def _named(name: str, root: Path) -> list[Path]:
-    return [root / folder / name for folder in FOLDERS if (root / folder / name).is_file()]
+    return [path for folder in FOLDERS for path in sorted((root / folder).rglob(name)) if path.is_file()]
 
 
 def _files_with(word: str, root: Path) -> list[str]:
@@ -40,7 +40,7 @@ def _files_with(word: str, root: Path) -> list[str]:
 
     To import fewer files is half a second.
     """
-    files = [path for folder in FOLDERS for path in sorted((root / folder).glob("test_*.py"))]
+    files = [path for folder in FOLDERS for path in sorted((root / folder).rglob("test_*.py"))]
     text = word.lower()
     there = [path for path in files if text in path.name.lower() or text in path.read_text().lower()]
     return (

@@ -214,7 +214,7 @@ def test_ctrl_c_ends_pytest_too(stage: Stage) -> None:
 def test_every_stage_test_that_runs_certify_is_final() -> None:
     """ci/again knows each test of a lab stage that runs certify."""
     files = [
-        p for folder in ("hw", "sw-fallback", "nicsim") for p in (ROOT / "tests" / folder).glob("test_*.py")
+        p for folder in ("hw", "sw-fallback", "nicsim") for p in (ROOT / "tests" / folder).rglob("test_*.py")
     ]
     runs = [p for p in files if re.search(r'"-m", "offload", "certify"', p.read_text())]
     assert runs

@@ -34,7 +34,7 @@ def test_a_claim_of_a_real_test_has_one() -> None:
     """A code whose condition is said to be made for real is named in a test of the lab."""
     tests = FILE.parents[2] / "tests"
     numbers = ("11_doctor", "13_ls", "60_apps", "61_apps")
-    lab = "".join(p.read_text() for n in numbers for p in sorted(tests.glob(f"[hs]w*/test_{n}.py")))
+    lab = "".join(p.read_text() for n in numbers for p in sorted(tests.glob(f"[hs]w*/**/test_{n}.py")))
     real = [r.code for r in load().values() if r.test.startswith("for real: ")]
     assert len(real) > 28 and not [code for code in real if f'"{code}"' not in lab]
 

@@ -31,9 +31,10 @@ ROWS = load()
 COLLECT = """
 import json, sys, pytest
 from offload.suite.report.record.testinfo import promise_of
+from tests.lib.catalogue.rows import short
 class Show:
     def pytest_collection_finish(self, session):
-        found = {item.nodeid.removeprefix("tests/hw/"): promise_of(item) for item in session.items}
+        found = {short(item.nodeid): promise_of(item) for item in session.items}
         print("FOUND" + json.dumps(found))
 sys.exit(pytest.main(["-q", "--collect-only", "-p", "no:cacheprovider", "tests/hw", *sys.argv[1:]], [Show()]))
 """

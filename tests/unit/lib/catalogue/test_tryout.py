@@ -9,12 +9,14 @@ import pytest
 from offload.errors import ConfigError
 from tests.lib.catalogue import tryout
 
+HW = "tests/hw/2_bytes/test_20_wire.py"
+
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A checkout with three files of tests."""
     for path, text in (
-        ("tests/hw/test_20_wire.py", "def test_sends(cell): ..."),
+        (HW, "def test_sends(cell): ..."),
         ("tests/sw-fallback/test_20_wire.py", "def test_Sends_less(): ..."),
         ("tests/nicsim/test_30_void.py", "def test_void(): ..."),
     ):
@@ -26,14 +28,20 @@ def root(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "wanted, arguments",
     [
-        ("tests/hw/test_20_wire.py", ["tests/hw/test_20_wire.py"]),
-        ("tests/hw/test_20_wire.py::test_sends[a b]", ["tests/hw/test_20_wire.py::test_sends[a b]"]),
+        (HW, [HW]),
+        (
+            f"{HW}::test_sends[a b]",
+            [f"{HW}::test_sends[a b]"],
+        ),
         ("test_30_void.py", ["tests/nicsim/test_30_void.py"]),
         (
             "test_20_wire.py::test_sends",
-            [f"tests/{f}/test_20_wire.py::test_sends" for f in ("hw", "sw-fallback")],
+            [f"tests/{f}/test_20_wire.py::test_sends" for f in ("hw/2_bytes", "sw-fallback")],
         ),
-        ("test_sends", ["-k", "test_sends", "tests/hw/test_20_wire.py", "tests/sw-fallback/test_20_wire.py"]),
+        (
+            "test_sends",
+            ["-k", "test_sends", HW, "tests/sw-fallback/test_20_wire.py"],
+        ),
         ("test_30", ["-k", "test_30", "tests/nicsim/test_30_void.py"]),
         ("test_nowhere", ["-k", "test_nowhere", *tryout.FOLDERS]),
         ("tx", ["-k", "tx", *tryout.FOLDERS]),

@@ -8,7 +8,7 @@ import pytest
 
 from offload.card.profile import load_all
 from offload.card.profile_model import LOG
-from tests.unit.suite.report.test_report_plugin import play, results
+from tests.unit.suite.report.record.test_report_plugin import play, results
 
 pytest_plugins = "pytester"
 

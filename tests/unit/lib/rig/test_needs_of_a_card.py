@@ -31,6 +31,6 @@ def test_what_only_nicsim_has_is_asked_of_nicsim_only(in_vm: bool, monkeypatch: 
 def test_each_figure_of_cost_mode_asks_for_it() -> None:
     """A test that boots cost mode in a lab says so in its needs."""
     folder = Path(__file__).parents[3] / "hw"
-    texts = {path.name: path.read_text() for path in sorted(folder.glob("test_*.py"))}
+    texts = {path.name: path.read_text() for path in sorted(folder.rglob("test_*.py"))}
     asking = {name: text.count("part(counted(rig)") for name, text in texts.items() if "counted(rig)" in text}
     assert len(asking) == 3 and asking == {name: texts[name].count('"cost-mode"') for name in asking}

@@ -99,7 +99,7 @@ def offloading(path: Path) -> dict[str, str]:
 
 def test_each_test_of_a_card_shows_its_switch() -> None:
     """A test that takes `offload` begins with `offload.on()`: no fixture and no hook switches for it."""
-    paths = [p for room in ("hw", "nicsim", "sw-fallback") for p in (TESTS / room).glob("test_*.py")]
+    paths = [p for room in ("hw", "nicsim", "sw-fallback") for p in (TESTS / room).rglob("test_*.py")]
     found = {name: first for path in paths for name, first in offloading(path).items()}
     assert len(found) > 50, "what was read?"
     assert not {name for name, first in found.items() if first != "offload.on()"}

@@ -17,7 +17,7 @@ from offload.suite.report.render import lossplot, render
 from offload.suite.report.render.summary import text
 from offload.suite.traffic.impair import Chosen, RandomImpairment
 from tests.lib.rig.schemas import checker
-from tests.unit.suite.report.test_report_render import EVIL, Page
+from tests.unit.suite.report.render.test_report_render import EVIL, Page
 
 WORDS = {
     "header of data record 10, to the DUT: lost": Chosen("header", 10, "drop", "to-dut", data=True),

@@ -16,9 +16,9 @@ from offload.suite.report.render.summary import text
 from tests.lib.rig.schemas import checker
 from tests.unit.page_check import problems
 from tests.unit.suite.report import migration_documents as made
+from tests.unit.suite.report.render.test_report_render import EVIL, Page
 from tests.unit.suite.report.test_report_impairment import document as report
 from tests.unit.suite.report.test_report_impairment import met
-from tests.unit.suite.report.test_report_render import EVIL, Page
 
 TITLE = "Live migration, by transport"
 

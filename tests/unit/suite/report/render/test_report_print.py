@@ -14,8 +14,8 @@ from offload.errors import CommandFailed, Refused
 from offload.suite.report.forms import pdf
 from offload.suite.report.render import render
 from tests.lib.catalogue import browser
-from tests.unit.suite.report.test_report_render import EVIL
-from tests.unit.suite.report.test_report_render import document as small
+from tests.unit.suite.report.render.test_report_render import EVIL
+from tests.unit.suite.report.render.test_report_render import document as small
 
 PROGRAM = browser.had()
 wanted = pytest.mark.skipif(not PROGRAM, reason=browser.ABSENT)

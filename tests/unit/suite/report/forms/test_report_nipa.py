@@ -14,7 +14,7 @@ from offload.paths import ROOT
 from offload.suite.bench.lab import netconfig
 from offload.suite.certify.verbs import EXIT
 from tests.unit.suite.report import report_whole as made
-from tests.unit.suite.report.test_report_ktap import Result, netdev_ci, whole
+from tests.unit.suite.report.forms.test_report_ktap import Result, netdev_ci, whole
 
 PROGRAM = ROOT / "packaging/kselftest/ktls_offload.sh"
 # as the kernel's tools/testing/selftests/drivers/net/README.rst has it, and the profile

@@ -15,8 +15,8 @@ from offload.suite.report.render import render
 from offload.suite.report.trust.kept import Kept
 from tests.unit.page_check import contrast, problems, themes
 from tests.unit.suite.report import report_whole as made
-from tests.unit.suite.report.test_report_render import EVIL, SCHEMA, Page
-from tests.unit.suite.report.test_report_render import document as small
+from tests.unit.suite.report.render.test_report_render import EVIL, SCHEMA, Page
+from tests.unit.suite.report.render.test_report_render import document as small
 
 STYLE = "".join((render.TEMPLATES / name).read_text() for name in ("style.css", "cpu.css"))
 # text on ground, and shapes on ground; WCAG 2.2: 1.4.3 wants 4.5, 1.4.11 wants 3

@@ -25,8 +25,8 @@ from offload.suite.report.compare.history import (
 from offload.suite.report.compare.history_store import ask, entry, open_store
 from offload.suite.report.render.history_page import html
 from offload.suite.report.verbs import add_parser
-from tests.unit.suite.report.test_report_diff import measured, report
-from tests.unit.suite.report.test_report_render import EVIL, Page
+from tests.unit.suite.report.compare.test_report_diff import measured, report
+from tests.unit.suite.report.render.test_report_render import EVIL, Page
 
 
 def call(*words: str | Path) -> int:

@@ -10,8 +10,8 @@ import pytest
 
 from offload.suite.report.forms.checkbox import submission
 from tests.unit.suite.report import report_whole as made
-from tests.unit.suite.report.test_report_render import EVIL
-from tests.unit.suite.report.test_report_render import document as small
+from tests.unit.suite.report.render.test_report_render import EVIL
+from tests.unit.suite.report.render.test_report_render import document as small
 
 # The rules of canonical/checkbox, submission-schema/schema.json (bda305fa), for what we write. The schema is
 # GPL-3 and stays where it is: CHECKBOX_SCHEMA=FILE checks against a copy of it.

@@ -8,8 +8,8 @@ import pytest
 from offload.suite.certify.verbs import EXIT
 from offload.suite.report.forms.ktap import ktap
 from tests.unit.suite.report import report_whole as made
-from tests.unit.suite.report.test_report_render import EVIL
-from tests.unit.suite.report.test_report_render import document as small
+from tests.unit.suite.report.render.test_report_render import EVIL
+from tests.unit.suite.report.render.test_report_render import document as small
 
 
 class Result(NamedTuple):

@@ -12,8 +12,8 @@ from offload.suite.report.forms.export import made as export
 from offload.suite.report.forms.in_toto import statement
 from offload.suite.report.trust.saved import saved
 from tests.unit.suite.report import report_whole as made
-from tests.unit.suite.report.test_report_render import EVIL
-from tests.unit.suite.report.test_report_render import document as small
+from tests.unit.suite.report.render.test_report_render import EVIL
+from tests.unit.suite.report.render.test_report_render import document as small
 
 # in-toto/attestation: spec/v1/statement.md, spec/v1/resource_descriptor.md, spec/predicates/test-result.md
 DIGEST = {"type": "object", "minProperties": 1, "additionalProperties": {"pattern": "^[0-9a-f]{64}$"}}

@@ -14,8 +14,8 @@ from offload.suite.report.render import card, render
 from tests.lib.catalogue import browser
 from tests.unit.page_check import contrast
 from tests.unit.suite.report import report_whole as made
-from tests.unit.suite.report.test_report_render import EVIL
-from tests.unit.suite.report.test_report_render import document as small
+from tests.unit.suite.report.render.test_report_render import EVIL
+from tests.unit.suite.report.render.test_report_render import document as small
 
 STYLE = (render.TEMPLATES / "card.svg").read_text()
 LOOKS = ("good", "bad", "warn", "calm", "void")

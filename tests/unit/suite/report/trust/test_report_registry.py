@@ -18,11 +18,11 @@ from offload.suite.report.registry import site
 from offload.suite.report.trust import archive, manifest, unpack
 from tests.unit.page_check import problems
 from tests.unit.suite.report import report_whole as made
-from tests.unit.suite.report.test_report_archive import head, packet
-from tests.unit.suite.report.test_report_render import Page
-from tests.unit.suite.report.test_report_sign import allow, make_key
-from tests.unit.suite.report.test_report_sign import call as said
+from tests.unit.suite.report.render.test_report_render import Page
 from tests.unit.suite.report.test_report_verbs import call
+from tests.unit.suite.report.trust.test_report_archive import head, packet
+from tests.unit.suite.report.trust.test_report_sign import allow, make_key
+from tests.unit.suite.report.trust.test_report_sign import call as said
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
 WHO = "lab@example.org"

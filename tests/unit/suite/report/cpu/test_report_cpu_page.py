@@ -15,10 +15,10 @@ from offload.suite.report.cpu.words import MARK
 from offload.suite.report.render import render, svg
 from offload.suite.report.render.summary import text
 from tests.unit.suite.report import cpu_documents as made
-from tests.unit.suite.report.test_report_cpu import section
+from tests.unit.suite.report.cpu.test_report_cpu import section
+from tests.unit.suite.report.render.test_report_render import EVIL, Page
 from tests.unit.suite.report.test_report_impairment import document as report
 from tests.unit.suite.report.test_report_impairment import met
-from tests.unit.suite.report.test_report_render import EVIL, Page
 
 WIDTH = 394
 

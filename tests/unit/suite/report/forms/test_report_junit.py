@@ -7,8 +7,8 @@ import pytest
 
 from offload.suite.report.forms.junit import junit
 from tests.unit.suite.report import report_whole as made
-from tests.unit.suite.report.test_report_render import EVIL
-from tests.unit.suite.report.test_report_render import document as small
+from tests.unit.suite.report.render.test_report_render import EVIL
+from tests.unit.suite.report.render.test_report_render import document as small
 
 # windyroad/JUnit-Schema, JUnit.xsd: what an element must have, and its children in order.
 NEEDS = {

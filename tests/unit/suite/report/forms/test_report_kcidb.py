@@ -9,8 +9,8 @@ import pytest
 
 from offload.suite.report.forms.kcidb import LONGEST, document
 from tests.unit.suite.report import report_whole as made
-from tests.unit.suite.report.test_report_render import EVIL
-from tests.unit.suite.report.test_report_render import document as small
+from tests.unit.suite.report.render.test_report_render import EVIL
+from tests.unit.suite.report.render.test_report_render import document as small
 
 SCHEMA = kcidb_io.schema.V5_3
 

@@ -16,9 +16,9 @@ from offload.suite.report.render import render
 from offload.suite.report.render.summary import text
 from tests.lib.rig.schemas import checker
 from tests.unit.suite.report import cpu_documents as made
+from tests.unit.suite.report.render.test_report_render import EVIL
 from tests.unit.suite.report.test_report_impairment import document as report
 from tests.unit.suite.report.test_report_impairment import met
-from tests.unit.suite.report.test_report_render import EVIL
 
 
 def section(*documents: Any, outcome: str = "pass", simulated: bool = False) -> dict[str, Any]:
