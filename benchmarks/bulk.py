@@ -35,15 +35,15 @@ class Lane:
         self.out, self.segment, self.sent = out, segment, [0, 0]
         out.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 20, 1))
 
-    def frame(self, way: int, flags: int, data: bytes | memoryview = b"") -> None:
+    def frame(self, direction: int, flags: int, data: bytes | memoryview = b"") -> None:
         """Write one segment; a SYN stands before offset 0. Checksums are left out."""
-        at = 0 if flags & SYN else 1 + self.sent[way]
+        at = 0 if flags & SYN else 1 + self.sent[direction]
         tcp = struct.pack(
             ">HHIIBBHHH",
-            PORTS[way],
-            PORTS[1 - way],
+            PORTS[direction],
+            PORTS[1 - direction],
             at % 2**32,
-            self.sent[1 - way] % 2**32,
+            self.sent[1 - direction] % 2**32,
             128,
             flags,
             502,
@@ -52,16 +52,16 @@ class Lane:
         ) + bytes(12)
         size = 20 + len(tcp) + len(data)
         ip = struct.pack(">BBHIBBH", 0x45, 0, size if size < 65536 else 0, 0, 64, 6, 0)
-        head = bytes(12) + b"\x08\x00" + ip + ADDRESSES[way] + ADDRESSES[1 - way] + tcp
+        head = bytes(12) + b"\x08\x00" + ip + ADDRESSES[direction] + ADDRESSES[1 - direction] + tcp
         self.out.write(struct.pack("<IIII", 0, 0, len(head) + len(data), len(head) + len(data)) + head)
         self.out.write(data)
-        self.sent[way] += len(data)
+        self.sent[direction] += len(data)
 
-    def say(self, way: int, data: bytes) -> None:
+    def say(self, direction: int, data: bytes) -> None:
         """Write bytes of a direction in segments."""
         view = memoryview(data)
         for at in range(0, len(data), self.segment):
-            self.frame(way, ACK, view[at : at + self.segment])
+            self.frame(direction, ACK, view[at : at + self.segment])
 
 
 def make(folder: Path, name: str, size: int, segment: int) -> Bulk:
@@ -78,11 +78,11 @@ def make(folder: Path, name: str, size: int, segment: int) -> Bulk:
         lane.frame(CLIENT, SYN)
         lane.frame(SERVER, SYN | ACK)
         for record in session.flow:
-            lane.say(record.way, record.wire)
+            lane.say(record.direction, record.wire)
         _bulk(lane, session, block, size, sent)
-        for way in (CLIENT, SERVER):
-            lane.say(way, session.say(way, ALERT, NOTIFY).wire)
-            lane.frame(way, FIN | ACK)
+        for direction in (CLIENT, SERVER):
+            lane.say(direction, session.say(direction, ALERT, NOTIFY).wire)
+            lane.frame(direction, FIN | ACK)
     return bulk
 
 

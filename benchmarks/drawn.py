@@ -37,7 +37,7 @@ from tests.lib.catalogue import drawn_record
 from tests.lib.catalogue import page as catalogue_page
 from tests.lib.catalogue import rows as catalogue
 from tests.lib.catalogue.drawn import CARD, Defect, card, defects, draw, space
-from tests.lib.catalogue.drawn_told import Drawn, line, summary
+from tests.lib.catalogue.drawn_summary import Drawn, line, summary
 from tests.lib.catalogue.rows import Row, Step
 from tests.lib.catalogue.run import Stand
 from tests.lib.rig.needs import built
@@ -65,7 +65,7 @@ def met(defect: Defect, scenario: Scenario) -> int:
     """How much of what a card needs a scenario makes; another value that makes its condition is as good."""
     has = dict(scenario.values).items()
     condition = defect.condition.values.items()
-    found = len({**defect.place.values, "direction": defect.way}.items() & has)
+    found = len({**defect.place.values, "direction": defect.direction}.items() & has)
     return found + (len(condition) if not has.isdisjoint(defect.condition.also) else len(condition & has))
 
 
@@ -206,7 +206,7 @@ def main() -> int:
         if args.more:
             seed = args.draw or drawn_record.SEED
             drawn = more(found[: args.more] * args.times, seed, args.kernel, folder, args.minutes)
-            print(f"\n{' '.join(drawn_record.told(drawn_record.read()))}")
+            print(f"\n{' '.join(drawn_record.reported(drawn_record.read()))}")
             return int(any(one.escaped for one in drawn))
         drawn = run(found, args.depth, args.kernel, folder)
     except (ConfigError, RigError) as exc:

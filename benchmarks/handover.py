@@ -138,7 +138,7 @@ def leaks(testbed: Testbed, count: int) -> bool:
     for number in range(count):
         with testbed.ask(testbed.greets) as sock:
             if REAL and number >= count - LAST:
-                keys += [sock.getsockopt(SOL_TLS, way, GCM256)[12:44] for way in (TLS_TX, TLS_RX)]
+                keys += [sock.getsockopt(SOL_TLS, direction, GCM256)[12:44] for direction in (TLS_TX, TLS_RX)]
         if number == count // 10:
             early = testbed.status("VmRSS")
     time.sleep(1)
@@ -198,13 +198,13 @@ def many_clients(testbed: Testbed, count: int) -> bool:
         time.sleep(2)  # all wait for a peer's first word
         at_most = testbed.status("VmRSS")
         print(f"memory with {count} clients at a time, KiB: {testbed.memory()}")
-        told = sum(b'"cause":"timeout"' in client.recv(8192) for client in clients)
+        timed_out = sum(b'"cause":"timeout"' in client.recv(8192) for client in clients)
     until(lambda: testbed.status("Threads") == 1)
     time.sleep(0.5)
     each, after = (at_most - before) // count, testbed.status("VmRSS")
     return all(
         [
-            line(f"{count} clients at a time: told of the time-out", str(told), told == count),
+            line(f"{count} clients at a time: told of the time-out", str(timed_out), timed_out == count),
             line(f"{count} clients at a time: memory for each, KiB", str(each), each <= CLIENT_KIB),
             line("memory after them, KiB", str(after), after < MEMORY_KIB),
             line("descriptors more", str(testbed.files() - files), testbed.files() == files),
@@ -216,7 +216,7 @@ def lie(conn: socket.socket) -> None:
     """One of the ways in which a resident can fail."""
     conn.recv(4096)
     null = os.open(os.devnull, os.O_RDONLY)
-    ways: list[tuple[bytes, int]] = [
+    failures_of: list[tuple[bytes, int]] = [
         (b"", 0),
         (GOOD, 0),
         (GOOD, 1),
@@ -229,7 +229,7 @@ def lie(conn: socket.socket) -> None:
         (b'{"ok":false,"message":"no","exit":2}\n', 0),
         (b'{"ok":false,"message":"no","exit":4}\n', 1),
     ]
-    data, fds = random.choice(ways)
+    data, fds = random.choice(failures_of)
     if data:
         socket.send_fds(conn, [data], [null] * fds)
     elif random.random() < 0.2:
@@ -251,18 +251,20 @@ def failures(testbed: Testbed, count: int) -> bool:
     """So many streams whose hand-over fails; each has to arrive, with one warning."""
     connect_client.SPARE = -29.5  # with ten seconds for each of three steps: half a second for a mute one
     path, arrived, why = str(testbed.folder / "liar"), 0, Counter[str]()
-    ways: list[dict[str, str]] = [{"via": path}] * 8 + [{"via": "/nowhere"}, {"program": "/nowhere"}]
-    ways += [{"program": "/bin/false"}, {"program": "/bin/cat"}]
+    failures_of: list[dict[str, str]] = [{"via": path}] * 8 + [{"via": "/nowhere"}, {"program": "/nowhere"}]
+    failures_of += [{"program": "/bin/false"}, {"program": "/bin/cat"}]
     if (
         not REAL
     ):  # a kernel whose tls cannot be loaded, and one that takes another cipher (CCM) than was negotiated
         odd = ({"FAKE_KTLS_ABSENT": "1"}, {"FAKE_KTLS_CIPHER": "53"}, {"FAKE_KTLS_TX": "0"})
-        ways += [{"via": testbed.serving(f"odd{number}", **fake)[0]} for number, fake in enumerate(odd)]
+        failures_of += [
+            {"via": testbed.serving(f"odd{number}", **fake)[0]} for number, fake in enumerate(odd)
+        ]
     with liar(path):
         for _ in range(count):
             warnings: list[str] = []
             payload = random.randbytes(random.randint(1, 1 << 17))
-            how = random.choice(ways)
+            how = random.choice(failures_of)
             got = connect(
                 Target("127.0.0.1", testbed.echoes), Policy(ca=testbed.ca), warn=warnings.append, **how
             )

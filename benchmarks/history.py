@@ -84,14 +84,14 @@ def main() -> int:
         sys.stdout.write(
             f"{args.count:,} results of {args.benches} benches, {path.stat().st_size >> 20} MiB\n"
         )
-        ways = {
+        queries = {
             "words": [],
             "--nic T6": ["--nic", "T6"],
             "--json": ["--json"],
             "--html": ["--html", f"{name}/page.html"],
         }
         worst = 0.0
-        for what, words in ways.items():
+        for what, words in queries.items():
             spent, took = measure(path, words)
             worst = max(worst, spent)
             word = "held" if spent < BAR else "MISSED"

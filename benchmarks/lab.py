@@ -60,8 +60,8 @@ def report(name: str, values: Sequence[float]) -> bool:
     """Print one figure with its bar, if it has one; say whether the median holds it."""
     bar = BARS.get(name)
     held = bar is None or statistics.median(values) <= bar
-    beside = "" if bar is None else f"bar {bar:g}: {'held' if held else 'MISSED'}"
-    print(f"{name:24} {spread(values)}  {beside}")
+    verdict = "" if bar is None else f"bar {bar:g}: {'held' if held else 'MISSED'}"
+    print(f"{name:24} {spread(values)}  {verdict}")
     return held
 
 

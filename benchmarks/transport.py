@@ -181,16 +181,18 @@ def whole(took: Run, names: Sequence[str], of: int) -> Whole:
 
 def measure(lab: Lab, names: Sequence[str], of: int, rounds: int) -> bool:
     """Run both in turns, print what they took; whether the bar is held."""
-    ways = {"agent": ["--attach", lab.name], "ssh": ["--lab", str(lab.folder / "ssh" / "lab.yaml")]}
-    runs: dict[str, list[Run]] = {name: [] for name in ways}
+    transports = {"agent": ["--attach", lab.name], "ssh": ["--lab", str(lab.folder / "ssh" / "lab.yaml")]}
+    runs: dict[str, list[Run]] = {name: [] for name in transports}
     rest, most = resting(lab), 0.0
     print(f"  left alone the VM takes {rest:.3f} s in a second")
     for number in range(rounds):
-        for way in list(ways)[:: -1 if number % 2 else 1]:  # there and back: what drifts, drifts for both
-            took, others = run(lab, ways[way], [*FIRST, *names], rest)
-            runs[way].append(took)
+        for transport in list(transports)[
+            :: -1 if number % 2 else 1
+        ]:  # there and back: what drifts, drifts for both
+            took, others = run(lab, transports[transport], [*FIRST, *names], rest)
+            runs[transport].append(took)
             most = max(most, others)
-            print(f"  {way:<6} {line(took)}; others took {others:.2f} cores", flush=True)
+            print(f"  {transport:<6} {line(took)}; others took {others:.2f} cores", flush=True)
     apart = max(between(own, [*FIRST, *names]) for own in runs.values())
     return report(least(runs["agent"]), least(runs["ssh"]), of, most, apart)
 

@@ -218,10 +218,10 @@ def table(found: Mapping[str, Cost], place: str) -> str:
     """The figures of a place: seconds, and CPU seconds in starts of python3 and in lists of ss; the bars."""
     lines = [f"{place:<18}{'wall s':>8}{'cpu s':>8}{'starts':>8}{'ss':>7}  bar"]
     for name, cost in found.items():
-        beside = f"{BARS[name]:g} s: {word(name, cost)}" if name in BARS else ""
+        verdict = f"{BARS[name]:g} s: {word(name, cost)}" if name in BARS else ""
         starts, lists = cost.cpu / found[START].cpu, cost.cpu / found[SS].cpu
         figures = f"{cost.wall:>8.2f}{cost.cpu:>8.2f}{starts:>8.1f}{lists:>7.1f}"
-        lines.append(f"{name:<18}{figures}  {beside}".rstrip())
+        lines.append(f"{name:<18}{figures}  {verdict}".rstrip())
     return "\n".join(lines)
 
 

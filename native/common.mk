@@ -8,7 +8,7 @@ WARN := -std=gnu11 -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-
 HARD := -O2 -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIE -pie -Wl,-z,relro,-z,now
 SAN := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
-# $(CHECK) tests --program FILE [--beside LIBRARY] [-k WORD]
+# $(CHECK) tests --program FILE [--preload LIBRARY] [-k WORD]
 CHECK := $(PYTHON) -B -m pytest -c $(NATIVE)/pytest.ini
 # in a network namespace of its own: as root, or in a user namespace
 PRIVATE = $(shell unshare --net true 2>/dev/null && echo unshare --net || echo unshare --net --map-root-user)

@@ -14,7 +14,7 @@ LIMIT = 900  # seconds for one check: a program that hangs must show as a failur
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The Makefile of the program names what it built."""
     parser.addoption("--program", required=True, help="the program or library to check")
-    parser.addoption("--beside", default="", help="a library that some checks preload")
+    parser.addoption("--preload", default="", help="a library that some checks preload")
 
 
 def given(config: pytest.Config, name: str) -> str:
@@ -30,9 +30,9 @@ def program(pytestconfig: pytest.Config) -> str:
 
 
 @pytest.fixture(scope="session")
-def beside(pytestconfig: pytest.Config) -> str:
+def preload(pytestconfig: pytest.Config) -> str:
     """What is preloaded into it, or an empty string."""
-    return given(pytestconfig, "--beside")
+    return given(pytestconfig, "--preload")
 
 
 def give_up(number: int, frame: object) -> None:

@@ -141,12 +141,12 @@ struct rqt {
 	uint32_t number, count, rq[256];
 };
 
-#define ENTRY_WAYS 8
+#define ENTRY_TARGETS 8
 struct entry {
-	uint32_t index, group, tag, action, ways, counter;
+	uint32_t index, group, tag, action, targets, counter;
 	struct {
 		uint32_t type, id;
-	} way[ENTRY_WAYS];
+	} target[ENTRY_TARGETS];
 	uint64_t value[MATCH_WORDS];
 };
 

@@ -71,7 +71,7 @@ static int deliver(const struct options *o, const struct result *r, const struct
 {
 	struct failure lost = { 0 };
 	struct text t = { .len = 0 };
-	bool told;
+	bool reported;
 
 	if (ok) {
 		text_result(&t, r);
@@ -80,10 +80,10 @@ static int deliver(const struct options *o, const struct result *r, const struct
 		say("%s", f->message);
 	}
 	if (o->fd >= 0)
-		told = handoff_send(o->fd, &t, ok ? r->sock : -1, o->timeout_ms, &lost);
+		reported = handoff_send(o->fd, &t, ok ? r->sock : -1, o->timeout_ms, &lost);
 	else
-		told = fwrite(t.buf, 1, t.len, stdout) == t.len && fflush(stdout) == 0;
-	if (told || !ok)
+		reported = fwrite(t.buf, 1, t.len, stdout) == t.len && fflush(stdout) == 0;
+	if (reported || !ok)
 		return ok ? RC_OK : f->exit;
 	say("%s", *lost.message ? lost.message : "cannot write to standard output");
 	return RC_PARENT;

@@ -186,9 +186,9 @@ static bool check_arguments(struct options *o, struct failure *f)
 /* What the options, or a policy, must say together; fills in the defaults. */
 bool options_check(struct options *o, struct failure *f)
 {
-	int ways = !!o->ca + !!o->pin + o->no_verify;
+	int methods = !!o->ca + !!o->pin + o->no_verify;
 
-	if (o->verb != VERB_ACCEPT && ways != 1)
+	if (o->verb != VERB_ACCEPT && methods != 1)
 		return usage(f, "exactly one of --ca, --pin, --no-verify is needed", "connect");
 	if (o->name && !o->ca)
 		return usage(f, "only --ca checks a name", "--name");

@@ -97,7 +97,7 @@ static bool hold(struct place *p, const char *path, struct failure *f)
 }
 
 /* With the lock: a socket that nobody listens on any more is removed, one that somebody serves is not. */
-static bool make_way(struct place *p, const struct sockaddr_un *sa, struct failure *f)
+static bool remove_stale(struct place *p, const struct sockaddr_un *sa, struct failure *f)
 {
 	struct stat st;
 
@@ -133,7 +133,7 @@ static bool listen_there(const struct options *o, struct place *p, struct failur
 	mode_t before;
 
 	memcpy(sa.sun_path, o->socket, strlen(o->socket));
-	if (!make_way(p, &sa, f))
+	if (!remove_stale(p, &sa, f))
 		return false;
 	before = umask(0177);
 	p->bound = bind(p->listener, (struct sockaddr *)&sa, sizeof(sa)) == 0;

@@ -23,7 +23,7 @@
 #include "handoff.h"
 
 /* STACK: the C library keeps 40 MiB of stacks of threads that ended, with some pages in each: 20 stacks, not 80. */
-enum { STACK = 2 * 1024 * 1024, BURN = 64 * 1024, CROWD = 8 };
+enum { STACK = 2 * 1024 * 1024, BURN = 64 * 1024, MANY = 8 };
 
 struct resident {
 	const struct options *o;
@@ -84,7 +84,7 @@ static void take(struct resident *home, int conn, const pthread_attr_t *attr)
 
 	if (v)
 		*v = (struct visit){ { .home = &home->rules, .conn = conn }, home };
-	if (busy(home) >= CROWD)
+	if (busy(home) >= MANY)
 		atomic_store(&home->crowded, true);
 	if (v && attend_welcome(&v->client) && !pthread_create(&thread, attr, attend_thread, v))
 		return;

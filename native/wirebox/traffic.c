@@ -41,7 +41,7 @@ struct box {
 	struct iovec in_iov[BATCH][2], out_iov[DIRECTIONS][BATCH];
 	struct given out[DIRECTIONS][BATCH];
 	unsigned int waiting[DIRECTIONS];
-	bool told[DIRECTIONS]; /* that frames are too big */
+	bool warned[DIRECTIONS]; /* that frames are too big */
 };
 
 static void too_big(struct box *b, int direction, size_t len)
@@ -49,9 +49,9 @@ static void too_big(struct box *b, int direction, size_t len)
 	char error[ERROR_MAX];
 
 	b->engine->count[direction].too_big++;
-	if (b->told[direction])
+	if (b->warned[direction])
 		return;
-	b->told[direction] = true;
+	b->warned[direction] = true;
 	snprintf(error, sizeof(error), "%s: a frame of %zu bytes exceeds the MTU of the other port (GRO or LRO is on, or the MTUs differ)",
 		 direction_name(direction), len);
 	say_error(0, error, NULL);

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from offload.card.profile import DIRECTIONS, WORDS, Profile, load_all
-from offload.card.profile_ids import TOLD, Undescribed, undescribed
+from offload.card.profile_ids import IN_WORDS, Undescribed, undescribed
 from offload.host.terminal import shown
 from offload.paths import PACKAGE
 from offload.yamlfile import SCHEMA, fields, listed, mapped, read_yaml, record, text
@@ -96,7 +96,7 @@ def as_text() -> str:
     """For people: a few lines a card, then the cards of which nothing is known."""
     parts = [_card(profile) for profile in real()]
     rows = [f"  {card.name} ({card.ids})" for card in undescribed() if card.tls == "unknown"]
-    return "\n\n".join([*parts, "\n".join([f"without a profile: {TOLD['unknown']}", *rows])]) + "\n"
+    return "\n\n".join([*parts, "\n".join([f"without a profile: {IN_WORDS['unknown']}", *rows])]) + "\n"
 
 
 def _card(profile: Profile) -> str:

@@ -6,7 +6,7 @@ import sys
 
 from offload.card.cards import kernels, real
 from offload.card.profile import DIRECTIONS, WORDS, Profile
-from offload.card.profile_ids import TOLD, undescribed
+from offload.card.profile_ids import IN_WORDS, undescribed
 
 HEAD = """# Which cards?
 
@@ -90,7 +90,7 @@ def _others() -> list[str]:
         "| card | driver | PCI id | what is known |",
         "|---|---|---|---|",
     ]
-    rows = [f"| {c.name} | {c.driver} | {c.ids} | {TOLD[c.tls]} |" for c in undescribed()]
+    rows = [f"| {c.name} | {c.driver} | {c.ids} | {IN_WORDS[c.tls]} |" for c in undescribed()]
     return [*head, *rows]
 
 

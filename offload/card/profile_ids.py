@@ -11,7 +11,7 @@ from offload.paths import PACKAGE
 from offload.yamlfile import SCHEMA, fields, listed, read_yaml, record, text
 
 FILE = PACKAGE / "card/profile_ids.yaml"
-TOLD = {
+IN_WORDS = {
     "unknown": "the driver knows its id; whether it has TLS crypto is not known",
     "no": "older than TLS offload",
 }
@@ -29,9 +29,9 @@ class Undescribed(NamedTuple):
         """Vendor and name."""
         return self.ids.name
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """Return what is known of it, in a few words."""
-        return TOLD[self.tls]
+        return IN_WORDS[self.tls]
 
 
 def _card(driver: str, pci: str, name: str, tls: str) -> Undescribed:
@@ -42,7 +42,7 @@ CARD = {
     "driver": text("a driver name", MODULE),
     "pci": text("vendor:device in lower case, as in 15b3:101d", PCI),
     "name": text(),
-    "tls": text(choices=tuple(TOLD)),
+    "tls": text(choices=tuple(IN_WORDS)),
 }
 
 

@@ -96,8 +96,8 @@ class Policy:
         SHA-256 over lines of KEY=VALUE, as in ktls-handoff.8: what is offered, and who is trusted.
         """
         values = self.values()
-        ways = {"peer": "verifyPeer", "chain": "verifyChain"}
-        verify = next((way for way, key in ways.items() if values.get(key) == "yes"), "no")
+        keys = {"peer": "verifyPeer", "chain": "verifyChain"}
+        verify = next((name for name, key in keys.items() if values.get(key) == "yes"), "no")
         said = {
             "sslVersion": values["sslVersion"],
             "ciphers": values["ciphers" if values["sslVersion"] == "TLSv1.2" else "ciphersuites"],

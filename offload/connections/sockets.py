@@ -107,7 +107,7 @@ class Space:
     def unseen(self) -> int:
         """How many directions the kernel counts beyond those of the sockets that it showed."""
         stat = self.tls_stat or {}
-        kinds = [f"TlsCurr{way}{by}" for way in ("Tx", "Rx") for by in ("Sw", "Device")]
+        kinds = [f"TlsCurr{direction}{by}" for direction in ("Tx", "Rx") for by in ("Sw", "Device")]
         shown = sum((one.tx != "none") + (one.rx != "none") for one in self.sockets)
         return max(0, sum(stat.get(kind, 0) for kind in kinds) - shown)
 

@@ -213,7 +213,7 @@ def question(ours: str, theirs: str, family: int, bound: int, mark: int) -> byte
     return struct.pack("=IHHII", HEAD + len(body), GETROUTE, REQUEST, 1, 0) + body
 
 
-def way(sock: socket.socket, ask: bytes) -> tuple[int, int]:
+def route(sock: socket.socket, ask: bytes) -> tuple[int, int]:
     """(interface number, errno) of the route that the kernel takes."""
     for data in heard(sock, ask):
         for kind, at, end in messages(data):
@@ -241,9 +241,9 @@ def routed(rows: list[Row], notes: list[str]) -> None:
 
 def device(sock: socket.socket, ours: str, theirs: str, *more: int) -> str:
     """The device that a route leads through; '' if there is no route."""
-    index, why = way(sock, question(ours, theirs, *more))
+    index, why = route(sock, question(ours, theirs, *more))
     if why == errno.EINVAL:  # an address that is not ours (transparent proxies)
-        index, why = way(sock, question("", theirs, *more))
+        index, why = route(sock, question("", theirs, *more))
     return socket.if_indextoname(index) if index else ""
 
 

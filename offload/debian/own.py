@@ -111,8 +111,8 @@ def _fill(temp: Path, final: Path, path: Path, modules: Path | None, say: Say) -
     _modules(temp / "root", parts.modules, release)
     _link(temp / "root/usr/src" / f"linux-headers-{release}", parts.build, temp, final)
     known = {"release": release, "version": final.name, "suite": "own"}
-    told = {"vmlinux": of_file(temp / "vmlinux"), "modules": of_folder(temp / "root/lib/modules" / release)}
-    return known | told
+    given = {"vmlinux": of_file(temp / "vmlinux"), "modules": of_folder(temp / "root/lib/modules" / release)}
+    return known | given
 
 
 def _parts(temp: Path, final: Path, path: Path, modules: Path | None, say: Say) -> Parts:
@@ -125,7 +125,7 @@ def _parts(temp: Path, final: Path, path: Path, modules: Path | None, say: Say) 
         head = file.read(MAGIC + 4)
     if not head.startswith(b"\x7fELF") and head[MAGIC:] != b"HdrS":
         raise ConfigError(f"{path} is no kernel", f"name a {FORMS}, or a series")
-    return Parts(path, *_beside(path, modules))
+    return Parts(path, *_next_to(path, modules))
 
 
 def _inner(modules: Path) -> Path:
@@ -145,7 +145,7 @@ def _releases(root: Path) -> list[Path]:
     return sorted(p.parent for p in root.glob("lib/modules/*/kernel"))
 
 
-def _beside(path: Path, modules: Path | None) -> tuple[Path | None, Path | None, Path | None]:
+def _next_to(path: Path, modules: Path | None) -> tuple[Path | None, Path | None, Path | None]:
     """Modules, and the configuration and build tree that belong to an image or to them."""
     release = modules.name if modules else ""
     root = modules.parents[2] if modules and len(modules.parents) > 2 else path.parent
@@ -211,7 +211,7 @@ def _deb(temp: Path, final: Path, path: Path, modules: Path | None) -> Parts:
     image = next((p for p in places if p.is_file()), None)
     if image is None:
         raise ConfigError(f"{path.name} holds no vmlinuz-{match[1]}")
-    return Parts(image, *_beside(image, found))
+    return Parts(image, *_next_to(image, found))
 
 
 def _release(elf: bytes, path: Path) -> str:

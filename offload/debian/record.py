@@ -26,7 +26,7 @@ class Booted(NamedTuple):
     modules: str
     checked: Checked
 
-    def told(self, kernel: Kernel, module: Path | None) -> dict[str, str]:
+    def described(self, kernel: Kernel, module: Path | None) -> dict[str, str]:
         """Return it in words, with the module of the simulated card: what a report says of a lab."""
         driver = {"driver": of_file(module)} if module else {}
         about = {"image": self.image, "modules": self.modules, "checked": self.checked.value}

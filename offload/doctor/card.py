@@ -56,7 +56,7 @@ def _undescribed(nic: Nic, notes: Notes) -> None:
     """Note that no profile describes the card, and what is known of its id."""
     seen = f"ethtool -i {nic.dev}: driver {nic.driver}"
     if card := named(nic.driver, nic.pci):
-        notes.add("D219", f"{seen}; PCI id {nic.pci}", card=card.name, pci=nic.pci, told=card.told())
+        notes.add("D219", f"{seen}; PCI id {nic.pci}", card=card.name, pci=nic.pci, words=card.in_words())
     elif nic.driver in facts()["drivers"] or _can_switch(nic):
         notes.add("D206", seen, driver=nic.driver, pci=nic.pci)
 
@@ -142,16 +142,18 @@ def _about_the_card(
     part = part or board.part
     parts = profile.sku.parts if profile else ()
     fits = [p for p in parts if part and fnmatch.fnmatchcase(part, p.pattern)]
-    told = f"part {part}" if part else f"part number unknown: {why}"
+    number = f"part {part}" if part else f"part number unknown: {why}"
     shown = board.text or f"firmware {nic.firmware or 'unknown'}"
     if (fits and not fits[0].crypto) or (not fits and board.crypto is False):
         wanted = ", ".join(p.pattern for p in parts if p.crypto) or (profile.sku.need if profile else "")
-        notes.add("D207", f"{seen}; {told}; {shown}", [direction], part=part or "of this card", wanted=wanted)
+        notes.add(
+            "D207", f"{seen}; {number}; {shown}", [direction], part=part or "of this card", wanted=wanted
+        )
         return
     need = "; ".join((profile.sku.need, profile.firmware.need)) if profile else "part or firmware"
     notes.add(
         "D208",
-        f"{seen}; {told}; {shown}",
+        f"{seen}; {number}; {shown}",
         [direction],
         feature=FEATURES[direction],
         need=need,

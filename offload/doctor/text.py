@@ -71,8 +71,8 @@ def as_text(diagnosis: Diagnosis, colour: bool = False, width: int = WIDTH, verb
     page = Page(colour, width)
     for device in diagnosis.devices:
         _device(page, device)
-        for told in device.tools if verbose else ():
-            page.wrapped(f"  {told.tool:<13} ", str(told))
+        for row in device.tools if verbose else ():
+            page.wrapped(f"  {row.tool:<13} ", str(row))
     page.lines += [""] if diagnosis.devices else []
     _findings(page, diagnosis, verbose)
     if any(cell.who != NONE for device in diagnosis.devices for cell in device.cells):

@@ -66,7 +66,7 @@ def install(target: Target, kind: Kind, tree: Path, dkms: bool, dry_run: bool, s
     made = [] if dkms else [str(p) for p in (place, place.parent) if not p.exists()]
     record = Record(kind.name, target.release, version, named, files, made)
     steps = _dkms_steps(record) if dkms else [f"cp {p} {place}/" for p in modules]
-    if _told([*steps, f"depmod {target.release}", *_initramfs(target)], dry_run, say):
+    if _listed([*steps, f"depmod {target.release}", *_initramfs(target)], dry_run, say):
         return
     with Journal().locked():
         _here(target, kind)  # another call may have been faster
@@ -74,7 +74,7 @@ def install(target: Target, kind: Kind, tree: Path, dkms: bool, dry_run: bool, s
     _next(target, kind, say)
 
 
-def _told(steps: Sequence[str], dry_run: bool, say: Say) -> bool:
+def _listed(steps: Sequence[str], dry_run: bool, say: Say) -> bool:
     """Say every step; whether that was all that was asked for."""
     for step in steps:
         say(f"  {step}")
@@ -201,7 +201,7 @@ def remove(target: Target, kind: Kind, dry_run: bool, say: Say) -> None:
     if record is None:
         raise ConfigError(f"{kind.name} is not installed for {target.release}", "ktls-offload driver status")
     steps = [f"dkms remove {record.dkms} --all"] if record.dkms else [f"rm {name}" for name in record.files]
-    if _told([*steps, f"depmod {target.release}", *_initramfs(target)], dry_run, say):
+    if _listed([*steps, f"depmod {target.release}", *_initramfs(target)], dry_run, say):
         return
     with Journal().locked():
         _undo(target, record, say)

@@ -112,7 +112,7 @@ def lines(found: Standing) -> Iterator[str]:
     """Yield what a person wants to know, a line each."""
     yield f"kernel {found.running} runs; {found.why}"
     for row in found.drivers:
-        yield from _told(row)
+        yield from _described(row)
     for name, foreign in found.loaded.items():
         whose = "was built outside the kernel" if foreign else "is the kernel's own"
         yield f"{name}: the loaded {next(iter(kinds()[name].modules))} {whose}"
@@ -120,7 +120,7 @@ def lines(found: Standing) -> Iterator[str]:
         yield "nothing is built: ktls-offload driver build " + "|".join(kinds())
 
 
-def _told(row: Driver) -> Iterator[str]:
+def _described(row: Driver) -> Iterator[str]:
     """One driver for one kernel."""
     if row.installed is None:
         yield f"{row.driver} for {row.kernel}: built from {row.built} in {row.tree}, not installed"

@@ -119,12 +119,14 @@ def decide(host: Host, plan: Plan, how: str) -> Kept:
 def _commands(host: Host, plan: Plan) -> Iterator[list[str]]:
     """Modules that the profile names, and one ethtool for all features."""
     wish, nic, found, _ = plan
-    ways = directions_on(host, nic, found, wish.directions) if wish.on else wish.directions or DIRECTIONS
+    directions = (
+        directions_on(host, nic, found, wish.directions) if wish.on else wish.directions or DIRECTIONS
+    )
     steps = found.profile.steps if wish.on and found.profile and not found.simulated else ()
     for step in steps:
-        if step.kind == "modprobe" and step.direction in ways:
+        if step.kind == "modprobe" and step.direction in directions:
             yield [_found(host, "modprobe"), step.what]
-    words = [w for d in ways for w in (FEATURES[d], "on" if wish.on else "off")]
+    words = [w for d in directions for w in (FEATURES[d], "on" if wish.on else "off")]
     yield [_found(host, "ethtool"), "-K", nic.dev, *words]
 
 

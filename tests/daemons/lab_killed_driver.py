@@ -27,10 +27,10 @@ def changes() -> None:
         dut, wire = lab.bench.dut, lab.bench.wire
         with shapes_path.tcp_settings(lab.bench, sack=0), shapes_path.path_mtu(lab.bench, 1200):
             pass
-        way = ["192.0.2.2/32", "dev", dut.dev, "metric", "7"]
-        dut.host.run(["ip", "route", "add", *way])
+        route = ["192.0.2.2/32", "dev", dut.dev, "metric", "7"]
+        dut.host.run(["ip", "route", "add", *route])
         link.bounce(dut)
-        dut.host.run(["ip", "route", "del", *way], check=False)  # the port took it along
+        dut.host.run(["ip", "route", "del", *route], check=False)  # the port took it along
         for state in ("down", "up"):
             wire.run(["ip", "link", "set", lab.bench.wire_ports[0], state])
         for length in ("512", "1024"):

@@ -148,7 +148,7 @@ def test_it_needs_python_and_yaml_only(package: Path) -> None:
     assert (field(package, "Version"), field(package, "Architecture")) == (__version__, "all")
 
 
-def test_the_suite_goes_beside_it(package: Path, unpacked: Path) -> None:
+def test_the_suite_is_installed_alongside(package: Path, unpacked: Path) -> None:
     """The suite is a package of its own: the host tool has none of its files, and needs none."""
     suite = package.parent / SUITE
     assert field(suite, "Depends") == f"ktls-offload (= {__version__}), python3 (>= 3.11), python3-yaml"

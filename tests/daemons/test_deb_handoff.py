@@ -100,8 +100,10 @@ def test_what_it_needs(package: Path, ground: Path) -> None:
     """Without a NIC the package depends on the libraries it was linked with; the command's suggests it."""
     needed = [word.split()[0] for word in field(package, "Depends").split(", ")]
     assert len(needed) == 2 and needed[0] == "libc6" and needed[1].startswith("libssl3"), needed
-    told = subprocess.run(["dpkg", "--print-architecture"], check=True, capture_output=True, text=True).stdout
-    assert (field(package, "Architecture"), field(package, "Version")) == (told.strip(), __version__)
+    reported = subprocess.run(
+        ["dpkg", "--print-architecture"], check=True, capture_output=True, text=True
+    ).stdout
+    assert (field(package, "Architecture"), field(package, "Version")) == (reported.strip(), __version__)
     assert field(package, "Recommends") == "stunnel4" and NAME in field(ground, "Suggests").split(", ")
 
 

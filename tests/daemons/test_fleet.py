@@ -190,7 +190,7 @@ def test_a_place_of_real_hosts_becomes_a_lab_file(grid: Grid, tmp_path: Path) ->
     assert lab.peer.login.sudo and lab.wire and lab.wire.wire == ("eno1", "eno2")
 
 
-def test_what_cannot_be_switched_is_told(grid: Grid) -> None:
+def test_what_cannot_be_switched_is_reported(grid: Grid) -> None:
     """Without a NIC a bench without a power switch, or one that labgrid cannot switch, is said to be so."""
     with grid.held("good") as found:
         assert grid.cycle("good", found) == "the place has no power switch"

@@ -234,10 +234,10 @@ def test_without_a_link(machine: Machine) -> None:
     assert machine.is_as(before) and not machine.noted
 
 
-def test_the_way_in(machine: Machine) -> None:
+def test_the_path_in_use_is_spared(machine: Machine) -> None:
     """Without a NIC the port at which sshd serves the person stays where it is."""
-    way = "203.0.113.5 50000 10.9.0.1 22"
-    done = machine.lab("init", "--one-host", "near0", "far0", SSH_CONNECTION=way)
+    connection = "203.0.113.5 50000 10.9.0.1 22"
+    done = machine.lab("init", "--one-host", "near0", "far0", SSH_CONNECTION=connection)
     assert done.returncode == 5 and "far0 is needed to reach this host: your SSH session" in done.stderr, done
     assert not machine.noted
 

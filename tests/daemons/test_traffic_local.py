@@ -156,7 +156,7 @@ def test_a_gate_stops_a_transfer_until_it_is_opened(bench: SimpleNamespace) -> N
     assert sink.report().taken.bytes == source.report().sent.bytes == 5000
 
 
-def test_one_connection_carries_payload_both_ways(bench: SimpleNamespace) -> None:
+def test_one_connection_carries_payload_in_both_directions(bench: SimpleNamespace) -> None:
     """Without a NIC an end that takes a known length and then sends gives two parts, each with its hash."""
     listener, port = bench.a.listen()
     there, back = drive.sending("there", 30_000, 7000), drive.sending("back", 20_000)

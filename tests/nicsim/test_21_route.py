@@ -29,11 +29,11 @@ def test_vlan_on_the_card_undoes_the_encryption(
     offload.on()
     assert bench.wire is not None
     parts = [sending(f"on top {number}", 64 * KIB) for number in range(2)]
-    with path_on_top(bench) as way:
+    with path_on_top(bench) as direction:
         pair = life.open()[0]
         with watched(rig, {"wire": (bench.wire, bench.wire_ports[0])}, tmp_path) as seen:
             pair.sends(parts[0].seed, parts[0].total)
-            way.take()
+            direction.take()
             sent = pair.near.begin("send", seed=parts[1].seed, size=parts[1].total)
             there = pair.far.take(parts[1].total)
             pair.near.connections.end(sent)

@@ -79,6 +79,6 @@ def test_a_plain_peer_proves_interop(rack: Lab, tmp_path: Path) -> None:
     code, said = typed("certify", "--lab", file, "--only", "each_kind", "--out", str(out))
     assert code == 21, said  # a part of the tests never certifies
     found = {name.partition("::")[2]: word for name, word in outcomes(out / "events.jsonl").items()}
-    kinds = [f"test_{way}_each_kind" for way in ("sends_to", "receives_from")]
+    kinds = [f"test_{direction}_each_kind" for direction in ("sends_to", "receives_from")]
     wanted = {"hw": "skip", "sw": "pass", "user": "pass"}
     assert found == {f"{test}[{far}]": word for test in kinds for far, word in wanted.items()}, said

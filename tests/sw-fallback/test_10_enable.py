@@ -40,9 +40,9 @@ def test_enable_is_refused_with_the_reason(dut: Side) -> None:
 @pytest.mark.promise("enable.switch")
 def test_status_says_why_not(dut: Side) -> None:
     """Without a NIC that offloads `status` shows both directions as off, fixed, each with a reason."""
-    told = json.loads(command(dut, "status", "--json", dut.dev).checked().text)["devices"][0]
+    reported = json.loads(command(dut, "status", "--json", dut.dev).checked().text)["devices"][0]
     for direction in ("tx", "rx"):
-        row = told["directions"][direction]
+        row = reported["directions"][direction]
         assert (row["active"], row["fixed"]) == (False, True)
         assert row["why"], f"no reason for {direction}"
 

@@ -59,9 +59,9 @@ def test_the_driver_is_the_reason(dut: Side, traffic: Traffic, evidence: dict[st
     done = dut.host.run(
         [sys.executable, "-m", "offload", "doctor", dut.dev, "--json"], check=False, timeout=300
     )
-    told = json.loads(done.text)
-    assert (done.rc, told["state"]) == (11, "never"), done.text
-    device = told["devices"][0]
+    reported = json.loads(done.text)
+    assert (done.rc, reported["state"]) == (11, "never"), done.text
+    device = reported["devices"][0]
     assert [f["code"] for f in device["findings"]] == ["D205"]
     cells = {(row["direction"], row["version"], row["cipher"]): row for row in device["table"]}
     cell, plan = Cell("tx", "1.2", "aes-gcm-128"), sending("doctor sw", 64 << 10)
@@ -81,7 +81,7 @@ def of_process(life: Life, dut: Side) -> tuple[Answer, set[str]]:
 
 @pytest.mark.promise("enable.refuse")
 @pytest.mark.requires("tls")
-def test_a_process_is_told_why(life: Life, dut: Side, evidence: dict[str, Any]) -> None:
+def test_a_process_learns_why(life: Life, dut: Side, evidence: dict[str, Any]) -> None:
     """Without a NIC that offloads each connection has its reason: no TLS, loopback, TLS 1.3, the driver."""
     assert "D902" in of_process(life, dut)[1], "no connection yet"
     clear = life.plain()
@@ -125,7 +125,7 @@ def test_the_module_is_the_reason(dut: Side) -> None:
     assert not codes(Doctor(host).diagnose([])) & {"D106", "D107", "D108", "D503"}
 
 
-class Told:
+class Reported:
     """A host whose programs are told that its kernel is Linux 2.6, by the kernel itself (personality(2))."""
 
     def __init__(self, host: Host) -> None:
@@ -146,7 +146,7 @@ class Told:
 @pytest.mark.requires("tls", "lab")
 def test_an_old_kernel_is_the_reason(dut: Side) -> None:
     """Without a NIC and on a kernel older than TLS offload that is the reason, for both directions."""
-    found = Doctor(Told(dut.host), trial=Trial(why="not what is asked here")).diagnose([dut.dev])
+    found = Doctor(Reported(dut.host), trial=Trial(why="not what is asked here")).diagnose([dut.dev])
     old = next(f for f in found.findings if f.code == "D101")
     assert "Linux 2.6." in old.what and set(old.directions) == {"tx", "rx"}
     assert {state for state, _ in found.devices[0].states.values()} == {"never"}
@@ -178,18 +178,18 @@ def test_servers_are_read(dut: Side) -> None:
         found = Doctor(dut.host).diagnose([])
         dut.host.write("/etc/stunnel/a.conf", b"[a]\naccept = 443\n", 0o644)
         again = Doctor(dut.host, trial=found.trial).diagnose([])
-    told = {f.code: f for f in found.findings}
+    reported = {f.code: f for f in found.findings}
     assert "D603" in {f.code for f in again.findings}
-    assert "/etc/nginx/a.conf:2" in told["D601"].what, told["D601"]
-    assert {"D604", "D602"} <= set(told) and "stunnel" in told["D602"].what
-    assert "D603" not in told, "stunnel asks for it"
+    assert "/etc/nginx/a.conf:2" in reported["D601"].what, reported["D601"]
+    assert {"D604", "D602"} <= set(reported) and "stunnel" in reported["D602"].what
+    assert "D603" not in reported, "stunnel asks for it"
 
 
 @pytest.mark.promise("enable.refuse")
 @pytest.mark.requires("tls", "lab", "nginx-server", "openssl")
 def test_what_is_said_of_nginx_is_so(dut: Side, rig: Rig, evidence: dict[str, Any]) -> None:
     """Without a NIC nginx is said to offer TLS 1.3 when a client gets it, and only then."""
-    end, told, gets = rig.end("dut"), {}, {}
+    end, reported, gets = rig.end("dut"), {}, {}
     with ExitStack() as undo:
         dut.host.run(["mkdir", "-p", "/etc/nginx"])
         undo.enter_context(hidden(dut.host, "/etc/nginx"))
@@ -198,7 +198,7 @@ def test_what_is_said_of_nginx_is_so(dut: Side, rig: Rig, evidence: dict[str, An
             dut.host.write("/etc/nginx/nginx.conf", text.encode(), 0o644)
             notes = Notes()
             programs.examine(dut.host, notes)
-            told[line] = "D602" in {f.code for f in notes.findings}
+            reported[line] = "D602" in {f.code for f in notes.findings}
             server = dut.host.start(["nginx", "-c", "/etc/nginx/nginx.conf"])
             try:
                 client = ["openssl", "s_client", "-connect", f"{dut.v4}:8443"]
@@ -208,6 +208,6 @@ def test_what_is_said_of_nginx_is_so(dut: Side, rig: Rig, evidence: dict[str, An
             finally:
                 server.kill(9)
                 server.wait(120)
-    evidence.update(told=told, gets=gets)
+    evidence.update(reported=reported, gets=gets)
     assert gets["ssl_protocols TLSv1.2 TLSv1.3;"] and not gets["ssl_protocols TLSv1.2;"], "the trial is none"
-    assert told == gets
+    assert reported == gets

@@ -27,16 +27,16 @@ def test_listed_as_software(life: Life, rig: Rig, dut: Side) -> None:
     pair = life.open()[0]
     pair.moves("ls", SIZE)
     both = command(dut, "--watch", "--count", "2", "--interval", "0.2", "--json").checked().text.splitlines()
-    told = [json.loads(line) for line in both]
-    assert len(told) == 2
-    rows = {row["local"]["port"]: row for row in told[1]["connections"]}
+    reported = [json.loads(line) for line in both]
+    assert len(reported) == 2
+    rows = {row["local"]["port"]: row for row in reported[1]["connections"]}
     row = rows[pair.port]
     assert (row["tx"]["conf"], row["rx"]["conf"], row["device"]) == ("sw", "sw", dut.dev)
     assert (row["version"], row["cipher"]) == ("1.2", "aes-gcm-128")
     assert SIZE < row["sent"] < 1.1 * SIZE
     assert SIZE < row["received"] < 1.1 * SIZE
     assert row["process"]["pid"] == life.near.pid
-    there = [r for r in told[1]["connections"] if r["peer"]["port"] == pair.port]
+    there = [r for r in reported[1]["connections"] if r["peer"]["port"] == pair.port]
     assert [r["namespace"] != row["namespace"] for r in there] == [True], (
         "the peer's namespace was not looked at"
     )
@@ -44,7 +44,7 @@ def test_listed_as_software(life: Life, rig: Rig, dut: Side) -> None:
 
 
 @pytest.mark.promise("counters.zero-when-off")
-def test_user_is_told_what_is_hidden(life: Life, rig: Rig, dut: Side) -> None:
+def test_user_learns_what_is_hidden(life: Life, rig: Rig, dut: Side) -> None:
     """Without a NIC that offloads a user who may not see kernel TLS is told how much there is."""
     pair = life.open()[0]
     pair.moves("hidden", SIZE)

@@ -21,5 +21,5 @@ def test_handoff_keeps_its_word(dut: Side) -> None:
     argv = [*pytest_of_native, "--program", str(ROOT / "build/ktls-handoff"), *checks]
     done = dut.host.run(argv, check=False, timeout=300)
     said = done.text + done.stderr.decode("utf-8", "replace")
-    told = re.search(r"^(\d+) passed in ", said, re.M)
-    assert done.rc == 0 and told and int(told.group(1)) >= 10, said[-2000:]
+    reported = re.search(r"^(\d+) passed in ", said, re.M)
+    assert done.rc == 0 and reported and int(reported.group(1)) >= 10, said[-2000:]

@@ -69,9 +69,9 @@ def test_the_tap_and_its_interface(dut: Side) -> None:
     checks, settings = str(ROOT / "native/wiretap/tests"), str(ROOT / "native/pytest.ini")
     argv = ["unshare", "--net", sys.executable, "-B", "-m", "pytest", "-c", settings, checks]
     done = dut.host.run([*argv, "--program", tap.PROGRAM, "-k", "interface"], check=False, timeout=300)
-    told = re.search(r"^(\d+) passed", done.text, re.M)
+    reported = re.search(r"^(\d+) passed", done.text, re.M)
     said = (done.text + done.stderr.decode("utf-8", "replace"))[-2000:]
-    assert done.rc == 0 and told and int(told.group(1)) >= 4, said
+    assert done.rc == 0 and reported and int(reported.group(1)) >= 4, said
 
 
 def test_the_last_frames_are_there(wire: Any, bench: Any, burst: Send, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tests.lib.flow.flow import Flow, Traffic
 pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "openssl", "wire")
 TX, RX = Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-128")
 KIB = 1024
-WAYS = ("to-peer", "to-dut", "both")
+DIRECTIONS = ("to-peer", "to-dut", "both")
 
 
 def carried(traffic: Traffic, cell: Cell, plan: Sending) -> tuple[Flow, Report]:
@@ -29,7 +29,7 @@ def carried(traffic: Traffic, cell: Cell, plan: Sending) -> tuple[Flow, Report]:
     return flow, flow.far if cell == TX else flow.dut
 
 
-def way(cell: Cell) -> str:
+def direction(cell: Cell) -> str:
     """The direction on the wire in which the payload of a cell goes."""
     return "to-peer" if cell == TX else "to-dut"
 
@@ -52,7 +52,7 @@ def test_random_impairment(traffic: Traffic, evidence: dict[str, Any], cell: Cel
     impairment = RandomImpairment(loss=1, reorder=2, duplicate=2, seed=7)
     with wirebox(traffic.rig.bench, [impairment]) as box:
         flow, end = carried(traffic, cell, plan)
-    moved = note(evidence, box).summary[way(cell)]
+    moved = note(evidence, box).summary[direction(cell)]
     proof.intact(end, plan)
     proof.done_by_software(flow, cell.direction)
     assert moved["tcp"] > 150 and moved["dropped"] and moved["delayed"] and moved["duplicated"]
@@ -182,7 +182,7 @@ def test_every_rule_is_understood(bench: Bench) -> None:
     ]
     impairment = [
         RandomImpairment(100, 0.0001, 0.5, 99.9999, 1000, 1 << 63, d, 1000, r)
-        for d in WAYS
+        for d in DIRECTIONS
         for r in (False, True)
     ]
     lines = [f"{rule.text}\n" for rule in (*rules, *impairment)]

@@ -26,11 +26,11 @@ def test_sends_each_byte_once(
     assert bench.wire is not None
     with watched(rig, {"wire": (bench.wire, bench.wire_ports[0])}, tmp_path), opened(life) as (pair,):
         pair.sends("sw frames", 512 * KIB)
-        told = frames.told(bench.dut.host, pair.port)
+        tcp = frames.tcp_counters(bench.dut.host, pair.port)
     capture = (tmp_path / "wire.pcapng").read_bytes()
     seen = [frame for frame in frames.frames(capture) if frame.source == pair.port]
-    evidence.update(bytes=512 * KIB, tcp=told, frames=len(seen))
-    frames.left_once(seen, told["bytes_sent"])
+    evidence.update(bytes=512 * KIB, tcp=tcp, frames=len(seen))
+    frames.left_once(seen, tcp["bytes_sent"])
 
 
 @pytest.mark.promise("payload.many")

@@ -40,7 +40,7 @@ def carried(traffic: Traffic, cell: Cell, plan: Several, family: int) -> Flow:
 
 def test_sends_by_every_system_call(traffic: Traffic, wire_tap: WireTap, evidence: dict[str, Any]) -> None:
     """Without a NIC that offloads each way to write makes the records that it should, each byte right."""
-    plan = shapes.ways("sw ways")
+    plan = shapes.methods("sw methods")
     with wire_tap.open() as watch:
         carried(traffic, TX, plan, 4)
         seen = watch.proves(evidence, "client", plan.total, payload=plan.content())
@@ -51,7 +51,7 @@ def test_sends_by_every_system_call(traffic: Traffic, wire_tap: WireTap, evidenc
 
 def test_receives_from_every_system_call(traffic: Traffic, evidence: dict[str, Any]) -> None:
     """Without a NIC that offloads records of 1 byte to 16 KiB arrive, however they were written."""
-    plan = shapes.ways("sw ways rx")
+    plan = shapes.methods("sw methods rx")
     proof.note(evidence, carried(traffic, RX, plan, 6), plan, "sw")
 
 

@@ -59,11 +59,11 @@ def test_connection_survives_a_route_change(
     """Without a NIC that offloads a connection goes on elsewhere, with no plaintext on either wire."""
     assert bench.wire is not None
     parts = [sending(f"sw route {number}", 128 * KIB) for number in range(3)]
-    with second_path(bench) as way:
+    with second_path(bench) as path:
         pair = life.open()[0]
-        places = {"other": (bench.dut.host, way.dev), "wire": (bench.wire, bench.wire_ports[0])}
+        places = {"other": (bench.dut.host, path.dev), "wire": (bench.wire, bench.wire_ports[0])}
         with watched(rig, places, tmp_path) as seen:
-            for part, turn in zip(parts, (lambda: None, way.take, way.leave), strict=True):
+            for part, turn in zip(parts, (lambda: None, path.take, path.leave), strict=True):
                 turn()
                 pair.sends(part.seed, part.total)
         pair.close()

@@ -60,7 +60,7 @@ class Bench:
             shared.client = shared.undo.enter_context(apps.client(rig))
         self.connect = shared.client.connect
 
-    def told(self, app: str, path: str, **environment: str) -> Answer:
+    def reported(self, app: str, path: str, **environment: str) -> Answer:
         """What `doctor --app` says of it."""
         if self.shared.diagnosis is None:
             self.shared.diagnosis = Doctor(self.host, trial=ALL).diagnose([self.rig.bench.dut.dev])
@@ -130,7 +130,7 @@ def test_nginx_as_its_lines_say(rig: Rig, bench: Bench) -> None:
         ),
         more="ssl_conf_command Options KTLS;",
     )
-    told = bench.told("nginx", path)
+    reported = bench.reported("nginx", path)
     with apps.program(bench.host, run_nginx(path), port["D824"]):
         for code, more in (
             ("D810", {"ciphers": CBC}),
@@ -143,11 +143,13 @@ def test_nginx_as_its_lines_say(rig: Rig, bench: Bench) -> None:
             ("D824", {}),
         ):
             seen = bench.connect(v4, port[code], ask=GET, after=BODY, **more)
-            ruling = apps.of_port(told, port[code], more.get("sni", "server at" if code == "D824" else ""))
+            ruling = apps.of_port(
+                reported, port[code], more.get("sni", "server at" if code == "D824" else "")
+            )
             assert (code in apps.codes(ruling) or not more) and seen.sha256 == SHA
-            apps.as_told(ruling, seen)
+            apps.as_reported(ruling, seen)
             assert code != "D824" or seen.version == "1.2", "the default server decides"
-    assert "D814" in apps.codes(apps.of_port(told, port["D808"]))
+    assert "D814" in apps.codes(apps.of_port(reported, port["D808"]))
     copied, sent = (bench.host.read(f"{bench.folder}/{name}") for name in ("copied", "sent"))
     assert b"SSL to write" in copied and b"SSL to sendfile" not in copied
     assert b"SSL to sendfile" in sent and "D814" not in apps.codes(ruling)
@@ -161,18 +163,18 @@ def test_nginx_as_openssl_cnf_says(rig: Rig, bench: Bench) -> None:
     port = rig.next_port()
     path, cnf = bench.nginx(server(TWELVE, bench.v4, port)), bench.put("k.cnf", CNF.format("Options = KTLS"))
     for environment, code, who in (({"OPENSSL_CONF": cnf}, "D821", "sw"), ({}, "D802", "user")):
-        ruling = apps.of_port(bench.told("nginx", path, **environment), port)
+        ruling = apps.of_port(bench.reported("nginx", path, **environment), port)
         with apps.program(bench.host, run_nginx(path), port, environment):
             seen = bench.connect(bench.v4, port, ask=GET, after=BODY)
         assert code in apps.codes(ruling) and (seen.sha256, seen.who["tx"]) == (SHA, who)
-        apps.as_told(ruling, seen)
+        apps.as_reported(ruling, seen)
     odd = f"include {bench.folder}/odd.conf;"
     bench.put("odd.conf", odd)
     path = bench.nginx(f"server {{ listen {port}; }} {odd}")
-    assert {"D801", "D820"} == {f.code for f in bench.told("nginx", path).findings}
+    assert {"D801", "D820"} == {f.code for f in bench.reported("nginx", path).findings}
     assert bench.host.run([*run_nginx(path), "-t"], check=False).rc != 0, "nginx takes an include of itself"
     path = bench.nginx(server("ssl_ciphers NONESUCH; ssl_conf_command Options KTLS", bench.v4, port))
-    assert "D826" in apps.codes(apps.of_port(bench.told("nginx", path), port))
+    assert "D826" in apps.codes(apps.of_port(bench.reported("nginx", path), port))
     assert bench.host.run([*run_nginx(path), "-t"], check=False).rc != 0, "nginx takes a list without sense"
 
 
@@ -196,18 +198,18 @@ def test_stunnel_as_its_lines_say(rig: Rig, bench: Bench) -> None:
         ]
     )
     path = bench.put("stunnel.conf", text)
-    told, small = bench.told("stunnel", path), b"sent back" * 100
+    reported, small = bench.reported("stunnel", path), b"sent back" * 100
     with apps.program(bench.host, ["stunnel4", path], back):
         for port, code, who in ((asks, "", "sw"), (silent, "D802", "user"), (back, "D804", "user")):
             seen = bench.connect(bench.v4, port, ask=small, end=len(small))
-            ruling = apps.of_port(told, port)
+            ruling = apps.of_port(reported, port)
             assert (not code or code in apps.codes(ruling)) and seen.who == {"tx": who, "rx": who}
             assert seen.sha256 == hashlib.sha256(small).hexdigest()
-            apps.as_told(ruling, seen)
+            apps.as_reported(ruling, seen)
     release = bench.host.run(["uname", "-r"]).text
-    assert ("D825" in apps.codes(apps.of_port(told, asks))) == release.startswith("6.1.")
-    assert "D829" in apps.codes(apps.of_port(told, asks)), "stunnel here runs with OpenSSL 3.0"
-    assert "D829" not in apps.codes(apps.of_port(told, silent)), "without kernel TLS OpenSSL copies"
+    assert ("D825" in apps.codes(apps.of_port(reported, asks))) == release.startswith("6.1.")
+    assert "D829" in apps.codes(apps.of_port(reported, asks)), "stunnel here runs with OpenSSL 3.0"
+    assert "D829" not in apps.codes(apps.of_port(reported, silent)), "without kernel TLS OpenSSL copies"
 
 
 @pytest.mark.once
@@ -218,7 +220,7 @@ def test_openssl_as_its_file_says(rig: Rig, bench: Bench) -> None:
     port, at, line = rig.next_port(), bench.end.at, b"abc\n"
     argv = ["openssl", "s_server", "-accept", str(port), "-cert", at.cert, "-key", at.key, "-rev"]
     cnf = bench.put("k.cnf", CNF.format("Options = KTLS"))
-    ruling = bench.told("openssl", cnf).rulings[0]
+    ruling = bench.reported("openssl", cnf).rulings[0]
     with apps.program(bench.host, argv, port, {"OPENSSL_CONF": cnf}):
         seen = bench.connect(bench.v4, port, version="1.3", ask=line, end=len(line))
     assert {"D827", "D808"} <= apps.codes(ruling) and seen.who["tx"] == "sw"
@@ -226,7 +228,7 @@ def test_openssl_as_its_file_says(rig: Rig, bench: Bench) -> None:
     assert ("D832" in apps.codes(ruling)) == (release.startswith(("6.1.", "6.12.")))
     assert seen.sha256 == hashlib.sha256(b"cba\n").hexdigest()
     assert ("D813" in apps.codes(ruling)) == (seen.who["rx"] == "user")
-    apps.as_told(ruling, seen)
+    apps.as_reported(ruling, seen)
 
 
 @pytest.mark.once
@@ -248,9 +250,9 @@ def test_haproxy_before_it_could(rig: Rig, bench: Bench) -> None:
         ),
     )
     cnf = bench.put("ktls.cnf", CNF.format("Options = KTLS"))
-    told, argv = bench.told("haproxy", path), ["haproxy", "-db", "-f", path]
+    reported, argv = bench.reported("haproxy", path), ["haproxy", "-db", "-f", path]
     with apps.program(bench.host, argv, port, {"OPENSSL_CONF": cnf}):
         seen = bench.connect(bench.v4, port, ask=GET, after=BODY)
-    assert told.state() == "never" and "D805" in apps.codes(told.rulings[0])
+    assert reported.state() == "never" and "D805" in apps.codes(reported.rulings[0])
     assert seen.sha256 == hashlib.sha256(small).hexdigest() and set(seen.who.values()) == {"user"}
-    apps.as_told(told.rulings[0], seen)
+    apps.as_reported(reported.rulings[0], seen)

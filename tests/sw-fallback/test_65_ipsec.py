@@ -30,7 +30,7 @@ def test_carries_esp(rig: Rig, life: Life, evidence: dict[str, Any], cipher: str
     carries(rig, life, cipher, evidence)
 
 
-def test_segmentation_beside_esp(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
+def test_segmentation_next_to_esp(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
     """Without a NIC ESP is whole with every way to cut segments, each really set, and put back after."""
     every_part(rig, life, evidence)
 

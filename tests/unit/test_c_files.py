@@ -130,7 +130,7 @@ def test_a_circle_of_c_files_is_noticed() -> None:
     ],
     ids=["function", "variable", "header"],
 )
-def test_each_way_to_need_a_file_is_seen(above: str) -> None:
+def test_each_kind_of_need_for_a_file_is_seen(above: str) -> None:
     """A call, a variable, a macro and an #include each close a circle."""
     low = "int low(void)\n{\n\treturn main() + !table;\n}\n"
     header = "#define LOW low()\n"

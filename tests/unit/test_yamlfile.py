@@ -83,7 +83,7 @@ def test_a_good_value_is_taken(kind: Kind, words: str, expected: object) -> None
         (ONE, "{x: b}", "a: odd"),
     ],
 )
-def test_a_wrong_value_is_told(kind: Kind, words: str, expected: str) -> None:
+def test_a_wrong_value_is_reported(kind: Kind, words: str, expected: str) -> None:
     """One line: the key, what was there, what was wanted."""
     assert read(kind, words)[1] == [expected]
 

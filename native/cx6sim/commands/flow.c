@@ -125,16 +125,16 @@ static struct entry *place_for(struct table *t, uint32_t index)
 }
 
 /* Eight bytes for each way: its type and its number; the counters come behind the last one. */
-static void take_ways(struct entry *e, struct view x)
+static void take_targets(struct entry *e, struct view x)
 {
 	struct view list = view_at(x, A(flow_context, destination));
 	uint32_t count = get(x, F(flow_context, destination_list_size));
 
-	for (uint32_t i = 0; i < count && i < ENTRY_WAYS && view_has(list, 8 * i, 8); i++) {
-		e->way[e->ways].type = list.at[8 * i];
-		e->way[e->ways++].id = load24(list.at + 8 * i + 1);
+	for (uint32_t i = 0; i < count && i < ENTRY_TARGETS && view_has(list, 8 * i, 8); i++) {
+		e->target[e->targets].type = list.at[8 * i];
+		e->target[e->targets++].id = load24(list.at + 8 * i + 1);
 	}
-	if (get(x, F(flow_context, flow_counter_list_size)) && count <= ENTRY_WAYS && view_has(list, 8 * count, 8))
+	if (get(x, F(flow_context, flow_counter_list_size)) && count <= ENTRY_TARGETS && view_has(list, 8 * count, 8))
 		e->counter = load32(list.at + 8 * count);
 }
 
@@ -156,7 +156,7 @@ static enum status set_entry(struct card *c, const struct command *cmd)
 	*e = (struct entry){ .index = index, .group = get(x, F(flow_context, group_id)),
 			     .tag = get(x, F(flow_context, flow_tag)), .action = get(x, F(flow_context, action)) };
 	memcpy(e->value, value.at, MATCH_BYTES);
-	take_ways(e, x);
+	take_targets(e, x);
 	return ST_OK;
 }
 

@@ -3,7 +3,7 @@
 #include "cx6.h"
 
 enum { ACTION_ALLOW = 1, ACTION_DROP = 2, ACTION_FORWARD = 4, ACTION_COUNT = 8 };
-enum { WAY_TABLE = 1, WAY_TIR = 2 };
+enum { TARGET_TABLE = 1, TARGET_TIR = 2 };
 enum { HOPS_MAX = 32, ROOT_RX = 0 };
 enum { OWN_UNICAST = 1, OWN_MULTICAST = 2 };
 enum { HASH_SRC = 1, HASH_DST = 2, HASH_SPORT = 4, HASH_DPORT = 8 };
@@ -159,18 +159,18 @@ static void count(struct card *c, const struct entry *e, uint32_t len)
 /* Every way of an entry is taken; the last one that leads to a table is where it goes on. 0: nowhere. */
 static uint32_t follow(struct card *c, const struct entry *e, struct frame *f, uint32_t *tag, bool own)
 {
-	uint32_t next = 0, ways = e->action & ACTION_FORWARD ? e->ways : 0;
+	uint32_t next = 0, targets = e->action & ACTION_FORWARD ? e->targets : 0;
 
 	if (e->tag)
 		*tag = e->tag;
 	count(c, e, f->len);
 	if (e->action & ACTION_DROP)
 		return 0;
-	for (uint32_t i = 0; i < ways; i++) {
-		if (e->way[i].type == WAY_TABLE)
-			next = e->way[i].id;
-		else if (e->way[i].type == WAY_TIR)
-			to_tir(c, e->way[i].id, f, *tag, own);
+	for (uint32_t i = 0; i < targets; i++) {
+		if (e->target[i].type == TARGET_TABLE)
+			next = e->target[i].id;
+		else if (e->target[i].type == TARGET_TIR)
+			to_tir(c, e->target[i].id, f, *tag, own);
 	}
 	return next;
 }

@@ -71,9 +71,9 @@ static void keep_fds(struct server *s, struct msghdr *m)
 /* Bytes and files that have come. False if there is nobody any more. */
 static bool receive(struct server *s)
 {
-	char beside[CMSG_SPACE(sizeof(int) * FDS_MAX)];
+	char ancillary[CMSG_SPACE(sizeof(int) * FDS_MAX)];
 	struct iovec io = { s->in + s->len, sizeof(s->in) - s->len };
-	struct msghdr m = { .msg_iov = &io, .msg_iovlen = 1, .msg_control = beside, .msg_controllen = sizeof(beside) };
+	struct msghdr m = { .msg_iov = &io, .msg_iovlen = 1, .msg_control = ancillary, .msg_controllen = sizeof(ancillary) };
 	ssize_t got = recvmsg(s->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
 	if (got < 0)

@@ -98,7 +98,7 @@ def lost_stream(rig: Rig, fault: str) -> tuple[list[int], tuple[int, int, int], 
         return marks(two.came()), ask_progress(two, two.tir), model.control({"card": 1})
 
 
-def check_a_receiver_may_lose_its_way(rig: Rig) -> None:
+def check_a_receiver_may_lose_sync(rig: Rig) -> None:
     """A good one says resync and where; bad ones forget, keep silent, or answer what is not so."""
     good, said, truth = lost_stream(rig, "")
     assert good == [DECRYPTED, RESYNC] and said[0] == 1 and truth["rx_tracking"] == 1 == truth["searches"]

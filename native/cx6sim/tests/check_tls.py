@@ -157,7 +157,7 @@ def check_records_are_opened(rig: Rig) -> None:
             )
 
 
-def check_a_wrong_tag_is_told(rig: Rig) -> None:
+def check_a_wrong_tag_is_reported(rig: Rig) -> None:
     """The frame with the tag is an error, as it came; what follows is left alone; the driver hears of it."""
     with rig.pair() as (model, a, b):
         one, two = side(a), side(b, tls=True)

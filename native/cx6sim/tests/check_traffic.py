@@ -48,7 +48,7 @@ def _sum(data: bytes) -> int:
     return ~total & 0xFFFF
 
 
-def check_a_wrong_checksum_is_told(rig: Rig) -> None:
+def check_a_wrong_checksum_is_reported(rig: Rig) -> None:
     """The frame arrives, and the card does not say that its TCP is right."""
     with rig.pair() as (model, a, b):
         one, two = side(a), side(b)

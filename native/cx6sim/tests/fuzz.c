@@ -143,7 +143,7 @@ static void furnish(struct card *c)
 	record_key(&tis->tls.record, key, 16, true);
 	g->table = t->number;
 	t->entry = calloc(1, sizeof(*t->entry));
-	t->entry[0] = (struct entry){ .group = g->number, .action = 4, .ways = 1, .way = { { 2, tir->number } } };
+	t->entry[0] = (struct entry){ .group = g->number, .action = 4, .targets = 1, .target = { { 2, tir->number } } };
 	t->count = t->room = 1;
 	c->root[0] = t->number;
 	rq->state = QUEUE_READY;

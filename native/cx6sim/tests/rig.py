@@ -96,8 +96,8 @@ class Guest:
         """Send a message."""
         self.number += 1
         raw = struct.pack("<HHIII", self.number & 0xFFFF, command, 16 + len(body), flags, 0) + body
-        beside = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
-        self.sock.sendmsg([raw], beside)
+        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+        self.sock.sendmsg([raw], ancillary)
 
     def _exactly(self, count: int) -> bytes:
         data = b""

@@ -62,9 +62,9 @@ class Rig:
 
 
 @pytest.fixture
-def rig(program: str, beside: str, tmp_path: Path) -> Rig:
+def rig(program: str, preload: str, tmp_path: Path) -> Rig:
     """The provider, and a configuration that loads it."""
-    return Rig(program, beside, tmp_path)
+    return Rig(program, preload, tmp_path)
 
 
 def check_numbers(rig: Rig) -> None:

@@ -11,8 +11,8 @@ from rig import Rig, make_certificates
 
 
 @pytest.fixture(scope="session")
-def rig(program: str, beside: str) -> Iterator[Rig]:
+def rig(program: str, preload: str) -> Iterator[Rig]:
     """Without a library to fake kTLS, the kernel's own is used (real.py)."""
     with tempfile.TemporaryDirectory() as folder:
         make_certificates(Path(folder))
-        yield Rig(program, beside, Path(folder))
+        yield Rig(program, preload, Path(folder))

@@ -195,7 +195,7 @@ def check_client_names_the_line(rig: Rig) -> None:
     falls_back(rig, "/nowhere", policy=chain(rig).replace("\n", "\r\n") + "# x\n\n\tclient=yes\nsni =\n")
 
 
-def check_client_is_told_why(rig: Rig) -> None:
+def check_client_learns_why(rig: Rig) -> None:
     """A path that is too long is not cut off, and what stunnel says of its configuration is passed on."""
     path = "/" + "x" * 107
     with rig.server() as port:
@@ -211,7 +211,7 @@ def check_client_without_descriptors(rig: Rig) -> None:
     """Too few descriptors are told as such: one line, or no socket and both reasons."""
     client, where = str(Path(rig.fake).with_name("client")), rig.folder / "client.conf"
     where.write_text(chain(rig))
-    told = set()
+    outcomes = set()
     with rig.server() as port:
         for most in range(4, 20, 2):
             argv = [
@@ -226,9 +226,9 @@ def check_client_without_descriptors(rig: Rig) -> None:
                 "/nowhere",
             ]
             got = subprocess.run(argv, input=LINE, capture_output=True, timeout=120)
-            told.add((got.returncode, b"Too many open files" in got.stdout))
+            outcomes.add((got.returncode, b"Too many open files" in got.stdout))
             assert b"Bad file descriptor" not in got.stdout, (most, got)
-    assert {(0, False), (2, True)} <= told, told
+    assert {(0, False), (2, True)} <= outcomes, outcomes
 
 
 def check_client_without_stunnel(rig: Rig) -> None:

@@ -40,8 +40,8 @@ class Resident:
 
     def digest(self) -> str:
         """That of its policy, as the files are now."""
-        way, value = self.args[:2]
-        given = {{"--policy": "file", "--ca": "ca", "--pin": "pin"}[way]: value}
+        option, value = self.args[:2]
+        given = {{"--policy": "file", "--ca": "ca", "--pin": "pin"}[option]: value}
         return Policy(**given).digest()
 
     def ask(self, *words: str) -> Answer:
@@ -148,10 +148,10 @@ def check_policy_is_refused_by_line(rig: Rig) -> None:
         "verifyChain = yes\nCAfile = /nowhere\n": "No such file",
         "verifyPeer = yes\nCAfile = /nowhere\n": "No such file",
     }
-    for text, told in wrong.items():
+    for text, message in wrong.items():
         policy.write_text(text)
         got = rig.run("connect", "127.0.0.1", "1", "--policy", str(policy), fake={})
-        assert got.rc == 1 and told in got.json["message"] and len(got.errors) == 1, (text, got)
+        assert got.rc == 1 and message in got.json["message"] and len(got.errors) == 1, (text, got)
     policy.write_text("verifyChain = no\n")
     got = rig.run("connect", "127.0.0.1", "1", "--policy", str(policy), "--tls", "1.3", fake={})
     assert got.rc == 1 and "omit the options for them" in got.json["message"], got
@@ -233,16 +233,19 @@ def check_who_may_ask(rig: Rig) -> None:
     if os.getuid():
         return
     rig.folder.chmod(0o711)
-    for args, told in (((), "user 65534 is not allowed to ask"), (("--user", "65534"), "Connection refused")):
+    for args, message in (
+        ((), "user 65534 is not allowed to ask"),
+        (("--user", "65534"), "Connection refused"),
+    ):
         with resident(rig, "--ca", rig.file("ca"), *args) as home:
             done = asked_by_nobody(home)
             if args:
-                assert told in done.stdout, done
+                assert message in done.stdout, done
             else:
                 assert "PermissionError" in done.stderr, done
             home.path.chmod(0o666)
             done = asked_by_nobody(home)
-            assert told in done.stdout, done
+            assert message in done.stdout, done
             assert len(home.lines(0 if args else 1)) == (0 if args else 1)
 
 
@@ -300,8 +303,8 @@ def check_peers_that_stall(rig: Rig) -> None:
                 assert limit <= took, took
                 if passed == after:
                     break
-            told = got.json.get("cause"), f"not finished within {limit} s" in got.json.get("message", "")
-            assert told == ("timeout", True) and passed == after, (after, passed, got)
+            message = got.json.get("cause"), f"not finished within {limit} s" in got.json.get("message", "")
+            assert message == ("timeout", True) and passed == after, (after, passed, got)
         assert home.files(before) == before and home.lines(0) == []
 
 

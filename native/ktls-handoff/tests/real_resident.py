@@ -60,7 +60,7 @@ def check_resident_in_the_kernel(rig: Rig) -> None:
             got = home.ask("connect", "127.0.0.1", port)
             assert got.json["ok"] and got.json["tx"] == got.json["rx"] == "sw", got
             assert got.json["tx_by"] == got.json["rx_by"] == driver(), got
-            keys = [got.sock.getsockopt(SOL_TLS, way, GCM256)[12:44] for way in (TLS_TX, TLS_RX)]
+            keys = [got.sock.getsockopt(SOL_TLS, direction, GCM256)[12:44] for direction in (TLS_TX, TLS_RX)]
             assert say(got.sock, b"palindrome") == b"emordnilap"
             got.sock.close()
             assert all(len(set(key)) > 8 for key in keys) and not found(home.child.pid, keys)
@@ -207,10 +207,11 @@ def check_client_of_a_kernel_without_the_cipher(rig: Rig) -> None:
     policy = f"CAfile = {rig.file('ca')}\nverifyChain = yes\nciphers = {suite}\n"
     loaded = [module] if f"{module} " in Path("/proc/modules").read_text() else []
     with rig.server("-cipher", suite) as port, no_more_modules(*loaded):
-        told = by_stunnel(rig, port, policy)
+        message = by_stunnel(rig, port, policy)
     assert (
-        f"kTLS send refused for TLSv1.2 {suite}" in told and "the kernel does not support the cipher" in told
-    ), told
+        f"kTLS send refused for TLSv1.2 {suite}" in message
+        and "the kernel does not support the cipher" in message
+    ), message
     with rig.server("-cipher", suite) as port:  # the same, where it may load the module: it was the kernel
         got = rig.run("connect", "127.0.0.1", port, "--no-verify", "--ciphers", suite)
         assert (got.rc, got.json["kernel_cipher"]) == (0, "chacha20-poly1305"), got

@@ -10,7 +10,7 @@ import threading
 from rig import ACK, MARK, PSH, Far, Rig, Tcp, checksum, sh
 
 
-def check_in_order_both_ways(rig: Rig) -> None:
+def check_in_order_in_both_directions(rig: Rig) -> None:
     """Frames of every size arrive in order, both ways at once, unchanged."""
     there = [Tcp().frame(i * 10, bytes([i % 256]) * (i % 1461)) for i in range(3000)]
     back = [MARK + struct.pack("!I", 1 << 20 | i) + bytes(46 + i % 1400) for i in range(3000)]

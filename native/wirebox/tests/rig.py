@@ -145,8 +145,8 @@ class Far:
         """Return the next frame, or None."""
         if not select.select([self.sock], [], [], timeout)[0]:
             return None
-        frame, beside, _, _ = self.sock.recvmsg(70000, 100)
-        for _, kind, data in beside:
+        frame, ancillary, _, _ = self.sock.recvmsg(70000, 100)
+        for _, kind, data in ancillary:
             status, _, _, _, _, tci, tpid = struct.unpack("IIIHHHH", data)
             if kind == AUXDATA and status & VLAN_VALID:  # the kernel takes the outer tag off
                 frame = frame[:12] + struct.pack("!HH", tpid, tci) + frame[12:]

@@ -159,9 +159,9 @@ def look(files: Files, path: str, environment: Mapping[str, str]) -> App:
 
 def _whole(sections: Sections) -> str:
     """Return what is missing on the way to system_default, as lines to write one below the other."""
-    way, lines = sections.get("default", "openssl_conf"), []
-    init = way[0] if way else "openssl_init"
-    if not way:
+    found, lines = sections.get("default", "openssl_conf"), []
+    init = found[0] if found else "openssl_init"
+    if not found:
         lines.append(f"(at the top of the file) openssl_conf = {init}")
     ssl = sections.get(init, "ssl_conf")
     if not ssl:

@@ -87,8 +87,8 @@ def _service(name: str, at: Place, side: str, address: str) -> Service:
 def _shake(app: App, files: Files) -> None:
     """Note that nobody makes the handshake; the version of tlshd is the library's."""
     said = files.host.run(["tlshd", "--version"], check=False, timeout=20)
-    told = said.text + said.stderr.decode("utf-8", "replace")
-    if found := re.search(r"ktls-utils ([0-9][0-9.]{0,20})", told):
+    output = said.text + said.stderr.decode("utf-8", "replace")
+    if found := re.search(r"ktls-utils ([0-9][0-9.]{0,20})", output):
         app.library = f"ktls-utils {found[1]}"
     elif app.services:
         app.notes.add("D835", "tlshd --version: no answer", app=app.shown)

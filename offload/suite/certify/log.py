@@ -24,9 +24,9 @@ class Log:
         self.say, self._file = say, out / EVENTS
         self._began, self._events = time.monotonic(), Writer(self._file)
 
-    def event(self, kind: str, /, **told: Any) -> None:
+    def event(self, kind: str, /, **fields: Any) -> None:
         """Write an event."""
-        self._events.write(kind, **told)
+        self._events.write(kind, **fields)
 
     def note(self, line: str) -> None:
         """Say a line below the phase."""

@@ -126,7 +126,7 @@ def simulated_card(plan: Plan, log: Log) -> Kernel:
         about = check(kernel)
         log.note(f"the kernel is {about.checked}")
     with log.phase("simulated NIC" if plan.card == CARDS[0] else "driver", 2):
-        log.event("booted", **about.told(kernel, module(plan, kernel, log)))
+        log.event("booted", **about.described(kernel, module(plan, kernel, log)))
     return kernel
 
 

@@ -103,9 +103,9 @@ def check(args: argparse.Namespace) -> None:
     fixed = [o for o in ("size", "close", "seconds", "rounds") if getattr(args, o)]
     fixed += [o for o in ("workload", "streams", "direction") if getattr(args, o) and args.cost and esp(args)]
     if args.cost and fixed:
-        beside = " and ESP or --segmentation" if fixed[0] in ("workload", "streams", "direction") else ""
+        unless = " and ESP or --segmentation" if fixed[0] in ("workload", "streams", "direction") else ""
         raise ConfigError(
-            f"--{fixed[0]} has no effect with --cost{beside}",
+            f"--{fixed[0]} has no effect with --cost{unless}",
             "omit it: the load is fixed, so that results repeat",
         )
     if args.attach and (args.kernel or args.nic or args.cost):

@@ -45,7 +45,7 @@ class Captured:
     unexplained: int
     first: tuple[Stray, ...] = ()
 
-    def told(self) -> dict[str, Any]:
+    def evidence(self) -> dict[str, Any]:
         """Return it as the evidence of a test."""
         first = [{"code": str(s.code), "at": s.at, "between": s.between} for s in self.first[:MOST]]
         return {"frames": self.frames, "unexplained": self.unexplained, "first": first}

@@ -32,7 +32,7 @@ def scenario_of(test: str) -> str:
 
 
 @dataclass(frozen=True)
-class Told:
+class Conditions:
     """What a plan says of the conditions: the values by dimension, and what is not made, and why."""
 
     depth: str
@@ -62,7 +62,7 @@ class Told:
         return next(filter(None, (*alone, *together)), "")
 
 
-def told(log: Log) -> Told | None:
+def plan_of(log: Log) -> Conditions | None:
     """Return what the plan of a run says; None if it says nothing that can be read."""
     plans = (event.get("conditions") for event in log.events if event["event"] == "plan")
     raw = next((plan for plan in plans if isinstance(plan, Mapping)), None)
@@ -74,8 +74,8 @@ def told(log: Log) -> Told | None:
         return None
 
 
-def _read(raw: Mapping[str, Any]) -> Told:
-    """The same, of a mapping. An error of Python's own if it is not what told.py wrote."""
+def _read(raw: Mapping[str, Any]) -> Conditions:
+    """The same, of a mapping. An error of Python's own if it is not what declared.py wrote."""
     names = {_text(name): tuple(map(_text, values)) for name, values in raw["dimensions"].items()}
     triples = tuple(tuple(map(_text, group)) for group in raw["triples"])
     if sum(map(len, names.values())) > MOST or any(len(group) != 3 for group in triples):
@@ -93,7 +93,7 @@ def _read(raw: Mapping[str, Any]) -> Told:
     count = raw["scenarios"]
     if type(count) is not int:
         raise TypeError("scenarios is no number")
-    return Told(_text(raw["depth"]), _text(raw["sha256"]), count, names, triples, barred, alone, later)
+    return Conditions(_text(raw["depth"]), _text(raw["sha256"]), count, names, triples, barred, alone, later)
 
 
 def _text(value: object) -> str:
@@ -102,7 +102,7 @@ def _text(value: object) -> str:
     return value[:200]
 
 
-def met(space: Told, tests: Sequence[Mapping[str, Any]]) -> list[Group]:
+def met(space: Conditions, tests: Sequence[Mapping[str, Any]]) -> list[Group]:
     """Return what each scenario that passed has met, as far as the space knows it."""
     found = []
     for test in tests:
@@ -113,7 +113,7 @@ def met(space: Told, tests: Sequence[Mapping[str, Any]]) -> list[Group]:
     return found
 
 
-def _known(space: Told, name: str, seen: Mapping[str, Any]) -> bool:
+def _known(space: Conditions, name: str, seen: Mapping[str, Any]) -> bool:
     return isinstance(seen.get(name), str) and seen[name] in space.dimensions[name]
 
 
@@ -143,7 +143,7 @@ def short(log: Log, bars: Mapping[str, Mapping[str, float]]) -> str:
 
 def section(log: Log) -> dict[str, Any]:
     """The section of the report; empty for a run without scenarios."""
-    space = told(log)
+    space = plan_of(log)
     if space is None:
         return {}
     results = log.results()
@@ -164,7 +164,7 @@ def section(log: Log) -> dict[str, Any]:
     }
 
 
-def _two(space: Told) -> Iterator[tuple[str, ...]]:
+def _two(space: Conditions) -> Iterator[tuple[str, ...]]:
     yield from combinations(space.dimensions, 2)
 
 
@@ -173,7 +173,7 @@ def _closed(rows: Iterable[Group], size: int) -> set[Group]:
     return {group for row in rows for group in combinations(row, size)}
 
 
-def _count(space: Told, names: Iterable[str], closed: set[Group]) -> dict[str, Any]:
+def _count(space: Conditions, names: Iterable[str], closed: set[Group]) -> dict[str, Any]:
     """How many combinations of some dimensions are covered, possible and impossible."""
     groups = list(space.groups(names))
     possible = [group for group in groups if not space.why_not(group)]
@@ -204,7 +204,7 @@ def _outcomes(tests: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     }
 
 
-def _conditions(space: Told, rows: Sequence[Group], pairs: set[Group]) -> list[dict[str, Any]]:
+def _conditions(space: Conditions, rows: Sequence[Group], pairs: set[Group]) -> list[dict[str, Any]]:
     """Each value: in how many passed scenarios it was met, with how many others, or why it is not made."""
     times = Counter(one for row in rows for one in row)
     found = []
@@ -220,12 +220,12 @@ def _conditions(space: Told, rows: Sequence[Group], pairs: set[Group]) -> list[d
     return found
 
 
-def _ordered(space: Told, one: Condition, other: Condition) -> Group:
+def _ordered(space: Conditions, one: Condition, other: Condition) -> Group:
     names = list(space.dimensions)
     return (one, other) if names.index(one[0]) < names.index(other[0]) else (other, one)
 
 
-def _reasons(space: Told) -> list[dict[str, Any]]:
+def _reasons(space: Conditions) -> list[dict[str, Any]]:
     """Why pairs are impossible, and how many for each reason."""
     whys = Counter(
         why for names in _two(space) for pair in space.groups(names) if (why := space.why_not(pair))
@@ -233,7 +233,7 @@ def _reasons(space: Told) -> list[dict[str, Any]]:
     return [{"why": why, "pairs": count} for why, count in whys.most_common()]
 
 
-def _never(space: Told, pairs: set[Group]) -> list[dict[str, Any]]:
+def _never(space: Conditions, pairs: set[Group]) -> list[dict[str, Any]]:
     """The possible pairs that no passed scenario met: of each value, those of later dimensions, once each."""
     found: dict[Condition, dict[str, list[str]]] = {}
     for names in _two(space):

@@ -66,11 +66,11 @@ def pages(folder: Path, document: Mapping[str, Any]) -> list[tuple[str, Callable
         ("report.ktap", lambda: ktap(document).encode("utf-8", "backslashreplace")),
         ("junit.xml", lambda: junit(document)),
         ("timing.svg", lambda: timing.svg(document).encode("utf-8", "backslashreplace")),
-        ("report.html", lambda: html(document, _beside(folder)).encode("utf-8", "backslashreplace")),
+        ("report.html", lambda: html(document, _attachments(folder)).encode("utf-8", "backslashreplace")),
     ]
 
 
-def _beside(folder: Path) -> list[Kept]:
+def _attachments(folder: Path) -> list[Kept]:
     """Return the files that the page names: not itself, and not what is made of it later."""
     try:
         return [one for one in kept(folder) if not one.name.startswith(("report.html", "manifest."))]

@@ -1,4 +1,4 @@
-"""Which promises can a bench prove? Told before a run, from what each test asks and what the bench lacks."""
+"""Which promises can a bench prove? Reported before a run, from what each test asks and the bench lacks."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Forecast:
     def lines(self) -> list[str]:
         """In words for a person, before the run."""
         return [
-            *_told(self.required, self.gaps, "required", "so the run will be incomplete at best"),
-            *_told(self.optional, self.gaps, "optional", "which does not limit a certificate"),
+            *_reported(self.required, self.gaps, "required", "so the run will be incomplete at best"),
+            *_reported(self.optional, self.gaps, "optional", "which does not limit a certificate"),
         ]
 
 
@@ -44,7 +44,7 @@ def foresee(document: Mapping[str, Any], criteria: Criteria, facts: Facts) -> Fo
     return Forecast(required, optional, gaps)
 
 
-def _told(names: Sequence[str], gaps: Mapping[str, Sequence[str]], kind: str, then: str) -> list[str]:
+def _reported(names: Sequence[str], gaps: Mapping[str, Sequence[str]], kind: str, then: str) -> list[str]:
     """The promises of a kind: how many can be proved, and the others by what is lacking."""
     short = [name for name in names if gaps.get(name)]
     if not short:

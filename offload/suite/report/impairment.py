@@ -9,16 +9,20 @@ from typing import Any
 SHARES = ("full", "part", "none")
 MOST = 32  # rules of one case: as many as wirebox takes
 LONGEST = 200  # characters of a rule that has no words
-WAYS = {"a>b": "to the peer", "b>a": "to the DUT", "both": "both ways"}  # wire port a is the one at the DUT
+DIRECTIONS = {
+    "a>b": "to the peer",
+    "b>a": "to the DUT",
+    "both": "both ways",
+}  # wire port a is the one at the DUT
 KINDS = {"loss": "lost", "duplicate": "twice", "reorder": "late", "corrupt": "damaged"}
 HURT = {"repaired": "checksum right", "noise": "checksum wrong"}
 # native/wirebox/README.md has the words of a rule
 RULE = re.compile(
-    r"(?P<way>a>b|b>a)(?: port (?P<port>\d+))? (?P<place>\w+)(?: (?P<number>\+?\d+))? (?P<action>[a-z]+)"
-    r"(?P<rest>(?: [a-z]+| -?\d+)*)"
+    r"(?P<direction>a>b|b>a)(?: port (?P<port>\d+))? (?P<place>\w+)(?: (?P<number>\+?\d+))?"
+    r" (?P<action>[a-z]+)(?P<rest>(?: [a-z]+| -?\d+)*)"
 )
 CHANCE = re.compile(
-    r"impair (?P<way>a>b|b>a|both)(?: port (?P<port>\d+))?(?: seed (?P<seed>\d+))?(?P<rest>.*)"
+    r"impair (?P<direction>a>b|b>a|both)(?: port (?P<port>\d+))?(?: seed (?P<seed>\d+))?(?P<rest>.*)"
 )
 
 
@@ -96,7 +100,10 @@ def words(rules: Sequence[str], seed: int | None = None) -> list[str]:
     for rule in rules:
         place, *rest = _phrase(rule, seed)
         together.setdefault((rest[0], rest[1]), []).append(place)
-    return [f"{_joined(places)}, {way}: {what}" if way else what for (way, what), places in together.items()]
+    return [
+        f"{_joined(places)}, {direction}: {what}" if direction else what
+        for (direction, what), places in together.items()
+    ]
 
 
 def _joined(places: Sequence[str]) -> str:
@@ -116,15 +123,15 @@ def _phrase(rule: str, seed: int | None) -> tuple[str, str, str]:
     if chance := CHANCE.fullmatch(rule):
         named = chance["seed"] or ("" if seed is None else str(seed))
         what = ", ".join(_chances(chance["rest"])) or "nothing"
-        return "frames by chance", _way(chance), what + (f" (seed {named})" if named else "")
+        return "frames by chance", _direction(chance), what + (f" (seed {named})" if named else "")
     if chosen := RULE.fullmatch(rule):
         place = _place(chosen["place"], chosen["number"] or "")
-        return place, _way(chosen), _deed(chosen["action"], chosen["rest"])
+        return place, _direction(chosen), _deed(chosen["action"], chosen["rest"])
     return "", "", rule
 
 
-def _way(match: re.Match[str]) -> str:
-    return WAYS[match["way"]] + (f" (port {match['port']})" if match["port"] else "")
+def _direction(match: re.Match[str]) -> str:
+    return DIRECTIONS[match["direction"]] + (f" (port {match['port']})" if match["port"] else "")
 
 
 def _place(place: str, number: str) -> str:

@@ -30,41 +30,41 @@ class Shipped(StrEnum):
 
 def remark(log: Log, name: str) -> str:
     """Return what headline and title say of the profile; empty if it is a shipped one, or not told."""
-    told = _last(log, "judged")
-    return _words(told, name) if told else ""
+    judged = _last(log, "judged")
+    return _words(judged, name) if judged else ""
 
 
 def section(log: Log, name: str) -> dict[str, Any] | None:
     """Return the section of the report; None for a run that did not say. Hostile values become empty."""
-    told, booted = _last(log, "judged"), _last(log, "booted")
-    if told is None:
+    judged, booted = _last(log, "judged"), _last(log, "booted")
+    if judged is None:
         return None
     kernel = {key: _text(booted.get(key)) for key in _keys(booted)} if booted else None
     return {
         "profile": {
-            "sha256": _digest(told["profile"].get("sha256")),
-            "shipped": _shipped(told).value,
-            "remark": _words(told, name),
+            "sha256": _digest(judged["profile"].get("sha256")),
+            "shipped": _shipped(judged).value,
+            "remark": _words(judged, name),
         },
-        "tests": {str(path): _digest(value) for path, value in sorted(told["tests"].items())},
-        "commit": told["commit"][:64],
-        "dirty": told["dirty"],
+        "tests": {str(path): _digest(value) for path, value in sorted(judged["tests"].items())},
+        "commit": judged["commit"][:64],
+        "dirty": judged["dirty"],
         "kernel": kernel,
     }
 
 
 def rows(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the section for a person: part and digest, or what is known instead of one."""
-    told = document.get("judged")
-    if told is None:
+    judged = document.get("judged")
+    if judged is None:
         return []
-    profile, kernel = told["profile"], told["kernel"] or {"checked": "not known: booted before this run"}
+    profile, kernel = judged["profile"], judged["kernel"] or {"checked": "not known: booted before this run"}
     about = profile["remark"] or "the shipped one"
-    changed = ", with changes that are not committed" if told["dirty"] else ""
+    changed = ", with changes that are not committed" if judged["dirty"] else ""
     return [
         ("profile", f"{profile['sha256']} ({about})"),
-        *((name, value or NOT_KNOWN) for name, value in told["tests"].items()),
-        ("commit", f"{told['commit'] or NOT_KNOWN}{changed}"),
+        *((name, value or NOT_KNOWN) for name, value in judged["tests"].items()),
+        ("commit", f"{judged['commit'] or NOT_KNOWN}{changed}"),
         ("kernel", f"{kernel.get('kernel', '')} ({kernel['checked']})".strip()),
         *(
             (words, kernel[name] or NOT_KNOWN)
@@ -85,22 +85,22 @@ def _last(log: Log, kind: str) -> Mapping[str, Any] | None:
     return found[-1] if found else None
 
 
-def _shipped(told: Mapping[str, Any]) -> Shipped:
+def _shipped(judged: Mapping[str, Any]) -> Shipped:
     try:
-        return Shipped(told["profile"].get("shipped"))
+        return Shipped(judged["profile"].get("shipped"))
     except ValueError:
         return Shipped.UNKNOWN
 
 
-def _words(told: Mapping[str, Any], name: str) -> str:
+def _words(judged: Mapping[str, Any], name: str) -> str:
     """Return the remark in words; `name`: what the profile that was used calls the card."""
-    of = _text(told["profile"].get("of")) or name
+    of = _text(judged["profile"].get("of")) or name
     return {
         Shipped.YES: "",
         Shipped.ALTERED: f"not the shipped profile of {of}",
         Shipped.FOREIGN: "not a shipped profile",
         Shipped.UNKNOWN: "no evidence that the profile is a shipped one",
-    }[_shipped(told)]
+    }[_shipped(judged)]
 
 
 def _text(value: Any) -> str:

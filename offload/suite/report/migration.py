@@ -136,22 +136,22 @@ def _transport(transport: str, runs: Mapping[str, Sequence[Run]], purse: Purse) 
         "rounds": rounded(middle["rounds"]),
         "forced": sum(run.forced for run in mine),
         "ends": [_end(end, mine) for end in ENDS],
-        "stunnel": _beside(transport, runs, purse),
+        "stunnel": _comparison(transport, runs, purse),
     }
 
 
 def _end(end: str, runs: Sequence[Run]) -> dict[str, Any]:
     """One end: medians; its cores only where every migration told them."""
-    told = [run.cores[end] for run in runs if end in run.cores]
+    known = [run.cores[end] for run in runs if end in run.cores]
     used = rounded(statistics.median(run.cpu[end] for run in runs))
     found = {"end": end, "cpu_seconds": used, "cores": None, "margin": None}
-    if len(told) < len(runs):
+    if len(known) < len(runs):
         return found
-    cores, margin = (rounded(statistics.median(part)) for part in zip(*told, strict=True))
+    cores, margin = (rounded(statistics.median(part)) for part in zip(*known, strict=True))
     return found | {"cores": cores, "margin": margin}
 
 
-def _beside(transport: str, runs: Mapping[str, Sequence[Run]], purse: Purse) -> dict[str, Any] | None:
+def _comparison(transport: str, runs: Mapping[str, Sequence[Run]], purse: Purse) -> dict[str, Any] | None:
     """How many times as long stunnel took until all had arrived, by pairs of neighbors; None: no pairs."""
     both = [
         [float(run.numbers["arrived_ms"]) for run in runs.get(name, ())] for name in (transport, "stunnel")

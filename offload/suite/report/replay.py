@@ -42,7 +42,9 @@ def frames(then: Any, now: Any) -> str:
         return "" if then is None and now is None else "no record of the frames that the rules matched"
     if then["rules"] != now["rules"] or then.get("seed") != now.get("seed"):
         return "the impairment rules differed"
-    limits = {way: min(_last(then, way), _last(now, way)) for way in ("to-peer", "to-dut")}
+    limits = {
+        direction: min(_last(then, direction), _last(now, direction)) for direction in ("to-peer", "to-dut")
+    }
     old, new = _met(then, limits), _met(now, limits)
     both, either = sum((old & new).values()), sum((old | new).values())
     if both == either:
@@ -68,17 +70,19 @@ def _met(impairment: Mapping[str, Any], limits: Mapping[str, int]) -> Counter[Me
     """Return the frames that were met, each as what makes it the same in another run."""
     rows: Counter[Met] = Counter()
     for action in impairment["actions"]:
-        way, number = _place(action)
-        if action.get("action") == "none" or number > limits.get(way, 0):
+        direction, number = _place(action)
+        if action.get("action") == "none" or number > limits.get(direction, 0):
             continue
         place = number or _number(action, "record", -1)
-        rows[(_number(action, "rule"), way, str(action.get("action")), place)] += 1
+        rows[(_number(action, "rule"), direction, str(action.get("action")), place)] += 1
     return rows
 
 
-def _last(impairment: Mapping[str, Any], way: str) -> int:
+def _last(impairment: Mapping[str, Any], direction: str) -> int:
     """The number of the last frame that chance looked at, as far as the record tells."""
-    return max((number for place, number in map(_place, impairment["actions"]) if place == way), default=0)
+    return max(
+        (number for place, number in map(_place, impairment["actions"]) if place == direction), default=0
+    )
 
 
 def _all_of(count: int) -> str:
@@ -105,8 +109,8 @@ def _number(action: Mapping[str, Any], key: str, default: int = 0) -> int:
 
 
 def _words(met: Met) -> str:
-    rule, way, action, place = met
-    return f"rule {rule}, {action} {way}" + (f", at {place}" if place >= 0 else "")
+    rule, direction, action, place = met
+    return f"rule {rule}, {action} {direction}" + (f", at {place}" if place >= 0 else "")
 
 
 def section(log: Log, kernel: str, rig: Mapping[str, str]) -> dict[str, Any] | None:
@@ -145,14 +149,14 @@ def _row(then: Mapping[str, Any], test: Mapping[str, Any] | None, planned: bool)
     found = {"id": then["id"], "then": str(then.get("outcome")), "now": "", "same": False, "impairment": ""}
     if test is None:
         return found | {"words": "planned, but has no result" if planned else "no longer in the suite"}
-    told = test["evidence"].get("replay")
-    told = told if isinstance(told, Mapping) else {}
+    repeated = test["evidence"].get("replay")
+    repeated = repeated if isinstance(repeated, Mapping) else {}
     same = test["outcome"] == found["then"]
     words = "same outcome" if same else "another outcome"
-    words += ", for another reason" if same and told.get("same_reason") is False else ""
+    words += ", for another reason" if same and repeated.get("same_reason") is False else ""
     return found | {
         "now": str(test["outcome"]),
         "same": same,
         "words": words,
-        "impairment": str(told.get("impairment", "")),
+        "impairment": str(repeated.get("impairment", "")),
     }

@@ -97,7 +97,7 @@ class Spending:
         WATCH.take()
         self._setup = time.monotonic() - self._began
 
-    def told(self, guest: int) -> dict[str, float]:
+    def seconds(self, guest: int) -> dict[str, float]:
         """Return the seconds by kind; `guest` and `waiting` only where the VM was there all the time."""
         whole, found = time.monotonic() - self._began, {"set-up": self._setup} | WATCH.take()
         ours, theirs = time.process_time() - self._cpu[0], cpu_of(guest)

@@ -58,8 +58,8 @@ def contradiction(test: Mapping[str, Any]) -> str:
         return "the evidence of the wire does not have the form that the report reads"
     if found.outcome == "equal":
         return ""
-    told = f": {found.difference}" if found.difference else ""
-    return f"its evidence reports that the wire is {found.outcome}{told}"
+    detail = f": {found.difference}" if found.difference else ""
+    return f"its evidence reports that the wire is {found.outcome}{detail}"
 
 
 def proves(test: Mapping[str, Any], proof: str | None) -> bool:

@@ -26,7 +26,7 @@ PYTHON = ["/usr/bin/python3", "-I", "-S"]  # isolated, no site: a third of the s
 
 @dataclass(frozen=True)
 class Sending:
-    """What to send: the size of each write, and `how` (a function of pump_ways.WAYS).
+    """What to send: the size of each write, and `how` (a function of pump_methods.METHODS).
 
     `gate`: wait before that write for the order to go on. `offset`: the payload's place in the
     file. `alter`: stand at the gate after the last write, then change the file (first, count).

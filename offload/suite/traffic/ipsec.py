@@ -32,7 +32,7 @@ CIPHERS = {
 
 
 @dataclass(frozen=True)
-class Way:
+class Association:
     """One direction: from, to, the number that names its state, and the key, which nothing shows."""
 
     source: str
@@ -49,16 +49,16 @@ class Counted:
     packets: int
 
 
-def way(source: str, target: str, cipher: str) -> Way:
+def association(source: str, target: str, cipher: str) -> Association:
     """A direction with a new key. ConfigError for a cipher that there is not."""
     if cipher not in CIPHERS:
         raise ConfigError(f"no IPsec cipher {cipher!r}", f"choose one of {', '.join(CIPHERS)}")
     size = CIPHERS[cipher][1]
     key = "0x" + secrets.token_hex(size) if size else '""'
-    return Way(source, target, 0x1000 + secrets.randbelow(1 << 31), key)
+    return Association(source, target, 0x1000 + secrets.randbelow(1 << 31), key)
 
 
-def state(one: Way, cipher: str, card: str = "", life: int = LIFE) -> str:
+def state(one: Association, cipher: str, card: str = "", life: int = LIFE) -> str:
     """The line for `ip -batch` that makes a state. `card`: "DEV in" or "DEV out" for a card that encrypts.
 
     Extended sequence numbers: 2^32 packets are nine minutes of 100 Gbit/s.
@@ -71,14 +71,14 @@ def state(one: Way, cipher: str, card: str = "", life: int = LIFE) -> str:
     return f"xfrm state add {ident} mode transport {window} {how} limit time-hard {life}{offload}"
 
 
-def policy(one: Way, side: str, life: int = LIFE) -> str:
+def policy(one: Association, side: str, life: int = LIFE) -> str:
     """The line that demands it of all TCP from or to (`out`, `in`) a host, and takes nothing else."""
     ends = f"src {one.source} dst {one.target}"
     demand = f"tmpl {ends} proto esp reqid {MARK} mode transport level required"
     return f"xfrm policy add {selector(one, side)} priority {MARK} limit time-hard {life} {demand}"
 
 
-def selector(one: Way, side: str) -> str:
+def selector(one: Association, side: str) -> str:
     return f"src {one.source}/32 dst {one.target}/32 proto 6 dir {side}"  # TCP, where no /etc/protocols is
 
 
@@ -101,9 +101,9 @@ class Esp:
 
     def __init__(self, near: Side, far: Side, cipher: str, card: bool, life: int) -> None:
         self.near, self.far, self.cipher, self._card, self._life = near, far, cipher, card, life
-        self.out, self.into = way(near.v4, far.v4, cipher), way(far.v4, near.v4, cipher)
+        self.out, self.into = association(near.v4, far.v4, cipher), association(far.v4, near.v4, cipher)
 
-    def _ways(self, side: Side) -> tuple[tuple[Way, str], ...]:
+    def _associations(self, side: Side) -> tuple[tuple[Association, str], ...]:
         """Both directions as this side sees them."""
         mine = side is self.near
         return (self.out, "out" if mine else "in"), (self.into, "in" if mine else "out")
@@ -111,17 +111,18 @@ class Esp:
     def clear(self) -> None:
         """Take away what a killed run left. Refused if somebody else has a policy for this pair."""
         for side in (self.near, self.far):
-            _clear(side.host, self._ways(side))
+            _clear(side.host, self._associations(side))
 
     def set_up(self) -> None:
         """States first, at both ends, then what demands them. RigError in words."""
         for side in (self.near, self.far):
             lines = [
-                state(one, self.cipher, self._offload(side, to), self._life) for one, to in self._ways(side)
+                state(one, self.cipher, self._offload(side, to), self._life)
+                for one, to in self._associations(side)
             ]
             _batch(side.host, lines)
         for side in (self.near, self.far):
-            _batch(side.host, [policy(one, to, self._life) for one, to in self._ways(side)])
+            _batch(side.host, [policy(one, to, self._life) for one, to in self._associations(side)])
 
     def _offload(self, side: Side, to: str) -> str:
         """The card's part: the near host's, where it was asked for."""
@@ -131,28 +132,28 @@ class Esp:
         """Take all of it away; harmless again. RigError if something stays."""
         left = []
         for side in (self.near, self.far):
-            words = [f"xfrm policy delete {selector(one, to)}" for one, to in self._ways(side)]
+            words = [f"xfrm policy delete {selector(one, to)}" for one, to in self._associations(side)]
             words.append(f"xfrm state deleteall reqid {MARK}")
             side.host.run(["ip", "-force", "-batch", "-"], input=_text(words), check=False)
             left += [f"{what} on {side.host.name}" for what in ("state", "policy") if _ours(side.host, what)]
         if left:
             raise RigError(f"could NOT remove IPsec {', '.join(left)}", f"it expires in {self._life} s")
 
-    def counted(self, side: Side, one: Way) -> Counted:
+    def counted(self, side: Side, one: Association) -> Counted:
         """Return what a side's kernel has counted of a direction. RigError if its state is gone."""
         found = re.search(r"lifetime current:\s+(\d+)\(bytes\), (\d+)\(packets\)", self._listed(side, one))
         if found is None:
             raise RigError(f"{side.host.name}: no IPsec state for {one.source} to {one.target}")
         return Counted(int(found[1]), int(found[2]))
 
-    def by_card(self, one: Way) -> bool:
+    def by_card(self, one: Association) -> bool:
         """Whether the near side's kernel has given a direction to the card.
 
         If the driver does not take it (-EOPNOTSUPP), the kernel encrypts by itself and `ip` reports success.
         """
         return "offload parameters" in self._listed(self.near, one)
 
-    def _listed(self, side: Side, one: Way) -> str:
+    def _listed(self, side: Side, one: Association) -> str:
         """The state of a direction as `ip` shows it, without its keys."""
         ident = ["src", one.source, "dst", one.target, "proto", "esp", "spi", f"{one.spi:#x}"]
         return tool(side.host, ["ip", "-s", "xfrm", "state", "list", *ident, "nokeys"]).text
@@ -177,9 +178,9 @@ def _ours(host: Host, what: str) -> bool:
     return f"priority {MARK}" in tool(host, ["ip", "xfrm", "policy", "list"]).text
 
 
-def _clear(host: Host, ways: Sequence[tuple[Way, str]]) -> None:
+def _clear(host: Host, associations: Sequence[tuple[Association, str]]) -> None:
     """Take away what a killed run left. Refused if somebody else has a policy for this pair."""
-    for one, to in ways:
+    for one, to in associations:
         listed = ["ip", "xfrm", "policy", "list", "src", one.source, "dst", one.target, "dir", to]
         found = tool(host, listed).text.strip()
         if found and f"priority {MARK}" not in found:

@@ -142,14 +142,16 @@ def _claim(host: Host, dev: str) -> bool:
     if "clsact" not in kinds:
         _tc(host, "qdisc", "add", "dev", dev, "clsact")
         return True
-    for way in ("egress", "ingress"):
-        if _filters(host, dev, way):
-            raise Refused(f"{dev} already has filters on its {way}", f"tc filter show dev {dev} {way}")
+    for direction in ("egress", "ingress"):
+        if _filters(host, dev, direction):
+            raise Refused(
+                f"{dev} already has filters on its {direction}", f"tc filter show dev {dev} {direction}"
+            )
     return False
 
 
-def _filters(host: Host, dev: str, way: str) -> list[dict[str, Any]]:
-    return _json(host, "-s", "filter", "show", "dev", dev, way)
+def _filters(host: Host, dev: str, direction: str) -> list[dict[str, Any]]:
+    return _json(host, "-s", "filter", "show", "dev", dev, direction)
 
 
 def _json(host: Host, *words: str) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ VIA: {"kind": "accept", "listener": N, "keys": path or ""}
      keys: kernel TLS without a handshake, with the keys of this file (pump_channel.install_keys)
      spawn: the program's stdin and stdout carry the payload; it is waited for on TCP port P if not 0
 STEP: {"do": "take", "bytes": N, or -1 for all until the peer ends the stream, "pace": [host, port] or null}
-     | {"do": "send", "seed": text, "sizes": [bytes of each write], "how": a name of pump_ways.WAYS,
+     | {"do": "send", "seed": text, "sizes": [bytes of each write], "how": a name of pump_methods.METHODS,
         "gate": index of the write to stand before, or -1, "pace": number of a listener or null,
         "offset": bytes in the file before the payload, "alter": null or [first byte, bytes]}
      alter: when all is written stand at the gate, then change this part of the file that was sent from, and
@@ -51,7 +51,7 @@ from typing import Any
 
 from offload.suite.traffic.pump_channel import Channel, Peerless, install_keys, payload
 from offload.suite.traffic.pump_flood import drain, flood
-from offload.suite.traffic.pump_ways import WAYS, Source
+from offload.suite.traffic.pump_methods import METHODS, Source
 
 SLOW = 60.0  # seconds more until a connection is up: on a busy machine programs start late
 CLOSES = (
@@ -222,12 +222,17 @@ class Transfer(threading.Thread):
     def send(self, channel: Channel, plan: dict[str, Any]) -> None:
         """Send the payload, write by write."""
         source = Source(payload(plan["seed"], sum(plan["sizes"])), plan.get("offset", 0))
-        way, last, at, pace = WAYS[plan.get("how", "write")], len(plan["sizes"]) - 1, 0, plan.get("pace")
+        method, last, at, pace = (
+            METHODS[plan.get("how", "write")],
+            len(plan["sizes"]) - 1,
+            0,
+            plan.get("pace"),
+        )
         far = self.next_client(self.pump.listeners[pace]) if pace is not None else None
         for number, size in enumerate(plan["sizes"]):
             if number == plan.get("gate", -1):
                 self.stand()
-            way(channel, source, at, size, number == last)
+            method(channel, source, at, size, number == last)
             self.sent.add(source.data[at : at + size])
             at += size
             if far is not None:

@@ -11,7 +11,7 @@ from offload.suite.wire.needles import WINDOW, Needles
 from offload.suite.wire.packets import SYN, Segment, parse
 from offload.suite.wire.streams import Capture
 
-BESIDE = WINDOW - 1  # bytes of a payload that a needle next to it may begin or end in
+MARGIN = WINDOW - 1  # bytes of a payload that a needle next to it may begin or end in
 EARLY = 1 << 18  # bytes of a direction: all that is in plaintext begins before them
 
 
@@ -63,7 +63,7 @@ def regions(
         return
     behind = segment.start + segment.captured
     if clear or not segment.plain:
-        low = segment.start - BESIDE if segment.plain else start
-        yield low, segment.start + min(BESIDE, segment.captured)
+        low = segment.start - MARGIN if segment.plain else start
+        yield low, segment.start + min(MARGIN, segment.captured)
     if any(data[behind:end]):
-        yield max(start, behind - BESIDE), end
+        yield max(start, behind - MARGIN), end

@@ -10,7 +10,7 @@ from offload.suite.wire.streams import Capture, Connection, Stream, load
 
 PIECE = 1 << 16
 SHOWN = 16  # bytes of each side
-WAYS = ("client", "server")
+DIRECTIONS = ("client", "server")
 
 
 def compare(a: Path, b: Path, port_a: int | None = None, port_b: int | None = None) -> dict[str, Any]:
@@ -51,8 +51,10 @@ def _document(
     }
 
 
-def _problem(code: str, capture: str = "", connection: int = 0, way: str = "", at: int = 0) -> dict[str, Any]:
-    return {"capture": capture, "connection": connection, "direction": way, "code": code, "at": at}
+def _problem(
+    code: str, capture: str = "", connection: int = 0, direction: str = "", at: int = 0
+) -> dict[str, Any]:
+    return {"capture": capture, "connection": connection, "direction": direction, "code": code, "at": at}
 
 
 def _amount(left: Sequence[Connection], right: Sequence[Connection]) -> Iterator[dict[str, Any]]:
@@ -65,24 +67,24 @@ def _amount(left: Sequence[Connection], right: Sequence[Connection]) -> Iterator
         yield _problem("other-number", "b", at=len(right))
 
 
-def _stream(connection: Connection, way: str) -> Stream:
-    return connection.from_client if way == "client" else connection.from_server
+def _stream(connection: Connection, direction: str) -> Stream:
+    return connection.from_client if direction == "client" else connection.from_server
 
 
 def _entry(one: Connection, other: Connection) -> dict[str, Any]:
     entry: dict[str, Any] = {"a": f"{one.client} -> {one.server}", "b": f"{other.client} -> {other.server}"}
-    for way in WAYS:
-        ours, theirs = _stream(one, way).data, _stream(other, way).data
-        entry[f"from_{way}"] = {"a": len(ours), "b": len(theirs), "equal": common(ours, theirs)}
+    for direction in DIRECTIONS:
+        ours, theirs = _stream(one, direction).data, _stream(other, direction).data
+        entry[f"from_{direction}"] = {"a": len(ours), "b": len(theirs), "equal": common(ours, theirs)}
     return entry
 
 
 def _doubts(number: int, one: Connection, other: Connection) -> Iterator[dict[str, Any]]:
     """Yield what is missing from a pair of connections."""
     for name, connection in (("a", one), ("b", other)):
-        for way in WAYS:
-            for code in _missing(_stream(connection, way)):
-                yield _problem(code, name, number, way, len(_stream(connection, way).data))
+        for direction in DIRECTIONS:
+            for code in _missing(_stream(connection, direction)):
+                yield _problem(code, name, number, direction, len(_stream(connection, direction).data))
 
 
 def _missing(stream: Stream) -> Iterator[str]:
@@ -101,15 +103,15 @@ def _missing(stream: Stream) -> Iterator[str]:
 def _first(pairs: Sequence[tuple[int, tuple[Connection, Connection]]]) -> dict[str, Any] | None:
     """Return the first difference, client before server; a stream that may go on differs from none."""
     for number, (one, other) in pairs:
-        for way in WAYS:
-            ours, theirs = _stream(one, way), _stream(other, way)
+        for direction in DIRECTIONS:
+            ours, theirs = _stream(one, direction), _stream(other, direction)
             at = common(ours.data, theirs.data)
             shorter = ours if len(ours.data) <= len(theirs.data) else theirs
             if at == len(shorter.data) and (len(ours.data) == len(theirs.data) or not _ended(shorter)):
                 continue
             return {
                 "connection": number,
-                "direction": way,
+                "direction": direction,
                 "offset": at,
                 "a": bytes(ours.data[at : at + SHOWN]).hex(),
                 "b": bytes(theirs.data[at : at + SHOWN]).hex(),
@@ -157,23 +159,23 @@ def verdict(document: dict[str, Any]) -> str:
         return f"DIFFERENT: {_difference(found)}"
     if problems:
         return f"INCONCLUSIVE, which is not a pass: {_doubt(problems[0])}"
-    total = sum(c[f"from_{way}"]["equal"] for c in document["connections"] for way in WAYS)
+    total = sum(c[f"from_{direction}"]["equal"] for c in document["connections"] for direction in DIRECTIONS)
     count = len(document["connections"])
     return f"EQUAL: {count:,} connection{'s' if count > 1 else ''}, {total:,} bytes, both directions"
 
 
 def _pair(number: int, connection: dict[str, Any]) -> Iterator[str]:
     yield f"connection {number:,}: {connection['a']}, and {connection['b']}"
-    for way, words in (("client", "client -> server"), ("server", "server -> client")):
-        found = connection[f"from_{way}"]
+    for direction, words in (("client", "client -> server"), ("server", "server -> client")):
+        found = connection[f"from_{direction}"]
         same = found["a"] == found["b"] == found["equal"]
         size = f"{found['a']:,}" if found["a"] == found["b"] else f"{found['a']:,} and {found['b']:,}"
         yield f"  {words}  {size} bytes, " + ("equal" if same else f"the first {found['equal']:,} equal")
 
 
 def _difference(found: dict[str, Any]) -> str:
-    way = "client -> server" if found["direction"] == "client" else "server -> client"
-    where = f"connection {found['connection']:,}, {way}, stream offset {found['offset']:,}"
+    direction = "client -> server" if found["direction"] == "client" else "server -> client"
+    where = f"connection {found['connection']:,}, {direction}, stream offset {found['offset']:,}"
     if found["record"]:
         within = found["record"]
         where += f" (record {within['number']:,}, type {within['type']}, byte {within['at']:,})"
@@ -196,7 +198,7 @@ CAUSES = {
 
 
 def _doubt(problem: dict[str, Any]) -> str:
-    way = {"client": ", client -> server", "server": ", server -> client", "": ""}[problem["direction"]]
+    direction = {"client": ", client -> server", "server": ", server -> client", "": ""}[problem["direction"]]
     where = f", connection {problem['connection']:,}" if problem["connection"] else ""
     words = CAUSES.get(problem["code"], problem["code"]).format(at=problem["at"])
-    return f"capture {problem['capture'].upper()}{where}{way}: {words} [{problem['code']}]"
+    return f"capture {problem['capture'].upper()}{where}{direction}: {words} [{problem['code']}]"

@@ -10,7 +10,7 @@ from offload.suite.wire.phrases import CAUSES, PROBLEMS
 
 Found = Mapping[str, Any]
 SHOWN = 20  # connections; those that are not equal come first
-WAYS = {"client": "client -> server", "server": "server -> client"}
+DIRECTIONS = {"client": "client -> server", "server": "server -> client"}
 RANK = {"different": 0, "inconclusive": 1, "equal": 2}
 
 
@@ -31,10 +31,10 @@ def text(document: Found, width: int = 100) -> str:
 def verdict(document: Found) -> str:
     """Return the last line: the outcome and what it rests on, short enough for one line."""
     connections, outcome = document["connections"], document["outcome"]
-    ways = [c[f"from_{who}"] for c in connections for who in WAYS]
+    flows = [c[f"from_{who}"] for c in connections for who in DIRECTIONS]
     if outcome == "equal":
-        given = any(way["proof"] == "payload" for way in ways)
-        compared, tags = (sum(way[name] for way in ways) for name in ("payload_bytes", "authentic_bytes"))
+        given = any(flow["proof"] == "payload" for flow in flows)
+        compared, tags = (sum(flow[name] for flow in flows) for name in ("payload_bytes", "authentic_bytes"))
         proven = f"{_bytes(compared)} of payload compared" if given else "no payload given for comparison"
         return f"EQUAL: {_many(len(connections), 'connection')}, {proven}, {_bytes(tags)} authentic"
     if outcome == "different":
@@ -50,9 +50,9 @@ def first_sentence(document: Found) -> str:
     """Return the one line that goes into evidence: the first difference, or the first reason for doubt."""
     if document["outcome"] != "equal":
         return f"{document['outcome']}: {_worst(document)}"
-    ways = [c[f"from_{who}"] for c in document["connections"] for who in WAYS]
-    records = sum(way["app_records"] for way in ways)
-    compared = sum(way["payload_bytes"] for way in ways)
+    flows = [c[f"from_{who}"] for c in document["connections"] for who in DIRECTIONS]
+    records = sum(flow["app_records"] for flow in flows)
+    compared = sum(flow["payload_bytes"] for flow in flows)
     return f"equal: {_many(records, 'application record')}, {_bytes(compared)} of payload compared"
 
 
@@ -70,9 +70,9 @@ def _worst(document: Found) -> str:
 
 def _reason(connection: Found) -> str:
     """Return why a connection is not equal."""
-    for who, way in WAYS.items():
+    for who, flow in DIRECTIONS.items():
         for found, place in _differences(connection[f"from_{who}"]):
-            return f"{way}: {place}: {_seen(found)}{_class(found)}"
+            return f"{flow}: {place}: {_seen(found)}{_class(found)}"
     for problem in connection["problems"]:
         return _sentence(problem)
     return "no record was proven in either direction"
@@ -95,10 +95,10 @@ def _connection(connection: Found) -> Iterator[str]:
     suite = f" ({connection['suite']})" if connection["suite"] else ""
     tls = f"TLS {connection['version']}" if connection["version"] else "TLS of unknown version"
     yield f"{_ends(connection)}, {tls} {connection['cipher']}{suite}".rstrip()
-    for who, way in WAYS.items():
+    for who, flow in DIRECTIONS.items():
         direction = connection[f"from_{who}"]
         state = _state(connection, who)
-        yield f"  {way}  {state:<12}  {_summary(direction)}"
+        yield f"  {flow}  {state:<12}  {_summary(direction)}"
         yield from (f"\t{line}" for line in _details(direction))
     for problem in connection["problems"]:
         yield from _problem(problem)
@@ -106,53 +106,53 @@ def _connection(connection: Found) -> Iterator[str]:
 
 def _state(connection: Found, who: str) -> str:
     """Return one direction in one word."""
-    way = connection[f"from_{who}"]
-    if way["first_difference"] or way["retransmission"]:
+    flow = connection[f"from_{who}"]
+    if flow["first_difference"] or flow["retransmission"]:
         return "DIFFERENT"
     if any(problem["direction"] in (who, "") for problem in connection["problems"]):
         return "INCONCLUSIVE"
-    words = {"payload": "EQUAL", "tag": "AUTHENTIC", "none": "NOT CHECKED" if way["bytes"] else "SILENT"}
-    return words[way["proof"]] if way["protected"] or way["proof"] == "none" else "NOT CHECKED"
+    words = {"payload": "EQUAL", "tag": "AUTHENTIC", "none": "NOT CHECKED" if flow["bytes"] else "SILENT"}
+    return words[flow["proof"]] if flow["protected"] or flow["proof"] == "none" else "NOT CHECKED"
 
 
-def _summary(way: Found) -> str:
+def _summary(flow: Found) -> str:
     """Return a direction in one phrase: the difference, or else what was proven of it."""
-    for found, place in _differences(way):
+    for found, place in _differences(flow):
         return f"{place}: {_class(found)}"
-    if way["proof"] == "none":
-        return f"{_many(way['records'], 'record')}, none of them decrypted" if way["bytes"] else "no byte"
-    if not way["app_records"]:
+    if flow["proof"] == "none":
+        return f"{_many(flow['records'], 'record')}, none of them decrypted" if flow["bytes"] else "no byte"
+    if not flow["app_records"]:
         return "no application data"
-    records = _many(way["app_records"], "record")
-    if way["proof"] == "payload":
-        return f"{_bytes(way['payload_bytes'])} in {records} re-encrypted and compared"
-    return f"{_bytes(way['app_bytes'])} in {records}, every tag right, content not compared"
+    records = _many(flow["app_records"], "record")
+    if flow["proof"] == "payload":
+        return f"{_bytes(flow['payload_bytes'])} in {records} re-encrypted and compared"
+    return f"{_bytes(flow['app_bytes'])} in {records}, every tag right, content not compared"
 
 
-def _details(way: Found) -> Iterator[str]:
+def _details(flow: Found) -> Iterator[str]:
     """Yield what else is worth a line: both sides of a difference, what is right, retransmissions, sizes."""
-    differences = list(_differences(way))
+    differences = list(_differences(flow))
     for number, (found, place) in enumerate(differences):
         if number:
             yield f"{place}: {_class(found)}"
         yield from _explained(found)
-    if differences and way["records"]:
-        right = way["payload_bytes"] if way["proof"] == "payload" else way["authentic_bytes"]
-        share = f"{way['different_records']:,} of {_many(way['records'], 'record')}"
+    if differences and flow["records"]:
+        right = flow["payload_bytes"] if flow["proof"] == "payload" else flow["authentic_bytes"]
+        share = f"{flow['different_records']:,} of {_many(flow['records'], 'record')}"
         yield f"{share} differ; {_bytes(right)} of the others are right"
-    others = way["protected"] - way["app_records"]
-    if way["proof"] != "none" and others and not differences:
+    others = flow["protected"] - flow["app_records"]
+    if flow["proof"] != "none" and others and not differences:
         yield f"{_many(others, 'record')} of handshake and alerts, every tag right"
-    if way["retransmissions"]:
-        equal = "" if way["retransmission"] else ", equal"
-        segments = _many(way["retransmissions"], "retransmitted segment")
-        yield f"{segments} ({_bytes(way['retransmitted_bytes'])}){equal}"
+    if flow["retransmissions"]:
+        equal = "" if flow["retransmission"] else ", equal"
+        segments = _many(flow["retransmissions"], "retransmitted segment")
+        yield f"{segments} ({_bytes(flow['retransmitted_bytes'])}){equal}"
     oddities = {"out_of_order": "out of order", "strange": "far outside the window, and ignored"}
-    yield from (f"{_many(way[name], 'segment')} {words}" for name, words in oddities.items() if way[name])
-    if way["cut_bytes"]:
-        yield f"{_bytes(way['cut_bytes'])} of segments are missing, because the capture truncated its frames"
-    if way["sizes"]:
-        yield f"record sizes: {_sizes(way['sizes'])}"
+    yield from (f"{_many(flow[name], 'segment')} {words}" for name, words in oddities.items() if flow[name])
+    if flow["cut_bytes"]:
+        yield f"{_bytes(flow['cut_bytes'])} of segments are missing, because the capture truncated its frames"
+    if flow["sizes"]:
+        yield f"record sizes: {_sizes(flow['sizes'])}"
 
 
 def _sizes(sizes: Mapping[str, int]) -> str:
@@ -163,13 +163,13 @@ def _sizes(sizes: Mapping[str, int]) -> str:
     return ", ".join([*shown, f"{rest:,} of other sizes"] if rest else shown)
 
 
-def _differences(way: Found) -> Iterator[tuple[Found, str]]:
+def _differences(flow: Found) -> Iterator[tuple[Found, str]]:
     """Yield the differences of a direction, each with its place in words."""
-    found = way["first_difference"]
+    found = flow["first_difference"]
     if found:
         record = f"record {found['record']:,} (sequence {found['sequence']:,})"
         yield found, f"at stream offset {found['offset']:,}: {record}, {found['field']} byte {found['at']:,}"
-    found = way["retransmission"]
+    found = flow["retransmission"]
     if found:
         yield (
             found,
@@ -210,9 +210,9 @@ def _leak(leak: Found) -> str:
 def _sentence(problem: Found) -> str:
     """Return a problem as a sentence."""
     words, place, _ = PROBLEMS.get(problem["code"], (problem["code"], "", ""))
-    way = f"{WAYS[problem['direction']]}: " if problem["direction"] else ""
+    flow = f"{DIRECTIONS[problem['direction']]}: " if problem["direction"] else ""
     at = f" ({place} {problem['at']:,})" if place and problem["at"] else ""
-    return f"{way}{words}{at} [{problem['code']}]"
+    return f"{flow}{words}{at} [{problem['code']}]"
 
 
 def _problem(problem: Found) -> list[str]:

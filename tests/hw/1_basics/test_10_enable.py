@@ -51,9 +51,9 @@ def test_command_switches_on_and_off(dut: Side, profile: Profile, offload: Switc
     done = command(dut, "enable", dut.dev)
     assert done.rc == 0, done.stderr.decode()
     assert active(dut) == wanted
-    told = json.loads(command(dut, "status", "--json", dut.dev).checked().text)["devices"][0]
-    assert {d: row["active"] for d, row in told["directions"].items()} == wanted
-    assert told["profile"] == profile.id
+    reported = json.loads(command(dut, "status", "--json", dut.dev).checked().text)["devices"][0]
+    assert {d: row["active"] for d, row in reported["directions"].items()} == wanted
+    assert reported["profile"] == profile.id
     done = command(dut, "disable", dut.dev)
     assert done.rc == 0, done.stderr.decode()
     assert not any(active(dut).values())

@@ -110,19 +110,23 @@ def test_doctor_verdict_is_what_traffic_shows(
 ) -> None:
     """This NIC is called ready, and each kind of connection is where the truth table puts it."""
     offload.on()
-    told = json.loads(as_json(Doctor(dut.host).diagnose([dut.dev])))
-    assert (told["exit"], told["state"]) == (0, "ready"), told
-    device = told["devices"][0]
+    reported = json.loads(as_json(Doctor(dut.host).diagnose([dut.dev])))
+    assert (reported["exit"], reported["state"]) == (0, "ready"), reported
+    device = reported["devices"][0]
     wanted = {d: "ready" if d in profile.directions() else "not promised" for d in DIRECTIONS}
     assert {d: row["state"] for d, row in device["directions"].items()} == wanted
     who = {(row["direction"], row["version"], row["cipher"]): row["who"] for row in device["table"]}
     assert {cell for cell, word in who.items() if word == "hw"} == {tuple(c) for c in profile.promises}
-    found = {f["code"]: f for f in (*device["findings"], *told["findings"])}
-    assert told["openssl"]["asked"] == ["rx", "tx"], "this OpenSSL made the connections of every other test"
-    assert ("D502" in found) == (not told["openssl"]["unasked"])
-    assert "D504" in found or not told["openssl"]["library"].startswith("OpenSSL 3.0."), "no 3.0 has the fix"
+    found = {f["code"]: f for f in (*device["findings"], *reported["findings"])}
+    assert reported["openssl"]["asked"] == ["rx", "tx"], (
+        "this OpenSSL made the connections of every other test"
+    )
+    assert ("D502" in found) == (not reported["openssl"]["unasked"])
+    assert "D504" in found or not reported["openssl"]["library"].startswith("OpenSSL 3.0."), (
+        "no 3.0 has the fix"
+    )
     assert ("D211" in found) == (len(profile.directions()) < 2)
-    at = kernel(told["kernel"]["release"], told["kernel"]["package"])
+    at = kernel(reported["kernel"]["release"], reported["kernel"]["package"])
     bugs = {e.id for e in load() if standing(e, at).word == AFFECTED}
     named = {line.partition(":")[0] for line in found.get("D109", {}).get("detail", [])}
     assert named <= bugs and ("stacked-device-encrypts-twice" in named) == (

@@ -90,11 +90,11 @@ def test_ls_sees_a_connection_lost_by_link_down(
     ):
         assert old.word("tx") == "hw stale", old.doubts
         assert "holds 0 of the 1 connections" in old.doubts["tx"][1]
-        told = (
+        reported = (
             Doctor(rig.bench.dut.host, trial=Trial(why="not asked")).diagnose([rig.bench.dut.dev]).devices[0]
         )
-        assert "D702" in {finding.code for finding in told.findings}, told.fine
-        assert not [words for words in told.fine if "on a card now" in words], told.fine
+        assert "D702" in {finding.code for finding in reported.findings}, reported.fine
+        assert not [words for words in reported.fine if "on a card now" in words], reported.fine
     life.close([pair])
 
 
@@ -105,15 +105,15 @@ def test_ls_sees_a_connection_routed_elsewhere(life: Life, rig: Rig, bench: Benc
     offload.on()
     pair = life.open()[0]
     pair.sends("here", SIZE)
-    with second_path(bench) as way:
-        way.take()
+    with second_path(bench) as path:
+        path.take()
         past = listed(rig, [pair])[0]
-        way.leave()
+        path.leave()
     back = listed(rig, [pair])[0]
     pair.sends("here again", SIZE)
-    assert past.socket.device == way.dev
+    assert past.socket.device == path.dev
     assert past.word("tx") == "hw stale", past.doubts
-    assert way.dev in past.doubts["tx"][1]
+    assert path.dev in past.doubts["tx"][1]
     assert (back.socket.device, back.word("tx")) == (bench.dut.dev, "hw"), back.doubts
     life.close([pair])
 
@@ -131,10 +131,10 @@ def test_is_not_blamed_for_what_began_in_software(
     assert [kind.states["tx"] for kind in off.connections] == [("off", "D301")]
     offload.set(tx=True)
     late = life.open()[0]
-    told = ask(rig.bench.dut.host, life.near.pid)
-    states = sorted(kind.states["tx"] for kind in told.connections)
+    reported = ask(rig.bench.dut.host, life.near.pid)
+    states = sorted(kind.states["tx"] for kind in reported.connections)
     evidence["doctor"] = states
-    assert states == [("off", "D912"), ("ready", "")], [f.what for f in told.findings]
-    rx = {kind.states["rx"] for kind in told.connections}
+    assert states == [("off", "D912"), ("ready", "")], [f.what for f in reported.findings]
+    rx = {kind.states["rx"] for kind in reported.connections}
     assert rx == {("ready", "") if "rx" in profile.directions() else ("not promised", "D211")}
     life.close([early, late])

@@ -147,31 +147,31 @@ def test_receives_from_each_kind(
 
 @pytest.mark.once
 @pytest.mark.parametrize(
-    ("way", "near", "far"),
+    ("cell", "near", "far"),
     [
-        pytest.param(way, near, far, marks=interop(way.direction, far), id=f"{way.direction}-{near}-{far}")
-        for way in (TX, RX)
+        pytest.param(cell, near, far, marks=interop(cell.direction, far), id=f"{cell.direction}-{near}-{far}")
+        for cell in (TX, RX)
         for near in ("sw", "user")
         for far in KINDS
     ],
 )
-def test_software_works_beside_it(
+def test_software_works_alongside(
     traffic: Traffic,
     offload: Switch,
     peer_offload: Switch,
     peer: Side,
     evidence: dict[str, Any],
-    way: Cell,
+    cell: Cell,
     near: str,
     far: str,
 ) -> None:
     """This NIC leaves alone the TLS of a kernel or program above it, with every kind of peer."""
     offload.on()
-    ours, theirs = way.direction, "rx" if way.direction == "tx" else "tx"
+    ours, theirs = cell.direction, "rx" if cell.direction == "tx" else "tx"
     offload.set(**({ours: False} if near == "sw" else {}))
     peer_offload.set(**{theirs: far == "hw"})
-    before, plan = tls_stat(peer.host)[0] or {}, sending(f"beside {way} {near} {far}", MIB // 2)
-    flow = traffic.between_openssl(way, plan, near=near == "sw", far=far != "user")
+    before, plan = tls_stat(peer.host)[0] or {}, sending(f"beside {cell} {near} {far}", MIB // 2)
+    flow = traffic.between_openssl(cell, plan, near=near == "sw", far=far != "user")
     moved = {name: n - before.get(name, 0) for name, n in (tls_stat(peer.host)[0] or {}).items()}
     proof.note(evidence, flow, plan, "sw")
     proof.intact(flow.far if ours == "tx" else flow.dut, plan)

@@ -30,9 +30,9 @@ SEGMENTS = 40
 
 def payload(name: str) -> Several:
     """Every edge and 256 KiB, by write and by sendfile: more than 1 MiB in all."""
-    ways = ("write", "sendfile")
-    edges = [Sending(f"{name} edges {how}", EDGES, how) for how in ways]
-    return Several((*edges, *(sending(f"{name} {how}", 1 << 18, 50_000, how=how) for how in ways)))
+    methods = ("write", "sendfile")
+    edges = [Sending(f"{name} edges {how}", EDGES, how) for how in methods]
+    return Several((*edges, *(sending(f"{name} {how}", 1 << 18, 50_000, how=how) for how in methods)))
 
 
 @pytest.mark.promise("wire.records")

@@ -107,6 +107,6 @@ def test_refuses_a_record_that_was_altered_on_the_wire(
         proof.note(evidence, flow, tamper.PRIMER, "hw")
         assert flow.line.rx == "hw", f"inet_diag shows receive as {flow.line.rx}"
         tamper.refused(flow)
-        ways = [[s for s in watch.segments(place) if s.source == port] for place in ("wire", "host")]
-        counted, most = proof.count(flow, "rx_tls_decrypted_packets"), most_decrypted(*ways)
+        places = [[s for s in watch.segments(place) if s.source == port] for place in ("wire", "host")]
+        counted, most = proof.count(flow, "rx_tls_decrypted_packets"), most_decrypted(*places)
         assert 0 < counted <= most, f"{counted} packets counted as decrypted, at most {most} were"

@@ -44,12 +44,12 @@ def test_sends_each_frame_once(
     before = frames.checksum_errors(bench.peer.host)
     with watched(rig, {"wire": (bench.wire, bench.wire_ports[0])}, tmp_path), opened(life) as (pair,):
         pair.sends("frames", 2 * SOME)
-        told = frames.told(bench.dut.host, pair.port)
+        tcp = frames.tcp_counters(bench.dut.host, pair.port)
     refused = frames.checksum_errors(bench.peer.host) - before
     capture = (tmp_path / "wire.pcapng").read_bytes()
     seen = [frame for frame in frames.frames(capture) if frame.source == pair.port]
-    evidence.update(bytes=2 * SOME, tcp=told, frames=len(seen), checksum_errors_at_peer=refused)
-    frames.left_once(seen, told["bytes_sent"])
+    evidence.update(bytes=2 * SOME, tcp=tcp, frames=len(seen), checksum_errors_at_peer=refused)
+    frames.left_once(seen, tcp["bytes_sent"])
     assert refused == 0, f"the peer met {refused} segments with a wrong TCP checksum"
 
 
@@ -64,10 +64,10 @@ def test_counts_each_byte_once(
     before = rig.counters()
     with opened(life) as (pair,):
         pair.moves("once", SOME)
-        told, moved = frames.told(bench.dut.host, pair.port), rig.counters() - before
-    carried = {"tx": told["bytes_sent"], "rx": told["bytes_received"]}
+        tcp, moved = frames.tcp_counters(bench.dut.host, pair.port), rig.counters() - before
+    carried = {"tx": tcp["bytes_sent"], "rx": tcp["bytes_received"]}
     counted = {d: moved[BYTES[d]] for d in profile.directions()}
-    evidence.update(bytes=2 * SOME, tcp=told, counted=counted)
+    evidence.update(bytes=2 * SOME, tcp=tcp, counted=counted)
     assert all(n > 0 for n in counted.values()), f"nothing was offloaded: {counted}"
     more = {d: n for d, n in counted.items() if n > AROUND * carried[d]}
     assert not more, f"the card counted {more} bytes as offloaded, TCP carried {carried}"
@@ -102,31 +102,31 @@ def test_leaves_to_software_what_it_has_no_room_for(
 ) -> None:
     """This NIC refuses what its full table has no room for: software takes it, every byte whole."""
     offload.on()
-    ways = profile.directions()
-    with room_for(rig, ROOM * len(ways)):
+    directions = profile.directions()
+    with room_for(rig, ROOM * len(directions)):
         before = rig.counters()
         with opened(life, ROOM + BEYOND) as pairs:
             wrong = at_once(pairs, "full", EACH)
             moved = rig.counters() - before
-        by = {way: by_whom(moved, way) for way in ways}
+        by = {direction: by_whom(moved, direction) for direction in directions}
         evidence.update(card_and_software=by, refused=moved.get(FULL), wrong=wrong)
         assert not wrong, f"{len(wrong)} of {len(pairs)} connections are wrong: {wrong}"
         assert set(by.values()) == {(ROOM, BEYOND)}, f"with room for {ROOM}, card and software took {by}"
-        assert moved.get(FULL, BEYOND * len(ways)) == BEYOND * len(ways), (
+        assert moved.get(FULL, BEYOND * len(directions)) == BEYOND * len(directions), (
             f"it counted {moved.get(FULL)} refusals"
         )
-        assert settles(lambda: takes_one(life, rig, ways), 30), (
+        assert settles(lambda: takes_one(life, rig, directions), 30), (
             "nothing is offloaded after the table was full"
         )
 
 
-def takes_one(life: Life, rig: Rig, ways: Sequence[str]) -> bool:
+def takes_one(life: Life, rig: Rig, directions: Sequence[str]) -> bool:
     """Whether the card takes a connection now, in each of these directions; it must be whole anyhow."""
     before = rig.counters()
     with opened(life) as (pair,):
         pair.moves("one more", EACH)
         moved = rig.counters() - before
-    return all(by_whom(moved, way) == (1, 0) for way in ways)
+    return all(by_whom(moved, direction) == (1, 0) for direction in directions)
 
 
 @pytest.mark.once

@@ -35,7 +35,7 @@ def test_sends_by_every_system_call(
 ) -> None:
     """This NIC encrypts what is written, joined, gathered, spliced or sent from a file, in every size."""
     offload.on()
-    plan = shapes.ways("ways")
+    plan = shapes.methods("methods")
     with wire_tap.open() as watch:
         flow = traffic.sent(TX, plan)
         proof.note(evidence, flow, plan, "hw")
@@ -120,10 +120,10 @@ def test_a_file_that_changes(
     with wire_tap.open() as watch:
         flow = shapes.changed_file(traffic, TX, evidence, plan)
         proof.note(evidence, flow, plan, "hw")
-        way = watch.document(payload=plan.content())["connections"][0]["from_client"]
-        assert way["retransmissions"] > 0, "nothing was seen to be sent again"
-        assert way["first_difference"] is None, "a record was wrong before anything was sent again"
-    evidence |= shapes.hazard(way["retransmission"])
+        found = watch.document(payload=plan.content())["connections"][0]["from_client"]
+        assert found["retransmissions"] > 0, "nothing was seen to be sent again"
+        assert found["first_difference"] is None, "a record was wrong before anything was sent again"
+    evidence |= shapes.hazard(found["retransmission"])
     whole = flow.far.taken.bytes == plan.total
     assert whole != evidence["zerocopy_hazard"], "the wire says one thing, and the receiver another"
     assert flow.far.taken.sha256 == shapes.sha256(plan, flow.far.taken.bytes), "wrong bytes were accepted"
@@ -137,7 +137,7 @@ def test_receives_from_every_system_call(
     """This NIC decrypts records of 1 byte to 16 KiB, however they were written."""
     offload.on()
     peer_offload.set(tx=False)  # the sender is software: only the DUT's card is asked
-    plan = shapes.ways("ways rx")
+    plan = shapes.methods("methods rx")
     flow = shapes.received(traffic, RX, plan, family=6)
     proof.note(evidence, flow, plan, "hw")
     proof.handed_over(flow, RX)

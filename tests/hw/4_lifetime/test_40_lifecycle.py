@@ -137,22 +137,22 @@ def test_route_moves_to_a_device_without_offload(
     offload.on()
     assert bench.wire is not None
     parts = [sending(f"route {number}", 128 * KIB) for number in range(3)]
-    with second_path(bench) as way:
+    with second_path(bench) as path:
         pair = life.open()[0]
         room = 2 * parts[1].total  # where the way leads nowhere, nobody makes some
         pair.near.call("option", level=SOL_SOCKET, name=SO_SNDBUF, value=room)
-        places = {"other": (bench.dut.host, way.dev), "wire": (bench.wire, bench.wire_ports[0])}
+        places = {"other": (bench.dut.host, path.dev), "wire": (bench.wire, bench.wire_ports[0])}
         with watched(rig, places, tmp_path) as seen:
             pair.sends(parts[0].seed, parts[0].total)
-            way.take()
+            path.take()
             before = rig.counters()
             sent = pair.near.begin("send", seed=parts[1].seed, size=parts[1].total)
-            if way.carries:
+            if path.carries:
                 pair.far.takes(parts[1].seed, parts[1].total)
             pair.near.connections.end(sent)
             away = rig.counters() - before
-            way.leave()
-            if not way.carries:
+            path.leave()
+            if not path.carries:
                 pair.far.takes(parts[1].seed, parts[1].total)
             before = rig.counters()
             pair.sends(parts[2].seed, parts[2].total)
@@ -163,9 +163,9 @@ def test_route_moves_to_a_device_without_offload(
     carried = {
         name: sum(len(s.payload) for s in what if s.target != pair.port) for name, what in seen.items()
     }
-    evidence.update(bytes=len(plaintext), plaintext_share=found, carried_bytes=carried, carries=way.carries)
+    evidence.update(bytes=len(plaintext), plaintext_share=found, carried_bytes=carried, carries=path.carries)
     assert not any(found.values()), f"plaintext was seen, as a share of the payload: {found}"
-    assert carried["other"] >= (parts[1].total if way.carries else 1), f"the route never moved: {carried}"
+    assert carried["other"] >= (parts[1].total if path.carries else 1), f"the route never moved: {carried}"
     assert away[BYTES["tx"]] == 0, f"the card counted {away[BYTES['tx']]} bytes that went another way"
     assert back[BYTES["tx"]] >= parts[2].total, "the card does not encrypt again after the route came back"
 
@@ -175,21 +175,21 @@ def test_route_moves_to_a_device_without_offload(
 def test_plaintext_would_be_seen(life: Life, bench: Bench, rig: Rig, tmp_path: Path) -> None:
     """This NIC's other way is looked at closely enough: plain TCP on it is seen, byte for byte."""
     assert bench.wire is not None
-    with second_path(bench) as way:
+    with second_path(bench) as path:
         pair, plan = life.plain()[0], sending("route plain", 128 * KIB)
         pair.near.call("option", level=SOL_SOCKET, name=SO_SNDBUF, value=2 * plan.total)  # nobody may answer
-        with watched(rig, {"other": (bench.dut.host, way.dev)}, tmp_path) as seen:
-            way.take()
+        with watched(rig, {"other": (bench.dut.host, path.dev)}, tmp_path) as seen:
+            path.take()
             sent = pair.near.begin("send", seed=plan.seed, size=plan.total)
-            if way.carries:
+            if path.carries:
                 pair.far.takes(plan.seed, plan.total)
             pair.near.connections.end(sent)
-        way.leave()
-        if not way.carries:
+        path.leave()
+        if not path.carries:
             pair.far.takes(plan.seed, plan.total)
         life.close([pair])
     found = share(plan.content(), seen["other"])
-    assert found > (0.9 if way.carries else 0), f"only {found:.1%} of what went there was seen"
+    assert found > (0.9 if path.carries else 0), f"only {found:.1%} of what went there was seen"
 
 
 @pytest.mark.promise("lifecycle.bond")

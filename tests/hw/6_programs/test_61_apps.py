@@ -61,24 +61,24 @@ def test_nginx_does_what_doctor_says(
         undo.callback(host.run, ["rm", "-rf", folder])
         path = nginx(rig, folder, ports)
         diagnosis = Doctor(host, trial=ALL).diagnose([rig.bench.dut.dev])
-        told = ask(host, "nginx", path, diagnosis=diagnosis)
+        reported = ask(host, "nginx", path, diagnosis=diagnosis)
         undo.enter_context(apps.program(host, ["nginx", "-e", "stderr", "-c", path], here))
         far, before = undo.enter_context(apps.client(rig)), counters()
         for port, version, code in ((asks, "1.3", "D808"), (silent, "1.2", "D802")):
-            ruling = apps.of_port(told, port)
+            ruling = apps.of_port(reported, port)
             seen = far.connect(rig.bench.dut.v4, port, version=version, ask=GET, after=BODY)
             assert code in apps.codes(ruling) and seen.sha256 == SHA and seen.version == version
-            apps.as_told(ruling, seen)
-        ruling = apps.of_port(told, asks)
-        assert "D813" in apps.codes(ruling) or told.app.library_version() >= (3, 2)
+            apps.as_reported(ruling, seen)
+        ruling = apps.of_port(reported, asks)
+        assert "D813" in apps.codes(ruling) or reported.app.library_version() >= (3, 2)
         for name in ("ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384"):
             seen = far.connect(rig.bench.dut.v4, asks, ciphers=name, ask=GET, after=BODY)
             wanted = "hw" if Cell("tx", "1.2", seen.cipher) in profile.promises else "sw"
             assert (seen.version, seen.sha256, seen.who["tx"]) == ("1.2", SHA, wanted), f"{name}: {seen}"
-            apps.as_told(ruling, seen)
+            apps.as_reported(ruling, seen)
         done = (counters() - before).get("tx_tls_encrypted_bytes", 0) or 0
         assert "tx" not in profile.directions() or done >= len(FILE), f"the card encrypted {done} bytes"
-        near, ruling = undo.enter_context(apps.client(rig, "dut")), apps.of_port(told, here)
+        near, ruling = undo.enter_context(apps.client(rig, "dut")), apps.of_port(reported, here)
         seen = near.connect("127.0.0.1", here, ask=GET, after=BODY)
         assert "D811" in apps.codes(ruling) and ruling.state() == "never" and seen.sha256 == SHA
-        apps.as_told(ruling, seen)
+        apps.as_reported(ruling, seen)

@@ -18,7 +18,7 @@ LESS = (("plain", "esp-null"), ("esp-null", "esp-128"), ("plain", "sw"), ("hw", 
 
 @pytest.mark.once
 @pytest.mark.requires("tls", "ktls-handoff", "stunnel", "ipsec")
-def test_esp_beside_tls(rig: Rig, evidence: dict[str, Any]) -> None:
+def test_esp_compared_with_tls(rig: Rig, evidence: dict[str, Any]) -> None:
     """This NIC's host pays for ESP by software what plain TCP does not cost it; on a bench: in cores."""
     if not in_lab(rig.bench):
         evidence["cpu"] = found = measured(rig, IPSEC, Setting("stream", "tx", 1, None))

@@ -35,7 +35,7 @@ def test_payload_intact_with_tx_offload_off(
 
 
 @pytest.mark.once
-def test_offloaded_beside_esp(rig: Rig, life: Life, offload: Switch, evidence: dict[str, Any]) -> None:
+def test_offloaded_next_to_esp(rig: Rig, life: Life, offload: Switch, evidence: dict[str, Any]) -> None:
     """This NIC encrypts a connection that a policy of a higher rank leaves out of ESP."""
     offload.on()
     left_out(rig, life, evidence)

@@ -21,7 +21,7 @@ class Defect:
 
     place: Place
     condition: Condition
-    way: str
+    direction: str
     line: str = field(compare=False)
 
     @property
@@ -49,7 +49,7 @@ class Defect:
     def blamed(self, text: str) -> bool:
         """Whether a headline blames the condition, or another one that makes it as well."""
         also = [load().words[one] for one in self.condition.also]
-        also += filter(None, [self.condition.words, self.condition.told])
+        also += filter(None, [self.condition.words, self.condition.also_named])
         return any(words in text for words in also) or bool(self.named) and all(w in text for w in self.named)
 
 
@@ -74,11 +74,11 @@ def defects() -> tuple[Defect, ...]:
 def _all(found: Space) -> Iterator[Defect]:
     for place in PLACES:
         for condition in CONDITIONS:
-            if place.way in condition.ways and place.level in condition.levels:
+            if place.direction in condition.directions and place.level in condition.levels:
                 values = _values(place, condition)
                 line = _line(found, values) if values else ""
                 if line:
-                    yield Defect(place, condition, place.way, line)
+                    yield Defect(place, condition, place.direction, line)
 
 
 def _values(place: Place, condition: Condition) -> Mapping[str, str]:
@@ -88,7 +88,7 @@ def _values(place: Place, condition: Condition) -> Mapping[str, str]:
         return {}
     if condition.name.startswith(place.never) if place.never else False:
         return {}
-    return {"direction": place.way, **place.values, **condition.values}
+    return {"direction": place.direction, **place.values, **condition.values}
 
 
 def _line(found: Space, values: Mapping[str, str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from tests.lib.catalogue import clean as catalogue_clean
 from tests.lib.catalogue import record
 from tests.lib.catalogue.drawn import Defect, defects
-from tests.lib.catalogue.drawn_told import Drawn, wilson
+from tests.lib.catalogue.drawn_summary import Drawn, wilson
 
 FILE = catalogue_clean.FILE.with_name("drawn.jsonl")
 BEGIN, END = "<!-- made by benchmarks.drawn, of drawn.jsonl: begin -->", "<!-- end of drawn cards -->"
@@ -79,7 +79,7 @@ def first(lines: Sequence[Json]) -> list[Json]:
     return list({line["id"]: line for line in reversed(lines)}.values())[::-1]
 
 
-def told(lines: Sequence[Json]) -> Iterator[str]:
+def sentences(lines: Sequence[Json]) -> Iterator[str]:
     """The record in sentences: how many were caught, of which the headline was right, and what escaped."""
     cards = first(lines)
     acted = [line for line in cards if line["word"] in (CAUGHT, ESCAPED)]
@@ -116,7 +116,7 @@ def steady(lines: Sequence[Json]) -> Iterator[str]:
 
 def table(lines: Sequence[Json]) -> str:
     """The sentences, and a row for each card that escaped, or whose headline does not name its condition."""
-    out = [" ".join(told(lines)), ""]
+    out = [" ".join(sentences(lines)), ""]
     latest = {line["id"]: line for line in lines}
     odd = [line for line in first(lines) if line["word"] != CAUGHT or line["named"] is False]
     if odd:

@@ -19,7 +19,7 @@ class Place:
 
     name: str
     knobs: Mapping[str, int]
-    way: str
+    direction: str
     level: str
     words: str
     security: bool = False
@@ -35,11 +35,11 @@ class Condition:
     knobs: Mapping[str, int]
     values: Mapping[str, str]
     words: str
-    ways: tuple[str, ...] = ("tx", "rx")
+    directions: tuple[str, ...] = ("tx", "rx")
     levels: tuple[str, ...] = MOVING
     place: str = ""  # in a headline, where no value of a scenario makes it
     also: tuple[tuple[str, str], ...] = ()  # other values that make it, each by itself
-    told: str = ""  # other words of a headline that name it
+    also_named: str = ""  # other words of a headline that name it
 
 
 TIMES = ("twice", "thrice")  # of a frame with a header
@@ -217,7 +217,7 @@ def _records() -> tuple[Condition, ...]:
             {"record": "16384"},
             "beyond the tenth frame of a record",
             levels=(FRAME, RECORD),
-            told="in records of 16,384 bytes",
+            also_named="in records of 16,384 bytes",
         ),
         Condition(
             "inside",
@@ -327,9 +327,9 @@ def _events() -> tuple[Condition, ...]:
                 {"when_after": bit},
                 {"event": name},
                 f"on connections older than the event {name}",
-                ways,
+                directions,
             )
-            for name, bit, ways in events
+            for name, bit, directions in events
         ),
     )
 

@@ -164,9 +164,9 @@ def codes(ruling: Ruling) -> set[str]:
     return {f.code for f in ruling.findings}
 
 
-def as_told(ruling: Ruling, seen: Seen) -> None:
+def as_reported(ruling: Ruling, seen: Seen) -> None:
     """Who did the records of a connection is who the table names for its version and cipher."""
-    told = {w.cell.direction: w.who for w in ruling.cells if w.cell[1:] == (seen.version, seen.cipher)}
-    assert told == dict(seen.who), (
-        f"{ruling.service.title()}: TLS {seen.version} {seen.cipher}: told {told}, seen {seen.who}"
+    reported = {w.cell.direction: w.who for w in ruling.cells if w.cell[1:] == (seen.version, seen.cipher)}
+    assert reported == dict(seen.who), (
+        f"{ruling.service.title()}: TLS {seen.version} {seen.cipher}: reported {reported}, seen {seen.who}"
     )

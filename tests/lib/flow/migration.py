@@ -180,8 +180,8 @@ def go(near: End, far: End, uri: str, rounds: int = 0) -> Moved:
     small.
     """
     near.qmp("migrate", uri=uri)
-    told = near.call("migrated", timeout=PATIENCE - 10, rounds=rounds)
-    info = told["info"]
+    migrated = near.call("migrated", timeout=PATIENCE - 10, rounds=rounds)
+    info = migrated["info"]
     if info["status"] == "completed":
         far.call("waits", timeout=PATIENCE - 10)
     ram = info.get("ram", {})
@@ -192,7 +192,7 @@ def go(near: End, far: End, uri: str, rounds: int = 0) -> Moved:
         ram.get("transferred", 0),
         ram.get("dirty-sync-count", 0),
         info.get("error-desc", ""),
-        bool(told.get("forced")),
+        bool(migrated.get("forced")),
     )
 
 

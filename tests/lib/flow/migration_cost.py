@@ -120,7 +120,7 @@ def by_card(profile: Profile) -> bool:
 
 
 @dataclass(frozen=True)
-class Way:
+class Move:
     """A migration from the DUT to the peer, and what the DUT counted."""
 
     ran: Ran
@@ -132,9 +132,9 @@ class Ferry:
 
     def __init__(self) -> None:
         self._undo, self._there = ExitStack(), False
-        self.last: dict[str, Way] = {}  # the last move by each transport
+        self.last: dict[str, Move] = {}  # the last move by each transport
 
-    def move(self, rig: Rig, transport: str, meters: Sequence[cpu.Meter] = ()) -> Way:
+    def move(self, rig: Rig, transport: str, meters: Sequence[cpu.Meter] = ()) -> Move:
         """Move it; AssertionError if it did not arrive equal, or the transport is not what it is called."""
         try:
             if not self._there:
@@ -143,7 +143,7 @@ class Ferry:
                 self._there = True
             before, cipher = rig.counters(), cipher_of(rig.profile)
             ran = once(transport, *self._ends, rig.next_port, cipher, meters)
-            found = Way(ran, rig.counters() - before)
+            found = Move(ran, rig.counters() - before)
             proved(transport, found, cipher, guest_of(rig))
         except BaseException:
             self.close()  # what is left there is not known
@@ -167,7 +167,7 @@ def guest_of(rig: Rig) -> Guest:
     return Guest() if played(rig.bench) else Guest(256, 2000)
 
 
-def proved(transport: str, found: Way, cipher: str, guest: Guest) -> None:
+def proved(transport: str, found: Move, cipher: str, guest: Guest) -> None:
     """Traffic flowed, and socket, kernel and card say that it took this transport."""
     moved, line = found.ran.moved, found.ran.line
     # the guest's own pages are no zeroes, so that each went over the wire at least once

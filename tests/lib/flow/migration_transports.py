@@ -63,9 +63,9 @@ def _behind_stunnel(stand: Stand) -> int:
 
 def _stunnel(stand: Stand) -> str:
     port, entry = _behind_stunnel(stand), stand.next_port()
-    ways = f"127.0.0.1:{entry}", f"{stand.address}:{port}"
+    addresses = f"127.0.0.1:{entry}", f"{stand.address}:{port}"
     ciphers = handoff.CIPHERS[VERSION, stand.cipher]
-    stand.tunnel("near", stunnel.Service("out", *ways, client=True, version=VERSION, ciphers=ciphers))
+    stand.tunnel("near", stunnel.Service("out", *addresses, client=True, version=VERSION, ciphers=ciphers))
     return f"tcp:127.0.0.1:{entry}"
 
 

@@ -35,7 +35,7 @@ def storm(name: str) -> Several:
     return Several((sending(f"{name} storm", 6 * RECORD), sending(f"{name} calm", 12 * RECORD)))
 
 
-def ways(name: str) -> Several:
+def methods(name: str) -> Several:
     """Every way to write, on one connection; the sizes of the records tell which is which."""
     parts = [Sending(f"{name} write", GEOMETRIC), Sending(f"{name} small", SMALL)]
     parts += [Sending(f"{name} more {n}", sizes, "more") for n, sizes in enumerate(JOINED)]

@@ -43,20 +43,20 @@ class StandIns:
     def _counted(self, host: Host, seen: Snapshot) -> dict[str, int]:
         """Bytes by packets since the snapshot before; of two MTUs meanwhile the larger one counts."""
         mtu, values = int(host.read(f"/sys/class/net/{seen.dev}/mtu")), seen.values()
-        for way in self._bytes:
-            now = values.get(PACKETS[way], 0)
-            self._sum[way] += (now - self._packets.get(way, 0)) * (max(mtu, self._mtu) - HEADERS)
-            self._packets[way] = now
+        for direction in self._bytes:
+            now = values.get(PACKETS[direction], 0)
+            self._sum[direction] += (now - self._packets.get(direction, 0)) * (max(mtu, self._mtu) - HEADERS)
+            self._packets[direction] = now
         self._mtu = mtu
-        return {BYTES[way]: self._sum[way] for way in self._bytes}
+        return {BYTES[direction]: self._sum[direction] for direction in self._bytes}
 
     def _by_kernel(self, seen: Snapshot) -> dict[str, int]:
         """Contexts taken and given back, and records that were refused, by tls_stat."""
         tls, found = seen.tls or {}, {}
-        for way in DIRECTIONS:
-            taken = tls.get(f"Tls{way.title()}Device", 0)
-            found[f"{way}_tls_ctx"] = taken
-            found[f"{way}_tls_del"] = taken - tls.get(f"TlsCurr{way.title()}Device", 0)
+        for direction in DIRECTIONS:
+            taken = tls.get(f"Tls{direction.title()}Device", 0)
+            found[f"{direction}_tls_ctx"] = taken
+            found[f"{direction}_tls_del"] = taken - tls.get(f"TlsCurr{direction.title()}Device", 0)
         found["rx_tls_err"] = tls.get("TlsDecryptError", 0)
         every = set().union(*self._absent.values())
         return {name: n for name, n in found.items() if name in every}

@@ -182,12 +182,14 @@ def done_by(run: Run, by: str) -> None:
 def compared(run: Run, reference: Run, evidence: dict[str, Any]) -> dict[str, Any]:
     """Compare both directions of both connections; what was found is evidence too."""
     document = compare(reference.capture, run.capture, reference.port, run.port)
-    ways = [c[f"from_{way}"] for c in document["connections"] for way in ("client", "server")]
+    directions = [
+        c[f"from_{direction}"] for c in document["connections"] for direction in ("client", "server")
+    ]
     evidence["wire"] = {
         "proof": "C",
         "outcome": document["outcome"],
         "records": records(run),
-        "bytes": sum(way["equal"] for way in ways),
+        "bytes": sum(direction["equal"] for direction in directions),
         "difference": "" if document["outcome"] == "equal" else verdict(document),
     }
     return document

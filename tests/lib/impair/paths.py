@@ -87,12 +87,12 @@ def path_on_top(bench: Bench) -> Iterator[OtherPath]:
         yield _path(undo, OtherPath(bench, "kvlan", True), mac)
 
 
-def _path(undo: ExitStack, way: OtherPath, mac: str) -> OtherPath:
+def _path(undo: ExitStack, path: OtherPath, mac: str) -> OtherPath:
     """The path, with the peer's address known on it: no ARP of ours there, so it answers to the card."""
-    peer = way.bench.peer.v4
-    way.bench.dut.host.run(["ip", "neigh", "add", peer, "lladdr", mac, "dev", way.dev, "nud", "permanent"])
-    undo.callback(way.leave)
-    return way
+    peer = path.bench.peer.v4
+    path.bench.dut.host.run(["ip", "neigh", "add", peer, "lladdr", mac, "dev", path.dev, "nud", "permanent"])
+    undo.callback(path.leave)
+    return path
 
 
 @contextmanager

@@ -47,9 +47,11 @@ def at_once(pairs: Sequence[Pair], name: str, size: int) -> dict[int, str]:
 
     `size` must fit into a socket's send buffer: each end sends on all its connections before any is taken.
     """
-    for way in ("out", "back"):
-        ends = [(pair.near, pair.far) if way == "out" else (pair.far, pair.near) for pair in pairs]
-        sent = [one.begin("send", seed=f"{name} {way} {n}", size=size) for n, (one, _) in enumerate(ends)]
+    for direction in ("out", "back"):
+        ends = [(pair.near, pair.far) if direction == "out" else (pair.far, pair.near) for pair in pairs]
+        sent = [
+            one.begin("send", seed=f"{name} {direction} {n}", size=size) for n, (one, _) in enumerate(ends)
+        ]
         wrong: dict[int, str] = {}
         for first in range(0, len(ends), GROUP):
             group = range(first, min(first + GROUP, len(ends)))
@@ -58,7 +60,9 @@ def at_once(pairs: Sequence[Pair], name: str, size: int) -> dict[int, str]:
                 said = ends[number][0].connections.answer(sent[number], 120).get("error", "")
                 try:
                     arrived(
-                        ends[number][1].connections.answer(took[number], 300), f"{name} {way} {number}", size
+                        ends[number][1].connections.answer(took[number], 300),
+                        f"{name} {direction} {number}",
+                        size,
                     )
                 except AssertionError as exc:
                     wrong[number] = f"{exc} {said}".strip()

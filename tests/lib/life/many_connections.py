@@ -54,7 +54,7 @@ READ, PIECE = 65536, 1000  # bytes that a call reads at most, and one that reads
 def key(
     secret: str,
     port: int,
-    way: str,
+    direction: str,
     version: str,
     turn: int,
     cipher: str = "aes-gcm-128",
@@ -62,7 +62,7 @@ def key(
 ) -> bytes:
     """Return struct tls12_crypto_info_aes_gcm_* of one way of a connection, named by its client's port."""
     kind, size = CIPHERS[cipher]
-    made = hashlib.shake_128(f"{secret} {port} {way} {turn}".encode()).digest(12 + size)
+    made = hashlib.shake_128(f"{secret} {port} {direction} {turn}".encode()).digest(12 + size)
     # nonce, key, salt, number of the first record
     parts = (made[:8], made[8 : 8 + size], made[8 + size :], number.to_bytes(8, "big"))
     return struct.pack(f"=HH8s{size}s4s8s", VERSIONS[version], kind, *parts)
@@ -120,14 +120,14 @@ class ManyConnections:
     def do_secure(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Give keys to the kernel, and say how long each call took."""
         took: dict[str, list[float]] = {"ulp": [], "tx": [], "rx": []}
-        ways = {"tx": "up" if ask["client"] else "down", "rx": "down" if ask["client"] else "up"}
+        directions = {"tx": "up" if ask["client"] else "down", "rx": "down" if ask["client"] else "up"}
         for number in ask["at"]:
             sock, turn, version = self.sockets[number], ask.get("turn", 0), ask.get("tls", "1.2")
             if turn == 0:
                 took["ulp"].append(timed(sock, socket.IPPROTO_TCP, TCP_ULP, b"tls"))
             for name in [ask["only"]] if ask.get("only") else ["tx", "rx"]:
                 more = (ask.get("cipher", "aes-gcm-128"), ask.get("number", 0))
-                info = key(ask["secret"], self.clients[number], ways[name], version, turn, *more)
+                info = key(ask["secret"], self.clients[number], directions[name], version, turn, *more)
                 took[name].append(timed(sock, SOL_TLS, NAMES[name], info))
         return {"micros": took}
 
@@ -214,8 +214,8 @@ class ManyConnections:
         """How much TCP has sent once nothing is on its way: the same bytes again count, too."""
         sock = self.sockets[ask["at"]]
         acknowledged(sock)
-        told = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, BYTES_SENT + 8)
-        return {"sent": struct.unpack_from("Q", told, BYTES_SENT)[0]}
+        info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, BYTES_SENT + 8)
+        return {"sent": struct.unpack_from("Q", info, BYTES_SENT)[0]}
 
     def do_shut(self, ask: dict[str, Any]) -> dict[str, Any]:
         """Say that we send no more."""
@@ -350,8 +350,8 @@ def unlike(got: bytes, seed: str) -> str:
         return "each byte is right when looked at again"
     first, last = wrong[0], wrong[-1]
     piece = slice(first, first + 16)
-    told = f"{len(wrong)} bytes are wrong, from {first} to {last}"
-    return f"{told}; at {first} came {got[piece].hex()}, sent was {sent[piece].hex()}"
+    words = f"{len(wrong)} bytes are wrong, from {first} to {last}"
+    return f"{words}; at {first} came {got[piece].hex()}, sent was {sent[piece].hex()}"
 
 
 def word(exc: OSError) -> str:

@@ -88,8 +88,8 @@ def fate(item: pytest.Item) -> str:
     """Return what became of hosts that do not answer: '' if they run on, as a new connection to them
     tells."""
     rig = item.stash[BENCH]
-    told: str = rig.lab.fate() if hasattr(rig.lab, "fate") else "it does not answer any more"
-    return told
+    reported: str = rig.lab.fate() if hasattr(rig.lab, "fate") else "it does not answer any more"
+    return reported
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -21,7 +21,7 @@ from offload.host.vm import VmHost
 from offload.paths import ROOT
 from offload.suite.bench.cards.module import build_nicsim
 from offload.suite.bench.vm import boot, rundir
-from offload.suite.bench.vm.card import told
+from offload.suite.bench.vm.card import parameter
 from offload.suite.bench.vm.console import Console
 from offload.suite.bench.vm.initramfs import build, init_script, module_order
 from offload.suite.bench.vm.kvm import accelerator
@@ -29,7 +29,7 @@ from offload.suite.bench.vm.qemu import command, find
 from offload.suite.bench.vm.topology import MODULE, MODULES
 
 DEV, CABLE = "nicsim0", ("nicsim1", "nswire0", "nswire1")
-CARD = f"personality={told('connectx-6-dx,connectx-6-dx')}"
+CARD = f"personality={parameter('connectx-6-dx,connectx-6-dx')}"
 SOON = 300.0  # seconds; nothing takes more than 20 on an idle machine
 DISK, DISK_SIZE = ("virtio_blk", "ext4"), 256 << 20
 SUM = "crc32c_generic"  # a soft dependency of ext4 in 6.1 and 6.12; later ones have it in them

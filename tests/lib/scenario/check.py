@@ -89,11 +89,11 @@ def fails(stand: Stand, scenario: Scenario) -> str:
 
 def software(stand: Stand, scenario: Scenario) -> str:
     """Return what becomes of a scenario without the card; its captures are not those of the card."""
-    card, ways, keep = stand.card, stand.rig.profile.directions(), stand.keep
+    card, directions, keep = stand.card, stand.rig.profile.directions(), stand.keep
     try:
         stand.card, stand.keep = (), None
         if card:
-            stand.offload.set(**dict.fromkeys(ways, False))
+            stand.offload.set(**dict.fromkeys(directions, False))
         stand.renew()
         with stand.rig.captures.aside():
             return fails(stand, scenario) or INTACT
@@ -102,4 +102,4 @@ def software(stand: Stand, scenario: Scenario) -> str:
     finally:
         stand.card, stand.keep = card, keep
         if card:
-            stand.offload.set(**{way: way in card for way in ways})
+            stand.offload.set(**{direction: direction in card for direction in directions})

@@ -86,32 +86,32 @@ class Line:
         """The DUT's port."""
         return self.pair.port
 
-    def source(self, way: str) -> End:
+    def source(self, direction: str) -> End:
         """Return who sends in this direction."""
-        return self.pair.near if way == "tx" else self.pair.far
+        return self.pair.near if direction == "tx" else self.pair.far
 
-    def sink(self, way: str) -> End:
+    def sink(self, direction: str) -> End:
         """Return who receives in this direction."""
-        return self.pair.far if way == "tx" else self.pair.near
+        return self.pair.far if direction == "tx" else self.pair.near
 
-    def send(self, way: str, burst: Burst) -> int:
+    def send(self, direction: str, burst: Burst) -> int:
         """Begin to send; the number to wait for."""
-        return begun([self.sending(way, burst)])[0]
+        return begun([self.sending(direction, burst)])[0]
 
-    def sending(self, way: str, burst: Burst) -> Ask:
+    def sending(self, direction: str, burst: Burst) -> Ask:
         """Return what sends a burst, which is from now on in the stream."""
-        self.tracks[way].bursts.append(burst)
+        self.tracks[direction].bursts.append(burst)
         ask = {"seed": burst.seed, "writes": list(burst.writes), "cork": burst.cork}
-        writes = way == "tx" and self.call not in READS
-        return self.source(way), "send", ask | {"call": self.call if writes else "write"}
+        writes = direction == "tx" and self.call not in READS
+        return self.source(direction), "send", ask | {"call": self.call if writes else "write"}
 
-    def whole(self, way: str, burst: Burst, asked: int, taken: int) -> None:
+    def whole(self, direction: str, burst: Burst, asked: int, taken: int) -> None:
         """Assert that a burst came, of which these are the commands."""
-        seen = self.sink(way).connections.answer(taken, 300)
-        said = self.source(way).connections.answer(asked, 300)
+        seen = self.sink(direction).connections.answer(taken, 300)
+        said = self.source(direction).connections.answer(asked, 300)
         why = said.get("error", "")
-        name = f"{way} {burst.seed}" + (f" (the sender: {why})" if why else "")
-        if way == "tx":
+        name = f"{direction} {burst.seed}" + (f" (the sender: {why})" if why else "")
+        if direction == "tx":
             self.calls.append((len(burst.writes), said.get("calls", 0)))
         else:
             self.reads.append((burst.total, seen.get("reads", 0)))
@@ -140,7 +140,10 @@ def opened(life: Life, count: int, cell: Cell, *, family: int = 4, number: int =
 
 def tracks(secret: str, port: int, cell: Cell, number: int) -> dict[str, Track]:
     """Both directions of a connection that was just opened."""
-    infos = (many_connections.key(secret, port, way, cell.version, 0, cell.cipher) for way in ("up", "down"))
+    infos = (
+        many_connections.key(secret, port, direction, cell.version, 0, cell.cipher)
+        for direction in ("up", "down")
+    )
     return dict(zip(("tx", "rx"), (Track(key, number) for key in keys_of(b"".join(infos))), strict=True))
 
 
@@ -159,18 +162,22 @@ def by_call(lines: Sequence[Line], call: str) -> None:
     ends[0].connections.call("reads", at=[end.at for end in ends], how=how)
 
 
-def move(lines: Sequence[Line], ways: Sequence[str], bursts: Sequence[Burst]) -> None:
+def move(lines: Sequence[Line], directions: Sequence[str], bursts: Sequence[Burst]) -> None:
     """Send one burst on each connection, in each direction, and assert that it came.
 
     Both ends send at the same time if that fits into their buffers: each end sends all before it takes.
     """
     together = sum(burst.total for burst in bursts) // len(bursts) <= BUFFER
-    for turn in [ways] if together else [[way] for way in ways]:
-        moves = [(line, way, burst) for way in turn for line, burst in zip(lines, bursts, strict=True)]
-        asked = begun([line.sending(way, burst) for line, way, burst in moves])
-        taken = begun([(line.sink(way), "take", {"size": burst.total}) for line, way, burst in moves])
-        for (line, way, burst), sent, took in zip(moves, asked, taken, strict=True):
-            line.whole(way, burst, sent, took)
+    for turn in [directions] if together else [[direction] for direction in directions]:
+        moves = [
+            (line, direction, burst) for direction in turn for line, burst in zip(lines, bursts, strict=True)
+        ]
+        asked = begun([line.sending(direction, burst) for line, direction, burst in moves])
+        taken = begun(
+            [(line.sink(direction), "take", {"size": burst.total}) for line, direction, burst in moves]
+        )
+        for (line, direction, burst), sent, took in zip(moves, asked, taken, strict=True):
+            line.whole(direction, burst, sent, took)
 
 
 def begun(asks: Sequence[Ask]) -> list[int]:

@@ -122,7 +122,7 @@ def idle(stage: Stage, seconds: float) -> str:
 
 def _moved(side: Side) -> int:
     """Bytes that a port has sent and received."""
-    files = [f"/sys/class/net/{side.dev}/statistics/{way}_bytes" for way in ("tx", "rx")]
+    files = [f"/sys/class/net/{side.dev}/statistics/{direction}_bytes" for direction in ("tx", "rx")]
     return sum(int(line) for line in side.host.run(["cat", *files]).text.split())
 
 
@@ -155,7 +155,7 @@ def route(stage: Stage) -> str:
     It stays until the scenario ends.
     """
     peer = stage.rig.bench.peer
-    said = [_routed(stage, *way) for way in ((peer.v4, "/32"), (peer.v6, "/128")) if way[0]]
+    said = [_routed(stage, *direction) for direction in ((peer.v4, "/32"), (peer.v6, "/128")) if direction[0]]
     return next(filter(None, said), "")
 
 
@@ -217,33 +217,33 @@ EVENTS: dict[str, Callable[[Stage], str | None]] = {
 }
 
 
-def between(stage: Stage, event: str, ways: Sequence[str], seed: int) -> str:
+def between(stage: Stage, event: str, directions: Sequence[str], seed: int) -> str:
     """Make an event when a part of a long payload has come: why it fell between no bytes, if so.
 
     With both directions the other end sends, too, what fits into its buffer. Every byte must be right.
     """
     if event in SILENCE:
-        return _silence(stage, ways, seed, SILENCE[event])
-    line, way = stage.line, ways[0]
-    long = Burst(f"{seed} while {event} {way}", (FULL,) * (LONG // FULL))
+        return _silence(stage, directions, seed, SILENCE[event])
+    line, direction = stage.line, directions[0]
+    long = Burst(f"{seed} while {event} {direction}", (FULL,) * (LONG // FULL))
     short = Burst(f"{seed} while {event} back", (4000, 4001, 8000))
-    source, sink, content = line.source(way).connections, line.sink(way), long.content()
-    back = [(w, line.send(w, short)) for w in ways[1:]]
-    sent = line.send(way, long)
-    arrived(sink.take(THIRD), content[:THIRD], f"{way} before {event}")
+    source, sink, content = line.source(direction).connections, line.sink(direction), long.content()
+    back = [(w, line.send(w, short)) for w in directions[1:]]
+    sent = line.send(direction, long)
+    arrived(sink.take(THIRD), content[:THIRD], f"{direction} before {event}")
     missed = EVENTS[event](stage) or ""
     if not missed and source.answered(sent):
         missed = f"the sender was done when {event} was"
-    arrived(sink.take(LONG - THIRD), content[THIRD:], f"{way} after {event}")
+    arrived(sink.take(LONG - THIRD), content[THIRD:], f"{direction} after {event}")
     source.end(sent)
     for w, asked in back:
         line.whole(w, short, asked, line.sink(w).begin("take", size=short.total))
     return missed
 
 
-def _silence(stage: Stage, ways: Sequence[str], seed: int, seconds: float) -> str:
+def _silence(stage: Stage, directions: Sequence[str], seed: int, seconds: float) -> str:
     """Be silent between two bursts, the first of which has come whole."""
-    move([stage.line], ways, [Burst(f"{seed} before the silence", (FULL,))])
+    move([stage.line], directions, [Burst(f"{seed} before the silence", (FULL,))])
     missed = idle(stage, seconds)
-    move([stage.line], ways, [Burst(f"{seed} after the silence", (FULL, FULL))])
+    move([stage.line], directions, [Burst(f"{seed} after the silence", (FULL, FULL))])
     return missed

@@ -51,8 +51,12 @@ class Kept:
     def _keep(self, outcome: Outcome, row: dict[str, Any]) -> None:
         folder = self.of(outcome)
         folder.mkdir(parents=True, exist_ok=True)
-        told = row | {"seed": outcome.scenario.seed, "shrunk": outcome.shrunk, "evidence": outcome.evidence}
-        (folder / "failure.json").write_text(json.dumps(told, indent=1, default=str) + "\n")
+        reported = row | {
+            "seed": outcome.scenario.seed,
+            "shrunk": outcome.shrunk,
+            "evidence": outcome.evidence,
+        }
+        (folder / "failure.json").write_text(json.dumps(reported, indent=1, default=str) + "\n")
 
     def say(self, line: str) -> None:
         """Tell a line, with the time since the start."""

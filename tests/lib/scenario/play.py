@@ -20,11 +20,11 @@ CALM = Burst("calm", (FULL,) * 6)
 SO_MAX_PACING_RATE = 47  # include/uapi/asm-generic/socket.h
 SLOW, FAST = 20_000, (1 << 31) - 1  # bytes a second
 HOLE = Burst("behind a hole", (1000,) * 4)
-WAYS = {"tx": ("tx",), "rx": ("rx",), "both": ("tx", "rx")}
+DIRECTIONS = {"tx": ("tx",), "rx": ("rx",), "both": ("tx", "rx")}
 
 
 @dataclass
-class Told:
+class Notes:
     """What a play leaves for the judge."""
 
     victim: Line  # the connection that trouble and event are for
@@ -51,13 +51,13 @@ class Play:
     ) -> None:
         self.stage, self.scenario, self.lines, self.wire = stage, scenario, lines, wire
         self.victim = stage.line
-        self.ways = WAYS[scenario["direction"]]
-        self.told = Told(self.victim, stage.made)
+        self.directions = DIRECTIONS[scenario["direction"]]
+        self.notes = Notes(self.victim, stage.made)
 
     def run(self) -> None:
         """Run it to the end."""
         self._all("start")
-        self.told.fair = sum(len(line.tracks["rx"].content()) for line in self.lines)
+        self.notes.fair = sum(len(line.tracks["rx"].content()) for line in self.lines)
         first, second = self._event, self._trouble
         if not self.scenario["trouble"].startswith(FORGED) and self.scenario.seed % 2:
             first, second = second, first
@@ -65,17 +65,17 @@ class Play:
         second()
         if self.wire is not None:
             for words in self.wire.missed():
-                self.told.missed["trouble"] = words
+                self.notes.missed["trouble"] = words
             self.wire.box.clear()
         self._calm()
-        alive = [line for line in self.lines if not (self.told.forged and line is self.victim)]
-        self.told.sent = {
+        alive = [line for line in self.lines if not (self.notes.forged and line is self.victim)]
+        self.notes.sent = {
             line.port: all_ - line.before for line, all_ in zip(alive, sent(alive), strict=True)
         }
 
     def _all(self, name: str) -> None:
         """One burst on every connection, in turns."""
-        lines = [line for line in self.lines if not (self.told.forged and line is self.victim)]
+        lines = [line for line in self.lines if not (self.notes.forged and line is self.victim)]
         share = BUFFER // max(len(self.lines), 2)
         many = len(self.lines) > layout.MANY
         bursts = [
@@ -85,23 +85,25 @@ class Play:
             for n, line in enumerate(lines)
         ]
         if lines:
-            move(lines, self.ways, bursts)
+            move(lines, self.directions, bursts)
 
     def _event(self) -> None:
         """The event of the scenario while bytes move."""
-        self.told.before_event = sum(len(line.tracks["tx"].content()) for line in self.lines)
+        self.notes.before_event = sum(len(line.tracks["tx"].content()) for line in self.lines)
         event, track = self.scenario["event"], self.victim.tracks["tx"]
         begin = track.wire
-        if event != "none" and (words := events.between(self.stage, event, self.ways, self.scenario.seed)):
-            self.told.missed["event"] = words
+        if event != "none" and (
+            words := events.between(self.stage, event, self.directions, self.scenario.seed)
+        ):
+            self.notes.missed["event"] = words
         if setting.losing(self.scenario):
-            self.told.lossy = begin, track.wire
+            self.notes.lossy = begin, track.wire
 
     def _trouble(self) -> None:
         """The bursts that lie as the scenario says, and the trouble in them."""
         if self.scenario["place"] == "hundreds-in-tso":
             move([self.victim], ["tx"], [CALM])  # TCP may have more in flight then
-        bursts = {way: self._placed(way) for way in self.ways}
+        bursts = {direction: self._placed(direction) for direction in self.directions}
         if self.scenario["trouble"].startswith(FORGED):
             if self.scenario["trouble"] == layout.RESYNC:
                 self._out_of_step()
@@ -109,41 +111,48 @@ class Play:
         elif self.scenario["tcp"] == "sack-live":
             self._behind_a_hole(bursts)
         else:
-            for way in self.ways:
-                self._rules(way, bursts[way])
+            for direction in self.directions:
+                self._rules(direction, bursts[direction])
             for several in itertools.zip_longest(*bursts.values()):
-                self._moved({way: one for way, one in zip(self.ways, several, strict=True) if one})
+                self._moved(
+                    {direction: one for direction, one in zip(self.directions, several, strict=True) if one}
+                )
 
-    def _placed(self, way: str) -> list[Burst]:
-        mss = self.victim.source(way).call("mss")["mss"]
-        if self.scenario["tcp"] == "sack-live" and way == "tx":
+    def _placed(self, direction: str) -> list[Burst]:
+        mss = self.victim.source(direction).call("mss")["mss"]
+        if self.scenario["tcp"] == "sack-live" and direction == "tx":
             mss -= 12  # one SACK block and two bytes before it (RFC 2018 section 3)
-        return layout.placed(self.scenario, f"placed {way}", mss)
+        return layout.placed(self.scenario, f"placed {direction}", mss)
 
-    def _rules(self, way: str, bursts: Sequence[Burst]) -> None:
+    def _rules(self, direction: str, bursts: Sequence[Burst]) -> None:
         """What the wire must meet in the bursts that come next, and which records they are."""
-        first = self.victim.tracks[way].records
-        self.told.placed[way] = (first, first + sum(len(burst.writes) for burst in bursts))
+        first = self.victim.tracks[direction].records
+        self.notes.placed[direction] = (first, first + sum(len(burst.writes) for burst in bursts))
         if self.wire is not None and bursts and self.scenario["trouble"] != "none":
-            for rule, times in troubles.rules(self.scenario, self.victim, way, bursts):
+            for rule, times in troubles.rules(self.scenario, self.victim, direction, bursts):
                 self.wire.add(rule, times)
 
     def _moved(self, bursts: Mapping[str, Burst]) -> None:
         """Send them, both ends at the same time if they fit into the buffers."""
         together = max(burst.total for burst in bursts.values()) <= BUFFER
-        for ways in [list(bursts)] if together else [[way] for way in bursts]:
-            with self._held_back(ways):
-                asked = {way: self.victim.send(way, bursts[way]) for way in ways}
-                if "tx" in ways:
+        for directions in [list(bursts)] if together else [[direction] for direction in bursts]:
+            with self._held_back(directions):
+                asked = {
+                    direction: self.victim.send(direction, bursts[direction]) for direction in directions
+                }
+                if "tx" in directions:
                     self.victim.pair.near.connections.answer(asked["tx"])
-            took = {way: self.victim.sink(way).begin("take", size=bursts[way].total) for way in ways}
-            for way in ways:
-                self.victim.whole(way, bursts[way], asked[way], took[way])
+            took = {
+                direction: self.victim.sink(direction).begin("take", size=bursts[direction].total)
+                for direction in directions
+            }
+            for direction in directions:
+                self.victim.whole(direction, bursts[direction], asked[direction], took[direction])
 
     @contextmanager
-    def _held_back(self, ways: Sequence[str]) -> Iterator[None]:
+    def _held_back(self, directions: Sequence[str]) -> Iterator[None]:
         """Hold the DUT's packets back while it writes, where hundreds of records must lie in one."""
-        paced = self.scenario["place"] == "hundreds-in-tso" and "tx" in ways
+        paced = self.scenario["place"] == "hundreds-in-tso" and "tx" in directions
         if paced:
             option([self.victim], SOL_SOCKET, SO_MAX_PACING_RATE, SLOW)
         yield
@@ -170,7 +179,7 @@ class Play:
         """What the wire had to meet has been sent: let the hole be filled."""
         assert self.wire is not None
         for words in self.wire.missed():
-            self.told.missed["trouble"] = words
+            self.notes.missed["trouble"] = words
         self.wire.box.clear()
 
     def _out_of_step(self) -> None:
@@ -186,7 +195,7 @@ class Play:
         """Assert that the DUT takes what comes before the altered record, nothing of it, and says why."""
         rest = layout.spot(self.scenario, self.victim.tracks["rx"], bursts).before
         self._rules("rx", bursts)
-        self.told.forged = True
+        self.notes.forged = True
         for burst in bursts:
             asked = self.victim.send("rx", burst)
             took = self.victim.sink("rx").begin("take", size=burst.total)
@@ -198,11 +207,11 @@ class Play:
 
     def _calm(self) -> None:
         """Recovery, then a calm whose bytes are counted; then every connection once more."""
-        if not self.told.forged:
-            move([self.victim], self.ways, [CALM])
+        if not self.notes.forged:
+            move([self.victim], self.directions, [CALM])
             before = self.stage.rig.counters()
-            move([self.victim], self.ways, [CALM])
-            self.told.calm = self.stage.rig.counters() - before
+            move([self.victim], self.directions, [CALM])
+            self.notes.calm = self.stage.rig.counters() - before
         if len(self.lines) > 1:
             self._all("end")
 

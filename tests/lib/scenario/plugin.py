@@ -9,8 +9,8 @@ from offload.errors import ConfigError
 from offload.suite.report.crossed import scenario_of
 from offload.suite.report.record.testinfo import CONDITIONS, REPLAY
 from tests.lib.scenario.covering import Depth, array
+from tests.lib.scenario.declared import declared
 from tests.lib.scenario.space import Scenario, load
-from tests.lib.scenario.told import told
 
 DEPTHS = tuple(str(depth) for depth in Depth)
 
@@ -55,7 +55,7 @@ def chosen(config: pytest.Config) -> tuple[Scenario, ...]:
         found = found or array(config.getoption("--depth"), profile)
     except ConfigError as exc:
         raise pytest.UsageError(str(exc)) from None
-    config.stash[CONDITIONS] = told(space, config.getoption("--depth") if whole else "", len(found))
+    config.stash[CONDITIONS] = declared(space, config.getoption("--depth") if whole else "", len(found))
     return found
 
 

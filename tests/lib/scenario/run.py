@@ -63,7 +63,7 @@ def run(stand: Stand, scenario: Scenario) -> Made:
         seen = judge.Seen(
             scenario,
             lines,
-            play.told,
+            play.notes,
             before,
             after,
             files,
@@ -128,7 +128,7 @@ def _played(stand: Stand, play: Play) -> str:
     try:
         play.run()
         ordinary = [play.victim] if len(left) > MANY else left
-        whole = [line for line in ordinary if not (play.told.forged and line is play.victim)]
+        whole = [line for line in ordinary if not (play.notes.forged and line is play.victim)]
         if left and whole:
             close(stand.life, whole)
         left = [line for line in left if line not in whole]

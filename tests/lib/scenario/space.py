@@ -275,13 +275,13 @@ def _on(part: Dimension, profile: Profile) -> Dimension:
     if part.from_profile:
         kept = [v for v in part.values if any(cell_of(v.name, d) in profile.promises for d in ("tx", "rx"))]
     elif part.name == "direction":
-        kept = [v for v in part.values if set(_ways(v.name)) <= set(profile.directions())]
+        kept = [v for v in part.values if set(_directions(v.name)) <= set(profile.directions())]
     else:
         return part
     return replace(part, values=tuple(kept))
 
 
-def _ways(direction: str) -> tuple[str, ...]:
+def _directions(direction: str) -> tuple[str, ...]:
     return ("tx", "rx") if direction == "both" else (direction,)
 
 
@@ -290,8 +290,14 @@ def _unpromised(parts: tuple[Dimension, ...], profile: Profile) -> dict[Pair, st
     names = {part.name: part.names() for part in parts}
     cells = next((part.name for part in parts if part.from_profile), "")
     return {
-        (("direction", way), (cells, value)): f"the profile does not promise {lacking[0]}"
-        for way in names.get("direction", ())
+        (("direction", direction), (cells, value)): f"the profile does not promise {lacking[0]}"
+        for direction in names.get("direction", ())
         for value in names.get(cells, ())
-        if (lacking := [c for c in (cell_of(value, one) for one in _ways(way)) if c not in profile.promises])
+        if (
+            lacking := [
+                c
+                for c in (cell_of(value, one) for one in _directions(direction))
+                if c not in profile.promises
+            ]
+        )
     }

@@ -58,13 +58,15 @@ def on(undo: ExitStack, bench: Bench) -> Troubled:
     return Troubled(undo.enter_context(wirebox(bench)))
 
 
-def rules(scenario: Scenario, line: Line, way: str, bursts: Sequence[Burst]) -> list[tuple[Chosen, int]]:
+def rules(
+    scenario: Scenario, line: Line, direction: str, bursts: Sequence[Burst]
+) -> list[tuple[Chosen, int]]:
     """The rules for the bursts that come next on a connection, and how often each must act."""
-    trouble, found = scenario["trouble"], spot(scenario, line.tracks[way], bursts)
-    first = line.tracks[way].offset + line.tracks[way].wire
+    trouble, found = scenario["trouble"], spot(scenario, line.tracks[direction], bursts)
+    first = line.tracks[direction].offset + line.tracks[direction].wire
     last = first + sum(burst.total + OVERHEAD * len(burst.writes) for burst in bursts) - 1
     place, action = _what(trouble, found, first, last)
-    more = {"action": action, "direction": TOWARDS[way], "port": line.port}
+    more = {"action": action, "direction": TOWARDS[direction], "port": line.port}
     if times := AGAIN.get(trouble):
         return [(Chosen("offset", place, times=times, **more), times)]
     if trouble == "noise":

@@ -31,22 +31,22 @@ class Shown:
         """The first difference, or why nothing is proven; empty if all is equal."""
         return "" if self.document["outcome"] == "equal" else first_sentence(self.document)
 
-    def way(self, way: str) -> dict[str, Any]:
+    def direction(self, direction: str) -> dict[str, Any]:
         """One direction of the document."""
         found: dict[str, Any] = self.document["connections"][0][
-            f"from_{'client' if CLIENT[way] else 'server'}"
+            f"from_{'client' if CLIENT[direction] else 'server'}"
         ]
         return found
 
 
-def proven(found: Mapping[int, Connection], line: Line, ways: Sequence[str], *, old: bool) -> Shown:
+def proven(found: Mapping[int, Connection], line: Line, directions: Sequence[str], *, old: bool) -> Shown:
     """Assert that the wire has a line's payload, record by record, and nothing else in its stream.
 
-    `ways`: the directions that are proven: not one in which somebody forged. Unseen if no more is wrong than
+    `directions`: those that are proven: not one in which somebody forged. Unseen if no more is wrong than
     that the capture lacks the beginning.
     """
     assert line.port in found, f"the connection of port {line.port} is not on the wire"
-    return _proven(found[line.port], line, ways, old=old)
+    return _proven(found[line.port], line, directions, old=old)
 
 
 def talked(path: Path, ports: set[int]) -> dict[int, Connection]:
@@ -75,27 +75,27 @@ def oriented(found: Connection, ports: set[int]) -> Connection:
     return found
 
 
-def _proven(found: Connection, line: Line, ways: Sequence[str], *, old: bool) -> Shown:
+def _proven(found: Connection, line: Line, directions: Sequence[str], *, old: bool) -> Shown:
     ours, theirs = line.tracks["tx"], line.tracks["rx"]
     schedules = (ours.key.schedule(), theirs.key.schedule())
     session = Session(line.cell.version, suite=ours.key.suite, schedules=schedules)
     walks = {}
-    for way, stream in zip(("tx", "rx"), found.streams, strict=True):
-        walks[way] = Walk(stream, session, line.tracks[way].content() or None)
-        walks[way].guarded, walks[way].sequence = True, line.tracks[way].number
+    for direction, stream in zip(("tx", "rx"), found.streams, strict=True):
+        walks[direction] = Walk(stream, session, line.tracks[direction].content() or None)
+        walks[direction].guarded, walks[direction].sequence = True, line.tracks[direction].number
         if old:
             stream.problems[:] = [one for one in stream.problems if one.code != "no-syn"]
-            walks[way].problems = list(stream.problems)
+            walks[direction].problems = list(stream.problems)
         if not stream.empty:
-            walks[way].run()
-    return _judged(line, walks, ways, session, found)
+            walks[direction].run()
+    return _judged(line, walks, directions, session, found)
 
 
 def _judged(
-    line: Line, walks: dict[str, Walk], ways: Sequence[str], session: Session, found: Connection
+    line: Line, walks: dict[str, Walk], directions: Sequence[str], session: Session, found: Connection
 ) -> Shown:
     """Assert that the directions are equal to what they should be."""
-    asked = [walks[way] for way in ways]
+    asked = [walks[direction] for direction in directions]
     problems = [p for walk in asked for p in walk.problems if p.code not in END]
     idle = all(walk.stream.empty for walk in asked)
     outcome = "equal" if idle else oracle.outcome(tuple(asked), problems)  # type: ignore[arg-type]
@@ -108,16 +108,18 @@ def _judged(
         "from_server": oracle.direction(walks["rx"], walks["tx"], session),
     }
     document = {"outcome": outcome, "connections": [connection], "leak": None, "problems": []}
-    base = {way: walk.stream.base or 0 for way, walk in walks.items()}
+    base = {direction: walk.stream.base or 0 for direction, walk in walks.items()}
     shown = Shown(document, base)
     if outcome == "inconclusive" and {p.code for p in problems} == {"no-syn"}:
         raise Unseen(f"connection of port {line.port}: {shown.words}")
     if shown.words:
         clear = [
-            words for way in ways if (words := plaintext(walks[way].stream.data, line.tracks[way].content()))
+            words
+            for direction in directions
+            if (words := plaintext(walks[direction].stream.data, line.tracks[direction].content()))
         ]
         raise AssertionError("; ".join([*clear, f"connection of port {line.port}: {shown.words}"]))
-    for way in ways:
-        proven, total = shown.way(way)["payload_bytes"], len(line.tracks[way].content())
-        assert proven == total, f"{way}: {proven} of {total} bytes are proven on the wire"
+    for direction in directions:
+        proven, total = shown.direction(direction)["payload_bytes"], len(line.tracks[direction].content())
+        assert proven == total, f"{direction}: {proven} of {total} bytes are proven on the wire"
     return shown

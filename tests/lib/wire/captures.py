@@ -50,7 +50,7 @@ class Captures:
         """Forget those of the test before."""
         self._parts = []
 
-    def told(self) -> Captured | None:
+    def evidence(self) -> Captured | None:
         """Return what all of this test's captures hold; None if it made none."""
         return together(self._parts) if self._parts else None
 
@@ -70,7 +70,7 @@ class Captures:
         try:
             yield
         except AssertionError as exc:
-            said = denial({"evidence": {"captured": together(self._parts[before:]).told()}})
+            said = denial({"evidence": {"captured": together(self._parts[before:]).evidence()}})
             if said and UNEXPLAINED not in str(exc):
                 raise AssertionError(f"{said}; {exc}") from exc
             raise
@@ -123,9 +123,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     try:
         result = yield
     finally:
-        found = captures.told()
+        found = captures.evidence()
         if found is not None:
-            pyfuncitem.stash.setdefault(EVIDENCE, {})["captured"] = found.told()
+            pyfuncitem.stash.setdefault(EVIDENCE, {})["captured"] = found.evidence()
     if found is not None:
         demand(found)
     return result

@@ -42,7 +42,7 @@ def together(parts: Collection[Captured]) -> Captured:
 
 def demand(found: Captured) -> None:
     """No frame is left over."""
-    assert not found.unexplained, denial({"evidence": {"captured": found.told()}})
+    assert not found.unexplained, denial({"evidence": {"captured": found.evidence()}})
 
 
 def _records(file: Path, keys: bytes) -> Iterator[Stray]:
@@ -129,12 +129,12 @@ class _Explainer:
 
     def _stream(self, connection: Connection, mine: Stream, other: Stream) -> Iterator[Stray]:
         ends = (connection.client, connection.server)
-        way = " > ".join(ends if mine is connection.from_client else ends[::-1])
+        ends_of = " > ".join(ends if mine is connection.from_client else ends[::-1])
         for problem in mine.problems:
             if problem.code in OF_STREAMS:
-                yield Stray(Code(problem.code), problem.at, way)
+                yield Stray(Code(problem.code), problem.at, ends_of)
         if mine.reach and not _opened(mine) and not self.spoke[connection.index, other.direction]:
-            yield Stray(Code.LONE_DATA, connection.first_frame, way)
+            yield Stray(Code.LONE_DATA, connection.first_frame, ends_of)
 
 
 def _opened(stream: Stream) -> bool:

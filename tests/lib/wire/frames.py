@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from offload.cmd import settles
 from offload.host.base import Host
 
-TOLD = ("bytes_sent", "bytes_retrans", "bytes_received")  # of struct tcp_info, in the words of ss(8)
+TCP_COUNTERS = ("bytes_sent", "bytes_retrans", "bytes_received")  # of struct tcp_info, in the words of ss(8)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def folded(data: bytes, start: int = 0) -> int:
     return total
 
 
-def told(host: Host, port: int) -> dict[str, int]:
+def tcp_counters(host: Host, port: int) -> dict[str, int]:
     """Return what TCP counts of the socket with this port, once all that it sent has been acknowledged."""
     text = ""
 
@@ -78,7 +78,9 @@ def told(host: Host, port: int) -> dict[str, int]:
         return bool(text) and "unacked:" not in text and "notsent:" not in text
 
     assert settles(quiet, 15), f"what was sent was not acknowledged in time: {text}"
-    return {name: int(found[1]) if (found := re.search(rf"{name}:(\d+)", text)) else 0 for name in TOLD}
+    return {
+        name: int(found[1]) if (found := re.search(rf"{name}:(\d+)", text)) else 0 for name in TCP_COUNTERS
+    }
 
 
 def checksum_errors(host: Host) -> int:

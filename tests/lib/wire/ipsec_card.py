@@ -12,7 +12,7 @@ from offload.card.counters import Delta
 from offload.cmd import settles
 from offload.suite.bench.cards import knobs
 from offload.suite.traffic import ipsec as esp
-from offload.suite.traffic.ipsec import Way
+from offload.suite.traffic.ipsec import Association
 from tests.lib.life.life import KIB, Life, Pair, arrived
 from tests.lib.rig.rig import Rig
 from tests.lib.wire import ipsec
@@ -36,7 +36,7 @@ def offered(rig: Rig, how: int = GOOD) -> Iterator[None]:
         knobs.turn(rig.lab.root, "0/esp=0")
 
 
-def opened(one: Way, packets: Sequence[Packet]) -> list[Segment]:
+def opened(one: Association, packets: Sequence[Packet]) -> list[Segment]:
     """Return what is in ESP packets of one direction (RFC 4303, 4106). InvalidTag if one does not open."""
     key = bytes.fromhex(one.key[2:])
     cipher, salt = AESGCM(key[:-SALT]), key[-SALT:]
@@ -59,7 +59,7 @@ def inside(packets: Sequence[Packet]) -> list[Segment]:
     return [Segment(0, 0, 0, packet.body) for packet in packets]
 
 
-def of(one: Way, packets: Sequence[Packet]) -> list[Packet]:
+def of(one: Association, packets: Sequence[Packet]) -> list[Packet]:
     """The ESP packets of one direction."""
     return [p for p in packets if p.protocol == ESP and int.from_bytes(p.body[:4], "big") == one.spi]
 
@@ -82,8 +82,8 @@ def carries(rig: Rig, life: Life, cipher: str, evidence: dict[str, Any]) -> None
     done = work(rig.counters() - counted)
     out, back = of(made.out, seen.wire), of(made.into, seen.wire)
     whole = [
-        share(ipsec.canary(f"{name} {way}", SIZE), opened(one, packets))
-        for way, one, packets in (("out", made.out, out), ("back", made.into, back))
+        share(ipsec.canary(f"{name} {direction}", SIZE), opened(one, packets))
+        for direction, one, packets in (("out", made.out, out), ("back", made.into, back))
     ]
     content = ipsec.canary(f"{name} out", SIZE)
     before, clear = share(content, inside(of(made.out, seen.host))), seen.clear(content)

@@ -33,7 +33,7 @@ def carries(rig: Rig, life: Life, cipher: str, evidence: dict[str, Any]) -> None
         counted = [made.counted(dut, one) for one in (made.out, made.into)]
         life.close([pair])
         ipsec.quiet(rig, pair.port)
-    clear = [seen.clear(ipsec.canary(f"{name} {way}", SIZE)) for way in ("out", "back")]
+    clear = [seen.clear(ipsec.canary(f"{name} {direction}", SIZE)) for direction in ("out", "back")]
     frames = ipsec.between(rig.bench, ipsec.ESP, seen.wire)
     evidence["ipsec"] = {"cipher": cipher, "packets": len(frames), "clear": [round(c, 3) for c in clear]}
     assert seen.spis() == {made.out.spi, made.into.spi}, "ESP of other states was on the wire"

@@ -28,7 +28,7 @@ def whole(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
         (pair,) = life.open()
         pair.moves("tls in esp", SIZE)
         life.close([pair])
-    clear = [seen.clear(ipsec.canary(f"tls in esp {way}", SIZE)) for way in ("out", "back")]
+    clear = [seen.clear(ipsec.canary(f"tls in esp {direction}", SIZE)) for direction in ("out", "back")]
     evidence["ipsec"] = {"packets": len(seen.of(ipsec.ESP)), "clear": clear}
     assert seen.of(ipsec.ESP), "nothing was in ESP"
     assert max(clear) == 0, f"{clear} of the payload is on the wire in plaintext"
@@ -44,15 +44,17 @@ def dead(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
         with ipsec.esp_between(rig, "null"):
             pairs += life.open(EACH)
             by_card = (rig.counters() - before)["TlsTxDevice"] == len(pairs)
-            told, stuck = _sent(rig, pairs)
+            counters, stuck = _sent(rig, pairs)
         taken = [_taken(pair) for pair in pairs]
     life.close(pairs)
     clear = [seen.clear(ipsec.canary(f"below {number}", SIZE)) for number in range(len(pairs))]
-    evidence["ipsec"] = {"card": by_card, "stuck": stuck, "clear": clear, "counters": told}
+    evidence["ipsec"] = {"card": by_card, "stuck": stuck, "clear": clear, "counters": counters}
     assert max(clear) == 0, f"{clear} of the payload left in plaintext inside ESP"
     for number, there in enumerate(taken):
         arrived(there, f"below {number}", SIZE)
-    assert not (stuck and told["tx_tls_encrypted_bytes"]), f"nothing arrived, and the card counts {told}"
+    assert not (stuck and counters["tx_tls_encrypted_bytes"]), (
+        f"nothing arrived, and the card counts {counters}"
+    )
     if not by_card:
         assert stuck == 0, f"{stuck} connections of software TLS were stuck in ESP"
     elif _affected(rig):
@@ -79,9 +81,9 @@ def _no_esp_for(rig: Rig, port: int) -> Iterator[None]:
     dut, peer = rig.bench.dut, rig.bench.peer
     there = f"src {dut.v4}/32 dst {peer.v4}/32 proto 6 sport {port}"
     back = f"src {peer.v4}/32 dst {dut.v4}/32 proto 6 dport {port}"
-    ways = [(dut, there, "out"), (dut, back, "in"), (peer, there, "in"), (peer, back, "out")]
+    policies = [(dut, there, "out"), (dut, back, "in"), (peer, there, "in"), (peer, back, "out")]
     with ExitStack() as undo:
-        for side, selector, to in ways:
+        for side, selector, to in policies:
             words = [*selector.split(), "dir", to]
             side.host.run(["ip", "xfrm", "policy", "add", *words, "priority", "1"])
             undo.callback(side.host.run, ["ip", "xfrm", "policy", "delete", *words])
@@ -106,8 +108,8 @@ def _sent(rig: Rig, pairs: list[Pair]) -> tuple[dict[str, int], int]:
     settled = settles(lambda: states.update(_states(rig, pairs)) or all(map(_decided, states.values())), 60)
     assert settled, f"neither at the peer nor sent again: {states}"
     moved = (rig.counters() - counted).moved
-    told = {name: moved.get(name, 0) for name in (*UNREAD, "tx_tls_encrypted_bytes")}
-    return told, sum(unacked > 0 for unacked, _ in states.values())
+    counters = {name: moved.get(name, 0) for name in (*UNREAD, "tx_tls_encrypted_bytes")}
+    return counters, sum(unacked > 0 for unacked, _ in states.values())
 
 
 def _decided(state: tuple[int, int]) -> bool:

@@ -129,7 +129,9 @@ def moved_over_v6(traffic: Traffic, life: Life, direction: str, plan: Several) -
     life.close([pair])
     there = Report(Part(0, ""), Part(seen["bytes"], seen["sha256"]), 0.0, seen["error"], seen["closed"], None)
     flow = Flow(there, there, traffic.rig.counters() - before)
-    keys = keys_of(b"".join(many_connections.key(secret, pair.port, way, "1.2", 0) for way in ("up", "down")))
+    keys = keys_of(
+        b"".join(many_connections.key(secret, pair.port, side, "1.2", 0) for side in ("up", "down"))
+    )
     return Sent(flow, direction, pair.port, keys, plan, 6)
 
 
@@ -141,7 +143,7 @@ class Wire:
     stream: bytes = field(repr=False)
 
     @property
-    def way(self) -> dict[str, Any]:
+    def direction(self) -> dict[str, Any]:
         """The direction from the DUT."""
         found: dict[str, Any] = self.document["connections"][0]["from_client"]
         return found
@@ -181,17 +183,17 @@ def proves(capture: Path, evidence: dict[str, Any], sent: Sent) -> None:
         "proof": "B",
         "outcome": seen.document["outcome"],
         "engine": "python",
-        "records": seen.way["app_records"],
-        "bytes": seen.way["payload_bytes"],
+        "records": seen.direction["app_records"],
+        "bytes": seen.direction["payload_bytes"],
         "difference": seen.words,
     }
     clear = plaintext(seen.stream, content)
     assert not clear, clear
     assert not seen.words, f"{explained(seen.stream, sent)}: {seen.words}"
-    assert seen.way["sizes"] == {str(size): WRITES[size] for size in sorted(WRITES)}, (
-        f"other records than were written: {seen.way['sizes']}"
+    assert seen.direction["sizes"] == {str(size): WRITES[size] for size in sorted(WRITES)}, (
+        f"other records than were written: {seen.direction['sizes']}"
     )
-    assert seen.way["payload_bytes"] == sent.plan.total, "not all of the payload was proven"
+    assert seen.direction["payload_bytes"] == sent.plan.total, "not all of the payload was proven"
 
 
 def decrypted(sent: Sent) -> None:
@@ -259,12 +261,12 @@ def explained(stream: bytes, sent: Sent) -> str:
     """Say which sizes of records are wrong and right, and what is known of the wrong ones."""
     key, seen = sent.keys[0], list(records(stream, sent.plan.content()))
     wrong = [one for one in seen if not one.right(key)]
-    told = f"wrong are {_sizes(wrong)}, right {_sizes([one for one in seen if one not in wrong])}"
+    words = f"wrong are {_sizes(wrong)}, right {_sizes([one for one in seen if one not in wrong])}"
     if wrong and all(one.authentic(key) for one in wrong):
-        told += "; the tags of the wrong ones fit what was sent"
+        words += "; the tags of the wrong ones fit what was sent"
     if wrong and key.suite == AES256 and all(one.right(key.half) for one in wrong):
-        told += "; they are what AES-128 makes with the first half of the key"
-    return told
+        words += "; they are what AES-128 makes with the first half of the key"
+    return words
 
 
 def _sizes(found: Sequence[Seen]) -> str:
@@ -279,8 +281,8 @@ def named(traffic: Traffic, sent: Sent) -> Iterator[None]:
     try:
         yield
     except AssertionError as exc:
-        beside = "" if str(sent) == PLAINEST else f" ({PLAINEST} {_plainest(traffic, sent.direction)})"
-        exc.args = (f"{sent}{beside}: {exc}",)  # raised again as it is: the check that failed is the place
+        compared = "" if str(sent) == PLAINEST else f" ({PLAINEST} {_plainest(traffic, sent.direction)})"
+        exc.args = (f"{sent}{compared}: {exc}",)  # raised again as it is: the check that failed is the place
         raise
 
 

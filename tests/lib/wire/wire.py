@@ -165,26 +165,29 @@ class Watch:
         Returns the direction of the payload. What was found is in the evidence, whatever it is.
         """
         document = self.document(**ask)
-        ways = [c[f"from_{sender}"] for c in document["connections"]]
+        directions = [c[f"from_{sender}"] for c in document["connections"]]
         evidence["wire"] = {
             "proof": "B",
             "outcome": document["outcome"],
             "engine": document["engine"],
-            "records": sum(way["app_records"] for way in ways),
-            "bytes": sum(way["payload_bytes"] for way in ways),
+            "records": sum(direction["app_records"] for direction in directions),
+            "bytes": sum(direction["payload_bytes"] for direction in directions),
             "difference": "" if document["outcome"] == "equal" else first_sentence(document),
         }
-        for way in ways:  # for information: neither is a promise
-            evidence |= {"record_sizes": way["sizes"], "retransmitted_bytes": way["retransmitted_bytes"]}
+        for direction in directions:  # for information: neither is a promise
+            evidence |= {
+                "record_sizes": direction["sizes"],
+                "retransmitted_bytes": direction["retransmitted_bytes"],
+            }
         assert document["outcome"] == "equal", first_sentence(document)
-        assert len(ways) == 1, f"{len(ways)} connections on the wire, there was one"
-        assert ways[0]["proof"] == "payload" and ways[0]["payload_bytes"] == total
-        return dict(ways[0])
+        assert len(directions) == 1, f"{len(directions)} connections on the wire, there was one"
+        assert directions[0]["proof"] == "payload" and directions[0]["payload_bytes"] == total
+        return dict(directions[0])
 
     def sent_again(self, sender: str, port: int) -> int:
         """How many bytes `sender` (client or server) has put on the wire more than once."""
-        ways = [c[f"from_{sender}"] for c in self.document(port=port)["connections"]]
-        return sum(int(way["retransmitted_bytes"]) for way in ways)
+        directions = [c[f"from_{sender}"] for c in self.document(port=port)["connections"]]
+        return sum(int(direction["retransmitted_bytes"]) for direction in directions)
 
     def segments(self, place: str) -> list[Segment]:
         """Return every TCP segment with payload that was seen there, in order."""

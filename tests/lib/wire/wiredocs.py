@@ -100,8 +100,8 @@ def _outcome(word: str) -> dict[str, Any]:
 def different() -> dict[str, Any]:
     """The same with a bit flip, in three records of the client."""
     document = _outcome("different")
-    way = document["connections"][0]["from_client"]
-    way.update(first_difference=dict(DIFFERENCE), different_records=3, payload_bytes=1000000)
+    direction = document["connections"][0]["from_client"]
+    direction.update(first_difference=dict(DIFFERENCE), different_records=3, payload_bytes=1000000)
     return document
 
 
@@ -111,7 +111,7 @@ def inconclusive(*problems: tuple[str, str, int]) -> dict[str, Any]:
     connection = document["connections"][0]
     found = problems or (("no-key", "", 0),)
     connection["problems"] = [dict(zip(("code", "direction", "at"), p, strict=True)) for p in found]
-    for way in ("from_client", "from_server"):
+    for direction in ("from_client", "from_server"):
         none = {"proof": "none", "protected": 0, "payload_bytes": 0, "authentic_bytes": 0, "sizes": {}}
-        connection[way].update(none)
+        connection[direction].update(none)
     return document

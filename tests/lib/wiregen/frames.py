@@ -81,25 +81,27 @@ def ones_sum(data: bytes) -> int:
 
 def tcp_bytes(net: Net, seg: Seg) -> bytes:
     """TCP header and payload, with the right checksum unless the segment is spoiled."""
-    way = seg.way
-    seq = (net.isn[way] + 1 + seg.off) % 2**32
+    direction = seg.direction
+    seq = (net.isn[direction] + 1 + seg.off) % 2**32
     options = bytes.fromhex("0101080a") + net.ids.randbytes(8) if net.stamps else b""
     if seg.flags & SYN:
         options += bytes.fromhex("020405b4010303070402") + b"\1\1"
-    ack = (net.isn[1 - way] + 1 + seg.ack) % 2**32 if seg.flags & 16 else 0
+    ack = (net.isn[1 - direction] + 1 + seg.ack) % 2**32 if seg.flags & 16 else 0
     offset = (20 + len(options)) // 4 << 4
-    head = struct.pack(">HHIIBBHHH", net.port[way], net.port[1 - way], seq, ack, offset, seg.flags, 502, 0, 0)
+    head = struct.pack(
+        ">HHIIBBHHH", net.port[direction], net.port[1 - direction], seq, ack, offset, seg.flags, 502, 0, 0
+    )
     body = head + options + seg.data
-    pseudo = net.addr[way] + net.addr[1 - way] + struct.pack(">II", 6, len(body))
+    pseudo = net.addr[direction] + net.addr[1 - direction] + struct.pack(">II", 6, len(body))
     check = 0xFFFF - ones_sum(pseudo + body)
     if seg.spoiled:
         check ^= net.ids.randint(1, 0xFFFE)
     return body[:16] + check.to_bytes(2, "big") + body[18:]
 
 
-def ip_bytes(net: Net, way: int, body: bytes, protocol: int = 6, fragment: int = 0) -> bytes:
+def ip_bytes(net: Net, direction: int, body: bytes, protocol: int = 6, fragment: int = 0) -> bytes:
     """An IP packet around a transport header and its payload; `fragment`: the 16 bits of flags and offset."""
-    src, dst = net.addr[way], net.addr[1 - way]
+    src, dst = net.addr[direction], net.addr[1 - direction]
     if net.v6:
         return ip6_bytes(net, src, dst, body, protocol, fragment)
     size = 20 + net.options
@@ -160,7 +162,7 @@ def frame(rng: Random, link: Link, packet: bytes, ethertype: int, trailer: int =
 
 def seg_frame(rng: Random, link: Link, net: Net, seg: Seg) -> Frame:
     """A segment's frame; a segment that was not kept whole is cut short."""
-    packet = ip_bytes(net, seg.way, tcp_bytes(net, seg))
+    packet = ip_bytes(net, seg.direction, tcp_bytes(net, seg))
     big = packet[4:6] == b"\0\0" if net.v6 else packet[2:4] == b"\0\0"
     made = frame(rng, link, packet, 0x86DD if net.v6 else 0x0800, -1 if big else net.trailer)
     if seg.kept is not None and seg.kept < len(seg.data):

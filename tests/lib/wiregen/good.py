@@ -104,8 +104,8 @@ def ask(rng: Random, scene: Scene) -> None:
 def trouble(rng: Random, scene: Scene) -> None:
     """What a good capture may have as well: copies that a receiver drops, and a keep-alive of any byte."""
     for conn in scene.conns:
-        told = [i for i, seg in enumerate(conn.segs) if seg.data and not seg.flags & 7]
-        for i in sorted(rng.sample(told, min(len(told), rng.choice((0, 0, 1, 3)))), reverse=True):
+        indexes = [i for i, seg in enumerate(conn.segs) if seg.data and not seg.flags & 7]
+        for i in sorted(rng.sample(indexes, min(len(indexes), rng.choice((0, 0, 1, 3)))), reverse=True):
             seg = conn.segs[i]
             if scene.checksums and rng.random() < 0.7:
                 conn.segs.insert(i, spoil(rng, seg))
@@ -115,14 +115,14 @@ def trouble(rng: Random, scene: Scene) -> None:
 
 def keep_alive(rng: Random, conn: Conn, at: int) -> list[Seg]:
     """The other side has all that this one sent so far, and is asked whether it is still there."""
-    way = conn.segs[at].way
-    sent = [seg for seg in conn.segs[: at + 1] if seg.way == way and seg.data and seg.off >= 0]
+    direction = conn.segs[at].direction
+    sent = [seg for seg in conn.segs[: at + 1] if seg.direction == direction and seg.data and seg.off >= 0]
     end = max(seg.off + len(seg.data) for seg in sent)
-    late = any(seg.data and seg.off < end for seg in conn.segs[at + 1 :] if seg.way == way)
-    more = any(seg.ack > end for seg in conn.segs[:at] if seg.way != way and seg.flags & ACK)
+    late = any(seg.data and seg.off < end for seg in conn.segs[at + 1 :] if seg.direction == direction)
+    more = any(seg.ack > end for seg in conn.segs[:at] if seg.direction != direction and seg.flags & ACK)
     if late or more:
         return []  # it cannot be acknowledged yet, or more than it is
-    return [Seg(1 - way, 0, ACK, ack=end), Seg(way, end - 1, ACK, rng.randbytes(1))]
+    return [Seg(1 - direction, 0, ACK, ack=end), Seg(direction, end - 1, ACK, rng.randbytes(1))]
 
 
 def spoil(rng: Random, seg: Seg) -> Seg:

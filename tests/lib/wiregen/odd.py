@@ -18,7 +18,7 @@ TICKET = b"\4\0\0\3abc"
 
 def updates(rng: Random, scene: Scene) -> None:
     """A KeyUpdate in parts, with a tail, behind a ticket, twice in a record, of wrong length, or ignored."""
-    session, way = scene.session, rng.choice((0, 1))
+    session, direction = scene.session, rng.choice((0, 1))
     parts = rng.choice(
         (
             [UPDATE[:3], UPDATE[3:]],
@@ -32,12 +32,12 @@ def updates(rng: Random, scene: Scene) -> None:
         )
     )
     for part in parts:
-        session.say(way, HANDSHAKE, part)
+        session.say(direction, HANDSHAKE, part)
     if rng.random() < 0.8 and session.suite.tls13:
-        secret = next_secret(session.suite, session.sides[way].secret)
-        session.rekey(way, keys13(session.suite, secret), secret)
+        secret = next_secret(session.suite, session.sides[direction].secret)
+        session.rekey(direction, keys13(session.suite, secret), secret)
     for size in (rng.randint(0, 90), rng.randint(0, 90)):
-        session.say(way, DATA, rng.randbytes(size))
+        session.say(direction, DATA, rng.randbytes(size))
     if rng.random() < 0.5:
         scene.payload = scene.payload and session.sent(0)
 
@@ -52,11 +52,11 @@ def clear_record(rng: Random, scene: Scene) -> None:
 
 def record_of_any_size(rng: Random, scene: Scene) -> None:
     """A sealed record of an unusual size or type, at the end or followed by more."""
-    way = rng.choice((0, 1))
+    direction = rng.choice((0, 1))
     size = rng.choice((0, 16384, 16385, 16616, 16640, 16641, rng.randint(16300, 16700)))
     kind = rng.choice((DATA, DATA, DATA, ALERT, HANDSHAKE, CCS, 24, 0))
-    scene.session.say(way, kind, rng.randbytes(size), rng.choice((0, 0, 5)))
-    scene.session.say(way, DATA, b"more", rng.choice((0, 300)))
+    scene.session.say(direction, kind, rng.randbytes(size), rng.choice((0, 0, 5)))
+    scene.session.say(direction, DATA, b"more", rng.choice((0, 300)))
 
 
 def alerts(rng: Random, scene: Scene) -> None:
@@ -86,14 +86,14 @@ def long_message(rng: Random, scene: Scene) -> None:
     """A handshake message of about 128 KiB in the clear, whole, and what follows it."""
     if rng.random() > 0.1:
         return  # it takes long
-    way, size = rng.choice((0, 1)), rng.choice((131067, 131068, 131069, 140000))
+    direction, size = rng.choice((0, 1)), rng.choice((131067, 131068, 131069, 140000))
     data = b"\x0b" + size.to_bytes(3, "big") + bytes(size) + b"\x0e\0\0\0"
     flow = scene.session.flow
-    at = next(i for i, rec in enumerate(flow) if rec.way == way) + rng.choice((0, 1))
+    at = next(i for i, rec in enumerate(flow) if rec.direction == direction) + rng.choice((0, 1))
     for low in range(0, len(data), 16384):
         part = data[low : low + 16384]
         head = b"\x16\3\3" + len(part).to_bytes(2, "big")
-        flow.insert(at + low // 16384, Rec(way, HANDSHAKE, b"", head=head, body=part))
+        flow.insert(at + low // 16384, Rec(direction, HANDSHAKE, b"", head=head, body=part))
 
 
 def bytes_of_record(rng: Random, scene: Scene) -> None:
@@ -112,8 +112,8 @@ def any_segment(rng: Random, scene: Scene) -> None:
     """Segments with any flags, number and payload, anywhere."""
     conn = rng.choice(scene.conns)
     for _ in range(rng.randint(1, 4)):
-        way = rng.choice((0, 1))
-        stream = b"".join(data for side, data in conn.said() if side == way)
+        direction = rng.choice((0, 1))
+        stream = b"".join(data for side, data in conn.said() if side == direction)
         off = rng.choice((-1, 0, rng.randint(-3, len(stream) + 3), len(stream), len(stream) + 1, 2**30))
         data = stream[max(0, off) :][: rng.randint(0, 200)]
         if data and rng.random() < 0.4:
@@ -123,7 +123,7 @@ def any_segment(rng: Random, scene: Scene) -> None:
             data = rng.randbytes(rng.randint(1, 50))
         kept = rng.randint(0, len(data)) if rng.random() < 0.15 else None
         flags = rng.choice((16, 16, 16, 17, 4, 2, 18, 20, 1, 0, 0x3F))
-        conn.segs.insert(rng.randint(0, len(conn.segs)), Seg(way, off, flags, data, 0, kept))
+        conn.segs.insert(rng.randint(0, len(conn.segs)), Seg(direction, off, flags, data, 0, kept))
 
 
 def segments_mixed(rng: Random, scene: Scene) -> None:
@@ -137,22 +137,22 @@ def segments_mixed(rng: Random, scene: Scene) -> None:
         i, j = rng.randrange(len(segs)), rng.randrange(len(segs))
         segs[i], segs[j] = segs[j], segs[i]
     elif how == 2:
-        way = rng.choice((0, 1))
-        segs[:] = [seg for seg in segs if seg.way == way]
+        direction = rng.choice((0, 1))
+        segs[:] = [seg for seg in segs if seg.direction == direction]
     else:
         rng.shuffle(segs)
 
 
 def contradictions(rng: Random, scene: Scene) -> None:
     """Overlapping segments that contradict each other, before and after what they overlap."""
-    segs, way = scene.main.segs, rng.choice((0, 1))
-    stream = scene.session.stream(way)
+    segs, direction = scene.main.segs, rng.choice((0, 1))
+    stream = scene.session.stream(direction)
     for _ in range(rng.randint(1, 5)):
         low = rng.randrange(len(stream))
         data = bytearray(stream[low : low + rng.randint(1, 400)])
         for _ in range(rng.choice((0, 1, 1, 3))):
             data[rng.randrange(len(data))] ^= rng.choice((1, 0xFF, 0x40))
-        segs.insert(rng.randint(min(2, len(segs)), len(segs)), Seg(way, low, 16, bytes(data)))
+        segs.insert(rng.randint(min(2, len(segs)), len(segs)), Seg(direction, low, 16, bytes(data)))
 
 
 def same_ends(rng: Random, scene: Scene) -> None:
@@ -179,10 +179,10 @@ def frames_mixed(rng: Random, scene: Scene) -> None:
 
 def payload_edited(rng: Random, scene: Scene) -> None:
     """A payload with bytes added, missing, changed, or none; also where there was none."""
-    for way in (0, 1):
+    for direction in (0, 1):
         if rng.random() < 0.4:
             continue
-        sent = scene.session.sent(way)
+        sent = scene.session.sent(direction)
         at, size = rng.randint(0, len(sent)), rng.choice((1, 7, 16, 100, 1000))
         edited = rng.choice(
             (
@@ -194,7 +194,7 @@ def payload_edited(rng: Random, scene: Scene) -> None:
                 None,
             )
         )
-        if way == 0:
+        if direction == 0:
             scene.payload = edited
         else:
             scene.reply = edited

@@ -102,8 +102,8 @@ def main() -> int:
             found[outcome] += 1
             if outcome == "equal":
                 sys.stdout.write(f"planted({seed}): equal\n")
-    told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(found.items()))
-    sys.stdout.write(f"{args.count} plants: {told}\n")
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(found.items()))
+    sys.stdout.write(f"{args.count} plants: {counts}\n")
     return 1 if found["equal"] else 0
 
 

@@ -46,10 +46,10 @@ def shake12(session: Session, rng: Random, explicit: int) -> None:
     answer = hello.server_hello(rng, session.server_random, b"", session.suite.code, False)
     session.clear(SERVER, HANDSHAKE, answer + hello.message(14, b""))
     session.clear(CLIENT, HANDSHAKE, hello.stand_in(rng, 16, 8, 8))
-    for way in (CLIENT, SERVER):
-        session.clear(way, CCS, b"\1")
-        session.rekey(way, keys[way], explicit=explicit)
-        session.say(way, HANDSHAKE, hello.stand_in(rng, 20, 12, 12))
+    for direction in (CLIENT, SERVER):
+        session.clear(direction, CCS, b"\1")
+        session.rekey(direction, keys[direction], explicit=explicit)
+        session.say(direction, HANDSHAKE, hello.stand_in(rng, 20, 12, 12))
 
 
 def shake13(session: Session, rng: Random, random: int, retry: bool, early: int) -> None:
@@ -66,10 +66,10 @@ def shake13(session: Session, rng: Random, random: int, retry: bool, early: int)
         session.clear(CLIENT, CCS, b"\1")
         session.clear(CLIENT, HANDSHAKE, hello.message(1, body))
     session.clear(SERVER, HANDSHAKE, hello.server_hello(rng, session.server_random, b"", suite.code, True))
-    for way in (SERVER, CLIENT):
-        session.rekey(way, keys13(suite, secrets[way]))
-        session.say(way, HANDSHAKE, hello.stand_in(rng, 20, 8, 8))
-        session.rekey(way, keys13(suite, secrets[2 + way]), secrets[2 + way])
+    for direction in (SERVER, CLIENT):
+        session.rekey(direction, keys13(suite, secrets[direction]))
+        session.say(direction, HANDSHAKE, hello.stand_in(rng, 20, 8, 8))
+        session.rekey(direction, keys13(suite, secrets[2 + direction]), secrets[2 + direction])
 
 
 def session_of(
@@ -92,8 +92,8 @@ def session_of(
         session.say(CLIENT, DATA, PAYLOAD[at : at + size], update)
         at += size
     session.say(SERVER, DATA, PAYLOAD[:64])
-    for way in (CLIENT, SERVER):
-        session.say(way, ALERT, b"\1\0")
+    for direction in (CLIENT, SERVER):
+        session.say(direction, ALERT, b"\1\0")
     return session
 
 

@@ -19,7 +19,7 @@ class Rec:
     are no record.
     """
 
-    way: int
+    direction: int
     kind: int
     plain: bytes
     keys: Keys | None = None
@@ -92,76 +92,78 @@ class Session:
     flow: list[Rec] = field(default_factory=list)
     sides: tuple[Side, Side] = field(default_factory=lambda: (Side(), Side()))
 
-    def sent(self, way: int) -> bytes:
+    def sent(self, direction: int) -> bytes:
         """The application data of a direction."""
-        return bytes(self.sides[way].sent)
+        return bytes(self.sides[direction].sent)
 
-    def of(self, way: int) -> list[Rec]:
+    def of(self, direction: int) -> list[Rec]:
         """The records of a direction."""
-        return [rec for rec in self.flow if rec.way == way]
+        return [rec for rec in self.flow if rec.direction == direction]
 
-    def stream(self, way: int) -> bytes:
+    def stream(self, direction: int) -> bytes:
         """The bytes of a direction."""
-        return b"".join(rec.wire for rec in self.of(way))
+        return b"".join(rec.wire for rec in self.of(direction))
 
     def number(self, target: Rec) -> int:
         """Which record of its direction this is, from 0."""
-        return next(i for i, rec in enumerate(self.of(target.way)) if rec is target)
+        return next(i for i, rec in enumerate(self.of(target.direction)) if rec is target)
 
     def offset(self, target: Rec) -> int:
         """Where in the stream of its direction this record begins."""
-        return sum(len(rec.wire) for rec in self.of(target.way)[: self.number(target)])
+        return sum(len(rec.wire) for rec in self.of(target.direction)[: self.number(target)])
 
-    def data(self, way: int, least: int = 0) -> list[Rec]:
+    def data(self, direction: int, least: int = 0) -> list[Rec]:
         """Application records of a direction with at least this many bytes."""
-        return [rec for rec in self.of(way) if rec.kind == DATA and rec.sealed and len(rec.plain) >= least]
+        return [
+            rec for rec in self.of(direction) if rec.kind == DATA and rec.sealed and len(rec.plain) >= least
+        ]
 
     def bursts(self) -> list[tuple[int, bytes]]:
         """Return what was sent in turns: direction and bytes."""
         out: list[tuple[int, bytearray]] = []
         for rec in self.flow:
-            if not out or out[-1][0] != rec.way:
-                out.append((rec.way, bytearray()))
+            if not out or out[-1][0] != rec.direction:
+                out.append((rec.direction, bytearray()))
             out[-1][1].extend(rec.wire)
-        return [(way, bytes(data)) for way, data in out]
+        return [(direction, bytes(data)) for direction, data in out]
 
     def put(self, rec: Rec) -> Rec:
         """Say a record."""
         self.flow.append(rec.seal())
         return rec
 
-    def clear(self, way: int, kind: int, plain: bytes, minor: int = 3) -> Rec:
+    def clear(self, direction: int, kind: int, plain: bytes, minor: int = 3) -> Rec:
         """Say a record in the clear."""
-        return self.put(Rec(way, kind, plain, head=bytes([kind, 3, minor])))
+        return self.put(Rec(direction, kind, plain, head=bytes([kind, 3, minor])))
 
-    def say(self, way: int, kind: int, plain: bytes, pad: int = 0) -> Rec:
+    def say(self, direction: int, kind: int, plain: bytes, pad: int = 0) -> Rec:
         """Say a protected record with the direction's current keys and counters."""
-        side = self.sides[way]
+        side = self.sides[direction]
         explicit = b""
         if not self.suite.counted:
             explicit = (side.explicit % 2**64).to_bytes(8, "big")
         pad = pad if self.suite.tls13 else 0
-        rec = Rec(way, kind, plain, side.keys, side.epoch, side.seq, explicit, pad, len(side.sent))
+        rec = Rec(direction, kind, plain, side.keys, side.epoch, side.seq, explicit, pad, len(side.sent))
         side.seq += 1
         side.explicit += 1
         if kind == DATA:
             side.sent += plain
         return self.put(rec)
 
-    def rekey(self, way: int, keys: Keys, secret: bytes = b"", explicit: int = 0) -> None:
+    def rekey(self, direction: int, keys: Keys, secret: bytes = b"", explicit: int = 0) -> None:
         """Begin the next epoch of a direction."""
-        side = self.sides[way]
+        side = self.sides[direction]
         side.keys, side.secret, side.seq, side.explicit = keys, secret, 0, explicit
         side.epoch += 1
         side.epochs.append(keys)
 
-    def split(self, way: int, rng: Random, data: bytes, sealed: bool) -> None:
+    def split(self, direction: int, rng: Random, data: bytes, sealed: bool) -> None:
         """Say handshake bytes in one record, or cut at random places into several."""
         cuts = sorted(rng.sample(range(1, len(data)), min(len(data) - 1, rng.choice((0, 0, 0, 1, 2)))))
         for low, high in zip([0, *cuts], [*cuts, len(data)], strict=True):
             for at in range(low, high, 16384):
                 part = data[at : min(high, at + 16384)]
                 if sealed:
-                    self.say(way, HANDSHAKE, part, rng.choice((0, 0, 0, 7)))
+                    self.say(direction, HANDSHAKE, part, rng.choice((0, 0, 0, 7)))
                 else:
-                    self.clear(way, HANDSHAKE, part)
+                    self.clear(direction, HANDSHAKE, part)

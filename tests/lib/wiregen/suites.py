@@ -103,8 +103,12 @@ def keys12(suite: Suite, master: bytes, client_random: bytes, server_random: byt
     block = prf12(master, b"key expansion", server_random + client_random, 2 * (suite.key + iv), suite.digest)
     keys, ivs = block[: 2 * suite.key], block[2 * suite.key :]
     return [
-        Keys(suite, keys[way * suite.key : (way + 1) * suite.key], ivs[way * iv : (way + 1) * iv])
-        for way in (0, 1)
+        Keys(
+            suite,
+            keys[direction * suite.key : (direction + 1) * suite.key],
+            ivs[direction * iv : (direction + 1) * iv],
+        )
+        for direction in (0, 1)
     ]
 
 

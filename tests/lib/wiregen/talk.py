@@ -69,9 +69,9 @@ def talk(rng: Random, plan: Plan) -> Session:
     else:
         handshake12(rng, session, plan)
     turns(rng, session, plan)
-    for way in rng.sample((CLIENT, SERVER), 2):
-        if plan.notify[way]:
-            session.say(way, ALERT, NOTIFY)
+    for direction in rng.sample((CLIENT, SERVER), 2):
+        if plan.notify[direction]:
+            session.say(direction, ALERT, NOTIFY)
     return session
 
 
@@ -87,14 +87,14 @@ def handshake12(rng: Random, session: Session, plan: Plan) -> None:
         for kind, size in ((11, rng.choice((60, 900, 2600))), (12, 300), (14, 0)):
             flight += hello.stand_in(rng, kind, min(size, 40), size)
     session.split(SERVER, rng, flight, False)
-    for way in (SERVER, CLIENT) if plan.resumed else (CLIENT, SERVER):
-        if not plan.resumed and way == CLIENT:
+    for direction in (SERVER, CLIENT) if plan.resumed else (CLIENT, SERVER):
+        if not plan.resumed and direction == CLIENT:
             session.split(CLIENT, rng, hello.key_exchange(rng, plan.suite.code), False)
-        if way == SERVER and rng.random() < 0.3:
+        if direction == SERVER and rng.random() < 0.3:
             session.split(SERVER, rng, hello.stand_in(rng, 4, 160, 200), False)
-        session.clear(way, CCS, b"\1")
-        session.rekey(way, keys[way], explicit=rng.choice((0, 2**64 - 2, rng.getrandbits(64))))
-        session.say(way, HANDSHAKE, hello.stand_in(rng, 20, 12, 12))
+        session.clear(direction, CCS, b"\1")
+        session.rekey(direction, keys[direction], explicit=rng.choice((0, 2**64 - 2, rng.getrandbits(64))))
+        session.say(direction, HANDSHAKE, hello.stand_in(rng, 20, 12, 12))
 
 
 def handshake13(rng: Random, session: Session, plan: Plan) -> None:
@@ -141,46 +141,46 @@ def secrets13(rng: Random, session: Session) -> dict[str, bytes]:
 def finish13(rng: Random, session: Session, plan: Plan, secrets: dict[str, bytes], ccs: bool) -> None:
     """The encrypted half of a TLS 1.3 handshake."""
     finished = 48 if plan.suite.digest == "sha384" else 32
-    for way, side in ((SERVER, "SERVER"), (CLIENT, "CLIENT")):
-        if way == CLIENT and ccs:
+    for direction, side in ((SERVER, "SERVER"), (CLIENT, "CLIENT")):
+        if direction == CLIENT and ccs:
             session.clear(CLIENT, CCS, b"\1")
         secret = secrets[f"{side}_HANDSHAKE_TRAFFIC_SECRET"]
-        session.rekey(way, keys13(plan.suite, secret))
-        flight = b"" if way == CLIENT else hello.stand_in(rng, 8, 2, 40)
-        if not plan.resumed and (way == SERVER or rng.random() < 0.2):
+        session.rekey(direction, keys13(plan.suite, secret))
+        flight = b"" if direction == CLIENT else hello.stand_in(rng, 8, 2, 40)
+        if not plan.resumed and (direction == SERVER or rng.random() < 0.2):
             flight += hello.stand_in(rng, 11, 40, rng.choice((100, 1800))) + hello.stand_in(rng, 15, 70, 260)
-        session.split(way, rng, flight + hello.stand_in(rng, 20, finished, finished), True)
+        session.split(direction, rng, flight + hello.stand_in(rng, 20, finished, finished), True)
         secret = secrets[f"{side}_TRAFFIC_SECRET_0"]
-        session.rekey(way, keys13(plan.suite, secret), secret)
+        session.rekey(direction, keys13(plan.suite, secret), secret)
 
 
 def turns(rng: Random, session: Session, plan: Plan) -> None:
     """The application data, in records of the planned sizes, with asides between them."""
-    sizes = [sum(size for side, size in plan.turns if side == way) for way in (CLIENT, SERVER)]
-    data = [payload(rng, plan.style[way], sizes[way]) for way in (CLIENT, SERVER)]
-    for way, size in plan.turns:
+    sizes = [sum(size for side, size in plan.turns if side == direction) for direction in (CLIENT, SERVER)]
+    data = [payload(rng, plan.style[direction], sizes[direction]) for direction in (CLIENT, SERVER)]
+    for direction, size in plan.turns:
         pad = rng.choice((1, 16, rng.randint(0, 300))) if rng.random() < plan.padding else 0
-        session.say(way, DATA, data[way][:size], min(pad, 16384 - size))
-        data[way] = data[way][size:]
+        session.say(direction, DATA, data[direction][:size], min(pad, 16384 - size))
+        data[direction] = data[direction][size:]
         if rng.random() < plan.asides:
             aside(rng, session, rng.choice((CLIENT, SERVER)))
 
 
-def aside(rng: Random, session: Session, way: int) -> None:
+def aside(rng: Random, session: Session, direction: int) -> None:
     """Something that is no application data: KeyUpdate, ticket, warning, empty record."""
     if rng.random() < 0.2:
-        session.say(way, DATA, b"")
+        session.say(direction, DATA, b"")
     elif session.suite.tls13 and rng.random() < 0.6:
-        key_update(rng, session, way)
-    elif way == SERVER:
+        key_update(rng, session, direction)
+    elif direction == SERVER:
         kind = 4 if session.suite.tls13 else 0
         session.say(SERVER, HANDSHAKE, hello.stand_in(rng, kind, 0, 200 * bool(kind)))
     else:
-        session.say(way, ALERT, b"\1\x5a")  # user_canceled, a warning
+        session.say(direction, ALERT, b"\1\x5a")  # user_canceled, a warning
 
 
-def key_update(rng: Random, session: Session, way: int) -> None:
+def key_update(rng: Random, session: Session, direction: int) -> None:
     """A KeyUpdate and the epoch that it begins."""
-    session.say(way, HANDSHAKE, b"\x18\0\0\1" + bytes([rng.randint(0, 1)]), rng.choice((0, 9)))
-    secret = next_secret(session.suite, session.sides[way].secret)
-    session.rekey(way, keys13(session.suite, secret), secret)
+    session.say(direction, HANDSHAKE, b"\x18\0\0\1" + bytes([rng.randint(0, 1)]), rng.choice((0, 9)))
+    secret = next_secret(session.suite, session.sides[direction].secret)
+    session.rekey(direction, keys13(session.suite, secret), secret)

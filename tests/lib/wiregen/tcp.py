@@ -16,7 +16,7 @@ class Seg:
     `spoiled`: its checksum is wrong.
     """
 
-    way: int
+    direction: int
     off: int
     flags: int = ACK
     data: bytes = b""
@@ -82,42 +82,42 @@ class Pipe:
     sent: list[int] = field(default_factory=lambda: [0, 0])
     out: list[Seg] = field(default_factory=list)
 
-    def put(self, way: int, flags: int, data: bytes = b"", off: int | None = None) -> Seg:
+    def put(self, direction: int, flags: int, data: bytes = b"", off: int | None = None) -> Seg:
         """Send a segment."""
-        off = self.sent[way] if off is None else off
-        seg = Seg(way, off, flags, data, self.sent[1 - way])
+        off = self.sent[direction] if off is None else off
+        seg = Seg(direction, off, flags, data, self.sent[1 - direction])
         self.out.append(seg)
         return seg
 
-    def burst(self, way: int, size: int) -> None:
+    def burst(self, direction: int, size: int) -> None:
         """Send the next bytes of a direction."""
-        end = self.sent[way] + size
-        while self.sent[way] < end:
-            at = self.sent[way]
+        end = self.sent[direction] + size
+        while self.sent[direction] < end:
+            at = self.sent[direction]
             take = min(end - at, size_of(self.rng, self.style))
-            self.put(way, ACK | PSH * (at + take == end), self.streams[way][at : at + take])
-            self.sent[way] += take
-            self.noise(way)
+            self.put(direction, ACK | PSH * (at + take == end), self.streams[direction][at : at + take])
+            self.sent[direction] += take
+            self.noise(direction)
 
-    def noise(self, way: int) -> None:
+    def noise(self, direction: int) -> None:
         """Acknowledgements, keepalives and data sent again, with other boundaries."""
         if self.rng.random() < 0.3:
-            self.put(1 - way, ACK)
+            self.put(1 - direction, ACK)
         if self.rng.random() < self.style.keepalive:
-            self.put(way, ACK, off=self.sent[way] - 1)
+            self.put(direction, ACK, off=self.sent[direction] - 1)
         if self.rng.random() < self.style.again:
-            low = self.rng.randint(0, self.sent[way])
-            high = min(len(self.streams[way]), low + self.rng.choice((1, 100, 1448, 5000)))
-            self.put(way, ACK, self.streams[way][low:high], low)
+            low = self.rng.randint(0, self.sent[direction])
+            high = min(len(self.streams[direction]), low + self.rng.choice((1, 100, 1448, 5000)))
+            self.put(direction, ACK, self.streams[direction][low:high], low)
 
 
 def segments(rng: Random, bursts: list[tuple[int, bytes]], style: Style) -> list[Seg]:
     """All segments of a connection in capture order."""
-    streams = [b"".join(data for side, data in bursts if side == way) for way in (0, 1)]
+    streams = [b"".join(data for side, data in bursts if side == direction) for direction in (0, 1)]
     pipe = Pipe(rng, style, (streams[0], streams[1]))
     greet(pipe, bursts)
-    for i, (way, data) in enumerate(bursts):
-        pipe.burst(way, len(data) - (0 if i else pipe.sent[way]))
+    for i, (direction, data) in enumerate(bursts):
+        pipe.burst(direction, len(data) - (0 if i else pipe.sent[direction]))
     part(pipe)
     shuffle(rng, pipe.out, style.late)
     return pipe.out
@@ -145,14 +145,19 @@ def part(pipe: Pipe) -> None:
         pipe.put(1, ACK | FIN)
         pipe.put(0, RST | ACK)
         return
-    for way in (first, 1 - first):
-        last = next((seg for seg in reversed(pipe.out) if seg.way == way and seg.data), None)
-        if pipe.style.data_on_fin and last and last.off + len(last.data) == pipe.sent[way] and last.off >= 0:
+    for direction in (first, 1 - first):
+        last = next((seg for seg in reversed(pipe.out) if seg.direction == direction and seg.data), None)
+        if (
+            pipe.style.data_on_fin
+            and last
+            and last.off + len(last.data) == pipe.sent[direction]
+            and last.off >= 0
+        ):
             last.flags |= FIN
         else:
-            pipe.put(way, ACK | FIN)
+            pipe.put(direction, ACK | FIN)
         if pipe.rng.random() < 0.1:
-            pipe.put(way, ACK | FIN)
+            pipe.put(direction, ACK | FIN)
     pipe.put(first, ACK, off=pipe.sent[first] + 1)
     if pipe.style.end == "reset":
         pipe.put(pipe.rng.choice((0, 1)), RST)

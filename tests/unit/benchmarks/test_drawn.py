@@ -17,8 +17,8 @@ from offload.card.profile import find
 from offload.errors import ConfigError
 from offload.suite.bench.cards import knobs
 from tests.lib.catalogue.drawn import CARD, Defect, defects, draw, space
+from tests.lib.catalogue.drawn_summary import Drawn, line, summary, wilson
 from tests.lib.catalogue.drawn_tables import CONDITIONS, PLACES
-from tests.lib.catalogue.drawn_told import Drawn, line, summary, wilson
 from tests.lib.catalogue.rows import Step
 from tests.lib.catalogue.run import Found
 from tests.lib.scenario.covering import array
@@ -57,14 +57,14 @@ def test_every_card_can_be_made_and_has_a_scenario() -> None:
         scenario = found.parse(one.line)
         met = dict(scenario.values).items()
         assert one.place.values.items() <= met and one.condition.values.items() <= met, one.id
-        assert scenario["direction"] == one.way == one.place.way, one.id
+        assert scenario["direction"] == one.direction == one.place.direction, one.id
         assert found.allows(scenario)
 
 
 def test_a_place_and_a_condition_that_do_not_go_together_are_no_card() -> None:
     """A condition is asked only where the card knows it, and where the fault could show."""
     for one in defects():
-        assert one.way in one.condition.ways and one.place.level in one.condition.levels, one.id
+        assert one.direction in one.condition.directions and one.place.level in one.condition.levels, one.id
         assert not any(one.condition.name.startswith(hidden) for hidden in one.place.never), one.id
 
 
@@ -93,7 +93,7 @@ def test_the_interval_is_wilson_s() -> None:
     assert wilson(40, 40) == pytest.approx((91.24, 100.0), abs=0.01)
 
 
-def test_what_escaped_is_told_and_what_never_fired_is_not_counted() -> None:
+def test_what_escaped_is_reported_and_what_never_fired_is_not_counted() -> None:
     """The rate is of the cards that fired, and each that was not caught is there to repeat."""
     first, second, third, fourth = [one for one in draw(7, 12) if one.named][:4]
     right = ", ".join(first.named) + ": different; software: intact"
@@ -146,7 +146,7 @@ def test_the_standard_depth_makes_the_condition_of_every_card() -> None:
         place, wanted = one.place.values, one.condition.values
         lost = place.get("trouble", "").startswith("lost")  # any lost frame makes a card ask for its place
         assert any(
-            row["direction"] in (one.way, "both")
+            row["direction"] in (one.direction, "both")
             and (place.items() <= row.items() or (lost and row["trouble"].startswith("lost")))
             and (wanted.items() <= row.items() or not row.items().isdisjoint(one.condition.also))
             for row in rows

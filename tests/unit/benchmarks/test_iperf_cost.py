@@ -82,7 +82,7 @@ def test_no_calls_counted_is_no_figure() -> None:
 
 
 @pytest.mark.parametrize(("slower", "word"), [(1.0, "held"), (1.03, "MISSED"), (1 / 1.03, "MISSED")])
-def test_word_beside_the_bar(slower: float, word: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_word_next_to_the_bar(slower: float, word: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A plain test that 3 % are missing from, or that have 3 % too many, misses the bar."""
     args = argparse.Namespace(rounds=5, mib=8)
     assert iperf_cost.arm("reverse", console(slower=slower), args) == (word == "held")

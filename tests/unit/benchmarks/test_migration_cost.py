@@ -14,7 +14,7 @@ from offload.errors import RigError
 from offload.suite.measure.cpu import meter as cpu
 from offload.suite.report import migration as report
 from tests.lib.flow.migration import Guest, Moved, Status
-from tests.lib.flow.migration_cost import ARMS, Ran, Way, active, by_card, cipher_of, proved, skipped
+from tests.lib.flow.migration_cost import ARMS, Move, Ran, active, by_card, cipher_of, proved, skipped
 
 GUEST = Guest()
 STATUS = Status(0, 6, 7, 20, GUEST.pages, 9, 5)
@@ -25,9 +25,9 @@ RAN = Ran(MOVED, STATUS, LINE, 1000, (0.123, 0.4), ({"cores": 1.5, "margin": 0.1
 NAMES = ("TlsTxDevice", "TlsTxSw", "tx_tls_encrypted_bytes")
 
 
-def transport(*counted: int, **more: Any) -> Way:
+def transport(*counted: int, **more: Any) -> Move:
     """A migration, and what was counted."""
-    return Way(replace(RAN, **more), Delta("eth0", 1.0, dict(zip(NAMES, counted, strict=True))))
+    return Move(replace(RAN, **more), Delta("eth0", 1.0, dict(zip(NAMES, counted, strict=True))))
 
 
 def test_cipher_is_one_that_the_card_takes() -> None:
@@ -58,13 +58,17 @@ def test_evidence_is_what_the_report_reads() -> None:
         "skipped": [],
     }
     test = {"id": "a", "outcome": "pass", "reason": "", "evidence": {"migrations": found}}
-    told = report.section([test], True)["transports"]
-    assert [one["transport"] for one in told] == list(ARMS) == list(report.TRANSPORTS)
-    assert (told[0]["seconds"], told[0]["arrived"], told[0]["ends"][0]["cores"]) == (0.9, 1.0, 1.5)
-    assert told[0]["ends"][1] == {"end": "destination", "cpu_seconds": 0.4, "cores": None, "margin": None}
+    reported = report.section([test], True)["transports"]
+    assert [one["transport"] for one in reported] == list(ARMS) == list(report.TRANSPORTS)
+    assert (reported[0]["seconds"], reported[0]["arrived"], reported[0]["ends"][0]["cores"]) == (
+        0.9,
+        1.0,
+        1.5,
+    )
+    assert reported[0]["ends"][1] == {"end": "destination", "cpu_seconds": 0.4, "cores": None, "margin": None}
 
 
-def test_each_way_is_what_it_is_called() -> None:
+def test_each_transport_is_what_it_is_called() -> None:
     """A transport is believed if socket, kernel and card agree with its name."""
     proved("ktls-hw", transport(1, 0, 3 << 20), "aes-gcm-256", GUEST)
     proved("ktls-sw", transport(0, 1, 0, line=LINE | {"tx": "sw"}), "aes-gcm-256", GUEST)
@@ -87,7 +91,7 @@ def test_each_way_is_what_it_is_called() -> None:
         ("plain", transport(0, 0, 0, guest=replace(STATUS, written=0)), "wrote nothing"),
     ],
 )
-def test_another_way_is_noticed(name: str, found: Way, said: str) -> None:
+def test_another_path_is_noticed(name: str, found: Move, said: str) -> None:
     """A stream that took another transport, or did not flow, is no figure."""
     with pytest.raises(AssertionError) as caught:
         proved(name, found, "aes-gcm-256", GUEST)
@@ -101,7 +105,7 @@ def shot(at: float, idle: int, host: str = "a") -> cpu.Snapshot:
     )
 
 
-def test_cores_are_told_where_they_can_be() -> None:
+def test_cores_are_reported_where_they_can_be() -> None:
     """A host's cores are those of the migration; if that is too short they are left out."""
 
     def meter(now: cpu.Snapshot) -> Any:

@@ -44,8 +44,8 @@ def test_every_command_has_a_name_and_is_in_one_table() -> None:
     texts = [path.read_text() for path in sorted((ROOT / "native/cx6sim").rglob("*.c"))]
     found = [m for text in texts for m in re.findall(r'\{ (0x[0-9a-f]+), "([A-Z0-9_]+)", \w+ \}', text)]
     assert len(found) > 60 and len({op for op, _ in found}) == len(found) == len({name for _, name in found})
-    told = {name for what, _ in rows(PAGE.read_text()) for name in re.findall(r"`([A-Z0-9_]+)`", what)}
-    assert told == {name for _, name in found}, "the page has a row for each"
+    reported = {name for what, _ in rows(PAGE.read_text()) for name in re.findall(r"`([A-Z0-9_]+)`", what)}
+    assert reported == {name for _, name in found}, "the page has a row for each"
 
 
 def test_every_knob_is_in_the_readme() -> None:

@@ -17,7 +17,7 @@ def test_page_is_of_today() -> None:
     assert path.read_text() == page(), "run the command at the end of docs/use/cards.md"
 
 
-def test_every_card_is_told_and_the_simulated_one_is_none() -> None:
+def test_every_card_is_reported_and_the_simulated_one_is_none() -> None:
     """Each real profile has its lines; cards of which nothing is known are named after them."""
     said = as_text()
     assert len(real()) == 8 and all(f"({profile.id}): driver" in said for profile in real())

@@ -164,7 +164,7 @@ def test_a_missing_program_names_its_package(end: tuple[int, bytes]) -> None:
     assert caught.value.hint == "apt install ethtool"
 
 
-def test_permission_is_told() -> None:
+def test_permission_is_reported() -> None:
     """What the kernel forbids is exit 4."""
     with pytest.raises(NoPermission):
         tool(answers(92, b"netlink error: Operation not permitted"), ["ethtool", "-K", "x", "tx", "on"])

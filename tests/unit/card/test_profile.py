@@ -112,9 +112,9 @@ def test_a_card_without_a_profile_is_named() -> None:
     """ConnectX-6 Lx, -9, -10 and BlueField-4 are known by name, and nothing is promised of them."""
     for device, name in (("101f", "-6 Lx"), ("1025", "-9"), ("1027", "-10"), ("a2df", "BlueField-4")):
         card = named("mlx5_core", f"15b3:{device}")
-        assert card and name in card.name and "not known" in card.told()
+        assert card and name in card.name and "not known" in card.in_words()
     old = named("mlx5_core", "15b3:1019")
-    assert old and "older" in old.told()
+    assert old and "older" in old.in_words()
     assert named("mlx5_core", "15b3:101d") is None and named("nfp", "15b3:101f") is None
 
 
@@ -205,7 +205,7 @@ def test_nicsim_has_every_counter_of_the_kernel_document() -> None:
         ),
     ],
 )
-def test_a_wrong_value_is_told_with_its_line(
+def test_a_wrong_value_is_reported_with_its_line(
     wrong: Wrong, old: str, new: str, text: str, expected: str
 ) -> None:
     """Each kind of mistake gives file, line, key, what was there and what was wanted."""
@@ -276,7 +276,7 @@ def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
         load(tmp_path / "none.yaml")
 
 
-def test_problems_of_all_files_are_told_together(tmp_path: Path) -> None:
+def test_problems_of_all_files_are_reported_together(tmp_path: Path) -> None:
     """load_all names every file that is wrong."""
     for name in ("a", "b"):
         (tmp_path / f"{name}.yaml").write_text("id: 1\n")
@@ -292,7 +292,7 @@ def test_a_driver_that_names_a_counter_otherwise() -> None:
     assert counters.name("tx_tls_no_such") is None
 
 
-def test_a_mapping_to_no_counter_name_is_told(wrong: Wrong) -> None:
+def test_a_mapping_to_no_counter_name_is_reported(wrong: Wrong) -> None:
     """A driver's name that cannot be one is refused with its line."""
     said = wrong("tx_tls_del: sim_tx_tls_del", "tx_tls_del: [x]")
     assert "counters.tx.required.tx_tls_del: a list, wanted the driver's name" in said

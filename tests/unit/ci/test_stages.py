@@ -90,7 +90,7 @@ def test_nothing_follows_a_set_up_that_fails(home: Path) -> None:
     assert rc == 1 and ran == "good\nbad\n" and list(table(said)) == ["good", "bad", "in all"]
 
 
-def test_what_stands_before_a_set_up_runs_beside_it(home: Path) -> None:
+def test_what_stands_before_a_set_up_runs_alongside(home: Path) -> None:
     """A light stage named before a set-up begins with it; what follows waits for both."""
     rc, said, ran = stages(home, "!good", "+meet:HOW=a", "!meet:HOW=b", "other")
     assert rc == 0 and ran.splitlines()[0] == "good" and ran.splitlines()[-1].startswith("other"), said

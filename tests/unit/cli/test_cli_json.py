@@ -20,7 +20,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
     return FakeMachine(tmp_path, monkeypatch)
 
 
-def told(machine: FakeMachine, code: int, *argv: str) -> dict[str, Any]:
+def reported(machine: FakeMachine, code: int, *argv: str) -> dict[str, Any]:
     """The document of a call; an error follows it on standard error, as without --json."""
     assert machine.call(*argv, "--json") == code, machine.said
     found, end = json.JSONDecoder().raw_decode(machine.said)
@@ -39,29 +39,29 @@ def state(found: dict[str, Any], direction: str, number: int = 0) -> tuple[bool,
 
 def test_there_and_back(machine: FakeMachine) -> None:
     """Each document shows the device as it is then: switched on, off, and put back."""
-    assert state(told(machine, 0, "enable", "eth0"), "rx") == (True, True, False)
-    assert state(told(machine, 0, "disable", "eth0"), "tx") == (False, False, False)
-    found = told(machine, 0, "restore", "eth0")
+    assert state(reported(machine, 0, "enable", "eth0"), "rx") == (True, True, False)
+    assert state(reported(machine, 0, "disable", "eth0"), "tx") == (False, False, False)
+    found = reported(machine, 0, "restore", "eth0")
     assert (state(found, "tx"), state(found, "rx")) == ((True, True, False), (False, False, False))
     assert found["verb"] == "restore" and found["error"] is None and found["said"]
 
 
 def test_a_dry_run_shows_what_would_be_done(machine: FakeMachine) -> None:
     """Nothing is done, the commands are in the document, and the device is as it was."""
-    found = told(machine, 0, "enable", "eth0", "--dry-run")
+    found = reported(machine, 0, "enable", "eth0", "--dry-run")
     assert found["dry_run"] and any(f"ethtool -K eth0 {RX} on" in line for line in found["said"])
     assert state(found, "rx") == (False, False, False)
 
 
 def test_an_error_is_in_the_document(machine: FakeMachine) -> None:
     """A refusal is in the document and on standard error, under the same exit code."""
-    found = told(machine, 5, "enable", "cx0", "--rx")
+    found = reported(machine, 5, "enable", "cx0", "--rx")
     assert "transmit only" in found["error"]["message"] and state(found, "rx") == (False, False, True)
 
 
 def test_a_device_that_is_not_there(machine: FakeMachine) -> None:
     """A device that is missing has no directions, and the hint names what there is."""
-    found = told(machine, 3, "enable", "eth9")
+    found = reported(machine, 3, "enable", "eth9")
     assert found["devices"] == [{"dev": "eth9", "directions": {}}]
     assert "eth0" in found["error"]["message"] + (found["error"]["hint"] or "")
 
@@ -69,7 +69,7 @@ def test_a_device_that_is_not_there(machine: FakeMachine) -> None:
 def test_restore_of_everything_names_no_device(machine: FakeMachine) -> None:
     """Restore without a device says what it did line by line."""
     machine.call("enable", "eth0")
-    found = told(machine, 0, "restore")
+    found = reported(machine, 0, "restore")
     assert found["devices"] == [] and any(RX in line for line in found["said"])
 
 

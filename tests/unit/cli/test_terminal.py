@@ -58,6 +58,6 @@ class Terminal(io.StringIO):
 def test_cards_fit_a_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each line fits, with the same words; a pipe gets whole lines."""
     monkeypatch.setenv("COLUMNS", str(width))
-    told = terminal.shown(as_text(), Terminal())
-    assert max(map(len, told.splitlines())) <= width and told.split() == as_text().split()
+    reported = terminal.shown(as_text(), Terminal())
+    assert max(map(len, reported.splitlines())) <= width and reported.split() == as_text().split()
     assert terminal.shown(as_text(), io.StringIO()) == as_text()

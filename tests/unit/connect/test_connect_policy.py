@@ -55,7 +55,7 @@ def policy(tmp_path: Path) -> Path:
     return tmp_path / "policy.conf"
 
 
-def told(path: Path) -> tuple[int, str]:
+def reported(path: Path) -> tuple[int, str]:
     """What ktls-handoff makes of a policy: exit code (1: refused) and message."""
     argv = [str(HANDOFF), "connect", "127.0.0.1", "1", "--policy", str(path)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
@@ -67,7 +67,7 @@ def test_both_readers_agree(policy: Path) -> None:
     """What one of the two readers of a policy refuses, the other refuses too."""
     for text in (*GOOD, *BAD):
         policy.write_text(text.replace("CA\n", f"{policy.parent}/CA\n"))
-        rc, said = told(policy)
+        rc, said = reported(policy)
         try:
             Policy(str(policy)).values()
         except ConfigError as exc:
@@ -86,7 +86,7 @@ def test_wrong_policy_is_refused(text: str, tmp_path: Path) -> None:
     assert BAD[text] in str(caught.value) and str(path) in str(caught.value)
 
 
-def test_one_way_to_verify() -> None:
+def test_one_method_to_verify() -> None:
     """A policy is a file, a CA or a pin: none and two of them are refused."""
     for given in (Policy(), Policy(ca="a", pin="b"), Policy("f", ca="a"), Policy("/nowhere/p.conf")):
         with pytest.raises(ConfigError):
@@ -99,7 +99,7 @@ def lines(target: Target, policy: Policy) -> dict[str, str]:
     return {key.strip(): value for key, value in pairs}
 
 
-def test_stunnel_is_told_the_same(tmp_path: Path) -> None:
+def test_stunnel_gets_the_same(tmp_path: Path) -> None:
     """stunnel gets the policy, its defaults, and the name that has to be in the certificate."""
     said = lines(Target("192.0.2.2", 8443), Policy(ca="/ca.pem"))
     assert (said["sslVersion"], said["ciphers"]) == ("TLSv1.2", "ECDHE-RSA-AES256-GCM-SHA384")

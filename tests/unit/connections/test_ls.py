@@ -195,11 +195,16 @@ def test_age() -> None:
 
 def test_json() -> None:
     """A program gets every fact, also what is unknown, as null."""
-    told = json.loads(as_json(listing(connection(sent=None), behind=card(taken=1, given=1))))
-    row = told["connections"][0]
-    assert (told["schema"], row["sent"], row["tx"]["conf"], row["tx"]["doubt"]) == (1, None, "hw", "stale")
+    reported = json.loads(as_json(listing(connection(sent=None), behind=card(taken=1, given=1))))
+    row = reported["connections"][0]
+    assert (reported["schema"], row["sent"], row["tx"]["conf"], row["tx"]["doubt"]) == (
+        1,
+        None,
+        "hw",
+        "stale",
+    )
     assert row["process"] == {"pid": 1234, "name": "nginx", "others": 1}
-    assert told["devices"][0]["on_card"] == {"tx": 0, "rx": None}
+    assert reported["devices"][0]["on_card"] == {"tx": 0, "rx": None}
 
 
 def test_what_may_not_be_seen_is_said() -> None:

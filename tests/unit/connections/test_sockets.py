@@ -258,7 +258,7 @@ def test_the_kernels_numbers_have_words(field: str, words: dict[int, object]) ->
     assert given == words
 
 
-def test_directions_are_told_apart() -> None:
+def test_directions_are_distinguished() -> None:
     """What a socket says of sending is not what it says of receiving."""
     one = shown(read(diag(more=ulp(tx=HW, rx=SW))))
     assert (one.conf("tx"), one.conf("rx")) == ("hw", "sw")

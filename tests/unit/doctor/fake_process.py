@@ -49,7 +49,7 @@ def process(
     space = {"inode": 1, "names": [], "path": f"{at}/ns/net", "here": True, "error": "", "notes": []}
     space |= {"sockets": list(rows), "tls_stat": {"TlsCurrTxSw": len(rows)}}
     owners = {str(one[9]): [PID, name, 60.0, 1] for one in rows}
-    told = {"at": 1.0, "owners": owners, "notes": [], "root": root, "spaces": [space]}
+    reported = {"at": 1.0, "owners": owners, "notes": [], "root": root, "spaces": [space]}
     host.answers |= {
         ("cat", f"{at}/comm"): (0, f"{name}\n", ""),
         ("readlink", f"{at}/exe"): (0, f"/usr/sbin/{name}\n", ""),
@@ -59,7 +59,7 @@ def process(
         ("grep", "-iE"): (1, "", ""),
         ("find", f"{at}/fd"): (0, "".join(f"socket:[{n}]\n" for n in inodes), ""),
         ("cat", f"{at}/net/tcp"): (0, "  sl  local_address\n" + "\n".join(lines) + "\n", ""),
-        READER: (0, json.dumps(told), ""),
+        READER: (0, json.dumps(reported), ""),
         ("cat", "/proc/net/tls_stat"): (0, STAT, ""),
         ("ethtool", "-S", "eth0"): (
             0,
@@ -90,7 +90,7 @@ def go(host: FakeHost) -> None:
     host.answers["grep", "-aqm1"] = (0, "", "")
 
 
-def told(host: FakeHost) -> None:
+def reported(host: FakeHost) -> None:
     """GnuTLS whose configuration switches kernel TLS on."""
     process(host, plain=[5], maps=(GNUTLS,), version="GnuTLS 3.8.9")
     host.answers["grep", "-iE"] = (0, "ktls = true\n", "")

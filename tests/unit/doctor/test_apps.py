@@ -76,10 +76,12 @@ def test_a_line_gives_its_code(code: str) -> None:
     level = load()[code].level
     if level in ("never", "off"):
         assert found.state() == level
-    told = [f for f in (*found.findings, *(f for r in found.rulings for f in r.findings)) if f.code == code]
-    assert all(f.remedy and "{" not in f.remedy + f.what + f.consequence for f in told)
+    reported = [
+        f for f in (*found.findings, *(f for r in found.rulings for f in r.findings)) if f.code == code
+    ]
+    assert all(f.remedy and "{" not in f.remedy + f.what + f.consequence for f in reported)
     if code not in ("D827", "D822", "D805", "D806", "D819", "D801", "D821", "D835"):
-        assert PATHS[app] in told[0].what + told[0].evidence + told[0].remedy
+        assert PATHS[app] in reported[0].what + reported[0].evidence + reported[0].remedy
 
 
 def test_remedies_lead_to_ready() -> None:
@@ -88,8 +90,8 @@ def test_remedies_lead_to_ready() -> None:
     lines = "events {}\nhttp {\nserver {\n listen 443 ssl;\n server_name www;\n}\n}\n".splitlines()
     for code in ("D802", "D810", "D814"):
         host.put("nginx", "\n".join(lines))
-        told = {f.code: f for f in answer(host, "nginx").rulings[0].findings}
-        place, _, line = told[code].remedy.partition(": ")
+        reported = {f.code: f for f in answer(host, "nginx").rulings[0].findings}
+        place, _, line = reported[code].remedy.partition(": ")
         lines.insert(int(place.rpartition(":")[2]), line.partition("  # ")[0])
     host.put("nginx", "\n".join(lines))
     found = answer(host, "nginx")
@@ -218,8 +220,8 @@ def test_what_is_not_followed_is_named(app: str, pair: tuple[str, str], line: in
     host = AppHost()
     changed(app, pair)(host)
     found = answer(host, app)
-    told = [f.what for f in found.findings if f.code == "D820"]
-    assert len(told) == 1 and f"{PATHS[app]}:{line}: " in told[0], told
+    reported = [f.what for f in found.findings if f.code == "D820"]
+    assert len(reported) == 1 and f"{PATHS[app]}:{line}: " in reported[0], reported
 
 
 @pytest.mark.parametrize(
@@ -251,7 +253,7 @@ def test_a_buffer_that_moves(library: str, moves: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("says", "pairs", "told"),
+    ("says", "pairs", "reported"),
     [
         (NGINX_36, [("http2 on;", "http2 on;")], True),
         (NGINX_36, [("http2 on;", ""), ("443 ssl", "443 ssl http2")], True),
@@ -260,15 +262,15 @@ def test_a_buffer_that_moves(library: str, moves: bool) -> None:
         (NGINX_36.replace("3.6.3", "3.1.6"), [], False),
     ],
 )
-def test_http2_closes_with_an_error(says: str, pairs: list[tuple[str, str]], told: bool) -> None:
+def test_http2_closes_with_an_error(says: str, pairs: list[tuple[str, str]], reported: bool) -> None:
     """nginx meets EIO with HTTP/2, lingering_close and OpenSSL 3.2 or newer, all three."""
     host = AppHost()
     said("nginx", "nginx -V", says, ("server_name www;", "http2 on;"), *pairs)(host)
-    assert ("D830" in codes(answer(host, "nginx"))) == told
+    assert ("D830" in codes(answer(host, "nginx"))) == reported
 
 
 @pytest.mark.parametrize(
-    ("version", "lines", "told"),
+    ("version", "lines", "reported"),
     [
         ("3.4.2", "defaults\n option splice-auto\n", True),
         ("3.3.15", "defaults\n option splice-response\n", True),
@@ -277,17 +279,17 @@ def test_http2_closes_with_an_error(says: str, pairs: list[tuple[str, str]], tol
         ("3.4.2", "defaults\n option splice-auto\n no option splice-auto\n", False),
     ],
 )
-def test_a_key_update_that_splicing_meets(version: str, lines: str, told: bool) -> None:
+def test_a_key_update_that_splicing_meets(version: str, lines: str, reported: bool) -> None:
     """HAProxy before 3.4.3 loops on a KeyUpdate where it splices, and only there."""
     host = AppHost()
     says = HAPROXY.format("+").replace("3.4.7", version)
     said("haproxy", "haproxy -vv", says, ("global", f"{lines}global"), (" ssl-max-ver TLSv1.2", ""))(host)
-    assert ("D831" in codes(answer(host, "haproxy"))) == told
+    assert ("D831" in codes(answer(host, "haproxy"))) == reported
 
 
 def test_keys_that_cannot_change() -> None:
     """A kernel before 6.14 keeps the first keys of TLS 1.3; TLS 1.2 has no KeyUpdate."""
-    for release, lines, told in (
+    for release, lines, reported in (
         ("6.12.95-amd64", "TLSv1.3;", True),
         ("6.14.2-amd64", "TLSv1.3;", False),
         ("6.12.95-amd64", "TLSv1.2;", False),
@@ -295,7 +297,7 @@ def test_keys_that_cannot_change() -> None:
         host = AppHost()
         changed("nginx", ("TLSv1.2;", lines))(host)
         host.release, host.version = release, "#1 SMP"
-        assert ("D832" in codes(answer(host, "nginx"))) == told, (release, lines)
+        assert ("D832" in codes(answer(host, "nginx"))) == reported, (release, lines)
 
 
 def test_storage_is_never_on_a_card() -> None:
@@ -320,8 +322,10 @@ def test_storage_is_never_on_a_card() -> None:
     assert [(r.service.name, r.service.side) for r in found.rulings] == [("nvme0", "client"), ("1", "server")]
     assert codes(found) == {"D833", "D834"} and found.state() == "never"
     host.release = "6.1.0-56-amd64"
-    told = answer(host, "nfs")
-    assert "D805" in codes(told) and "NFS of Linux 6.1 has no kernel TLS" in str(told.rulings[0].findings)
+    reported = answer(host, "nfs")
+    assert "D805" in codes(reported) and "NFS of Linux 6.1 has no kernel TLS" in str(
+        reported.rulings[0].findings
+    )
     host.files["/proc/mounts"] = host.files["/etc/fstab"] = host.files["/etc/exports"] = b""
     assert codes(answer(host, "nfs")) == {"D801"}, "no mount asks for TLS"
 

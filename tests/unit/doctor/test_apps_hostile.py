@@ -70,7 +70,7 @@ def diagnosis(release: str, version: str) -> Diagnosis:
     return Doctor(host, DIRECTIONS, PROFILES).diagnose(["eth0"])
 
 
-def told(host: AppHost, app: str) -> None:
+def reported(host: AppHost, app: str) -> None:
     """Both forms of the answer about a program are sound."""
     found = ask(host, app, "", diagnosis=diagnosis(host.release, host.version))
     assert clean(as_text(found)) and clean(as_text(found, verbose=True))
@@ -85,7 +85,7 @@ def test_any_file_may_hold_anything(app: str) -> None:
         host = AppHost()
         host.put(app, nonsense)
         with suppress(OffloadError):
-            told(host, app)
+            reported(host, app)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_any_program_may_say_anything(words: tuple[str, ...]) -> None:
             make(host)
             host.said[words] = (len(nonsense) % 2, nonsense, nonsense)
             with suppress(OffloadError):
-                told(host, app)
+                reported(host, app)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -125,7 +125,7 @@ def test_any_byte_may_be_another(seed: int) -> None:
             data[at : at + chance.randrange(4)] = odd
         host.files[PATHS[app]] = bytes(data)
         with suppress(OffloadError):
-            told(host, app)
+            reported(host, app)
 
 
 @pytest.mark.parametrize(

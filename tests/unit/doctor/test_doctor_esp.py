@@ -60,7 +60,7 @@ def codes(notes: Notes) -> list[str]:
     return [finding.code for finding in notes.findings]
 
 
-def test_a_policy_in_transport_mode_is_told() -> None:
+def test_a_policy_in_transport_mode_is_reported() -> None:
     """A policy for TCP is told with its traffic, its kind and the switch that helps."""
     notes = seen(host(OURS, "eth0"))
     (found,) = notes.findings
@@ -71,7 +71,7 @@ def test_a_policy_in_transport_mode_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "route", "told"),
+    ("text", "route", "reported"),
     [
         (OURS, "eth1", False),  # routed by another device
         (OURS, "", True),  # nobody knows
@@ -97,9 +97,9 @@ def test_a_policy_in_transport_mode_is_told() -> None:
         ),  # an IKE daemon
     ],
 )
-def test_which_policies_are_told(text: str, route: str, told: bool) -> None:
+def test_which_policies_are_reported(text: str, route: str, reported: bool) -> None:
     """A policy is told unless it surely takes nothing of this device's TCP."""
-    assert (codes(seen(host(text, route))) == ["D406"]) is told
+    assert (codes(seen(host(text, route))) == ["D406"]) is reported
 
 
 def test_what_may_not_be_read_is_said() -> None:

@@ -49,7 +49,7 @@ def clean(text: str) -> bool:
     return text.replace("\n", "").isprintable()
 
 
-def told(found: Diagnosis) -> None:
+def reported(found: Diagnosis) -> None:
     """Both forms of an answer are sound."""
     assert clean(as_text(found, verbose=True)) and clean(as_text(found))
     document = as_json(found)
@@ -60,7 +60,7 @@ def told(found: Diagnosis) -> None:
 def whole(host: FakeHost, dev: str = "eth0") -> None:
     """Ask; an answer, or an error for a person."""
     with suppress(OffloadError):
-        told(Doctor(host, DIRECTIONS, PROFILES).diagnose([dev]))
+        reported(Doctor(host, DIRECTIONS, PROFILES).diagnose([dev]))
 
 
 @pytest.mark.parametrize("code", ["D109", "D106", "D210"])
@@ -118,7 +118,7 @@ def test_names_of_devices_are_quoted_in_remedies() -> None:
     nic["features"]["tls-hw-rx-offload"] = {"active": False, "fixed": False, "requested": False}
     host.devices = {"a;reboot": nic}
     found = Doctor(host, DIRECTIONS, PROFILES).diagnose(["a;reboot"])
-    told(found)
+    reported(found)
     remedies = {f.code: f.remedy for f in found.devices[0].findings}
     assert remedies["D301"] == "ktls-offload enable 'a;reboot' --rx"
 
@@ -139,7 +139,7 @@ def test_a_trial_that_fails_says_so(make: Callable[[FakeHost], Any]) -> None:
     found = Doctor(host, DIRECTIONS, PROFILES).diagnose(["eth0"])
     assert isinstance(found.trial, Trial) and not found.trial.asked
     assert found.state() == "ready", "the library is another matter"
-    told(found)
+    reported(found)
 
 
 def test_trial_without_a_namespace_of_its_own() -> None:

@@ -27,7 +27,7 @@ def test_bugs_of_this_kernel_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("driver", "flags", "told"),
+    ("driver", "flags", "reported"),
     [
         ("generic-gcm-aesni", "aes", ""),
         ("generic-gcm-vaes-avx10-256", "aes vaes vpclmulqdq", ""),
@@ -36,8 +36,8 @@ def test_bugs_of_this_kernel_only() -> None:
         ("gcm_base(ctr(aes-generic),ghash-generic)", "aes vaes vpclmulqdq", "D113"),
     ],
 )
-def test_instructions_of_the_processor(driver: str, flags: str, told: str) -> None:
+def test_instructions_of_the_processor(driver: str, flags: str, reported: str) -> None:
     """Only AES-GCM that the processor could do faster is named, by the driver that the kernel takes."""
     host = FakeHost()
     cpu_of(driver, flags)(host)
-    assert codes(seen(host, "eth0")) & {"D113", "D114"} == ({told} if told else set())
+    assert codes(seen(host, "eth0")) & {"D113", "D114"} == ({reported} if reported else set())

@@ -64,18 +64,18 @@ def test_a_server_is_judged_by_its_version(
     found = seen(host, "eth0")
     hits = [f for f in found.findings if f.code.startswith("D60")]
     assert [f.code for f in hits] == [code] * bool(code)
-    told = " ".join((*found.fine, *(f"{f.what} {f.remedy}" for f in hits)))
-    assert words in told, told
+    reported = " ".join((*found.fine, *(f"{f.what} {f.remedy}" for f in hits)))
+    assert words in reported, reported
     if words.startswith(("in http", "`ktls", "in the")):
         assert hits[0].remedy.startswith(words), "nothing has to come before it"
 
 
 @pytest.mark.parametrize(
-    ("library", "told"),
+    ("library", "reported"),
     [("OpenSSL 3.0.19 27 Jan 2026", True), ("OpenSSL 3.6.3", False), ("LibreSSL 4.1.0", False)],
 )
-def test_a_library_that_moves_wrongly(library: str, told: bool) -> None:
+def test_a_library_that_moves_wrongly(library: str, reported: bool) -> None:
     """OpenSSL before 3.6.3 and 4.0.1 is named to every host whose programs may hand it records."""
     host = FakeHost()
     host.trial(library=library)
-    assert ("D504" in codes(seen(host, "eth0"))) == told
+    assert ("D504" in codes(seen(host, "eth0"))) == reported

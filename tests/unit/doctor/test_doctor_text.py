@@ -84,9 +84,9 @@ def test_several_devices() -> None:
 
 def test_json_has_its_schema() -> None:
     """The document for programs has schema 1, states, findings and the truth table."""
-    told = json.loads(as_json(case("D301")))
-    assert (told["schema"], told["state"], told["exit"]) == (1, "off", 10)
-    device = told["devices"][0]
+    reported = json.loads(as_json(case("D301")))
+    assert (reported["schema"], reported["state"], reported["exit"]) == (1, "off", 10)
+    device = reported["devices"][0]
     assert device["directions"] == {
         "tx": {"state": "ready", "code": None},
         "rx": {"state": "off", "code": "D301"},
@@ -104,7 +104,7 @@ def test_json_has_its_schema() -> None:
         "detail": [],
     }
     assert len(device["table"]) == 12
-    assert told["kernel"]["package"] == "6.1.192-2" and told["openssl"]["asked"] == ["rx", "tx"]
+    assert reported["kernel"]["package"] == "6.1.192-2" and reported["openssl"]["asked"] == ["rx", "tx"]
 
 
 @pytest.mark.parametrize("code", CASES)

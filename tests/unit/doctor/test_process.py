@@ -25,9 +25,9 @@ from tests.unit.doctor.fake_process import (
     Make,
     made,
     process,
+    reported,
     row,
     switched_off,
-    told,
 )
 from tests.unit.doctor.test_doctor_hostile import clean
 
@@ -99,7 +99,7 @@ def test_libraries_by_their_maps() -> None:
     """OpenSSL, GnuTLS and s2n are named with what each waits for; an OpenSSL that copies wrongly is named."""
     assert "D504" in codes(answer(made(row(), version="OpenSSL 3.0.22")))
     assert "D829" in codes(answer(made(row(), version="OpenSSL 3.0.22", name="stunnel4")))
-    for make in (made(plain=[5], maps=("/usr/lib/libs2n.so.1",), version=""), told):
+    for make in (made(plain=[5], maps=("/usr/lib/libs2n.so.1",), version=""), reported):
         assert codes(answer(make)) == {"D907"}, "it is able to: nobody asked"
     both = answer(made(plain=[5], maps=(SSL, GNUTLS), version="OpenSSL 3.6.3"))
     assert [x.name for x in both.process.libraries] == ["OpenSSL", "GnuTLS"]

@@ -20,8 +20,8 @@ from tests.unit.doctor.fake_process import (
     TLS13,
     made,
     process,
+    reported,
     row,
-    told,
 )
 from tests.unit.doctor.test_process import answer, codes
 
@@ -104,7 +104,7 @@ def test_a_connection_without_a_device_is_unknown(device: str) -> None:
     assert states == {"tx": ("unknown", ""), "rx": ("unknown", "")}
 
 
-def test_one_reason_of_a_device_is_told_once() -> None:
+def test_one_reason_of_a_device_is_reported_once() -> None:
     """Two kinds of connection meet the same switch."""
 
     def make(host: FakeHost) -> None:
@@ -129,8 +129,8 @@ def test_other_connections_are_counted_with_eight_ports() -> None:
 
     (alone,) = (f.evidence for f in answer(make).findings if f.code == "D907")
     assert alone == "10 established TCP connections, local port " + ", ".join(map(str, range(5005, 5013)))
-    (beside,) = (f.evidence for f in answer(made(row(), plain=[5])).findings if f.code == "D907")
-    assert beside.endswith("; others of its connections are")
+    (evidence,) = (f.evidence for f in answer(made(row(), plain=[5])).findings if f.code == "D907")
+    assert evidence.endswith("; others of its connections are")
 
 
 def test_only_established_connections_count() -> None:
@@ -158,7 +158,7 @@ def test_what_a_user_may_not_see_is_unknown() -> None:
 def test_files_are_those_that_the_process_sees() -> None:
     """A process in a container has its own libraries and its own configuration."""
     host = FakeHost()
-    told(host)
+    reported(host)
     ask(host, PID)
     paths = [argv[-1] for argv in host.asked if argv[0] == "grep" and argv[1] in ("-aom1", "-iE")]
     assert sorted(paths) == [f"/proc/{PID}/root{path}" for path in ("/etc/gnutls/config", GNUTLS)]

@@ -85,7 +85,7 @@ def test_another_compiler_is_noted(
     assert any("kernel was built with gcc-14, but this is gcc" in line for line in said) == noted, said
 
 
-def test_dkms_is_told_what_to_build(fake: Fake) -> None:
+def test_dkms_config_names_what_to_build(fake: Fake) -> None:
     """DKMS rebuilds for kernels of the same series only, through the same checks."""
     conf = tree.texts(fake.target(), kinds.kind("ch_ktls"))["dkms.conf"]
     assert 'PACKAGE_NAME="ktls-offload-ch_ktls"' in conf

@@ -37,7 +37,7 @@ def fake(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fak
     return Fake(tmp_path / "base/root")
 
 
-def told(fake: Fake) -> list[str]:
+def reported(fake: Fake) -> list[str]:
     """What `driver status` says; its document fits the published schema."""
     found = status.gather(None, fake.root)
     fits("driver-status", status.as_json(found))
@@ -219,14 +219,14 @@ def test_remove_prints_what_brings_the_other_driver_back(fake: Fake) -> None:
 def test_status_tells_what_is_where(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Status names what was built, installed, changed since, and is loaded."""
     monkeypatch.setitem(kinds(), "fake", FAKE)
-    assert any("not installed" in line for line in told(fake))
+    assert any("not installed" in line for line in reported(fake))
     put(fake)
     fake.put("sys/module/fake/taint", "OE\n")
-    said = "\n".join(told(fake))
+    said = "\n".join(reported(fake))
     assert "installed from 6.1.200-1 in updates/ktls-offload" in said
     assert "the loaded fake was built outside the kernel" in said
     (fake.modules / "updates/ktls-offload/fake.ko").unlink()
-    assert "is gone" in "\n".join(told(fake))
+    assert "is gone" in "\n".join(reported(fake))
 
 
 def test_nothing_built_nothing_installed(fake: Fake) -> None:

@@ -78,7 +78,7 @@ def test_a_driver_that_is_as_its_profile_says_has_no_drift(tmp_path: Path) -> No
         ("Makefile", "TLS_DEVICE", "FUN_TLS", "the TLS part no longer depends on CONFIG_TLS_DEVICE alone"),
     ],
 )
-def test_each_kind_of_drift_is_told(tmp_path: Path, name: str, old: str, new: str, said: str) -> None:
+def test_each_kind_of_drift_is_reported(tmp_path: Path, name: str, old: str, new: str, said: str) -> None:
     """A table that differs from the profile in one thing gives one sentence about it."""
     wrong = drift(find("funeth"), tables(tmp_path, name, old, new))
     assert any(line.startswith(said) for line in wrong), wrong
@@ -92,7 +92,7 @@ def test_an_absent_counter_that_is_there_is_drift(tmp_path: Path) -> None:
     assert drift(changed, tables(tmp_path)) == ["tx_tls_del is said to be absent"]
 
 
-def test_a_new_card_of_a_driver_is_told(tmp_path: Path) -> None:
+def test_a_new_card_of_a_driver_is_reported(tmp_path: Path) -> None:
     """An id that neither a profile nor the list of other cards has is named."""
     found = tables(tmp_path, "funeth_main.c", "0x0181) }", "0x0181) }, { PCI_VENDOR_ID_X, 0x0201 }")
     assert unlisted("funeth", found, [find("funeth")], undescribed()) == ["0001:0201"]

@@ -48,7 +48,7 @@ BAD612 = ("6.12.95+deb12-amd64", "6.12.95-1~bpo12+1")
         ("", "", None, "other"),
     ],
 )
-def test_a_kernel_is_told_by_release_and_package(
+def test_a_kernel_is_identified_by_release_and_package(
     release: str, package: str, stable: tuple[int, ...] | None, whose: str
 ) -> None:
     """The stable number is taken from where it is, and where it is nowhere that is said."""
@@ -63,7 +63,7 @@ def test_a_version_without_packaging_number_is_the_first_package() -> None:
     assert version("6.12") == (6, 12, 0, 1) and version("6") is None and version("6.1.x") is None
 
 
-def test_who_lacks_the_package_version_is_told_how_to_get_it() -> None:
+def test_a_missing_package_version_gets_a_remedy() -> None:
     """A Debian release without its package version names the command that shows it."""
     assert "dpkg-query -W linux-image-6.1.0-56-amd64" in kernel("6.1.0-56-amd64").why
 
@@ -319,7 +319,7 @@ def wrong(tmp_path: Path) -> Wrong:
         ("schema: 1", "schema: [", "not YAML"),
     ],
 )
-def test_a_wrong_value_is_told_with_its_line(wrong: Wrong, old: str, new: str, expected: str) -> None:
+def test_a_wrong_value_is_reported_with_its_line(wrong: Wrong, old: str, new: str, expected: str) -> None:
     """Each kind of mistake gives file, line, key, what was there and what was wanted."""
     said = wrong(old, new).splitlines()
     assert all(line.startswith("errata.yaml:") for line in said)
@@ -335,7 +335,7 @@ def test_a_wrong_value_names_the_right_line(wrong: Wrong) -> None:
     assert len(both) == 2 and numbers == sorted(numbers)
 
 
-def test_a_file_that_is_none_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_file_that_is_none_is_reported_in_one_line(tmp_path: Path) -> None:
     """A file that is missing, empty, a list or no text is refused without a traceback."""
     path = tmp_path / "errata.yaml"
     with pytest.raises(ConfigError, match=r"^errata.yaml: cannot read: No such file or directory$"):

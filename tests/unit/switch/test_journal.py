@@ -72,7 +72,7 @@ def test_two_calls_wait_for_each_other(journal: Journal) -> None:
         '{"schema": 1, "entries": 3}',
     ],
 )
-def test_a_damaged_journal_is_told_and_not_overwritten(journal: Journal, text: str) -> None:
+def test_a_damaged_journal_is_reported_and_not_overwritten(journal: Journal, text: str) -> None:
     """A file that makes no sense stops the work and stays as it is."""
     journal.file.write_text(text)
     with pytest.raises(ConfigError, match="journal.json: damaged"):

@@ -71,7 +71,7 @@ def test_fixed_names_the_kernel_option(machine: FakeMachine) -> None:
     assert "CONFIG_MLX5_EN_TLS is not y" in why(machine, "eth0", "tx")
 
 
-def test_link_down_is_told(machine: FakeMachine) -> None:
+def test_link_down_is_reported(machine: FakeMachine) -> None:
     """An interface that is down offloads nothing, and that is said."""
     devices = machine.state()["devices"]
     devices["eth0"]["up"] = False

@@ -30,7 +30,7 @@ class Ports:
 def ports(host: Host) -> Ports:
     """Look at a host. A port that carries our own way to the host is never asked: its LAN would answer."""
     usable, left_out = [], {}
-    reached = ways(host)
+    reached = routes(host)
     for dev, row in links(host).items():
         if dev == "lo" or row.get("link_type") != "ether":
             continue
@@ -52,7 +52,7 @@ def ports(host: Host) -> Ports:
     return Ports(tuple(usable), left_out)
 
 
-def ways(host: Host) -> dict[str, str]:
+def routes(host: Host) -> dict[str, str]:
     """Interfaces with a default route, or with an address at which sshd serves us now: which of the two."""
     found = {}
     ssh = host.run(["sh", "-c", 'echo "$SSH_CONNECTION"'], check=False).text.split()

@@ -122,8 +122,8 @@ def make(lab: Lab, wish: Wish, say: Callable[[str], None]) -> None:
         flow = Flow(lab, undo)
         for side in wish.sides():
             kinds = Counter(flow.open(side) for _ in range(wish.streams))
-            told = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-            say(f"{WORDS[side]}, as the DUT sees it: {told}")
+            summary = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+            say(f"{WORDS[side]}, as the DUT sees it: {summary}")
         say(f"see it: ktls-offload lab shell -n {lab.name} --in dut, and there ktls-offload ls --watch")
         say("Ctrl-C ends it" if not wish.seconds else f"it ends after {wish.seconds:g} s")
         follow(flow, wish.seconds, say)

@@ -13,7 +13,7 @@ DROPS_RULES = "mlx5-rx-toggle-drops-rules"  # a limitation that the simulated ca
 LONGEST = 1024  # of one word, by the kernel's param_set_charp()
 
 
-def told(pair: str) -> str:
+def parameter(pair: str) -> str:
     """The parameter for two names, "dut,peer"; ConfigError for a card without a profile."""
     return ",".join(PLAIN if name == PLAIN else word(find(name)) for name in pair.split(","))
 

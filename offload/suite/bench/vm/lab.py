@@ -109,24 +109,24 @@ class Lab:
         doors = rack.free_ports() if ssh else ()
         machine = boot.Machine(kernel, plan.qemu, plan.accel, plan.cpus, MEMORY, tuple(rack.devices(doors)))
         run_dir = rundir.create(name)
-        beside = None
+        model = None
         try:
             if kind == cards.KIND:
                 machine = replace(machine, devices=machine.devices + cards.devices(run_dir.path, MEMORY))
-                beside = cards.start(run_dir.path, keep)
+                model = cards.start(run_dir.path, keep)
             modules = MODULES[kind] + (rack.MODULES if ssh else ())
             start = partial(boot.start, machine, run_dir, modules, files, keep, plan.pair)
             started = start()
         except BaseException:
-            if beside:
-                beside.kill()
+            if model:
+                model.kill()
             run_dir.release()
             raise
         state = {"name": run_dir.name, "kind": kind, "personality": personality, "kernel": kernel.release}
         state |= {"series": kernel.series, "pid": str(started.child.pid)}
         state |= _rig(kernel, kind, plan, patched, driver)
         if about:
-            state |= {f"booted:{key}": value for key, value in about.told(kernel, plan.module).items()}
+            state |= {f"booted:{key}": value for key, value in about.described(kernel, plan.module).items()}
         return Booting(state, plan.pair, parts, host_files, run_dir, started, start, doors, say)
 
     @classmethod

@@ -70,7 +70,7 @@ def check_module(path: Path) -> None:
         raise ConfigError(f"{path} is no kernel module: it does not begin as an ELF file", HINT)
     if len(content) > MOST:
         raise ConfigError(f"{path} is larger than {MOST >> 20} MiB", f"strip --strip-debug {path}")
-    name = told(path, "name")
+    name = modinfo(path, "name")
     if name != NAME:
         what = f"the module {name}" if name else "no kernel module: it names none"
         raise ConfigError(f"{path} is {what}, and the cards need {NAME}", HINT)
@@ -85,8 +85,8 @@ def check_module(path: Path) -> None:
 def fits(module: Path, kernel: Kernel) -> None:
     """ConfigError for a module that was built for another kernel, by its version magic."""
     stock = next(iter(sorted(kernel.modules.rglob("*.ko*"))), None)
-    wanted = told(stock, "vermagic") if stock else kernel.release
-    has = told(module, "vermagic")
+    wanted = modinfo(stock, "vermagic") if stock else kernel.release
+    has = modinfo(module, "vermagic")
     if has.split()[: len(wanted.split())] != wanted.split():
         raise ConfigError(
             f"{module} was built for kernel {has!r}, and this lab boots {wanted!r}",
@@ -94,7 +94,7 @@ def fits(module: Path, kernel: Kernel) -> None:
         )
 
 
-def told(module: Path, field: str) -> str:
+def modinfo(module: Path, field: str) -> str:
     """Return what modinfo says of a module: one of its fields, '' if it has none."""
     env = {"PATH": os.pathsep.join((os.environ.get("PATH", ""), *SBIN))}
     rc, out, err, _ = run(["modinfo", "-F", field, str(module.absolute())], env=env)

@@ -12,7 +12,7 @@ from offload.debian.kernels import Kernel
 from offload.errors import ConfigError
 from offload.suite.bench.cards.module import PEER, build_nicsim
 from offload.suite.bench.vm import cards, made, qemu_cards
-from offload.suite.bench.vm.card import told
+from offload.suite.bench.vm.card import parameter
 from offload.suite.bench.vm.kvm import accelerator
 from offload.suite.bench.vm.qemu import Qemu, find
 from offload.suite.bench.vm.topology import check_kind, check_personality
@@ -64,7 +64,7 @@ def choose(
     pair, vcpus = check_personality(personality), cpus_wanted(cpus)
     built = _driver(kernel, pair, driver, say) if kind == cards.KIND else None
     qemu = qemu_cards.find(say) if built else find(say)
-    pair = told(pair) if kind == "nicsim" else pair
+    pair = parameter(pair) if kind == "nicsim" else pair
     accel, why = accelerator(kernel, qemu, say)
     module = build_nicsim(kernel, say, source) if kind == "nicsim" else built
     peer = build_nicsim(kernel, say, name=PEER) if kind == "nicsim" and source else None

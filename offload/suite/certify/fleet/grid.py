@@ -52,8 +52,8 @@ class Grid:
         self.coordinator = coordinator or os.environ.get("LG_COORDINATOR", "") or DEFAULT
         if not (found := SERVER.fullmatch(self.coordinator)) or int(found[1] or 1) > 65535:
             raise ConfigError(f"no coordinator {printable(self.coordinator)!r}", "HOST:PORT of labgrid's")
-        beside = Path(sys.executable).with_name("labgrid-client")  # that of our own environment first
-        self._program = program or (str(beside) if beside.exists() else shutil.which("labgrid-client") or "")
+        local = Path(sys.executable).with_name("labgrid-client")  # that of our own environment first
+        self._program = program or (str(local) if local.exists() else shutil.which("labgrid-client") or "")
         if not self._program:
             raise ConfigError("labgrid-client is not installed", "pip install 'ktls-offload[lab]'")
 

@@ -9,7 +9,7 @@ from offload.debian.kernels import Kernel
 from offload.errors import RigError
 from offload.paths import BUILD
 from offload.suite.bench.cards.knobs import FOLDER, check
-from offload.suite.bench.vm.card import told
+from offload.suite.bench.vm.card import parameter
 from offload.suite.bench.vm.initramfs import Cpio, busybox, module_name, module_order, unpacked
 from offload.suite.bench.vm.topology import ENDS, MODULES, NAMESPACES, inside, links
 from offload.suite.bench.vm.userland import libraries, program
@@ -126,5 +126,5 @@ def image(
     for path in sorted({lib for binary in (LOAD, *tools.values()) for lib in libraries(binary)}):
         cpio.file(str(path), path.read_bytes(), 0o755)
     lines = "\n".join(["export PATH=/usr/sbin", *(script or steps(plan))])
-    cpio.file("init", (INIT % {"done": DONE, "cards": told(plan.pair), "steps": lines}).encode(), 0o755)
+    cpio.file("init", (INIT % {"done": DONE, "cards": parameter(plan.pair), "steps": lines}).encode(), 0o755)
     return cpio.done()

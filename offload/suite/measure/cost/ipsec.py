@@ -18,7 +18,7 @@ from offload.suite.measure.cost.figures import NOTE, REPEATS, SIDES, spread
 from offload.suite.measure.cost.image import IP, bench, image, switched
 from offload.suite.measure.cost.plan import Plan, Row, senseless, wanted
 from offload.suite.measure.cost.run import SCHEMA, about, check, sides
-from offload.suite.traffic.ipsec import CIPHERS, MARK, MODULES, Way, policy, selector, state
+from offload.suite.traffic.ipsec import CIPHERS, MARK, MODULES, Association, policy, selector, state
 
 ARMS = ("plain", "sw", "hw", "esp-null", "esp-128", "esp-256")
 CARD = ("esp-128-hw", "esp-256-hw")
@@ -58,16 +58,16 @@ def cipher(arm: str) -> str:
     return word if word in CIPHERS else f"gcm-{word}"
 
 
-def ways(arm: str) -> tuple[Way, Way]:
+def associations(arm: str) -> tuple[Association, Association]:
     """Both directions of the bench; the keys are variables of the guest's shell, which nothing sees."""
     (dut, _), (peer, _) = ADDRESSES["dut"], ADDRESSES["peer"]
     keys = ["0x$key_out", "0x$key_in"] if CIPHERS[cipher(arm)][1] else ['""', '""']
-    return Way(dut, peer, 0x1001, keys[0]), Way(peer, dut, 0x1002, keys[1])
+    return Association(dut, peer, 0x1001, keys[0]), Association(peer, dut, 0x1002, keys[1])
 
 
 def esp(arm: str) -> Iterator[str]:
     """Shell lines that put the bench's TCP into ESP."""
-    size, (out, into) = CIPHERS[cipher(arm)][1], ways(arm)
+    size, (out, into) = CIPHERS[cipher(arm)][1], associations(arm)
     for name in ("key_out", "key_in") if size else ():
         yield f"{name}={KEY.format(size=size)}"
     for host, ends in (("dut", ("out", "in")), ("peer", ("in", "out"))):
@@ -84,7 +84,7 @@ def no_esp(arm: str) -> Iterator[str]:
     yield from _lost()
     for host, ends in (("dut", ("out", "in")), ("peer", ("in", "out"))):
         yield f"{IP} netns exec {host} {IP} -batch - <<END"
-        for one, to in zip(ways(arm), ends, strict=True):
+        for one, to in zip(associations(arm), ends, strict=True):
             yield f"xfrm policy delete {selector(one, to)}"
         yield f"xfrm state deleteall reqid {MARK}"
         yield "END"
@@ -138,16 +138,16 @@ def read(text: str, plan: Plan, cells: Sequence[Cell]) -> list[Moved]:
 
 def _in_esp(cell: Cell, plan: Plan, lines: Sequence[str]) -> None:
     """Both states carried what they had to, and IPsec refused and lost nothing meanwhile."""
-    told = [line for line in lines if line.startswith("LOST ")]
-    before, after = told[: len(told) // 2], told[len(told) // 2 :]
+    lost = [line for line in lines if line.startswith("LOST ")]
+    before, after = lost[: len(lost) // 2], lost[len(lost) // 2 :]
     if moved := [line for old, line in zip(before, after, strict=True) if old != line]:
         raise RigError(f"{cell.mark}: IPsec refused or lost packets: {'; '.join(moved)}")
     if not cell.arm.startswith("esp"):
         return
     carried = [int(line.split()[1]) for line in lines if line.startswith("ESP ")]
-    least, ways = plan.bytes + plan.warm, cell.row.streams
-    if not told or sum(n >= least for n in carried) != ways:
-        raise RigError(f"{cell.mark}: {carried} bytes were in ESP; expected {ways} times {least}")
+    least, streams = plan.bytes + plan.warm, cell.row.streams
+    if not lost or sum(n >= least for n in carried) != streams:
+        raise RigError(f"{cell.mark}: {carried} bytes were in ESP; expected {streams} times {least}")
 
 
 def measure(

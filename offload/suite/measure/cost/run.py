@@ -117,12 +117,12 @@ def sides(moved: Moved) -> dict[str, float]:
             raise RigError(f"{moved.row.name}: {' and '.join(names)} did not run, or moved no byte")
         return ns // NS_PER_INSTRUCTION
 
-    whole, way = moved.bytes * moved.row.streams, moved.bytes * moved.row.channels
+    whole, one_direction = moved.bytes * moved.row.streams, moved.bytes * moved.row.channels
     found: dict[str, float] = {}
     if moved.row.moves("tx"):
-        found["sender"] = ran(SENDER) / way
+        found["sender"] = ran(SENDER) / one_direction
     if moved.row.moves("rx"):
-        found["receiver"] = ran(RECEIVER) / way
+        found["receiver"] = ran(RECEIVER) / one_direction
     found["host"] = ran(SENDER, RECEIVER, POLL) / whole
     found["card"] = ran(ENGINE) / whole
     return found

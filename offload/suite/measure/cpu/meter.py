@@ -196,10 +196,10 @@ def _core(
     idle, slack = max(rest, 0) / hz, skew + CLOCK + 2 / hz
     if idle > seconds + slack:
         raise RigError(f"{where}: idle for {idle:.2f} s of {seconds:.2f} s")
-    told = idle + sum(spent.values())
-    if told < seconds / 2 - slack:
+    accounted = idle + sum(spent.values())
+    if accounted < seconds / 2 - slack:
         why = "was the CPU offline in between, or the virtual machine paused?"
-        raise RigError(f"{where}: accounts for {told:.2f} s of {seconds:.2f} s: {why}")
+        raise RigError(f"{where}: accounts for {accounted:.2f} s of {seconds:.2f} s: {why}")
     steal = spent.pop("steal")
     busy = max(seconds - idle - steal, 0.0)
     return Core(busy, idle, steal, **spent, unseen=busy - sum(spent.values()))

@@ -47,8 +47,8 @@ def _skipped(section: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return what was not measured, and why; one line for several tests with the same reason."""
     found: dict[tuple[str, str], None] = {}
     for entry in (entry for source in section["sources"] for entry in source["skipped"]):
-        way = cpu_words.WAYS.get(entry["direction"], entry["direction"])
-        named = " ".join(filter(None, (entry["workload"], way)))
+        direction = cpu_words.DIRECTIONS.get(entry["direction"], entry["direction"])
+        named = " ".join(filter(None, (entry["workload"], direction)))
         what = ", ".join(filter(None, (named, ARMS.get(entry["arm"], entry["arm"]))))
         found[what, entry["reason"] or "no reason given"] = None
     return list(found)

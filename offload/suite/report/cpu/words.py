@@ -9,7 +9,7 @@ from offload.suite.measure.cpu.published import published
 from offload.suite.report.cpu.rows import SIDES
 from offload.suite.report.render.svg import figure, size
 
-WAYS = {"tx": "Tx", "rx": "Rx", "both": "both ways"}
+DIRECTIONS = {"tx": "Tx", "rx": "Rx", "both": "both ways"}
 ARTIFACT = "ConnectX-6 Dx, ASPLOS\u201921 artifact"
 OFF = {"": "TSO, GSO, GRO off", "soft": "TSO off", "gso": "TSO, GRO off", "gro": "TSO, GSO off"}
 MARK = "SIMULATED: validates the method, says nothing about a card"
@@ -20,7 +20,7 @@ def label(setting: Mapping[str, Any], sized: bool = True, counted: bool = True) 
 
     Without its size or its number of connections where a plot shows them on an axis.
     """
-    parts = [f"{setting['workload']} {WAYS.get(setting['direction'], setting['direction'])}"]
+    parts = [f"{setting['workload']} {DIRECTIONS.get(setting['direction'], setting['direction'])}"]
     parts += [f"TLS {setting['version']} {setting['cipher']}"] if setting["cipher"] else []
     parts += [connections(setting["streams"])] if counted else []
     parts += [size(setting["size"])] if sized and setting["size"] is not None else []

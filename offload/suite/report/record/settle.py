@@ -53,7 +53,7 @@ class Settler:
         self._config = config
         self._cases: dict[str, Case] = {}
         self._deselected: list[dict[str, str]] = []
-        self._told: dict[str, Any] = {}
+        self._last_rig: dict[str, Any] = {}
         self._spending = Spending(0)
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
@@ -69,8 +69,8 @@ class Settler:
         """Return every test that must give a result, those left out, and what its scenarios cross."""
         tests = [{"id": item.nodeid, "promise": promise_of(item)} for item in session.items]
         crossed = self._config.stash.get(CONDITIONS, None)
-        told = {} if crossed is None else {"conditions": crossed}
-        return {"tests": tests, "deselected": self._deselected, **told}
+        plan = {} if crossed is None else {"conditions": crossed}
+        return {"tests": tests, "deselected": self._deselected, **plan}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
@@ -110,16 +110,16 @@ class Settler:
             "reason": case.reason,
             "details": case.details,
             "evidence": found,
-            "spent": self._spending.told(self._config.stash.get(GUEST, 0)),
+            "spent": self._spending.seconds(self._config.stash.get(GUEST, 0)),
         }
         return {"test": test | ({"known_bugs": known} if known else {}), **self._news()}
 
     def _news(self) -> dict[str, Any]:
         """Return in a worker what it stands on, once and when that changes."""
         rig = plain(self._config.stash.get(RIG, {}))
-        if not hasattr(self._config, "workerinput") or rig == self._told:
+        if not hasattr(self._config, "workerinput") or rig == self._last_rig:
             return {}
-        self._told = rig
+        self._last_rig = rig
         return {"rig": rig}
 
 

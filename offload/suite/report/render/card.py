@@ -20,7 +20,7 @@ WIDTH, HEIGHT = 1200, 630  # what pages that show a link cut their pictures to
 def svg(document: Mapping[str, Any]) -> str:
     """Return the picture, for light and dark grounds, with everything in it escaped."""
     card, driver = document["card"], document["card"]["driver"]
-    told = document["judged"]["profile"]["remark"] if "judged" in document else ""
+    remark = document["judged"]["profile"]["remark"] if "judged" in document else ""
     played = document["rig"].get("driver") if document["simulated"] else ""
     return page(
         "card.svg",
@@ -30,7 +30,7 @@ def svg(document: Mapping[str, Any]) -> str:
         driver=f"{played}, in place of {driver}" if played not in ("", None, driver) else driver,
         verdict=lines(document["verdict"], 16, 2),
         said=lines(_said(document), 84, 3),
-        remark=told,
+        remark=remark,
         figures=[(one.value, lines(one.words, 34, 2)) for one in figures(document)],
     )
 

@@ -49,7 +49,7 @@ def _guest(guest: Mapping[str, int]) -> str:
 def _row(transport: Mapping[str, Any]) -> dict[str, Any]:
     """One transport as text."""
     ends = {end["end"]: end for end in transport["ends"]}
-    beside = transport["stunnel"]
+    comparison = transport["stunnel"]
     return {
         "name": TRANSPORTS[transport["transport"]],
         "runs": transport["runs"],
@@ -60,9 +60,9 @@ def _row(transport: Mapping[str, Any]) -> dict[str, Any]:
         "rounds": f"{transport['rounds']:g}",
         "forced": transport["forced"],
         "ends": [{"cpu": f"{ends[end]['cpu_seconds']:.2f}", "cores": _cores(ends[end])} for end in ENDS],
-        "ratio": "" if beside is None else f"{beside['ratio']:.2f}",
-        "spread": "" if beside is None else words.ends(beside),
-        "few": beside is not None and beside["state"] == "few",
+        "ratio": "" if comparison is None else f"{comparison['ratio']:.2f}",
+        "spread": "" if comparison is None else words.ends(comparison),
+        "few": comparison is not None and comparison["state"] == "few",
     }
 
 
@@ -84,6 +84,6 @@ def lines(section: Mapping[str, Any]) -> Iterator[str]:
         row = _row(transport)
         took = f"{row['arrived']:>6} s, down {row['downtime']} ms, {row['mib']} MiB"
         used = f"CPU {' s + '.join(end['cpu'] for end in row['ends'])} s"
-        beside = f"; stunnel takes {row['ratio']}x" if row["ratio"] else ""
-        yield f"{row['name']:<21}{took}, {used}{beside}"
+        comparison = f"; stunnel takes {row['ratio']}x" if row["ratio"] else ""
+        yield f"{row['name']:<21}{took}, {used}{comparison}"
     yield from (f"{s['test']}: {s['problem']}" for s in section["sources"] if s["problem"])

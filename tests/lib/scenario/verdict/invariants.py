@@ -27,7 +27,9 @@ class Facts:
 def facts(rig: Rig) -> Facts:
     """Look at all that is counted."""
     hosts = {"tx": rig.bench.peer.host, "rx": rig.bench.dut.host}  # who receives
-    return Facts(rig.counters(), held(rig), {way: bad_checksums(host) for way, host in hosts.items()})
+    return Facts(
+        rig.counters(), held(rig), {direction: bad_checksums(host) for direction, host in hosts.items()}
+    )
 
 
 def bad_checksums(host: Host) -> int:
@@ -41,22 +43,24 @@ def bad_checksums(host: Host) -> int:
 
 def checksums(before: Facts, after: Facts, expected: dict[str, int]) -> None:
     """Each end refused exactly the segments whose checksum the wire made wrong."""
-    for way, count in after.checksums.items():
-        new = count - before.checksums[way]
-        who = {"tx": "the peer", "rx": "the DUT"}[way]
-        assert new == expected.get(way, 0), (
-            f"{who} met {new} segments with a wrong checksum, the wire made {expected.get(way, 0)}"
+    for direction, count in after.checksums.items():
+        new = count - before.checksums[direction]
+        who = {"tx": "the peer", "rx": "the DUT"}[direction]
+        assert new == expected.get(direction, 0), (
+            f"{who} met {new} segments with a wrong checksum, the wire made {expected.get(direction, 0)}"
         )
 
 
-def taken_over(moved: Delta, count: int, ways: Sequence[str]) -> None:
+def taken_over(moved: Delta, count: int, directions: Sequence[str]) -> None:
     """Every connection that was opened is the card's in these directions, and software's in the others."""
-    for way in ("tx", "rx"):
-        device = count if way in ways else 0
-        shown = {name: moved.get(f"Tls{way.title()}{name}", 0) for name in ("Device", "Sw")}
-        assert shown == {"Device": device, "Sw": count - device}, f"{count} were opened, {way} counts {shown}"
-        if way in ways and (contexts := moved.get(f"{way}_tls_ctx")) is not None:
-            assert contexts == count, f"{count} connections took {contexts} contexts of {way}"
+    for direction in ("tx", "rx"):
+        device = count if direction in directions else 0
+        shown = {name: moved.get(f"Tls{direction.title()}{name}", 0) for name in ("Device", "Sw")}
+        assert shown == {"Device": device, "Sw": count - device}, (
+            f"{count} were opened, {direction} counts {shown}"
+        )
+        if direction in directions and (contexts := moved.get(f"{direction}_tls_ctx")) is not None:
+            assert contexts == count, f"{count} connections took {contexts} contexts of {direction}"
 
 
 @dataclass(frozen=True)
@@ -72,22 +76,24 @@ class Bounds:
     packets: tuple[int, int] | None = None
 
 
-def counted(moved: Delta, way: str, bounds: Bounds, name: str) -> None:
+def counted(moved: Delta, direction: str, bounds: Bounds, name: str) -> None:
     """The card's own count lies between what it must have done and what was on the wire.
 
     A card counts the payload of its packets, or their headers too (mlx5's receive side: ktls_rx.c,
     mlx5e_ktls_handle_rx_skb()), but the same of all of them.
     """
-    done, packets = moved.get(BYTES[way]), moved.get(PACKETS[way], 0) or 0
+    done, packets = moved.get(BYTES[direction]), moved.get(PACKETS[direction], 0) or 0
     if bounds.packets:
         few, many = bounds.packets
-        assert few <= packets <= many, f"{name}: {PACKETS[way]} moved by {packets}, wanted {few} to {many}"
+        assert few <= packets <= many, (
+            f"{name}: {PACKETS[direction]} moved by {packets}, wanted {few} to {many}"
+        )
         return
-    assert done is not None, f"counter {BYTES[way]} is missing or went backwards"
+    assert done is not None, f"counter {BYTES[direction]} is missing or went backwards"
     few, many = (bounds.least + packets * bounds.heads[0], bounds.most + packets * bounds.heads[1])
     headers = f", or with headers {few} to {many}" if many > bounds.most else ""
     assert bounds.least <= done <= bounds.most or (headers and few <= done <= many), (
-        f"{name}: {BYTES[way]} moved by {done}, wanted {bounds.least} to {bounds.most}{headers}"
+        f"{name}: {BYTES[direction]} moved by {done}, wanted {bounds.least} to {bounds.most}{headers}"
     )
 
 

@@ -12,7 +12,7 @@ from tests.lib.life.many_connections import PIECE
 from tests.lib.scenario import frames, layout, setting
 from tests.lib.scenario.connections import READS, Line
 from tests.lib.scenario.frames import Frame
-from tests.lib.scenario.play import CALM, WAYS, Told
+from tests.lib.scenario.play import CALM, DIRECTIONS, Notes
 from tests.lib.scenario.space import Scenario
 from tests.lib.scenario.verdict import invariants
 from tests.lib.scenario.verdict.blame import Unseen
@@ -31,7 +31,7 @@ class Seen:
 
     scenario: Scenario
     lines: Sequence[Line]
-    told: Told
+    notes: Notes
     before: Facts
     after: Facts
     files: dict[str, Path]
@@ -42,9 +42,9 @@ class Seen:
     no_bytes: frozenset[str] = frozenset()  # directions in which the card counts packets only
 
     @property
-    def ways(self) -> tuple[str, ...]:
+    def directions(self) -> tuple[str, ...]:
         """The directions in which payload moved."""
-        return WAYS[self.scenario["direction"]]
+        return DIRECTIONS[self.scenario["direction"]]
 
     @property
     def old(self) -> bool:
@@ -54,7 +54,7 @@ class Seen:
     @property
     def everyone(self) -> list[Line]:
         """The connections of the scenario and those that its event opened."""
-        return [*self.lines, *self.told.opened]
+        return [*self.lines, *self.notes.opened]
 
     @cached_property
     def frames(self) -> list[Frame]:
@@ -68,11 +68,11 @@ class Seen:
         unseen: list[Unseen] = []
         there = talked(self.files["wire"], {line.port for line in self.everyone})
         for line in self.everyone:
-            forged = self.told.forged and line is self.told.victim
-            ways = ("tx",) if forged else ("tx", "rx")
+            forged = self.notes.forged and line is self.notes.victim
+            directions = ("tx",) if forged else ("tx", "rx")
             old = self.old and line in self.lines
             try:
-                found[line.port] = proven(there, line, ways, old=old)
+                found[line.port] = proven(there, line, directions, old=old)
             except Unseen as exc:
                 unseen.append(exc)
         if unseen:
@@ -85,84 +85,88 @@ def rest(seen: Seen) -> None:
     want = setting.headers(seen.scenario)
     for line in seen.everyone:
         here = want if line in seen.lines else replace(want, tos=0, options=b"")
-        here = replace(here, lossy=seen.told.lossy) if line is seen.told.victim else here
+        here = replace(here, lossy=seen.notes.lossy) if line is seen.notes.victim else here
         begin = seen.shown[line.port].base["tx"]
         assert not (said := frames.wrong(seen.frames, line.port, here, begin)), said
     assert not (said := _beyond(seen)), said
-    noise = {way: int(seen.scenario["trouble"] == "noise") for way in seen.ways}
+    noise = {direction: int(seen.scenario["trouble"] == "noise") for direction in seen.directions}
     invariants.checksums(seen.before, seen.after, noise)
     moved = seen.after.counters - seen.before.counters
     assert not (unheard := _unheard(seen, "rx")), unheard
-    count = len(seen.told.opened) + (0 if seen.old else len(seen.lines))
+    count = len(seen.notes.opened) + (0 if seen.old else len(seen.lines))
     invariants.taken_over(moved, count, seen.hardware)
-    invariants.errors(moved, seen.told.forged)
+    invariants.errors(moved, seen.notes.forged)
     if seen.scenario["event"] not in DROPS:
         invariants.placed(moved)
     if not seen.hardware:
         invariants.untouched(moved)
-    for way in set(seen.ways) & set(seen.hardware):
-        invariants.counted(moved, way, bounds(seen, way), "in all")
+    for direction in set(seen.directions) & set(seen.hardware):
+        invariants.counted(moved, direction, bounds(seen, direction), "in all")
     calm(seen)
 
 
 def _beyond(seen: Seen) -> str:
     """What the card sent of its own on a connection."""
-    for line in (line for line in seen.lines if line.port in seen.told.sent):
+    for line in (line for line in seen.lines if line.port in seen.notes.sent):
         base, end = seen.shown[line.port].base["tx"], layout.begins(line.tracks["tx"])[-1]
-        if said := frames.beyond(seen.frames, line.port, base, end, seen.told.sent[line.port]):
+        if said := frames.beyond(seen.frames, line.port, base, end, seen.notes.sent[line.port]):
             return f"port {line.port} of the DUT: {said}"
     return ""
 
 
-def bounds(seen: Seen, way: str) -> Bounds:
+def bounds(seen: Seen, direction: str) -> Bounds:
     """What the card has to have done of a direction at least, and at most."""
     ports = {line.port for line in seen.everyone}
-    data = [f for f in seen.frames if f.data and (f.source if way == "tx" else f.target) in ports]
-    sizes, twice = [len(frame.payload) for frame in data], way == "tx" and setting.losing(seen.scenario)
+    data = [f for f in seen.frames if f.data and (f.source if direction == "tx" else f.target) in ports]
+    sizes, twice = [len(frame.payload) for frame in data], direction == "tx" and setting.losing(seen.scenario)
     most, frames = (n * (2 if twice else 1) for n in (sum(sizes), len(sizes)))
     heads = [frame.head for frame in data] or [0]
-    least = _least(seen, way)
-    packets = (-(-least // max(sizes, default=1)), frames) if way in seen.no_bytes else None
+    least = _least(seen, direction)
+    packets = (-(-least // max(sizes, default=1)), frames) if direction in seen.no_bytes else None
     return Bounds(least, most, (min(heads), max(heads)), packets)
 
 
-def _least(seen: Seen, way: str) -> int:
+def _least(seen: Seen, direction: str) -> int:
     """All of what was sent; of what came, what came without impairment, and what the kernel says was done."""
-    software = way in seen.software and seen.old
-    if way == "rx":
+    software = direction in seen.software and seen.old
+    if direction == "rx":
         return max(0 if software else round(invariants.MOST * _fair(seen)), seen.by_card or 0)
     if software:
         return 0
-    if way in SOFTWARE.get(seen.scenario["event"], ()):
-        return seen.told.before_event
-    return sum(shown.way("tx")["bytes"] for shown in seen.shown.values())
+    if direction in SOFTWARE.get(seen.scenario["event"], ()):
+        return seen.notes.before_event
+    return sum(shown.direction("tx")["bytes"] for shown in seen.shown.values())
 
 
 def _fair(seen: Seen) -> int:
     """Payload to the DUT that came without impairment: all of it, or that of the start if trouble came."""
     quiet = seen.scenario["trouble"] == "none" and seen.scenario["event"] in setting.QUIET
     if not quiet or seen.scenario["tcp"] == "sack-live":  # whose hole is a lost frame
-        return seen.told.fair
+        return seen.notes.fair
     return sum(len(line.tracks["rx"].content()) for line in seen.lines)
 
 
 def calm(seen: Seen) -> None:
     """Once trouble and event are over, the card does it all again; but what is software's stays so."""
-    if seen.told.calm is None:
+    if seen.notes.calm is None:
         return
-    for way in set(seen.ways) & set(seen.hardware):
-        gone = way in SOFTWARE.get(seen.scenario["event"], ()) or (seen.old and way in seen.software)
+    for direction in set(seen.directions) & set(seen.hardware):
+        gone = direction in SOFTWARE.get(seen.scenario["event"], ()) or (
+            seen.old and direction in seen.software
+        )
         if gone:
             continue
-        share = invariants.MOST if way == "rx" else 1
-        done = seen.told.calm.get(invariants.BYTES[way], 0) or 0
+        share = invariants.MOST if direction == "rx" else 1
+        done = seen.notes.calm.get(invariants.BYTES[direction], 0) or 0
         wanted = round(share * CALM.total)
-        assert done >= wanted, f"not resynchronized: {way} did {done} of {CALM.total} bytes of the calm phase"
+        assert done >= wanted, (
+            f"not resynchronized: {direction} did {done} of {CALM.total} bytes of the calm phase"
+        )
 
 
 def not_met(seen: Seen) -> dict[str, str]:
     """The dimensions whose value was not really met, and what was seen instead."""
-    found = dict(seen.told.missed)
+    found = dict(seen.notes.missed)
     if (place := seen.scenario["place"]) != "plain" and (words := _place(seen, place)):
         found["place"] = words
     if seen.scenario["number"] != "0" and (words := _number(seen)):
@@ -174,7 +178,7 @@ def not_met(seen: Seen) -> dict[str, str]:
     if seen.scenario["call"] != "write" and (words := _called(seen)):
         found["call"] = words
     if seen.scenario["tcp"] == "sack-live" and not any(
-        f.data and f.source == seen.told.victim.port and frames.SACK in f.kinds for f in seen.frames
+        f.data and f.source == seen.notes.victim.port and frames.SACK in f.kinds for f in seen.frames
     ):
         found["tcp"] = "no data packet of the DUT carried a SACK block"
     return found
@@ -182,7 +186,7 @@ def not_met(seen: Seen) -> dict[str, str]:
 
 def _header(seen: Seen) -> str:
     """Why what the DUT received had not the header that was wanted; of what it sent, see `frames.wrong`."""
-    want, port = setting.headers(seen.scenario, received=True), seen.told.victim.port
+    want, port = setting.headers(seen.scenario, received=True), seen.notes.victim.port
     for frame in (frame for frame in seen.frames if frame.data and frame.target == port):
         has = (frame.tos & ~frames.ECN, frame.options, bool(frame.label))
         if has != (want.tos, want.options, want.label):
@@ -190,21 +194,25 @@ def _header(seen: Seen) -> str:
     return ""
 
 
-def _unheard(seen: Seen, way: str) -> str:
+def _unheard(seen: Seen, direction: str) -> str:
     """Why a mark was not heard: its receiver must say so."""
-    if seen.scenario["trouble"] != "ce-mark" or way not in seen.ways or "trouble" in seen.told.missed:
+    if (
+        seen.scenario["trouble"] != "ce-mark"
+        or direction not in seen.directions
+        or "trouble" in seen.notes.missed
+    ):
         return ""
-    victim = seen.told.victim.port
+    victim = seen.notes.victim.port
     ends = [f for f in seen.frames if victim in (f.source, f.target)]
-    from_dut = [frame for frame in ends if (frame.source == victim) == (way == "rx")]
+    from_dut = [frame for frame in ends if (frame.source == victim) == (direction == "rx")]
     heard = any(frame.flags & frames.ECE and not frame.flags & frames.SYN for frame in from_dut)
-    who = "the DUT" if way == "rx" else "the peer"
+    who = "the DUT" if direction == "rx" else "the peer"
     return "" if heard else f"{who} met a congestion mark and did not echo it"
 
 
 def _called(seen: Seen) -> str:
     """Why the DUT's records did not come by the calls that were wanted."""
-    line, call = seen.told.victim, seen.scenario["call"]
+    line, call = seen.notes.victim, seen.scenario["call"]
     if call in READS:
         share = PIECE if call == "read-pieces" else 1 << 20
         few = not line.reads or any(calls < max(2, size // share) for size, calls in line.reads)
@@ -212,17 +220,17 @@ def _called(seen: Seen) -> str:
     more = call == "more"
     if not line.calls or any(calls < records + more for records, calls in line.calls):
         return f"the DUT's calls for the records of each burst: {line.calls}"
-    there, wanted = seen.shown[line.port].way("tx")["app_records"], line.tracks["tx"].records
+    there, wanted = seen.shown[line.port].direction("tx")["app_records"], line.tracks["tx"].records
     return "" if there == wanted else f"{wanted} records were written and {there} were sent"
 
 
 def _number(seen: Seen) -> str:
     """Why the number of a record was not carried over."""
     carry = 1 << int(seen.scenario["number"].removeprefix("2^"))
-    for way in seen.ways:
-        track = seen.told.victim.tracks[way]
+    for direction in seen.directions:
+        track = seen.notes.victim.tracks[direction]
         if not track.number < carry < track.number + track.records:
-            return f"{way}: records {track.number} to {track.number + track.records}"
+            return f"{direction}: records {track.number} to {track.number + track.records}"
     return ""
 
 
@@ -230,26 +238,26 @@ def _place(seen: Seen, place: str) -> str:
     """Why the records did not lie as they should have."""
     if place == "hundreds-in-tso" and not seen.cuts:
         return "no card here cuts packets, so TCP makes none of 64 KiB"
-    ways = ["tx"] if place == "hundreds-in-tso" else seen.ways
-    for way in ways:
-        first, last = seen.told.placed[way]
-        starts = layout.begins(seen.told.victim.tracks[way])[first : last + 1]
-        cut = _cuts(seen, way, "host" if place == "hundreds-in-tso" else "wire")
+    directions = ["tx"] if place == "hundreds-in-tso" else seen.directions
+    for direction in directions:
+        first, last = seen.notes.placed[direction]
+        starts = layout.begins(seen.notes.victim.tracks[direction])[first : last + 1]
+        cut = _cuts(seen, direction, "host" if place == "hundreds-in-tso" else "wire")
         if place in layout.CUTS:
             found = layout.where(cut, starts, place)
             if lacking := sorted(set(layout.CUTS[place]) - found):
-                return f"{way}: no segment ended after byte {', '.join(map(str, lacking))}"
+                return f"{direction}: no segment ended after byte {', '.join(map(str, lacking))}"
         elif (most := _together(cut, starts)) < MANY[place]:
-            return f"{way}: at most {most} records began in one packet, {MANY[place]} were wanted"
+            return f"{direction}: at most {most} records began in one packet, {MANY[place]} were wanted"
     return ""
 
 
-def _cuts(seen: Seen, way: str, tap: str) -> set[int]:
+def _cuts(seen: Seen, direction: str, tap: str) -> set[int]:
     """Where segments of the victim begin in its stream, at a tap."""
-    port = seen.told.victim.port
+    port = seen.notes.victim.port
     here = seen.frames if tap == "wire" else frames.read(seen.files[tap], frozenset({port}))
-    source, target = (port, None) if way == "tx" else (None, port)
-    return frames.cuts(here, source, target, seen.shown[port].base[way])
+    source, target = (port, None) if direction == "tx" else (None, port)
+    return frames.cuts(here, source, target, seen.shown[port].base[direction])
 
 
 def _together(cut: set[int], starts: list[int]) -> int:
@@ -266,13 +274,23 @@ def evidence(seen: Seen) -> dict[str, Any]:
     return {
         "counters": {name: n for name, n in moved.nonzero().items() if "tls" in name.lower()},
         **({} if seen.by_card is None else {"kernel_decrypted_by_card": seen.by_card}),
-        "bytes": sum(len(line.tracks[way].content()) for line in seen.everyone for way in ("tx", "rx")),
+        "bytes": sum(
+            len(line.tracks[direction].content()) for line in seen.everyone for direction in ("tx", "rx")
+        ),
         "wire": {
             "proof": "B",
             "outcome": "equal",
             "engine": "python",
-            "records": sum(s.way(way)["app_records"] for s in seen.shown.values() for way in ("tx", "rx")),
-            "bytes": sum(s.way(way)["payload_bytes"] for s in seen.shown.values() for way in ("tx", "rx")),
+            "records": sum(
+                s.direction(direction)["app_records"]
+                for s in seen.shown.values()
+                for direction in ("tx", "rx")
+            ),
+            "bytes": sum(
+                s.direction(direction)["payload_bytes"]
+                for s in seen.shown.values()
+                for direction in ("tx", "rx")
+            ),
             "difference": "",
         },
     }

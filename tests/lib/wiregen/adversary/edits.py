@@ -44,9 +44,9 @@ def content(dice: Dice, hand: Hand, size: int) -> bytes:
     return bytes(size) if kind == 0 else dice.noise(size) if kind == 1 else secret(dice, hand, size)
 
 
-def span(dice: Dice, hand: Hand, way: int) -> tuple[int, int]:
+def span(dice: Dice, hand: Hand, flow: int) -> tuple[int, int]:
     """A piece of a stream."""
-    size = len(hand.truth.streams[way])
+    size = len(hand.truth.streams[flow])
     low = dice.int(0, size - 1)
     return low, min(size, low + dice.pick((1, 16, 40, 100, 300, 1448)))
 
@@ -61,58 +61,58 @@ def add(dice: Dice, hand: Hand, seg: Seg, said: str, **net: object) -> str:
 @edit
 def resend(dice: Dice, hand: Hand) -> str:
     """A piece of the true stream again."""
-    way = dice.int(0, 1)
-    low, high = span(dice, hand, way)
-    seg = Seg(way, low, dice.pick((ACK, ACK | PSH)), hand.truth.streams[way][low:high])
-    return add(dice, hand, seg, f"resend {way} {low}..{high}")
+    flow = dice.int(0, 1)
+    low, high = span(dice, hand, flow)
+    seg = Seg(flow, low, dice.pick((ACK, ACK | PSH)), hand.truth.streams[flow][low:high])
+    return add(dice, hand, seg, f"resend {flow} {low}..{high}")
 
 
 @edit
 def forge(dice: Dice, hand: Hand) -> str:
     """A piece of the stream again, but not as it was."""
-    way = dice.int(0, 1)
-    low, high = span(dice, hand, way)
-    data = bytearray(hand.truth.streams[way][low:high])
+    flow = dice.int(0, 1)
+    low, high = span(dice, hand, flow)
+    data = bytearray(hand.truth.streams[flow][low:high])
     if dice.flip():
         data[:] = content(dice, hand, len(data))
     else:
         data[dice.int(0, len(data) - 1)] ^= 1 << dice.int(0, 7)
-    return add(dice, hand, Seg(way, low, dice.pick(FLAGS), bytes(data)), f"forge {way} {low}..{high}")
+    return add(dice, hand, Seg(flow, low, dice.pick(FLAGS), bytes(data)), f"forge {flow} {low}..{high}")
 
 
 @edit
 def stranger(dice: Dice, hand: Hand) -> str:
     """Bytes where the stream is not: before its begin, behind its end, far away."""
-    way, size = dice.int(0, 1), dice.pick((1, 2, 4, 5, 16, 40, 200))
-    end = len(hand.truth.streams[way])
+    flow, size = dice.int(0, 1), dice.pick((1, 2, 4, 5, 16, 40, 200))
+    end = len(hand.truth.streams[flow])
     off = dice.pick(
         (-1, -size, -size + 1, end, end + 1, -1 - dice.int(0, 999), end + dice.int(0, 9999))
         + (2**30, 2**30 + end + 1, 2**31, 2**31 - 1, -(2**30), -(2**31))
     )
     flags, data = dice.pick(FLAGS), content(dice, hand, size)
     return add(
-        dice, hand, Seg(way, off, flags, data), f"stranger {way} at {off}, flags {flags}, {len(data)} bytes"
+        dice, hand, Seg(flow, off, flags, data), f"stranger {flow} at {off}, flags {flags}, {len(data)} bytes"
     )
 
 
 @edit
 def behind(dice: Dice, hand: Hand) -> str:
     """A tail behind the last record: some bytes, or a header with clear bytes."""
-    way = dice.int(0, 1)
+    flow = dice.int(0, 1)
     data = dice.pick((b"", b"\x17\x03\x03\x00\x40", b"\x17\x03\x03\x00\x01"))
     data += content(dice, hand, dice.pick((1, 4, 16, 64)))
-    said = add(dice, hand, Seg(way, len(hand.truth.streams[way]), ACK, data), f"tail {way}")
+    said = add(dice, hand, Seg(flow, len(hand.truth.streams[flow]), ACK, data), f"tail {flow}")
     if dice.flip():
-        strip(hand, way)
+        strip(hand, flow)
         said += ", no FIN"
     return said
 
 
-def strip(hand: Hand, way: int) -> None:
+def strip(hand: Hand, flow: int) -> None:
     """Take the FIN off every frame of a direction."""
     for i, shot in enumerate(hand.shots):
         seen = read(shot.data, shot.orig)
-        if seen.kind is Kind.TCP and seen.flags & FIN and seen.ports[0] == hand.truth.net.port[way]:
+        if seen.kind is Kind.TCP and seen.flags & FIN and seen.ports[0] == hand.truth.net.port[flow]:
             hand.shots[i] = Shot(poked(shot.data, seen.tcp + 13, bytes([seen.flags & ~FIN])), shot.orig)
 
 
@@ -124,11 +124,11 @@ def poked(data: bytes, at: int, new: bytes) -> bytes:
 @edit
 def keepalive(dice: Dice, hand: Hand) -> str:
     """One byte, garbage or not, or none: in front of the end of what was sent, or anywhere in the stream."""
-    way = dice.int(0, 1)
-    end = len(hand.truth.streams[way])
+    flow = dice.int(0, 1)
+    end = len(hand.truth.streams[flow])
     off = dice.pick((end, dice.int(1, end))) - 1
-    data = dice.pick((b"", b"\0", b"\x55", hand.truth.streams[way][off : off + 1]))
-    return add(dice, hand, Seg(way, off, ACK, data), f"keepalive {way} at {off} {data!r}")
+    data = dice.pick((b"", b"\0", b"\x55", hand.truth.streams[flow][off : off + 1]))
+    return add(dice, hand, Seg(flow, off, ACK, data), f"keepalive {flow} at {off} {data!r}")
 
 
 @edit
@@ -138,26 +138,26 @@ def early_keepalive(dice: Dice, hand: Hand) -> str:
     seen = read(hand.shots[i].data, hand.shots[i].orig) if hand.shots else None
     if seen is None or seen.kind is not Kind.TCP or seen.ports[0] not in hand.truth.net.port:
         return ""
-    way = hand.truth.net.port.index(seen.ports[0])
-    off = (seen.seq + seen.size - hand.truth.net.isn[way] - 1) % 2**32
-    hand.put(i + 1, hand.shot(Seg(way, off - 1, ACK, dice.pick((b"\0", b"\x55", b"")))))
-    return f"keepalive {way} at {off - 1}, as frame {i + 2}"
+    flow = hand.truth.net.port.index(seen.ports[0])
+    off = (seen.seq + seen.size - hand.truth.net.isn[flow] - 1) % 2**32
+    hand.put(i + 1, hand.shot(Seg(flow, off - 1, ACK, dice.pick((b"\0", b"\x55", b"")))))
+    return f"keepalive {flow} at {off - 1}, as frame {i + 2}"
 
 
 @edit
 def bare(dice: Dice, hand: Hand) -> str:
     """A segment without payload, anywhere, with any flags."""
-    way, flags = dice.int(0, 1), dice.pick(FLAGS)
-    off = dice.pick((0, -1, dice.int(0, 3000), 2**31, -(2**20), len(hand.truth.streams[way])))
-    return add(dice, hand, Seg(way, off, flags), f"bare {way} at {off}, flags {flags}")
+    flow, flags = dice.int(0, 1), dice.pick(FLAGS)
+    off = dice.pick((0, -1, dice.int(0, 3000), 2**31, -(2**20), len(hand.truth.streams[flow])))
+    return add(dice, hand, Seg(flow, off, flags), f"bare {flow} at {off}, flags {flags}")
 
 
 @edit
 def other_isn(dice: Dice, hand: Hand) -> str:
     """A SYN of either side with another ISN, with data or without."""
-    way, data = dice.int(0, 1), content(dice, hand, dice.pick((0, 0, 20)))
+    flow, data = dice.int(0, 1), content(dice, hand, dice.pick((0, 0, 20)))
     flags = SYN | ACK * dice.int(0, 1)
-    return add(dice, hand, Seg(way, dice.int(0, 2**31), flags, data), f"SYN {way} flags {flags}")
+    return add(dice, hand, Seg(flow, dice.int(0, 2**31), flags, data), f"SYN {flow} flags {flags}")
 
 
 @edit

@@ -123,24 +123,24 @@ def urgent(dice: Dice, hand: Hand) -> str:
 @edit
 def options(dice: Dice, hand: Hand) -> str:
     """TCP options of any content on a segment sent again."""
-    way = dice.int(0, 1)
-    low, high = span(dice, hand, way)
-    plain = tcp_bytes(replace(hand.truth.net, stamps=False), Seg(way, low, ACK, b""))
+    flow = dice.int(0, 1)
+    low, high = span(dice, hand, flow)
+    plain = tcp_bytes(replace(hand.truth.net, stamps=False), Seg(flow, low, ACK, b""))
     size = dice.pick((40, 32, 12, 4))
     extra = dice.pick((b"\1" * size, secret(dice, hand, size), dice.noise(size)))
     extra += bytes(-len(extra) % 4)
-    data = b"" if dice.flip() else hand.truth.streams[way][low:high]
+    data = b"" if dice.flip() else hand.truth.streams[flow][low:high]
     head = poked(plain, 12, bytes([(20 + len(extra)) // 4 << 4]))
     i = place(dice, hand)
-    hand.put(i, packet(hand, way, head + extra + data))
+    hand.put(i, packet(hand, flow, head + extra + data))
     rewrite(hand, i, hand.shots[i].data, True)
     return f"{len(extra)} bytes of TCP options, as frame {i + 1}"
 
 
-def packet(hand: Hand, way: int, body: bytes, protocol: int = 6, part: int = 0) -> Shot:
+def packet(hand: Hand, flow: int, body: bytes, protocol: int = 6, part: int = 0) -> Shot:
     """A frame between the addresses of the connection."""
     net = hand.truth.net
-    made = frame(Random(1), Link(), ip_bytes(net, way, body, protocol, part), ETHER[6 if net.v6 else 4])
+    made = frame(Random(1), Link(), ip_bytes(net, flow, body, protocol, part), ETHER[6 if net.v6 else 4])
     return Shot(made.data, made.orig)
 
 
@@ -202,11 +202,11 @@ def tagged(dice: Dice, hand: Hand) -> str:
 @edit
 def tunnelled(dice: Dice, hand: Hand) -> str:
     """A segment, true or clear, inside GRE, IP in IP, VXLAN, or an ICMP error that quotes it."""
-    way = dice.int(0, 1)
-    low, high = span(dice, hand, way)
-    data = hand.truth.streams[way][low:high] if dice.flip() else content(dice, hand, high - low)
+    flow = dice.int(0, 1)
+    low, high = span(dice, hand, flow)
+    data = hand.truth.streams[flow][low:high] if dice.flip() else content(dice, hand, high - low)
     v6 = hand.truth.net.v6
-    inner = ip_bytes(hand.truth.net, way, tcp_bytes(hand.truth.net, Seg(way, low, ACK, data)))
+    inner = ip_bytes(hand.truth.net, flow, tcp_bytes(hand.truth.net, Seg(flow, low, ACK, data)))
     ether = bytes(12) + ETHER[6 if v6 else 4].to_bytes(2, "big") + inner
     protocol, head = dice.pick(
         (
@@ -218,7 +218,7 @@ def tunnelled(dice: Dice, hand: Hand) -> str:
     )
     body = head + (ether if protocol == 17 else inner)
     at = place(dice, hand)
-    hand.put(at, packet(hand, way, body, protocol) if dice.flip() else stray(dice, body, protocol, v6))
+    hand.put(at, packet(hand, flow, body, protocol) if dice.flip() else stray(dice, body, protocol, v6))
     return f"protocol {protocol} around {low}..{high}, as frame {at + 1}"
 
 
@@ -259,28 +259,28 @@ def alien(dice: Dice, hand: Hand) -> str:
 @edit
 def same_hosts(dice: Dice, hand: Hand) -> str:
     """TCP between the same hosts, but not of this connection; or UDP."""
-    way, body = dice.int(0, 1), content(dice, hand, dice.pick((0, 16, 40, 200)))
+    flow, body = dice.int(0, 1), content(dice, hand, dice.pick((0, 16, 40, 200)))
     net = replace(hand.truth.net, port=(dice.int(1024, 2000), hand.truth.net.port[1]))
     at, tcp = place(dice, hand), dice.flip()
     if tcp:
-        hand.put(at, packet(hand, way, tcp_bytes(net, Seg(way, 0, ACK, body))))
+        hand.put(at, packet(hand, flow, tcp_bytes(net, Seg(flow, 0, ACK, body))))
     else:
-        hand.put(at, packet(hand, way, struct.pack(">HHHH", 9, 9, 8 + len(body), 0) + body, 17))
+        hand.put(at, packet(hand, flow, struct.pack(">HHHH", 9, 9, 8 + len(body), 0) + body, 17))
     return f"{'TCP' if tcp else 'UDP'} of the same hosts, {len(body)} bytes, as frame {at + 1}"
 
 
 @edit
 def fragments(dice: Dice, hand: Hand) -> str:
     """A segment, true or not, in two IP fragments, or one of them alone."""
-    way = dice.int(0, 1)
-    low, high = span(dice, hand, way)
-    data = hand.truth.streams[way][low:high] if dice.flip() else content(dice, hand, high - low)
-    body = tcp_bytes(hand.truth.net, Seg(way, low, ACK, data))
+    flow = dice.int(0, 1)
+    low, high = span(dice, hand, flow)
+    data = hand.truth.streams[flow][low:high] if dice.flip() else content(dice, hand, high - low)
+    body = tcp_bytes(hand.truth.net, Seg(flow, low, ACK, data))
     first = 8 * dice.int(1, max(1, (len(body) - 1) // 8))
     more, later = (1, first) if hand.truth.net.v6 else (0x2000, first // 8)
     at, keep = place(dice, hand), dice.int(0, 2)
     if keep != 1:
-        hand.put(at, packet(hand, way, body[:first], 6, more))
+        hand.put(at, packet(hand, flow, body[:first], 6, more))
     if keep != 2 and body[first:]:
-        hand.put(at, packet(hand, way, body[first:], 6, later))
+        hand.put(at, packet(hand, flow, body[first:], 6, later))
     return f"fragments of {low}..{high}, as frame {at + 1}"

@@ -25,16 +25,16 @@ def copied(session: Session) -> Session:
     return twin
 
 
-def clear(way: int, kind: int, body: bytes, minor: int = 3) -> Rec:
+def clear(flow: int, kind: int, body: bytes, minor: int = 3) -> Rec:
     """A record in plaintext."""
-    return Rec(way, kind, body, head=bytes([kind, 3, minor]) + len(body).to_bytes(2, "big"), body=body)
+    return Rec(flow, kind, body, head=bytes([kind, 3, minor]) + len(body).to_bytes(2, "big"), body=body)
 
 
 def said(dice: Dice, session: Session, kind: int) -> bytes:
     """Return what a record in plaintext holds: nothing, one byte, noise, application data, a message
     around it."""
-    way = dice.int(0, 1)
-    app = session.sent(way)[: dice.pick((0, 1, 2, 16, 40, 300))]
+    flow = dice.int(0, 1)
+    app = session.sent(flow)[: dice.pick((0, 1, 2, 16, 40, 300))]
     if dice.flip():
         app = dice.noise(len(app))
     if kind == HANDSHAKE and dice.flip():
@@ -46,18 +46,18 @@ def said(dice: Dice, session: Session, kind: int) -> bytes:
 def insert_clear(dice: Dice, session: Session) -> str:
     """A record in plaintext anywhere."""
     at, kind = dice.int(0, len(session.flow)), dice.pick((CCS, ALERT, HANDSHAKE, DATA, 24, 0))
-    way, body = dice.int(0, 1), said(dice, session, kind)
-    session.flow.insert(at, clear(way, kind, body, dice.pick((3, 3, 1, 4))))
-    return f"clear record of type {kind}, {len(body)} bytes, direction {way}, in front of record {at}"
+    flow, body = dice.int(0, 1), said(dice, session, kind)
+    session.flow.insert(at, clear(flow, kind, body, dice.pick((3, 3, 1, 4))))
+    return f"clear record of type {kind}, {len(body)} bytes, direction {flow}, in front of record {at}"
 
 
 @record_edit
 def insert_raw(dice: Dice, session: Session) -> str:
     """Bytes that are no record between two records."""
-    at, way = dice.int(0, len(session.flow)), dice.int(0, 1)
+    at, flow = dice.int(0, len(session.flow)), dice.int(0, 1)
     data = dice.noise(dice.pick((1, 4, 5, 40)))
-    session.flow.insert(at, Rec(way, RAW, b"", body=data))
-    return f"{len(data)} raw bytes, direction {way}, in front of record {at}"
+    session.flow.insert(at, Rec(flow, RAW, b"", body=data))
+    return f"{len(data)} raw bytes, direction {flow}, in front of record {at}"
 
 
 @record_edit

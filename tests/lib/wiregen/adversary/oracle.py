@@ -65,8 +65,8 @@ def of_connection(one: Connection, hand: Hand, alone: bool) -> Iterator[Finding]
         yield Rule.NOT_EQUAL, "a connection that nobody made"
         return
     for side, asked in ((0, hand.payload), (1, hand.reply)):
-        way = one.ways[side]
-        if not way.greeted or way.base != (truth.net.isn[side] + 1) % 2**32:
+        flow = one.flows[side]
+        if not flow.greeted or flow.base != (truth.net.isn[side] + 1) % 2**32:
             yield Rule.NOT_EQUAL, f"direction {side} has not its SYN"
             continue
         yield from of_direction(one, side, hand, asked and alone)
@@ -80,16 +80,16 @@ def known_to(hand: Hand) -> list[bytes]:
 
 def of_direction(one: Connection, side: int, hand: Hand, asked: bool) -> Iterator[Finding]:
     """A direction: its records and its end."""
-    way, truth = one.ways[side], hand.truth
-    stream = way.stream()
-    if way.fin is not None and way.next > way.fin:
-        yield Rule.NOT_EQUAL, f"data behind FIN at {way.fin}"
+    flow, truth = one.flows[side], hand.truth
+    stream = flow.stream()
+    if flow.fin is not None and flow.next > flow.fin:
+        yield Rule.NOT_EQUAL, f"data behind FIN at {flow.fin}"
         return
     reading = read_records(stream, truth.records[side], truth.tls13)
-    judge_end(reading, way, len(truth.app[side]), asked)
+    judge_end(reading, flow, len(truth.app[side]), asked)
     yield from reading.findings
-    if way.gap():
-        behind = {at: byte for at, byte in way.seen.items() if at >= way.next}
+    if flow.gap():
+        behind = {at: byte for at, byte in flow.seen.items() if at >= flow.next}
         true = truth.streams[side]
         if any(at >= len(true) or true[at] != byte for at, byte in behind.items()):
             yield Rule.NOT_EQUAL, "false bytes behind a hole"

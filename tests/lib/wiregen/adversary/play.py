@@ -16,7 +16,7 @@ from tests.lib.wiregen.adversary.dice import Dice
 from tests.lib.wiregen.adversary.oracle import opinion
 from tests.lib.wiregen.adversary.table import TABLES, Hand, session_of, table
 
-ALONE, BESIDE = (1, 1, 1, 2, 3), (0, 0, 1)  # edits of frames in one capture, with one of records
+ALONE, WITH_RECORDS = (1, 1, 1, 2, 3), (0, 0, 1)  # edits of frames in one capture, with one of records
 assert edits_header.__name__  # its edits are in the register
 PLAIN = settings(
     database=None,
@@ -29,16 +29,16 @@ PLAIN = settings(
 
 def deal(dice: Dice) -> Hand:
     """A good capture after some edits."""
-    number, session, told = dice.int(0, TABLES - 1), None, []
+    number, session, notes = dice.int(0, TABLES - 1), None, []
     if dice.int(0, 3) == 3:
         name = dice.pick(sorted(edits_records.RECORD_EDITS))
         session = edits_records.copied(session_of(number))
-        told.append(edits_records.RECORD_EDITS[name](dice, session))
+        notes.append(edits_records.RECORD_EDITS[name](dice, session))
     hand = table(number, session)
-    hand.told += [f"table {number}", *told]
-    for _ in range(dice.pick(BESIDE if session else ALONE)):
+    hand.notes += [f"table {number}", *notes]
+    for _ in range(dice.pick(WITH_RECORDS if session else ALONE)):
         name = dice.pick(sorted(edits.EDITS))
-        hand.told.append(edits.EDITS[name](dice, hand))
+        hand.notes.append(edits.EDITS[name](dice, hand))
     return hand
 
 
@@ -71,7 +71,7 @@ def kept(hand: Hand, folder: Path, why: str) -> None:
     """Leave a finding in files: capture, keylog, payload, and what was done."""
     folder.mkdir(parents=True, exist_ok=True)
     engines.write(hand.case(), folder)
-    text = "\n".join([*(line for line in hand.told if line), "", why, ""])
+    text = "\n".join([*(line for line in hand.notes if line), "", why, ""])
     (folder / "why.txt").write_text(text)
 
 
@@ -80,22 +80,22 @@ def hunt(first: int, count: int, folder: Path, keep: Path, tally: Counter[str]) 
 
     `tally`: how many captures may only be equal, how many not, and how many are left open.
     """
-    told = ""
+    notes = ""
 
     @seed(first)
     @settings(PLAIN, max_examples=count)
     @given(hands())
     def play(hand: Hand) -> None:
-        nonlocal told
+        nonlocal notes
         allowed = opinion(hand).allowed
         tally["legal" if allowed == {"equal"} else "open" if "equal" in allowed else "not equal"] += 1
         if why := complaint(hand, answers(hand, folder)):
-            told = why
+            notes = why
             kept(hand, keep, why)
             raise AssertionError(why)
 
     try:
         play()
     except AssertionError as exc:
-        return told or str(exc)
+        return notes or str(exc)
     return ""

@@ -128,8 +128,8 @@ def tcp(seen: Packet, at: int, end: int) -> Packet:
     if end <= len(data):
         pseudo = seen.src + seen.dst + struct.pack(">II", 6, end - at)
         right = right and ones(pseudo + data[at:end]) == 0xFFFF
-    told = {"ports": (sport, dport), "seq": seq, "ack": ack, "flags": flags}
-    return replace(seen, kind=Kind.TCP, **told, tcp=at, body=at + size, end=end, checked=right)
+    notes = {"ports": (sport, dport), "seq": seq, "ack": ack, "flags": flags}
+    return replace(seen, kind=Kind.TCP, **notes, tcp=at, body=at + size, end=end, checked=right)
 
 
 def ones(data: bytes) -> int:

@@ -33,7 +33,7 @@ def near(number: int, base: int, around: int) -> int:
 
 
 @dataclass
-class Way:
+class Flow:
     """One direction as it goes. `seen`: first copy of each byte; `top`: end of what was sent."""
 
     base: int | None = None
@@ -92,7 +92,7 @@ class Connection:
 
     ends: tuple[End, End]
     isn: int | None = None  # of the client, by its SYN or by the answer to it
-    ways: tuple[Way, Way] = field(default_factory=lambda: (Way(), Way()))
+    flows: tuple[Flow, Flow] = field(default_factory=lambda: (Flow(), Flow()))
     findings: list[Finding] = field(default_factory=list)
     frames: set[int] = field(default_factory=set)
     left: set[int] = field(default_factory=set)
@@ -104,12 +104,12 @@ class Connection:
     @property
     def listed(self) -> bool:
         """Whether it looks like TLS in either direction."""
-        return any(way.seen.get(0) in (20, 21, 22, 23) and way.seen.get(1) == 3 for way in self.ways)
+        return any(flow.seen.get(0) in (20, 21, 22, 23) and flow.seen.get(1) == 3 for flow in self.flows)
 
     @property
     def closed(self) -> bool:
         """Whether both sides have closed, or one has reset."""
-        return all(way.fin is not None for way in self.ways) or any(way.rst for way in self.ways)
+        return all(flow.fin is not None for flow in self.flows) or any(flow.rst for flow in self.flows)
 
     def reopened(self, packet: Packet) -> bool:
         """Whether a SYN is not of this connection."""
@@ -121,59 +121,59 @@ class Connection:
         """Judge a segment, in the order that the contract gives."""
         side = self.ends.index(packet.source)
         self.frames.add(frame)
-        way, flags = self.ways[side], packet.flags
-        way.begin(packet)
-        off = way.offset(packet)
+        flow, flags = self.flows[side], packet.flags
+        flow.begin(packet)
+        off = flow.offset(packet)
         if flags & ACK:
-            self.ways[1 - side].acknowledged(packet.ack)
-        if self.left_out(way, packet, off):
+            self.flows[1 - side].acknowledged(packet.ack)
+        if self.left_out(flow, packet, off):
             self.left.add(frame)
-            self.blame(frame, packet, way, off)
+            self.blame(frame, packet, flow, off)
         else:
-            self.accept(frame, packet, way, off)
+            self.accept(frame, packet, flow, off)
 
     @staticmethod
-    def left_out(way: Way, packet: Packet, off: int) -> bool:
+    def left_out(flow: Flow, packet: Packet, off: int) -> bool:
         """Whether no byte of the segment has a place in the stream."""
         flags = packet.flags
         if flags & SYN and off:
             return True
-        if keeps_alive(way, packet, off) or off < 0 or off > way.next + FAR:
+        if keeps_alive(flow, packet, off) or off < 0 or off > flow.next + FAR:
             return True
         return bool(flags & RST and packet.size)
 
-    def blame(self, frame: int, packet: Packet, way: Way, off: int) -> None:
+    def blame(self, frame: int, packet: Packet, flow: Flow, off: int) -> None:
         """Why a segment that was left out is a problem, if it is one."""
         if packet.flags & SYN and off:
             self.find(Rule.PROBLEM, f"frame {frame}: a second SYN")
-        elif keeps_alive(way, packet, off):
+        elif keeps_alive(flow, packet, off):
             pass
         elif packet.size:
-            way.rst = way.rst or bool(packet.flags & RST and 0 <= off <= way.next + FAR)
+            flow.rst = flow.rst or bool(packet.flags & RST and 0 <= off <= flow.next + FAR)
             self.find(Rule.PROBLEM, f"frame {frame}: {packet.size} stray bytes at {off}")
 
-    def accept(self, frame: int, packet: Packet, way: Way, off: int) -> None:
+    def accept(self, frame: int, packet: Packet, flow: Flow, off: int) -> None:
         """A segment with a place in the stream."""
-        if not way.lay(off, packet.payload):
+        if not flow.lay(off, packet.payload):
             self.find(Rule.DIFFERENT, f"frame {frame}: a copy differs")
         if len(packet.payload) < packet.size:
             self.find(Rule.PROBLEM, f"frame {frame}: cut short")
-        way.rst = way.rst or bool(packet.flags & RST)
+        flow.rst = flow.rst or bool(packet.flags & RST)
         if packet.flags & URG:
             self.find(Rule.PROBLEM, f"frame {frame}: urgent")
         if packet.size:
-            way.top = max(way.top, off + packet.size)
+            flow.top = max(flow.top, off + packet.size)
         if packet.flags & FIN:
             end = off + packet.size
-            if way.fin not in (None, end):
+            if flow.fin not in (None, end):
                 self.find(Rule.PROBLEM, f"frame {frame}: a second FIN at {end}")
-            way.fin = end if way.fin is None else way.fin
+            flow.fin = end if flow.fin is None else flow.fin
 
 
-def keeps_alive(way: Way, packet: Packet, off: int) -> bool:
+def keeps_alive(flow: Flow, packet: Packet, off: int) -> bool:
     """Whether this is a keep-alive: one byte that the other side has."""
     plain = not packet.flags & (SYN | FIN | RST) and packet.size == 1
-    return plain and off + 1 == way.acked and off < way.next
+    return plain and off + 1 == flow.acked and off < flow.next
 
 
 def connections(packets: list[tuple[int, Packet]]) -> list[Connection]:
@@ -186,7 +186,7 @@ def connections(packets: list[tuple[int, Packet]]) -> list[Connection]:
         if len(ends) < 2 or (one is None and packet.flags & (SYN | RST) == RST):
             continue
         if one is not None and one.reopened(packet):
-            if any(way.top for way in one.ways) and not one.closed:
+            if any(flow.top for flow in one.flows) and not one.closed:
                 one.find(Rule.PROBLEM, f"frame {frame}: a SYN of another connection")
             one = None
         if one is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tests.lib.wiregen.adversary.receiver import Finding, Rule, Way
+from tests.lib.wiregen.adversary.receiver import Finding, Flow, Rule
 from tests.lib.wiregen.adversary.table import Fact
 
 CCS, ALERT, HANDSHAKE, DATA = 20, 21, 22, 23
@@ -133,15 +133,15 @@ def judge_talk(reading: Reading) -> None:
         reading.find(Rule.NOT_EQUAL, "a clear handshake message that is no hello")
 
 
-def judge_end(reading: Reading, way: Way, app: int, asked: bool) -> None:
+def judge_end(reading: Reading, flow: Flow, app: int, asked: bool) -> None:
     """How the direction ends: closed, cut off, or with bytes that are no record."""
     whole = reading.app >= app
-    if way.gap():
+    if flow.gap():
         reading.find(Rule.PROBLEM, "a hole")
         return
     if reading.rest:
-        reading.find(Rule.PROBLEM if way.fin is None else Rule.DIFFERENT, "bytes behind the last record")
+        reading.find(Rule.PROBLEM if flow.fin is None else Rule.DIFFERENT, "bytes behind the last record")
     if asked and not whole:
-        reading.find(Rule.PROBLEM if way.fin is None else Rule.DIFFERENT, "not all of the payload")
-    if way.fin is None and not (asked and whole):
+        reading.find(Rule.PROBLEM if flow.fin is None else Rule.DIFFERENT, "not all of the payload")
+    if flow.fin is None and not (asked and whole):
         reading.find(Rule.PROBLEM, "nobody saw it close")

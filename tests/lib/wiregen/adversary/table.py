@@ -58,10 +58,10 @@ class Hand:
     reply: bool = False
     checksums: bool = False
     port: int | None = None
-    told: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
-        return "; ".join(line for line in self.told if line)
+        return "; ".join(line for line in self.notes if line)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(repr(self))  # how Hypothesis prints an example
@@ -119,7 +119,7 @@ def truth_of(seed: int) -> Truth:
     )
 
 
-def facts(session: Session, way: int) -> tuple[Fact, ...]:
+def facts(session: Session, flow: int) -> tuple[Fact, ...]:
     """The records of a direction."""
     greets = session.suite.tls13
     return tuple(
@@ -129,7 +129,7 @@ def facts(session: Session, way: int) -> tuple[Fact, ...]:
             greets and rec.epoch == 0,
             len(rec.plain) * (rec.sealed and rec.kind == DATA),
         )
-        for rec in session.of(way)
+        for rec in session.of(flow)
     )
 
 

@@ -53,7 +53,7 @@ def sequence_far_off(rng: Random, scene: Scene) -> Want:
 def key_of_other_direction(rng: Random, scene: Scene) -> Want:
     """One record is encrypted with what the other side sends with."""
     rec = pick(rng, scene)
-    rec.keys = scene.session.sides[1 - rec.way].epochs[-1]
+    rec.keys = scene.session.sides[1 - rec.direction].epochs[-1]
     reseal(rec)
     return blame(scene, rec, "wrong key", "ciphertext", detail="other direction")
 
@@ -65,7 +65,7 @@ def key_of_old_epoch(rng: Random, scene: Scene) -> Want:
     if rec.epoch == 0:
         raise Unfit
     old = rng.randrange(rec.epoch)
-    rec.keys = scene.session.sides[rec.way].epochs[old]
+    rec.keys = scene.session.sides[rec.direction].epochs[old]
     reseal(rec)
     return blame(scene, rec, "wrong key", "ciphertext", detail=f"epoch {old}")
 
@@ -161,7 +161,7 @@ def payload_skipped(rng: Random, scene: Scene) -> Want:
 def payload_repeated(rng: Random, scene: Scene) -> Want:
     """The sender sent a write twice, in two authentic records."""
     rec = pick(rng, scene)
-    twin = Rec(rec.way, DATA, rec.plain, rec.keys, rec.epoch, 0, rec.explicit, 0, rec.pos)
+    twin = Rec(rec.direction, DATA, rec.plain, rec.keys, rec.epoch, 0, rec.explicit, 0, rec.pos)
     flow = scene.session.flow
     flow.insert(next(i for i, one in enumerate(flow) if one is rec) + 1, twin)
     renumber(scene)
@@ -191,9 +191,9 @@ def two_records_swapped(rng: Random, scene: Scene) -> Want:
     pairs = [
         (i, j)
         for i, one in enumerate(flow)
-        for j in [next((j for j in range(i + 1, len(flow)) if flow[j].way == one.way), 0)]
+        for j in [next((j for j in range(i + 1, len(flow)) if flow[j].direction == one.direction), 0)]
         if j
-        and one.way == CLIENT
+        and one.direction == CLIENT
         and one.kind == flow[j].kind == DATA
         and one.epoch == flow[j].epoch
         and len(one.plain) > 16

@@ -117,7 +117,7 @@ def plaintext_for_record(rng: Random, scene: Scene) -> Want:
 def replayed_ciphertext(rng: Random, scene: Scene) -> Want:
     """From some place on, the record holds what was sent before, as from a buffer that was used again."""
     rec = pick(rng, scene)
-    before = scene.session.stream(rec.way)[: scene.session.offset(rec)]
+    before = scene.session.stream(rec.direction)[: scene.session.offset(rec)]
     old, at = sealed_text(rec), rng.randrange(rec.cipher_size - 40)
     size = min(len(old) - at, len(before), rng.choice((40, 300)))
     source = rng.randint(max(0, len(before) - 100000), len(before) - size)

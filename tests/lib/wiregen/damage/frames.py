@@ -54,7 +54,7 @@ def leak_in_trailer(rng: Random, scene: Scene) -> Want:
     link = next((link for link in scene.links if link.kind == ETHERNET), None)
     if link is None or net.big:
         raise Unfit
-    last = max((seg.off + len(seg.data) for seg in scene.main.segs if seg.way == CLIENT), default=0)
+    last = max((seg.off + len(seg.data) for seg in scene.main.segs if seg.direction == CLIENT), default=0)
     frame = frames.seg_frame(rng, link, net, Seg(CLIENT, last, ACK))
     frame.data += data
     frame.orig += len(data)
@@ -194,7 +194,7 @@ def reply_wrong(rng: Random, scene: Scene) -> Want:
     rec.poke(3, bytes([rec.body[rec.cipher_at + 3] ^ 1]))
     first = {"class": "bit flip", "field": "ciphertext", "at": 3, "detail": "bit 0"}
     first |= {"record": scene.session.number(rec), "offset": scene.session.offset(rec)}
-    return Want(way=SERVER, first=first)
+    return Want(direction=SERVER, first=first)
 
 
 @kind("records")

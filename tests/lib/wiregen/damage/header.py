@@ -23,7 +23,7 @@ def set_length(rec: Rec, value: int) -> None:
 
 def insert(scene: Scene, before: Rec, data: bytes) -> Rec:
     """Bytes that are no record, before this one."""
-    raw = Rec(before.way, RAW, b"", body=data)
+    raw = Rec(before.direction, RAW, b"", body=data)
     scene.session.flow.insert(next(i for i, one in enumerate(scene.session.flow) if one is before), raw)
     return raw
 
@@ -77,7 +77,7 @@ def bit_in_length(rng: Random, scene: Scene) -> Want:
     """One bit of the length is flipped, to a length that the stream has."""
     rec = pick(rng, scene)
     session = scene.session
-    rest = len(session.stream(rec.way)) - session.offset(rec) - 5
+    rest = len(session.stream(rec.direction)) - session.offset(rec) - 5
     lengths = [(len(rec.body) ^ 1 << bit, bit) for bit in range(15)]
     length, bit = rng.choice([(size, bit) for size, bit in lengths if 24 < size <= min(rest, 16640)])
     set_length(rec, length)
@@ -132,7 +132,7 @@ def replay_at_header(rng: Random, scene: Scene) -> Want:
     """Where a record should begin there is a piece of what was sent before."""
     rec = pick(rng, scene)
     session = scene.session
-    before = session.stream(rec.way)[: session.offset(rec)]
+    before = session.stream(rec.direction)[: session.offset(rec)]
     at = rng.randrange(len(before) - 40)
     if before[at] in (20, 21, 22, 23, 0, 7, 31, 19, 55, 87, 151):
         raise Unfit
@@ -216,7 +216,7 @@ def second_ccs(rng: Random, scene: Scene) -> Want:
     """TLS 1.2 is negotiated again within the connection."""
     rec = pick(rng, scene)
     raw = insert(scene, rec, b"\x14\3\3\0\1\1")
-    assert raw.way == CLIENT
+    assert raw.direction == CLIENT
     return Want("inconclusive", problem=("renegotiation", "client"))
 
 
@@ -224,14 +224,14 @@ def second_ccs(rng: Random, scene: Scene) -> Want:
 def alert_in_clear(rng: Random, scene: Scene) -> Want:
     """An alert comes before anything is protected."""
     flow = scene.session.flow
-    insert(scene, next(rec for rec in flow if rec.way == SERVER), b"\x15\3\3\0\2\1\x70")
+    insert(scene, next(rec for rec in flow if rec.direction == SERVER), b"\x15\3\3\0\2\1\x70")
     return Want("inconclusive", problem=("clear-alert", "server"))
 
 
 @kind("records")
 def no_client_hello(rng: Random, scene: Scene) -> Want:
     """The client's first handshake message is another."""
-    rec = next(rec for rec in scene.session.flow if rec.way == CLIENT)
+    rec = next(rec for rec in scene.session.flow if rec.direction == CLIENT)
     rec.body = hello.stand_in(rng, 16, 33, 66)
     set_length(rec, len(rec.body))
     return Want("inconclusive", problem=("no-hello", ""))
@@ -263,7 +263,7 @@ def other_version(rng: Random, scene: Scene) -> Want:
 def server_random_in(scene: Scene) -> tuple[Rec, int]:
     """The record with the ServerHello, and where its random is."""
     for rec in scene.session.flow:
-        if rec.way == SERVER and rec.kind == HANDSHAKE and scene.session.server_random in rec.body:
+        if rec.direction == SERVER and rec.kind == HANDSHAKE and scene.session.server_random in rec.body:
             return rec, rec.body.find(scene.session.server_random)
     raise Unfit
 
@@ -280,7 +280,7 @@ def swap(rec: Rec, at: int, new: bytes, problem: str) -> Want:
 def handshake_too_long(rng: Random, scene: Scene) -> Want:
     """The server's handshake in the clear never ends."""
     flow = scene.session.flow
-    first = next(i for i, rec in enumerate(flow) if rec.way == SERVER and rec.kind == HANDSHAKE)
+    first = next(i for i, rec in enumerate(flow) if rec.direction == SERVER and rec.kind == HANDSHAKE)
     flow[first].body = b"\2\2\0\0" + flow[first].body[4:]
     for _ in range(9):
         flow.insert(first + 1, Rec(SERVER, HANDSHAKE, b"", head=b"\x16\3\3\x40\0", body=bytes(16384)))
@@ -302,7 +302,7 @@ def early_data(rng: Random, scene: Scene) -> Want:
 @kind("records")
 def random_flipped(rng: Random, scene: Scene) -> Want:
     """A bit of the ClientHello's random is flipped: no key belongs to it."""
-    rec = next(rec for rec in scene.session.flow if rec.way == CLIENT)
+    rec = next(rec for rec in scene.session.flow if rec.direction == CLIENT)
     at = rec.body.find(scene.session.client_random) + rng.randrange(32)
     rec.body = rec.body[:at] + bytes([rec.body[at] ^ 1]) + rec.body[at + 1 :]
     return Want("inconclusive", problem=("no-key", ""))

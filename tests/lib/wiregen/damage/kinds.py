@@ -31,7 +31,7 @@ class Want:
     direction."""
 
     outcome: str = "different"
-    way: int = CLIENT
+    direction: int = CLIENT
     first: dict[str, Any] | None = None
     sent_again: dict[str, Any] | None = None
     problem: tuple[str, str] | None = None
@@ -103,11 +103,11 @@ def talk_on(rng: Random, plan: Plan, later: list[tuple[int, int]]) -> Session:
     """A TLS 1.3 connection with one KeyUpdate by each side in its middle."""
     plan.notify = (False, False)
     session = talk(rng, plan)
-    for way in (CLIENT, SERVER):
-        key_update(rng, session, way)
+    for direction in (CLIENT, SERVER):
+        key_update(rng, session, direction)
     turns(rng, session, Plan(plan.suite, later))
-    for way in (CLIENT, SERVER):
-        session.say(way, ALERT, NOTIFY)
+    for direction in (CLIENT, SERVER):
+        session.say(direction, ALERT, NOTIFY)
     return session
 
 
@@ -154,9 +154,9 @@ def damaged(name: str, seed: int) -> tuple[Case, Want]:
     raise Unfit(f"{name} fits none of 50 captures")
 
 
-def pick(rng: Random, scene: Scene, least: int = 64, way: int = CLIENT) -> Rec:
+def pick(rng: Random, scene: Scene, least: int = 64, direction: int = CLIENT) -> Rec:
     """An application record with this many bytes: not the first nor the last of its direction."""
-    found = scene.session.data(way)[1:-1]
+    found = scene.session.data(direction)[1:-1]
     found = [rec for rec in found if len(rec.plain) >= least and rec.body]
     if not found:
         raise Unfit
@@ -172,7 +172,7 @@ def blame(scene: Scene, rec: Rec, name: str, place: str, **more: Any) -> Want:
         "class": name,
         "field": place,
     }
-    return Want(way=rec.way, first=first | more)
+    return Want(direction=rec.direction, first=first | more)
 
 
 def span(old: bytes, new: bytes) -> tuple[int, int]:
@@ -197,7 +197,7 @@ def missed(want: Want, verdict: dict[str, Any]) -> Iterator[str]:
     if want.leak is not None:
         yield from unlike_in("leak", want.leak, verdict["leak"])
     if verdict["connections"]:
-        side = verdict["connections"][0][SIDES[want.way]]
+        side = verdict["connections"][0][SIDES[want.direction]]
         yield from unlike_in("side", want.side, side)
         if want.first is not None:
             yield from unlike_in("first_difference", want.first, side["first_difference"])

@@ -18,7 +18,7 @@ from tests.lib.wiregen.tcp import ACK, FIN, RST, SYN, URG, Seg
 def before_end(scene: Scene, *more: Seg) -> None:
     """Put segments behind the last data of the client."""
     segs = scene.main.segs
-    last = max(i for i, seg in enumerate(segs) if seg.way == CLIENT and seg.data)
+    last = max(i for i, seg in enumerate(segs) if seg.direction == CLIENT and seg.data)
     segs[last + 1 : last + 1] = more
 
 
@@ -64,7 +64,7 @@ def second_syn(rng: Random, scene: Scene) -> Want:
     """A SYN with another number comes in the middle of the connection."""
     scene.main.segs.append(Seg(CLIENT, 70000, SYN))
     for seg in scene.main.segs:
-        seg.flags &= ~FIN if seg.way == CLIENT else 0xFF
+        seg.flags &= ~FIN if seg.direction == CLIENT else 0xFF
     return Want("inconclusive", problem=("second-syn", "client"))
 
 
@@ -104,7 +104,7 @@ def again_and_cut(rng: Random, scene: Scene) -> Want:
 def open_end(scene: Scene, data: bytes, reset: bool) -> int:
     """More bytes behind the client's last record, and no FIN of it; where they begin."""
     for seg in scene.main.segs:
-        seg.flags &= ~FIN if seg.way == CLIENT else 0xFF
+        seg.flags &= ~FIN if seg.direction == CLIENT else 0xFF
     more = [Seg(CLIENT, size(scene), ACK, data)]
     before_end(scene, *more, *([Seg(CLIENT, size(scene) + len(data), RST)] if reset else []))
     return size(scene)
@@ -130,15 +130,15 @@ def tail_of_payload(rng: Random, scene: Scene) -> Want:
 def clear(scene: Scene, before: Rec, head: bytes, body: bytes) -> int:
     """Put a clear record before another one; where it begins in the stream."""
     flow = scene.session.flow
-    rec = Rec(before.way, before.kind, b"", head=head + struct.pack(">H", len(body)), body=body)
+    rec = Rec(before.direction, before.kind, b"", head=head + struct.pack(">H", len(body)), body=body)
     flow.insert(next(i for i, one in enumerate(flow) if one is before), rec)
     return scene.session.offset(rec)
 
 
-def begin(scene: Scene, way: int) -> Rec:
+def begin(scene: Scene, direction: int) -> Rec:
     """Return what begins protection: the ChangeCipherSpec, or the first protected record."""
     tls13 = scene.session.suite.tls13
-    return next(rec for rec in scene.session.of(way) if (rec.sealed if tls13 else rec.kind == CCS))
+    return next(rec for rec in scene.session.of(direction) if (rec.sealed if tls13 else rec.kind == CCS))
 
 
 @kind("records", "tls12")
@@ -340,7 +340,7 @@ def keepalive_with_garbage(rng: Random, scene: Scene) -> Want:
 def keepalive_at_the_begin(rng: Random, scene: Scene) -> Want:
     """A keep-alive before anything was sent has the number of the SYN."""
     segs = scene.main.segs
-    first = next(i for i, seg in enumerate(segs) if seg.way == SERVER)
+    first = next(i for i, seg in enumerate(segs) if seg.direction == SERVER)
     segs.insert(first + 1, Seg(CLIENT, -1, ACK, rng.randbytes(1)))
     return Want("equal", side={"strange": 0, "retransmission": None})
 
@@ -349,7 +349,9 @@ def keepalive_at_the_begin(rng: Random, scene: Scene) -> Want:
 def keepalive_unacknowledged(rng: Random, scene: Scene) -> Want:
     """One other byte where nothing is acknowledged is no keep-alive: the receiver may take it."""
     segs = scene.main.segs
-    first = next(i for i, seg in enumerate(segs) if seg.way == CLIENT and seg.data and not seg.flags & SYN)
+    first = next(
+        i for i, seg in enumerate(segs) if seg.direction == CLIENT and seg.data and not seg.flags & SYN
+    )
     end = segs[first].off + len(segs[first].data)
     byte = bytes([scene.session.stream(CLIENT)[end - 1] ^ 1])
     segs.insert(first + 1, Seg(CLIENT, end - 1, ACK, byte))
@@ -377,7 +379,7 @@ def late_and_legal(rng: Random, scene: Scene) -> Want:
 def answer_before_the_syn(rng: Random, scene: Scene) -> Want:
     """Two processors captured: the server's SYN lies before the client's that it answers."""
     segs = scene.main.segs
-    first = next(i for i, seg in enumerate(segs) if seg.way == SERVER)
+    first = next(i for i, seg in enumerate(segs) if seg.direction == SERVER)
     if not segs[0].flags & SYN or not segs[first].flags & SYN:
         raise Unfit
     segs.insert(0, segs.pop(first))

@@ -10,9 +10,11 @@ from tests.lib.wiregen.session import CLIENT, SERVER, Rec
 from tests.lib.wiregen.tcp import ACK, FIN, RST, SYN, Seg
 
 
-def data_segs(scene: Scene, way: int = CLIENT, least: int = 1) -> list[int]:
+def data_segs(scene: Scene, direction: int = CLIENT, least: int = 1) -> list[int]:
     """Where segments of a direction with this much payload are; their first and last excepted."""
-    found = [i for i, seg in enumerate(scene.main.segs) if seg.way == way and len(seg.data) >= least]
+    found = [
+        i for i, seg in enumerate(scene.main.segs) if seg.direction == direction and len(seg.data) >= least
+    ]
     if len(found) < 3:
         raise Unfit
     return found[1:-1]
@@ -30,7 +32,7 @@ def app_piece(rng: Random, scene: Scene, size: int) -> tuple[Rec, int]:
 def send_again(scene: Scene, low: int, data: bytes) -> None:
     """A retransmission of these bytes after all the data."""
     segs = scene.main.segs
-    last = max(i for i, seg in enumerate(segs) if seg.way == CLIENT and seg.data)
+    last = max(i for i, seg in enumerate(segs) if seg.direction == CLIENT and seg.data)
     segs.insert(last + 1, Seg(CLIENT, low, ACK, data))
 
 
@@ -102,7 +104,7 @@ def segment_lost(rng: Random, scene: Scene) -> Want:
 def last_segment_lost(rng: Random, scene: Scene) -> Want:
     """The last data before the FIN is missing from the capture."""
     segs = scene.main.segs
-    found = [i for i, seg in enumerate(segs) if seg.way == CLIENT and seg.data and not seg.flags & FIN]
+    found = [i for i, seg in enumerate(segs) if seg.direction == CLIENT and seg.data and not seg.flags & FIN]
     seg = segs.pop(found[-1])
     return Want("inconclusive", problem=("gap", "client"), at=seg.off)
 
@@ -120,7 +122,7 @@ def segment_cut_short(rng: Random, scene: Scene) -> Want:
 def begun_without_syn(rng: Random, scene: Scene) -> Want:
     """The capture begins just after the client's SYN."""
     segs = scene.main.segs
-    scene.main.segs = [seg for seg in segs if seg.way != CLIENT or not seg.flags & SYN]
+    scene.main.segs = [seg for seg in segs if seg.direction != CLIENT or not seg.flags & SYN]
     return Want("inconclusive", problem=("no-syn", "client"))
 
 
@@ -128,7 +130,7 @@ def begun_without_syn(rng: Random, scene: Scene) -> Want:
 def begun_without_answer(rng: Random, scene: Scene) -> Want:
     """The capture lacks the SYN of the server."""
     segs = scene.main.segs
-    scene.main.segs = [seg for seg in segs if seg.way != SERVER or not seg.flags & SYN]
+    scene.main.segs = [seg for seg in segs if seg.direction != SERVER or not seg.flags & SYN]
     return Want("inconclusive", problem=("no-syn", "server"))
 
 
@@ -142,7 +144,7 @@ def begun_mid_stream(rng: Random, scene: Scene) -> Want:
     ]
     if not clean:
         raise Unfit
-    scene.main.segs = [seg for seg in segs[rng.choice(clean) :] if seg.way == CLIENT or not seg.data]
+    scene.main.segs = [seg for seg in segs[rng.choice(clean) :] if seg.direction == CLIENT or not seg.data]
     return Want("inconclusive", problem=("no-tls", ""), listed=0)
 
 
@@ -151,7 +153,7 @@ def no_fin(rng: Random, scene: Scene) -> Want:
     """The capture lacks the client's close, so how much it had to send is unknown."""
     scene.payload = None
     for seg in scene.main.segs:
-        seg.flags &= ~FIN if seg.way == CLIENT else 0xFF
+        seg.flags &= ~FIN if seg.direction == CLIENT else 0xFF
     return Want("inconclusive", problem=("no-close", "client"))
 
 
@@ -159,7 +161,7 @@ def no_fin(rng: Random, scene: Scene) -> Want:
 def no_fin_but_all_there(rng: Random, scene: Scene) -> Want:
     """Nobody saw the client close, and all of its payload was proven."""
     for seg in scene.main.segs:
-        seg.flags &= ~FIN if seg.way == CLIENT else 0xFF
+        seg.flags &= ~FIN if seg.direction == CLIENT else 0xFF
     return Want("equal")
 
 
@@ -168,7 +170,7 @@ def reset_for_fin(rng: Random, scene: Scene) -> Want:
     """The client ended with RST, so how much it had to send is unknown."""
     scene.payload = None
     for seg in scene.main.segs:
-        if seg.way == CLIENT and seg.flags & FIN:
+        if seg.direction == CLIENT and seg.flags & FIN:
             seg.flags = seg.flags & ~FIN if seg.data else RST
     scene.main.segs.append(Seg(CLIENT, len(scene.session.stream(CLIENT)), RST))
     return Want("inconclusive", problem=("reset", "client"))
@@ -178,8 +180,8 @@ def reset_for_fin(rng: Random, scene: Scene) -> Want:
 def aborted_too_early(rng: Random, scene: Scene) -> Want:
     """The connection was reset before all of the payload was sent."""
     rec, at = app_piece(rng, scene, 40)
-    kept = [seg for seg in scene.main.segs if seg.way == SERVER or seg.off + len(seg.data) <= at]
-    kept = [seg for seg in kept if seg.way == SERVER or not seg.flags & FIN]
+    kept = [seg for seg in scene.main.segs if seg.direction == SERVER or seg.off + len(seg.data) <= at]
+    kept = [seg for seg in kept if seg.direction == SERVER or not seg.flags & FIN]
     scene.main.segs = [*kept, Seg(CLIENT, at, RST)]
     return Want("inconclusive", problem=("payload-not-covered", "client"))
 

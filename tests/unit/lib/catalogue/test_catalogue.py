@@ -142,7 +142,7 @@ def test_a_day_is_a_date() -> None:
         ("cards:", "card:", r"cat.yaml:2: unknown key 'card' \(did you mean cards"),
     ],
 )
-def test_a_wrong_row_is_told_where(tmp_path: Path, old: str, new: str, says: str) -> None:
+def test_a_wrong_row_is_reported_where(tmp_path: Path, old: str, new: str, says: str) -> None:
     """A mistake in the catalogue is told with file, line, key, and what was wanted."""
     path = tmp_path / "cat.yaml"
     path.write_text(GOOD)

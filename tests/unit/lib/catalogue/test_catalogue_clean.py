@@ -98,27 +98,27 @@ def test_nothing_tracked_changes_unasked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A run from changed code leaves docs/ as it is, and says so, unless --write is given."""
-    told: list[tuple[str, bool]] = []
+    reported: list[tuple[str, bool]] = []
 
     def run(steps: object, kernel: str, labs: int, folder: Path, recorded: bool) -> dict[str, object]:
-        told.append(("run", recorded))
+        reported.append(("run", recorded))
         return {}
 
     monkeypatch.setattr(certifier, "ROOT", tmp_path)
     monkeypatch.setattr(certifier, "run", run)
     monkeypatch.setattr(certifier, "plan", lambda args: [])
-    monkeypatch.setattr(certifier, "keep", lambda line: told.append(("kept", True)))
+    monkeypatch.setattr(certifier, "keep", lambda line: reported.append(("kept", True)))
     for code, words in (("0123456789+", []), ("0123456789+", ["--write"]), ("0123456789", [])):
         monkeypatch.setattr(catalogue_clean, "commit", lambda code=code: code)
         monkeypatch.setattr("sys.argv", ["certifier", *words])
         certifier.main()
-    assert told == [("run", False), ("run", True), ("kept", True), ("run", True), ("kept", True)]
+    assert reported == [("run", False), ("run", True), ("kept", True), ("run", True), ("kept", True)]
     assert capsys.readouterr().out.count("not recorded: ") == 1
     work = certifier.Work([*catalogue.whole([], "nicsim", 1)], "7.2", tmp_path, recorded=False)
-    monkeypatch.setattr(work, "_record", lambda step, found: told.append(("recorded", True)))
+    monkeypatch.setattr(work, "_record", lambda step, found: reported.append(("recorded", True)))
     quiet = {"promise": "", "line": "", "problem": "", "word": "failed"} | MEASURED
     work.done(quiet | {"id": next(iter(work._good))})
-    assert ("recorded", True) not in told
+    assert ("recorded", True) not in reported
 
 
 def test_a_whole_run_has_every_test() -> None:

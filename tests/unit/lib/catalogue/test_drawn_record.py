@@ -13,7 +13,7 @@ from tests.lib.catalogue import drawn_record
 from tests.lib.catalogue import page as catalogue_page
 from tests.lib.catalogue.drawn import Defect, draw
 from tests.lib.catalogue.drawn_record import BEGIN, END, append, entry, following, read, shrinks, table
-from tests.lib.catalogue.drawn_told import Drawn
+from tests.lib.catalogue.drawn_summary import Drawn
 from tests.lib.catalogue.rows import Step
 from tests.lib.catalogue.run import Found
 

@@ -135,7 +135,7 @@ def test_credit(tmp_path: Path) -> None:
     assert facts.deciding == {str(SECOND): ["leak"], str(FIRST): ["leak", "tag"]}
 
 
-def told(tmp_path: Path, *notes: tuple[str, str, str]) -> Said:
+def reported(tmp_path: Path, *notes: tuple[str, str, str]) -> Said:
     """What is known of three cards after these (check, card, by) were found."""
     failing = event("a", "fail", place="tests/lib/flow/proof.py:5")
     recorded(tmp_path / "r", "tx-leak", failing, event("b", "fail", place="tests/lib/flow/proof.py:2"))
@@ -159,7 +159,7 @@ def test_what_is_said_of_the_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """A check is needed if one of its cards escapes, redundant if all are caught, else left."""
     monkeypatch.setattr(escape_found, "collected", lambda: {"a": "payload.tx", "z": "sizes.tx"})
     notes = ((str(FIRST), "tx-bad-tag", ""), (str(SECOND), "tx-leak", str(FIRST)))
-    said = told(tmp_path, *notes)
+    said = reported(tmp_path, *notes)
     assert (said.needed(), said.redundant(), said.left()) == ([str(FIRST)], [str(SECOND)], [])
     text = escape_page.section(said)
     assert (
@@ -172,7 +172,7 @@ def test_what_is_said_of_the_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     every = replace(said, rows=[row for row in said.rows if row.id in ("tx-leak", "tx-bad-tag")])
     assert "* `lib/flow/proof.py`: Switch.set" in escape_page.section(every)
     assert "2 of the 2 tests are in no triage" in text
-    assert told(tmp_path / "2", notes[1]).left() == [str(FIRST)]
+    assert reported(tmp_path / "2", notes[1]).left() == [str(FIRST)]
 
 
 def test_another_check_that_decided_needs_no_run(tmp_path: Path) -> None:
@@ -213,9 +213,7 @@ class Stand:
         (event("a", "error"), "void"),
     ],
 )
-def test_what_is_told_by_another_check_is_one_of_two(
-    tmp_path: Path, found: dict[str, object], by: str
-) -> None:
+def test_a_report_of_another_check_is_one_of_two(tmp_path: Path, found: dict[str, object], by: str) -> None:
     """A check whose failure another one tells is taken away too, and the test runs again."""
     failing = event("a", "fail", place="tests/lib/flow/proof.py:5") | {
         "evidence": {CHECKS: [str(FIRST), str(SECOND)]}

@@ -59,7 +59,7 @@ def test_a_good_and_a_bad_card_are_run(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert "This card " in (tmp_path / "pictures/failed-card.svg").read_text()
 
 
-def test_another_end_is_told(
+def test_another_end_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A bad card that is certified, or a rig that broke, is no example."""

@@ -12,7 +12,7 @@ from tests.lib.impair.impairment import all_met
 
 def impairment(missed: list[str], **gaps: int) -> dict[str, Any]:
     """What a test keeps of its impairment."""
-    summary = {way.replace("_", "-"): {"tcp": 9, "gaps": count} for way, count in gaps.items()}
+    summary = {direction.replace("_", "-"): {"tcp": 9, "gaps": count} for direction, count in gaps.items()}
     return {"impairment": {"missed": missed, "summary": summary}}
 
 

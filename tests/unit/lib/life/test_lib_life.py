@@ -17,13 +17,13 @@ from tests.lib.life.life import ManyConnections, held
 READY = b'{"ready": 7}\n'
 
 
-class Told:
+class Reported:
     """A program's outputs as a host tells of them, one at a look; after the last it has ended."""
 
     def __init__(self, *outs: bytes) -> None:
         self.name, self.pid, self._outs, self._at, self.asked = "dut", 7, outs, -1, list[str]()
 
-    def start(self, argv: object) -> Told:
+    def start(self, argv: object) -> Reported:
         """It is its own process."""
         return self
 
@@ -48,24 +48,24 @@ class Told:
         return b"".join(self._outs), b"Traceback"
 
 
-def connections(*outs: bytes) -> tuple[ManyConnections, Told]:
+def connections(*outs: bytes) -> tuple[ManyConnections, Reported]:
     """The runner's end of a program that says this."""
-    told = Told(READY, *outs)
-    return ManyConnections(Side(cast(Host, told), "", "", ""), "many_connections.py"), told
+    reported = Reported(READY, *outs)
+    return ManyConnections(Side(cast(Host, reported), "", "", ""), "many_connections.py"), reported
 
 
 def test_a_look_waits_on_the_host() -> None:
     """One request waits for an answer, and none is made for one that is there."""
-    made, told = connections(b'{"a": 1}\n{"b":', b" 2}\n", b"")
-    told.asked.clear()
+    made, reported = connections(b'{"a": 1}\n{"b":', b" 2}\n", b"")
+    reported.asked.clear()
     first, second = made.begin("one"), made.begin("two")
     assert made.answer(second) == {"b": 2} and made.answer(first) == {"a": 1}
-    assert told.asked == ["stdin", "stdin", "news", "running", "news"]
+    assert reported.asked == ["stdin", "stdin", "news", "running", "news"]
 
 
 def test_last_words_count() -> None:
     """A program that answers and ends has answered; one that only ends is a broken rig."""
-    made, told = connections(b'{"a": 1}\n')
+    made, reported = connections(b'{"a": 1}\n')
     assert made.answer(made.begin("one")) == {"a": 1}
     with pytest.raises(RigError, match="many_connections.py on dut died:\nTraceback"):
         made.answer(made.begin("two"))
@@ -73,8 +73,8 @@ def test_last_words_count() -> None:
 
 def test_what_is_not_awaited_is_looked_up_at_once() -> None:
     """Whether an answer has come is said without waiting for it."""
-    made, told = connections(b'{"a": 1}\n')
-    asked: Any = told.asked
+    made, reported = connections(b'{"a": 1}\n')
+    asked: Any = reported.asked
     asked.clear()
     assert made.answered(1) and not made.answered(2) and asked == ["output", "output"]
 
@@ -90,9 +90,14 @@ def test_what_is_not_awaited_is_looked_up_at_once() -> None:
 def test_contexts_are_the_cards_where_it_counts_them(card: str, words: set[str]) -> None:
     """A card that counts no contexts has none of its own: old ones that it gave back, the kernel counts."""
     host = cast(Host, SimpleNamespace(read=lambda path: b"1500\n"))
-    tls = {f"Tls{what}{way}Device": 2 for what in ("", "Curr") for way in ("Tx", "Rx")}
+    tls = {f"Tls{what}{direction}Device": 2 for what in ("", "Curr") for direction in ("Tx", "Rx")}
     profile = find(card)
-    own = {name: 2 for way in DIRECTIONS for name, _ in profile.counters.of(way).names if "_tls_" in name}
+    own = {
+        name: 2
+        for direction in DIRECTIONS
+        for name, _ in profile.counters.of(direction).names
+        if "_tls_" in name
+    }
     seen = StandIns(profile).add(host, Snapshot("nicsim0", 0.0, tls, own))
     rig: Any = SimpleNamespace(counters=lambda: seen, profile=profile)
     found = held(rig)

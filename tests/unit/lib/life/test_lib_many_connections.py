@@ -28,7 +28,7 @@ def taken(data: bytes, how: str = "read", **ask: Any) -> dict[str, Any]:
         return many.do_take({"at": 0, "size": len(data), **ask})
 
 
-def test_wrong_bytes_are_told() -> None:
+def test_wrong_bytes_are_reported() -> None:
     """The failure says how many bytes are wrong, from where to where, and what came."""
     bad = bytearray(SENT)
     for at in range(100, 300):
@@ -44,7 +44,7 @@ def test_wrong_bytes_are_told() -> None:
 
 
 @pytest.mark.parametrize(("how", "reads"), [("read", 1), ("read-pieces", 5), ("peek", 2)])
-def test_each_way_of_reading_takes_the_same(how: str, reads: int) -> None:
+def test_each_method_of_reading_takes_the_same(how: str, reads: int) -> None:
     """A payload is the same by whichever call it is read, and the calls are counted."""
     seen = taken(SENT, how)
     arrived(seen, "part", SIZE)
@@ -59,7 +59,7 @@ class Fickle:
         return (b"B" if flags & socket.MSG_PEEK else b"A") * size, [], 0, None
 
 
-def test_a_look_ahead_that_was_wrong_is_told() -> None:
+def test_a_look_ahead_that_was_wrong_is_reported() -> None:
     """What MSG_PEEK saw must be what is read."""
     many = ManyConnections()
     many.listener.close()
@@ -68,7 +68,7 @@ def test_a_look_ahead_that_was_wrong_is_told() -> None:
     assert "MSG_PEEK saw other bytes" in many.do_take({"at": 0, "size": 9})["error"]
 
 
-def test_a_sum_that_was_wrong_is_told() -> None:
+def test_a_sum_that_was_wrong_is_reported() -> None:
     """Right bytes under another SHA-256 are told apart from wrong ones."""
     seen = taken(SENT, seed="part", wanted="0" * 64)
     assert seen["unlike"] == "each byte is right when looked at again"
@@ -105,7 +105,7 @@ def test_splice_without_pythons_own(monkeypatch: pytest.MonkeyPatch) -> None:
     test_each_call_sends_the_same("splice", 4)
 
 
-def test_what_tcp_sent_is_told() -> None:
+def test_what_tcp_sent_is_reported() -> None:
     """A connection says how much payload its TCP has sent, once all of it has arrived."""
     with (
         socket.create_server(("127.0.0.1", 0)) as server,

@@ -31,7 +31,9 @@ def labs(monkeypatch: pytest.MonkeyPatch, **shown: dict[str, bool]) -> Labs:
 @pytest.mark.parametrize(
     "shown", [{"tx": feature(True)}, {"rx": feature(True, fixed=True)}, {"rx": feature(False)}]
 )
-def test_software_is_not_proved_beside_a_card(monkeypatch: pytest.MonkeyPatch, shown: dict[str, Any]) -> None:
+def test_software_is_not_proved_next_to_a_card(
+    monkeypatch: pytest.MonkeyPatch, shown: dict[str, Any]
+) -> None:
     """tests/sw-fallback on a lab whose card offloads, or could, is an error and no pass."""
     with pytest.raises(
         RigError, match="needs a bench without a NIC that offloads: eth0: tls-hw-.x-offload is"

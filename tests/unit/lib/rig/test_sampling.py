@@ -35,7 +35,11 @@ def item(name: str, promise: str | None, turns: str = "", once: str = "", **para
 
 
 ITEMS = [item(f"payload-{n}-{cell}", "payload.tx", cell=cell) for cell in CELLS for n in range(3)]
-ITEMS += [item(f"life-{n}-{way}", "lifecycle.many", direction=way) for way in ("tx", "rx") for n in range(2)]
+ITEMS += [
+    item(f"life-{n}-{direction}", "lifecycle.many", direction=direction)
+    for direction in ("tx", "rx")
+    for n in range(2)
+]
 ITEMS += [item(f"none-{n}", None) for n in range(4)]
 
 
@@ -128,13 +132,13 @@ def test_a_word_may_have_its_day(word: str) -> None:
     assert [len(day) for day in days] == [1] * 4 and days[0] == days[3] != days[1] != days[2]
 
 
-def test_what_a_sample_leaves_out_is_told() -> None:
+def test_what_a_sample_leaves_out_is_reported() -> None:
     """A report of a sample names what was not run, so that nobody takes it for the whole."""
-    items, told = [item(f"sends-{n}", None) for n in range(9)], list[Any]()
+    items, reported = [item(f"sends-{n}", None) for n in range(9)], list[Any]()
     config = SimpleNamespace(
         getoption={"--profile": "connectx-6-dx", "--sample": "2026-11-23"}.__getitem__,
-        hook=SimpleNamespace(pytest_deselected=lambda items: told.extend(items)),
+        hook=SimpleNamespace(pytest_deselected=lambda items: reported.extend(items)),
     )
     whole = list(items)
     conftest.pytest_collection_modifyitems(config, items)  # type: ignore[arg-type]
-    assert items and told and [one for one in whole if (one in items) == (one in told)] == []
+    assert items and reported and [one for one in whole if (one in items) == (one in reported)] == []

@@ -23,15 +23,15 @@ import json, sys
 import pytest
 from offload.suite.report.record.testinfo import promise_of
 
-class Told:
+class Reported:
     def pytest_collection_finish(self, session):
-        told = [[item.nodeid, promise_of(item), self.needs(item)] for item in session.items]
-        print("TOLD " + json.dumps(told))
+        reported = [[item.nodeid, promise_of(item), self.needs(item)] for item in session.items]
+        print("REPORTED " + json.dumps(reported))
 
     def needs(self, item):
         return sorted({name for mark in item.iter_markers("requires") for name in mark.args})
 
-sys.exit(pytest.main(["-q", "--collect-only", "--profile", sys.argv[1], "tests/hw"], plugins=[Told()]))
+sys.exit(pytest.main(["-q", "--collect-only", "--profile", sys.argv[1], "tests/hw"], plugins=[Reported()]))
 """
 # of two ordinary servers and a cable, as docs/certify/the-lab.md asks for them
 OF_ANY_BENCH = {"tls", "ktls-handoff", "stunnel", "openssl", "qemu"}
@@ -42,10 +42,11 @@ OF_A_WIRE_BOX = {"wire", "wire-tap", "pedit", "records-trace"}
 def needs(profile: str = "nicsim") -> Mapping[str, tuple[str | None, tuple[str, ...]]]:
     """Each test of tests/hw that a card of this profile gets: its promise and its needs."""
     done = subprocess.run([sys.executable, "-c", COLLECT, profile], cwd=ROOT, capture_output=True, text=True)
-    told = [line for line in done.stdout.splitlines() if line.startswith("TOLD ")]
-    assert told, done.stdout + done.stderr
+    reported = [line for line in done.stdout.splitlines() if line.startswith("REPORTED ")]
+    assert reported, done.stdout + done.stderr
     return {
-        name: (promise, tuple(wanted)) for name, promise, wanted in json.loads(told[0].removeprefix("TOLD "))
+        name: (promise, tuple(wanted))
+        for name, promise, wanted in json.loads(reported[0].removeprefix("REPORTED "))
     }
 
 

@@ -57,7 +57,7 @@ def test_ends_as_a_new_one(tmp_path: Path, warm_python: str, body: str, code: in
         assert not said.stderr and not forked.stderr
 
 
-def test_is_where_and_what_it_was_told(tmp_path: Path, warm_python: str) -> None:
+def test_is_where_and_what_it_was_asked_to_be(tmp_path: Path, warm_python: str) -> None:
     """Folder, environment and path of the modules are those of the call."""
     (tmp_path / "mine.py").write_text("HERE = 1\n")
     body = "import mine\ndef test_a():\n print(os.getcwd(), os.environ.get('WORD'), mine.HERE)\n assert 0"

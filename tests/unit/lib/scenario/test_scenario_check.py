@@ -34,9 +34,9 @@ class Stand:
         self.switched: list[dict[str, bool]] = []
         self.left_out = 0
 
-    def set(self, **ways: bool) -> None:
+    def set(self, **directions: bool) -> None:
         """Switch the offload."""
-        self.switched.append(ways)
+        self.switched.append(directions)
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -122,7 +122,7 @@ def test_the_headline_names_the_conditions_that_are_left(monkeypatch: pytest.Mon
     )
 
 
-def test_a_failure_is_told_as_it_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_reported_as_it_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked for speed, it is not shrunk and not compared: one run, and the headline has each condition."""
     runs: list[Scenario] = []
 

@@ -64,8 +64,8 @@ def test_the_quick_set_forges_and_has_nothing_slow() -> None:
 def test_the_quick_set_has_what_tests_of_one_shape_had(card: str) -> None:
     """Each direction meets both odd MTUs, records within a segment, no options, and SACK with a loss."""
     quick = rows(Depth.QUICK, card)
-    for way in find(card).directions():
-        mine = [row for row in quick if row["direction"] in (way, "both")]
+    for direction in find(card).directions():
+        mine = [row for row in quick if row["direction"] in (direction, "both")]
         assert {row["mtu"] for row in mine} == {"600", "1500", "9000"}
         assert {"1", "16", "16383"} & {row["record"] for row in mine}
         assert any(row["tcp"] == "bare" and row["trouble"] != "none" for row in mine)

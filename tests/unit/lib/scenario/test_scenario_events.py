@@ -38,37 +38,37 @@ Combined:\t8
 
 def stage(text: str, rc: int = 0) -> tuple[Any, list[str]]:
     """A port of which ethtool says this, and what it was told."""
-    told: list[str] = []
+    commands: list[str] = []
 
     def run(argv: list[str], **_: Any) -> Completed:
         line = " ".join(argv)
         shows = argv[1] in ("-g", "-l")
         if not shows:
-            told.append(line)
+            commands.append(line)
         said = b"1\n" if argv[0] == "cat" else text.encode() if shows else b""
         return Completed(tuple(argv), 0 if shows else rc, said, b"", 0.0)
 
     dut = SimpleNamespace(host=SimpleNamespace(run=run, name="dut"), dev="p0")
-    return SimpleNamespace(rig=SimpleNamespace(bench=SimpleNamespace(dut=dut))), told
+    return SimpleNamespace(rig=SimpleNamespace(bench=SimpleNamespace(dut=dut))), commands
 
 
 def test_rings_are_halved_and_given_back() -> None:
     """Both rings change by one command and come back by one."""
-    port, told = stage(RINGS)
+    port, commands = stage(RINGS)
     assert events.rings(port) == ""
     carrier = "cat /sys/class/net/p0/carrier"
-    assert told == ["ethtool -G p0 rx 512 tx 1024", "ethtool -G p0 rx 1024 tx 2048", carrier]
-    port, told = stage(RINGS.replace("RX:\t\t8192", "RX:\t\tn/a"))
-    assert events.rings(port) == "" and told[0] == "ethtool -G p0 tx 1024", "no other size is known of RX"
+    assert commands == ["ethtool -G p0 rx 512 tx 1024", "ethtool -G p0 rx 1024 tx 2048", carrier]
+    port, commands = stage(RINGS.replace("RX:\t\t8192", "RX:\t\tn/a"))
+    assert events.rings(port) == "" and commands[0] == "ethtool -G p0 tx 1024", "no other size is known of RX"
 
 
 def test_queues_become_one_less_and_come_back() -> None:
     """A port with all its queues loses one; one that has fewer gets one more."""
-    port, told = stage(CHANNELS)
+    port, commands = stage(CHANNELS)
     assert events.channels(port) == ""
-    assert told[:2] == ["ethtool -L p0 combined 7", "ethtool -L p0 combined 8"]
-    port, told = stage(CHANNELS[::-1].replace("8\t:denibmoC", "2\t:denibmoC", 1)[::-1])
-    assert events.channels(port) == "" and told[0] == "ethtool -L p0 combined 3"
+    assert commands[:2] == ["ethtool -L p0 combined 7", "ethtool -L p0 combined 8"]
+    port, commands = stage(CHANNELS[::-1].replace("8\t:denibmoC", "2\t:denibmoC", 1)[::-1])
+    assert events.channels(port) == "" and commands[0] == "ethtool -L p0 combined 3"
 
 
 @pytest.mark.parametrize(
@@ -76,15 +76,15 @@ def test_queues_become_one_less_and_come_back() -> None:
 )
 def test_a_port_without_figures_is_not_made(text: str) -> None:
     """A port that shows no rings or one queue is told so, and nothing is changed."""
-    port, told = stage(text)
+    port, commands = stage(text)
     assert events.rings(port) == "the rings of the port have one size"
-    assert events.channels(port) == "the port has one queue" and not told
+    assert events.channels(port) == "the port has one queue" and not commands
 
 
-def test_what_a_port_refuses_is_told() -> None:
+def test_what_a_port_refuses_is_reported() -> None:
     """A command that the driver refuses makes the event not made, in its words."""
-    port, told = stage(RINGS, rc=1)
-    assert events.rings(port) == "ethtool -G p0 rx 512 tx 1024 ended with 1" and len(told) == 1
+    port, commands = stage(RINGS, rc=1)
+    assert events.rings(port) == "ethtool -G p0 rx 512 tx 1024 ended with 1" and len(commands) == 1
 
 
 class Routes:
@@ -92,7 +92,7 @@ class Routes:
 
     def __init__(self, gateway: str = "", rc: int = 0, metric: str = "7") -> None:
         self.gateway, self.rc, self.metric = gateway, rc, metric
-        self.told: list[str] = []
+        self.commands: list[str] = []
         self.only = ""
         self.undo = ExitStack()
         dut, peer = SimpleNamespace(host=self, dev="p0"), SimpleNamespace(v4="192.0.2.2", v6="fd00:2::2")
@@ -103,7 +103,7 @@ class Routes:
         """Do what `ip` does."""
         words = argv[argv.index("route") + 1 :]
         if words[0] != "get":
-            self.told.append(" ".join(words))
+            self.commands.append(" ".join(words))
             return Completed(tuple(argv), self.rc, b"", b"", 0.0)
         if self.only not in words[-1]:
             return Completed(tuple(argv), 2, b"", b"RTNETLINK answers: Network is unreachable", 0.0)
@@ -118,16 +118,16 @@ def test_another_route_is_there_until_the_scenario_ends() -> None:
     """Both families get a route of their own through the same port, which is gone later."""
     dut = Routes()
     assert events.route(dut) == ""  # type: ignore[arg-type]
-    ways = ["192.0.2.2/32 dev p0 metric 7", "fd00:2::2/128 dev p0 metric 7"]
-    assert dut.told == [f"add {way}" for way in ways]
+    routes = ["192.0.2.2/32 dev p0 metric 7", "fd00:2::2/128 dev p0 metric 7"]
+    assert dut.commands == [f"add {route}" for route in routes]
     dut.undo.close()
-    assert dut.told[2:] == [f"del {way}" for way in ways[::-1]]
+    assert dut.commands[2:] == [f"del {route}" for route in routes[::-1]]
     small = Routes()
     small.only = "192.0.2.2"
-    assert events.route(small) == "" and small.told == [f"add {ways[0]}"], "no IPv6 at a small MTU"  # type: ignore[arg-type]
+    assert events.route(small) == "" and small.commands == [f"add {routes[0]}"], "no IPv6 at a small MTU"  # type: ignore[arg-type]
     behind = Routes(gateway="192.0.2.1")
     events.route(behind)  # type: ignore[arg-type]
-    assert behind.told[0] == "add 192.0.2.2/32 via 192.0.2.1 dev p0 metric 7"
+    assert behind.commands[0] == "add 192.0.2.2/32 via 192.0.2.1 dev p0 metric 7"
 
 
 def test_a_route_that_is_not_taken_is_not_made() -> None:
@@ -137,4 +137,4 @@ def test_a_route_that_is_not_taken_is_not_made() -> None:
     other = Routes(metric="77")
     assert "the route to 192.0.2.2 is another one" in events.route(other)  # type: ignore[arg-type]
     refused.undo.close()
-    assert not any(line.startswith("del") for line in refused.told)
+    assert not any(line.startswith("del") for line in refused.commands)

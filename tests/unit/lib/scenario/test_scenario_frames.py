@@ -19,7 +19,7 @@ def frame(number: int, offset: int, *, tos: int = ECT, flags: int = ACK, size: i
     return Frame(number, PORT, 443, tos, 64, b"", True, 7 + offset, flags, (8,), payload)
 
 
-def test_a_packet_that_is_sent_twice_is_told() -> None:
+def test_a_packet_that_is_sent_twice_is_reported() -> None:
     """A card that sends a packet twice is told; what TCP sends again has another number."""
     first, second = (replace(frame(n, 0, tos=0), ident=n) for n in (2, 3))
     assert wrong([first, second], PORT, Headers()) == ""
@@ -72,7 +72,7 @@ def test_an_event_that_loses_frames_hides_no_other_order(offsets: tuple[int, ...
         assert bool(wrong(sent(*offsets), PORT, Headers(), 7)), "no event, and nothing may lack"
 
 
-def test_a_packet_that_left_late_is_told_where_frames_are_lost() -> None:
+def test_a_packet_that_left_late_is_reported_where_frames_are_lost() -> None:
     """IPv4 numbers packets: what TCP sends again has a later number, what left late an earlier one."""
     again = sent(0, 1, 2, 4, 3, 5, first=65532)
     assert wrong(again, PORT, LOSSY, 7) == "", "the numbers begin again after 65,536"
@@ -137,14 +137,14 @@ def test_who_listens_to_marks_is_right() -> None:
         (5, frame(6, 3 * SIZE, flags=ACK | CWR), "frame 6 of the DUT: CWR in two segments in a row"),
     ],
 )
-def test_a_card_that_loses_the_marks_is_told(at: int, bad: Frame, words: str) -> None:
+def test_a_card_that_loses_the_marks_is_reported(at: int, bad: Frame, words: str) -> None:
     """A card that drops ECT, or puts CWR into every segment, is told by its frame."""
     frames = listening()
     frames[at] = bad
     assert words in wrong(frames, PORT, ECN)
 
 
-def test_bytes_that_tcp_did_not_send_are_told() -> None:
+def test_bytes_that_tcp_did_not_send_are_reported() -> None:
     """A card that sends a segment twice over IPv6 is told: TCP counts what it sends again."""
     first, second, last = frame(1, 0), frame(2, SIZE), frame(3, 2 * SIZE)
     end = 3 * SIZE

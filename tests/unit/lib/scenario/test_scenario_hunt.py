@@ -73,9 +73,9 @@ def test_what_fails_is_kept_with_its_seed(tmp_path: Path) -> None:
     labs = Labs(tmp_path, {2: [AssertionError("plaintext")], 3: [("no carry",)]})
     labs.hunt([1, 2, 3, 4])
     assert labs.words == [f"1 {HELD}", f"2 {FAILED}", f"3 {NOT_MADE}", f"4 {HELD}"]
-    told = json.loads((tmp_path / "failures/2/failure.json").read_text())
-    assert (told["seed"], told["words"], told["shrunk"]) == (2, "plaintext", "seed=2,direction=rx")
-    assert SPACE.parse(told["line"]) == SPACE.draw(2) and labs.kept == [2] and labs.booted == 1
+    notes = json.loads((tmp_path / "failures/2/failure.json").read_text())
+    assert (notes["seed"], notes["words"], notes["shrunk"]) == (2, "plaintext", "seed=2,direction=rx")
+    assert SPACE.parse(notes["line"]) == SPACE.draw(2) and labs.kept == [2] and labs.booted == 1
     rows = [json.loads(line) for line in (tmp_path / "hunt.jsonl").read_text().splitlines()]
     assert [row["outcome"] for row in rows] == [HELD, FAILED, NOT_MADE, HELD]
     table = labs.book.table()

@@ -15,7 +15,7 @@ from tests.lib.life.life import End, Pair
 from tests.lib.scenario import events
 from tests.lib.scenario.connections import Burst, Line, tracks
 from tests.lib.scenario.frames import ACK, Frame
-from tests.lib.scenario.play import Play, Told
+from tests.lib.scenario.play import Notes, Play
 from tests.lib.scenario.setting import headers
 from tests.lib.scenario.space import cell_of, load
 from tests.lib.scenario.verdict.invariants import BYTES, PACKETS, Bounds, Facts, counted
@@ -34,8 +34,8 @@ def seen(words: str) -> Seen:
     line = Line(Pair(end, end, 9), tracks("secret", 9, cell, 0), cell)
     line.tracks["rx"].bursts = [Burst("start", (START,)), Burst("placed", (WHOLE - START,))]
     facts = Facts(Snapshot("nicsim0", 0.0, {}, {}), {}, {})
-    told = Told(line, [], fair=START)
-    found = Seen(scenario, [line], told, facts, facts, {"wire": Path("none")}, ("rx",))
+    notes = Notes(line, [], fair=START)
+    found = Seen(scenario, [line], notes, facts, facts, {"wire": Path("none")}, ("rx",))
     vars(found)["frames"] = []
     return found
 
@@ -71,7 +71,7 @@ def test_no_more_is_counted_than_came() -> None:
     """The payload of the frames to the DUT is the most, also where frames may be lost."""
     found = seen(",event=mtu")
     vars(found)["frames"] = [frame(1, 1000), frame(2, 700, head=78), frame(3, 50, source=9, target=443)]
-    found.told.fair = 0
+    found.notes.fair = 0
     assert bounds(found, "rx") == Bounds(0, 1700, (66, 78))
 
 
@@ -103,7 +103,7 @@ def test_frames_may_be_missing_only_while_the_port_is_set_again(
     monkeypatch.setattr(events, "between", between)
     play = Play(stage, SPACE.parse(f"seed=7,event={event}"), [line], None)  # type: ignore[arg-type]
     play._event()
-    assert play.told.lossy == lossy
+    assert play.notes.lossy == lossy
 
 
 @pytest.mark.parametrize(

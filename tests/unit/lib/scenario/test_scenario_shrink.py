@@ -52,7 +52,7 @@ def test_what_fails_once_only_stays_as_it_was() -> None:
     assert fails_with(event="never") == [LINE, "first", "15"]
 
 
-def test_no_more_runs_than_told() -> None:
+def test_no_more_runs_than_asked_for() -> None:
     ran: list[Scenario] = []
 
     def fails(scenario: Scenario) -> str:

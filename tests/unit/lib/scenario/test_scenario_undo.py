@@ -74,7 +74,7 @@ class Port:
         looks = any(word in argv for word in LOOKS)
         text = self.shown(argv) if looks else ""
         if not looks:
-            self.told(argv)
+            self.notes(argv)
             self.changed()
         return Completed(tuple(argv), 0, text.encode(), b"", 0.0)
 
@@ -99,7 +99,7 @@ class Port:
         """As `ethtool -k` shows them."""
         return f"Features for p0:\ntx-tcp-segmentation: {self.state['tx-tcp-segmentation']}\n"
 
-    def told(self, argv: list[str]) -> None:
+    def notes(self, argv: list[str]) -> None:
         """Do what a program does that changes something."""
         state, words = self.state, argv[3:]
         if argv[0] == "sysctl":
@@ -148,7 +148,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Connections are the port's: it counts those that are open."""
     monkeypatch.setattr(events, "another_life", lambda rig: rig.bench.dut.host)
     monkeypatch.setattr(events, "opened", Port.opened)
-    monkeypatch.setattr(events, "move", lambda lines, ways, bursts: lines[0].port.changed())
+    monkeypatch.setattr(events, "move", lambda lines, directions, bursts: lines[0].port.changed())
     monkeypatch.setattr(events, "close", lambda life, lines: life.close())
     monkeypatch.setattr(events, "wait_until", lambda condition, *_: condition())
 

@@ -53,12 +53,12 @@ def take(seen: Captures, folder: Path, place: str = "wire", fails: Exception | N
             raise fails
 
 
-def test_a_stray_frame_fails_the_test_and_is_told(stray: None, tmp_path: Path) -> None:
+def test_a_stray_frame_fails_the_test_and_is_reported(stray: None, tmp_path: Path) -> None:
     """Nobody looked for it."""
     seen = Captures()
     with pytest.raises(AssertionError, match="captured frames are unexplained: stray-data at"):
         take(seen, tmp_path)
-    found = seen.told()
+    found = seen.evidence()
     assert found is not None and found.unexplained == 1 and found.frames > 10
 
 
@@ -75,12 +75,12 @@ def test_a_stray_frame_comes_before_whatever_else_failed(stray: None, tmp_path: 
     assert str(once.value).count("unexplained") == 1
 
 
-def test_it_is_told_of_a_test_that_failed_before(stray: None, tmp_path: Path) -> None:
+def test_it_is_reported_of_a_test_that_failed_before(stray: None, tmp_path: Path) -> None:
     """The failure stays the test's own, and the frame is in the evidence."""
     seen = Captures()
     with pytest.raises(ValueError, match="its own"):
         take(seen, tmp_path, fails=ValueError("its own"))
-    assert seen.told() is not None
+    assert seen.evidence() is not None
 
 
 def test_a_broken_rig_says_nothing(stray: None, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_broken_rig_says_nothing(stray: None, tmp_path: Path) -> None:
     seen = Captures()
     with pytest.raises(RigError):
         take(seen, tmp_path, fails=RigError("it died"))
-    assert seen.told() is None
+    assert seen.evidence() is None
 
 
 @pytest.mark.parametrize("place", ["host", "other"])
@@ -96,7 +96,7 @@ def test_plaintext_belongs_above_the_card(stray: None, tmp_path: Path, place: st
     """What is seen at the host's port, or on another device, did not come out of this card."""
     seen = Captures()
     take(seen, tmp_path, place)
-    assert seen.told() == Captured(0, 0)
+    assert seen.evidence() == Captured(0, 0)
 
 
 def test_each_test_begins_anew(stray: None, tmp_path: Path) -> None:
@@ -105,13 +105,13 @@ def test_each_test_begins_anew(stray: None, tmp_path: Path) -> None:
     with suppress(AssertionError):
         take(seen, tmp_path)
     seen.begin()
-    assert seen.told() is None
+    assert seen.evidence() is None
 
 
 def test_evidence_is_read_as_it_was_written() -> None:
     """What the verdict reads is what the test told, cut to the first findings."""
     strays = tuple(Stray(Code.PROTOCOL, number, "protocol 17") for number in range(20))
-    test = {"evidence": {"captured": Captured(9000, 20, strays).told()}}
+    test = {"evidence": {"captured": Captured(9000, 20, strays).evidence()}}
     assert captured.read(test) == Captured(9000, 20, strays[: captured.MOST])
 
 

@@ -197,7 +197,7 @@ print([name for name in sys.modules if name.startswith(heavy)])
     assert done.stdout.strip() == "[]"
 
 
-def test_missing_extra_is_told_first(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_extra_is_reported_first(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for a boot to hear that the report cannot be written."""
     monkeypatch.setattr(verbs, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="certify needs pytest, jinja2, cryptography"):

@@ -155,7 +155,7 @@ def test_a_lab_that_is_kept_notes_what_it_boots(monkeypatch: pytest.MonkeyPatch)
     """Its kernel is compared with the record, and its module's digest is noted beside it."""
     state = started(monkeypatch, lambda kernel: BOOTED, keep=True)
     lab = Lab(state | {"kind": "nicsim"}, Path("it"), None, None)  # type: ignore[arg-type]
-    assert lab.booted == BOOTED.told(SimpleNamespace(release="6.12.95"), Path(__file__))  # type: ignore[arg-type]
+    assert lab.booted == BOOTED.described(SimpleNamespace(release="6.12.95"), Path(__file__))  # type: ignore[arg-type]
     assert len(lab.booted["driver"]) == 64 and lab.rig == {"qemu": "10"}
 
 

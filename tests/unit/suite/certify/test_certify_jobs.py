@@ -81,7 +81,7 @@ def test_two_labs_give_the_report_of_one(root: Path) -> None:
     assert kinds.count("progress") == kinds.count("test") == len(two[1]["tests"])
 
 
-def test_runner_that_dies_beside_another_voids_the_run(root: Path) -> None:
+def test_runner_that_dies_alongside_another_voids_the_run(root: Path) -> None:
     """A test process that dies under a test voids the run, which names the test."""
     add(root, "import os\n    os._exit(3)")
     code, report = call(root, "--jobs", "2")

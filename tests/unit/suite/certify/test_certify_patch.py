@@ -158,7 +158,7 @@ def test_the_commands_of_the_page_make_a_patch(tmp_path: Path) -> None:
     assert (tmp_path / "copy/silicon/hw_tx.c").read_text() == card.read_text() + "int bad;\n"
 
 
-def test_a_folder_without_patches_is_told_what_it_lacks(tmp_path: Path) -> None:
+def test_a_folder_without_patches_is_reported_what_it_lacks(tmp_path: Path) -> None:
     """A folder of *.diff is refused: the message names the ending, and what is there."""
     folder = tmp_path / "defects"
     folder.mkdir()

@@ -32,7 +32,7 @@ TESTS = [
 ]
 
 
-def told(**lacks: str) -> list[str]:
+def reported(**lacks: str) -> list[str]:
     """What is said of a bench that lacks these needs."""
     return foresee({"tests": TESTS, "lacks": lacks}, BAR, CARD).lines()
 
@@ -41,7 +41,7 @@ def test_a_bench_that_has_all() -> None:
     """A bench that can prove everything says so, in two lines."""
     required = sum(one.required for one in BAR.promises.values())
     optional = len(BAR.promises) - required
-    assert told() == [
+    assert reported() == [
         f"this bench can prove all {required} required promises",
         f"this bench can prove all {optional} optional promises",
     ]
@@ -49,7 +49,7 @@ def test_a_bench_that_has_all() -> None:
 
 def test_what_will_stay_unproved_is_named_by_its_reason() -> None:
     """Each promise that cannot be proved is named once, beside what the bench lacks for it."""
-    said = told(wire=WIRE, peer=PEER)
+    said = reported(wire=WIRE, peer=PEER)
     assert said[0].startswith(
         "this bench cannot prove 2 of 35 required promises, so the run will be incomplete"
     )

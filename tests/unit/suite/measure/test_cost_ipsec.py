@@ -101,7 +101,7 @@ def test_a_boot_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "told, words",
+    "output, words",
     [
         (in_esp(2 * MIB, 5000), "bytes were in ESP"),
         (in_esp(2 * MIB), "bytes were in ESP"),
@@ -114,10 +114,10 @@ def test_a_boot_is_read() -> None:
         (console(), "0 of 1 cells"),
     ],
 )
-def test_what_is_no_figure(told: str, words: str) -> None:
+def test_what_is_no_figure(output: str, words: str) -> None:
     """A cell that lost packets, went another way, or is not there ends the run."""
     with pytest.raises(RigError, match=words):
-        read(told, PLAN, [Cell("esp-128", "on")])
+        read(output, PLAN, [Cell("esp-128", "on")])
 
 
 def test_table() -> None:

@@ -62,7 +62,7 @@ def test_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert impossible_esp(testbed(), "esp-null") == "no ESP" and impossible_esp(testbed(), "plain") == ""
 
 
-def test_bytes_that_went_another_way() -> None:
+def test_bytes_that_took_another_path() -> None:
     """Payload that the states did not carry is no figure, and neither is one with losses."""
     turn(MIB).check(Moved(MIB, 0, 1))
     with pytest.raises(NoFigure, match=r"1048576 bytes of payload \(tx\), 100 in ESP"):

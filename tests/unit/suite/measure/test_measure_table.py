@@ -79,7 +79,7 @@ def test_break_even() -> None:
     assert found({4096}, (4096,)) == []
 
 
-def test_cycles_stand_beside_cores() -> None:
+def test_cycles_stand_next_to_cores() -> None:
     """Cycles per byte are shown where every sample has them, else not at all."""
     rows = [row("sw", SW), row("hw", HW)]
     for sample in rows[0]["samples"]:

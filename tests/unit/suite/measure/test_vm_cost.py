@@ -223,8 +223,12 @@ def test_figures() -> None:
         found["rows"].append(run.made([row]))
     assert figures.saving(found, "tx", "sender", channels=4) == 0.5
     assert "tx x4: hw saves 50 % of its sender's" in figures.text(found)
-    told = figures.text(found)
-    assert "SIMULATED" in told and "75 % of its sender's" in told and "3 boots agree within 0.100 %" in told
+    reported = figures.text(found)
+    assert (
+        "SIMULATED" in reported
+        and "75 % of its sender's" in reported
+        and "3 boots agree within 0.100 %" in reported
+    )
 
 
 @pytest.mark.parametrize(

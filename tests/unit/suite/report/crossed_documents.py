@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-TOLD: dict[str, Any] = {
+PLAN: dict[str, Any] = {
     "depth": "quick",
     "sha256": "c" * 64,
     "scenarios": 2,

@@ -63,7 +63,7 @@ def events(tests: int = 60, worst: str = "pass", simulated: bool = True) -> list
         {"event": "phase", "name": "boot the lab", "seconds": 9.5},
         {"event": "run-start", **head},
         {"event": "replay", **former, "kernel": "6.1.0", "rig": {}},
-        {"event": "plan", "tests": plan, "deselected": [], "conditions": crossed_documents.TOLD},
+        {"event": "plan", "tests": plan, "deselected": [], "conditions": crossed_documents.PLAN},
         *results,
         {"event": "run-end", "exit": int(worst in ("fail", "error")), "seconds": 500.25},
         {"event": "phase", "name": "tests", "seconds": 501.0},

@@ -149,7 +149,7 @@ def test_failed_tests_are_chosen_or_those_asked_for() -> None:
     assert "2 pass; --only PATTERN" in str(caught.value)
 
 
-def test_suite_that_has_changed_is_told(tmp_path: Path) -> None:
+def test_suite_that_has_changed_is_reported(tmp_path: Path) -> None:
     """A test that the suite lost is named; if it lost all of them nothing starts."""
     found = planned(result(tmp_path / "run"), only="test_rx")
     assert check_suite(found, (LATE, TAG)).gone == ()
@@ -220,15 +220,15 @@ def test_outcomes_are_compared() -> None:
         "no rule matched a frame",
     )
     assert replayed("fail", "EBADMSG", impairment())["words"] == "same outcome, for another reason"
-    told = "record 5, byte 8,672: expected ab7e{}, got {}: wrong payload"
+    reported = "record 5, byte 8,672: expected ab7e{}, got {}: wrong payload"
     pairs = ("1d", "ffb5"), ("2e", "33de")
-    then, now = ({"outcome": "fail", "reason": told.format(*pair)} for pair in pairs)
+    then, now = ({"outcome": "fail", "reason": reported.format(*pair)} for pair in pairs)
     assert compare({**then, "evidence": {}}, **now, evidence={})["same_reason"], "keys differ from run to run"
     mended = replayed("pass", "", None)
     assert not mended["same"] and mended["words"] == "another outcome"
 
 
-def test_missing_results_and_another_rig_are_told() -> None:
+def test_missing_results_and_another_rig_are_reported() -> None:
     """A test without result, one that is gone, and each changed part of the rig are named."""
     head = {"event": "replay", **event(former(), (LATE, TAG))}
     now = {"vm": RIG["vm"] + " (busy)", "knobs": "0/tx_leak=1", "openssl": "3"}

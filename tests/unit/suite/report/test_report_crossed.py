@@ -17,15 +17,15 @@ from offload.suite.report.events import Log
 from offload.suite.report.render import crossed_page
 from offload.suite.report.verdict import judge
 from tests.lib.scenario.covering import array
+from tests.lib.scenario.declared import declared
 from tests.lib.scenario.space import load as load_space
-from tests.lib.scenario.told import told
 from tests.unit.suite.report import crossed_documents as made
 from tests.unit.suite.report import report_whole
 
 LINE = "seed=7,direction=rx,trouble=lost-tag"
 
 
-def log(*tests: dict[str, Any], conditions: Any = made.TOLD) -> Log:
+def log(*tests: dict[str, Any], conditions: Any = made.PLAN) -> Log:
     """A run of these scenarios."""
     plan = {"event": "plan", "tests": [], "deselected": [], "conditions": conditions}
     return Log([plan, *tests])
@@ -80,7 +80,7 @@ def test_the_arrays_reach_the_bars() -> None:
         profile = find(card)
         for depth, bars in load().promises["conditions.crossed"].crossed.items():
             rows = array(depth, profile)
-            plan = told(load_space(profile), depth, len(rows))
+            plan = declared(load_space(profile), depth, len(rows))
             said, shares = crossed.shares(
                 log(*(scenario(dict(r.values)) for r in rows), conditions=plan)
             ) or ("", {})
@@ -137,10 +137,10 @@ JSON = st.recursive(
 
 # a busy machine makes any example slow
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
-@given(st.sampled_from([*made.TOLD, "met", "scenario"]), JSON)
+@given(st.sampled_from([*made.PLAN, "met", "scenario"]), JSON)
 def test_hostile_events_end_nothing(key: str, value: Any) -> None:
     """Events of a stranger give a section or none, never a traceback."""
-    test, plan = scenario(value if key == "met" else made.SENT), {**made.TOLD, key: value}
+    test, plan = scenario(value if key == "met" else made.SENT), {**made.PLAN, key: value}
     if key == "scenario":
         test["evidence"] = {"scenario": value}
     found = crossed.section(log(test, conditions=plan))
@@ -152,7 +152,7 @@ def test_hostile_events_end_nothing(key: str, value: Any) -> None:
 def test_too_many_values_are_not_counted() -> None:
     """A plan that would take minutes to count is read as none."""
     many = [str(number) for number in range(160)]
-    wide = {**made.TOLD, "dimensions": {"direction": many, "trouble": many, "event": many}}
+    wide = {**made.PLAN, "dimensions": {"direction": many, "trouble": many, "event": many}}
     assert crossed.section(log(conditions=wide)) == {}
     assert crossed.section(log(conditions={**wide, "triples": [], "dimensions": {"a": many * 4}})) == {}
 

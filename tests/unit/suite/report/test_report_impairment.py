@@ -43,7 +43,7 @@ def test_every_rule_has_words(said: str) -> None:
     assert words([WORDS[said].text]) == [said]
 
 
-def test_rules_of_one_kind_are_told_together() -> None:
+def test_rules_of_one_kind_are_reported_together() -> None:
     """Rules that differ in place only are one line; one without words is shown as it is."""
     rules = [
         "b>a header +6 drop",

@@ -33,7 +33,7 @@ from tests.unit.suite.report.report_whole import JUDGED
 from tests.unit.suite.report.test_report_verdict import CRITERIA, FACTS, GOOD, run
 
 
-def told(shipped: str, **more: Any) -> Log:
+def reported(shipped: str, **more: Any) -> Log:
     """A good run that was judged by such a profile."""
     log, event = run(GOOD), {**JUDGED, "profile": {**JUDGED["profile"], "shipped": shipped, **more}}
     events = [{"event": "judged", "time": "", **event}, *log.events]
@@ -52,7 +52,7 @@ def told(shipped: str, **more: Any) -> Log:
 )
 def test_every_form_says_whose_profile_judged(shipped: str, of: str, remark: str) -> None:
     """Headline, first page, summary, JUnit, KTAP and picture name a profile that is not shipped."""
-    document = build(told(shipped, of=of), CRITERIA, FACTS)
+    document = build(reported(shipped, of=of), CRITERIA, FACTS)
     page = html(document).partition('id="promises"')[0]
     forms = [document["headline"], page, text(document), junit(document).decode(), ktap(document)]
     forms.append(card.svg(document))
@@ -69,7 +69,7 @@ def test_every_form_says_whose_profile_judged(shipped: str, of: str, remark: str
 
 def test_a_comparison_names_other_judges() -> None:
     """`report diff` names another profile that judged, and says nothing of the same one."""
-    old, new = (build(told("yes", sha256=digit * 64), CRITERIA, FACTS) for digit in "ab")
+    old, new = (build(reported("yes", sha256=digit * 64), CRITERIA, FACTS) for digit in "ab")
     found = [line for line in compare(old, new)["differs"] if line.startswith("judged")]
     assert found == ["judged by a different profile: aaaaaaaaaaaaaaaa then, bbbbbbbbbbbbbbbb now"]
     assert not compare(old, old)["differs"]
@@ -157,10 +157,10 @@ def test_a_report_of_a_real_host_says_what_is_not_known() -> None:
     about = on_host(LocalHost(None), "no_such_driver")
     events = [{"event": "judged", "time": "", **JUDGED}, {"event": "booted", "time": "", **about}]
     log = Log([event | {"seq": seq} for seq, event in enumerate([*events, *run(GOOD).events])])
-    told = dict(rows(build(log, CRITERIA, FACTS)))
-    assert told["running kernel (build id)"] == about["running"]
-    assert told["kernel driver"] == told["running driver (build id)"] == "not known"
-    assert "may differ from the running ones" in told["kernel"]
+    reported = dict(rows(build(log, CRITERIA, FACTS)))
+    assert reported["running kernel (build id)"] == about["running"]
+    assert reported["kernel driver"] == reported["running driver (build id)"] == "not known"
+    assert "may differ from the running ones" in reported["kernel"]
 
 
 @pytest.fixture

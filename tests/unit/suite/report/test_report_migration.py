@@ -44,17 +44,19 @@ def test_medians_and_times_of_stunnel() -> None:
     assert (card["runs"], card["seconds"], card["arrived"], card["downtime_ms"]) == (5, 1.02, 1.07, 70)
     assert (card["bytes"], card["rounds"], card["forced"]) == (260 << 20, 3, 0)
     assert card["ends"][0] == {"end": "source", "cpu_seconds": 0.5, "cores": 0.65, "margin": 0.1}
-    beside = card["stunnel"]
-    assert beside["ratio"] == pytest.approx(3020 / 1070, rel=1e-2) and beside["pairs"] == 5
-    assert beside["low"] <= beside["ratio"] <= beside["high"] and beside["state"] == "more"
+    comparison = card["stunnel"]
+    assert comparison["ratio"] == pytest.approx(3020 / 1070, rel=1e-2) and comparison["pairs"] == 5
+    assert comparison["low"] <= comparison["ratio"] <= comparison["high"] and comparison["state"] == "more"
     assert found["stunnel"]["stunnel"] is None
 
 
 def test_one_round_is_too_few() -> None:
     """A ratio of one round has no interval and is unsure; cores nobody told are no column."""
     found = tree(made.document(1, cores=False, simulated=False), simulated=False)
-    beside = transports(found)["ktls-sw"]["stunnel"]
-    assert (beside["low"], beside["state"]) == (None, "few") and "too few pairs" in beside["words"]
+    comparison = transports(found)["ktls-sw"]["stunnel"]
+    assert (comparison["low"], comparison["state"]) == (None, "few") and "too few pairs" in comparison[
+        "words"
+    ]
     page = render.html(found)
     assert page.count('<span class="why">unsure</span>') == 3 and "active cores of the whole host" not in page
 

@@ -54,15 +54,15 @@ def test_inner_kind_is_taken_out_of_the_outer_one(monkeypatch: pytest.MonkeyPatc
     assert WATCH.take() == {}
 
 
-def test_all_of_a_test_is_told() -> None:
+def test_all_of_a_test_is_reported() -> None:
     """The kinds add up to the whole; the guest's time is told only if it was there all the time."""
     spending = Spending(os.getpid())
     spending.is_set_up()
     while (cpu_of(os.getpid()) or 0) - (spending._cpu[1] or 0) < 0.05:
         sum(range(100000))
-    told = spending.told(os.getpid())
-    assert told["guest"] >= 0.05 and told["rest"] > 0 and set(told) <= set(timing.COLUMNS)
-    assert {"guest", "waiting"} & set(Spending(0).told(os.getpid())) == set()
+    seconds = spending.seconds(os.getpid())
+    assert seconds["guest"] >= 0.05 and seconds["rest"] > 0 and set(seconds) <= set(timing.COLUMNS)
+    assert {"guest", "waiting"} & set(Spending(0).seconds(os.getpid())) == set()
     assert cpu_of(0) is None and cpu_of(2**22 + 1) is None
 
 

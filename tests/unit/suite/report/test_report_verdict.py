@@ -120,15 +120,15 @@ def test_word_of_a_run(tests: list[dict[str, Any]], word: str, reason: str) -> N
 def test_failed_run_says_what_the_card_does_wrong() -> None:
     """The headline is the fault of the first broken promise and what was seen; the test stands apart."""
     promise = CRITERIA.promises["payload.tx"]
-    told = dataclasses.replace(
+    reported = dataclasses.replace(
         CRITERIA,
         promises={**CRITERIA.promises, "payload.tx": dataclasses.replace(promise, fault="loses data")},
     )
-    found = judge(run(swap(0, outcome="fail", reason="3 bytes are gone")), told, FACTS)
+    found = judge(run(swap(0, outcome="fail", reason="3 bytes are gone")), reported, FACTS)
     assert found.headline == "A Card loses data: 3 bytes are gone"
     assert found.defect == ("payload.tx", "loses data", "3 bytes are gone", GOOD[0]["id"])
-    assert judge(run(GOOD), told, FACTS).defect is None
-    stray = judge(run([*GOOD, case("x", None, "fail", reason="odd")]), told, FACTS)
+    assert judge(run(GOOD), reported, FACTS).defect is None
+    stray = judge(run([*GOOD, case("x", None, "fail", reason="odd")]), reported, FACTS)
     assert stray.defect == ("", "fails a test that belongs to no promise", "odd", "x")
 
 

@@ -44,21 +44,21 @@ def sides(**more: Any) -> tuple[Side, Side]:
 @pytest.mark.parametrize("cipher, size", [("null", 0), ("gcm-128", 20), ("gcm-256", 36)])
 def test_keys_are_long_enough_and_new(cipher: str, size: int) -> None:
     """Each direction has a key of its own (RFC 4106: and four bytes of salt)."""
-    ways = [ipsec.way(A, B, cipher) for _ in range(3)]
-    assert {len(one.key.removeprefix("0x")) // 2 for one in ways} == {size or 1}
-    assert len({one.key for one in ways}) == (3 if size else 1)
-    assert len({one.spi for one in ways}) == 3 and all(one.spi > 255 for one in ways)
+    associations = [ipsec.association(A, B, cipher) for _ in range(3)]
+    assert {len(one.key.removeprefix("0x")) // 2 for one in associations} == {size or 1}
+    assert len({one.key for one in associations}) == (3 if size else 1)
+    assert len({one.spi for one in associations}) == 3 and all(one.spi > 255 for one in associations)
 
 
 def test_a_cipher_that_there_is_not() -> None:
     """A cipher that there is not is named with those there are."""
     with pytest.raises(ConfigError, match="no IPsec cipher 'rot13'"):
-        ipsec.way(A, B, "rot13")
+        ipsec.association(A, B, "rot13")
 
 
 def test_lines() -> None:
     """A state is of one direction and ends by itself; the card's part names device and side."""
-    one = ipsec.way(A, B, "gcm-128")
+    one = ipsec.association(A, B, "gcm-128")
     line = ipsec.state(one, "gcm-128", "eth0 out", 60)
     assert f"src {A} dst {B} proto esp spi {one.spi:#x}" in line and "mode transport" in line
     assert f"aead rfc4106(gcm(aes)) {one.key} 128" in line

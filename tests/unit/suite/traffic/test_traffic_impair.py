@@ -65,7 +65,7 @@ def test_what_cannot_be_a_cable_is_refused_before_anything_changes(what: str) ->
     assert wire.changes() == [] and "\n" not in str(caught.value).split("\n  hint")[0]
 
 
-def test_the_ends_are_refused_and_told_why() -> None:
+def test_the_ends_are_refused_with_a_reason() -> None:
     """Impairment on the DUT's or peer's own port is refused with the kernel's reason."""
     wire = FakeWire()
     for port in ("eth0", "eth1"):

@@ -9,7 +9,7 @@ import pytest
 
 from offload.errors import ConfigError
 from offload.host.local import LocalHost
-from offload.suite.traffic import drive, handoff, pump_ways, rawkeys
+from offload.suite.traffic import drive, handoff, pump_methods, rawkeys
 from offload.suite.traffic.drive import Sending, send, take
 
 SIZES = (1, 5000, 16385, 70_001)
@@ -30,8 +30,8 @@ def carried(pump: drive.Pump, plan: Sending) -> tuple[drive.Transfer, drive.Tran
     return pump.connect("127.0.0.1", port, send(plan)), pump.accept(listener, take())
 
 
-@pytest.mark.parametrize("how", sorted(set(pump_ways.WAYS) - {"zerocopy"}))
-def test_every_way_gives_the_same_bytes(pump: drive.Pump, how: str) -> None:
+@pytest.mark.parametrize("how", sorted(set(pump_methods.METHODS) - {"zerocopy"}))
+def test_every_method_gives_the_same_bytes(pump: drive.Pump, how: str) -> None:
     """What arrives is the payload of the plan, whatever way it was written."""
     plan = Sending(f"way {how}", SIZES, how, offset=4095)
     near, far = carried(pump, plan)
@@ -44,7 +44,7 @@ def test_zerocopy_is_for_kernel_tls(pump: drive.Pump) -> None:
     assert near.report().error.startswith("ENOPROTOOPT") and far.report().taken.bytes == 0
 
 
-def test_a_file_is_changed_when_told_to(pump: drive.Pump) -> None:
+def test_a_file_is_changed_on_request(pump: drive.Pump) -> None:
     """The file is as it was until the gate opens, and the pump says when it has changed it."""
     plan = Sending("alter", (5000,), "sendfile", alter=(0, 5000))
     near, far = carried(pump, plan)

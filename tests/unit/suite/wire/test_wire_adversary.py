@@ -49,7 +49,9 @@ def before_the_begin() -> Hand:
 def half_a_message(number: int) -> Hand:
     """Two bytes of clear handshake in front of the record with which the client's protection begins."""
     session = copied(session_of(number))
-    first = next(i for i, rec in enumerate(session.flow) if rec.way == 0 and (rec.sealed or rec.kind == CCS))
+    first = next(
+        i for i, rec in enumerate(session.flow) if rec.direction == 0 and (rec.sealed or rec.kind == CCS)
+    )
     session.flow.insert(first, clear(0, HANDSHAKE, b"AB"))
     return table(number, session)
 

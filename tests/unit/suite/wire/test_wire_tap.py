@@ -94,7 +94,7 @@ def test_a_capture_with_a_hole_is_no_capture(play: Path, last: str, rc: int, wor
     assert not there.exists()
 
 
-def test_a_start_that_fails_is_told_in_its_words(play: Path) -> None:
+def test_a_start_that_fails_is_reported_in_its_words(play: Path) -> None:
     """A tap that cannot start says why, and a file of somebody else stays."""
     program(play, "echo 'wiretap: no such interface' >&2", "exit 2")
     (play / "theirs").write_text("theirs")

@@ -27,14 +27,14 @@ def codes(case: Case, folder: Path, keys: bytes) -> set[Code]:
 
 @pytest.mark.parametrize("keys", [True, False], ids=["keys", "no-keys"])
 @pytest.mark.parametrize("name", FAR)
-def test_one_frame_that_no_sender_sends_is_told(name: str, keys: bool, tmp_path: Path) -> None:
+def test_one_frame_that_no_sender_sends_is_reported(name: str, keys: bool, tmp_path: Path) -> None:
     """One stray frame is told, without payload and without keys: one in 1,024 is enough."""
     case, want = damaged(name, 0)
     assert want.problem is not None
     assert codes(case, tmp_path, case.keylog if keys else b"") == {Code(want.problem[0])}
 
 
-def test_records_that_no_sender_makes_are_told(tmp_path: Path) -> None:
+def test_records_that_no_sender_makes_are_reported(tmp_path: Path) -> None:
     """A record that may not be there is told where there are keys."""
     case, _ = damaged("ccs_of_two", 0)
     assert codes(case, tmp_path, case.keylog) == {Code.CHANGE_CIPHER_SPEC}

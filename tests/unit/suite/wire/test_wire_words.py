@@ -27,7 +27,7 @@ def test_equal_says_what_was_compared() -> None:
     assert first_sentence(equal()) == "equal: 67 application records, 1,048,576 bytes of payload compared"
 
 
-def test_a_difference_is_told_to_the_bit() -> None:
+def test_a_difference_is_reported_to_the_bit() -> None:
     """A difference is told with its place, field, byte, both sides and class."""
     sentence = (
         "at stream offset 123,456: record 12 (sequence 11), ciphertext byte 17: "
@@ -41,15 +41,15 @@ def test_a_difference_is_told_to_the_bit() -> None:
     assert said.splitlines()[-1] == "verdict: DIFFERENT: 1 of 1 connection"
 
 
-def test_a_retransmission_that_differs_is_told() -> None:
+def test_a_retransmission_that_differs_is_reported() -> None:
     """A retransmission with other bytes is a difference, alone and next to another one."""
     document = different()
-    way = document["connections"][0]["from_client"]
-    way["retransmission"] = dict(AGAIN)
+    direction = document["connections"][0]["from_client"]
+    direction["retransmission"] = dict(AGAIN)
     assert "\n    retransmitted with other bytes at stream offset 5,000 (frame 44): zero run\n" in text(
         document
     )
-    way["first_difference"] = None
+    direction["first_difference"] = None
     assert "client -> server: retransmitted with other bytes at stream offset 5,000" in first_sentence(
         document
     )
@@ -67,7 +67,7 @@ def test_a_leak_is_the_verdict() -> None:
     assert said[-1] == "verdict: DIFFERENT: plaintext payload"
 
 
-def test_what_is_missing_is_told_with_a_hint() -> None:
+def test_what_is_missing_is_reported_with_a_hint() -> None:
     """Each problem is a sentence with its place and what to do; it is never called a pass."""
     document = inconclusive(("gap", "server", 500000), ("no-key", "", 0))
     document["problems"] = [{"code": "capture-damaged", "direction": "", "at": 1234}]

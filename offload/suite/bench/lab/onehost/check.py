@@ -13,7 +13,7 @@ from offload.card.nic import links, seen
 from offload.errors import ConfigError, NoPermission, Refused
 from offload.host.base import Host
 from offload.host.tools import tool
-from offload.suite.bench.lab.cables import ways
+from offload.suite.bench.lab.cables import routes
 from offload.suite.bench.lab.model import ONE_HOST, ONE_WIRE
 
 SPACES = Path("/run/netns")  # of iproute2
@@ -35,7 +35,7 @@ def ports(host: Host, wanted: Sequence[str]) -> tuple[str, ...]:
         raise ConfigError(
             f"{twice} is named twice", "a bench needs different ports: `ip -br link` lists them"
         )
-    used = ways(host)
+    used = routes(host)
     for dev in names:
         _port(dev, rows)
         if dev in used:

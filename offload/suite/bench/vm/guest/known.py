@@ -30,7 +30,7 @@ class Known:
         self._folders = path.split(":")
         self._programs: dict[str, str] = {}
         self._printed: dict[Key, bytes] = {}
-        self._ways: dict[str, Callable[[list[str]], Said | None]] = {
+        self._handlers: dict[str, Callable[[list[str]], Said | None]] = {
             "cat": _cat,
             "dd": _dd,
             "ethtool": self._ethtool,
@@ -42,11 +42,11 @@ class Known:
 
     def answer(self, argv: list[str]) -> Said | None:
         """Return what the command would have said in this namespace; None if the program must be run."""
-        way = self._ways.get(argv[0])
-        if way is None or not self._there(argv[0]):
+        handler = self._handlers.get(argv[0])
+        if handler is None or not self._there(argv[0]):
             return None
         try:
-            return way(argv[1:])
+            return handler(argv[1:])
         except (OSError, ValueError):
             return None
 

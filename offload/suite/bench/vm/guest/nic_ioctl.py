@@ -28,11 +28,11 @@ class Nic:
     def _ask(self, head: bytes, size: int) -> bytes:
         """One request of ETHTOOL_*: the structure that the kernel filled in."""
         room = ctypes.create_string_buffer(head, size + ROOM)
-        way = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM | _socket.SOCK_CLOEXEC)
+        sock = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM | _socket.SOCK_CLOEXEC)
         try:
-            fcntl.ioctl(way, SIOCETHTOOL, struct.pack("16sP16x", self._dev, ctypes.addressof(room)))
+            fcntl.ioctl(sock, SIOCETHTOOL, struct.pack("16sP16x", self._dev, ctypes.addressof(room)))
         finally:
-            way.close()
+            sock.close()
         return room.raw[:size]
 
     def _count(self, kind: int) -> int:

@@ -7,7 +7,7 @@
 #include "core.h"
 
 enum { SPARSE = 1 << 18 /* windows: few of the payload's are in a sieve for this many by chance */ };
-enum { BESIDE = NEEDLE - 1 /* bytes of a payload that a neighboring needle may be in */ };
+enum { MARGIN = NEEDLE - 1 /* bytes of a payload that a neighboring needle may be in */ };
 
 static void note(struct leak *all, const struct leak *one, bool count)
 {
@@ -177,9 +177,9 @@ static void around(struct canary *c, const struct frame *f, const struct segment
 		return;
 	}
 	if (!s->plain || canary_early(s, d))
-		add(c, f, s->plain ? s->at - BESIDE : 0, s->at + (uint32_t)smaller(BESIDE, s->cap), conn, true);
+		add(c, f, s->plain ? s->at - MARGIN : 0, s->at + (uint32_t)smaller(MARGIN, s->cap), conn, true);
 	if (!all_zero(f->at + behind, f->at + f->cap))
-		add(c, f, behind > BESIDE ? behind - BESIDE : 0, f->cap, conn, true);
+		add(c, f, behind > MARGIN ? behind - MARGIN : 0, f->cap, conn, true);
 }
 
 /* A frame that is not compared with anything: all of it is searched. */
@@ -227,7 +227,7 @@ void canary_record(struct wire *w, struct dir *d, const struct record *r, uint64
 	if (stream_copy(d, off, to + p.at, r->len) < r->len)
 		problem(&d->problems, OLD_RETRANSMISSION, off);
 	if (handshake) {
-		d->carry = (uint8_t)smaller(BESIDE, p.len);
+		d->carry = (uint8_t)smaller(MARGIN, p.len);
 		memcpy(d->carried, to + p.len - d->carry, d->carry);
 	}
 	if (p.len < NEEDLE) {

@@ -86,7 +86,7 @@ def test_wish_that_makes_no_sense(wish: Wish, words: str) -> None:
     assert Wish("both", 1, 0).checked().sides() == ("tx", "rx")
 
 
-def test_rates_are_told_by_direction() -> None:
+def test_rates_are_reported_by_direction() -> None:
     """Each line says how much arrived in a second, each way that there is."""
     said: list[str] = []
     follow(flow(pair("tx"), pair("tx"), pair("rx")), 12, said.append)
@@ -96,14 +96,14 @@ def test_rates_are_told_by_direction() -> None:
     assert said == ["receive 3.00 MiB/s"] * 3
 
 
-def test_end_of_a_connection_is_told_with_its_reason() -> None:
+def test_end_of_a_connection_is_reported_with_its_reason() -> None:
     """A connection that ends is named once, with why; the last one ends all."""
     dead, shut, alive = pair("tx", "timed out"), pair("rx", far=""), pair("tx")
     said: list[str] = []
     made = flow(dead, shut, alive)
     follow(made, 12, said.append)
-    told = [line for line in said if "ended" in line]
-    assert told == [
+    reported = [line for line in said if "ended" in line]
+    assert reported == [
         "a connection has ended (transmit): timed out",
         "a connection has ended (receive): the other end closed it",
     ]
@@ -136,7 +136,7 @@ def test_every_line_of_the_page_can_be_typed() -> None:
     parser, lines = cli.parser(cli.VERBS), re.findall(r"^(ktls-offload .*)$", PAGE.read_text(), re.M)
     inner = [line.partition(" -- ")[2] for line in lines]
     typed = [*lines, *(line for line in inner if line.startswith("ktls-offload "))]
-    told = {" ".join(shlex.split(line)[1:3]) for line in typed}
+    reported = {" ".join(shlex.split(line)[1:3]) for line in typed}
     for line in typed:
         parser.parse_args(shlex.split(line)[1:])
-    assert {"lab up", "lab traffic", "lab shell", "ls --watch", "lab run", "lab down"} <= told
+    assert {"lab up", "lab traffic", "lab shell", "ls --watch", "lab run", "lab down"} <= reported

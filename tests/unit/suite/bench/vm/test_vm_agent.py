@@ -84,7 +84,7 @@ def test_missing_program_is_127(guest: Guest) -> None:
     assert done.rc == 127 and b"No such file" in done.stderr
 
 
-def test_megabytes_go_both_ways(guest: Guest) -> None:
+def test_megabytes_go_in_both_directions(guest: Guest) -> None:
     """Large inputs and outputs arrive whole."""
     data = os.urandom(3 << 20)
     assert guest.host.run(["cat"], input=data).stdout == data

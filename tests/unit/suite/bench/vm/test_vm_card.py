@@ -11,7 +11,7 @@ from offload.card.profile import find, load, load_all
 from offload.errors import ConfigError
 from offload.paths import ROOT
 from offload.suite.bench.vm import topology
-from offload.suite.bench.vm.card import LONGEST, told, word
+from offload.suite.bench.vm.card import LONGEST, parameter, word
 
 C = ROOT / "native/nicsim"
 
@@ -42,7 +42,7 @@ def test_a_profile_that_promises_less_is_played_so(tmp_path: Path) -> None:
     (tmp_path / "connectx-7.yaml").write_text(less)
     assert "/rx:256/" in word(load(tmp_path / "connectx-7.yaml"))
     pair = topology.check_personality(f"{tmp_path / 'connectx-7.yaml'},plain")
-    assert "/rx:256/" in told(pair) and told(pair).endswith(",plain")
+    assert "/rx:256/" in parameter(pair) and parameter(pair).endswith(",plain")
 
 
 def test_every_profile_fits_and_every_name_is_known() -> None:
@@ -60,4 +60,4 @@ def test_every_profile_fits_and_every_name_is_known() -> None:
 def test_a_card_without_a_profile_is_refused() -> None:
     """A name that no profile has is told before anything boots, with the nearest."""
     with pytest.raises(ConfigError, match="did you mean connectx-7"):
-        told("conectx-7,plain")
+        parameter("conectx-7,plain")

@@ -30,7 +30,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     """Make a file that has the beginning of a module, and a modinfo that reads such files."""
     fields = dict[str, dict[str, str]]()
 
-    def told(path: Path, field: str) -> str:
+    def modinfo(path: Path, field: str) -> str:
         return fields.get(str(path), {}).get(field, "")
 
     def module(
@@ -46,7 +46,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
         fields[str(path)] = {"name": name, "vermagic": vermagic}
         return path
 
-    monkeypatch.setattr(own_driver, "told", told)
+    monkeypatch.setattr(own_driver, "modinfo", modinfo)
     return module
 
 
@@ -82,9 +82,7 @@ def test_what_is_no_such_module_is_refused_before_anything_is_made(make: Make, t
             own_driver.check_path(path)
 
 
-def test_a_module_too_large_for_the_guest_is_told_how_to_shrink(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_too_large_for_the_guest_gets_a_remedy(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Debug information is most of it."""
     monkeypatch.setattr(own_driver, "MOST", 8)
     with pytest.raises(ConfigError, match="larger than 0 MiB") as caught:
@@ -148,14 +146,16 @@ def test_modinfo_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         return 0, b"mlx5_core\n", b"", 0.0
 
     monkeypatch.setattr(own_driver, "run", answers)
-    assert own_driver.told(tmp_path / "x.ko", "name") == "mlx5_core"
+    assert own_driver.modinfo(tmp_path / "x.ko", "name") == "mlx5_core"
     assert asked[0][0] == ["modinfo", "-F", "name", f"{tmp_path}/x.ko"] and ":/usr/sbin" in asked[0][1]
     monkeypatch.setattr(own_driver, "run", lambda *_, **__: (127, b"", b"", 0.0))
     with pytest.raises(ConfigError, match="modinfo is not installed"):
-        own_driver.told(tmp_path / "x.ko", "name")
+        own_driver.modinfo(tmp_path / "x.ko", "name")
 
 
-def test_a_kernel_without_modules_is_told_by_its_release(kernel: Kernel, make: Make, tmp_path: Path) -> None:
+def test_a_kernel_without_modules_is_identified_by_its_release(
+    kernel: Kernel, make: Make, tmp_path: Path
+) -> None:
     """All else of the version magic is in no file then; the guest's kernel looks at it itself."""
     bare = replace(kernel, modules=tmp_path / "empty")
     own_driver.fits(make("mlx5_core.ko"), bare)

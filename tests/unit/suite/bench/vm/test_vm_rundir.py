@@ -100,7 +100,7 @@ def test_folder_of_somebody_else_is_refused(runtime: Path) -> None:
         rundir.base()
 
 
-def test_too_long_folder_is_told(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_long_folder_is_reported(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run directory too long for a socket is an error before anything starts."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime / ("x" * 90)))
     with pytest.raises(RigError, match="too long for a socket"):

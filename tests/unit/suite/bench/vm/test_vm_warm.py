@@ -62,7 +62,7 @@ def test_dirty_kernel_log_is_quoted(up: Path) -> None:
     assert warm.stale(NAME, dict(PARTS)) == "its kernel log has: WARNING: CPU: 0 PID: 1 at net/tls"
 
 
-def test_half_made_and_absent_labs_are_told_apart(up: Path) -> None:
+def test_half_made_and_absent_labs_are_distinguished(up: Path) -> None:
     """A lab whose boot was killed is no lab, nor is one that is not there."""
     (up / warm.STATE).unlink()
     assert warm.stale(NAME, dict(PARTS)) == "the program that booted it did not finish"

@@ -61,7 +61,7 @@ def test_tasks_are_read_through_the_agent(guest: VmHost) -> None:
         tasks(guest, [4194999])
 
 
-def test_cycles_are_the_same_on_both_ways(guest: VmHost) -> None:
+def test_cycles_are_the_same_on_both_paths(guest: VmHost) -> None:
     """The agent's host counts cycles if this one does, or has the same reason not to."""
     with counting(guest) as there, counting(LocalHost()) as here:
         assert there.absent == here.absent

@@ -120,23 +120,25 @@ def test_a_thread_that_ended_while_it_was_read_is_left_out() -> None:
 
 def test_this_process_can_be_measured() -> None:
     """The meter reads a real kernel: a thread ran as long as its own clock says."""
-    host, done, told = LocalHost(), threading.Event(), []
+    host, done, reported = LocalHost(), threading.Event(), []
 
     def work() -> None:
         while time.thread_time() < 0.2:
             pass
-        told.append(time.thread_time_ns())
+        reported.append(time.thread_time_ns())
         done.wait(600)
 
     thread = threading.Thread(target=work)
     before = tasks(host, [os.getpid()])
     thread.start()
-    while not told:
+    while not reported:
         time.sleep(0.02)
     ran = tasks(host, [os.getpid()]) - before
     done.set()
     thread.join()
-    assert ran.ns[next(t for t in ran.ns if t.tid == thread.native_id)] == pytest.approx(told[0], rel=0.02)
+    assert ran.ns[next(t for t in ran.ns if t.tid == thread.native_id)] == pytest.approx(
+        reported[0], rel=0.02
+    )
 
 
 def test_a_process_that_is_gone_is_said() -> None:

@@ -122,7 +122,7 @@ def test_tests_and_promises_that_come_and_go() -> None:
     assert compare(report(), less)["exit"] == 21 and compare(less, report())["exit"] == 0
 
 
-def test_bench_that_is_not_the_same_is_told() -> None:
+def test_bench_that_is_not_the_same_is_reported() -> None:
     """Another kernel, program, card or bar is told beside what changed."""
     new = report() | {"kernel": "7.2.0", "rig": {"openssl": "3.5", "wrk": "4.1"}, "simulated": False}
     new["digests"] = {"events": "b" * 64, "criteria": "c" * 64}

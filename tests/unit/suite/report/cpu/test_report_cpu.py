@@ -87,7 +87,7 @@ def test_bars_and_ratio_agree() -> None:
         (9, 0.004, 1.3, "more", False, "% more"),
     ],
 )
-def test_uncertainty_is_told(
+def test_uncertainty_is_reported(
     count: int, noise: float, gain: float, state: str, wide: bool, words: str
 ) -> None:
     """A saving that the samples do not show is not claimed: in report, page and terminal."""
@@ -197,7 +197,7 @@ HURT_SAMPLE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(("simulated", "first"), [(True, "sender: offload is 0.548"), (False, "1 pair")])
-def test_what_says_most_is_told_first(simulated: bool, first: str) -> None:
+def test_what_says_most_is_reported_first(simulated: bool, first: str) -> None:
     """The first sentence is of counted instructions in a simulation, of time on a card."""
     timed, counted = made.document(made.streams(count=1)[:5]), made.document(made.cost(), "icount")
     found = section(timed | {"simulated": simulated}, counted | {"simulated": simulated})
@@ -283,7 +283,7 @@ def test_section_is_a_pure_function() -> None:
     assert summary(json.loads(first)["cpu"])
 
 
-def test_esp_stands_beside_every_cipher() -> None:
+def test_esp_stands_next_to_every_cipher() -> None:
     """ESP, which has no TLS cipher, is drawn and compared where kernel TLS is."""
     rows = [
         made.row(arm, samples=made.rounds(cores, 9, 6, 0.01, n))

@@ -33,7 +33,7 @@ def tree(found: list[dict[str, Any]], said: str = "") -> dict[str, Any]:
     return document
 
 
-def test_memory_per_byte_stands_beside_the_cores() -> None:
+def test_memory_per_byte_stands_next_to_the_cores() -> None:
     """What was counted is shown per byte of payload; an arm that was not counted has a dash."""
     found = rows(memory_bytes=3_750_000_000)  # of 1.25e9 bytes of payload
     assert [arm["memory_per_byte"] for arm in tree(found)["cpu"]["settings"][0]["arms"]] == [3.0, 3.0]
@@ -60,11 +60,11 @@ def test_a_wrong_count_is_none(value: Any) -> None:
 
 
 @pytest.mark.parametrize("said", [EMULATED, Memory(None, "this kernel has no resctrl").say()])
-def test_why_there_is_none_is_told_once(said: str) -> None:
+def test_why_there_is_none_is_reported_once(said: str) -> None:
     """Where the host cannot tell, the page says so with the reason, and has no column."""
     assert said.startswith(ABSENT)
-    told = made.document(rows(), about={MEMORY: said}, simulated=False)
-    whole = report(*(met(f"t{n}", cpu=told) for n in range(3)), simulated=False)
+    reported = made.document(rows(), about={MEMORY: said}, simulated=False)
+    whole = report(*(met(f"t{n}", cpu=reported) for n in range(3)), simulated=False)
     page = render.html(whole)
     assert page.count(f"per byte of payload: {said}.") == 1 and COLUMN not in page
     assert problems(page) == [] and cpu_page.page(whole["cpu"])["no_memory"] == [said]

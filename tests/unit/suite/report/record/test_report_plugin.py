@@ -185,8 +185,8 @@ def test_bad(evidence):
     assert [row["outcome"] for row in head["tests"]] == ["fail"] and head["kernel"] == "6.1.0"
     (test,) = [event for event in events if event["event"] == "test"]
     assert test["evidence"]["impairment"]["rules"] == ["b>a first drop"]
-    told = {"then": "fail", "same": True, "same_reason": True, "impairment": "no rule matched a frame"}
-    assert test["evidence"]["replay"] == told
+    reported = {"then": "fail", "same": True, "same_reason": True, "impairment": "no rule matched a frame"}
+    assert test["evidence"]["replay"] == reported
     plan = next(event for event in events if event["event"] == "plan")
     assert [row["id"].rpartition("::")[2] for row in plan["deselected"]] == ["test_good"]
 

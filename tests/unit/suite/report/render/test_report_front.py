@@ -117,7 +117,7 @@ def test_not_proved_says_what_to_do() -> None:
     assert found[1].remedy == "Run the whole suite: omit --only." and set(front.REMEDIES) == set(Gap)
 
 
-def test_skipped_promise_is_told_on_the_page() -> None:
+def test_skipped_promise_is_reported_on_the_page() -> None:
     """The page has the section, and its reason is a sentence."""
     page = render.html(made.document(worst="skip"))
     assert "unproved" in headings(page) and "skipped: the reason of this skip" in page

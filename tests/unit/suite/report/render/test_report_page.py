@@ -86,7 +86,7 @@ def test_checker_finds(said: str) -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark", "print"])
-def test_colours_can_be_told_apart(theme: str) -> None:
+def test_colors_can_be_distinguished(theme: str) -> None:
     """Text and shapes stand out from their ground in light, in dark and on paper."""
     colours = themes(STYLE)[theme]
     weak = [(*pair, contrast(*(colours[name] for name in pair))) for pair in TEXTS]

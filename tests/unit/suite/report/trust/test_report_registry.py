@@ -212,7 +212,7 @@ RUBBISH = {
 
 
 @pytest.mark.parametrize("kind", RUBBISH)
-def test_what_is_no_archive_is_told(signed: Path, tmp_path: Path, kind: str) -> None:
+def test_what_is_no_archive_is_reported(signed: Path, tmp_path: Path, kind: str) -> None:
     """Rubbish by the name of an archive is one line."""
     (tmp_path / "x.tar.gz").write_bytes(RUBBISH[kind])
     assert make(signed, tmp_path, tmp_path / "site") == 1

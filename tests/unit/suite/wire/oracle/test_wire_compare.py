@@ -37,10 +37,10 @@ class Talk:
         out = []
         if self.begins:
             out = [frame(*there, self.isn, SYN), frame(*back, 7, SYN | ACK)]
-        for way, seq, data in ((there, self.isn + 1, self.client), (back, 8, self.server)):
+        for side, seq, data in ((there, self.isn + 1, self.client), (back, 8, self.server)):
             pieces = [(at, data[at : at + self.mss]) for at in range(0, len(data), self.mss)]
-            out += [frame(*way, seq + at, ACK, piece) for at, piece in pieces]
-            out += [frame(*way, seq + len(data), ACK | self.end)] if self.end else []
+            out += [frame(*side, seq + at, ACK, piece) for at, piece in pieces]
+            out += [frame(*side, seq + len(data), ACK | self.end)] if self.end else []
         return out
 
 
@@ -96,18 +96,18 @@ def test_retransmissions_and_reordering_are_no_difference(tmp_path: Path) -> Non
     assert found["outcome"] == "inconclusive" and codes(found) == [("b", "client", "retransmission")]
 
 
-@pytest.mark.parametrize("way", ["client", "server"])
+@pytest.mark.parametrize("side", ["client", "server"])
 @pytest.mark.parametrize("at", [0, 20])
-def test_one_bit_is_a_difference(tmp_path: Path, way: str, at: int) -> None:
+def test_one_bit_is_a_difference(tmp_path: Path, side: str, at: int) -> None:
     """One bit anywhere, the handshake too, is found with its place in both directions."""
-    said = bytearray(getattr(Talk(), way))
+    said = bytearray(getattr(Talk(), side))
     said[at] ^= 0x10
-    found = answer(tmp_path, [Talk()], [Talk(**{way: bytes(said)})])
+    found = answer(tmp_path, [Talk()], [Talk(**{side: bytes(said)})])
     first = found["first_difference"]
-    assert found["outcome"] == "different" and (first["direction"], first["offset"]) == (way, at)
-    assert first["a"] == getattr(Talk(), way)[at : at + 16].hex() and first["b"] == said[at : at + 16].hex()
+    assert found["outcome"] == "different" and (first["direction"], first["offset"]) == (side, at)
+    assert first["a"] == getattr(Talk(), side)[at : at + 16].hex() and first["b"] == said[at : at + 16].hex()
     assert first["record"] == {"number": 0, "type": 22, "at": at}
-    assert f"verdict: DIFFERENT: connection 1, {way} -> " in text(found)
+    assert f"verdict: DIFFERENT: connection 1, {side} -> " in text(found)
 
 
 def test_the_record_of_a_difference_is_named(tmp_path: Path) -> None:

@@ -24,14 +24,14 @@ def damaged(rng: random.Random, data: bytes) -> bytes:
     out = bytearray(data)
     for _ in range(rng.randrange(1, 12)):
         at = rng.randrange(len(out))
-        way = rng.randrange(5)
-        if way == 0:
+        kind = rng.randrange(5)
+        if kind == 0:
             out[at] ^= 1 << rng.randrange(8)
-        elif way == 1:
+        elif kind == 1:
             out[at : at + 4] = rng.choice([b"\0\0\0\0", b"\xff\xff\xff\xff", rng.randbytes(4)])
-        elif way == 2:
+        elif kind == 2:
             out[at:at] = rng.randbytes(rng.randrange(1, 9))
-        elif way == 3:
+        elif kind == 3:
             del out[at : at + rng.randrange(1, 40)]
         elif rng.random() < 0.1:
             del out[at:]

@@ -306,7 +306,7 @@ def test_a_damaged_capture(tmp_path: Path) -> None:
     assert one(found)["from_client"]["payload_bytes"] == len(PAYLOAD)
 
 
-def test_caps_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_caps_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """More connections or payload than is held is said, not guessed."""
     hand = session()
     flow = hand.flow()

@@ -178,8 +178,8 @@ def test_ranges_hold_each_byte_once(seed: int) -> None:
         at, data = rng.randrange(10, 200), rng.randbytes(rng.randrange(1, 30))
         overlaps = held.add(at, data)
         seen = {i: model[i] for i in range(at, at + len(data)) if i in model}
-        told = {o.offset + i: old for o in overlaps for i, old in enumerate(o.old)}
-        assert told == seen
+        reported = {o.offset + i: old for o in overlaps for i, old in enumerate(o.old)}
+        assert reported == seen
         assert all(o.new == data[o.offset - at :][: len(o.new)] for o in overlaps)
         model = {at + i: byte for i, byte in enumerate(data)} | model
         assert held.count == sum(i - 1 not in model for i in model)

@@ -197,8 +197,8 @@ def codes(document: Any) -> list[tuple[str, str]]:
     return [(p["code"], p["direction"]) for p in one(document)["problems"]]
 
 
-def first(document: Any, way: str = "from_client") -> Any:
+def first(document: Any, direction: str = "from_client") -> Any:
     """The first difference of a direction."""
-    found = one(document)[way]["first_difference"]
+    found = one(document)[direction]["first_difference"]
     assert found is not None, one(document)
     return found

@@ -93,6 +93,6 @@ def splice(channel: Channel, source: Source, at: int, size: int, last: bool) -> 
         os.close(theirs)
 
 
-WAYS: dict[str, Callable[[Channel, Source, int, int, bool], None]] = {
-    way.__name__: way for way in (write, more, cork, gather, sendfile, zerocopy, splice)
+METHODS: dict[str, Callable[[Channel, Source, int, int, bool], None]] = {
+    method.__name__: method for method in (write, more, cork, gather, sendfile, zerocopy, splice)
 }

@@ -49,11 +49,11 @@ class Drawn:
 
     def json(self) -> dict[str, Any]:
         """For a later reader."""
-        told = {"knobs": self.defect.knobs, "words": self.defect.words(), "scenario": self.defect.line}
+        reported = {"knobs": self.defect.knobs, "words": self.defect.words(), "scenario": self.defect.line}
         names = ("own_fired", "own_word", "own_line", "fired", "ran", "seen", "by", "escaped", "blamed")
         mine = {name: getattr(self, name) for name in names}
         security = {"security": self.defect.place.security, "seconds": round(self.seconds, 1)}
-        return {"id": self.defect.id, **told, **mine, **security}
+        return {"id": self.defect.id, **reported, **mine, **security}
 
 
 def line(one: Drawn) -> str:

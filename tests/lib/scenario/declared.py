@@ -14,7 +14,7 @@ from tests.lib.scenario.space import DEFAULT, Pair, Space
 IMPLIED = "what each of them needs excludes the other"
 
 
-def told(space: Space, depth: str, count: int) -> dict[str, Any]:
+def declared(space: Space, depth: str, count: int) -> dict[str, Any]:
     """The space for the report (suite/report/crossed.py); `depth` is empty if scenarios were chosen."""
     reasons: dict[str, int] = {}
 
