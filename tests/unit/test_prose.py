@@ -74,7 +74,7 @@ def test_a_bad_page_is_exit_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     page.write_text("Nothing is said\nof the card.\n")
     assert PROSE.main([str(page)]) == 1
     said = capsys.readouterr().out
-    assert f"{page}: told (is said): name the agent" in said and "1 sentences to rewrite" in said
+    assert f"{page}: told (is said): name the agent" in said and "1 sentences and names to rewrite" in said
     page.write_text("The report omits the card.\n")
     assert PROSE.main([str(page)]) == 0
 
@@ -120,3 +120,25 @@ def test_comments_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name
     assert PROSE.main([]) == 1 and len(list(PROSE.comments())) == 1
     path.write_text(text.format("it").replace("beside it", "with `beside`"))
     assert PROSE.main([]) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "wrong"),
+    [
+        ("offload/a.py", "told = 1\n", 1),
+        ("offload/a.py", "class WiresTold:\n    both_ways = TOLD = 1\n", 3),
+        ("offload/a.py", 'one_way, always, embed = "told", 1, {}  # told\n', 0),
+        ("native/b/a.c", "/* told\n */\nint e_ways = told(e->way, beside_it);\n", 4),
+        ("native/b/a.h", 'int away; // told\nchar *x = "told ways";\n', 0),
+    ],
+)
+def test_homely_names_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, wrong: int
+) -> None:
+    """A homely word as a part of a name is refused, once a name; in strings and comments it is no name."""
+    monkeypatch.setattr(PROSE, "ROOT", tmp_path)
+    path = tmp_path / name
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    found = list(PROSE.homely())
+    assert len(found) == wrong and all(place.startswith(f"{name}:") for place, _ in found)

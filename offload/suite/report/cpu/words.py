@@ -31,7 +31,7 @@ def label(setting: Mapping[str, Any], sized: bool = True, counted: bool = True) 
 
 def connections(count: int) -> str:
     """Return a number of connections in words."""
-    return f"{count:,} connection{'s' if count != 1 else ''}".replace(",", "\u202f")
+    return f"{count:,} connection{'s' if count != 1 else ''}"
 
 
 def measured(section: Mapping[str, Any], setting: Mapping[str, Any], title: str) -> dict[str, Any]:

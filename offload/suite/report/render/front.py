@@ -45,7 +45,7 @@ def figures(document: Mapping[str, Any]) -> list[Figure]:
     totals = wire.totals(document.get("wire", []))
     records, payload = totals["B"]["records"], totals["A"]["bytes"]
     return [
-        Figure(f"{records:,}".replace(",", "\u202f"), "TLS records on the wire equal a correct sender's")
+        Figure(f"{records:,}", "TLS records on the wire equal a correct sender's")
         if records
         else Figure("none", "of the TLS records on the wire compared and found equal"),
         Figure(wire.size(payload), "of payload arrived intact at the other end")

@@ -43,7 +43,7 @@ def _guest(guest: Mapping[str, int]) -> str:
     """The guest in words: `a guest of 6 MiB that writes 20 pages a second`."""
     size = f" of {guest['mib']:,} MiB" if guest.get("mib") else ""
     rate = f" that writes {guest['pages_per_second']:,} pages a second" if "pages_per_second" in guest else ""
-    return f"a guest{size}{rate}".replace(",", "\u202f")
+    return f"a guest{size}{rate}"
 
 
 def _row(transport: Mapping[str, Any]) -> dict[str, Any]:

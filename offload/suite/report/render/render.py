@@ -183,9 +183,9 @@ def counters(test: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def number(value: Any) -> str:
-    """Return a number with thin spaces between thousands, anything else as short text."""
+    """Return a number with commas between thousands, anything else as short text."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}".replace(",", "\u202f")
+        return f"{value:,}"
     if isinstance(value, float):
         return f"{value:.3f}".rstrip("0").rstrip(".")
     tree = isinstance(value, dict | list)

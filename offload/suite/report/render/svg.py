@@ -34,7 +34,7 @@ def figure(value: float) -> str:
     if value >= 1e6 or 0 < value < 1e-3:
         return f"{value:.1e}"
     if value >= 100:
-        return f"{value:,.0f}".replace(",", "\u202f")
+        return f"{value:,.0f}"
     return f"{value:.2f}" if value >= 1 else f"{value:.3g}"
 
 
@@ -42,7 +42,7 @@ def tick(value: float) -> str:
     """Return the label of a tick."""
     if value >= 1e6:
         return f"{value:.3g}"
-    return f"{value:,.10g}".replace(",", "\u202f")
+    return f"{value:,.10g}"
 
 
 def size(count: int) -> str:

@@ -169,7 +169,7 @@ def test_a_sweep_shows_where_offload_pays(real: dict[str, Any]) -> None:
     ours = next(plot for plot in page["maps"] if not plot["published"] and plot["arm"] == ARMS["hw"])
     assert [row["name"] for row in ours["rows"]] == [
         "1 connection",
-        *(f"{n} connections" for n in ("8", "64", "1\u202f024")),
+        *(f"{n} connections" for n in ("8", "64", "1,024")),
     ]
     for streams, row in zip((1, 8, 64, 1024), ours["rows"], strict=True):
         point = points["hw", streams]

@@ -157,3 +157,9 @@ def test_full_run_is_small_and_soon_there(tmp_path: Path) -> None:
     took = time.process_time() - began
     assert len(tree["tests"]) >= 300 and SCHEMA["title"] and tree["cpu"]["settings"]
     assert took < 2 and (tmp_path / "report.html").stat().st_size < 1.5 * (1 << 20)
+
+
+def test_thousands_have_commas() -> None:
+    """A number of the page looks as in the terminal: `8,524`, never with a thin space."""
+    page = render.html(made.document())
+    assert re.search(r">[^<]*\d,\d{3}\b", page) and not re.search("\\d[\u2009\u202f]\\d", page)
