@@ -75,5 +75,5 @@ class NotedHost:
         found = look(self._inner, one)
         if found is None or found in one.ours or (found and one.kind in OUR_OWN):
             return []
-        lost = lost_with(self._inner, one.dev) if one.kind in DISTURBS else []
+        lost = lost_with(self._inner, one) if one.kind in DISTURBS else []
         return [*lost, replace(one, found=found)]

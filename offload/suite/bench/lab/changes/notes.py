@@ -23,7 +23,7 @@ KINDS = (
     *("feature", "ring", "channel", "coalesce"),
 )
 DEVICE = re.compile(r"[!-,.-~][!-~]{0,14}")  # IFNAMSIZ; no option of a command
-SYSCTL = re.compile(r"net\.[A-Za-z0-9_.-]+")
+SYSCTL = re.compile(r"net(\.[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*)+")  # eth0/7: the port eth0.7
 ROUTE = re.compile(r"-[46] \S+ metric \d+ table \S+")
 TEXT = re.compile(r"[ -~]{0,300}")
 MAX_BYTES = 1 << 20

@@ -30,19 +30,44 @@ def command(one: Change, now: str) -> list[str]:
     return PUT[one.kind](one, now)
 
 
-def lost_with(host: Host, dev: str) -> list[Change]:
-    """Addresses and routes that a port can lose when it goes down, moves, or has a small MTU.
+def lost_with(host: Host, change: Change) -> list[Change]:
+    """Addresses, routes and sysctls that a port can lose when it goes down, moves, or has a small MTU.
 
-    They come back from the end of the list: a route through a gateway after the one that leads to it.
+    They come back from the end of the list: a route through a gateway after the one that leads to it, and
+    addresses in the order that they had (the kernel lists an IPv6 address before older ones). A port that
+    moves is down where it arrives.
     """
-    found = []
+    found, dev = [], change.dev
     for family in ("-4", "-6"):
         rows = _json(host, family, "route", "show", "table", "all", "dev", dev)
         for row in sorted(rows, key=lambda row: "gateway" not in row):
             if row.get("protocol") not in ITSELF and (words := _words({"dev": dev, **row})):
                 found.append(Change("route", "", _key(family, row), words, ("",)))
     rows = _json(host, "address", "show", "dev", dev)
-    return found + [Change("address", dev, *pair, ("",)) for row in rows for pair in _addresses(row)]
+    pairs = [pair for row in rows for pair in _addresses(row)]
+    pairs = [p for p in reversed(pairs) if ":" not in p[0]] + [p for p in pairs if ":" in p[0]]
+    found += [Change("address", dev, *pair, ("",)) for pair in pairs]
+    link = Change("link", dev, "", "up", ("down",))
+    up = [link] if change.kind == "home" and _link(host, link) == "up" else []
+    return found + _sysctls(host, dev) + up
+
+
+def _sysctls(host: Host, dev: str) -> list[Change]:
+    """A port's sysctls that differ from the default, to which an MTU below 1280 resets them.
+
+    The secret of its addresses is left out: it does not belong in the words of a command.
+    """
+    name = dev.replace(".", "/")  # as sysctl writes eth0.7
+    pattern = rf"^net\.ipv[46]\.(conf|neigh)\.({re.escape(name)}|default)\."
+    text = host.run(["sysctl", "-a", "--pattern", pattern], check=False).text
+    values = dict(line.split(" = ", 1) for line in text.splitlines() if " = " in line)
+    found = []
+    for key, value in values.items():
+        *head, which, last = key.split(".")
+        default = values.get(".".join((*head, "default", last)), value)
+        if which == name and default != value and last not in ("mtu", "stable_secret"):
+            found.append(Change("sysctl", "", key, " ".join(value.split()), (" ".join(default.split()),)))
+    return found
 
 
 def _json(host: Host, *words: str) -> list[dict[str, Any]]:

@@ -312,7 +312,7 @@ def test_what_a_port_loses_comes_back_in_order(card: Card, monkeypatch: pytest.M
     }
     for words, answer in says.items():
         monkeypatch.setitem(SAYS, words, answer)
-    lost = lost_with(card, "eth0")
+    lost = lost_with(card, MTU)
     order = ["-4 10.3.0.0/16 metric 0 table main", "-4 10.2.0.0/16 metric 0 table main", "10.1.0.1/24"]
     assert [one.what for one in lost] == order and all(one.ours == ("",) for one in lost)
 
