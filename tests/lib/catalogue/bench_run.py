@@ -1,13 +1,12 @@
 """Certifies simulated benches with `certify --lab`, over ssh as a lab would, and keeps a record of the runs.
 
-usage: python -m tests.lib.catalogue.bench_run [--kernel K] [--sample WORD] [--today] [--times N] [--write]
+usage: python -m tests.lib.catalogue.bench_run [--kernel K] [--sample WORD] [--times N] [--write]
        BENCH ...
 
 BENCH: DUT,PEER (chelsio-t6,plain): a rack of three hosts, which are namespaces of a VM with an sshd in each;
-or one-host: two cabled cards of one server, and two more for the wire. --today runs one of them, another
-one tomorrow. --sample required runs as few tests as the criteria ask of each required promise; such a
-report says incomplete, so what ran is judged by itself. Exit 1 if a run is not certified. --write
-adds each run to benchmarks/results/benches.md.
+or one-host: two cabled cards of one server, and two more for the wire. --sample required runs as few tests
+as the criteria ask of each required promise; such a report says incomplete, so what ran is judged by
+itself. Exit 1 if a run is not certified. --write adds each run to benchmarks/results/benches.md.
 """
 
 from __future__ import annotations
@@ -35,7 +34,6 @@ from offload.suite.bench.vm.lab import Lab
 from offload.suite.report import criteria, events, facts
 from offload.suite.report.spent import cpu_of
 from offload.suite.report.verdict import Verdict, judge
-from tests.lib.rig.sampling import day_of
 
 ROOT = Path(__file__).parents[3]
 NAME = "benchmarks/results/benches.md"
@@ -197,16 +195,12 @@ def main() -> int:
     )
     parser.add_argument("--kernel", default="6.1")
     parser.add_argument("--sample", default="")
-    parser.add_argument("--today", action="store_true")
     parser.add_argument("--times", type=int, default=1)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("benches", nargs="+", metavar="BENCH")
     args = parser.parse_args()
-    benches = args.benches
-    if args.today:
-        benches = [benches[day_of("today") % len(benches)]]
-    found = [line for name in benches for line in runs(name, args)]
-    for line in found or [f"{', '.join(benches)}: certified, {args.times} of {args.times} times"]:
+    found = [line for name in args.benches for line in runs(name, args)]
+    for line in found or [f"{', '.join(args.benches)}: certified, {args.times} of {args.times} times"]:
         say(line)
     return 1 if found else 0
 
