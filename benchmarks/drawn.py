@@ -17,7 +17,8 @@ or with --only these once more. Each is put to the scenarios of depth standard t
 after the other, until one fails; only one that passes them is put to its own scenario, to see whether it
 acts at all. Each fifth card has its failing scenario shrunk, and its headline judged: that takes ten runs
 and more. Each line is added at once, and docs/certify/bad-nics.md has the shares at the end. --minutes: no
-card is begun after that. --times: all of them, then all once more, and so on: is the verdict the same?
+card is begun after that. --times T: the first N cards that the record has, one after the other,
+and all of them T times: is the verdict the same?
 """
 
 from __future__ import annotations
@@ -166,7 +167,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--kernel", default="6.1", choices=catalogue.KERNELS)
     parser.add_argument("--more", type=int, default=0, metavar="N", help="go on with the record, N cards")
     parser.add_argument("--minutes", type=float, default=60, metavar="M", help="with --more: as long as that")
-    parser.add_argument("--times", type=int, default=1, metavar="T", help="with --more: each so often")
+    parser.add_argument(
+        "--times", type=int, default=1, metavar="T", help="with --more: the record's, so often"
+    )
     parser.add_argument("--only", default="", metavar="TEXT", help="every card with TEXT in its name")
     parser.add_argument("--list", action="store_true", help="print every defect there is, and run nothing")
     args = parser.parse_args()
@@ -177,6 +180,8 @@ def arguments() -> argparse.Namespace:
 
 def chosen(args: argparse.Namespace) -> tuple[Defect, ...]:
     """The cards that were asked for. ConfigError if there is none."""
+    if args.more and args.times > 1 and not args.only:
+        return drawn_record.drawn_before(args.draw or drawn_record.SEED, drawn_record.read(), args.more)
     if args.more and not args.only:
         return drawn_record.following(args.draw or drawn_record.SEED, drawn_record.read(), args.more)
     if not args.only:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from offload.errors import ConfigError
 from tests.lib.catalogue import clean as catalogue_clean
 from tests.lib.catalogue import record
 from tests.lib.catalogue.drawn import Defect, defects
@@ -35,6 +36,16 @@ def following(seed: int, lines: Sequence[Json], count: int) -> tuple[Defect, ...
     every = defects()
     order = random.Random(seed).sample(every, len(every))
     return tuple(one for one in order if one.id not in done)[:count]
+
+
+def drawn_before(seed: int, lines: Sequence[Json], count: int) -> tuple[Defect, ...]:
+    """The first cards of a seed that were drawn, to run them again. ConfigError if there are not so many."""
+    by_id = {one.id: one for one in defects()}
+    ids = dict.fromkeys(line["id"] for line in lines if line["seed"] == seed)
+    found = [by_id[name] for name in ids if name in by_id]
+    if len(found) < count:
+        raise ConfigError(f"{count} cards to run again", f"seed {seed} has {len(found)} in the record")
+    return tuple(found[:count])
 
 
 def shrinks(seed: int, defect: Defect) -> bool:

@@ -91,6 +91,14 @@ def test_a_card_that_ran_often_has_one_verdict() -> None:
     assert "5 times" not in table([*five[1:], line(SECOND)])
 
 
+def test_cards_that_were_drawn_run_again() -> None:
+    """The first ones of the record, each once; nobody is asked for more than it has."""
+    lines = [line(one) for one in (THIRD, FIRST, THIRD, SECOND)]
+    assert drawn_record.drawn_before(7, [*lines, line(SECOND) | {"id": "gone"}], 2) == (THIRD, FIRST)
+    with pytest.raises(ConfigError, match="4 cards to run again"):
+        drawn_record.drawn_before(7, lines, 4)
+
+
 def test_older_lines_have_no_load(tmp_path: Path) -> None:
     """A field that came later is empty there; a line that lacks another one is no line."""
     old = {name: value for name, value in line(FIRST).items() if name != "load"}
