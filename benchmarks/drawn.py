@@ -211,7 +211,7 @@ def main() -> int:
         if args.more:
             seed = args.draw or drawn_record.SEED
             drawn = more(found[: args.more] * args.times, seed, args.kernel, folder, args.minutes)
-            print(f"\n{' '.join(drawn_record.reported(drawn_record.read()))}")
+            print(f"\n{' '.join(drawn_record.sentences(drawn_record.read()))}")
             return int(any(one.escaped for one in drawn))
         drawn = run(found, args.depth, args.kernel, folder)
     except (ConfigError, RigError) as exc:
