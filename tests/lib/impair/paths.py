@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from offload.cmd import wait_until
 from offload.host.base import Bench, Host, Side
 from offload.host.vm import VmHost
 from tests.lib.rig.rig import Rig
@@ -141,6 +142,8 @@ def bonded(bench: Bench, mode: str) -> Iterator[Bond]:
             dut.host.run(["ip", "link", "set", dev, "master", "kbond"])
             dut.host.run(["ip", "link", "set", dev, "up"])
         addressed(dut.host, "kbond", OURS)
+        if mode == "active-backup":
+            wait_until(lambda: _sends_by(dut), 60, f"the bond to send through {dut.dev}")
         dut.host.run(["ip", "neigh", "add", THEIRS, "lladdr", mac, "dev", "kbond", "nud", "permanent"])
         peer.host.run(["ip", "address", "add", f"{THEIRS}/24", "dev", peer.dev])
         undo.callback(peer.host.run, ["ip", "address", "del", f"{THEIRS}/24", "dev", peer.dev])
@@ -149,6 +152,12 @@ def bonded(bench: Bench, mode: str) -> Iterator[Bond]:
             peer.host.run(["ip", "neigh", "replace", OURS, "lladdr", ours, "dev", dev, "nud", "permanent"])
         undo.callback(peer.host.run, ["ip", "neigh", "del", OURS, "dev", peer.dev])
         yield Bond(bench, "kway1")
+
+
+def _sends_by(dut: Side) -> bool:
+    """Make the card's port the active one; the kernel refuses that until the bond knows of its link."""
+    words = ["ip", "link", "set", "kbond", "type", "bond", "active_slave", dut.dev]
+    return dut.host.run(words, check=False).rc == 0
 
 
 @contextmanager
