@@ -10,7 +10,7 @@ from offload.card.profile import FEATURES
 from offload.errors import RigError
 from offload.suite.bench.cards import knobs
 from offload.suite.traffic import handoff, impair, iperf3, ipsec, keylog, nginx, tap, wrk
-from tests.lib.flow import film, migration
+from tests.lib.flow import film, migration, storage
 from tests.lib.impair.paths import in_lab
 from tests.lib.rig.rig import Rig
 from tests.lib.wire import records_trace
@@ -143,6 +143,8 @@ PROBES: dict[str, Callable[[Rig], str]] = {
     "nicsim": _nicsim,
     "cost-mode": _cost_mode,
     "records-trace": _records_trace,
+    "nvme-tls": lambda rig: storage.missing(rig, "nvme"),
+    "nfs-tls": lambda rig: storage.missing(rig, "nfs"),
 }
 
 

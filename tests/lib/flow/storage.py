@@ -1,0 +1,169 @@
+"""NFS and NVMe/TCP with TLS between DUT and peer: tlshd on each side makes the handshakes."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from offload.cmd import wait_until
+from offload.errors import RigError
+from offload.host.base import Host, Process
+from tests.lib.flow import tlshd
+from tests.lib.impair.paths import in_lab
+from tests.lib.rig.rig import Rig
+
+SIZE = 1 << 20  # bytes that are written and read back
+NQN, HOST_NQN = "nqn.2014-08.test:offload", "nqn.2014-08.test:dut"
+# nvme-keyring: with CONFIG_NVME_TCP_TLS only
+MODULES = {"nvme": ("nvme-keyring", "nvme-tcp", "nvmet-tcp", "brd"), "nfs": ("nfsv4", "nfsd")}
+SOON = 240.0  # seconds for a handshake: an emulated guest needs some, beside other work more
+CONFIG = """\
+[debug]
+loglevel=1
+[authenticate.client]
+{0}[authenticate.server]
+{0}"""
+FILES = "x509.truststore={0.ca}\nx509.certificate={0.cert}\nx509.private_key={0.key}\n"
+# the retained PSK of a host and a subsystem, by its NVMe identity; add_key is system call 248 (x86-64)
+ADD_KEY = """
+import ctypes, sys
+libc = ctypes.CDLL(None, use_errno=True)
+ring = next(int(line.split()[0], 16) for line in open("/proc/keys") if " .nvme" in line)
+name, key = sys.argv[1].encode(), sys.stdin.buffer.read()
+sys.exit(libc.syscall(248, b"psk", name, key, len(key), ring) < 0)
+"""
+TARGET = """
+mount -t configfs configfs /sys/kernel/config; cd /sys/kernel/config/nvmet
+mkdir subsystems/{nqn} subsystems/{nqn}/namespaces/1 ports/1
+echo 1 >subsystems/{nqn}/attr_allow_any_host
+echo /dev/ram0 >subsystems/{nqn}/namespaces/1/device_path; echo 1 >subsystems/{nqn}/namespaces/1/enable
+cd ports/1; echo ipv4 >addr_adrfam; echo tcp >addr_trtype; echo {v4} >addr_traddr; echo 4420 >addr_trsvcid
+echo tls1.3 >addr_tsas; echo required >addr_treq; ln -s /sys/kernel/config/nvmet/subsystems/{nqn} subsystems/
+"""
+NO_TARGET = """
+cd /sys/kernel/config/nvmet; rm -f ports/1/subsystems/{nqn}; rmdir ports/1
+echo 0 >subsystems/{nqn}/namespaces/1/enable; rmdir subsystems/{nqn}/namespaces/1 subsystems/{nqn}
+cd /; umount /sys/kernel/config; rmmod brd
+"""
+CONNECT = """
+import os, sys
+file = os.open("/dev/nvme-fabrics", os.O_RDWR)
+os.write(file, sys.argv[1].encode())
+print(os.read(file, 200).decode().partition("instance=")[2].partition(",")[0])
+"""
+# what mountd and exportfs tell the kernel: every client may mount /run/nfs, the root of NFSv4
+EXPORT = """
+mkdir -p /run/nfs; mount -t tmpfs nfs /run/nfs; mount -t nfsd nfsd /proc/fs/nfsd; cd /proc/net/rpc
+echo "nfsd {dut} {end} all" >auth.unix.ip/channel
+echo "all /run/nfs {end} 9234 65534 65534 0" >nfsd.export/channel
+echo 'all 1 \\x00000000 {end} /run/nfs' >nfsd.fh/channel
+cd /proc/fs/nfsd; echo "-3 +4 +4.2" >versions; echo 2 >threads; echo Y >v4_end_grace
+"""
+NO_EXPORT = "echo 0 >/proc/fs/nfsd/threads; umount /proc/fs/nfsd; umount /run/nfs"
+
+
+def missing(rig: Rig, app: str) -> str:
+    """What is lacking for it, as a clause, or ''."""
+    if not in_lab(rig.bench):
+        return "it is only done to a lab in a VM, never to real hosts"
+    if not tlshd.had():
+        return "tlshd of Debian 13 is not in the cache (make fetch)"
+    run = rig.lab.root.run
+    if run(["grep", "-qw", "tls_client_hello_psk", "/proc/kallsyms"], check=False).rc != 0:
+        return "the kernel has no CONFIG_NET_HANDSHAKE"
+    lacking = [name for name in MODULES[app] if run(["modprobe", "-n", name], check=False).rc != 0]
+    return f"the kernel has no module {' and '.join(lacking)}" if lacking else ""
+
+
+@dataclass
+class Storage:
+    """Storage of the peer as the DUT has it: where the DUT writes, and where the peer finds it."""
+
+    rig: Rig
+    write: str
+    stored: str
+
+    def digest(self, where: str) -> str:
+        """The SHA-256 of what lies there, read past the caches of this side."""
+        host, path = (self.dut, self.write) if where == "dut" else (self.peer, self.stored)
+        line = f"dd if={path} bs=64k count={SIZE >> 16} iflag=direct status=none | sha256sum"
+        return host.run(["sh", "-c", line], timeout=SOON).text.split()[0]
+
+    @property
+    def dut(self) -> Host:
+        """The host of the DUT."""
+        return self.rig.bench.dut.host
+
+    @property
+    def peer(self) -> Host:
+        """The host of the peer."""
+        return self.rig.bench.peer.host
+
+    def put(self, data: bytes) -> None:
+        """Write it through to the peer."""
+        self.dut.write("/run/storage", data)
+        line = f"dd if=/run/storage of={self.write} bs=64k oflag=direct status=none; sync {self.write}"
+        self.dut.run(["sh", "-ec", line], timeout=SOON)
+
+
+@contextmanager
+def daemons(rig: Rig) -> Iterator[None]:
+    """tlshd on both sides while the block runs."""
+    with ExitStack() as undo:
+        for which in ("dut", "peer"):
+            end = rig.end(which)
+            folder, host = f"/run/tlshd-{which}", end.side.host
+            undo.callback(host.run, ["rm", "-rf", folder])
+            host.write(f"{folder}/conf", CONFIG.format(FILES.format(end.at)).encode())
+            argv = [tlshd.had(), "-s", "-c", f"{folder}/conf"]
+            process = host.start(argv)
+            undo.callback(process.kill)
+            wait_until(lambda process=process: _listens(process), SOON, f"tlshd on the {which}", 0.5)
+        yield
+
+
+def _listens(process: Process) -> bool:
+    """Whether tlshd says that it was built, which is its first line; RigError if it ended."""
+    if not process.running():
+        raise RigError(f"tlshd ended: {process.output()[1].decode('utf-8', 'replace')[-500:]}")
+    return b"Built from ktls-utils" in b"".join(process.output())
+
+
+@contextmanager
+def nvme(rig: Rig) -> Iterator[Storage]:
+    """A namespace of the peer's memory over NVMe/TCP with TLS, by one queue besides the admin queue."""
+    dut, peer, v4 = rig.bench.dut.host, rig.bench.peer.host, rig.bench.peer.v4
+    with ExitStack() as undo:
+        undo.enter_context(daemons(rig))
+        rig.lab.root.run(["modprobe", "-a", *MODULES["nvme"]])
+        secret, name = secrets.token_bytes(32), f"NVMe0R01 {HOST_NQN} {NQN}"
+        rig.lab.root.run(["python3", "-c", ADD_KEY, name], input=secret)
+        peer.run(["sh", "-ec", TARGET.format(nqn=NQN, v4=v4)])
+        undo.callback(peer.run, ["sh", "-c", NO_TARGET.format(nqn=NQN)])
+        asked = f"nqn={NQN},transport=tcp,traddr={v4},trsvcid=4420,hostnqn={HOST_NQN},nr_io_queues=1,tls"
+        number = dut.run(["python3", "-c", CONNECT, asked], timeout=SOON).text.strip()
+        gone = f"echo 1 >/sys/class/nvme/nvme{number}/delete_controller"
+        undo.callback(dut.run, ["sh", "-c", gone], timeout=SOON)
+        disk = f"/dev/nvme{number}n1"
+        wait_until(lambda: dut.run(["test", "-b", disk], check=False).rc == 0, SOON, disk, 0.5)
+        yield Storage(rig, disk, "/dev/ram0")
+
+
+@contextmanager
+def nfs(rig: Rig) -> Iterator[Storage]:
+    """A file of the peer over NFS 4.2 with TLS."""
+    dut, peer = rig.bench.dut, rig.bench.peer
+    with ExitStack() as undo:
+        undo.enter_context(daemons(rig))
+        rig.lab.root.run(["modprobe", "-a", *MODULES["nfs"]])
+        undo.callback(peer.host.run, ["sh", "-c", NO_EXPORT])
+        peer.host.run(["sh", "-ec", EXPORT.format(dut=dut.v4, end=int(time.time()) + 86400)])
+        options = f"vers=4.2,addr={peer.v4},clientaddr={dut.v4},proto=tcp,sec=sys,xprtsec=tls"
+        dut.host.run(["mkdir", "-p", "/run/mnt"])
+        argv = ["mount", "-i", "-t", "nfs4", "-o", options, f"{peer.v4}:/", "/run/mnt"]
+        dut.host.run(argv, timeout=SOON)
+        undo.callback(dut.host.run, ["umount", "/run/mnt"], timeout=SOON)
+        yield Storage(rig, "/run/mnt/file", "/run/nfs/file")
