@@ -9,7 +9,18 @@ from tests.lib.rig.needs import unmet
 from tests.lib.rig.rig import Rig
 from tests.lib.scenario.space import Scenario
 from tests.lib.wire.captures import HOST
-from tests.lib.wire.records_trace import tracing
+from tests.lib.wire.records_trace import Trace, instance
+
+KEPT = "scenario_trace"  # where a rig has its trace
+
+
+def trace_of(rig: Rig) -> Trace:
+    """The kernel's trace on the DUT; made once."""
+    kept = vars(rig)
+    if KEPT not in kept:
+        kept[KEPT] = rig.undo.enter_context(instance(rig.bench.dut.host))
+    trace: Trace = kept[KEPT]
+    return trace
 
 
 class Taps:
@@ -27,7 +38,7 @@ class Taps:
         if scenario["place"] == "hundreds-in-tso":
             places[HOST] = (bench.dut.host, bench.dut.dev)
         traced = decrypts and not unmet(rig, ["records-trace"])
-        self._trace = undo.enter_context(tracing(bench.dut.host)) if traced else None
+        self._trace = undo.enter_context(trace_of(rig).taken()) if traced else None
         self._taken = undo.enter_context(rig.captures.taking(places, folder))
 
     def by_card(self) -> int | None:

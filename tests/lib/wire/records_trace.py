@@ -32,10 +32,22 @@ class Met:
 
 
 class Trace:
-    """A trace that is being taken."""
+    """The kernel's trace of a host in a folder of its own, apart from whatever else is traced."""
 
     def __init__(self, host: Host, folder: str) -> None:
         self._host, self._folder = host, folder
+
+    @contextmanager
+    def taken(self) -> Iterator[Trace]:
+        """Trace what the host receives while the block runs, from nothing on."""
+        self._tell(f": > {self._folder}/trace; echo 1 > {self._folder}/{EVENT}/enable")
+        try:
+            yield self
+        finally:
+            self._tell(f"echo 0 > {self._folder}/{EVENT}/enable")
+
+    def _tell(self, script: str) -> None:
+        self._host.run(["sh", "-ec", script])
 
     def records(self) -> list[Met]:
         """Return the records so far, in order; RigError if some were lost or are of several connections."""
@@ -94,11 +106,17 @@ def missing(host: Host) -> str:
 
 @contextmanager
 def tracing(host: Host) -> Iterator[Trace]:
-    """Trace the records that a host receives while the block runs, apart from whatever else is traced."""
+    """Trace the records that a host receives while the block runs."""
+    with instance(host) as trace, trace.taken():
+        yield trace
+
+
+@contextmanager
+def instance(host: Host) -> Iterator[Trace]:
+    """A trace to be taken again and again: to make its folder, the kernel makes a file for each event."""
     folder = f"{TRACING}/instances/ktls-offload-{uuid.uuid4().hex[:8]}"
     host.run(["mkdir", folder])
     try:
-        host.run(["tee", f"{folder}/{EVENT}/enable"], input=b"1\n")
         yield Trace(host, folder)
     finally:
         host.run(["rmdir", folder])

@@ -3,7 +3,8 @@
 import pytest
 
 from offload.errors import RigError
-from tests.lib.wire.records_trace import Met, parse, shares, whole
+from offload.host.base import Completed
+from tests.lib.wire.records_trace import EVENT, Met, instance, parse, shares, whole
 
 HEAD = "# tracer: nop\n#\n#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION\n"
 
@@ -47,3 +48,63 @@ def test_what_the_card_decrypted_as_a_whole_is_added_up() -> None:
     assert whole("CPU:0 [LOST 5 EVENTS]\n" + text) == 100, "what is lost is not counted, and no more is"
     with pytest.raises(RigError, match="another form"):
         whole(text.replace("rec_no", "record"))
+
+
+class Kernel:
+    """A host whose tracefs is made up: folders, what they hold, and whether the event is traced."""
+
+    def __init__(self) -> None:
+        self.folders: dict[str, dict[str, str]] = {}
+        self.fails = ""
+
+    def run(self, argv: list[str], **_: object) -> Completed:
+        """Do what the kernel does."""
+        said = self.told(argv)
+        if self.fails and self.fails in argv[-1]:
+            raise RigError("the host is gone")
+        return Completed(tuple(argv), 0, said.encode(), b"", 0.0)
+
+    def told(self, argv: list[str]) -> str:
+        """What is read; or nothing, and it is done."""
+        if argv[0] == "mkdir":
+            self.folders[argv[1]] = {"trace": HEAD, "on": "0"}
+        elif argv[0] == "rmdir":
+            del self.folders[argv[1]]
+        elif argv[0] == "cat":
+            return self.folders[argv[1].removesuffix("/trace")]["trace"]
+        for command in argv[2].split("; ") if argv[0] == "sh" else ():
+            words, _, path = command.partition(" > ")
+            here = next(self.folders[folder] for folder in self.folders if path.startswith(folder))
+            here["on" if path.endswith(f"/{EVENT}/enable") else "trace"] = words[5:]
+        return ""
+
+    def meets(self, text: str) -> None:
+        """Receive records."""
+        for here in self.folders.values():
+            here["trace"] += text if here["on"] == "1" else ""
+
+
+def test_a_trace_is_taken_again_and_again_from_nothing_on() -> None:
+    """Its folder is made once and is gone at the end; between two takings nothing is traced."""
+    host = Kernel()
+    with instance(host) as trace:  # type: ignore[arg-type]
+        for size in (100, 10):
+            host.meets(line(9, 0, 1, size=7))
+            with trace.taken() as taken:
+                host.meets(line(0, 0, 1, size=size))
+                assert taken.whole() == size and len(host.folders) == 1
+    assert not host.folders
+
+
+def test_a_trace_ends_when_the_test_does() -> None:
+    """A scenario that fails, and a host that no longer answers, leave no folder."""
+    host = Kernel()
+    with instance(host) as trace:  # type: ignore[arg-type]
+        with pytest.raises(AssertionError), trace.taken():
+            raise AssertionError
+        assert [here["on"] for here in host.folders.values()] == ["0"]
+    with pytest.raises(RigError, match="gone"), instance(host) as trace:  # type: ignore[arg-type]
+        host.fails = "echo 1 >"
+        with trace.taken():
+            raise AssertionError("never begun")
+    assert not host.folders
