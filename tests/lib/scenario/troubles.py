@@ -17,7 +17,8 @@ from tests.lib.scenario.space import Scenario
 TOWARDS = {"tx": "to-peer", "rx": "to-dut"}
 FORGED = "forged-"
 AGAIN = {"lost-twice": 2, "lost-thrice": 3}  # how often the same bytes are lost
-LENGTH = 4  # the lower byte of a record's length; its last bit makes no record too short or too long
+UPPER, LENGTH = 3, 4  # the bytes of a record's length; the last bit makes no record too short or too long
+SHORTEST = 24  # bytes of a record that the kernel still decrypts: explicit nonce and tag (tls_rx_msg_size)
 NONCE, TAG = 13, 16  # where the ciphertext of a record begins, and bytes of its tag
 
 
@@ -73,8 +74,7 @@ def rules(
         return [(Chosen("offset", place, repaired=False, **more), 1)]
     if trouble.startswith(FORGED):
         at = forged_at(scenario, found)
-        bit = 0 if at == found.begin + LENGTH else at % 3
-        return [(Chosen("offset", at, bit=bit, **more), 1)]
+        return [(Chosen("offset", at, bit=_bit(found, at), **more), 1)]
     return [(Chosen("offset", place, **more), 1)]
 
 
@@ -96,11 +96,26 @@ def _what(trouble: str, found: Spot, first: int, last: int) -> tuple[int, str]:
     }.get(trouble, (found.begin, "flip"))
 
 
+def _bit(found: Spot, at: int) -> int:
+    """The bit of an altered byte: one whose loss makes a record shorter, or the last one, of a length."""
+    special = {found.begin + LENGTH: [0], found.begin + UPPER: _shorter(found)}
+    return special.get(at, [at % 3])[-1]
+
+
+def _shorter(found: Spot) -> list[int]:
+    """The bits of a length's upper byte without which the record is shorter, and long enough to be read.
+
+    A longer one might wait for bytes that never come.
+    """
+    length = found.end - found.begin - LENGTH - 1
+    return [bit for bit in range(8) if length >> 8 & 1 << bit and length - (256 << bit) >= SHORTEST]
+
+
 def forged_at(scenario: Scenario, found: Spot) -> int:
     """The byte that is altered: the record's type or length; a byte of the ciphertext; one of the tag."""
     dice = random.Random(f"{scenario.seed} forged")
     return {
-        "forged-header": found.begin + dice.choice((0, LENGTH)),
+        "forged-header": found.begin + dice.choice((0, *[UPPER] * bool(_shorter(found)), LENGTH)),
         "forged-body": found.begin + NONCE + dice.randrange(found.end - found.begin - NONCE - TAG),
     }.get(scenario["trouble"], found.end - TAG + dice.randrange(TAG))
 

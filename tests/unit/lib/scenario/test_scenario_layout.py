@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from offload.card.profile import find
 from tests.lib.scenario.connections import OVERHEAD, Track
 from tests.lib.scenario.layout import CUTS, TAG, cut, placed, spot
 from tests.lib.scenario.space import load
-from tests.lib.scenario.troubles import forged_at
+from tests.lib.scenario.troubles import forged_at, rules
 
 SPACE = load(find("connectx-6-dx"))
 MSS = 1448
@@ -70,11 +72,27 @@ def test_a_record_right_after_a_resync_is_forged() -> None:
         assert at.end - TAG <= forged_at(scenario, at) < at.end
 
 
-def test_the_type_or_the_length_of_a_record_is_forged() -> None:
-    """A header is altered in a byte that the kernel leaves to the tag: which one, the seed says."""
-    found = set()
-    for seed in range(20):
-        scenario = SPACE.parse(f"seed={seed},direction=rx,trouble=forged-header")
-        at = spot(scenario, Track(None, 0), placed(scenario, "placed rx", MSS))  # type: ignore[arg-type]
-        found.add(forged_at(scenario, at) - at.begin)
-    assert found == {0, 4}
+@pytest.mark.parametrize(
+    ("record", "bytes_", "shorter"),
+    [("4096", {0, 3, 4}, {24}), ("16384", {0, 3, 4}, {24}), ("16383", {0, 4}, set()), ("16", {0, 4}, set())],
+)
+def test_the_type_or_the_length_of_a_record_is_forged(
+    record: str, bytes_: set[int], shorter: set[int]
+) -> None:
+    """A header is altered in a byte that the kernel leaves to the tag: which one, the seed says.
+
+    The upper byte of a length makes the record shorter: for a longer one the kernel might wait for ever.
+    """
+    found, lengths = set(), set()
+    for seed in range(40):
+        scenario = SPACE.parse(f"seed={seed},direction=rx,record={record},trouble=forged-header")
+        line = SimpleNamespace(tracks={"rx": Track(None, 0)}, port=443)  # type: ignore[arg-type]
+        bursts = placed(scenario, "placed rx", MSS)
+        at = spot(scenario, line.tracks["rx"], bursts)
+        ((rule, times),) = rules(scenario, line, "rx", bursts)  # type: ignore[arg-type]
+        where = rule.number - at.begin
+        found.add(where)
+        assert times == 1 and (where != 4 or rule.bit == 0)
+        if where == 3:
+            lengths.add((at.end - at.begin - 5) ^ 256 << rule.bit)
+    assert (found, lengths) == (bytes_, shorter)
