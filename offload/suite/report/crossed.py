@@ -56,7 +56,16 @@ class Conditions:
             yield tuple(zip(order, values, strict=True))
 
     def why_not(self, group: Group) -> str:
-        """Why nobody can make these together; empty if somebody can."""
+        """Why nobody can make these together; empty if somebody can. Every part of the section asks this."""
+        if group not in self._whys:
+            self._whys[group] = self._why_not(group)
+        return self._whys[group]
+
+    @cached_property
+    def _whys(self) -> dict[Group, str]:
+        return {}
+
+    def _why_not(self, group: Group) -> str:
         alone = (self.no_lab.get(frozenset({one}), "") for one in group)
         together = (self.impossible.get(frozenset(pair), "") for pair in combinations(group, 2))
         return next(filter(None, (*alone, *together)), "")
@@ -78,7 +87,7 @@ def _read(raw: Mapping[str, Any]) -> Conditions:
     """The same, of a mapping. An error of Python's own if it is not what declared.py wrote."""
     names = {_text(name): tuple(map(_text, values)) for name, values in raw["dimensions"].items()}
     triples = tuple(tuple(map(_text, group)) for group in raw["triples"])
-    if sum(map(len, names.values())) > MOST or any(len(group) != 3 for group in triples):
+    if sum(map(len, names.values())) > MOST or any(len(set(group)) != 3 for group in triples):
         raise ValueError("too many values, or no triple")
     if sum(prod(len(names[name]) for name in group) for group in triples) > MOST_TRIPLES:
         raise ValueError("too many triples")
@@ -119,11 +128,12 @@ def _known(space: Conditions, name: str, seen: Mapping[str, Any]) -> bool:
 
 def shares(log: Log) -> tuple[str, dict[str, float]] | None:
     """The depth of a run, and the percent of possible pairs and triples that it crossed; None without."""
-    found = section(log)
-    if not found:
+    space = told(log)
+    if space is None:
         return None
-    pairs, triples = found["pairs"], _sum(found["triples"])
-    return found["depth"], {"pairs": pairs["percent"], "triples": triples["percent"]}
+    rows = met(space, log.results())
+    pairs, triples = _sum(_matrix(space, _pairs(rows))), _sum(_triples(space, rows))
+    return space.depth, {"pairs": pairs["percent"], "triples": triples["percent"]}
 
 
 def short(log: Log, bars: Mapping[str, Mapping[str, float]]) -> str:
@@ -148,15 +158,14 @@ def section(log: Log) -> dict[str, Any]:
         return {}
     results = log.results()
     rows = met(space, results)
-    pairs = _closed(rows, 2)
-    matrix = [{"of": list(names), **_count(space, names, pairs)} for names in _two(space)]
-    triples = [{"of": list(n), **_count(space, n, _closed(rows, 3))} for n in space.triples]
+    pairs = _pairs(rows)
+    matrix = _matrix(space, pairs)
     return {
         "depth": space.depth,
         "sha256": space.sha256,
         "scenarios": {"planned": space.scenarios, **_outcomes(results)},
         "pairs": _sum(matrix),
-        "triples": triples,
+        "triples": _triples(space, rows),
         "dimensions": matrix,
         "conditions": _conditions(space, rows, pairs),
         "impossible": _reasons(space),
@@ -168,9 +177,24 @@ def _two(space: Conditions) -> Iterator[tuple[str, ...]]:
     yield from combinations(space.dimensions, 2)
 
 
-def _closed(rows: Iterable[Group], size: int) -> set[Group]:
-    """Every group of this many conditions that some scenario has met together."""
-    return {group for row in rows for group in combinations(row, size)}
+def _matrix(space: Told, pairs: set[Group]) -> list[dict[str, Any]]:
+    """Of each two dimensions, how many pairs are covered."""
+    return [{"of": list(names), **_count(space, names, pairs)} for names in _two(space)]
+
+
+def _triples(space: Told, rows: Sequence[Group]) -> list[dict[str, Any]]:
+    """Of each three dimensions that the plan names, how many triples are covered."""
+    return [{"of": list(n), **_count(space, n, _closed(rows, frozenset(n)))} for n in space.triples]
+
+
+def _pairs(rows: Iterable[Group]) -> set[Group]:
+    """Every pair of conditions that some scenario has met together."""
+    return {pair for row in rows for pair in combinations(row, 2)}
+
+
+def _closed(rows: Iterable[Group], names: frozenset[str]) -> set[Group]:
+    """Every group of conditions that some scenario has met in these dimensions."""
+    return {tuple(one for one in row if one[0] in names) for row in rows}
 
 
 def _count(space: Conditions, names: Iterable[str], closed: set[Group]) -> dict[str, Any]:

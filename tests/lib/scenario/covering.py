@@ -63,7 +63,7 @@ def _makeable(space: Space, groups: Iterable[Iterable[str]]) -> dict[Target, Non
         names = sorted(group, key=order.index)
         for values in product(*(space.made[name] for name in names)):
             target = tuple(zip(names, values, strict=True))
-            if space.complete(dict(target)) is not None:
+            if space.can(dict(target)):
                 found[target] = None
     return found
 
@@ -73,13 +73,17 @@ class Rows:
 
     def __init__(self, space: Space) -> None:
         self.space = space
-        self.place = {name: number for number, name in enumerate(space.dimensions)}
         self.found: list[dict[str, str]] = []
         self.open: dict[Target, None] = {}
+        self.partners: dict[Condition, set[Condition]] = {}  # the open pairs once more, from both ends
 
     def cross(self, targets: Mapping[Target, None], most: int | None = None) -> None:
         """Add rows until every one of these targets is in some row, or there are `most` rows."""
-        self.open = dict(targets)
+        self.open, self.partners = dict(targets), {}
+        for target in targets:
+            if len(target) == 2:
+                self._partners(target[0]).add(target[1])
+                self._partners(target[1]).add(target[0])
         for row in self.found:
             self._close(row)
         while self.open and (most is None or len(self.found) < most):
@@ -107,20 +111,25 @@ class Rows:
         """The value that closes most open pairs with a row, of those that leave a whole scenario."""
         values = dice.sample(self.space.made[name], len(self.space.made[name]))
         values.sort(key=lambda value: self._closes((name, value), row), reverse=True)
-        return next(value for value in values if self.space.complete({**row, name: value}) is not None)
+        return next(value for value in values if self.space.can({**row, name: value}))
 
     def _closes(self, one: Condition, row: Mapping[str, str]) -> int:
         """How many open pairs a condition makes with those of a row."""
-        place, at = self.place, self.place[one[0]]
-        pairs = ((one, other) if at < place[other[0]] else (other, one) for other in row.items())
-        return sum(map(self.open.__contains__, pairs))
+        return len(self._partners(one).intersection(row.items()))
+
+    def _partners(self, one: Condition) -> set[Condition]:
+        return self.partners.setdefault(one, set())
 
     def _gain(self, row: Mapping[str, str]) -> int:
         return sum(target in self.open for target in self._targets(row))
 
     def _close(self, row: Mapping[str, str]) -> None:
         for target in self._targets(row):
-            self.open.pop(target, None)
+            if target in self.open:
+                del self.open[target]
+                if len(target) == 2:
+                    self._partners(target[0]).discard(target[1])
+                    self._partners(target[1]).discard(target[0])
 
     def _targets(self, row: Mapping[str, str]) -> Iterator[Target]:
         """The pairs and the named triples of a row."""

@@ -50,7 +50,7 @@ def impossible(space: Space) -> Iterator[tuple[Pair, str]]:
     for names in combinations(whole.made, 2):
         for values in product(*(whole.made[name] for name in names)):
             one, other = _ends(names, values)
-            if whole.complete(dict((one, other))) is None:
+            if not whole.can(dict((one, other))):
                 yield (one, other), space.barred.get((one, other), IMPLIED)
 
 

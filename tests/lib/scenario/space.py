@@ -17,7 +17,6 @@ from tests.lib.scenario.read import conditions
 
 DEFAULT = Path(__file__).with_name("conditions.yaml")
 SEEDS = 1 << 32
-NONE: frozenset[Condition] = frozenset()
 Pair = tuple[Condition, Condition]  # in the order of the dimensions
 Rows = list[tuple[str, Sequence[str]]]  # values that are left, by dimension
 
@@ -131,12 +130,31 @@ class Space:
         self, chosen: dict[str, str], values: Mapping[str, Sequence[str]] | None = None
     ) -> dict[str, str] | None:
         """A whole scenario with what is chosen, the first that these values allow; None if there is none."""
-        here = chosen.items()
-        if not all(self._bars.get(one, NONE).isdisjoint(here) for one in here):
-            return None
-        rows = [(name, row) for name, row in (values or self.made).items() if name not in chosen]
-        rest = reduce(self._without, here, rows)
+        rest = self._left(chosen, values or self.made)
         return None if rest is None else self._filled(chosen, rest)
+
+    def can(self, chosen: dict[str, str]) -> bool:
+        """Say whether there is a whole scenario with what is chosen: what `complete` says, sooner."""
+        rest = self._left(chosen, self._tight)
+        return rest is not None and self._filled(chosen, rest) is not None
+
+    @cached_property
+    def _tight(self) -> dict[str, tuple[str, ...]]:
+        """Return the dimensions without a value that goes with everything, which always remains."""
+        return {
+            name: values
+            for name, values in self.made.items()
+            if all((name, value) in self._bars for value in values)
+        }
+
+    def _left(self, chosen: dict[str, str], values: Mapping[str, Sequence[str]]) -> Rows | None:
+        """Return the values of the other dimensions that go with what is chosen; None if that clashes."""
+        here = chosen.items()
+        barring = self._bars.keys() & here
+        if not all(self._bars[one].isdisjoint(here) for one in barring):
+            return None
+        rows: Rows = [(name, row) for name, row in values.items() if name not in chosen]
+        return reduce(self._without, barring, rows)
 
     def _filled(self, chosen: dict[str, str], rest: Rows) -> dict[str, str] | None:
         """Return what is chosen and a value of each of the other dimensions, going back where none is
@@ -178,7 +196,7 @@ class Space:
         return replace(self, parts=tuple(replace(p, values=values[p.name]) for p in self.parts))
 
     @cached_property
-    def _bars(self) -> dict[Condition, set[Condition] | frozenset[Condition]]:
+    def _bars(self) -> dict[Condition, set[Condition]]:
         """Return what each condition is not made together with."""
         found: dict[Condition, set[Condition]] = {}
         for one, other in (*self.barred, *self.later):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -68,6 +70,18 @@ def test_a_seed_draws_what_its_line_says(seed: int, card: str) -> None:
     assert on.allows(drawn) and on.draw(seed) == drawn
     assert on.parse(drawn.line()) == drawn and " " not in drawn.line()
     assert on.parse(str(seed)) == drawn
+
+
+@pytest.mark.parametrize("card", CARDS)
+def test_what_can_be_is_what_can_be_completed(card: str) -> None:
+    """The short answer for a part of a scenario is that of the whole search, be it yes or no."""
+    on, dice, said = space(card), Random(card), Counter[bool]()
+    for _ in range(500):
+        names = dice.sample(list(on.made), dice.randint(0, len(on.made)))
+        chosen = {name: dice.choice(on.made[name]) for name in names}
+        said[on.can(chosen)] += 1
+        assert on.can(chosen) == (on.complete(chosen) is not None), chosen
+    assert min(said[True], said[False]) > 50, said
 
 
 def test_every_value_that_is_made_is_drawn() -> None:
