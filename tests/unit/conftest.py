@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.lib.rig import warm_pytest
+from tests.unit import hw_tests as collected
 
 # labgrid's: pyproject.toml leaves it out for this project alone; both take most of the time of a small child
 LEFT_OUT = "-p no:labgrid -p no:hypothesispytest -p no:unraisableexception"
@@ -34,6 +35,12 @@ def warm_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A Python that knows only `-m pytest`, for tests that start many: it starts in a tenth of the time."""
     with warm_pytest.warm(tmp_path_factory.mktemp("warm")) as program:
         yield program
+
+
+@pytest.fixture(scope="session")
+def hw_tests(tmp_path_factory: pytest.TempPathFactory) -> collected.Tests:
+    """Every test of tests/hw by profile, with its promise and needs; collected once for all workers."""
+    return collected.shared(tmp_path_factory.getbasetemp())
 
 
 def fit(place: str) -> bool:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -21,23 +18,13 @@ from tests.lib.catalogue import page as catalogue_page
 from tests.lib.catalogue import rows as catalogue
 from tests.lib.catalogue.drawn import defects
 from tests.lib.catalogue.page import BEGIN, END
-from tests.lib.catalogue.rows import KERNELS, PARTS, Row, Step, chosen, load, steps, today
+from tests.lib.catalogue.rows import KERNELS, PARTS, Row, Step, chosen, load, short, steps, today
 from tests.lib.catalogue.run import judged
 from tests.lib.catalogue.suite import Outcome
+from tests.unit.hw_tests import Tests
 
 ROOT = Path(__file__).parents[4]
 ROWS = load()
-# a pytest that collects tests/hw for a card and prints test -> promise
-COLLECT = """
-import json, sys, pytest
-from offload.suite.report.record.testinfo import promise_of
-from tests.lib.catalogue.rows import short
-class Show:
-    def pytest_collection_finish(self, session):
-        found = {short(item.nodeid): promise_of(item) for item in session.items}
-        print("FOUND" + json.dumps(found))
-sys.exit(pytest.main(["-q", "--collect-only", "-p", "no:cacheprovider", "tests/hw", *sys.argv[1:]], [Show()]))
-"""
 GOOD = """
 cards:
   - id: one
@@ -51,19 +38,10 @@ cards:
 """
 
 
-def collected(card: str) -> dict[str, str]:
-    """The tests of a card, with their promises."""
-    argv = [sys.executable, "-c", COLLECT, "--profile", card]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    line = next(line for line in done.stdout.splitlines() if line.startswith("FOUND"))
-    found: dict[str, str] = json.loads(line.removeprefix("FOUND"))
-    return found
-
-
 @pytest.mark.parametrize("card", sorted({row.card for row in ROWS}))
-def test_each_row_names_tests_that_there_are(card: str) -> None:
+def test_each_row_names_tests_that_there_are(card: str, hw_tests: Tests) -> None:
     """A row's tests are tests of its card, and one of them is of the promise that it breaks."""
-    there = collected(card)
+    there = {short(name): promise for name, (promise, _) in hw_tests[card].items()}
     for row in (row for row in ROWS if row.card == card):
         assert set(row.tests) <= set(there), f"{row.id}: {set(row.tests) - set(there)}"
         everywhere = bool(row.breaks) and criteria.load().promises[row.breaks].frames is not None
