@@ -8,11 +8,11 @@ import pytest
 
 from offload.host.base import Bench
 from offload.suite.traffic.drive import sending
-from tests.lib.impair.paths import THEIRS, bonded, path_on_top, watched
+from tests.lib.impair.paths import THEIRS, bonded, path_on_top
 from tests.lib.life.life import KIB, Life, Pair
 from tests.lib.rig.rig import Rig
 from tests.lib.rig.switch import Switch
-from tests.lib.wire.wire import share
+from tests.lib.wire.wire import share, watched
 
 pytestmark = pytest.mark.requires("tls", "wire", "wire-tap")
 

@@ -11,11 +11,11 @@ from offload.card.profile import Profile
 from offload.host.base import Bench
 from offload.suite.traffic.drive import sending
 from tests.lib.impair.bonded_cards import two_cards
-from tests.lib.impair.paths import THEIRS, watched
+from tests.lib.impair.paths import THEIRS
 from tests.lib.life.life import KIB, Life
 from tests.lib.rig.rig import Rig
 from tests.lib.rig.switch import Switch
-from tests.lib.wire.wire import share
+from tests.lib.wire.wire import share, watched
 
 pytestmark = pytest.mark.requires("tls", "wire", "wire-tap")
 

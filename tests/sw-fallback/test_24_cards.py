@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from offload.host.base import Bench
-from tests.lib.impair.paths import watched
 from tests.lib.life.life import KIB, Life
 from tests.lib.life.many import at_once, opened
 from tests.lib.rig.rig import Rig
 from tests.lib.wire import frames
+from tests.lib.wire.wire import watched
 
 pytestmark = pytest.mark.requires("tls", "wire", "wire-tap")
 MANY, EACH = 40, 16 * KIB

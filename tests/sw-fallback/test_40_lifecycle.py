@@ -13,11 +13,11 @@ from offload.cmd import settles
 from offload.host.base import Bench
 from offload.suite.traffic.drive import Ended, sending
 from offload.suite.traffic.impair import RandomImpairment, wirebox
-from tests.lib.impair.paths import second_path, watched
+from tests.lib.impair.paths import second_path
 from tests.lib.life.endings import ENDINGS, gone, vanish
 from tests.lib.life.life import KIB, Life, held
 from tests.lib.rig.rig import Rig
-from tests.lib.wire.wire import share
+from tests.lib.wire.wire import share, watched
 
 pytestmark = pytest.mark.requires("tls")
 KEY_UPDATE = "1800000100"  # update_not_requested: RFC 8446 section 4.6.3

@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
+from offload.cmd import settles
+from offload.errors import Refused
+from offload.host.base import Host
 from offload.suite.traffic import ipsec
 from tests.lib.flow.flow import Traffic
 from tests.lib.life.life import Life
 from tests.lib.rig.rig import Rig
 from tests.lib.wire.ipsec_cases import (
     carries,
-    ends_by_itself,
     every_part,
-    refuses_what_is_not_ours,
     resets,
     whoever_listens,
     without_its_policy,
@@ -52,11 +53,30 @@ def test_plaintext_once_the_ipsec_policy_is_gone(rig: Rig, life: Life, evidence:
     without_its_policy(rig, life, evidence)
 
 
+def listed(host: Host) -> str:
+    """States (without keys) and policies of a host."""
+    return host.run(["/bin/sh", "-c", "ip xfrm state list nokeys; ip xfrm policy list"]).text.strip()
+
+
 def test_what_nobody_took_away_ends_by_itself(rig: Rig) -> None:
     """Without a NIC states and policies of a run that was killed are gone when their time is over."""
-    ends_by_itself(rig)
+    dut, peer = rig.bench.dut, rig.bench.peer
+    left = ipsec.Esp(dut, peer, "gcm-128", False, 3600)
+    left.set_up()
+    with ipsec.protected(dut, peer, "gcm-128", life=10):  # seconds: enough to look at them on a busy machine
+        assert listed(dut.host).count("proto esp") == 4, listed(dut.host)  # two states, two templates
+        assert settles(lambda: not listed(dut.host) and not listed(peer.host), 60), listed(dut.host)
 
 
 def test_somebody_elses_policy_stays(rig: Rig) -> None:
     """Without a NIC a pair of addresses that has IPsec of somebody else is refused, and keeps it."""
-    refuses_what_is_not_ours(rig)
+    dut, peer = rig.bench.dut, rig.bench.peer
+    theirs = f"src {dut.v4}/32 dst {peer.v4}/32 proto tcp dir out"
+    dut.host.run(["ip", "xfrm", "policy", "add", *theirs.split(), "priority", "7"])
+    try:
+        with pytest.raises(Refused, match="has an IPsec policy"), ipsec.protected(dut, peer, "gcm-128"):
+            pass
+        assert "priority 7" in listed(dut.host), "somebody else's policy was taken away"
+        assert "proto esp" not in listed(dut.host) + listed(peer.host), "something of ours was left"
+    finally:
+        dut.host.run(["ip", "xfrm", "policy", "delete", *theirs.split()])

@@ -6,14 +6,17 @@ address family and size of the record, not by the alert of a peer that could mak
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from offload.card.profile import Cell
-from tests.lib.flow import proof, shapes
-from tests.lib.flow.flow import Traffic
+from offload.suite.traffic.drive import Part, Report
+from tests.lib.flow import proof
+from tests.lib.flow.flow import Flow, Several, Traffic
+from tests.lib.life import many_connections
 from tests.lib.life.life import Life
 from tests.lib.rig.switch import Switch
 from tests.lib.wire import raw
@@ -23,13 +26,37 @@ from tests.lib.wire.wire import WireTap
 pytestmark = pytest.mark.requires("tls")
 
 
+def moved_over_v6(traffic: Traffic, life: Life, direction: str, plan: Several) -> Sent:
+    """The same as `raw.moved` over IPv6, with AES-128: by ends that the test holds."""
+    before, secret = traffic.rig.counters(), secrets.token_hex(16)
+    pair = life.plain(host=traffic.peer.side.v6)[0]
+    for end, client in ((pair.far, False), (pair.near, True)):
+        end.connections.call("secure", at=[end.at], client=client, secret=secret, tls="1.2")
+    source, sink = (pair.near, pair.far) if direction == "tx" else (pair.far, pair.near)
+    asked = [
+        source.begin("send", seed=part.seed, size=part.total, write=part.sizes[0]) for part in plan.parts
+    ]
+    seen = sink.take(plan.total)
+    if not seen["error"]:
+        for number in asked:
+            source.connections.end(number)
+        source.alert()
+    life.close([pair])
+    there = Report(Part(0, ""), Part(seen["bytes"], seen["sha256"]), 0.0, seen["error"], seen["closed"], None)
+    flow = Flow(there, there, traffic.rig.counters() - before)
+    keys = raw.keys_of(
+        b"".join(many_connections.key(secret, pair.port, side, "1.2", 0) for side in ("up", "down"))
+    )
+    return Sent(flow, direction, pair.port, keys, plan, 6)
+
+
 def encrypted(traffic: Traffic, evidence: dict[str, Any], sent: Sent, capture: Path) -> None:
     """The records are right on the wire, then at the peer, and the card says that it made them."""
     proof.note(evidence, sent.flow, sent.plan, "hw")
     with raw.named(traffic, sent):
         raw.proves(capture, evidence, sent)
         proof.intact(sent.flow.far, sent.plan)
-        shapes.encrypted(sent.flow, sent.plan.total)
+        proof.encrypted(sent.flow, sent.plan.total)
 
 
 def decrypted(traffic: Traffic, evidence: dict[str, Any], sent: Sent) -> None:
@@ -74,7 +101,7 @@ def test_sends_over_ipv6(
     offload.on()
     peer_offload.set(tx=False, rx=False)
     with wire_tap.open() as watch:
-        sent = raw.moved_over_v6(traffic, life, "tx", raw.payload("raw tx v6"))
+        sent = moved_over_v6(traffic, life, "tx", raw.payload("raw tx v6"))
         encrypted(traffic, evidence, sent, watch.stop()["wire"])
 
 
@@ -96,4 +123,4 @@ def test_receives_over_ipv6(
     """This NIC decrypts records of 1 byte to 16 KiB over IPv6."""
     offload.on()
     peer_offload.set(tx=False, rx=False)
-    decrypted(traffic, evidence, raw.moved_over_v6(traffic, life, "rx", raw.longer("raw rx v6")))
+    decrypted(traffic, evidence, moved_over_v6(traffic, life, "rx", raw.longer("raw rx v6")))

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from offload.card.counters import Delta
 from offload.card.profile import Cell, Profile
 from offload.cmd import settles
-from offload.host.base import Bench
+from offload.host.base import Bench, Host
+from offload.suite.bench.cards import knobs
 from offload.suite.traffic.drive import Sending, send, sending, take
 from tests.lib.flow import proof
 from tests.lib.flow.flow import Several, Traffic
 from tests.lib.impair import tamper
-from tests.lib.impair.paths import watched
 from tests.lib.life.life import KIB, Life
-from tests.lib.life.many import at_once, by_whom, opened, room_for
+from tests.lib.life.many import at_once, opened
 from tests.lib.rig.rig import Rig
 from tests.lib.rig.switch import Switch
 from tests.lib.wire import frames
+from tests.lib.wire.wire import watched
 
 TX, RX = Cell("tx", "1.2", "aes-gcm-128"), Cell("rx", "1.2", "aes-gcm-128")
 MIB = 1024 * KIB
@@ -33,6 +36,13 @@ BYTES = {"tx": "tx_tls_encrypted_bytes", "rx": "rx_tls_decrypted_bytes"}
 AROUND = 1.25
 
 
+def refusals(host: Host) -> int:
+    """How many TCP segments with a wrong checksum the host's kernel has met."""
+    text = host.run(["cat", "/proc/net/snmp"]).text
+    names, values = (line.split() for line in text.splitlines() if line.startswith("Tcp:"))
+    return int(dict(zip(names, values, strict=True))["InCsumErrors"])
+
+
 @pytest.mark.promise("wire.frames")
 @pytest.mark.requires("tls", "wire", "wire-tap")
 def test_sends_each_frame_once(
@@ -41,11 +51,12 @@ def test_sends_each_frame_once(
     """This NIC puts on the wire what TCP sends, each byte of it, once, with right checksums."""
     offload.on()
     assert bench.wire is not None
-    before = frames.checksum_errors(bench.peer.host)
+    peer = bench.peer.host
+    before = refusals(peer)
     with watched(rig, {"wire": (bench.wire, bench.wire_ports[0])}, tmp_path), opened(life) as (pair,):
         pair.sends("frames", 2 * SOME)
         tcp = frames.tcp_counters(bench.dut.host, pair.port)
-    refused = frames.checksum_errors(bench.peer.host) - before
+    refused = refusals(peer) - before
     capture = (tmp_path / "wire.pcapng").read_bytes()
     seen = [frame for frame in frames.frames(capture) if frame.source == pair.port]
     evidence.update(bytes=2 * SOME, tcp=tcp, frames=len(seen), checksum_errors_at_peer=refused)
@@ -92,6 +103,22 @@ def test_keeps_many_connections_right(
     assert set(taken.values()) == {MANY}, f"of {MANY} connections it took {taken}"
     did = {d: moved[BYTES[d]] for d in taken}
     assert min(did.values()) >= MANY * EACH, f"of {MANY * EACH} bytes each way it did {did}"
+
+
+@contextmanager
+def room_for(rig: Rig, contexts: int) -> Iterator[None]:
+    """Let the DUT's simulated card have room for this many contexts; the next gets ENOSPC, as from nfp."""
+    knobs.turn(rig.lab.root, f"0/ctx_limit={contexts}")
+    try:
+        yield
+    finally:
+        knobs.turn(rig.lab.root, "0/ctx_limit=0")
+
+
+def by_whom(moved: Delta, direction: str) -> tuple[int, int]:
+    """How many connections the card took in this direction, and how many the kernel's software did."""
+    name = f"Tls{direction.title()}"
+    return moved[f"{name}Device"], moved[f"{name}Sw"]
 
 
 # of no promise: on a real bench nobody can shrink the table, and a blocker may not rest on that

@@ -82,7 +82,7 @@ def test_sends_64_bit_record_numbers(traffic: Traffic, offload: Switch, evidence
             flow = shapes.numbered(traffic, TX, plan, number)
             proof.note(evidence, flow, plan, "hw")
             proof.intact(flow.far, plan)
-            shapes.encrypted(flow, plan.total)
+            proof.encrypted(flow, plan.total)
             assert proof.count(flow, "tx_tls_ooo") > 0, (
                 "the card did not notice that something was sent again"
             )

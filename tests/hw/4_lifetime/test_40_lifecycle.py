@@ -16,11 +16,11 @@ from offload.suite.traffic.drive import send, sending, take
 from tests.lib.flow import proof
 from tests.lib.flow.flow import Traffic
 from tests.lib.impair.link import bounce
-from tests.lib.impair.paths import THEIRS, bonded, move_away_and_back, second_path, watched
+from tests.lib.impair.paths import THEIRS, bonded, move_away_and_back, second_path
 from tests.lib.life.life import KIB, Life, Pair
 from tests.lib.rig.rig import Rig
 from tests.lib.rig.switch import Switch
-from tests.lib.wire.wire import WireTap, share
+from tests.lib.wire.wire import WireTap, share, watched
 
 TX = Cell("tx", "1.2", "aes-gcm-128")
 SIZE = 320 * KIB  # more than proof.RX_START: some of it is the card's

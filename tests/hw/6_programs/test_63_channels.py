@@ -16,8 +16,7 @@ from tests.lib.flow.channels import CHANNELS, at_once
 from tests.lib.flow.cores import measured, sound
 from tests.lib.flow.cost import MANY, counted, part
 from tests.lib.flow.flow import Several, Traffic
-from tests.lib.impair.paths import in_lab
-from tests.lib.rig.rig import Rig
+from tests.lib.rig.rig import Rig, in_lab
 from tests.lib.rig.switch import Switch
 from tests.lib.wire.wire import WireTap
 

@@ -9,8 +9,7 @@ import pytest
 from offload.suite.measure.cost.ipsec import measure, seen
 from offload.suite.measure.plan import IPSEC, Setting
 from tests.lib.flow.cores import measured, sound
-from tests.lib.impair.paths import in_lab
-from tests.lib.rig.rig import Rig
+from tests.lib.rig.rig import Rig, in_lab
 
 COUNTED = ("plain", "sw", "hw", "esp-null", "esp-128")
 LESS = (("plain", "esp-null"), ("esp-null", "esp-128"), ("plain", "sw"), ("hw", "sw"))

@@ -17,8 +17,7 @@ from offload.suite.measure.run import measure, once
 from offload.suite.measure.stream import Stream
 from offload.suite.measure.switch import keeping, steady
 from offload.suite.measure.testbed import Testbed, about
-from tests.lib.impair.paths import in_lab
-from tests.lib.rig.rig import Rig
+from tests.lib.rig.rig import Rig, in_lab
 
 ANSWERS = 4  # for each connection in a window, or else some have none: by what a first look moved
 SMALLEST, LONGEST = 4 << 10, 30.0  # bytes of an answer, seconds of a window

@@ -10,8 +10,7 @@ from offload.suite.traffic import nginx, video
 from offload.suite.traffic.nginx import Shop
 from offload.suite.traffic.video import Seen, Want
 from tests.lib.flow.channels import serving
-from tests.lib.impair.paths import in_lab
-from tests.lib.rig.rig import Rig
+from tests.lib.rig.rig import Rig, in_lab
 
 CLIENTS = 3
 SEGMENT = {True: 96 << 10, False: 4 << 20}  # bytes, in a lab and on a bench: an emulated card is slow

@@ -53,6 +53,13 @@ def sent_by_card(flow: Flow, plan: Sending) -> None:
     exactly(flow, tx_tls_drop_no_sync_data=0)
 
 
+def encrypted(flow: Flow, total: int) -> None:
+    """The card encrypted all of it, by the kernel's and the card's own counters."""
+    assert (count(flow, "TlsTxDevice"), count(flow, "TlsTxSw")) == (1, 0)
+    assert count(flow, "tx_tls_encrypted_bytes") >= total, "the card encrypted less than was sent"
+    assert count(flow, "tx_tls_drop_no_sync_data") == 0
+
+
 def received_by_card(flow: Flow, plan: Sending) -> None:
     """The card decrypted all of it but for the start of the stream: one natural resync is allowed."""
     assert flow.line.rx == "hw", f"inet_diag shows receive as {flow.line.rx}"

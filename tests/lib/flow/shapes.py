@@ -228,13 +228,6 @@ def changed_file(traffic: Traffic, cell: Cell, evidence: dict[str, Any], plan: S
             return traffic.ended(near, far, before)
 
 
-def encrypted(flow: Flow, total: int) -> None:
-    """The card encrypted all of it, by the kernel's and the card's own counters."""
-    assert (proof.count(flow, "TlsTxDevice"), proof.count(flow, "TlsTxSw")) == (1, 0)
-    assert proof.count(flow, "tx_tls_encrypted_bytes") >= total, "the card encrypted less than was sent"
-    assert proof.count(flow, "tx_tls_drop_no_sync_data") == 0
-
-
 def decrypted(flow: Received, total: int, spared: int = 0) -> None:
     """The card decrypted nearly all since the turn but for what is spared; the counters say so.
 

@@ -12,8 +12,7 @@ from offload.cmd import wait_until
 from offload.errors import RigError
 from offload.host.base import Host, Process
 from tests.lib.flow import tlshd
-from tests.lib.impair.paths import in_lab
-from tests.lib.rig.rig import Rig
+from tests.lib.rig.rig import Rig, in_lab
 
 SIZE = 1 << 20  # bytes that are written and read back
 NQN, HOST_NQN = "nqn.2014-08.test:offload", "nqn.2014-08.test:dut"

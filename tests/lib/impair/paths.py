@@ -7,22 +7,14 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from offload.cmd import wait_until
 from offload.host.base import Bench, Host, Side
-from offload.host.vm import VmHost
-from tests.lib.rig.rig import Rig
-from tests.lib.wire.wire import Segment, segments
+from tests.lib.rig.rig import in_lab
 
 OURS, THEIRS = "198.51.100.1", "198.51.100.2"  # RFC 5737: of no bench
 OURS6, THEIRS6 = "2001:db8:7::1", "2001:db8:7::2"  # RFC 3849
 VLAN = 7
-
-
-def in_lab(bench: Bench) -> bool:
-    """Say whether the bench is in a VM of ours, where a namespace is called as its host."""
-    return isinstance(bench.dut.host, VmHost)
 
 
 @dataclass
@@ -191,18 +183,6 @@ def move_away_and_back(side: Side, pid: int) -> tuple[bool, str]:
         finally:
             host.run(["ip", "netns", "del", name])
     return True, ""
-
-
-@contextmanager
-def watched(
-    rig: Rig, places: dict[str, tuple[Host, str]], folder: Path
-) -> Iterator[dict[str, list[Segment]]]:
-    """Capture at some places while the block runs; what was seen is in the answer once it has ended."""
-    seen: dict[str, list[Segment]] = {}
-    with rig.captures.taking(places, folder) as taken:
-        yield seen
-        for name, file in taken.files().items():
-            seen[name] = list(segments(file.read_bytes()))
 
 
 def _link(host: Host, dev: str) -> dict[str, str]:

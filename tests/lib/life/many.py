@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from offload.card.counters import Delta
-from offload.suite.bench.cards import knobs
 from tests.lib.life.life import Life, Pair, arrived
-from tests.lib.rig.rig import Rig
 
 GROUP = 8  # connections that are taken from together
 ENOUGH = 4  # wrong ones: each may cost half a minute of waiting for bytes that do not come
@@ -24,22 +21,6 @@ def opened(life: Life, count: int = 1, hosts: Sequence[str] = ("",)) -> Iterator
         yield pairs
     finally:
         life.close(pairs, reset=True)
-
-
-@contextmanager
-def room_for(rig: Rig, contexts: int) -> Iterator[None]:
-    """Let the DUT's simulated card have room for this many contexts; the next gets ENOSPC, as from nfp."""
-    knobs.turn(rig.lab.root, f"0/ctx_limit={contexts}")
-    try:
-        yield
-    finally:
-        knobs.turn(rig.lab.root, "0/ctx_limit=0")
-
-
-def by_whom(moved: Delta, direction: str) -> tuple[int, int]:
-    """How many connections the card took in this direction, and how many the kernel's software did."""
-    name = f"Tls{direction.title()}"
-    return moved[f"{name}Device"], moved[f"{name}Sw"]
 
 
 def at_once(pairs: Sequence[Pair], name: str, size: int) -> dict[int, str]:

@@ -11,8 +11,7 @@ from offload.errors import RigError
 from offload.suite.bench.cards import knobs
 from offload.suite.traffic import handoff, impair, iperf3, ipsec, keylog, nginx, tap, wrk
 from tests.lib.flow import film, migration, storage
-from tests.lib.impair.paths import in_lab
-from tests.lib.rig.rig import Rig
+from tests.lib.rig.rig import Rig, in_lab
 from tests.lib.wire import records_trace
 
 

@@ -15,6 +15,7 @@ from offload.card.counters import Snapshot, snapshot
 from offload.card.profile import Profile, find
 from offload.errors import RigError
 from offload.host.base import Bench, Side
+from offload.host.vm import VmHost
 from offload.suite.bench.cards import knobs
 from offload.suite.bench.vm.console import unlisted
 from offload.suite.report.record.plugin import set_rig
@@ -35,6 +36,11 @@ class End:
     pump: drive.Pump
     at: Placed
     stunnel: Resident
+
+
+def in_lab(bench: Bench) -> bool:
+    """Say whether the bench is in a VM of ours, where a namespace is called as its host."""
+    return isinstance(bench.dut.host, VmHost)
 
 
 @dataclass

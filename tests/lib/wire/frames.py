@@ -83,14 +83,6 @@ def tcp_counters(host: Host, port: int) -> dict[str, int]:
     }
 
 
-def checksum_errors(host: Host) -> int:
-    """Return how many TCP segments with a wrong checksum the host's kernel has met."""
-    names, values = (
-        line.split() for line in host.run(["cat", "/proc/net/snmp"]).text.splitlines() if line[:4] == "Tcp:"
-    )
-    return int(dict(zip(names, values, strict=True))["InCsumErrors"])
-
-
 def left_once(seen: list[Frame], sent: int) -> None:
     """Assert that this many bytes left the card in these frames, no more and no fewer, with right
     checksums."""

@@ -19,7 +19,7 @@ from tests.lib.wire import ipsec
 from tests.lib.wire.ipsec import ESP, TCP, Packet
 from tests.lib.wire.wire import Segment, share
 
-SIZE, LITTLE = 192 * KIB, 4 * KIB
+LITTLE = 4 * KIB
 GOOD, NOAUTH, LEAKS = 1, 2, 3  # native/nicsim/README.md
 MOST = 0.95  # of the payload, where a capture of a busy machine may lack frames
 SALT, IV = 4, 8  # RFC 4106 sections 4 and 3.1
@@ -68,47 +68,6 @@ def work(moved: Delta) -> dict[str, int]:
     """How far the card's counters of ESP moved."""
     drops = [name for name in moved if name.startswith("ipsec_") and "drop" in name]
     return {name: moved[name] for name in (*WORK, *drops)}
-
-
-def carries(rig: Rig, life: Life, cipher: str, evidence: dict[str, Any]) -> None:
-    """Move payload both ways: the card makes every ESP packet, and the keys open each one."""
-    name, bench = f"card {cipher}", rig.bench
-    counted = rig.counters()
-    with ipsec.watching(rig) as seen, ipsec.esp_between(rig, cipher, card=True) as made:
-        (pair,) = life.plain()
-        pair.moves(name, SIZE)
-        life.close([pair])
-        ipsec.quiet(rig, pair.port)
-    done = work(rig.counters() - counted)
-    out, back = of(made.out, seen.wire), of(made.into, seen.wire)
-    whole = [
-        share(ipsec.canary(f"{name} {direction}", SIZE), opened(one, packets))
-        for direction, one, packets in (("out", made.out, out), ("back", made.into, back))
-    ]
-    content = ipsec.canary(f"{name} out", SIZE)
-    before, clear = share(content, inside(of(made.out, seen.host))), seen.clear(content)
-    evidence["ipsec"] = {"cipher": cipher, "card": done, "packets": [len(out), len(back)], "opened": whole}
-    assert seen.spis() == {made.out.spi, made.into.spi}, "ESP of other states was on the wire"
-    assert not ipsec.between(bench, TCP, seen.wire), "TCP was on the wire next to ESP"
-    assert done["ipsec_tx_pkts"] >= len(out) > 0, f"{len(out)} packets left, by the card {done}"
-    assert done["ipsec_rx_pkts"] >= len(back) > 0, f"{len(back)} packets came, by the card {done}"
-    assert min(done["ipsec_tx_bytes"], done["ipsec_rx_bytes"]) >= SIZE, done
-    assert not any(n for name, n in done.items() if "drop" in name), done
-    assert min(whole) > MOST, f"{whole} of the payload is in what the keys open"
-    assert before > MOST, f"{before} of the payload was in plaintext inside ESP before the card"
-    assert clear == 0, f"{clear} of the payload left in plaintext"
-
-
-def not_asked(rig: Rig, life: Life, cipher: str) -> None:
-    """Move payload in ESP by software although the card could: it does exactly nothing."""
-    counted = rig.counters()
-    with ipsec.esp_between(rig, cipher):
-        (pair,) = life.plain()
-        pair.moves(f"not asked {cipher}", LITTLE)
-        life.close([pair])
-        ipsec.quiet(rig, pair.port)
-    done = work(rig.counters() - counted)
-    assert not any(done.values()), f"nobody asked the card: {done}"
 
 
 def hides(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from offload.card.nic import features
 from offload.card.profile import Cell
 from offload.cmd import settles
-from offload.errors import Refused
-from offload.host.base import Host
 from offload.suite.measure.switch import PARTS, SEGMENTATION, keeping
 from offload.suite.traffic import certs, stunnel
 from offload.suite.traffic import ipsec as esp
@@ -140,32 +136,3 @@ def without_its_policy(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
     assert found["after esp"] > 0.95, (
         f"only {found['after esp']:.1%} was in plaintext afterwards: who encrypted it?"
     )
-
-
-def ends_by_itself(rig: Rig) -> None:
-    """Leave ESP as kill -9 would: the kernel takes it away; and a next run takes away what it finds."""
-    dut, peer = rig.bench.dut, rig.bench.peer
-    left = esp.Esp(dut, peer, "gcm-128", False, 3600)
-    left.set_up()
-    with esp.protected(dut, peer, "gcm-128", life=10):  # seconds: enough to look at them on a busy machine
-        assert _listed(dut.host).count("proto esp") == 4, _listed(dut.host)  # two states, two templates
-        assert settles(lambda: not _listed(dut.host) and not _listed(peer.host), 60), _listed(dut.host)
-
-
-def _listed(host: Host) -> str:
-    """States (without keys) and policies of a host."""
-    return host.run(["/bin/sh", "-c", "ip xfrm state list nokeys; ip xfrm policy list"]).text.strip()
-
-
-def refuses_what_is_not_ours(rig: Rig) -> None:
-    """Refused next to a policy of another program, which stays."""
-    dut, peer = rig.bench.dut, rig.bench.peer
-    theirs = f"src {dut.v4}/32 dst {peer.v4}/32 proto tcp dir out"
-    dut.host.run(["ip", "xfrm", "policy", "add", *theirs.split(), "priority", "7"])
-    try:
-        with pytest.raises(Refused, match="has an IPsec policy"), esp.protected(dut, peer, "gcm-128"):
-            pass
-        assert "priority 7" in _listed(dut.host), "somebody else's policy was taken away"
-        assert "proto esp" not in _listed(dut.host) + _listed(peer.host), "something of ours was left"
-    finally:
-        dut.host.run(["ip", "xfrm", "policy", "delete", *theirs.split()])

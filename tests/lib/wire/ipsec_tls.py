@@ -10,11 +10,11 @@ from typing import Any
 from offload.cmd import settles
 from offload.errata.match import AFFECTED, kernel, load, standing
 from offload.host.base import Host
-from tests.lib.life.life import KIB, Life, Pair, arrived
+from tests.lib.life.life import KIB, Life, Pair
 from tests.lib.rig.rig import Rig
 from tests.lib.wire import ipsec
 
-SIZE, EACH = 4 * KIB, 3
+SIZE = 4 * KIB
 ERRATUM = "tls-below-esp"
 # of `ss -tinH`: queues, own port, and of the line below it retransmissions in all
 ROW = re.compile(r"^\S+ +(\d+) +(\d+) +\S+:(\d+) +\S+ *\n(?:\s.*?\bretrans:\d+/(\d+))?", re.M)
@@ -34,49 +34,8 @@ def whole(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
     assert max(clear) == 0, f"{clear} of the payload is on the wire in plaintext"
 
 
-def dead(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
-    """Send on connections older and younger than ESP without a cipher: none in plaintext, whole without
-    it."""
-    before, pairs = rig.counters(), life.open(EACH)
-    for pair in pairs:
-        ipsec.quiet(rig, pair.port)  # an acknowledgement in plaintext would be refused once ESP is there
-    with ipsec.watching(rig) as seen:
-        with ipsec.esp_between(rig, "null"):
-            pairs += life.open(EACH)
-            by_card = (rig.counters() - before)["TlsTxDevice"] == len(pairs)
-            counters, stuck = _sent(rig, pairs)
-        taken = [_taken(pair) for pair in pairs]
-    life.close(pairs)
-    clear = [seen.clear(ipsec.canary(f"below {number}", SIZE)) for number in range(len(pairs))]
-    evidence["ipsec"] = {"card": by_card, "stuck": stuck, "clear": clear, "counters": counters}
-    assert max(clear) == 0, f"{clear} of the payload left in plaintext inside ESP"
-    for number, there in enumerate(taken):
-        arrived(there, f"below {number}", SIZE)
-    assert not (stuck and counters["tx_tls_encrypted_bytes"]), (
-        f"nothing arrived, and the card counts {counters}"
-    )
-    if not by_card:
-        assert stuck == 0, f"{stuck} connections of software TLS were stuck in ESP"
-    elif _affected(rig):
-        assert stuck == len(pairs), f"only {stuck} were stuck: this kernel has been repaired ({ERRATUM})"
-
-
-def left_out(rig: Rig, life: Life, evidence: dict[str, Any]) -> None:
-    """Leave one connection out of ESP by a policy of a higher rank: its card encrypts it, whole."""
-    (pair,) = life.plain()
-    with ipsec.esp_between(rig, "gcm-128"), _no_esp_for(rig, pair.port):
-        counted = rig.counters()
-        life.secure([pair])
-        pair.moves("left out", SIZE)
-        encrypted = (rig.counters() - counted).moved.get("tx_tls_encrypted_bytes", 0)
-    life.close([pair])
-    evidence["ipsec"] = {"encrypted": encrypted}
-    promised = "tx" in rig.profile.directions()
-    assert (encrypted >= SIZE) is promised, f"the card encrypted {encrypted} of {SIZE} bytes"
-
-
 @contextmanager
-def _no_esp_for(rig: Rig, port: int) -> Iterator[None]:
+def no_esp_for(rig: Rig, port: int) -> Iterator[None]:
     """Policies without a template, at both ends, for the connection with this port of the DUT's."""
     dut, peer = rig.bench.dut, rig.bench.peer
     there = f"src {dut.v4}/32 dst {peer.v4}/32 proto 6 sport {port}"
@@ -90,7 +49,7 @@ def _no_esp_for(rig: Rig, port: int) -> Iterator[None]:
         yield
 
 
-def _taken(pair: Pair) -> dict[str, Any]:
+def taken(pair: Pair) -> dict[str, Any]:
     """Return what the peer gets; TCP doubles its patience with each vain attempt, and so does this."""
     for _ in range(3):
         there = pair.far.take(SIZE)
@@ -99,7 +58,7 @@ def _taken(pair: Pair) -> dict[str, Any]:
     return there
 
 
-def _sent(rig: Rig, pairs: list[Pair]) -> tuple[dict[str, int], int]:
+def sent(rig: Rig, pairs: list[Pair]) -> tuple[dict[str, int], int]:
     """Send until each has all at the peer, or was in vain three times: the card's counters, who is stuck."""
     counted = rig.counters()
     for number, pair in enumerate(pairs):
@@ -125,7 +84,7 @@ def _states(rig: Rig, pairs: list[Pair]) -> dict[int, tuple[int, int]]:
     return {port: (int(row[1]), int(row[3] or 0)) for port, row in found.items()}
 
 
-def _affected(rig: Rig) -> bool:
+def affected(rig: Rig) -> bool:
     """Whether the erratum says so of the DUT's kernel."""
     host: Host = rig.bench.dut.host
     words = host.run(["uname", "-r", "-v"]).text.split()

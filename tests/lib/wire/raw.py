@@ -5,7 +5,6 @@ A card that is wrong from its first record on breaks a handshake, and the peer's
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from offload.card.profile import Cell
 from offload.suite.traffic import rawkeys
-from offload.suite.traffic.drive import Part, Report, sending, take
+from offload.suite.traffic.drive import Part, sending, take
 from offload.suite.traffic.drive import send as send_step
 from offload.suite.wire import oracle, streams
 from offload.suite.wire.handshake import Session, split
@@ -26,8 +25,6 @@ from offload.suite.wire.records import APPLICATION, Walk
 from offload.suite.wire.words import first_sentence
 from tests.lib.flow import proof
 from tests.lib.flow.flow import Flow, Several, Traffic
-from tests.lib.life import many_connections
-from tests.lib.life.life import Life
 from tests.lib.wire.wire import NEEDLE
 
 NONCE, TAG = 8, 16  # RFC 5288 section 3
@@ -109,30 +106,6 @@ def moved(traffic: Traffic, cell: Cell, plan: Several) -> Sent:
         finally:
             theirs.pump.close(listener)
     return Sent(flow, cell.direction, port, keys, plan, 4)
-
-
-def moved_over_v6(traffic: Traffic, life: Life, direction: str, plan: Several) -> Sent:
-    """The same over IPv6, with AES-128: by the ends that the tests of a connection's life have."""
-    before, secret = traffic.rig.counters(), secrets.token_hex(16)
-    pair = life.plain(host=traffic.peer.side.v6)[0]
-    for end, client in ((pair.far, False), (pair.near, True)):
-        end.connections.call("secure", at=[end.at], client=client, secret=secret, tls="1.2")
-    source, sink = (pair.near, pair.far) if direction == "tx" else (pair.far, pair.near)
-    asked = [
-        source.begin("send", seed=part.seed, size=part.total, write=part.sizes[0]) for part in plan.parts
-    ]
-    seen = sink.take(plan.total)
-    if not seen["error"]:
-        for number in asked:
-            source.connections.end(number)
-        source.alert()
-    life.close([pair])
-    there = Report(Part(0, ""), Part(seen["bytes"], seen["sha256"]), 0.0, seen["error"], seen["closed"], None)
-    flow = Flow(there, there, traffic.rig.counters() - before)
-    keys = keys_of(
-        b"".join(many_connections.key(secret, pair.port, side, "1.2", 0) for side in ("up", "down"))
-    )
-    return Sent(flow, direction, pair.port, keys, plan, 6)
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,13 @@ from typing import Any
 import pytest
 
 from offload.errors import RigError
+from offload.host.base import Host
 from offload.suite.traffic.keylog import KeyLog, keylog
 from offload.suite.wire.ask import Ask
 from offload.suite.wire.verify import verify
 from offload.suite.wire.words import first_sentence
 from tests.lib.flow.flow import Traffic
+from tests.lib.rig.rig import Rig
 from tests.lib.wire.captures import HOST, Taken
 
 NEEDLE = 16  # bytes; shorter ones would be found by chance
@@ -130,6 +132,18 @@ class Secret:
     """Key log lines, which nothing that shows values may show."""
 
     content: bytes = field(repr=False)
+
+
+@contextmanager
+def watched(
+    rig: Rig, places: dict[str, tuple[Host, str]], folder: Path
+) -> Iterator[dict[str, list[Segment]]]:
+    """Capture at some places while the block runs; what was seen is in the answer once it has ended."""
+    seen: dict[str, list[Segment]] = {}
+    with rig.captures.taking(places, folder) as taken:
+        yield seen
+        for name, file in taken.files().items():
+            seen[name] = list(segments(file.read_bytes()))
 
 
 class Watch:
