@@ -24,6 +24,7 @@ TRACKED = [
 ]
 PYTHON = [p for p in TRACKED if p.suffix == ".py"]
 C_FILES = [p for p in TRACKED if p.suffix in (".c", ".h")]
+FORMATTED = re.compile(r"# fmt: *(off|skip)\b")
 SHIPPED = [p for p in PYTHON if p.is_relative_to(ROOT / "offload")]
 
 
@@ -55,6 +56,8 @@ def python_faults(path: Path) -> Iterator[str]:
     text = path.read_text()
     if text.count("\n") > 400:
         yield "has more than 400 lines: split it"
+    if FORMATTED.search(text):
+        yield "tells the formatter to go away: nothing is worth a line saved"
     sentence, found = read(path)
     if text.strip() and not sentence:
         yield "no first line that says what it is for"
@@ -123,10 +126,11 @@ def test_each_fault_of_a_file_is_found(tmp_path: Path) -> None:
     """The checks themselves go red for each kind of bad file."""
     long = "def long():\n" + "    pass\n" * 60
     python, c = tmp_path / "bad.py", tmp_path / "bad.c"
-    python.write_text(long + "\n" * 400)
+    python.write_text(long + "\n" * 400 + "# fmt: " + "off\n")
     c.write_text("int i;\n" * 301)
     assert list(python_faults(python)) == [
         "has more than 400 lines: split it",
+        "tells the formatter to go away: nothing is worth a line saved",
         "no first line that says what it is for",
         "long has 61 lines, at most 60",
     ]

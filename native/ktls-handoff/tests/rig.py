@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # for the Python client
@@ -40,7 +40,6 @@ class Rig:
     fake: str
     folder: Path
     patience: str = "60"  # seconds for each step of a connection, where a check does not say
-    _children: list[subprocess.Popen] = field(default_factory=list)
 
     def file(self, name: str) -> str:
         """Path of a certificate or key: ca other server expired pin (.pem), server-key (.pem)."""

@@ -19,14 +19,26 @@ NET_ADMIN, NET_RAW = 12, 13  # include/uapi/linux/capability.h
 # what merges frames before anybody sees them, by ethtool's name for setting and for showing it
 MERGES = {"gro": "generic-receive-offload", "lro": "large-receive-offload", "rx-gro-hw": "rx-gro-hw"}
 # files of brport/ in sysfs that can be set
-# fmt: off
 SETTINGS = (
-    "path_cost", "priority", "hairpin_mode", "learning", "unicast_flood", "broadcast_flood",
-    "multicast_flood", "multicast_fast_leave", "multicast_router", "multicast_to_unicast", "bpdu_guard",
-    "root_block", "proxyarp", "proxyarp_wifi", "neigh_suppress", "isolated", "group_fwd_mask",
+    "path_cost",
+    "priority",
+    "hairpin_mode",
+    "learning",
+    "unicast_flood",
+    "broadcast_flood",
+    "multicast_flood",
+    "multicast_fast_leave",
+    "multicast_router",
+    "multicast_to_unicast",
+    "bpdu_guard",
+    "root_block",
+    "proxyarp",
+    "proxyarp_wifi",
+    "neigh_suppress",
+    "isolated",
+    "group_fwd_mask",
     "backup_port",
 )
-# fmt: on
 LEAST_MTU = 576  # RFC 791, section 3.1, Total Length
 FORWARDS_AFTER = 40.0  # seconds: a port with spanning tree listens and learns for 15 s each
 ORPHANS = (

@@ -13,7 +13,7 @@ from offload.suite.bench.vm.guest.agent import BASE_ENV, Agent
 from offload.suite.bench.vm.guest.port import Port
 from offload.suite.bench.vm.guest.spaces import CLONE_NEWNS, LIBC, Namespaces, check
 
-MS_REC, MS_PRIVATE, MNT_DETACH = 0x4000, 0x40000, 2
+MS_REC, MS_PRIVATE = 0x4000, 0x40000
 # debugfs and tracefs are for looking only: a locked-down kernel has neither
 MOUNTS = (
     ("sysfs", "/sys", True),

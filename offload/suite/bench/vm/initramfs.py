@@ -14,7 +14,7 @@ from offload.cmd import run
 from offload.errors import RigError
 from offload.paths import PACKAGE
 
-TYPE_DIR, TYPE_FILE, TYPE_LINK, TYPE_CHAR = 0o040000, 0o100000, 0o120000, 0o020000
+TYPE_DIR, TYPE_FILE, TYPE_CHAR = 0o040000, 0o100000, 0o020000
 GUEST = PACKAGE / "suite/bench/vm/guest"
 TMPFS = ("/tmp", "/run", "/dev/shm")  # what the guest has of its own, hiding the host's
 
