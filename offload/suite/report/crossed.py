@@ -128,7 +128,7 @@ def _known(space: Conditions, name: str, seen: Mapping[str, Any]) -> bool:
 
 def shares(log: Log) -> tuple[str, dict[str, float]] | None:
     """The depth of a run, and the percent of possible pairs and triples that it crossed; None without."""
-    space = told(log)
+    space = plan_of(log)
     if space is None:
         return None
     rows = met(space, log.results())
@@ -177,12 +177,12 @@ def _two(space: Conditions) -> Iterator[tuple[str, ...]]:
     yield from combinations(space.dimensions, 2)
 
 
-def _matrix(space: Told, pairs: set[Group]) -> list[dict[str, Any]]:
+def _matrix(space: Conditions, pairs: set[Group]) -> list[dict[str, Any]]:
     """Of each two dimensions, how many pairs are covered."""
     return [{"of": list(names), **_count(space, names, pairs)} for names in _two(space)]
 
 
-def _triples(space: Told, rows: Sequence[Group]) -> list[dict[str, Any]]:
+def _triples(space: Conditions, rows: Sequence[Group]) -> list[dict[str, Any]]:
     """Of each three dimensions that the plan names, how many triples are covered."""
     return [{"of": list(n), **_count(space, n, _closed(rows, frozenset(n)))} for n in space.triples]
 

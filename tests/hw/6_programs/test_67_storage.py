@@ -18,7 +18,7 @@ from tests.lib.wire.wire import segments, share
 DATA = hashlib.shake_128(b"storage").digest(storage.SIZE)
 SHA = hashlib.sha256(DATA).hexdigest()
 OPENED = {"nvme": storage.nvme, "nfs": storage.nfs}
-TOLD = {"nvme": doctor.nvme, "nfs": doctor.nfs}
+REPORTED = {"nvme": doctor.nvme, "nfs": doctor.nfs}
 CONNECTIONS = {"nvme": 2, "nfs": 1}  # an admin queue and one more; one mount
 CARD = ("TlsTxDevice", "TlsRxDevice", "tx_tls_encrypted_packets", "rx_tls_decrypted_packets")
 
@@ -37,9 +37,11 @@ def test_leaves_storage_to_software(
         with OPENED[app](rig) as found:
             found.put(DATA)
             stored, read = found.digest("peer"), found.digest("dut")
-            told = TOLD[app](Files(rig.bench.dut.host), "", {})
+            reported = REPORTED[app](Files(rig.bench.dut.host), "", {})
         moved = rig.counters() - before
-    assert [one.side for one in told.services] == ["client"], f"doctor --app {app} sees {told.services}"
+    assert [one.side for one in reported.services] == ["client"], (
+        f"doctor --app {app} sees {reported.services}"
+    )
     kept = {name: moved.get(name, 0) for name in ("TlsTxSw", "TlsRxSw", *CARD)}
     evidence.update(app=app, bytes=len(DATA), counters=kept, sha256=SHA)
     assert (stored, read) == (SHA, SHA), (

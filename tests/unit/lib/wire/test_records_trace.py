@@ -59,12 +59,12 @@ class Kernel:
 
     def run(self, argv: list[str], **_: object) -> Completed:
         """Do what the kernel does."""
-        said = self.told(argv)
+        said = self.reported(argv)
         if self.fails and self.fails in argv[-1]:
             raise RigError("the host is gone")
         return Completed(tuple(argv), 0, said.encode(), b"", 0.0)
 
-    def told(self, argv: list[str]) -> str:
+    def reported(self, argv: list[str]) -> str:
         """What is read; or nothing, and it is done."""
         if argv[0] == "mkdir":
             self.folders[argv[1]] = {"trace": HEAD, "on": "0"}

@@ -76,14 +76,14 @@ def test_a_condition_that_was_not_met_is_not_covered() -> None:
 
 def test_three_dimensions_are_three() -> None:
     """A plan that names a dimension twice for its triples cannot be read."""
-    twice = {**made.TOLD, "triples": [["direction", "event", "direction"]]}
+    twice = {**made.PLAN, "triples": [["direction", "event", "direction"]]}
     assert not crossed.section(log(scenario(made.SENT), conditions=twice))
 
 
 def test_the_shares_are_those_of_the_section() -> None:
     """The bars are held against what the report shows."""
     run = log(scenario(made.SENT), scenario(made.FORGED))
-    assert crossed.shares(run) == (made.TOLD["depth"], {"pairs": 60.0, "triples": 40.0})
+    assert crossed.shares(run) == (made.PLAN["depth"], {"pairs": 60.0, "triples": 40.0})
     assert crossed.shares(log(conditions=None)) is None
 
 
