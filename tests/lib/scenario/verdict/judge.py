@@ -95,7 +95,7 @@ def rest(seen: Seen) -> None:
     assert not (unheard := _unheard(seen, "rx")), unheard
     count = len(seen.notes.opened) + (0 if seen.old else len(seen.lines))
     invariants.taken_over(moved, count, seen.hardware)
-    invariants.errors(moved, seen.notes.forged)
+    invariants.errors(moved, seen.notes.forged, seen.scenario["call"] == "peek")
     if seen.scenario["event"] not in DROPS:
         invariants.placed(moved)
     if not seen.hardware:

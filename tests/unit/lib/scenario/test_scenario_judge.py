@@ -18,7 +18,7 @@ from tests.lib.scenario.frames import ACK, Frame
 from tests.lib.scenario.play import Notes, Play
 from tests.lib.scenario.setting import headers
 from tests.lib.scenario.space import cell_of, load
-from tests.lib.scenario.verdict.invariants import BYTES, PACKETS, Bounds, Facts, counted
+from tests.lib.scenario.verdict.invariants import BYTES, PACKETS, Bounds, Facts, counted, errors
 from tests.lib.scenario.verdict.judge import Seen, bounds, not_met
 from tests.lib.scenario.wire import Shown
 
@@ -189,3 +189,18 @@ def test_a_card_without_bytes_is_held_to_its_packets() -> None:
     for packets in (2, 4, 6):
         with pytest.raises(AssertionError, match=f"tx_tls_encrypted_packets moved by {packets}, wanted 3"):
             counted(Delta("p0", 1.0, {BYTES["tx"]: 3000, PACKETS["tx"]: packets}), "tx", bound, "in all")
+
+
+@pytest.mark.parametrize(
+    ("refused", "peeks", "right"),
+    [(0, False, False), (1, False, True), (2, False, True), (3, False, False)]
+    + [(0, True, False), (3, True, True), (4, True, False)],
+)
+def test_a_forged_record_is_tried_by_each_call_that_meets_it(refused: int, peeks: bool, right: bool) -> None:
+    """A peek and its read return the records before a forged one, and try it; the next peek fails."""
+    moved = Delta("p0", 1.0, {"TlsDecryptError": refused, "rx_tls_err": 0})
+    if right:
+        errors(moved, True, peeks)
+        return
+    with pytest.raises(AssertionError, match=f"moved by {refused}"):
+        errors(moved, True, peeks)
