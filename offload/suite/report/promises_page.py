@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 from offload.suite.report.criteria import Criterion, load
@@ -17,9 +18,10 @@ A promise completes the sentence "this NIC ...". `certify` tests each promise th
 | asked | always, or only of a card that promises transmit, receive, or not every cipher |
 | kernel | the kernel's document or source file; `7.2:413-427` means these lines in Linux 7.2 |
 | RFC | the section that the bytes must follow |
-| OCP | the feature that it tests under TLS: a row of the checklist of OCP *Server NIC Core Features* |
+| OCP | the feature that it tests under TLS: a row of the checklist of OCP's specification |
 
-The OCP names are unverified: we could read the beginning of that specification, not its checklist.
+The OCP names are unverified: we could read the beginning of [*OCP Server NIC SW Specification:
+Core Features*](https://www.opencompute.org/w/index.php?title=Core_Offloads), not its checklist.
 Compare them with your copy. Its core features are stateless offloads, so most promises have no entry there.
 """
 TAIL = """## Where this page comes from
@@ -58,10 +60,19 @@ def _section(promise: Criterion) -> str:
             "",
             f"- Why: {promise.why}",
             f"- {needed}; asked {ASKED[promise.applies]}",
-            *(f"- {NAMES[name]}: {'; '.join(found)}" for name, found in parts),
+            *(f"- {NAMES[name]}: {_linked('; '.join(found))}" for name, found in parts),
             "",
         ]
     )
+
+
+def _linked(text: str) -> str:
+    """Other pages of docs/ as links from docs/reference."""
+    return re.sub(r"docs/(?:reference/([\w-]+\.md)|(\w+/[\w-]+\.md))", _link, text)
+
+
+def _link(found: re.Match[str]) -> str:
+    return f"[{found[0].removeprefix('docs/')}]({found[1] or '../' + found[2]})"
 
 
 if __name__ == "__main__":
