@@ -36,7 +36,7 @@ from offload.switch.journal import Journal
 host = NotedHost(LocalHost(), Journal(Path("noted")))
 for words in sys.argv[1:]:
     if words.startswith("&"):
-        assert host.start(words[1:].split()).wait(timeout=60).rc == 0
+        assert host.start(words[1:].split()).wait(timeout=600).rc == 0
     else:
         host.run(words.split())
 """

@@ -26,7 +26,7 @@ def test_unload_under_a_live_connection(pytestconfig: pytest.Config, labs: Labs)
         line = near.opened()
         assert line is not None and (line.tx, line.rx) == ("hw", "hw"), "nothing was offloaded"
         near.at_gate()
-        unload = rig.lab.root.run(["rmmod", "nicsim"], check=False, timeout=60)
+        unload = rig.lab.root.run(["rmmod", "nicsim"], check=False, timeout=600)
         gone = dut.host.run(["test", "-e", f"/sys/class/net/{dut.dev}"], check=False).rc == 1
         near.give_up()
     faults = rig.lab.console_faults(mark)

@@ -48,16 +48,16 @@ class Guest:
     def load(self, *names: str) -> None:
         """Load modules; CommandFailed with modprobe's words."""
         for name in names:
-            self.host.run(["/sbin/modprobe", name], timeout=300)
+            self.host.run(["/sbin/modprobe", name], timeout=900)
 
     def unload(self) -> None:
         """Unload the driver and all above it; harmless if it is not loaded."""
-        self.host.run(["/sbin/rmmod", *self.above(), *self.kind.reload], check=False, timeout=300)
+        self.host.run(["/sbin/rmmod", *self.above(), *self.kind.reload], check=False, timeout=900)
 
     def follow(self, said: str) -> None:
         """Bring the other driver into use, by the line that `install` and `remove` print for that."""
         line = next(line for line in said.splitlines() if line.endswith(f"; modprobe {self.kind.reload[-1]}"))
-        self.host.run(["sh", "-c", line], timeout=300)
+        self.host.run(["sh", "-c", line], timeout=900)
 
     def above(self) -> list[str]:
         """The kernel's modules that build on the driver and are not part of it."""
@@ -75,9 +75,9 @@ class Guest:
         folder = f"{MODULES}/{self.release}"
         script = 'mkdir -p "$1" && cd "$2" && shift 2 && cp --parents modules.builtin* modules.order "$@"'
         words = [folder, target, f"--target-directory={folder}", *sorted(paths)]
-        self.host.run(["sh", "-c", script, "sh", *words], timeout=300)
+        self.host.run(["sh", "-c", script, "sh", *words], timeout=900)
         self.host.run(["sh", "-c", 'mount --bind "$1" "$(readlink -f "$2")"', "sh", folder, target])
-        self.host.run(["/sbin/depmod", self.release], timeout=300)
+        self.host.run(["/sbin/depmod", self.release], timeout=900)
 
     def whole(self) -> None:
         """Have all of the kernel's modules again."""

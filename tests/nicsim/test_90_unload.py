@@ -13,7 +13,7 @@ def test_module_unloads_after_everything(pytestconfig: pytest.Config, labs: Labs
         pytest.skip("takes the card out of the lab: not in a lab that somebody else uses")
     rig = labs.get("nicsim")
     mark = rig.lab.console_mark()
-    done = rig.lab.root.run(["rmmod", "nicsim"], check=False, timeout=60)
+    done = rig.lab.root.run(["rmmod", "nicsim"], check=False, timeout=600)
     said = rig.lab.console_faults(mark)
     labs.close()  # the bench is gone
     assert done.rc == 0, done.stderr.decode("utf-8", "replace")

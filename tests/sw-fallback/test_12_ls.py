@@ -18,7 +18,7 @@ SIZE = 96 * KIB
 
 def command(side: Side, *words: str, first: tuple[str, ...] = ()) -> Completed:
     """Run `ktls-offload ls` on the DUT."""
-    return side.host.run([*first, sys.executable, "-m", "offload", "ls", *words], check=False, timeout=180)
+    return side.host.run([*first, sys.executable, "-m", "offload", "ls", *words], check=False, timeout=600)
 
 
 @pytest.mark.promise("counters.zero-when-off")

@@ -68,7 +68,7 @@ def test_the_tap_and_its_interface(dut: Side) -> None:
     """Without a NIC that offloads wiretap copes with an interface that floods, or goes: its own checks."""
     checks, settings = str(ROOT / "native/wiretap/tests"), str(ROOT / "native/pytest.ini")
     argv = ["unshare", "--net", sys.executable, "-B", "-m", "pytest", "-c", settings, checks]
-    done = dut.host.run([*argv, "--program", tap.PROGRAM, "-k", "interface"], check=False, timeout=300)
+    done = dut.host.run([*argv, "--program", tap.PROGRAM, "-k", "interface"], check=False, timeout=1800)
     reported = re.search(r"^(\d+) passed", done.text, re.M)
     said = (done.text + done.stderr.decode("utf-8", "replace"))[-2000:]
     assert done.rc == 0 and reported and int(reported.group(1)) >= 4, said

@@ -81,7 +81,7 @@ class Nobody:
 def command(side: Side, *words: str) -> Completed:
     """Run `ktls-offload` on the DUT, with a journal of its own."""
     argv = [sys.executable, "-m", "offload", *words]
-    return side.host.run(argv, check=False, timeout=300, env={"KTLS_OFFLOAD_STATE": STATE})
+    return side.host.run(argv, check=False, timeout=900, env={"KTLS_OFFLOAD_STATE": STATE})
 
 
 def ask(side: Side, dev: str = "", directions: Sequence[str] = DIRECTIONS) -> Diagnosis:
