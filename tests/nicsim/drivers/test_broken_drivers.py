@@ -19,6 +19,7 @@ from offload.driver.kinds import kind
 from tests.lib.rig.rig import Labs
 
 PATCHES = Path(__file__).parent
+NOTES = (".*.cmd", "*.mod", "modules.order")  # of kbuild: they name each file by its whole path
 # a test that meets the defect, and what it says of it
 CAUGHT = {
     "dump-skipped": (
@@ -40,7 +41,7 @@ def tree(pytestconfig: pytest.Config, labs: Labs, tmp_path_factory: pytest.TempP
     labs.close()
     mine = tmp_path_factory.mktemp("driver") / built.name
     shutil.copytree(built, mine)
-    for note in mine.rglob(".*.cmd"):  # of kbuild: they name each file by its whole path
+    for note in (path for name in NOTES for path in mine.rglob(name)):
         note.write_text(note.read_text().replace(str(built), str(mine)))
     yield mine
     shutil.rmtree(mine)
