@@ -1,9 +1,8 @@
-"""NFS and NVMe/TCP with TLS between DUT and peer: tlshd on each side makes the handshakes."""
+"""NVMe/TCP with TLS between DUT and peer: tlshd on each side makes the handshakes."""
 
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,8 +15,9 @@ from tests.lib.rig.rig import Rig, in_lab
 
 SIZE = 1 << 20  # bytes that are written and read back
 NQN, HOST_NQN = "nqn.2014-08.test:offload", "nqn.2014-08.test:dut"
+HOST_ID = "0f01fb42-9f7f-4856-b0b3-51e60b8de349"  # the kernel takes a hostnqn with its own id only
 # nvme-keyring: with CONFIG_NVME_TCP_TLS only
-MODULES = {"nvme": ("nvme-keyring", "nvme-tcp", "nvmet-tcp", "brd"), "nfs": ("nfsv4", "nfsd")}
+MODULES = ("nvme-keyring", "nvme-tcp", "nvmet-tcp", "brd")
 SOON = 240.0  # seconds for a handshake: an emulated guest needs some, beside other work more
 CONFIG = """\
 [debug]
@@ -53,18 +53,9 @@ file = os.open("/dev/nvme-fabrics", os.O_RDWR)
 os.write(file, sys.argv[1].encode())
 print(os.read(file, 200).decode().partition("instance=")[2].partition(",")[0])
 """
-# what mountd and exportfs tell the kernel: every client may mount /run/nfs, the root of NFSv4
-EXPORT = """
-mkdir -p /run/nfs; mount -t tmpfs nfs /run/nfs; mount -t nfsd nfsd /proc/fs/nfsd; cd /proc/net/rpc
-echo "nfsd {dut} {end} all" >auth.unix.ip/channel
-echo "all /run/nfs {end} 9234 65534 65534 0" >nfsd.export/channel
-echo 'all 1 \\x00000000 {end} /run/nfs' >nfsd.fh/channel
-cd /proc/fs/nfsd; echo "-3 +4 +4.2" >versions; echo 2 >threads; echo Y >v4_end_grace
-"""
-NO_EXPORT = "echo 0 >/proc/fs/nfsd/threads; umount /proc/fs/nfsd; umount /run/nfs"
 
 
-def missing(rig: Rig, app: str) -> str:
+def missing(rig: Rig) -> str:
     """What is lacking for it, as a clause, or ''."""
     if not in_lab(rig.bench):
         return "it is only done to a lab in a VM, never to real hosts"
@@ -73,7 +64,7 @@ def missing(rig: Rig, app: str) -> str:
     run = rig.lab.root.run
     if run(["grep", "-qw", "tls_client_hello_psk", "/proc/kallsyms"], check=False).rc != 0:
         return "the kernel has no CONFIG_NET_HANDSHAKE"
-    lacking = [name for name in MODULES[app] if run(["modprobe", "-n", name], check=False).rc != 0]
+    lacking = [name for name in MODULES if run(["modprobe", "-n", name], check=False).rc != 0]
     return f"the kernel has no module {' and '.join(lacking)}" if lacking else ""
 
 
@@ -136,33 +127,17 @@ def nvme(rig: Rig) -> Iterator[Storage]:
     """A namespace of the peer's memory over NVMe/TCP with TLS, by one queue besides the admin queue."""
     dut, peer, v4 = rig.bench.dut.host, rig.bench.peer.host, rig.bench.peer.v4
     with ExitStack() as undo:
+        rig.lab.root.run(["modprobe", "-a", *MODULES])  # tlshd looks for the keyring when it starts
         undo.enter_context(daemons(rig))
-        rig.lab.root.run(["modprobe", "-a", *MODULES["nvme"]])
         secret, name = secrets.token_bytes(32), f"NVMe0R01 {HOST_NQN} {NQN}"
         rig.lab.root.run(["python3", "-c", ADD_KEY, name], input=secret)
         peer.run(["sh", "-ec", TARGET.format(nqn=NQN, v4=v4)])
         undo.callback(peer.run, ["sh", "-c", NO_TARGET.format(nqn=NQN)])
-        asked = f"nqn={NQN},transport=tcp,traddr={v4},trsvcid=4420,hostnqn={HOST_NQN},nr_io_queues=1,tls"
+        asked = f"nqn={NQN},transport=tcp,traddr={v4},trsvcid=4420,hostnqn={HOST_NQN}"
+        asked += f",hostid={HOST_ID},nr_io_queues=1,tls"
         number = dut.run(["python3", "-c", CONNECT, asked], timeout=SOON).text.strip()
         gone = f"echo 1 >/sys/class/nvme/nvme{number}/delete_controller"
         undo.callback(dut.run, ["sh", "-c", gone], timeout=SOON)
         disk = f"/dev/nvme{number}n1"
         wait_until(lambda: dut.run(["test", "-b", disk], check=False).rc == 0, SOON, disk, 0.5)
         yield Storage(rig, disk, "/dev/ram0")
-
-
-@contextmanager
-def nfs(rig: Rig) -> Iterator[Storage]:
-    """A file of the peer over NFS 4.2 with TLS."""
-    dut, peer = rig.bench.dut, rig.bench.peer
-    with ExitStack() as undo:
-        undo.enter_context(daemons(rig))
-        rig.lab.root.run(["modprobe", "-a", *MODULES["nfs"]])
-        undo.callback(peer.host.run, ["sh", "-c", NO_EXPORT])
-        peer.host.run(["sh", "-ec", EXPORT.format(dut=dut.v4, end=int(time.time()) + 86400)])
-        options = f"vers=4.2,addr={peer.v4},clientaddr={dut.v4},proto=tcp,sec=sys,xprtsec=tls"
-        dut.host.run(["mkdir", "-p", "/run/mnt"])
-        argv = ["mount", "-i", "-t", "nfs4", "-o", options, f"{peer.v4}:/", "/run/mnt"]
-        dut.host.run(argv, timeout=SOON)
-        undo.callback(dut.host.run, ["umount", "/run/mnt"], timeout=SOON)
-        yield Storage(rig, "/run/mnt/file", "/run/nfs/file")

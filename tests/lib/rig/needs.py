@@ -142,8 +142,7 @@ PROBES: dict[str, Callable[[Rig], str]] = {
     "nicsim": _nicsim,
     "cost-mode": _cost_mode,
     "records-trace": _records_trace,
-    "nvme-tls": lambda rig: storage.missing(rig, "nvme"),
-    "nfs-tls": lambda rig: storage.missing(rig, "nfs"),
+    "nvme-tls": storage.missing,
 }
 
 
