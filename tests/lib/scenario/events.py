@@ -130,10 +130,10 @@ def carrier(stage: Stage) -> None:
     """Pull the cable until the port knows it, and put it back."""
     bench = stage.rig.bench
     assert bench.wire is not None
-    cable = ["ip", "link", "set", bench.wire_ports[0]]
+    end = bench.wire_ports[0]
     with ExitStack() as undo:
-        undo.callback(bench.wire.run, [*cable, "up"])
-        bench.wire.run([*cable, "down"])
+        undo.callback(bench.wire.run, ["ip", "link", "set", end, "up"])
+        bench.wire.run(["ip", "link", "set", end, "down"])
         wait_until(lambda: _carrier(stage) == "0\n", 60, "the port to see that the cable is out")
     wait_until(lambda: _carrier(stage) == "1\n", 60, "the port to see the cable again")
 

@@ -12,7 +12,7 @@ import pytest
 from offload.errors import RigError, TimedOut
 from offload.suite.measure.plan import FILMS, Setting
 from tests.lib.flow import cores
-from tests.unit.lib.rig.test_suite_needs import needs
+from tests.unit.hw_tests import Tests
 
 GBIT, CRAWL = 125e6, 1e6  # bytes per second
 
@@ -73,14 +73,16 @@ def test_no_sample_is_a_skip(testbed: None, monkeypatch: pytest.MonkeyPatch) -> 
         cores.measured(at, ("sw",), Setting("stream", "tx", 1, None))
 
 
-def test_what_is_measured_blocks_nothing() -> None:
+def test_what_is_measured_blocks_nothing(hw_tests: Tests) -> None:
     """No required promise rests on a test that such a skip could leave unproved."""
     from offload.suite.report.criteria import load
 
     files = ("test_50_cpu.py", "test_66_ipsec_cost.py")
     names = ("test_channels_cost", "test_files_cost")
     measuring = {
-        test: of for test, (of, _) in needs().items() if any(part in test for part in (*files, *names))
+        test: of
+        for test, (of, _) in hw_tests["nicsim"].items()
+        if any(part in test for part in (*files, *names))
     }
     assert len(measuring) >= 8
     assert not {test for test, of in measuring.items() if of and load().promises[of].blocker}

@@ -333,14 +333,15 @@ CHANGING = {
     "-qw",
     "-w",
 }
-# what goes by itself: neighbors and links with the device that a test made, IPsec by its time limit, filters
-# with clsact, a namespace once its port is home; a qdisc that a test made is noted when it is added. XDP is
-# put on cards of a VM only.
+# what goes by itself: neighbors, links and settings of a bond with the device that a test made, IPsec by its
+# time limit, filters with clsact, a namespace once its port is home; a qdisc that a test made is noted when
+# it is added. XDP is put on cards of a VM only.
 BY_ITSELF = {
     ("ip", "neigh"),
     ("ip", "xfrm"),
     ("ip", "-s", "xfrm"),
     ("ip", "link", "set", "?", "xdpgeneric"),
+    ("ip", "link", "set", "kbond", "type", "bond"),
     ("ip", "-n"),
     ("tc", "filter"),
     ("ip", "netns", "del"),
