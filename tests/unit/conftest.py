@@ -9,11 +9,14 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.lib.rig import warm_pytest
-from tests.unit import hw_tests as collected
+
+if TYPE_CHECKING:
+    from tests.unit import hw_tests as collected
 
 # labgrid's: pyproject.toml leaves it out for this project alone; both take most of the time of a small child
 LEFT_OUT = "-p no:labgrid -p no:hypothesispytest -p no:unraisableexception"
@@ -40,6 +43,8 @@ def warm_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def hw_tests(tmp_path_factory: pytest.TempPathFactory) -> collected.Tests:
     """Every test of tests/hw by profile, with its promise and needs; collected once for all workers."""
+    from tests.unit import hw_tests as collected  # not on Python 3.9
+
     return collected.shared(tmp_path_factory.getbasetemp())
 
 

@@ -114,5 +114,10 @@ def forget(item: pytest.Item) -> None:
 
 
 def elsewhere(item: pytest.Item, known: Mapping[str, pytest.Item]) -> pytest.Item | None:
-    """A test of another file, said to come next: all is torn down but what the session keeps."""
-    return next((other for other in known.values() if other.path != item.path), None)
+    """A test of another folder, said to come next: all is torn down but what the session keeps.
+
+    Of another file where there is one folder only: what is left then is that of every test.
+    """
+    others = [other for other in known.values() if other.path != item.path]
+    away = (other for other in others if other.path.parent != item.path.parent)
+    return next(away, next(iter(others), None))

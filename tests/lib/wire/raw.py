@@ -6,8 +6,8 @@ A card that is wrong from its first record on breaks a handshake, and the peer's
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from offload.card.profile import Cell
 from offload.suite.traffic import rawkeys
-from offload.suite.traffic.drive import Part, sending, take
+from offload.suite.traffic.drive import Ended, Part, sending, take
 from offload.suite.traffic.drive import send as send_step
 from offload.suite.wire import oracle, streams
 from offload.suite.wire.handshake import Session, split
@@ -91,17 +91,26 @@ class Sent:
 
 
 def moved(traffic: Traffic, cell: Cell, plan: Several) -> Sent:
-    """Send from the DUT, or to it: over IPv4, with the cipher of the cell; no handshake."""
+    """Send from the DUT, or to it: over IPv4, with the cipher of the cell; no handshake.
+
+    The sender waits for the receiver: a socket whose peer has closed can no longer be given to kernel TLS
+    (tls_init(), net/tls/tls_main.c).
+    """
     before, ours, theirs = traffic.rig.counters(), traffic.dut, traffic.peer
     ends = ((ours.side.host, ours.at.folder), (theirs.side.host, theirs.at.folder))
-    steps = tuple(send_step(part) for part in plan.parts), (take(),)
+    parts = (replace(plan.parts[0], gate=0), *plan.parts[1:])
+    steps = tuple(send_step(part) for part in parts), (take(),)
     mine, other = steps if cell.direction == "tx" else steps[::-1]
     listener, port = theirs.pump.listen(host=theirs.side.v4)
     with rawkeys.placed(ends, cell.cipher) as paths:
         keys = keys_of(ours.side.host.read(paths[0]))
         far = theirs.pump.accept(listener, *other, keys=paths[1])
         near = ours.pump.connect(theirs.side.v4, port, *mine, keys=paths[0])
+        sender, receiver = (near, far) if cell.direction == "tx" else (far, near)
         try:
+            with suppress(Ended):  # its report says why
+                receiver.opened()
+            sender.go()
             flow = Flow(near.report(120), far.report(120), traffic.rig.counters() - before)
         finally:
             theirs.pump.close(listener)
