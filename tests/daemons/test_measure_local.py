@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from offload.cmd import wait_until
+from offload.cmd import settles, wait_until
 from offload.host.local import LocalHost
 
 CAN = os.geteuid() == 0 and LocalHost().run(["ip", "netns", "add", "ktls-probe2"], check=False).rc == 0
@@ -55,6 +55,10 @@ class Bench:
             for name in (self.dut, self.peer)
             for pid in LocalHost().run(["ip", "netns", "pids", name]).text.split()
         ]
+
+    def left(self) -> str:
+        """The same with their words and states."""
+        return LocalHost().run(["ps", "-o", "pid,ppid,stat,etimes,args", *self.running()], check=False).text
 
 
 @pytest.fixture(scope="module")
@@ -115,12 +119,12 @@ def test_table_and_live_line(bench: Bench) -> None:
 
 def test_interrupted(bench: Bench) -> None:
     """Without a NIC a measurement that is ended leaves no program behind, and exits as an interrupted one."""
-    with bench.start("v0", "--peer", f"netns:{bench.peer}", "--arm", "plain", "--seconds", "60") as child:
+    with bench.start("v0", "--peer", f"netns:{bench.peer}", "--arm", "plain", "--seconds", "600") as child:
         wait_until(lambda: len(bench.running()) >= 3, 60, "both pumps")
         child.terminate()
         _, err = child.communicate(timeout=120)
     assert child.returncode == 130 and "interrupted" in err, err
-    wait_until(lambda: not bench.running(), 30, "programs that are left behind")
+    assert settles(lambda: not bench.running(), 120), bench.left()
 
 
 @pytest.mark.parametrize(
