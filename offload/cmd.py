@@ -1,19 +1,25 @@
-"""The one way to run a command on this machine, and to wait for a condition until a deadline."""
+"""The one way to run a command on this machine, to wait for a condition, and to be interrupted."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
+import sys
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
 
 from offload.errors import TimedOut
 
 # Descriptors that every command run here keeps open: the journal's lock. A child that outlives a killed
 # parent then still holds it, and `restore` waits until that child has ended.
 KEEP_OPEN: set[int] = set()
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+AGAIN = 0.01  # seconds until an interrupt that Python swallowed comes again
 SBIN = ("/usr/sbin", "/sbin")  # ethtool, tc, nginx: a user's search path on Debian has neither
 
 
@@ -40,31 +46,37 @@ def run(
     `pass_fds` stay open in it; a descriptor `stdout` takes its output, and the answer's is then empty.
     A missing program gives 127, as a shell would. RigError after `timeout` seconds; the group is then killed.
     """
-    began = time.monotonic()
+    began, child = time.monotonic(), None
     try:
-        child = subprocess.Popen(
-            list(argv),
-            stdin=subprocess.PIPE,
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            env=environment(env),
-            cwd=cwd,
-            start_new_session=True,
-            pass_fds=(*KEEP_OPEN, *pass_fds),
-        )
-    except (FileNotFoundError, PermissionError, NotADirectoryError) as exc:
-        return 127, b"", f"{argv[0]}: {exc.strerror}".encode(), 0.0
-    try:
+        with interrupts_wait():
+            try:
+                child = subprocess.Popen(
+                    list(argv),
+                    stdin=subprocess.PIPE,
+                    stdout=stdout,
+                    stderr=subprocess.PIPE,
+                    env=environment(env),
+                    cwd=cwd,
+                    start_new_session=True,
+                    pass_fds=(*KEEP_OPEN, *pass_fds),
+                )
+            except (FileNotFoundError, PermissionError, NotADirectoryError) as exc:
+                return 127, b"", f"{argv[0]}: {exc.strerror}".encode(), 0.0
         out, err = child.communicate(input, timeout)
     except subprocess.TimeoutExpired:
-        kill_group(child.pid)
-        child.communicate()
+        _end(child)
         raise TimedOut(f"timed out after {timeout:g} s: {' '.join(argv)}") from None
     except BaseException:
-        kill_group(child.pid)
-        child.communicate()
+        _end(child)
         raise
     return child.returncode, out or b"", err, time.monotonic() - began
+
+
+def _end(child: subprocess.Popen[bytes] | None) -> None:
+    """Kill a command with all that it started."""
+    if child:
+        kill_group(child.pid)
+        child.communicate()
 
 
 def kill_group(pid: int, sig: int = signal.SIGKILL) -> None:
@@ -87,3 +99,83 @@ def wait_until(condition: Callable[[], bool], timeout: float, what: str, every: 
     """Return as soon as `condition()` holds; TimedOut naming `what` after `timeout` seconds."""
     if not settles(condition, timeout, every):
         raise TimedOut(f"gave up after {timeout:g} s waiting for {what}")
+
+
+class _Waiting:
+    """How many blocks want an interrupt to wait, and whether one came."""
+
+    blocks, came = 0, False
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """A signal ends a verb as Ctrl-C does; later, where a block must not be cut in two."""
+    if _Waiting.blocks:
+        _Waiting.came = True
+        return
+    raise KeyboardInterrupt
+
+
+def _swallowed(trouble: Any, usual: Callable[[Any], object]) -> None:
+    """Python drops what a destructor or a callback raises: an interrupt that hit one comes again."""
+    if not issubclass(trouble.exc_type, KeyboardInterrupt):
+        usual(trouble)
+        return
+    main = threading.main_thread().ident
+
+    def once_more() -> None:
+        if main and signal.getsignal(signal.SIGTERM) is _interrupt:  # else the verb has ended
+            signal.pthread_kill(main, signal.SIGTERM)
+
+    again = threading.Timer(AGAIN, once_more)
+    again.daemon = True
+    again.start()
+
+
+@contextmanager
+def signals_interrupt() -> Iterator[None]:
+    """SIGTERM and SIGHUP end a verb as Ctrl-C does, so that every undo runs. For the main thread."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    hook = sys.unraisablehook
+    for number in SIGNALS:
+        if number != signal.SIGINT or before[number] is signal.default_int_handler:
+            signal.signal(number, _interrupt)  # a shell's background job ignores SIGINT: so do we
+    sys.unraisablehook = lambda trouble: _swallowed(trouble, hook)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def interrupts_wait() -> Iterator[None]:
+    """An interrupt waits until the block has ended: `child = Popen(...)`, cut in two, leaves a child unknown.
+
+    The child inherits nothing of it, unlike a blocked signal. Python interrupts only the main thread.
+    """
+    here = threading.current_thread() is threading.main_thread()
+    _Waiting.blocks += here
+    try:
+        yield
+    finally:
+        _Waiting.blocks -= here
+        if here and _Waiting.came and not _Waiting.blocks:
+            _Waiting.came = False
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def shielded() -> Iterator[None]:
+    """No signal that a person sends stops an undo half-way, nor a command that it runs.
+
+    What came meanwhile comes after the block; if an error is on its way already, it is dropped.
+    """
+    dropped = sys.exc_info()[0] is not None
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        while dropped and signal.sigtimedwait(SIGNALS, 0):
+            pass
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

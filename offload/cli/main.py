@@ -6,14 +6,13 @@ import argparse
 import errno
 import importlib
 import os
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from types import FrameType
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from offload import __version__
+from offload.cmd import signals_interrupt
 from offload.errors import ConfigError, OffloadError, RigError
 from offload.host.terminal import columns, fitted
 from offload.paths import PACKAGE, ROOT
@@ -88,7 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except OffloadError as exc:
-        print(f"ktls-offload: error: {_harmless(str(exc))}", file=sys.stderr)
+        usage = exc.usage if isinstance(exc, Misused) else ""
+        print(f"{usage}ktls-offload: error: {_harmless(str(exc))}", file=sys.stderr)
         return exc.exit_code
     except KeyboardInterrupt:
         print("ktls-offload: interrupted", file=sys.stderr)
@@ -113,25 +113,22 @@ def _harmless(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else " " if c == "\t" else "?" for c in text)
 
 
-@contextmanager
-def signals_interrupt() -> Iterator[None]:
-    """SIGTERM and SIGHUP end a verb as Ctrl-C does, so that every undo runs."""
-
-    def stop(number: int, frame: FrameType | None) -> NoReturn:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def _run(argv: list[str]) -> int:
     """Parse and call; argparse ends with 2 on bad usage and 0 after --help."""
     name = next((a for a in argv if not a.startswith("-")), "")
     verb = next((v for v in VERBS if v.name == name), None)
+    try:
+        return _called(_parsed(name, verb, argv))
+    except SystemExit as exc:
+        return exc.code if isinstance(exc.code, int) else 2
+    except ModuleNotFoundError as exc:
+        if verb is None or (not verb.extra and not (exc.name or "").startswith("yaml")):
+            raise
+        raise _without(verb, exc.name or "?") from None
+
+
+def _parsed(name: str, verb: Verb | None, argv: list[str]) -> argparse.Namespace:
+    """Return what was typed; ConfigError, as a document too if --json was among it."""
     try:
         if name and verb is None:
             raise ConfigError(
@@ -141,16 +138,24 @@ def _run(argv: list[str]) -> int:
             raise _not_installed([word for word in argv if not word.startswith("-")])
         _new_enough(name)
         shown = [verb] if verb and argv[0] == verb.name else here()  # no help of this call lists the others
-        args = parser([verb] if verb else [], shown).parse_args(argv)
+        top = parser([verb] if verb else [], shown)
+        args, rest = top.parse_known_args(argv)
+        if rest:
+            top.verbs.get(name, top).error(f"unrecognized arguments: {' '.join(rest)}")
         if verb is None:
             raise ConfigError("which verb?", "ktls-offload --help lists them")
-        return _called(args)
-    except SystemExit as exc:
-        return exc.code if isinstance(exc.code, int) else 2
-    except ModuleNotFoundError as exc:
-        if verb is None or (not verb.extra and not (exc.name or "").startswith("yaml")):
-            raise
-        raise _without(verb, exc.name or "?") from None
+        return args
+    except ConfigError as exc:
+        if "--json" in argv:
+            _document(name, exc)
+        raise
+
+
+def _document(name: str, exc: OffloadError) -> None:
+    """Print the error for a program."""
+    from offload.cli.document import failed
+
+    print(failed(name, exc))
 
 
 def _not_installed(words: Sequence[str]) -> ConfigError:
@@ -177,9 +182,7 @@ def _called(args: argparse.Namespace) -> int:
         return int(args.func(args))
     except OffloadError as exc:
         if getattr(args, "json", False) and args.verb not in OPERATOR[1:]:
-            from offload.cli.document import failed
-
-            print(failed(args.verb, exc))
+            _document(args.verb, exc)
         raise
 
 
@@ -226,6 +229,14 @@ def _without(verb: Verb, module: str) -> ConfigError:
     return ConfigError(message, f"pip install 'ktls-offload[{verb.extra}]'")
 
 
+class Misused(ConfigError):
+    """An option or argument that the verb does not take; `usage`: the lines of those that it takes."""
+
+    def __init__(self, message: str, hint: str, usage: str) -> None:
+        super().__init__(message, hint)
+        self.usage = usage
+
+
 class Columns(argparse.RawDescriptionHelpFormatter):
     """The list of verbs by group, in two columns: argparse counts the longest verb without its indent."""
 
@@ -250,6 +261,12 @@ class Columns(argparse.RawDescriptionHelpFormatter):
 class Parser(argparse.ArgumentParser):
     """As argparse's, which makes a formatter for each argument, and imports shutil for the width of one."""
 
+    verbs: Mapping[str, Parser] = {}
+
+    def error(self, message: str) -> NoReturn:
+        """Raise, for main() to print; argparse would print and end."""
+        raise Misused(message, f"{self.prog} --help", self.format_usage())
+
     def _get_formatter(self) -> argparse.HelpFormatter:
         return self.formatter_class(prog=self.prog, width=columns() - 2)  # type: ignore[call-arg]
 
@@ -264,11 +281,11 @@ def here() -> Sequence[Verb]:
     return [verb for verb in VERBS if suite or not verb.module.startswith("suite.")]
 
 
-def parser(opened: Sequence[Verb], shown: Sequence[Verb] = VERBS) -> argparse.ArgumentParser:
+def parser(opened: Sequence[Verb], shown: Sequence[Verb] = VERBS) -> Parser:
     """The parser; only these verbs' modules are opened: the others cost nothing and may be missing."""
     from offload.cli.examples import show
 
-    top: argparse.ArgumentParser = Parser(
+    top = Parser(
         prog="ktls-offload",
         description="Use, trust and certify TLS offload in a network card on Linux.",
         epilog=EPILOG,
@@ -286,6 +303,7 @@ def parser(opened: Sequence[Verb], shown: Sequence[Verb] = VERBS) -> argparse.Ar
             verbs.choices[verb.name].set_defaults(func=module.main)
             verbs._choices_actions[-1].help = verb.help
     show(top, "")
+    top.verbs = verbs.choices
     return top
 
 

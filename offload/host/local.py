@@ -11,7 +11,7 @@ from contextlib import suppress
 from errno import ENOENT
 from pathlib import Path
 
-from offload.cmd import environment, kill_group, run
+from offload.cmd import environment, interrupts_wait, kill_group, run
 from offload.errors import TimedOut
 from offload.host.base import Completed, Process
 
@@ -33,21 +33,39 @@ def _close(fds: Sequence[int]) -> None:
         os.close(fd)
 
 
+def _lost(child: subprocess.Popen[bytes]) -> None:
+    """End a command whose LocalProcess is gone: an interrupt came before its undo was noted."""
+    if child.poll() is None:
+        kill_group(child.pid, 15)
+        try:
+            child.wait(5)
+        except subprocess.TimeoutExpired:
+            kill_group(child.pid)
+    with suppress(BrokenPipeError):
+        assert child.stdin is not None
+        child.stdin.close()
+
+
 class LocalProcess:
-    """A background command here; its outputs go to unlinked temporary files, so that nothing blocks."""
+    """A background command here; its outputs go to unlinked temporary files, so that nothing blocks.
+
+    It ends with this object, whatever became of the caller.
+    """
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str] | None, where: str) -> None:
         self._argv, self._where, self._began = tuple(argv), where, time.monotonic()
         self._outputs, self._seen = tuple(_unlinked() for _ in range(2)), 0
         weakref.finalize(self, _close, self._outputs)
-        self._child = subprocess.Popen(
-            self._argv,
-            stdin=subprocess.PIPE,
-            stdout=self._outputs[0],
-            stderr=self._outputs[1],
-            env=environment(env),
-            start_new_session=True,
-        )
+        with interrupts_wait():
+            self._child = subprocess.Popen(
+                self._argv,
+                stdin=subprocess.PIPE,
+                stdout=self._outputs[0],
+                stderr=self._outputs[1],
+                env=environment(env),
+                start_new_session=True,
+            )
+            weakref.finalize(self, _lost, self._child)
         self.pid = self._child.pid
 
     def running(self) -> bool:

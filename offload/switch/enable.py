@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from offload.card.nic import Feature, Match, Nic, features, seen
 from offload.card.profile import DIRECTIONS, FEATURES, WORDS
+from offload.cmd import shielded
 from offload.errors import NoPermission, OffloadError, SwitchFailed
 from offload.host.base import Host
 from offload.host.tools import tool
@@ -17,7 +16,6 @@ from offload.switch.plan import Action, describe, directions_on, known, loaded, 
 
 Say = Callable[[str], None]
 Rows = Mapping[str, dict[str, Any]]
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Wish(NamedTuple):
@@ -166,18 +164,6 @@ def _unload(host: Host, module: str) -> str:
     if done.rc == 0 or not loaded(host, module):
         return ""
     return f"module {module} stays: {' '.join(done.stderr.decode('utf-8', 'replace').split())[:200]}"
-
-
-@contextmanager
-def shielded() -> Iterator[None]:
-    """No signal that a person sends stops an undo half-way; what came meanwhile is dropped."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    try:
-        yield
-    finally:
-        while signal.sigtimedwait(SIGNALS, 0):
-            pass
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _say_plan(nic: Nic, found: Match, actions: list[Action], journal: Journal, say: Say) -> None:

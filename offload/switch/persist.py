@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from offload.card.nic import links, seen
 from offload.card.profile import DIRECTIONS, FEATURES
+from offload.cmd import shielded
 from offload.errors import CommandFailed, NoPermission, OffloadError, Refused, SwitchFailed
 from offload.host.base import Host
-from offload.switch.enable import Plan, Rows, Wish, planned, shielded, switch
+from offload.switch.enable import Plan, Rows, Wish, planned, switch
 from offload.switch.journal import Journal
 from offload.switch.many import agreed, spread
 from offload.switch.persist_files import MANAGERS, MARK, NAME, Kept, made, path_of

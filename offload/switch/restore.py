@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from offload.card.nic import links, seen
+from offload.cmd import shielded
 from offload.errors import NoDevice, OffloadError, SwitchFailed
 from offload.host.base import Host
-from offload.switch.enable import identity, put_back, shielded
+from offload.switch.enable import identity, put_back
 from offload.switch.journal import Entry, Journal
 from offload.switch.many import ports
 

@@ -112,9 +112,9 @@ def test_the_parser_of_one_verb_is_that_of_all(verb: str, capsys: pytest.Capture
     for argv in ([verb, "--help"], [verb, "--no-such-option"]):
         said = []
         for shown in (one, cli.VERBS):
-            with pytest.raises(SystemExit):
+            with pytest.raises((SystemExit, cli.Misused)) as caught:
                 cli.parser(one, shown).parse_args(argv)
-            said.append(capsys.readouterr())
+            said.append((*capsys.readouterr(), str(caught.value), getattr(caught.value, "usage", "")))
         assert said[0] == said[1] and any(said[0])
 
 

@@ -7,10 +7,11 @@ from contextlib import ExitStack, contextmanager
 
 from offload.card.nic import features, look
 from offload.card.profile import FEATURES
+from offload.cmd import shielded
 from offload.errors import NoPermission, SwitchFailed
 from offload.host.base import Host
 from offload.host.tools import tool
-from offload.switch.enable import identity, put_back, shielded
+from offload.switch.enable import identity, put_back
 from offload.switch.journal import Entry, Journal
 
 SEGMENTATION = ("tcp-segmentation-offload", "generic-segmentation-offload", "generic-receive-offload")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -14,6 +15,7 @@ from offload import errors
 from offload.cli import main as cli
 from offload.cli.main import main
 from offload.switch import verbs
+from tests.lib.rig.schemas import checker
 
 ROOT = Path(__file__).parents[3]
 
@@ -90,6 +92,24 @@ def test_wrong_usage_is_exit_2(argv: list[str], text: str, capsys: pytest.Captur
     """A usage error is exit 2 and says what is wrong."""
     assert main(argv) == 2
     assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("argv", [[], ["stauts"], ["enable"], ["enable", "eth0", "--both"], ["--what"]])
+def test_wrong_usage_is_a_document_with_json(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """A program that asks for JSON gets JSON, also if it asked for what is not there."""
+    assert main([*argv, "--json"]) == 2
+    said = capsys.readouterr()
+    document = json.loads(said.out)
+    checker("error").validate(document)
+    assert document["exit"] == 2 and document["verb"] == (argv[0] if argv and argv != ["--what"] else "")
+    assert f"error: {document['error']['message']}\n  hint: {document['error']['hint']}\n" in said.err
+
+
+def test_a_wrong_option_shows_those_of_its_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    """The usage and the hint are the verb's, not the command's."""
+    main(["enable", "eth0", "--both"])
+    said = capsys.readouterr().err
+    assert said.startswith("usage: ktls-offload enable ") and "hint: ktls-offload enable --help" in said
 
 
 @pytest.mark.parametrize("kind", [errors.ConfigError, errors.NoDevice, errors.Refused, errors.RigError])

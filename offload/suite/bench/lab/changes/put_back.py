@@ -6,11 +6,12 @@ import shlex
 from collections.abc import Callable
 from dataclasses import replace
 
+from offload.cmd import shielded
 from offload.host.base import Host
 from offload.suite.bench.lab.changes import notes
 from offload.suite.bench.lab.changes.notes import Change, Notes
 from offload.suite.bench.lab.changes.values import command, look
-from offload.switch.enable import identity, shielded
+from offload.switch.enable import identity
 from offload.switch.journal import Journal
 
 Say = Callable[[str], None]

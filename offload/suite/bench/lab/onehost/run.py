@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from offload.card.nic import links
-from offload.cmd import settles
+from offload.cmd import settles, shielded
 from offload.errors import Refused, RigError, SwitchFailed
 from offload.host.base import Host
 from offload.host.local import LocalHost
@@ -19,7 +19,7 @@ from offload.suite.bench.lab.onehost import check as onehost_check
 from offload.suite.bench.lab.onehost import note
 from offload.suite.bench.lab.onehost.note import Before
 from offload.suite.bench.lab.onehost.port import Words, failed, find, ip, put_back
-from offload.switch.enable import identity, shielded
+from offload.switch.enable import identity
 from offload.switch.journal import Journal
 
 Say = Callable[[str], None]
