@@ -76,12 +76,13 @@ mutate: build  ## what if one of the suite's checks were not there? 15 minutes, 
 #   test-sw-fallback      the same promises without a card: each promise and cell by one test, another each day; of the rest
 #                         all but what takes turns
 #   test-nicsim           bad cards are caught, by name; where two tests boot much to say little each takes its turn, by the day
-#   test-rack 6.12        `certify --lab` over ssh, on the kernel between, of the card that only transmits: each required promise
+#   test-rack 6.12        `certify --lab` over ssh, on the kernel between: each required promise of a T6, which only transmits, and
+#                         of a ConnectX-6 Dx; the peer's card is a plain one
 #   test-hw 7.2           the newest kernel with two virtual CPUs, as one alone would hide races: of what kernels differ in, each
 #                         promise and cell by one test, another each day. Last, since it can use both cores when nothing else is left
 test:  ## every test of the project, with its own set-up; prints the time of each stage
-	JOBS=1 ci/stages '!setup-check' '!build' +test-native '!fetch' +test-daemons '*test-unit' test-certify test-nicsim:SAMPLE=promises test-sw-fallback:SAMPLE=promises \
-		test-rack:KERNEL=6.12 test-hw:KERNEL=7.2,LAB_CPUS=2,SAMPLE=today
+	JOBS=1 ci/stages '!setup-check' '!build' +test-native '!fetch' +test-daemons '*test-unit' test-certify test-nicsim:SAMPLE=promises test-rack:KERNEL=6.12 \
+		test-sw-fallback:SAMPLE=promises test-hw:KERNEL=7.2,LAB_CPUS=2,SAMPLE=today
 
 test-unit: venv  ## the package itself, on all cores: no root, no kernel, no daemon
 	$(PYTEST) -n auto --dist worksteal --durations 10 tests/unit
@@ -111,8 +112,8 @@ test-certify: build  ## make certify, and no test of this good card fails: its v
 test-nicsim: build  ## deliberately bad NICs: the suite has to catch each one
 	$(LAB_PYTEST) tests/nicsim --kernel $(KERNEL) -m 'not long' $(if $(SAMPLE),--sample=$(SAMPLE))
 
-test-rack: build  ## `certify --lab` over ssh: each required promise of a T6 in a rack whose peer has a plain card
-	$(PY) -m tests.lib.catalogue.bench_run --kernel $(KERNEL) --sample required chelsio-t6,plain
+test-rack: build  ## `certify --lab` over ssh: each required promise of a T6 and of a ConnectX-6 Dx, in racks whose peer has a plain card
+	$(PY) -m tests.lib.catalogue.bench_run --kernel $(KERNEL) --sample required chelsio-t6,plain connectx-6-dx,plain
 
 test-bench: build  ## `certify --lab` on racks and on one host, every test: an hour; SAMPLE=required TIMES=3 WRITE=1 as on record
 	$(PYTEST) tests/nicsim -m long --ignore tests/nicsim/drivers --kernel $(KERNEL)
