@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from offload.host.base import Host
 
 TESTS = ("tests/conftest.py", "tests/hw", "tests/lib")
+RECORDS = "benchmarks/results"  # of earlier runs: nothing that a run judges by, and each run may add one
 DISK, RUNNING = ("image", "modules", "driver"), ("running", "running_driver", "version")
 ON_DISK = "as on the host's disk now, which may differ from the running ones"
 # A kernel can be asked for the build ids of itself and of a module (ELF note 3 of "GNU": 20 bytes), not for
@@ -44,7 +45,7 @@ def judged(profile: Profile, root: Path) -> dict[str, Any]:
         "profile": {"sha256": hashlib.sha256(data).hexdigest(), "shipped": state.value, "of": of},
         "tests": {name: of_folder(path) if path.is_dir() else of_file(path) for name, path in there.items()},
         "commit": _git(root, "rev-parse", "--verify", "HEAD").decode().strip(),
-        "dirty": bool(_git(root, "status", "--porcelain").strip()),
+        "dirty": bool(_git(root, "status", "--porcelain", "--", ".", f":(exclude){RECORDS}").strip()),
     }
 
 

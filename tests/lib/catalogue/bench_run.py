@@ -36,8 +36,7 @@ from offload.suite.report.spent import cpu_of
 from offload.suite.report.verdict import Verdict, judge
 
 ROOT = Path(__file__).parents[3]
-NAME = "benchmarks/results/benches.md"
-RECORD = ROOT / NAME
+RECORD = ROOT / "benchmarks/results/benches.md"
 SERVER = "one-host"
 CARDS = ("nicsim0", "nicsim1", "nswire0", "nswire1")  # DUT's, peer's, and the wire between them
 SLOW = 900  # seconds: Python in an emulated guest
@@ -81,7 +80,7 @@ class Done:
         when = f"{self.report['started'][:16]}Z"
         spent = [f"{value:.0f}" for value in (self.seconds, self.runner, self.guest)]
         word = self.verdict.word if self.verdict.word == self.report["verdict"] else f"{self.verdict.word} *"
-        code = self.report["judged"]["commit"][:10] + "+" * (self.report["judged"]["dirty"] and changed())
+        code = self.report["judged"]["commit"][:10] + "+" * (self.report["judged"]["dirty"])
         return [when, code, bench, kernel, sample or "whole", tests, f"{proved} of {asked}", word, *spent]
 
 
@@ -158,12 +157,6 @@ def day(sample: str, later: int) -> str:
     """The sample with its day, N days after today: each of several runs has other tests."""
     date = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=later)
     return f"{sample}:{date}" if sample else ""
-
-
-def changed() -> bool:
-    """Say whether the checkout differs from its commit in more than rows of this record."""
-    argv = ["git", "-C", str(ROOT), "status", "--porcelain", "--", ".", f":(exclude){NAME}"]
-    return bool(subprocess.run(argv, capture_output=True, check=True).stdout.strip())
 
 
 def record(row: Sequence[str]) -> None:

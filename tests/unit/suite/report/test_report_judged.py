@@ -122,6 +122,16 @@ def test_a_profile_is_shipped_as_the_commit_has_it(shipped: Path) -> None:
     assert (without["profile"]["shipped"], without["commit"], without["dirty"]) == ("unknown", "", False)
 
 
+def test_a_row_of_an_earlier_run_changes_no_code(shipped: Path) -> None:
+    """One run after another can be recorded: what judges is as the commit has it. Code among the rows counts."""
+    (shipped / "benchmarks/results").mkdir(parents=True)
+    (shipped / "benchmarks/results/cards.md").write_text("| a row |\n")
+    path = shipped / "nic-profiles/nicsim.yaml"
+    assert not judged(load(path), shipped)["dirty"]
+    (shipped / "benchmarks/results.py").write_text("")
+    assert judged(load(path), shipped)["dirty"]
+
+
 def test_tests_are_known_by_their_digest(shipped: Path) -> None:
     """The digest of a folder of tests is what sha256sum makes of it, and a byte changes it."""
     folder = shipped / "tests/hw"
