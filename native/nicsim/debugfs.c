@@ -72,6 +72,7 @@ static const struct nicsim_file nicsim_knob_files[] = {
 	KNOB(ctx_limit),
 	KNOB(ctx_leak),
 	KNOB(add_slow),
+	KNOB(del_slow),
 	WHEN(key, WHEN_KEY),
 	WHEN(ip, WHEN_IP),
 	WHEN(queue, WHEN_QUEUE),

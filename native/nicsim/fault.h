@@ -59,7 +59,7 @@ struct nicsim_knobs {
 	u32 ctx_limit_hard, off_drops;
 	u32 wire_flip, wire_drop_header, wire_drop_body;
 	u32 wire_in_drop_header, wire_in_drop_body;
-	u32 refuse_add, ctx_limit, ctx_leak, add_slow;
+	u32 refuse_add, ctx_limit, ctx_leak, add_slow, del_slow;
 	/* Changed under rtnl; esp is a feature, and two faults of it. */
 	u32 esp;
 	u32 feature_stuck, feature_refused, feature_deaf, feature_fixed;

@@ -104,11 +104,18 @@ err_free:
 	return ERR_PTR(err);
 }
 
+/* A firmware that answers late, as ch_ktls waits for: the kernel holds a lock meanwhile. */
+static void nicsim_firmware_wait(u32 ms)
+{
+	if (ms)
+		msleep(min(ms, 10000U));
+}
+
 static int nicsim_ktls_check(struct nicsim *ns, enum tls_offload_ctx_dir dir)
 {
 	netdev_features_t need = dir == TLS_OFFLOAD_CTX_DIR_TX ? NETIF_F_HW_TLS_TX :
 								 NETIF_F_HW_TLS_RX;
-	u32 limit = READ_ONCE(ns->knobs.ctx_limit), slow = READ_ONCE(ns->knobs.add_slow);
+	u32 limit = READ_ONCE(ns->knobs.ctx_limit);
 
 	if (!(ns->card.offered & need))
 		return -EOPNOTSUPP;
@@ -116,9 +123,7 @@ static int nicsim_ktls_check(struct nicsim *ns, enum tls_offload_ctx_dir dir)
 		nicsim_count(ns, CTR_SIM_NO_SPACE, 1);
 		return -ENOSPC;
 	}
-	/* A firmware that answers late, as ch_ktls waits for: the kernel holds a lock meanwhile. */
-	if (slow)
-		msleep(min(slow, 10000U));
+	nicsim_firmware_wait(READ_ONCE(ns->knobs.add_slow));
 	return 0;
 }
 
@@ -169,6 +174,7 @@ static void nicsim_ktls_del(struct net_device *dev, struct tls_context *tls,
 	struct nicsim_ktls **slot = nicsim_ktls_slot(tls, dir);
 	struct nicsim_ktls *ctx = *slot;
 
+	nicsim_firmware_wait(READ_ONCE(ns->knobs.del_slow));
 	WRITE_ONCE(*slot, NULL);
 	if (dir == TLS_OFFLOAD_CTX_DIR_RX)
 		nicsim_ktls_rx_del(ctx);
