@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -79,33 +78,12 @@ def test_a_row_of_the_record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     """A row tells what ran where and what it came to; a word that only what ran has is marked."""
     file = tmp_path / "benches.md"
     monkeypatch.setattr(bench_run, "RECORD", file)
-    monkeypatch.setattr(bench_run, "changed", lambda: True)
     bench_run.record(done(GOOD).row("a,b", "6.1", ""))
     bench_run.record(done(GOOD, word="incomplete").row("c,d", "6.1", "required"))
     assert file.read_text().splitlines() == [
         "| 2026-11-23T18:00Z | c0de+ | a,b | 6.1 | whole | 4 pass | 3 of 3 | certified | 61 | 10 | 50 |",
         "| 2026-11-23T18:00Z | c0de+ | c,d | 6.1 | required | 4 pass | 3 of 3 | certified * | 61 | 10 | 50 |",
     ]
-
-
-def test_rows_of_former_runs_change_no_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The second run of several is recorded for its commit, as the first is; changed code is marked."""
-
-    def git(*words: str) -> None:
-        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
-        subprocess.run(["git", "-C", tmp_path, *who, *words], check=True)
-
-    page, code = tmp_path / bench_run.NAME, tmp_path / "code.py"
-    page.parent.mkdir(parents=True)
-    for path in (page, code):
-        path.write_text("a\n")
-    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "a"]):
-        git(*words)
-    monkeypatch.setattr(bench_run, "ROOT", tmp_path)
-    page.write_text("a\nb\n")
-    assert done(GOOD).row("a,b", "6.1", "")[1] == "c0de"
-    code.write_text("b\n")
-    assert done(GOOD).row("a,b", "6.1", "")[1] == "c0de+"
 
 
 def test_one_host_has_one_login(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -15,11 +14,10 @@ import pytest
 from offload.errors import ConfigError, RigError
 from offload.host.base import Completed
 from offload.suite.bench.lab.changes import notes
-from offload.suite.bench.lab.changes.asked import PROGRAMS, asked
 from offload.suite.bench.lab.changes.noted import NotedHost
 from offload.suite.bench.lab.changes.notes import Change, Notes
 from offload.suite.bench.lab.changes.put_back import put_back
-from offload.suite.bench.lab.changes.values import command, lost_with
+from offload.suite.bench.lab.changes.values import look, lost_with
 from offload.switch.journal import Journal
 
 ROOT = Path(__file__).parents[5]
@@ -242,65 +240,6 @@ def test_a_link_or_a_pipe_is_no_journal(tmp_path: Path, journal: Journal) -> Non
     assert notes.read(journal).changes == (MTU,)
 
 
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        ("ip link set dev eth0 down", [("link", "eth0", "", "down")]),
-        ("ip link set vw0 master br0 up", [("master", "vw0", "", "br0"), ("link", "vw0", "", "up")]),
-        ("ip link set vw0 nomaster", [("master", "vw0", "", "")]),
-        ("ip link set eth0 netns far", [("home", "eth0", "far", "far")]),
-        ("ip link add link eth0 name kvlan type vlan id 7", [("device", "kvlan", "", "there")]),
-        ("ip netns add far", [("netns", "", "far", "there")]),
-        ("ip -6 address add fd00::1/64 dev eth0 nodad", [("address", "eth0", "fd00::1/64", "fd00::1/64")]),
-        (
-            "ip route add 10.0.0.2/32 dev eth0 metric 7",
-            [("route", "", "-4 10.0.0.2 metric 7 table main", "dev eth0")],
-        ),
-        (
-            "ip route add fd00::2/128 via fd00::9 dev eth0",
-            [("route", "", "-6 fd00::2 metric 1024 table main", "via fd00::9 dev eth0")],
-        ),
-        (
-            "/x/build/wirebox vw0 vw1 --seed 1 --bridge br0",
-            [("master", "vw0", "", ""), ("master", "vw1", "", "")],
-        ),
-        ("ethtool -L eth0 combined 3", [("channel", "eth0", "combined", "3")]),
-        ("tc qdisc add dev eth0 clsact", [("qdisc", "eth0", "clsact", "clsact")]),
-        ("ethtool -K eth0 tls-hw-tx-offload on", []),  # settings.py notes it
-        ("ip -j link show dev eth0", []),
-        ("sysctl -n net.ipv4.tcp_sack", []),
-        ("ip link set", []),
-        ("true", []),
-    ],
-)
-def test_what_a_command_changes(words: str, found: list[tuple[str, ...]]) -> None:
-    """Each change that a command makes is read off its words; one that only looks makes none."""
-    assert [(one.kind, one.dev, one.what, *one.ours) for one in asked(words.split())] == found
-
-
-def test_the_command_to_put_back() -> None:
-    """A route comes back with all its words; one of ours goes from where it leads."""
-    lost = Change(
-        "route", "", "-4 10.0.0.0/8 metric 5 table main", "-4 unicast 10.0.0.0/8 metric 5 dev eth0", ("",)
-    )
-    assert command(lost, "") == [
-        "ip",
-        "-4",
-        "route",
-        "replace",
-        "unicast",
-        "10.0.0.0/8",
-        "metric",
-        "5",
-        "dev",
-        "eth0",
-    ]
-    ours = Change("route", "", "-4 10.0.0.2 metric 7 table main", "", ("dev eth0",))
-    assert command(ours, "-4 unicast 10.0.0.2 dev eth0") == (
-        ["ip", "-4", "route", "del", "10.0.0.2", "metric", "7", "table", "main", "dev", "eth0"]
-    )
-
-
 def test_what_a_port_loses_comes_back_in_order(card: Card, monkeypatch: pytest.MonkeyPatch) -> None:
     """Addresses come back first, then routes that lead somewhere, then those through a gateway."""
     near = {"type": "unicast", "dst": "10.2.0.0/16", "protocol": "static"}
@@ -317,65 +256,55 @@ def test_what_a_port_loses_comes_back_in_order(card: Card, monkeypatch: pytest.M
     assert [one.what for one in lost] == order and all(one.ours == ("",) for one in lost)
 
 
-CHANGING = {
-    "set",
-    "add",
-    "del",
-    "delete",
-    "replace",
-    "change",
-    "-K",
-    "-C",
-    "-G",
-    "-L",
-    "-A",
-    "-s",
-    "-qw",
-    "-w",
-}
-# what goes by itself: neighbors, links and settings of a bond with the device that a test made, IPsec by its
-# time limit, filters with clsact, a namespace once its port is home; a qdisc that a test made is noted when
-# it is added. XDP is put on cards of a VM only.
-BY_ITSELF = {
-    ("ip", "neigh"),
-    ("ip", "xfrm"),
-    ("ip", "-s", "xfrm"),
-    ("ip", "link", "set", "?", "xdpgeneric"),
-    ("ip", "link", "set", "kbond", "type", "bond"),
-    ("ip", "-n"),
-    ("tc", "filter"),
-    ("ip", "netns", "del"),
-    ("ip", "link", "del"),
-    ("tc", "qdisc", "del"),
-    ("tc", "qdisc", "change"),
-}
-
-
-def commands() -> Iterator[tuple[str, list[str]]]:
-    """Every list in the tests that is a command of a program that changes settings; ? for a variable."""
-    folders = (
-        "tests/hw",
-        "tests/lib/impair",
-        "tests/lib/life",
-        "tests/lib/scenario",
-        "tests/lib/wire",
-        "offload/suite/traffic",
-    )
-    for path in sorted(p for folder in folders for p in (ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.List) and len(node.elts) > 2:
-                words = [str(e.value) if isinstance(e, ast.Constant) else "?" for e in node.elts]
-                if words[0] in PROGRAMS and CHANGING & set(words[1:]):
-                    yield f"{path.relative_to(ROOT)}:{node.lineno}", words
-
-
-def test_every_change_of_the_tests_is_known() -> None:
-    """No test has a command that changes a host and is not noted."""
-    found = list(commands())
-    unknown = [
-        (where, words)
-        for where, words in found
-        if not any(tuple(words[: len(known)]) == known for known in BY_ITSELF)
-        and not asked([*words, "x=1", "up", "x"])
+def test_the_sysctls_that_a_port_loses(card: Card, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that differ from the default; not its MTU, which is noted, nor the secret of its addresses."""
+    rows = {"forwarding": "1", "mtu": "900", "stable_secret": "5f", "accept_ra": "1", "tag": "3"}
+    there = [f"net.ipv6.conf.eth0.{name} = {value}" for name, value in rows.items()]
+    usual = [f"net.ipv6.conf.default.{name} = 0" for name in ("forwarding", "mtu", "stable_secret", "tag")]
+    text = "\n".join([*there, *usual, "net.ipv6.conf.default.accept_ra = 1", "sysctl: permission denied"])
+    monkeypatch.setitem(SAYS, "sysctl -a", lambda card: text)
+    lost = [one for one in lost_with(card, MTU) if one.kind == "sysctl"]
+    assert [(one.what, one.found, one.ours) for one in lost] == [
+        ("net.ipv6.conf.eth0.forwarding", "1", ("0",)),
+        ("net.ipv6.conf.eth0.tag", "3", ("0",)),
     ]
-    assert not unknown and len(found) > 25
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "says"),
+    [
+        ("feature", "scatter-gather", "ethtool -k"),
+        ("ring", "rx-mini", "ethtool -g"),
+        ("qdisc", "root", "tc -j"),
+    ],
+)
+def test_what_a_host_does_not_show_is_unknown(
+    kind: str, what: str, says: str, card: Card, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A setting that the card lacks has no value; a port without a qdisc has none."""
+    monkeypatch.setitem(SAYS, says, lambda card: "")
+    assert look(card, Change(kind, "eth0", what)) == ("" if kind == "qdisc" else None)
+
+
+@pytest.mark.parametrize(
+    "odd", [Change("mtu", "eth0; true"), Change("ring", "eth0", "--all"), Change("sysctl", "", "a b")]
+)
+def test_what_cannot_be_noted_is_not_changed(odd: Change, journal: Journal) -> None:
+    """Notes become commands that run as root: an odd name is refused before the change, not after it."""
+    with pytest.raises(RigError, match="cannot journal this change, so it is not made"):
+        notes.write(journal, Notes("boot-1", "net:[1]", (odd,)))
+    assert not (journal.place / notes.NAME).exists()
+
+
+@pytest.mark.parametrize(("kind", "what"), [("device", ""), ("qdisc", "root")])
+def test_what_was_there_before_is_no_tests_own(
+    kind: str, what: str, host: NotedHost, card: Card, journal: Journal
+) -> None:
+    """A command that wants to add what is there fails by itself: nothing is noted, and nothing taken away."""
+    card.now["root"] = "netem"
+    host.run(
+        ["ip", "link", "add", "eth0", "type", "veth"]
+        if kind == "device"
+        else ["tc", "qdisc", "add", "dev", "eth0", what, "fq"]
+    )
+    assert not notes.read(journal).changes
