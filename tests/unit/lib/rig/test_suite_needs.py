@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from offload.suite.report.criteria import load
 from offload.suite.report.facts import of
 from tests.unit.hw_tests import Tests
 
+LAB = Path(__file__).parents[4] / "docs/certify/the-lab.md"
 EVERY = "nicsim"  # every test there is: the simulated card promises all that the kernel offloads
 # of two ordinary servers and a cable, as docs/certify/the-lab.md asks for them
 OF_ANY_BENCH = {"tls", "ktls-handoff", "stunnel", "openssl", "qemu"}
@@ -43,3 +46,26 @@ def test_interop_is_proved_without_a_card_at_the_peer(promise: str, hw_tests: Te
     cards = {test: wanted for test, (of, wanted) in hw_tests[EVERY].items() if of == "interop.card"}
     assert len(cards) == 6 and all("hw]" in test for test in cards)
     assert all(any(name.startswith("peer-tls-hw") for name in wanted) for wanted in cards.values())
+
+
+def blocked_by(need: str, hw_tests: Tests) -> set[str]:
+    """The required promises of which a test asks for this."""
+    required = {name for name, promise in load().promises.items() if promise.required}
+    asked = {promise for promise, wanted in hw_tests[EVERY].values() if promise and need in wanted}
+    return asked & required
+
+
+def test_the_lab_lists_what_needs_a_wire_box(hw_tests: Tests) -> None:
+    """docs/certify/the-lab.md names each required promise that a bench without a wire box cannot prove."""
+    listed = re.search(r"<!-- compared by .*?-->(.*?)<!-- compared: end -->", LAB.read_text(), re.S)
+    assert listed
+    assert sorted(re.findall(r"`([\w.-]+)`", listed[1])) == sorted(blocked_by("wire", hw_tests))
+
+
+@pytest.mark.parametrize(
+    ("need", "program"), [("qemu", "qemu-system"), ("pedit", "act_pedit"), ("records-trace", "tracefs")]
+)
+def test_the_lab_says_what_a_program_is_for(need: str, program: str, hw_tests: Tests) -> None:
+    """Its table of hosts names the required promises that rest on a program not every host has."""
+    row = next(line for line in LAB.read_text().splitlines() if line.startswith("|") and program in line)
+    assert set(re.findall(r"`([a-z]+\.[a-z-]+)`", row.split("|")[3])) == blocked_by(need, hw_tests)
