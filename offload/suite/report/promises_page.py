@@ -10,11 +10,13 @@ from offload.suite.report.criteria import Criterion, load
 HEAD = """# Every promise, and where it comes from
 
 A promise completes the sentence "this NIC ...". `certify` tests each promise that the card's profile makes.
-[Reading the report](../certify/reading-the-report.md) explains what becomes of it.
+[Reading the report](../certify/reading-the-report.md#the-verdict) explains what becomes of it, and has the rule
+for every verdict. The promises that need a wire box are on the page [The lab](../certify/the-lab.md#the-wire-box).
 
 | part | meaning |
 |---|---|
-| required | there is no certificate without it; *optional*: a failure limits the certificate |
+| required | no certificate without it: broken, the verdict is *failed*; not proved, it is *incomplete* |
+| optional | broken, it limits the certificate; skipped, because the rig lacks something, it has no effect |
 | asked | always, or only of a card that promises transmit, receive, or not every cipher |
 | kernel | the kernel's document or source file; `7.2:413-427` means these lines in Linux 7.2 |
 | RFC | the section that the bytes must follow |
@@ -51,7 +53,7 @@ def _section(promise: Criterion) -> str:
     """One promise. Its heading is the id alone, so that links to it stay."""
     needed = "Required" if promise.required else "Optional"
     if promise.blocker and not promise.required:
-        needed = "A failure prevents the certificate; without proof it is limited"
+        needed = "Optional, but if it is broken, the verdict is *failed*; too few conditions limit the certificate"
     parts = promise.spec.tree().items()
     return "\n".join(
         [
