@@ -10,7 +10,7 @@ ktls-offload doctor                 # is TLS offloaded here? if not, why?
 ktls-offload enable eth0 --dry-run  # list what enable would do as root
 ktls-offload enable eth0 --persist  # switch it on, also after a reboot
 ktls-offload ls --watch             # which connections does the card handle?
-ktls-offload restore eth0           # undo all changes
+ktls-offload restore eth0           # back to the settings before enable
 """,
     "status": """\
 ktls-offload status                   # all cards

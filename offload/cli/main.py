@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 EPILOG = """\
 exit codes:
   0    success, also if there was nothing to do
-  1    unclassified error; for measure and report: see their own --help
+  1    an error without a code of its own; report VERB --help has its meaning
   2    wrong usage, profile or configuration
   3    no such interface
   4    no permission: run it as root
   5    refused: card, profile or kernel cannot do it; nothing changed
-  6    switching failed; all changes were undone (if not, the message says so)
+  6    switching a device failed; its changes were undone, or the message says so
   7    the rig broke: a missing program, the lab, a download, the disk
-  10, 11, 12  doctor: off (with a remedy), never, unknown
+  10, 11, 12  doctor: off (with a remedy), never (no setting helps), unknown
   20, 21, 22  certify: failed, incomplete, void; wire: different, inconclusive
   130  interrupted; all changes were undone
   141  the output pipe was closed (SIGPIPE)
@@ -59,7 +59,7 @@ VERBS = (
     Verb("connect", HOST, "connect.verbs", "open a kernel TLS connection (or stunnel) and pass it on"),
     Verb("enable", HOST, "switch.verbs", "switch TLS offload on, as the card's profile says"),
     Verb("disable", HOST, "switch.verbs", "switch TLS offload off"),
-    Verb("restore", HOST, "switch.verbs", "undo every enable and disable"),
+    Verb("restore", HOST, "switch.verbs", "put back what was set before enable and disable"),
     Verb("driver", HOST, "driver.verbs", "build a driver with TLS offload for a Debian kernel"),
     Verb("cards", HOST, "card.cards", "list the cards that offload TLS, and in which kernels"),
     Verb("probe", HOST, "probe.verbs", "draft a profile for a card that has none"),

@@ -26,7 +26,7 @@ EXIT = """\
 exit codes:
   0   ready: every direction that the card's profile promises is on, and nothing prevents offload
   10  off: offload is possible but not active; each reason comes with a remedy
-  11  never: this kernel, device or card cannot offload TLS
+  11  never: no setting helps; it takes another kernel, driver, firmware or card
   12  unknown: doctor could not find out
   2, 3, 7  wrong usage; no such interface; a program is missing
 With several devices, the best one sets the exit code.

@@ -14,8 +14,8 @@ it. This command builds such a driver from Debian's source of the same kernel ve
 missing option set. Only `install` and `remove` change the machine; they need root.
 
   ktls-offload driver build mlx5       # download, compile (minutes), check; changes nothing
-  ktls-offload driver install mlx5     # into /lib/modules/RELEASE/updates, for the next boot
-  ktls-offload driver remove mlx5      # go back to Debian's driver
+  ktls-offload driver install mlx5     # as root: into /lib/modules/RELEASE/updates, for the next boot
+  ktls-offload driver remove mlx5      # as root: go back to Debian's driver
   ktls-offload driver status
 """
 EXIT = """\

@@ -10,21 +10,23 @@ from typing import Any
 from offload.errors import OffloadError
 
 SWITCH = """\
-Without --tx or --rx, enable switches every direction that the card's profile promises, and
-disable switches both. The journal records the old value before each change; the new value is
-read back after it. On failure, Ctrl-C or SIGTERM all changes are undone.
-The journal keeps the value from before the *first* change until `ktls-offload restore` puts it
-back. Only restore unloads modules, and only the modules that enable loaded.
+Without --tx or --rx, enable switches on every direction that the card's profile promises, and
+disable switches both off, whatever was set before. To get back what was set before the *first*
+change, use `ktls-offload restore`. Only restore unloads modules that enable loaded.
+The journal records the old value before each change; the new value is read back after it. If
+switching a device fails, or on Ctrl-C or SIGTERM, the changes to that device are undone.
 Several devices, and the ports of a bond, are switched in turn. Devices that cannot be switched
-are reported before any change. If a later step fails, devices already switched stay switched.
+are reported before any change. Devices that were finished before a failure stay switched.
 Exit codes: ktls-offload --help.
 """
 PERSIST = """keep the setting over reboots, in a file of HOW: auto (default), networkmanager, systemd or
 ifupdown; none removes that file and switches nothing"""
 RESTORE = """\
-Puts features and modules back as they were before the first enable or disable, newest change
-first, and clears the journal. You can run it at any time and repeatedly. It drops journal entries
-of an earlier boot or of a replaced device without applying them; it recognizes a renamed device.
+Puts features and modules back as they were before the first enable or disable of this boot, newest
+change first, and clears the journal. That may be "on": some drivers start with a direction on.
+You can run it at any time and repeatedly, also after kill -9 of an earlier command. A reboot resets
+the card, so it drops entries of an earlier boot or of a replaced device; it recognizes a renamed
+device. It leaves the file of `enable --persist` alone: `enable DEV --persist none` removes that.
 Exit codes: ktls-offload --help.
 """
 STATUS = """\
@@ -59,7 +61,7 @@ def add_disable(verbs: Any) -> None:
 
 def add_restore(verbs: Any) -> None:
     """The command line of `restore`."""
-    parser = _verb(verbs, "restore", "undo every enable and disable", RESTORE)
+    parser = _verb(verbs, "restore", "put back what was set before enable and disable", RESTORE)
     which = parser.add_mutually_exclusive_group()
     devices = "interface (default: all devices in the journal)"
     which.add_argument("dev", nargs="?", metavar="DEV", help=devices)

@@ -26,7 +26,7 @@ EPILOG = """\
 exit codes:
   0    certified (limitations, if any, are listed)
   20   failed: the NIC breaks a promise
-  21   incomplete: a promise is unproved, nothing failed
+  21   incomplete: a required promise is unproved, nothing failed
   22   void: the rig broke during the tests; says nothing about the NIC
   2    wrong usage or configuration; 4 no permission; 7 the rig broke before
        the tests; 130 interrupted
@@ -44,15 +44,16 @@ never produce a certificate).
 --lab FILE certifies the card in real hosts, on the kernel that runs there and
 with the profile that the file names. If a host is unreachable, or differs
 from the file, the run ends before the tests (exit codes 2, 4, 5, 7). At its
-end the run restores the TLS features of both ports; if it lost a host, the
-next run restores them first. Without --retry, the run does not repeat a test
+end the run puts back what it changed on the hosts; if it lost a host, the
+next run does so first. Without --retry, the run does not repeat a test
 during which a host or an earlier run died, and the result is void.
 
 --depth sets how many conditions scenarios combine (docs/certify/conditions.md):
 quick is the default, standard covers all pairs of conditions, deep also the
 important triples. --scenario runs one scenario: a line that a failed test
-printed, or a seed that draws one. The report lists the combinations that ran
-and those that never did.
+printed, or a bare number, from which it draws conditions (seed=7 as a line
+draws none). It needs the --kernel and --nic of that run, or --lab; exit code
+20: it fails, 21: it passes.
 
 --card mlx5 runs the real driver: Debian's own mlx5_core, built with TLS (once
 per kernel, which takes minutes), on a ConnectX-6 Dx that native/cx6sim
@@ -140,10 +141,13 @@ def _benches(parser: argparse.ArgumentParser) -> None:
         "--coordinator", metavar="HOST:PORT", help="default $LG_COORDINATOR, or 127.0.0.1:20408"
     )
     benches.add_argument(
-        "--wait", type=float, metavar="S", help="seconds to wait for a place that is in use (a day)"
+        "--wait", type=float, metavar="S", help="seconds to wait for a place that is in use (default: a day)"
     )
     benches.add_argument(
-        "--hang", type=float, metavar="S", help="seconds without an event before a power cycle; void (900)"
+        "--hang",
+        type=float,
+        metavar="S",
+        help="seconds without an event before a power cycle; the run is void (default 900)",
     )
 
 
