@@ -13,10 +13,10 @@ HEAD = """# Which cards?
 `ktls-offload cards` prints the same on a host, `cards --json` for programs. On a host with a card,
 `ktls-offload doctor` says what that card can do now.
 
-**No one has run this suite on a real card.** What stands here is read in the drivers' source of Linux
-7.3.4; `make check-profiles` holds it against Debian's source of 6.1, 6.12 and 7.2. The PCI id does not tell
-whether a card has crypto: part number and firmware do. Every kernel to 7.3 offloads TLS 1.2 only, so TLS
-1.3 is always software.
+**Nobody has run this suite on a real card.** This page is taken from the drivers' source in Linux 7.3.4.
+`make check-profiles` compares it with Debian's source of 6.1, 6.12 and 7.2. The PCI id does not show
+whether a card has crypto: part number and firmware do. Kernels up to 7.3 offload TLS 1.2 only, so TLS
+1.3 is always done in software.
 """
 
 TAIL = """## Where this page comes from
@@ -41,7 +41,7 @@ def _what(cards: tuple[Profile, ...]) -> list[str]:
     head = [
         "## What they offload",
         "",
-        "| card | driver | transmit | receive | on at start | does not count |",
+        "| card | driver | transmit | receive | on at start | counters that it lacks |",
         "|---|---|---|---|---|---|",
     ]
     return head + [_row(profile) for profile in cards]

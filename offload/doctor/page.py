@@ -25,8 +25,8 @@ changes its meaning, and no other reason ever gets it. Doctor replaces words in 
 
 | level | means | so `doctor` exits with |
 |---|---|---|
-| never | offload is not possible on this kernel, device or card | 11 |
-| off | it is possible but not active now; the remedy activates it | 10 |
+| never | no setting on this host makes offload possible; it takes another kernel, driver, firmware or card. The remedy, if there is one, replaces that (D104: another driver for the same kernel) | 11 |
+| off | offload is possible but not active now; the remedy activates it | 10 |
 | unknown | doctor could not find out | 12 |
 | risk | new connections are offloaded, but some are not, or they may break | 0 |
 | note | worth knowing; `--verbose` prints it in full | 0 |
