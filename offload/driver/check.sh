@@ -81,12 +81,12 @@ while read -r word name total changed; do
 			yes "$name: every module that builds on it was built with it (this kernel has no CRCs)"
 		elif [ -n "$public" ] && [ -d "${common:-$kdir}/$public" ] &&
 			! grep -rqw "$option" "${common:-$kdir}/$public"; then
-			yes "$name: no header in $public knows $option, so ${others}fit as they are (this kernel has no CRCs)"
+			yes "$name: no header in $public knows $option, so these need no rebuild: ${others}(this kernel has no CRCs)"
 		else
 			no "$name: whether ${others}still fit cannot be told: this kernel has no CRCs"
 		fi
 	elif [ "$changed" = 0 ]; then
-		yes "$name: all $total exported symbols keep their CRC${others:+, so ${others}fit as they are}"
+		yes "$name: all $total exported symbols keep their CRC${others:+; these need no rebuild: ${others% }}"
 	elif [ -z "$others" ]; then
 		yes "$name: $changed of $total exported symbols have a new CRC; every module that uses them was built with it"
 	else
