@@ -11,7 +11,7 @@ from offload.errors import OffloadError
 
 SWITCH = """\
 Without --tx or --rx, enable switches on every direction that the card's profile promises, and
-disable switches both off, whatever was set before. To get back what was set before the *first*
+disable switches both off. To get back what was set before the *first*
 change, use `ktls-offload restore`. Only restore unloads modules that enable loaded.
 The journal records the old value before each change; the new value is read back after it. If
 switching a device fails, or on Ctrl-C or SIGTERM, the changes to that device are undone.
