@@ -30,8 +30,8 @@ def _credit(said: Said) -> Iterator[str]:
     facts = said.facts
     failed = [card for cards in facts.caught.values() for card in cards]
     which = f": {', '.join(facts.escaped)}" if facts.escaped else ""
-    yield f"Recorded on {said.kernel}: {said.count} of the {said.wanted} bad cards that have to fail; the"
-    yield f"tests that were put to them let {len(facts.escaped)} escape{which}."
+    yield f"Recorded on {said.kernel}: {said.count} of the {said.wanted} bad cards that must fail were run."
+    yield f"{len(facts.escaped) or 'None'} of them escaped{which}."
     yield ""
     yield "| test | catches alone | with others |"
     yield "|---|---|---|"
@@ -48,7 +48,7 @@ def _nothing(said: Said) -> Iterator[str]:
     never = [test for test in said.tests if test not in tests_of(said.rows)]
     yield f"Ran against a bad card and caught nothing: {_named(sorted(ran))}."
     yield ""
-    yield f"{len(never)} of the {len(said.tests)} tests are in no triage, so no card is put to them; by file:"
+    yield f"{len(never)} of the {len(said.tests)} tests are in no triage, so no bad card is run against them; by file:"
     yield ""
     for file in dict.fromkeys(test.partition("::")[0] for test in never):
         mine = [test.partition("::")[2].partition("[")[0] for test in never if test.startswith(f"{file}::")]
@@ -64,7 +64,7 @@ def _promises(said: Said) -> Iterator[str]:
     yield ""
     yield from (f"* `{promise}`: `{test}`" for promise, test in sorted(alone.items()))
     yield ""
-    yield f"Promises that no card of the catalogue breaks: {_named(unasked)}."
+    yield f"Promises that no card of the catalog breaks: {_named(unasked)}."
     yield ""
 
 

@@ -18,7 +18,7 @@ BEGIN, END = "<!-- made by benchmarks.certifier, of clean-runs.jsonl: begin -->"
 # what makes a run another one; the record itself does not
 SOURCES = ("offload", "tests", "native", "nic-profiles")
 KINDS = {
-    "run": "whole: every test of the catalogue",
+    "run": "whole: every test of the catalog",
     "step": "in between, after bad cards: a part of them, or all",
 }
 CLEAN, FAILED, VOID = "clean", "failed", "void"

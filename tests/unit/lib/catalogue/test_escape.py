@@ -167,7 +167,7 @@ def test_what_is_said_of_the_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     )
     assert "| `lib/flow/proof.py:helper:1` | tx-bad-tag |" in text
     assert "* `lib/flow/proof.py:helper:2`: tx-leak by `lib/flow/proof.py:helper:1`" in text
-    assert "Promises that no card of the catalogue breaks: `sizes.tx`." in text
+    assert "Promises that no card of the catalog breaks: `sizes.tx`." in text
     assert "Recorded on 6.1: 2 of the " in text and "Switch.set" not in text
     every = replace(said, rows=[row for row in said.rows if row.id in ("tx-leak", "tx-bad-tag")])
     assert "* `lib/flow/proof.py`: Switch.set" in escape_page.section(every)
