@@ -123,7 +123,7 @@ def test_a_profile_is_shipped_as_the_commit_has_it(shipped: Path) -> None:
 
 
 def test_a_row_of_an_earlier_run_changes_no_code(shipped: Path) -> None:
-    """One run after another can be recorded: what judges is as the commit has it. Code among the rows counts."""
+    """One run after another is recorded: what judges is as the commit has it. Code beside the rows counts."""
     (shipped / "benchmarks/results").mkdir(parents=True)
     (shipped / "benchmarks/results/cards.md").write_text("| a row |\n")
     path = shipped / "nic-profiles/nicsim.yaml"
