@@ -169,7 +169,7 @@ def interrupts_wait() -> Iterator[None]:
 def shielded() -> Iterator[None]:
     """No signal that a person sends stops an undo half-way, nor a command that it runs.
 
-    What came meanwhile comes after the block; if an error is on its way already, it is dropped.
+    A signal that came meanwhile comes after the block; if an error is on its way already, it is dropped.
     """
     dropped = sys.exc_info()[0] is not None
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)

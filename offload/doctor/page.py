@@ -25,7 +25,7 @@ changes its meaning, and no other reason ever gets it. Doctor replaces words in 
 
 | level | means | so `doctor` exits with |
 |---|---|---|
-| never | no setting on this host makes offload possible; it takes another kernel, driver, firmware or card. The remedy, if there is one, replaces that (D104: another driver for the same kernel) | 11 |
+| never | no setting here makes it possible, only another kernel, driver (as in D104) or card | 11 |
 | off | offload is possible but not active now; the remedy activates it | 10 |
 | unknown | doctor could not find out | 12 |
 | risk | new connections are offloaded, but some are not, or they may break | 0 |

@@ -22,7 +22,8 @@ HEAD = """# Known kernel bugs
 
 When a test fails on a kernel that has, or may have, a bug whose symptom fits the message, the report and
 the terminal name that bug with the failure. **The outcome does not change.** To tell the bug from the card,
-test the same with software kernel TLS on the same kernel, in a checkout: only a difference counts against the card.
+test the same with software kernel TLS on the same kernel, in a checkout. Only a difference counts against
+the card.
 
 ```
 .venv/bin/python -m pytest tests/sw-fallback -k NAME --kernel 6.1    # most tests have the same name there

@@ -48,7 +48,7 @@ def _nothing(said: Said) -> Iterator[str]:
     never = [test for test in said.tests if test not in tests_of(said.rows)]
     yield f"Ran against a bad card and caught nothing: {_named(sorted(ran))}."
     yield ""
-    yield f"{len(never)} of the {len(said.tests)} tests are in no triage, so no bad card is run against them; by file:"
+    yield f"{len(never)} of the {len(said.tests)} tests are in no triage: no bad card meets them; by file:"
     yield ""
     for file in dict.fromkeys(test.partition("::")[0] for test in never):
         mine = [test.partition("::")[2].partition("[")[0] for test in never if test.startswith(f"{file}::")]

@@ -10,8 +10,8 @@ from offload.suite.report.criteria import Criterion, load
 HEAD = """# Every promise, and where it comes from
 
 A promise completes the sentence "this NIC ...". `certify` tests each promise that the card's profile makes.
-[Reading the report](../certify/reading-the-report.md#the-verdict) explains what becomes of it, and has the rule
-for every verdict. The promises that need a wire box are on the page [The lab](../certify/the-lab.md#the-wire-box).
+[Reading the report](../certify/reading-the-report.md#the-verdict) has the rule for every verdict.
+[The lab](../certify/the-lab.md#the-wire-box) lists the promises that need a wire box.
 
 | part | meaning |
 |---|---|
@@ -53,7 +53,7 @@ def _section(promise: Criterion) -> str:
     """One promise. Its heading is the id alone, so that links to it stay."""
     needed = "Required" if promise.required else "Optional"
     if promise.blocker and not promise.required:
-        needed = "Optional, but if it is broken, the verdict is *failed*; too few conditions limit the certificate"
+        needed = "Optional, but broken, the verdict is *failed*; too few conditions limit the certificate"
     parts = promise.spec.tree().items()
     return "\n".join(
         [

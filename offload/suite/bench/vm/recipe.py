@@ -18,7 +18,7 @@ from offload.suite.bench.vm.qemu import Qemu, find
 from offload.suite.bench.vm.topology import check_kind, check_personality
 
 Say = Callable[[str], None]
-# one vCPU: under TCG a second one doubles the host's processor time for everything (docs/certify/embedded-lab.md)
+# one vCPU: under TCG a second one doubles the host's processor time (docs/certify/embedded-lab.md)
 CPUS, MOST_CPUS, MEMORY = 1, 4, 1024  # memory in MiB
 
 
