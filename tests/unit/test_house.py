@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -33,22 +34,38 @@ def shown(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+class Read(NamedTuple):
+    """What the rules ask of a Python file: docstring, functions with their length, imports."""
+
+    docstring: str | None
+    functions: list[tuple[str, int]]
+    imports: list[ast.Import | ast.ImportFrom]
+
+
 @cache
-def read(path: Path) -> tuple[str | None, list[tuple[str, int]]]:
-    """Docstring of a Python file, and its functions; parsed once, which is what costs."""
-    tree = ast.parse(path.read_text())
-    return ast.get_docstring(tree), functions(tree)
+def read(path: Path) -> Read:
+    """A Python file, parsed once for all rules, which is what costs."""
+    return read_text(path.read_text())
 
 
-def functions(tree: ast.Module) -> list[tuple[str, int]]:
-    """Name and length in lines of every function of a Python file, nested ones too."""
+def read_text(text: str) -> Read:
+    """What the rules ask of the text of a Python file."""
+    tree = ast.parse(text)
+    found = list(statements(tree))
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    lengths = [(n.name, (n.end_lineno or n.lineno) - n.lineno + 1) for n in found if isinstance(n, kinds)]
+    imports = [node for node in found if isinstance(node, (ast.Import, ast.ImportFrom))]
+    return Read(ast.get_docstring(tree), lengths, imports)
+
+
+def statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """Every statement of a Python file, at any depth; expressions are most of a tree, and are left out."""
     nodes: list[ast.AST] = [tree]
-    for node in nodes:  # which grows: functions stand in blocks, and blocks in these fields
+    for node in nodes:  # which grows: statements stand in blocks, and blocks in these fields
+        yield node
         for block in ("body", "orelse", "handlers", "finalbody", "cases"):
             found = getattr(node, block, [])
             nodes += found if isinstance(found, list) else []
-    return [(n.name, (n.end_lineno or n.lineno) - n.lineno + 1) for n in nodes if isinstance(n, kinds)]
 
 
 def python_faults(path: Path) -> Iterator[str]:
@@ -58,8 +75,8 @@ def python_faults(path: Path) -> Iterator[str]:
         yield "has more than 400 lines: split it"
     if FORMATTED.search(text):
         yield "tells the formatter to go away: nothing is worth a line saved"
-    sentence, found = read(path)
-    if text.strip() and not sentence:
+    docstring, found, _ = read(path)
+    if text.strip() and not docstring:
         yield "no first line that says what it is for"
     most = 50 if path in SHIPPED else 60
     yield from (f"{name} has {length} lines, at most {most}" for name, length in found if length > most)
@@ -89,28 +106,52 @@ def test_python_files_are_small_and_say_what_they_are_for() -> None:
     assert not found, "\n".join(found)
 
 
-def ours(tree: ast.Module) -> Iterator[str]:
-    """The modules of this checkout that a file imports, at any depth."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
-        elif isinstance(node, ast.Import):
+def modules(file: Read) -> Iterator[str]:
+    """The modules that a file imports, at any depth."""
+    for node in file.imports:
+        if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
+        elif node.module and not node.level:
+            yield node.module
 
 
-def gone(tree: ast.Module) -> list[str]:
-    """What of it is no file or folder here: it was moved or renamed, and this import was not."""
+@cache
+def is_there(name: str) -> bool:
+    """Whether a module of this checkout is a file or a folder."""
+    place = ROOT / name.replace(".", "/")
+    return place.is_dir() or place.with_suffix(".py").is_file()
+
+
+def gone(file: Read) -> list[str]:
+    """What of this checkout it imports that is not here: it was moved or renamed, and this import was not."""
     rooms = ("offload.", "tests.", "benchmarks.")
-    places = {name: ROOT / name.replace(".", "/") for name in ours(tree) if name.startswith(rooms)}
-    return [n for n, place in places.items() if not place.is_dir() and not place.with_suffix(".py").is_file()]
+    return [name for name in modules(file) if name.startswith(rooms) and not is_there(name)]
+
+
+DEEP = """
+from tests.lib.rig.rig import Rig
+import tests.nowhere1
+class A:
+    def f(self):
+        import tests.nowhere2
+try:
+    import os
+except OSError:
+    import tests.nowhere5
+else:
+    import tests.nowhere3
+finally:
+    import tests.nowhere4
+match 1:
+    case 1:
+        import tests.nowhere6
+"""
 
 
 def test_every_import_of_ours_is_there() -> None:
     """A bench that no test runs imports what is there, too."""
-    assert gone(ast.parse("import benchmarks.nowhere\nfrom tests.lib.rig.rig import Rig")) == [
-        "benchmarks.nowhere"
-    ]
-    found = {shown(path): missing for path in PYTHON if (missing := gone(ast.parse(path.read_text())))}
+    assert sorted(gone(read_text(DEEP))) == [f"tests.nowhere{number}" for number in range(1, 7)]
+    found = {shown(path): missing for path in PYTHON if (missing := gone(read(path)))}
     assert not found, found
 
 
@@ -149,7 +190,7 @@ def test_each_fault_of_a_file_is_found(tmp_path: Path) -> None:
 
 def test_functions_are_short_on_the_whole() -> None:
     """Functions have at most 12 lines in the median and 35 at the 90th percentile."""
-    lengths = sorted(length for path in SHIPPED for _, length in read(path)[1])
+    lengths = sorted(length for path in SHIPPED for _, length in read(path).functions)
     assert lengths[len(lengths) // 2] <= 12
     assert lengths[len(lengths) * 9 // 10] <= 35
 

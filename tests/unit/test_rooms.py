@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.unit.test_house import TRACKED
+from tests.unit.test_house import TRACKED, read
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "offload"
@@ -94,22 +94,22 @@ def room_of(path: Path) -> str:
 
 
 @cache
-def tree(path: Path) -> ast.Module:
-    """A file, parsed once."""
-    return ast.parse(path.read_text())
+def is_file(path: Path) -> bool:
+    """Whether it is a file, asked once."""
+    return path.is_file()
 
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
     """Line and name of every import in a file, at any depth; a file by its own name, not its folder's."""
-    for node in ast.walk(tree(path)):
+    for node in read(path).imports:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and [a.name for a in node.names] != ["__version__"]:
+        elif [a.name for a in node.names] != ["__version__"]:
             name = "." * node.level + (node.module or "")
             inner = [
                 f"{name}.{a.name}"
                 for a in node.names
-                if (PACKAGE.parent / name.replace(".", "/") / f"{a.name}.py").is_file()
+                if is_file(PACKAGE.parent / name.replace(".", "/") / f"{a.name}.py")
             ]
             yield from ((node.lineno, one) for one in inner or [name])
 
@@ -180,7 +180,7 @@ def needs(path: Path) -> set[str]:
         for _, name in imports(path)
         if name.startswith("offload.")
     }
-    return {f"{name}.py" for name in names if (PACKAGE / f"{name}.py").is_file()}
+    return {f"{name}.py" for name in names if is_file(PACKAGE / f"{name}.py")}
 
 
 def circle(graph: Mapping[str, Set[str]]) -> list[str]:
@@ -221,7 +221,8 @@ def test_a_circle_is_noticed() -> None:
 def looks_for_itself(path: Path) -> list[int]:
     """Lines where a file asks where it lies, or for a folder of the user."""
     found = []
-    for node in ast.walk(tree(path)):
+    text = path.read_text()
+    for node in ast.walk(ast.parse(text)) if "__file__" in text or "XDG_" in text else ():
         words = node.args if isinstance(node, ast.Call) else []
         words = [node.slice] if isinstance(node, ast.Subscript) else words
         folder = any(isinstance(w, ast.Constant) and str(w.value).startswith("XDG_") for w in words)
@@ -287,7 +288,7 @@ def table() -> str:
             continue
         path = PACKAGE / name.replace(".", "/")
         file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-        said = (ast.get_docstring(tree(file)) or "").partition("\n")[0]
+        said = (read(file).docstring or "").partition("\n")[0]
         doors = ", ".join(room.rooms.split()) or "nothing of ours"
         rows.append(
             (f"`{name.replace('.', '/')}{'/' if path.is_dir() else ''}`", said, doors, f"{room.budget:,}")
