@@ -1,21 +1,32 @@
-"""A machine made of fake_tools.py: cards in a state file, programs on PATH, a private journal."""
+"""A machine made of fake_tools.py: cards in a state file, its programs, a private journal.
+
+Our own code calls the programs as functions and runs in this process, which costs a tenth. They are processes
+on PATH for a child of the test, and when a call is to be killed or interrupted.
+"""
 
 from __future__ import annotations
 
 import copy
+import io
 import json
 import os
 import signal
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from offload.cli import main as cli
+from offload.host.base import Completed
 from offload.host.local import LocalHost
 from offload.switch import enable, persist, restore, status
+from tests.unit.switch import fake_tools
 from tests.unit.switch.fake_server import Tools
 
+PROGRAMS = ("ethtool", "ip", "modprobe", "rmmod", "test")
+IN_HERE = ("fail", "ignore")  # faults of a program that harm nobody else
 LOADED = (cli, enable, restore, persist, status)  # here, not in each child: a third of its time
 
 
@@ -41,18 +52,19 @@ PLAYED = card("nicsim", "sim/connectx-6-dx", "sim:0", feature(True), feature(Fal
 
 
 class FakeMachine:
-    """The state file, and the command run in a child process (which may be killed)."""
+    """The state file, and the command; with a fault that kills it runs in a child process."""
 
     def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.state_file, self.journal = tmp_path / "state.json", tmp_path / "journal"
         self.out = tmp_path / "out"
         tools = tmp_path / "bin"
         tools.mkdir()
-        self.tools = Tools(tools, self.state_file, ("ethtool", "ip", "modprobe", "rmmod", "test"))
+        self.tools = Tools(tools, self.state_file, PROGRAMS)
         monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
         monkeypatch.setenv("KTLS_OFFLOAD_STATE", str(self.journal))
         self.files: dict[str, bytes] = {}
         self._files(monkeypatch)
+        self._programs(monkeypatch)
         depends = {"ch_ktls": ["tls", "ch_ktls"]}
         self.set(devices={"eth0": MLX5, "cx0": T6, "sim0": PLAYED}, modules=["cxgb4"], depends=depends)
 
@@ -71,6 +83,26 @@ class FakeMachine:
             return real(host, path)
 
         monkeypatch.setattr(LocalHost, "read", read)
+
+    def _programs(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Call the programs as functions, unless one is to kill or to outlive its caller."""
+        real = LocalHost.run
+
+        def run(host: LocalHost, argv: Sequence[str], *, check: bool = True, **more: Any) -> Completed:
+            if argv[0] not in PROGRAMS or self.harmful():
+                return real(host, argv, check=check, **more)
+            out, err = io.StringIO(), io.StringIO()
+            with redirect_stdout(out), redirect_stderr(err):
+                code = fake_tools.main(self.state_file, argv[0], list(argv[1:]), os.getpid())
+            said = (text.getvalue().encode() for text in (out, err))
+            done = Completed(tuple(argv), code, *said, 0.0, host.name)
+            return done.checked() if check else done
+
+        monkeypatch.setattr(LocalHost, "run", run)
+
+    def harmful(self) -> bool:
+        """Whether a program is to kill or interrupt who called it."""
+        return self.state().get("fault", {}).get("kind", "fail") not in IN_HERE
 
     def kernel_config(self, text: str) -> None:
         """What /boot/config-RELEASE of the fake machine says."""
@@ -97,7 +129,12 @@ class FakeMachine:
         self.set(devices=devices)
 
     def call(self, *argv: str, patch: Any = None) -> int:
-        """`ktls-offload ARGV` in a child; its exit code, or minus the signal that killed it."""
+        """`ktls-offload ARGV`: its exit code, or minus the signal that killed it."""
+        if not patch and not self.harmful():
+            with self.out.open("w") as out, redirect_stdout(out), redirect_stderr(out):
+                code = cli.main(list(argv))
+            self.said = self.out.read_text()
+            return code
         pid = os.fork()
         if pid == 0:
             try:
