@@ -72,7 +72,7 @@ def test_what_it_found_stays_found(folder: Path, name: str) -> None:
     assert not complaint(hand, said)
 
 
-@settings(PLAIN, derandomize=True, max_examples=200)
+@settings(PLAIN, derandomize=True, max_examples=100)
 @given(hands())
 def test_no_edit_is_called_equal_and_no_legal_one_different(folder: Path, hand: Hand) -> None:
     """An edited capture gets the outcome that a third party allows, from both engines."""

@@ -1,6 +1,6 @@
 """Core and oracle are one verifier: the same document for random captures, good and damaged.
 
-WIRE_CASES=N compares N captures instead of 1000; `python -m tests.lib.wiregen.differ` does it for hours.
+WIRE_CASES=N compares N captures instead of 500; `python -m tests.lib.wiregen.differ` does it for hours.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.lib.wiregen.any_case import any_case
 from tests.lib.wiregen.engines import both, parting
 
 CHUNKS = 20
-CHUNK = max(1, int(os.environ.get("WIRE_CASES", "1000")) // CHUNKS)
+CHUNK = max(1, int(os.environ.get("WIRE_CASES", "500")) // CHUNKS)
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))

@@ -1,6 +1,6 @@
 """No false alarm: random captures of correct senders, each equal by both engines.
 
-WIRE_CASES=N asks for N captures instead of 500.
+WIRE_CASES=N asks for N captures instead of 250.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.lib.wiregen.engines import both, parting
 from tests.lib.wiregen.good import good_case
 
 CHUNKS = 20
-CHUNK = max(1, int(os.environ.get("WIRE_CASES", "500")) // CHUNKS)
+CHUNK = max(1, int(os.environ.get("WIRE_CASES", "250")) // CHUNKS)
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))

@@ -10,7 +10,7 @@ from tests.lib.wiregen import any_case  # noqa: F401  (enters every kind)
 from tests.lib.wiregen.damage.kinds import KINDS, damaged, missed
 from tests.lib.wiregen.engines import both, parting
 
-SEEDS = 4
+SEEDS = 2
 
 
 def test_there_are_enough_kinds() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.lib.wiregen.engines import both, parting
 from tests.lib.wiregen.plants import planted
 
-CHUNK = 64
+CHUNK = 32
 
 
 @pytest.mark.parametrize("chunk", range(4))
