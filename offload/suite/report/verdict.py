@@ -173,7 +173,7 @@ def _headline(
 ) -> str:
     """Return one line for a person: what a failed card does wrong, why a run is incomplete or void."""
     if word in (CERTIFIED, LIMITED):
-        return f"{facts.name} {_kept(promises)}" + (", with limitations" if word == LIMITED else "")
+        return f"{facts.name} {_kept(promises, ', with limitations' if word == LIMITED else '')}"
     more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
     if defect:
         return f"{facts.name} {defect.fault}: {defect.seen}{more}"
@@ -181,16 +181,16 @@ def _headline(
     return f"{first} {reasons[0]}{more}"
 
 
-def _kept(promises: Sequence[PromiseState]) -> str:
-    """Return what a certified card keeps: what the certificate requires, then what it does not."""
+def _kept(promises: Sequence[PromiseState], how: str) -> str:
+    """Return what a certified card keeps, and how: what the certificate requires, then what it does not."""
     asked = [promise for promise in promises if promise.state is not State.UNPROMISED]
     required = sum(promise.criterion.required for promise in asked)
     optional = [promise for promise in asked if not promise.criterion.required]
     untested = [promise for promise in optional if promise.state is State.UNPROVED]
     broken = [promise.criterion.id for promise in optional if promise.state is State.BROKEN]
-    said = f"keeps all {required} required promises"
+    said = f"keeps all {required} required promises{how}"
     if optional and not untested and not broken:
-        return f"keeps all {required} required and all {len(optional)} optional promises"
+        return f"keeps all {required} required and all {len(optional)} optional promises{how}"
     whys = list(dict.fromkeys(promise.why or str(promise.gap) for promise in untested))
     parts = [f"{len(untested)} optional not tested: {', '.join(whys)}"] if untested else []
     parts += [f"{len(broken)} optional broken: {', '.join(broken)}"] if broken else []

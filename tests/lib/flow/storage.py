@@ -58,7 +58,7 @@ print(os.read(file, 200).decode().partition("instance=")[2].partition(",")[0])
 def missing(rig: Rig) -> str:
     """What is lacking for it, as a clause, or ''."""
     if not in_lab(rig.bench):
-        return "it is only done to a lab in a VM, never to real hosts"
+        return "the suite does this only in a lab VM, never on real hosts"
     if not tlshd.had():
         return "tlshd of Debian 13 is not in the cache (make fetch)"
     run = rig.lab.root.run

@@ -96,7 +96,7 @@ def _ipsec(rig: Rig) -> str:
 
 
 def _lab(rig: Rig) -> str:
-    return "" if in_lab(rig.bench) else "it is only done to a lab in a VM, never to real hosts"
+    return "" if in_lab(rig.bench) else "the suite does this only in a lab VM, never on real hosts"
 
 
 def _iperf3(rig: Rig) -> str:

@@ -142,11 +142,11 @@ def test_failed_run_says_what_the_card_does_wrong() -> None:
         ),
         (
             swap(3, outcome="fail", reason="slow"),
-            "A Card keeps all 3 required promises; 1 optional broken: nice, with limitations",
+            "A Card keeps all 3 required promises, with limitations; 1 optional broken: nice",
         ),
         (
             GOOD[:3],
-            "A Card keeps all 3 required promises; 1 optional not tested: too few tests, with limitations",
+            "A Card keeps all 3 required promises, with limitations; 1 optional not tested: too few tests",
         ),
     ],
 )
