@@ -119,10 +119,10 @@ def interval(values: Sequence[float], seed: int, level: float = LEVEL) -> tuple[
     if count == 1:
         return -math.inf, math.inf
     made: Iterable[Draw] = (draws if count <= KEPT else _drawn)(count, seed, DRAWS)
-    means = sorted(sum(draw(values)) / count for draw in made)
+    sums = sorted([sum(draw(values)) for draw in made])
     tail = NormalDist().cdf(-math.sqrt(count / (count - 1)) * student((1 + level) / 2, count - 1))
     low = int(tail * DRAWS)
-    return means[low], means[DRAWS - 1 - low]
+    return sums[low] / count, sums[DRAWS - 1 - low] / count
 
 
 @lru_cache(maxsize=16)

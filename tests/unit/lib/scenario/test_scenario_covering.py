@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 
 from offload.card.profile import find
+from offload.suite.report import crossed
+from offload.suite.report.criteria import load as criteria
 from tests.lib.scenario.covering import FIRST, Depth, array, pairs, triples
+from tests.lib.scenario.declared import declared
 from tests.lib.scenario.space import Scenario, load
+from tests.unit.suite.report.test_report_crossed import log, scenario
 
 CARDS = ("connectx-6-dx", "chelsio-t6")
 ROOT = Path(__file__).parents[4]
@@ -105,3 +109,15 @@ def test_every_possible_triple_of_the_report_can_be_made() -> None:
 def _products(made: dict[str, tuple[str, ...]], order: list[str]) -> list[tuple[str, ...]]:
     one, other, third = (made[name] for name in order)
     return [(a, b, c) for a in one for b in other for c in third]
+
+
+@pytest.mark.parametrize("card", CARDS)
+def test_the_arrays_reach_the_bars(card: str) -> None:
+    """Each depth reaches its bar on each card if all its scenarios pass, with some to spare."""
+    for depth, bars in criteria().promises["conditions.crossed"].crossed.items():
+        made = rows(Depth(depth), card)
+        plan = declared(load(find(card)), depth, len(made))
+        said, shares = crossed.shares(
+            log(*(scenario(dict(row.values)) for row in made), conditions=plan)
+        ) or ("", {})
+        assert said == depth and all(shares[name] > bar + 2 for name, bar in bars.items()), (card, shares)

@@ -16,8 +16,6 @@ from offload.suite.report.document import build
 from offload.suite.report.events import Log
 from offload.suite.report.render import crossed_page
 from offload.suite.report.verdict import judge
-from tests.lib.scenario.covering import array
-from tests.lib.scenario.declared import declared
 from tests.lib.scenario.space import load as load_space
 from tests.unit.suite.report import crossed_documents as made
 from tests.unit.suite.report import report_whole
@@ -85,19 +83,6 @@ def test_the_shares_are_those_of_the_section() -> None:
     run = log(scenario(made.SENT), scenario(made.FORGED))
     assert crossed.shares(run) == (made.PLAN["depth"], {"pairs": 60.0, "triples": 40.0})
     assert crossed.shares(log(conditions=None)) is None
-
-
-def test_the_arrays_reach_the_bars() -> None:
-    """Each depth reaches its bar on each card if all its scenarios pass, with some to spare."""
-    for card in ("connectx-6-dx", "chelsio-t6"):
-        profile = find(card)
-        for depth, bars in load().promises["conditions.crossed"].crossed.items():
-            rows = array(depth, profile)
-            plan = declared(load_space(profile), depth, len(rows))
-            said, shares = crossed.shares(
-                log(*(scenario(dict(r.values)) for r in rows), conditions=plan)
-            ) or ("", {})
-            assert said == depth and all(shares[name] > bar + 2 for name, bar in bars.items()), (card, shares)
 
 
 @pytest.mark.parametrize(
