@@ -80,7 +80,7 @@ mutate: build  ## what if one of the suite's checks were not there? 15 minutes, 
 #                         of a ConnectX-6 Dx; the peer's card is a plain one
 #   test-hw 7.2           the newest kernel with two virtual CPUs, as one alone would hide races: of what kernels differ in, each
 #                         promise and cell by one test, another each day. Last, since it can use both cores when nothing else is left
-test:  ## every test of the project, with its own set-up; prints the time of each stage
+test: $(PYTHON)  ## every test of the project, with its own set-up; prints the time of each stage
 	JOBS=1 ci/stages '!setup-check' '!build' +test-native '!fetch' +test-daemons '*test-unit' test-certify test-nicsim:SAMPLE=promises test-rack:KERNEL=6.12 \
 		test-sw-fallback:SAMPLE=promises test-hw:KERNEL=7.2,LAB_CPUS=2,SAMPLE=today
 
@@ -268,6 +268,9 @@ fetch: setup-check build  ## what the tests need of the network, into the cache:
 	$(PY) -m tests.lib.rig.fetch
 
 setup:
+	@ci/setup run
+
+$(PYTHON):  # a minimal Debian has none, and ci/stages needs it
 	@ci/setup run
 
 setup-check:
