@@ -43,6 +43,8 @@ LAB_PYTEST := ci/again $(PYTEST)
 
 # containers set it, and then each of the thousand Pythons that tests start compiles what it imports
 unexport PYTHONDONTWRITEBYTECODE
+# containers set this, too, and it hides what a full disk below stderr does
+unexport PYTHONUNBUFFERED
 
 .PHONY: all certify replay test check certify-cards certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration bench-channels bench-video bench-ipsec \
 	iperf3 fuzz fuzz-wire fuzz-core fuzz-adversary fuzz-native hunt deb rpm man docs clean-runs mutate test-driver example pictures soak \

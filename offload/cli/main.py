@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from offload import __version__
+from offload.cli.streams import settle
 from offload.cmd import signals_interrupt
 from offload.errors import ConfigError, OffloadError, RigError
 from offload.host.terminal import columns, fitted
@@ -81,6 +82,7 @@ SUITE = ("driver", "lab", "certify", "measure", "report", "wire")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; the exit code. Never a traceback for something that a person can correct."""
+    settle()
     try:
         with signals_interrupt():
             code = _run(list(sys.argv[1:] if argv is None else argv))

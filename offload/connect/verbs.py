@@ -65,7 +65,6 @@ def add_parser(verbs: Any) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Serve, or connect once."""
-    _stand()
     if args.timeout is not None and not 0.001 <= args.timeout <= 86400:
         raise ConfigError(f"--timeout {args.timeout:g}", "0.001 to 86400 seconds")
     policy = Policy(args.policy, args.ca, args.pin, args.timeout)
@@ -77,15 +76,6 @@ def main(args: argparse.Namespace) -> int:
     if args.host is None or args.port is None or args.clients or args.user is not None:
         raise ConfigError("give HOST and PORT; --clients and --user need --serve")
     return _once(args, Target(args.host, args.port, args.name), policy)
-
-
-def _stand() -> None:
-    """0 to 2 are open: a daemon may have closed them, and none of our sockets may take their place."""
-    while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
-        pass
-    os.close(null)
-    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
-    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
 
 
 def _serve(args: argparse.Namespace, policy: Policy) -> int:

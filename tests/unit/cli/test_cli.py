@@ -162,6 +162,16 @@ def test_a_reader_that_leaves_is_quiet_and_no_success() -> None:
     assert done.returncode == 141 and done.stderr == ""
 
 
+@pytest.mark.parametrize("streams", ["2>/dev/full", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(("words", "code"), [("frobnicate", 2), ("status nosuch0", 3), ("cards", 0)])
+def test_a_message_that_nobody_reads_changes_no_exit_code(words: str, code: int, streams: str) -> None:
+    """A full disk below stderr, or a stream that a daemon has closed, changes no exit code."""
+    env = {name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    line = f"exec {sys.executable} -m offload {words} {streams}"
+    done = subprocess.run(["sh", "-c", line], cwd=ROOT, env=env, stdout=subprocess.PIPE)
+    assert done.returncode == code and b"error" not in done.stdout
+
+
 def test_the_ground_floor_opens_nothing_heavy() -> None:
     """Status runs where only PyYAML is installed beside Python."""
     heavy = [
