@@ -168,7 +168,6 @@ Check = Callable[[Item, Mapping[str, Item], Any], None]
 
 
 def text(wanted: str = "text", pattern: str = "", choices: Sequence[str] = ()) -> Kind:
-    """A text."""
     return Kind(lambda item: item.text(wanted, pattern, choices))
 
 

@@ -100,7 +100,6 @@ def as_text() -> str:
 
 
 def _card(profile: Profile) -> str:
-    """One card."""
     rows = {WORDS[d]: profile.offloads(d) or "no" for d in DIRECTIONS}
     on = [WORDS[d] for d in DIRECTIONS if profile.default(d)]
     rows["on at start"] = " and ".join(on) or "nothing"

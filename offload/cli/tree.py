@@ -75,7 +75,6 @@ class Command:
 
 
 def tree(parser: argparse.ArgumentParser, path: tuple[str, ...] = (), words: str = "") -> Command:
-    """The tree of a parser."""
     options, arguments, verbs = [], [], []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):

@@ -42,7 +42,6 @@ def as_json(diagnosis: Diagnosis) -> str:
 
 
 def _device(device: Device) -> dict[str, Any]:
-    """One device."""
     nic, profile = device.nic, device.found.profile
     return {
         "dev": nic.dev,
@@ -62,7 +61,6 @@ def _device(device: Device) -> dict[str, Any]:
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    """One finding."""
     return {
         "code": finding.code,
         "name": finding.name,

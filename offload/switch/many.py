@@ -70,7 +70,6 @@ def agreed(wishes: Sequence[Wish], ask: Callable[[Wish], Answer]) -> list[Answer
 
 
 def _together(wishes: Sequence[Wish], refused: Sequence[tuple[str, OffloadError]]) -> OffloadError:
-    """One error for all that are refused."""
     if len(wishes) == 1:
         return refused[0][1]
     kind = type(refused[0][1]) if len({type(why) for _, why in refused}) == 1 else Refused

@@ -21,7 +21,6 @@ def test_the_drawing_is_the_tree() -> None:
 
 @pytest.mark.parametrize("name", TREE)
 def test_every_error_says_what_it_is_for(name: str) -> None:
-    """Every error has its own sentence."""
     assert TREE[name].__doc__ and len(TREE[name].__doc__.splitlines()[0]) > 10
 
 

@@ -109,7 +109,6 @@ def test_python_files_are_small_and_say_what_they_are_for() -> None:
 
 
 def modules(file: Read) -> Iterator[str]:
-    """The modules that a file imports, at any depth."""
     for node in file.imports:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -151,7 +150,6 @@ match 1:
 
 
 def test_every_import_of_ours_is_there() -> None:
-    """A bench that no test runs imports what is there, too."""
     assert sorted(gone(read_text(DEEP))) == [f"tests.nowhere{number}" for number in range(1, 7)]
     found = {shown(path): missing for path in PYTHON if (missing := gone(read(path)))}
     assert not found, found

@@ -268,7 +268,6 @@ def test_a_crowded_folder_is_noticed() -> None:
 
 
 def lines(room: str) -> int:
-    """How many lines of Python a room has."""
     return sum(path.read_text().count("\n") for path in files() if room_of(path) == room)
 
 

@@ -143,7 +143,6 @@ def test_a_key_that_is_missing_is_noticed(verb: str) -> None:
     [["ls", "--here"], ["status"], ["status", "lo"], ["doctor", "lo"], ["driver", "status"], ["cards"]],
 )
 def test_this_machine_fits(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """What the command says of this machine fits, as it is."""
     main([*words, "--json"])
     said = capsys.readouterr()
     assert not said.err

@@ -21,7 +21,6 @@ def index(offset: int) -> int:
 
 
 def without(*gone: int) -> list[bytes]:
-    """ALL without some."""
     return [frame for i, frame in enumerate(ALL) if i not in gone]
 
 

@@ -86,7 +86,6 @@ class Tcp:
         return MARK[:12] + tag + kind + self._ip(len(tcp)) + tcp
 
     def syn(self, flags: int = SYN) -> bytes:
-        """The SYN."""
         return self.frame(-1, b"", flags)
 
     def cut(self, stream: bytes, size: int = 1000) -> list[bytes]:
@@ -122,7 +121,6 @@ class Far:
         self.marks = 0
 
     def send(self, frames: list[bytes]) -> None:
-        """Send frames."""
         for frame in frames:
             self.sock.send(frame)
 
@@ -219,7 +217,6 @@ class Rig:
         self.a, self.b = Far("a1"), Far("b1")
 
     def start(self, *args: str, ports: tuple[str, str] = ("a0", "b0")) -> subprocess.Popen[bytes]:
-        """Start it."""
         pipe = subprocess.PIPE
         return subprocess.Popen([self.program, *ports, *args], stdin=pipe, stdout=pipe, stderr=pipe)
 

@@ -43,7 +43,6 @@ def as_json(answer: Answer) -> str:
 
 
 def _service(ruling: Ruling) -> dict[str, Any]:
-    """One service."""
     service = ruling.service
     return {
         "name": plain(service.name),

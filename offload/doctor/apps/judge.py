@@ -105,7 +105,6 @@ class Judge:
             app.notes.add("D801", ", ".join(app.files.read[:4]) if app.files else "-", app=app.name)
 
     def _service(self, service: Service) -> Ruling:
-        """One service."""
         self._able(service)
         self._asked(service)
         gcm = self._versions(service)

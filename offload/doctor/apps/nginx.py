@@ -36,7 +36,6 @@ class Server:
 
     @property
     def block(self) -> Directive:
-        """Its own block."""
         return self.levels[0]
 
     def said(self, name: str, default: str) -> Said:

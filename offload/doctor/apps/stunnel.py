@@ -124,7 +124,6 @@ def _said(section: Section, top: Section, key: str, default: str) -> Said:
 
 
 def _service(section: Section, top: Section, base: Settings) -> Service:
-    """One service."""
     client = _said(section, top, "client", "no").text.lower() == "yes"
     address = _said(section, top, "connect" if client else "accept", "")
     last = section.rows[-1][2] if section.rows else section.at

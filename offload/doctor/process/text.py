@@ -100,5 +100,4 @@ def _kind(kind: Connection) -> dict[str, Any]:
 
 
 def _finding(row: Finding) -> dict[str, Any]:
-    """One finding."""
     return {key: value for key, value in row._asdict().items() if key != "dev"}

@@ -54,7 +54,6 @@ def heading(row: Row) -> str:
 
 
 def samples(row: Row) -> list[Sample]:
-    """The samples of a row."""
     return [Sample(s["cores"], s["bytes"], s["seconds"]) for s in row["samples"]]
 
 

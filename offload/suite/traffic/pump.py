@@ -211,7 +211,6 @@ class Transfer(threading.Thread):
         return Channel(ours, self.timeout, child)
 
     def step(self, channel: Channel, plan: dict[str, Any]) -> None:
-        """Do one step."""
         if plan["do"] == "flood":
             flood(channel, plan, self.gate, self.sent)
         elif plan["do"] == "drain":

@@ -41,7 +41,6 @@ class Source:
 
 
 def write(channel: Channel, source: Source, at: int, size: int, last: bool) -> None:
-    """One write."""
     channel.send(source.data[at : at + size])
 
 

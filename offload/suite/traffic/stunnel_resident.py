@@ -71,7 +71,6 @@ class Resident:
         return None
 
     def _started(self, timeout: float) -> tuple[Process, int]:
-        """Start one."""
         process = self._process = self._host.start([PROGRAM, self._path])
         try:
             wait_until(lambda: _said(process, 0, UP), timeout, "stunnel to listen")

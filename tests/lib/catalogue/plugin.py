@@ -68,7 +68,6 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
 def answer(
     session: pytest.Session, known: Mapping[str, pytest.Item], order: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Do one order."""
     unknown = [name for name in order["tests"] if name not in known]
     if unknown:
         return {"unknown": unknown}

@@ -84,12 +84,10 @@ class Storage:
 
     @property
     def dut(self) -> Host:
-        """The host of the DUT."""
         return self.rig.bench.dut.host
 
     @property
     def peer(self) -> Host:
-        """The host of the peer."""
         return self.rig.bench.peer.host
 
     def put(self, data: bytes) -> None:

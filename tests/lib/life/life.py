@@ -122,7 +122,6 @@ class End:
         self.call("record", type=21, content=content)
 
     def close(self, *, reset: bool = False) -> None:
-        """Close."""
         self.connections.call("close", at=[self.at], reset=reset)
 
 

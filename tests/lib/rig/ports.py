@@ -57,7 +57,6 @@ class Machine:
     folder: Path
 
     def run(self, argv: Sequence[str], **env: str) -> subprocess.CompletedProcess[str]:
-        """Run there."""
         words = ["nsenter", f"--net=/proc/{self.pid}/ns/net", f"--mount=/proc/{self.pid}/ns/mnt"]
         words += ["sh", "-c", 'cd "$0" && exec "$@"', str(self.folder), *argv]
         known = {name: value for name, value in os.environ.items() if name != "SSH_CONNECTION"}

@@ -213,7 +213,6 @@ def keylogs() -> Iterator[tuple[str, bytes]]:
 
 
 def captures() -> Iterator[tuple[str, bytes]]:
-    """All captures."""
     yield from sessions()
     yield from links()
     yield from mixtures()

@@ -101,7 +101,6 @@ class Session:
         return [rec for rec in self.flow if rec.direction == direction]
 
     def stream(self, direction: int) -> bytes:
-        """The bytes of a direction."""
         return b"".join(rec.wire for rec in self.of(direction))
 
     def number(self, target: Rec) -> int:

@@ -59,7 +59,6 @@ def fragment(rng: Random, link: Link) -> Frame:
 
 
 def tcp_packet(rng: Random, link: Link) -> tuple[Net, bytes]:
-    """A TCP packet of its own."""
     net = any_net(rng, family(rng, link), 80)
     net.big = False
     return net, ip_bytes(net, 0, tcp_bytes(net, Seg(0, 0, ACK, b"GET" + rng.randbytes(rng.randint(0, 60)))))

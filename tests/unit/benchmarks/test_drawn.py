@@ -176,7 +176,6 @@ class Stopped:
         Stopped.open = False
 
     def do(self, step: Step) -> Found:
-        """Run one step."""
         self.ran += 1
         if self.ran > 1:
             raise KeyboardInterrupt

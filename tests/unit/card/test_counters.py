@@ -26,7 +26,6 @@ class FakeHost:
 
 
 def shot(at: float = 0.0, tls: dict[str, int] | None = None, **driver: int) -> Snapshot:
-    """A snapshot by hand."""
     return Snapshot("eth0", at, tls, driver)
 
 
@@ -119,7 +118,6 @@ def test_a_counter_that_goes_backwards_is_reported() -> None:
 
 
 def test_a_missing_counter_names_the_nearest() -> None:
-    """A mistyped name is told the nearest one."""
     with pytest.raises(MissingCounter, match=r"did you mean tx_tls_ctx\?"):
         shot(tx_tls_ctx=1)["tx_tls_ctxx"]
 

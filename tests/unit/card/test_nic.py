@@ -29,7 +29,6 @@ PLAIN = Nic("x0", 5, True, "up", "", (), "mlx5_core", "6.1", "22.35", "0000:04:0
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
-    """The fake machine, used in this process."""
     return FakeMachine(tmp_path, monkeypatch)
 
 
@@ -107,7 +106,6 @@ def test_what_is_no_name_never_reaches_a_program(machine: FakeMachine, dev: str)
 
 
 def test_another_name_of_an_interface_is_taken(machine: FakeMachine) -> None:
-    """An alternative name finds the interface."""
     machine.set(
         devices={"eth0": card("mlx5_core", "22", "", feature(), feature(), link={"altnames": ["enp4s0"]})}
     )

@@ -69,7 +69,6 @@ class Stage:
 
 @pytest.fixture
 def stage(tmp_path: Path, warm_python: str) -> Stage:
-    """An empty stage."""
     (tmp_path / "tests/lab").mkdir(parents=True)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     return Stage(tmp_path, warm_python)
@@ -136,7 +135,6 @@ def test_many_failures_are_no_accident(stage: Stage) -> None:
 
 
 def test_a_test_that_runs_certify_is_not_forgiven(stage: Stage) -> None:
-    """A failed test of those that run certify stays failed."""
     (stage.home / "tests/nicsim").mkdir()
     (stage.home / "tests/nicsim/test_42_probe.py").write_text(BODY + 'def test_b():\n assert ran("b") > 1\n')
     rc, said = stage.run("tests/nicsim")
@@ -212,7 +210,6 @@ def test_ctrl_c_ends_pytest_too(stage: Stage) -> None:
 
 
 def test_every_stage_test_that_runs_certify_is_final() -> None:
-    """ci/again knows each test of a lab stage that runs certify."""
     files = [
         p for folder in ("hw", "sw-fallback", "nicsim") for p in (ROOT / "tests" / folder).rglob("test_*.py")
     ]

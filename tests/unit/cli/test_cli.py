@@ -29,7 +29,6 @@ def command(*argv: str, **more: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_help_lists_every_verb_and_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
-    """--help names all verbs and all documented exit codes."""
     assert main(["--help"]) == 0
     said = capsys.readouterr().out
     assert all(f"    {v.name} " in said for v in cli.VERBS)

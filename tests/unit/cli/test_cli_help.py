@@ -39,7 +39,6 @@ def test_every_verb_shows_an_example(name: str) -> None:
 
 
 def test_no_example_without_its_verb() -> None:
-    """The table of examples knows only verbs that there are."""
     assert set(EXAMPLES) <= set(VERBS)
 
 

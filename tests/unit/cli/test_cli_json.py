@@ -16,7 +16,6 @@ TX, RX = "tls-hw-tx-offload", "tls-hw-rx-offload"
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
-    """The fake machine."""
     return FakeMachine(tmp_path, monkeypatch)
 
 

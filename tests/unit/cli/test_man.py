@@ -53,7 +53,6 @@ def test_those_who_print_it_do_not_complain(argv: list[str], built: Path) -> Non
 
 
 def test_it_names_every_verb_and_option(built: Path) -> None:
-    """Each verb has its section and each option its line."""
     text = built.read_text().replace("\\-", "-")
     for command in whole().walk():
         if not command.path:

@@ -145,6 +145,5 @@ def test_digest_is_of_what_counts(tmp_path: Path) -> None:
 
 
 def test_page_names_every_key() -> None:
-    """The page of the command names each key of a policy."""
     text = DOCS.read_text()
     assert not [key for key in KEYS if key != "client" and f"`{key}" not in text and f"{key} " not in text]

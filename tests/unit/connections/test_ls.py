@@ -133,7 +133,6 @@ def test_churn_is_never_called_stale() -> None:
 
 
 def listing(*sockets: Socket, at: float = 0.0, behind: Card | None = None, **space: Any) -> Listing:
-    """A listing of this namespace."""
     fields: dict[str, Any] = {"names": (), "path": "/proc/1/ns/net", "here": True, "error": "", "notes": ()}
     fields |= {"tls_stat": {}, "at": at, **space}
     one = Space(inode=1, sockets=sockets, **fields)

@@ -120,7 +120,6 @@ def test_a_package_with_its_headers(tmp_path: Path) -> None:
 
 
 def package(place: Path, name: str, files: dict[str, bytes]) -> Path:
-    """A .deb of these files."""
     root = place / "unpacked" / name
     for path, data in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)

@@ -104,7 +104,6 @@ def test_archive_is_the_main_one_and_its_security(tmp_path: Path) -> None:
 
 
 def test_archive_from_one_line_without_security(tmp_path: Path) -> None:
-    """A machine without the security archive still has its main one."""
     found = archive(apt(tmp_path, sources_list="deb http://old.example/debian trixie main\n"))
     assert (found.main, found.security) == ("http://old.example/debian", None)
 

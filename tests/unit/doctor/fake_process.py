@@ -85,7 +85,6 @@ def denied(host: FakeHost) -> None:
 
 
 def go(host: FakeHost) -> None:
-    """A program in Go."""
     process(host, plain=[5], maps=(), name="caddy")
     host.answers["grep", "-aqm1"] = (0, "", "")
 

@@ -45,7 +45,6 @@ def answer(host: AppHost, app: str, path: str = "", **more: Any) -> Answer:
 
 
 def codes(found: Answer) -> set[str]:
-    """Every code in an answer."""
     return {f.code for f in (*found.findings, *(f for r in found.rulings for f in r.findings))}
 
 

@@ -99,7 +99,6 @@ def test_any_file_may_hold_anything(app: str) -> None:
     ],
 )
 def test_any_program_may_say_anything(words: tuple[str, ...]) -> None:
-    """Each program may say any nonsense of itself."""
     for app, make in (APP_CASES["D810"], APP_CASES["D804"], APP_CASES["D818"], APP_CASES["D827"]):
         for nonsense in (*NASTY, "nginx/9.9.9.9.9", "stunnel 99999 on ", 'OPENSSLDIR: "/\x1b"'):
             host = AppHost()

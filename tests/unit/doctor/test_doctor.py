@@ -28,12 +28,10 @@ PROFILES = load_all()
 
 
 def seen(host: FakeHost, *devs: str, directions: Any = DIRECTIONS) -> Diagnosis:
-    """The diagnosis of a recorded host."""
     return Doctor(host, directions, PROFILES).diagnose(devs)
 
 
 def codes(found: Diagnosis) -> set[str]:
-    """Every code in it."""
     return {f.code for f in (*found.findings, *(f for d in found.devices for f in d.findings))}
 
 
@@ -53,8 +51,6 @@ def vpd(part: str) -> bytes:
 
 
 def release(text: str) -> Callable[[FakeHost], None]:
-    """A host with this kernel."""
-
     def make(host: FakeHost) -> None:
         host.files[f"/boot/config-{text}"] = FULL_CONFIG.encode()
         host.release, host.version = text, "#1 SMP"
@@ -76,8 +72,6 @@ def fixed(config: str = FULL_CONFIG, **files: bytes) -> Callable[[FakeHost], Non
 def answers(
     *argv: str, rc: int = 0, out: str = "", err: str = "", then: Any = None
 ) -> Callable[[FakeHost], None]:
-    """A host on which a command answers so."""
-
     def make(host: FakeHost) -> None:
         if then:
             then(host)
@@ -115,8 +109,6 @@ def on_eth0(**link: Any) -> Callable[[FakeHost], None]:
 
 
 def only(driver: str, pci: str = ":", fix: bool = True, **link: Any) -> Callable[[FakeHost], None]:
-    """A host with one card of this driver."""
-
     def make(host: FakeHost) -> None:
         host.devices = {"eth0": card(driver, "0000:04:00.0" if pci != ":" else "", pci, **link)}
         if fix:
@@ -126,8 +118,6 @@ def only(driver: str, pci: str = ":", fix: bool = True, **link: Any) -> Callable
 
 
 def bonded(mode: str, policy: str, ports: bool = True) -> Callable[[FakeHost], None]:
-    """A host with a bond over its card."""
-
     def make(host: FakeHost) -> None:
         data = {"mode": mode, "xmit_hash_policy": policy}
         linked("bond0", linkinfo={"info_kind": "bond", "info_data": data})(host)
@@ -373,7 +363,6 @@ def test_truth_table() -> None:
 
 
 def test_a_fixed_feature_is_never_on() -> None:
-    """A feature that is fixed and on counts as on."""
     host = FakeHost()
     host.change(TX, {**FIXED, "active": True})
     assert seen(host, "eth0").devices[0].states["tx"] == ("ready", "")

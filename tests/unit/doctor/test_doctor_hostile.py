@@ -102,7 +102,6 @@ def test_any_byte_may_be_another(seed: int) -> None:
 
 
 def _mangled(chance: random.Random, text: str) -> str:
-    """A text with some of it changed."""
     if not text or chance.random() < 0.5:
         return text
     at = chance.randrange(len(text))
@@ -143,7 +142,6 @@ def test_a_trial_that_fails_says_so(make: Callable[[FakeHost], Any]) -> None:
 
 
 def test_trial_without_a_namespace_of_its_own() -> None:
-    """Without root the trial runs where it is."""
     host = FakeHost()
     answer = host.answers.pop(("unshare", "--net"))
     host.answers["/usr/bin/python3",] = answer
@@ -152,8 +150,6 @@ def test_trial_without_a_namespace_of_its_own() -> None:
 
 
 def test_profiles_that_are_wrong_are_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a wrong profile there is an answer, with a warning."""
-
     def wrong() -> Any:
         raise OffloadError("nic-profiles/foo.yaml:7: unknown key")
 

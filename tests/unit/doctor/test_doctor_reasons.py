@@ -12,7 +12,6 @@ from tests.unit.doctor.test_doctor import CASES
 
 
 def test_every_code_has_a_case_and_a_section() -> None:
-    """No reason code lacks a test or a section of the page."""
     cases = [*CASES, *APP_CASES, *PID_CASES]
     assert sorted(cases) == sorted(load()), "each code has one case, here or there"
     assert re.findall(r"^### (.*)$", entries(), re.M) == list(load())

@@ -20,7 +20,6 @@ from tests.unit.doctor.test_doctor import CASES, PROFILES
 
 
 def case(code: str) -> Diagnosis:
-    """The diagnosis of a case."""
     make, dev = CASES[code]
     host = FakeHost()
     make(host)

@@ -42,7 +42,6 @@ def answer(make: Make) -> Answer:
 
 
 def codes(found: Answer) -> set[str]:
-    """Every code in an answer."""
     return {f.code for f in found.findings}
 
 

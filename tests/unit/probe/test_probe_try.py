@@ -87,7 +87,6 @@ def test_what_is_off_stays_a_guess() -> None:
 
 
 def test_a_card_that_takes_nothing_promises_nothing() -> None:
-    """A feature that is on and takes nothing is no promise."""
     found = valid(drafted(nic(), offered(FakeHost(answer()), nic())), "ac")
     assert found.promises == frozenset() and "accepted none" in found.why_no_direction("tx")
 

@@ -114,7 +114,6 @@ class FakeMachine:
         self.state_file.write_text(json.dumps({**state, **copy.deepcopy(keys)}))
 
     def state(self) -> dict[str, Any]:
-        """The state now."""
         return json.loads(self.state_file.read_text())  # type: ignore[no-any-return]
 
     def machine(self) -> Any:

@@ -304,7 +304,6 @@ def test_dry_run_lists_every_action_and_does_none(machine: FakeMachine) -> None:
 
 
 def test_restore_dry_run_changes_nothing(machine: FakeMachine) -> None:
-    """Restore --dry-run says what it would put back."""
     machine.call("enable", "eth0")
     assert machine.call("restore", "--dry-run") == 0
     assert f"eth0: {RX}: would put back: off" in machine.said

@@ -25,7 +25,6 @@ def machine(tmp_path: Path) -> DiskHost:
 
 
 def bonded(machine: DiskHost, *ports: str, **data: Any) -> DiskHost:
-    """The machine with a bond over ports."""
     for dev in ports or ("eth0", "eth1"):
         changed(machine, dev, link={"master": "bond0"})
     changed(machine, "bond0", link={"linkinfo": {"info_kind": "bond", "info_data": data}})

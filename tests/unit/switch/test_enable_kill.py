@@ -84,7 +84,6 @@ def test_killed_while_writing_the_journal(machine: FakeMachine) -> None:
 
 
 def test_killed_in_restore_a_second_restore_finishes(machine: FakeMachine) -> None:
-    """Restore itself may be killed at every step."""
     before = machine.machine()
     for step in range(1, 40):
         assert machine.call("enable", "cx0") == 0

@@ -65,7 +65,6 @@ class Rooted(LocalHost):
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
-    """The fake machine, used in this process."""
     return FakeMachine(tmp_path, monkeypatch)
 
 

@@ -36,7 +36,6 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskHost:
 
 
 def journal(machine: DiskHost) -> Journal:
-    """The machine's journal."""
     return Journal(machine.root / "journal")
 
 
@@ -59,7 +58,6 @@ def forked(act: Callable[[], None]) -> int:
 
 
 def ended(pid: int) -> int:
-    """How a child ended."""
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 

@@ -18,7 +18,6 @@ TX, RX = "tls-hw-tx-offload", "tls-hw-rx-offload"
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
-    """The fake machine, used in this process."""
     return FakeMachine(tmp_path, monkeypatch)
 
 
@@ -28,7 +27,6 @@ def text(*devs: str) -> str:
 
 
 def why(machine: FakeMachine, dev: str, direction: str) -> str:
-    """The sentence of one direction."""
     found = json.loads(as_json(gather(LocalHost(), [dev])))
     sentence: str = found["devices"][0]["directions"][direction]["why"]
     return sentence

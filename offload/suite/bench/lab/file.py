@@ -39,7 +39,6 @@ def load(path: Path) -> LabFile:
 
 
 def _target(item: Item, role: str, path: Path) -> Target:
-    """One role."""
     fields = item.fields(TARGET, ("resources",))
     keyfile = _keyfile(fields["drivers"], path) if "drivers" in fields else ""
     wanted = ("OffloadWire",) if role == "wire" else ("OffloadNic",)

@@ -16,7 +16,6 @@ BOX += "<td><div style='width:900px'>x</div></td></tr></table></div></section></
 
 
 def package(name: str, suite: str = "bookworm", version: str = "1", depends: str = "") -> Package:
-    """A package of an archive."""
     return Package(name, version, suite, depends, 1, 1)
 
 

@@ -99,7 +99,6 @@ def test_a_good_card_stands_after_every_few_bad_ones() -> None:
 
 
 def test_a_day_is_a_date() -> None:
-    """What is no date is refused with what would be one."""
     assert today("2026-02-03") == "2026-02-03" and today("all") == "all"
     assert date.fromisoformat(today())
     with pytest.raises(ConfigError, match="slice 'noon'"):

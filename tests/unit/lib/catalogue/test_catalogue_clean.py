@@ -19,7 +19,6 @@ FOUND = MEASURED | {"word": "incomplete", "problem": ""}
 
 
 def line(kernel: str = "6.1", kind: str = "run", **found: object) -> dict[str, object]:
-    """A line of the record."""
     return entry(FOUND | found, kernel=kernel, card="chelsio-t6", kind=kind, code="0123456789")
 
 

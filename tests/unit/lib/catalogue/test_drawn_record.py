@@ -134,7 +134,6 @@ class Card:
         return None
 
     def do(self, step: Step) -> Found:
-        """Run one step."""
         assert step.row is not None
         Card.asked.append(step.row.tests[0])
         Card.shrank.append(not self.as_found)

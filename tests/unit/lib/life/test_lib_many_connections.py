@@ -55,7 +55,6 @@ class Fickle:
     """A socket that shows other bytes than it gives."""
 
     def recvmsg(self, size: int, _: int, flags: int = 0) -> tuple[bytes, list[Any], int, Any]:
-        """Give bytes."""
         return (b"B" if flags & socket.MSG_PEEK else b"A") * size, [], 0, None
 
 

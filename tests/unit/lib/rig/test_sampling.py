@@ -117,7 +117,6 @@ def test_required_is_what_the_criteria_ask() -> None:
 
 
 def test_required_takes_turns() -> None:
-    """In some days each test of a required promise has its turn."""
     days = [sampling.of_required(RUN, 739_000 + day, CRITERIA) for day in range(5)]
     assert {one.nodeid for day in days for one in day} == {
         one.nodeid for one in RUN if one.nodeid.partition("::")[2].startswith(("payload", "rec", "counts"))

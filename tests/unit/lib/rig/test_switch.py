@@ -41,7 +41,6 @@ class Card:
 
 
 def made(monkeypatch: pytest.MonkeyPatch, card: Card, *promised: str) -> Switch:
-    """A switch of this card."""
     monkeypatch.setattr(switch, "features", card.features)
     return Switch(card, promised)  # type: ignore[arg-type]
 

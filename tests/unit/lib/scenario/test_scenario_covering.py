@@ -22,7 +22,6 @@ ROOT = Path(__file__).parents[4]
 
 
 def rows(depth: Depth, card: str) -> tuple[Scenario, ...]:
-    """The array of a depth."""
     return array(depth, find(card))
 
 

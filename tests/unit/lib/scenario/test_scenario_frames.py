@@ -14,7 +14,6 @@ ECN = Headers(ecn=True)
 
 
 def frame(number: int, offset: int, *, tos: int = ECT, flags: int = ACK, size: int = SIZE) -> Frame:
-    """A frame of the DUT."""
     payload = bytes(size)
     return Frame(number, PORT, 443, tos, 64, b"", True, 7 + offset, flags, (8,), payload)
 

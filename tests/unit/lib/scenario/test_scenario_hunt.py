@@ -64,7 +64,6 @@ class Labs:
         self.kept.append(outcome.scenario.seed)
 
     def hunt(self, seeds: Sequence[int], clock: Callable[[], float] = lambda: 0.0) -> None:
-        """Hunt with these seeds."""
         Hunt(self.lab, self.book, clock).run((SPACE.draw(seed) for seed in seeds), 10)
 
 

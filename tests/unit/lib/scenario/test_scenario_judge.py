@@ -127,7 +127,6 @@ def test_a_header_that_never_came_to_the_dut_is_not_met(
 
 
 def test_the_extension_header_is_the_duts_own() -> None:
-    """The DUT sends the extension header, the peer does not."""
     scenario = SPACE.parse("seed=7,direction=both,ip=v6-extension")
     assert headers(scenario).options == bytes.fromhex("0600010400000000")
     assert headers(scenario, received=True).options == b""

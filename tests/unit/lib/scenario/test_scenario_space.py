@@ -23,7 +23,6 @@ SIZE = f"  - {{name: size, why: w, values: [{{{MORE.format('a')}}}, {{{MORE.form
 
 
 def space(card: str = CARDS[0]) -> Space:
-    """The space on a card."""
     return load(find(card))
 
 

@@ -56,17 +56,14 @@ class Port:
             raise KeyboardInterrupt
 
     def switched(self, **wanted: bool) -> None:
-        """Switch the offload."""
         self.state["offload"].update(wanted)
         self.changed()
 
     def opened(self, *_: object) -> list[Any]:
-        """Open a connection."""
         self.state["connections"] += 1
         return [SimpleNamespace(pair="pair", port=self)]
 
     def close(self, *_: object, **__: object) -> None:
-        """Close it."""
         self.state["connections"] -= 1
 
     def run(self, argv: list[str], **_: Any) -> Completed:

@@ -60,7 +60,6 @@ def record(content: bytes) -> bytes:
 
 
 def cut(stream: bytes, base: int, *ends: int) -> list[Segment]:
-    """The stream in segments that end there."""
     pairs = zip((0, *ends[:-1]), ends, strict=True)
     return [Segment(1, 2, (base + a) & 0xFFFFFFFF, stream[a:b]) for a, b in pairs]
 

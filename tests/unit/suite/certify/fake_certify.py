@@ -64,8 +64,6 @@ def pytest_addoption(parser):
 
 
 class FakeLab:
-    """A lab that is only a name."""
-
     name, kernel = "fake", "6.1.0"
     rig: dict[str, str]
     up, pair = 0, "connectx-6-dx,connectx-6-dx"

@@ -81,7 +81,6 @@ def test_all_promises_kept_is_certified(
     ],
 )
 def test_exit_code_says_the_verdict(root: Path, body: str, code: int, word: str) -> None:
-    """Each verdict has its exit code, a test process that dies included."""
     add(root, body)
     alone = [] if word == "incomplete" else ["--only", "test_more"]  # which by itself gives incomplete
     found, report = call(root, *alone)

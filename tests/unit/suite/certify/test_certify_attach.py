@@ -29,7 +29,6 @@ STATE = {
 
 
 def typed(*words: str) -> Request:
-    """What somebody typed."""
     parser = argparse.ArgumentParser()
     verbs.add_parser(parser.add_subparsers())
     return read(parser.parse_args(["certify", *words]))
@@ -97,7 +96,6 @@ def test_a_lab_without_a_card(up: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("option", ["replay", "nicsim-patch", "attach", "kernel", "nic", "jobs"])
 def test_what_many_benches_exclude(option: str) -> None:
-    """Options of one bench are refused for all benches."""
     with pytest.raises(ConfigError, match=f"--all-benches and --{option} exclude"):
         typed("--all-benches", "nic=x", f"--{option}", "6")
 

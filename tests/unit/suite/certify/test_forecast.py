@@ -87,8 +87,6 @@ def test_the_suite_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 class Opened:
-    """A bench that is open."""
-
     rig = {"kernel": "6.1"}
     bench = SimpleNamespace(dut=None)
 

@@ -15,7 +15,6 @@ from offload.suite.traffic.drive import Pump, Transfer, drain, flood
 
 @pytest.fixture
 def pump(tmp_path: Path) -> Iterator[Pump]:
-    """A pump on this machine."""
     with drive.running(LocalHost(), str(tmp_path)) as found:
         yield found
 

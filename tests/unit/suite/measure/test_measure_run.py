@@ -95,7 +95,6 @@ class Load:
 
 @pytest.fixture(autouse=True)
 def played(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every workload is played."""
     monkeypatch.setattr(measure_run, "WORKLOADS", {"stream": Load})
     monkeypatch.setattr(Load, "lie", "")
 

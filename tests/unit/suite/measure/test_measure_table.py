@@ -27,7 +27,6 @@ def row(arm: str, cores: list[float], size: int | None = None, workload: str = "
 
 
 def document(*rows: dict[str, Any], simulated: bool = False) -> dict[str, Any]:
-    """A document of these rows."""
     skipped = [{"arm": "hw-zc", "workload": "stream", "direction": "tx", "reason": "zero-copy needs more"}]
     return {
         "schema": "ktls-offload/measure/1",

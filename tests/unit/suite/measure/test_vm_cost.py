@@ -45,7 +45,6 @@ def console(*lines: str, end: str = "COST-DONE 0") -> str:
 
 
 def moved(row: str, **more: Any) -> boot.Moved:
-    """A row of a boot."""
     return boot.parsed(said(row, **more))
 
 

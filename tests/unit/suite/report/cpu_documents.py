@@ -27,7 +27,6 @@ def row(arm: str, workload: str = "stream", **more: Any) -> dict[str, Any]:
 
 
 def document(rows: list[Any], method: str = "time", **more: Any) -> dict[str, Any]:
-    """A document of these rows."""
     head = {"schema": "ktls-offload/measure/1", "method": method, "simulated": True, "about": ABOUT}
     return head | {"rows": rows, "skipped": [], "warnings": []} | more
 

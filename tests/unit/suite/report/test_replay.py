@@ -100,7 +100,6 @@ WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("what", WRONG)
 def test_what_cannot_be_repeated_is_refused(tmp_path: Path, what: str) -> None:
-    """A run that this lab cannot repeat is refused in one sentence."""
     change, options, text = WRONG[what]
     with pytest.raises(ConfigError, match=text) as caught:
         planned(result(tmp_path / "run", **change), **options)

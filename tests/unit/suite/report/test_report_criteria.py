@@ -137,7 +137,6 @@ def test_unknown_promise_names_the_nearest() -> None:
     ],
 )
 def test_wrong_criteria(tmp_path: Path, text: str, why: str) -> None:
-    """A wrong criteria file is refused with the key that is wrong."""
     path = tmp_path / "wrong.yaml"
     path.write_text(text)
     with pytest.raises(ConfigError, match=why):

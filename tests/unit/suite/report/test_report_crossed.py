@@ -30,7 +30,6 @@ def log(*tests: dict[str, Any], conditions: Any = made.PLAN) -> Log:
 
 
 def scenario(met: Any, outcome: str = "pass", line: str = LINE) -> dict[str, Any]:
-    """The result of a scenario."""
     head = {"event": "test", "id": f"test_crosses[{line}]", "outcome": outcome, "seconds": 1.0, "reason": ""}
     return head | {"promise": "conditions.crossed", "evidence": made.scenario(met)}
 

@@ -108,7 +108,6 @@ def test_numbers_that_nobody_can_hold(run: Path, text: str) -> None:
 
 
 def texts(tree: Any) -> Any:
-    """The same tree with a text for each number."""
     if isinstance(tree, dict):
         return {key: texts(value) for key, value in tree.items()}
     return [texts(one) for one in tree] if isinstance(tree, list) else "x" if type(tree) is float else tree

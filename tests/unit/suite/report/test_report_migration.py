@@ -32,7 +32,6 @@ def tree(*documents: Any, outcome: str = "pass", simulated: bool = True) -> dict
 
 
 def transports(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The figures by transport."""
     return {transport["transport"]: transport for transport in found["migration"]["transports"]}
 
 

@@ -48,7 +48,6 @@ def rules(rule: Any, name: str = "") -> Iterator[str]:
 
 
 def without(tree: dict[str, Any], place: Place) -> dict[str, Any]:
-    """A copy of the tree without one field."""
     copy: Any = deepcopy(tree)
     inner = copy
     for step in place[:-1]:

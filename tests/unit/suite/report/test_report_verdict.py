@@ -201,7 +201,6 @@ def test_void_says_why(log: Log, reason: str) -> None:
 
 
 def test_killed_run_names_the_running_test() -> None:
-    """A run that was killed names the test it was in."""
     events = [*run(GOOD).events[:2], {"seq": 2, "event": "progress", "id": "test_x", "n": 1, "of": 4}]
     assert judge(Log(events), CRITERIA, FACTS).reasons == ("the run did not finish (during test_x)",)
 

@@ -58,7 +58,6 @@ GOOD = [
 
 
 def run(tests: list[dict[str, Any]]) -> Log:
-    """A whole run of these tests."""
     bad = any(test["outcome"] in ("fail", "error") for test in tests)
     ids = [{"id": test["id"], "promise": test["promise"]} for test in tests]
     events = [
@@ -85,14 +84,12 @@ def document(tests: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def proof(tests: list[dict[str, Any]], name: str, cell: tuple[str, str, str]) -> dict[str, Any]:
-    """One proof of one cell of the report."""
     rows = document(tests)["wire"]
     (row,) = [row for row in rows if (row["direction"], row["version"], row["cipher"]) == cell]
     return dict(row["proofs"][name])
 
 
 def promise(tests: list[dict[str, Any]], name: str) -> PromiseState:
-    """What became of one promise."""
     (found,) = [p for p in judge(run(tests), load(), FACTS).promises if p.criterion.id == name]
     return found
 

@@ -95,7 +95,6 @@ class FakeWire:
         return [line for line in self.did if not line.startswith(READS) and " --check" not in line]
 
     def start(self, argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> FakeProcess:
-        """Start wirebox."""
         self.did.append(" ".join(argv))
         self.process = FakeProcess(self, tuple(argv))
         return self.process
@@ -157,6 +156,5 @@ class FakeWire:
 
 
 def bench(wire: Any, ports: tuple[str, ...] = ("w0", "w1")) -> Bench:
-    """A bench with this wire."""
     dut, peer = FakeWire("dut"), FakeWire("peer")
     return Bench(Side(dut, "eth0", "192.0.2.1", ""), Side(peer, "eth1", "192.0.2.2", ""), wire, ports)

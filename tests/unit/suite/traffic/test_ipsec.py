@@ -51,7 +51,6 @@ def test_keys_are_long_enough_and_new(cipher: str, size: int) -> None:
 
 
 def test_a_cipher_that_there_is_not() -> None:
-    """A cipher that there is not is named with those there are."""
     with pytest.raises(ConfigError, match="no IPsec cipher 'rot13'"):
         ipsec.association(A, B, "rot13")
 

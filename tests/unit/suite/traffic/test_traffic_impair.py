@@ -207,7 +207,6 @@ def test_a_broken_wirebox_leaves_a_whole_wire(how: str) -> None:
 
 
 def test_a_record_that_is_none_is_refused() -> None:
-    """What is no record of impairment is refused, whatever it is."""
     good = Record(1, ("a>b first drop",), (), {}).json()
     wrong: tuple[dict[str, object], ...] = ({"schema": 2}, {"rules": [1]}, {"seed": "x"}, {"actions": [{}]})
     for change in (*wrong, {"actions": 3}, {"begun": 2}, {"begun": -1}, {"begun": "x"}):

@@ -124,7 +124,6 @@ def test_netem_does_not_push_others_aside() -> None:
 
 
 def test_netem_comes_off_after_an_error() -> None:
-    """An error in the block takes netem off too."""
     wire = FakeWire()
     with pytest.raises(KeyError), netem(bench(wire), "w1", Netem(loss=1)):
         raise KeyError

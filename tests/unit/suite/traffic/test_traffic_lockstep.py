@@ -21,7 +21,6 @@ AT = Placed("/f", "/f/ca.pem", "/f/cert.pem", "/f/key.pem")
 
 @pytest.fixture(scope="module")
 def pump() -> Iterator[drive.Pump]:
-    """A pump on this machine."""
     folder = f"/dev/shm/ktls-unit-{uuid.uuid4().hex}"
     with drive.running(LocalHost(), folder) as found:
         yield found

@@ -17,7 +17,6 @@ SIZES = (1, 5000, 16385, 70_001)
 
 @pytest.fixture(scope="module")
 def pump() -> Iterator[drive.Pump]:
-    """A pump on this machine."""
     folder = f"/dev/shm/ktls-unit-{uuid.uuid4().hex}"
     with drive.running(LocalHost(), folder) as found:
         yield found

@@ -20,7 +20,6 @@ def test_there_are_enough_kinds() -> None:
 
 @pytest.mark.parametrize("name", sorted(KINDS))
 def test_damage_is_found_and_named(name: str, tmp_path: Path) -> None:
-    """Damage to a capture is found, and named for what it is."""
     cases = [(seed, *damaged(name, seed)) for seed in range(SEEDS)]
     wants = {seed: want for seed, _, want in cases}
     for seed, ours, theirs in both(((seed, case) for seed, case, _ in cases), tmp_path):

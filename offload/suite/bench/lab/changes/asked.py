@@ -61,7 +61,6 @@ def _new(rest: list[str]) -> str:
 
 
 def _after(words: Sequence[str], key: str) -> str:
-    """The word after a key word, or ''."""
     return words[words.index(key) + 1] if key in words[:-1] else ""
 
 

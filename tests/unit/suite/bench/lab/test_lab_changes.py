@@ -42,7 +42,6 @@ class Card:
         """Nothing is written."""
 
     def start(self, argv: Sequence[str], **more: Any) -> Any:
-        """Nothing is started."""
         self.ran.append(tuple(argv))
 
     def run(self, argv: Sequence[str], **more: Any) -> Completed:
@@ -97,7 +96,6 @@ def journal(tmp_path: Path) -> Journal:
 
 @pytest.fixture
 def host(card: Card, journal: Journal) -> NotedHost:
-    """The host as tests have it."""
     return NotedHost(card, journal)
 
 

@@ -50,7 +50,6 @@ REMOTE_ARGS=root@peer1.lab
 
 
 def written(tmp_path: Path, text: str, name: str = "lab.yaml") -> Path:
-    """A file with this text."""
     path = tmp_path / name
     path.write_text(text)
     return path

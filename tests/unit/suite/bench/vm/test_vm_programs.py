@@ -16,7 +16,6 @@ from offload.suite.bench.programs import unpacked
 
 
 def package(name: str, version: str, suite: str = "trixie", depends: str = "") -> Package:
-    """A package of an archive."""
     return Package(name, version, suite, depends, 1, 1)
 
 

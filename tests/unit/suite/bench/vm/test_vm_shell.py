@@ -89,7 +89,6 @@ class Terminal:
 
 @pytest.fixture
 def terminal() -> Iterator[Terminal]:
-    """A terminal with a prompt."""
     made = Terminal()
     made.see(b"lab/root# ")
     yield made

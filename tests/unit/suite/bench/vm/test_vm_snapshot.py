@@ -23,7 +23,6 @@ QEMU = Qemu("true", "10.0.2")
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of this test only."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("LAB_SNAPSHOT", raising=False)
     return tmp_path

@@ -170,7 +170,6 @@ def test_two_users_wait_for_each_other(tmp_path: Path) -> None:
 
 
 def test_names_hold_kernel_and_card() -> None:
-    """Each kernel and card has a warm lab of its own."""
     assert warm.name_of("6.1", "nicsim", "chelsio-t6,connectx-6-dx") == "try-6.1-chelsio-t6"
     assert warm.name_of("7.2", "veth", "chelsio-t6,connectx-6-dx") == "try-7.2-veth"
 

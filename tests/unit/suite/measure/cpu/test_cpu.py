@@ -42,7 +42,6 @@ class FakeHost:
 
 
 def shot(at: float, *cpus: dict[str, int], host: str = "dut", hz: int = 100, skew: float = 0.0) -> Snapshot:
-    """A snapshot by hand."""
     full = {number: {**dict.fromkeys(COLUMNS, 0), **cpu} for number, cpu in enumerate(cpus)}
     return Snapshot(host, at, skew, hz, full)
 

@@ -34,7 +34,6 @@ def seen(*of: bytes, pids: tuple[int, ...] = (7,), host: str = "dut") -> Tasks:
 
 
 def test_threads_are_read_with_name_and_start() -> None:
-    """Every thread has its own nanoseconds."""
     found = parse(text(7) + text(8, 2000, "io"), [7], "dut")
     assert found == {Task(7, 7, 500, "worker"): 1000, Task(7, 8, 500, "io"): 2000}
 
@@ -97,7 +96,6 @@ def test_another_thread_of_the_same_number_is_another() -> None:
     ],
 )
 def test_text_that_makes_no_sense_is_named_and_refused(said: bytes, why: str) -> None:
-    """Hostile text is refused with place and text."""
     with pytest.raises(RigError, match=why):
         parse(said, [7], "dut")
 

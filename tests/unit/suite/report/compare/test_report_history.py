@@ -289,7 +289,6 @@ def test_many_results_cost_few_steps(tmp_path: Path) -> None:
 
 
 def test_letters_are_the_verdicts() -> None:
-    """Every verdict has a letter of its own."""
     from offload.suite.certify.verbs import EXIT
 
     assert set(LETTERS) == set(EXIT) and len(set(LETTERS.values())) == len(LETTERS)

@@ -17,7 +17,6 @@ TEXTS = [form for form in FORMS if form not in BYTES]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run."""
     return made.folder(tmp_path_factory.mktemp("run"))
 
 

@@ -118,7 +118,6 @@ def test_no_name_steers_the_reader(name: str, outcome: str) -> None:
 
 
 def test_run_without_results_is_bad() -> None:
-    """A run of no test is no success."""
     tree = small() | {"tests": [], "verdict": "void"}
     assert "# 1..0 # SKIP" in ktap(tree) and whole(ktap(tree), 0) == "fail"
     assert netdev_ci(ktap(tree))[-1] == Result("verdict-certified", "fail", None)

@@ -70,7 +70,6 @@ class Job:
         )
 
     def called(self) -> list[str]:
-        """With what the command was called."""
         return (self.folder / "called").read_text().split()
 
 

@@ -27,7 +27,6 @@ PARTS = [
 
 
 def promise(name: str, state: str = "kept", gap: str = "", **more: Any) -> dict[str, Any]:
-    """A promise of a report."""
     text = {"title": f"does {name}", "reason": f"{gap}: of {name}" if gap else ""}
     return {"id": name, "state": state, "gap": gap, "blocker": True, **text, **more}
 

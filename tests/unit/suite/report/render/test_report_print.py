@@ -90,7 +90,6 @@ def test_prints_on_a4() -> None:
 
 
 def test_without_chromium_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without Chromium a PDF is refused with what to do."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Refused, match="a PDF needs Chromium, which is not installed\n  hint: apt install"):
         pdf.pdf("<p>x")

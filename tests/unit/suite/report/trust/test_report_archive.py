@@ -31,14 +31,12 @@ PLANTED = {
 
 
 def block(kind: int, body: bytes, order: str = "<") -> bytes:
-    """A block of pcapng."""
     body += bytes(-len(body) % 4)
     ends = struct.pack(f"{order}I", len(body) + 12)
     return struct.pack(f"{order}I", kind) + ends + body + ends
 
 
 def packet(number: int, size: int = 1000, order: str = "<") -> bytes:
-    """An enhanced packet that begins with its number."""
     data = number.to_bytes(4, "big") + bytes(size - 4)
     return block(6, struct.pack(f"{order}IIIII", 0, 0, number, size, size) + data, order)
 

@@ -120,7 +120,6 @@ def shortened(files: dict[str, bytes]) -> None:
 
 
 def added(files: dict[str, bytes]) -> None:
-    """Add a file."""
     files[next(iter(files)).partition("/")[0] + "/more.txt"] = b"x"
 
 

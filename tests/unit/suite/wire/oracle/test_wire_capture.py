@@ -20,7 +20,6 @@ IP6 = tcp(("2001:db8::1", 40000), ("2001:db8::2", 443), 5, SYN)
 
 
 def block(kind: int, body: bytes, order: str = "<") -> bytes:
-    """A pcapng block."""
     body += bytes(-len(body) % 4)
     size = struct.pack(order + "I", len(body) + 12)
     return struct.pack(order + "I", kind) + size + body + size

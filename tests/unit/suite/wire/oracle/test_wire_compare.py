@@ -32,7 +32,6 @@ class Talk:
     begins: bool = True
 
     def frames(self) -> list[bytes]:
-        """Ethernet frames."""
         there, back = (self.local, self.port), (self.port, self.local)
         out = []
         if self.begins:

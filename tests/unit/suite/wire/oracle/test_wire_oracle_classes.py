@@ -43,7 +43,6 @@ def bent(folder: Path, hand: Hand, payload: bytes | None = PAYLOAD) -> Any:
 
 @pytest.mark.parametrize(("version", "cipher"), ALL)
 def test_a_bit_of_the_ciphertext(tmp_path: Path, version: str, cipher: str) -> None:
-    """One flipped bit is a bit flip: where, and which one."""
     hand = session(version, cipher)
     hand.client.out[start(hand) + 77] ^= 8
     found = bent(tmp_path, hand)
@@ -58,7 +57,6 @@ def test_a_bit_of_the_ciphertext(tmp_path: Path, version: str, cipher: str) -> N
 
 
 def test_a_bit_of_the_tag(tmp_path: Path) -> None:
-    """One flipped bit in the tag is told as such."""
     hand = session()
     hand.client.out[start(hand) + 300 + 4] ^= 128
     found = bent(tmp_path, hand)

@@ -138,7 +138,6 @@ def test_an_end_without_fin(tmp_path: Path, rst: bool, code: str) -> None:
 
 
 def test_data_after_fin(tmp_path: Path) -> None:
-    """What comes after FIN is told."""
     hand = session()
     flow = hand.flow()
     flow.send("client", b"more")

@@ -15,7 +15,6 @@ IP6 = tcp(("2001:db8::1", 1), ("2001:db8::2", 2), 7, ACK, DATA)
 
 
 def put(packet: bytes, at: int, data: bytes) -> bytes:
-    """A packet with other bytes at an offset."""
     return packet[:at] + data + packet[at + len(data) :]
 
 

@@ -16,7 +16,6 @@ DATA = random.Random(1).randbytes(3000)
 
 
 def load(folder: Path, flow: Flow) -> Capture:
-    """The connections of a flow."""
     return streams.load(flow.write(folder / "c"))
 
 

@@ -50,12 +50,10 @@ def label(key: bytes, name: bytes, size: int, hash_name: str) -> bytes:
 
 
 def record(kind: int, body: bytes, version: int = 0x0303) -> bytes:
-    """A record with its header."""
     return struct.pack(">BHH", kind, version, len(body)) + body
 
 
 def message(kind: int, body: bytes) -> bytes:
-    """A handshake message."""
     return bytes([kind]) + len(body).to_bytes(3, "big") + body
 
 
@@ -164,7 +162,6 @@ class Hand:
             self.seal(name, 23, data[at : at + size], **bent)
 
     def close(self, *names: str) -> Hand:
-        """close_notify."""
         for name in names or ("client", "server"):
             self.seal(name, 21, b"\1\0")
         return self
@@ -187,7 +184,6 @@ class Hand:
 
 
 def one(document: Any) -> Any:
-    """The only connection of a document."""
     (found,) = document["connections"]
     return found
 
@@ -198,7 +194,6 @@ def codes(document: Any) -> list[tuple[str, str]]:
 
 
 def first(document: Any, direction: str = "from_client") -> Any:
-    """The first difference of a direction."""
     found = one(document)[direction]["first_difference"]
     assert found is not None, one(document)
     return found

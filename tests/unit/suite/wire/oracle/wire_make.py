@@ -40,7 +40,6 @@ def tcp(source: tuple[str, int], target: tuple[str, int], seq: int, flags: int, 
 
 
 def ethernet(packet: bytes, tags: tuple[int, ...] = ()) -> bytes:
-    """An Ethernet frame, with VLAN tags."""
     kind = b"\x08\x00" if packet[0] >> 4 == 4 else b"\x86\xdd"
     return bytes(range(12)) + b"".join(struct.pack(">HH", tag, 7) for tag in tags) + kind + packet
 
