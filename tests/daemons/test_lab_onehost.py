@@ -268,6 +268,30 @@ def test_a_bench_in_use(machine: Machine) -> None:
     assert machine.noted and machine.lab("restore").returncode == 0
 
 
+def test_ends_that_are_one(machine: Machine) -> None:
+    """Without a NIC two ports of one namespace are no bench: the kernel delivers past the cards."""
+    assert machine.lab("init", "--one-host", "near0", "far0").returncode == 0
+    file = machine.folder / "lab.yaml"
+    text = file.read_text().replace('"near0"', '"near0"\n        profile: connectx-6-dx')
+    assert machine.lab("restore").returncode == 0
+    file.write_text(text.replace('netns: "ktls-peer"', "sudo: on"))
+    machine.sh("for a in 192.0.2.1/24 fd00:2::1/64; do ip address add $a dev near0 nodad; done")
+    machine.sh("for a in 192.0.2.2/24 fd00:2::2/64; do ip address add $a dev far0 nodad; done")
+    done = machine.lab("check", "lab.yaml")
+    assert done.returncode == 2 and "DUT and peer are in one network namespace" in done.stderr, done
+    done = machine.lab("init", "--dut", "here", "--peer", "here", "--out", "other.yaml")
+    assert done.returncode == 2 and "DUT and peer are in one network namespace" in done.stderr, done
+
+
+def test_a_file_that_lacks_something(machine: Machine) -> None:
+    """Without a NIC the lab file of a card without a profile is named as the one that init found."""
+    assert machine.lab("init", "--one-host", "near0", "far0").returncode == 0
+    assert machine.lab("restore").returncode == 0
+    done = machine.lab("init", "--one-host", "near0", "far0")
+    assert done.returncode == 2 and "OffloadNic: key profile is missing" in done.stderr, done
+    assert "init keeps a lab file that is there: complete it, or --out FILE" in done.stderr, done
+
+
 def test_words_that_do_not_go_together(machine: Machine) -> None:
     """Without a NIC half of a request, and a file of another bench, are named."""
     done = machine.lab("init", "--dut", "a")

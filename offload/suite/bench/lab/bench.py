@@ -22,6 +22,7 @@ from offload.suite.bench.lab.reach import Machine
 from offload.suite.bench.lab.render import same_machine
 from offload.suite.bench.lab.rig import versions
 from offload.suite.bench.lab.source import load_any
+from offload.switch.enable import identity
 
 Say = Callable[[str], None]
 T = TypeVar("T")
@@ -76,6 +77,7 @@ class RealLab:
             _unfinished(file, bare, say)  # before the look at the ports: they may lack an address
             hosts = {t.role: bare[t.role] if watch else settings.noted(bare[t.role], t) for t in file.targets}
             dut, peer = (_side(hosts[target.role], file, target) for target in (file.dut, file.peer))
+            apart(dut.host, peer.host, f"{file.where(file.peer, 'resources')}: ")
             self.root, ends = hosts["dut"], {"dut": dut, "peer": peer}
             self.rig = versions(dut.host, peer.host, dut.dev) | {"transport": _transport(file)}
             simulated = look(dut.host, dut.dev).driver == "nicsim"
@@ -171,6 +173,13 @@ def _side(host: Host, file: LabFile, target: Target) -> Side:
                 f"it has {', '.join(have) or 'none'}; ip address add {address}/... dev {port.ifname}",
             )
     return Side(host, port.ifname, port.v4, port.v6)
+
+
+def apart(dut: Host, peer: Host, where: str = "") -> None:
+    """ConfigError if both ends are in one network namespace: its kernel delivers past the cards."""
+    if identity(dut) == identity(peer):
+        hint = "`ktls-offload lab init --one-host NEAR FAR`, typed there, moves the peer's port to its own"
+        raise ConfigError(f"{where}DUT and peer are in one network namespace: no frame would leave it", hint)
 
 
 def _owner(rows: dict[str, Any], address: str) -> str:

@@ -16,7 +16,7 @@ from offload.cmd import run
 from offload.errors import ConfigError, RigError
 from offload.host.base import Host
 from offload.host.ssh import Login
-from offload.suite.bench.lab.bench import Machines
+from offload.suite.bench.lab.bench import Machines, apart
 from offload.suite.bench.lab.cables import heard, pairs, ports
 from offload.suite.bench.lab.file import ADDRESS, NETNS, USER, key_problem
 from offload.suite.bench.lab.model import LabFile, Port, Target
@@ -66,6 +66,7 @@ def survey(dut: Target, peer: Target, say: Say) -> tuple[LabFile, tuple[str, ...
     """Go there, find the cable, and return the bench with what the person should know."""
     with closing(Machines()) as machines:
         hosts = [machines.host(target) for target in (dut, peer)]
+        apart(hosts[0], hosts[1])
         found = [ports(host) for host in hosts]
         for target, seen in zip((dut, peer), found, strict=True):
             for dev, why in seen.left_out.items():

@@ -11,6 +11,8 @@ from offload.suite.bench.lab.discover import PROPOSED, described
 from offload.suite.bench.lab.file import load
 from offload.suite.bench.lab.model import ONE_HOST, ONE_WIRE, LabFile, Target
 
+KEPT = "init keeps a lab file that is there: complete it, or --out FILE writes another one"
+
 
 def known(path: Path, ports: Sequence[str]) -> bool:
     """Say whether a lab file of these ports is there: it outlives a boot, and `lab restore`.
@@ -19,7 +21,10 @@ def known(path: Path, ports: Sequence[str]) -> bool:
     """
     if not path.exists():
         return False
-    lab = load(path)
+    try:
+        lab = load(path)
+    except ConfigError as exc:
+        raise ConfigError(str(exc.args[0]), KEPT) from None
     ends = [(t.login, t.netns, t.port.ifname if t.port else "") for t in (lab.dut, lab.peer)]
     wire = (lab.wire.login, lab.wire.netns, *lab.wire.wire) if lab.wire else ()
     wanted = [(None, "", ports[0]), (None, ONE_HOST, ports[1])]
