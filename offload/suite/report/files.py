@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +56,13 @@ def write(folder: Path) -> dict[str, Any]:
     return document
 
 
-def pages(folder: Path, document: Mapping[str, Any]) -> list[tuple[str, Callable[[], bytes]]]:
-    """Return what is made of a document, in order, by name; the last one names the files of its folder."""
+def pages(
+    folder: Path, document: Mapping[str, Any], listed: Sequence[Kept] | None = None
+) -> list[tuple[str, Callable[[], bytes]]]:
+    """Return what is made of a document, in order, by name; the last one names the files of its folder.
+
+    `listed`: those files, if the folder has only a part of them, as an archive.
+    """
     from offload.suite.report.render.render import canonical, html  # Jinja2 only when a page is wanted
 
     return [
@@ -66,13 +71,17 @@ def pages(folder: Path, document: Mapping[str, Any]) -> list[tuple[str, Callable
         ("report.ktap", lambda: ktap(document).encode("utf-8", "backslashreplace")),
         ("junit.xml", lambda: junit(document)),
         ("timing.svg", lambda: timing.svg(document).encode("utf-8", "backslashreplace")),
-        ("report.html", lambda: html(document, _attachments(folder)).encode("utf-8", "backslashreplace")),
+        (
+            "report.html",
+            lambda: html(document, _attachments(folder, listed)).encode("utf-8", "backslashreplace"),
+        ),
     ]
 
 
-def _attachments(folder: Path) -> list[Kept]:
+def _attachments(folder: Path, listed: Sequence[Kept] | None) -> list[Kept]:
     """Return the files that the page names: not itself, and not what is made of it later."""
     try:
-        return [one for one in kept(folder) if not one.name.startswith(("report.html", "manifest."))]
+        files = kept(folder) if listed is None else listed
+        return [one for one in files if not one.name.startswith(("report.html", "manifest."))]
     except ConfigError:  # one that cannot be read must not cost the report
         return []

@@ -17,6 +17,8 @@ from offload.suite.report.registry import verbs as registry_verbs
 from offload.suite.report.trust import sign_verbs
 
 DIFFERENT = 1
+FOLDER = "folder of a run: results/<time>"
+RESULT = "folder of a run (results/<time>), or an archive of one (.tar.zst or .tar.gz)"
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -32,7 +34,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         ("make", "write the report of a killed run from its events.jsonl"),
     ):
         verb = inner.add_parser(name, help=words, description=words)
-        verb.add_argument("folder", type=Path, metavar="DIR", help="folder of a run: results/<time>")
+        verb.add_argument("folder", type=Path, metavar="DIR", help=FOLDER if name == "make" else RESULT)
     inner.choices["show"].add_argument("--json", action="store_true", help="print report.json, for programs")
     export.add_parsers(inner)
     sign_verbs.add_parsers(inner)
@@ -46,10 +48,14 @@ def main(args: argparse.Namespace) -> int:
     """Run one of the verbs (`call`: of a file of its own); ConfigError for a folder without a run."""
     if hasattr(args, "call"):
         return int(args.call(args))
-    if args.report_verb == "show":
-        return show(args.folder, args.json)
-    verbs = {"recompute": recompute, "make": make}
-    return verbs[args.report_verb](args.folder)
+    if args.report_verb == "make":
+        return make(args.folder)
+    from offload.suite.report.trust.opened import opened
+
+    with opened(args.folder) as folder:
+        if args.report_verb == "show":
+            return show(folder, args.json)
+        return recompute(folder, args.folder)
 
 
 def make(folder: Path) -> int:
@@ -99,22 +105,27 @@ def show_text(document: dict[str, Any], text: Any) -> str:
         raise ConfigError(f"report.json is damaged: {type(exc).__name__} at {exc}") from None
 
 
-def recompute(folder: Path) -> int:
-    """Compute the document again and compare it with report.json, value by value; then what is made of it."""
+def recompute(folder: Path, shown: Path) -> int:
+    """Compute the document again and compare it with report.json, value by value; then what is made of it.
+
+    `shown`: what the user typed, which may be the archive of the folder.
+    """
     from offload.suite.report.events import content
     from offload.suite.report.files import compute, pages
     from offload.suite.report.render.render import canonical
+    from offload.suite.report.trust.opened import whole
     from offload.suite.report.trust.saved import saved
 
     old, new = saved(folder), compute(folder)
     if content(folder / "report.json") == canonical(new):
-        wrong = [name for name, made in pages(folder, new) if not _is_made(folder / name, made)]
+        listed = None if folder == shown else whole(folder)
+        wrong = [name for name, made in pages(folder, new, listed) if not _is_made(folder / name, made)]
         for name in wrong:
-            say(f"DIFFERENT: {folder / name} differs from what this version makes of report.json\n")
-        say(f"identical: {folder / 'report.json'} follows from its events; verdict: {new['verdict']}\n")
+            say(f"DIFFERENT: {shown / name} differs from what this version makes of report.json\n")
+        say(f"identical: {shown / 'report.json'} follows from its events; verdict: {new['verdict']}\n")
         return DIFFERENT if wrong else 0
     found = list(differences(old, new))
-    say(f"DIFFERENT: {folder / 'report.json'} does not follow from its events and today's criteria\n")
+    say(f"DIFFERENT: {shown / 'report.json'} does not follow from its events and today's criteria\n")
     for line in found[:20] or ["the values are the same, but the file is not in canonical form"]:
         say(f"  {line}\n")
     if len(found) > 20:

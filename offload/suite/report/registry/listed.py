@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from offload.errors import ConfigError
@@ -16,12 +14,10 @@ from offload.suite.report import criteria, files
 from offload.suite.report.compare.diff import compare
 from offload.suite.report.compare.diff import text as in_words
 from offload.suite.report.render.render import html
-from offload.suite.report.trust import manifest, verify
-from offload.suite.report.trust.archive import INDEX, KINDS
-from offload.suite.report.trust.manifest import Listed
-from offload.suite.report.trust.saved import EVENTS, MISFITS, saved
-
-WHOLE = (EVENTS, "report.json")  # no part of these is ever left out
+from offload.suite.report.trust import manifest
+from offload.suite.report.trust.archive import KINDS
+from offload.suite.report.trust.opened import check, opened
+from offload.suite.report.trust.saved import MISFITS, saved
 
 
 @dataclass(frozen=True)
@@ -78,17 +74,14 @@ def read(folder: Path, allowed: Path, identity: str | None) -> tuple[list[Entry]
 
 def _entry(path: Path, allowed: Path, identity: str | None) -> Entry:
     """Return one result. ConfigError if it may not be listed."""
-    from offload.suite.report.trust.unpack import unpack
-
-    with TemporaryDirectory(prefix="ktls-offload-registry-") as name:
-        folder = Path(name)
-        unpack(path, folder)
-        result = verify.check(folder, allowed, identity)
-        if result.signature.state != "good":
-            raise ConfigError(f"not signed by an allowed signer: {result.signature.words}")
-        problems = [one for one in result.problems if not _explained(one, folder)]
-        if problems:
-            raise ConfigError(f"not intact: {manifest.shown(problems[0].path)}: {problems[0].words}")
+    result = check(path, allowed, identity)
+    if result.signature.state != "good":
+        raise ConfigError(f"not signed by an allowed signer: {result.signature.words}")
+    if result.problems:
+        raise ConfigError(
+            f"not intact: {manifest.shown(result.problems[0].path)}: {result.problems[0].words}"
+        )
+    with opened(path) as folder:
         document = saved(folder)
         remark = _follows(document, folder)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -103,25 +96,6 @@ def _is_whole(entry: Entry) -> None:
     compare(entry.document, entry.document)
     if not all(isinstance(part, str) for part in (entry.slug, *entry.bench, entry.document["finished"])):
         raise TypeError("text")
-
-
-def _explained(problem: verify.Problem, folder: Path) -> bool:
-    """Say whether an archive must differ so: its own index, a file left out, a capture in part."""
-    if problem.path == INDEX:
-        return problem.kind == "extra"
-    index = json.loads((folder / INDEX).read_bytes())
-    if problem.path in WHOLE:
-        return False
-    if problem.kind == "missing":
-        return problem.path in index["left_out"]
-    rows = {row["name"]: row for row in index["files"]}
-    row = rows.get(problem.path, {})
-    if problem.kind != "changed" or not problem.path.endswith(".pcapng") or not row.get("of_sha256"):
-        return False
-    listed = manifest.parse((folder / manifest.NAME).read_bytes())
-    part, whole = Listed(row["size"], row["sha256"]), Listed(row["of_size"], row["of_sha256"])
-    same = isinstance(listed, dict) and listed[problem.path] == whole
-    return same and manifest.measure(folder / problem.path) == part
 
 
 def _follows(document: Mapping[str, Any], folder: Path) -> str:

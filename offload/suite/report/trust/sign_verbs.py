@@ -15,6 +15,7 @@ Sign refuses a run that differs from its manifest; it adds a manifest to a run t
 """
 VERIFY = """\
 Compares every file with manifest.json and reports changed, missing and extra files, and links.
+Of an archive it also reports the captures that the archive holds in part, and files left out.
 --allowed-signers requires a signature by a trusted signer. Its file has the format of
 ssh-keygen(1), for example:
   lab@example.org namespaces="report@ktls-offload" ssh-ed25519 AAAA...
@@ -38,7 +39,7 @@ def add_parsers(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.set_defaults(call=sign)
     words = "verify the files and the signature of a result"
     parser = verbs.add_parser("verify", help=words, description=f"{words}.\n\n{VERIFY}", formatter_class=RAW)
-    _folder(parser)
+    _folder(parser, "folder of a run (results/<time>), or an archive of one (.tar.zst or .tar.gz)")
     parser.add_argument(
         "--allowed-signers", type=Path, metavar="F", help="file that lists the trusted signers"
     )
@@ -47,8 +48,8 @@ def add_parsers(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.set_defaults(call=verify)
 
 
-def _folder(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="DIR", help="folder of a run: results/<time>")
+def _folder(parser: argparse.ArgumentParser, words: str = "folder of a run: results/<time>") -> None:
+    parser.add_argument("folder", type=Path, metavar="DIR", help=words)
 
 
 def sign(args: argparse.Namespace) -> int:
@@ -69,8 +70,9 @@ def sign(args: argparse.Namespace) -> int:
 
 
 def verify(args: argparse.Namespace) -> int:
-    """Say whether a folder is intact, and who signed it."""
-    from offload.suite.report.trust.verify import DAMAGED, as_json, check, text
+    """Say whether a folder or an archive is intact, and who signed it."""
+    from offload.suite.report.trust.opened import check
+    from offload.suite.report.trust.verify import DAMAGED, as_json, text
 
     found = check(args.folder, args.allowed_signers, args.identity)
     sys.stdout.write(as_json(found) if args.json else text(found))

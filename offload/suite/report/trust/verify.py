@@ -41,12 +41,17 @@ class Compared:
 
 @dataclass(frozen=True)
 class Result:
-    """What was found: files that the manifest lists, problems (none: intact), what the signature is worth."""
+    """What was found: files that the manifest lists, problems (none: intact), what the signature is worth.
+
+    `says`: the verdict that the result claims; `parts`: files that an archive holds in part, or leaves out.
+    """
 
     folder: Path
     files: int
     problems: tuple[Problem, ...]
     signature: sign.Signature
+    says: str
+    parts: tuple[str, ...] = ()
 
 
 def check(folder: Path, allowed: Path | None = None, identity: str | None = None) -> Result:
@@ -66,7 +71,7 @@ def check(folder: Path, allowed: Path | None = None, identity: str | None = None
     if signature.state == "bad" or (signature.state == "unsigned" and allowed is not None):
         problem = Problem("signature", SIGNATURE, signature.words)
         found = replace(found, problems=(*found.problems, problem))
-    return Result(folder, found.files, found.problems, signature)
+    return Result(folder, found.files, found.problems, signature, _says(folder))
 
 
 def compare(folder: Path) -> Compared:
@@ -130,13 +135,18 @@ def text(result: Result) -> str:
     bad = result.problems
     if not bad:
         lines = [f"intact: {result.folder}: {result.files} files, each as {NAME} lists it"]
+        lines += [
+            f"  in part or left out, as the archive's index says: {shown(name)}"
+            for name in result.parts[:SHOWN]
+        ]
+        lines += [f"  and {len(result.parts) - SHOWN} more"] if len(result.parts) > SHOWN else []
     else:
         lines = [f"NOT INTACT: {result.folder}"]
         lines += [f"  {p.kind:<9} {shown(p.path)}: {p.words}" for p in bad[:SHOWN]]
         lines += [f"  and {len(bad) - SHOWN} more"] if len(bad) > SHOWN else []
     head = {"unsigned": "", "bad": "BAD SIGNATURE: "}.get(result.signature.state, "signed ")
     lines += [head + result.signature.words]
-    lines += [] if bad else [f"it says: {_says(result.folder)}"]
+    lines += [] if bad else [f"it says: {result.says}"]
     return "\n".join(lines) + "\n"
 
 
@@ -170,6 +180,7 @@ def as_json(result: Result) -> str:
         "intact": not result.problems,
         "files": result.files,
         "problems": [asdict(problem) for problem in result.problems],
+        "parts": list(result.parts),
         "signature": asdict(result.signature),
     }
     return json.dumps(tree, indent=1, sort_keys=True) + "\n"

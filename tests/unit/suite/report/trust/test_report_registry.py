@@ -14,6 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from offload.errors import ConfigError
+from offload.suite.report import files
 from offload.suite.report.registry import site
 from offload.suite.report.trust import archive, manifest, unpack
 from tests.unit.page_check import problems
@@ -241,3 +242,59 @@ def test_badge_says_the_verdict(signed: Path) -> None:
         said = "".join(ET.fromstring(text).itertext())
         assert word in said and "SIMULATED" in said
     assert "SIMULATED" not in site.badge(made.document(simulated=False))
+
+
+def test_archive_verifies_as_its_folder(
+    signed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`verify`, `recompute` and `show` take an archive; a capture in part is named, and is no damage."""
+    monkeypatch.setattr(archive, "WINDOW", 100 << 10)
+    run, packed = tmp_path / "run", tmp_path / "run.tar.gz"
+    shutil.copytree(signed / "good", run)
+    (run / manifest.SIGNATURE).unlink()
+    (run / "wire.pcapng").write_bytes(head() + b"".join(map(packet, range(400))))
+    files.write(run)  # the page names each file of the run
+    manifest.write(run)
+    assert said("sign", run, "--key", signed / "key") == 0
+    archive.pack(run, packed)
+    capsys.readouterr()
+    assert said("verify", packed, "--allowed-signers", signed / "allowed") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"intact: {packed}: ") and lines[1].endswith(": wire.pcapng")
+    assert lines[2].startswith(f"signed by {WHO}") and lines[3].startswith("it says: certified")
+    assert call("recompute", packed) == 0
+    assert capsys.readouterr().out.startswith(f"identical: {packed}/report.json follows")
+    assert call("show", packed) == 0 and "verdict: CERTIFIED" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("change", [edited, shortened, added])
+def test_changed_archive_is_not_intact(
+    signed: Path, tmp_path: Path, change: Callable[[dict[str, bytes]], None]
+) -> None:
+    """`verify` of an archive finds what was changed in it."""
+    odd = tmp_path / "odd.tar.gz"
+    remade(archives(signed, tmp_path / "in", "bad") / "bad.tar.gz", odd, change)
+    assert said("verify", odd, "--allowed-signers", signed / "allowed") == 1
+
+
+@pytest.mark.parametrize("data", [b"", b"x" * 500, gzip.compress(b"x" * 500)])
+def test_file_that_is_no_archive_is_named(
+    tmp_path: Path, data: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file that only has the name of an archive is exit 2, and so is one that is not there."""
+    odd = tmp_path / "odd.tar.gz"
+    assert said("verify", odd) == 2 and "no such archive" in capsys.readouterr().out
+    odd.write_bytes(data)
+    assert said("verify", odd) == 2 and "not an archive that can be read" in capsys.readouterr().out
+
+
+def test_index_of_an_archive_is_hostile(signed: Path, tmp_path: Path) -> None:
+    """An index that is damaged excuses nothing."""
+
+    def change(files: dict[str, bytes]) -> None:
+        shortened(files)
+        files[next(name for name in files if name.endswith(archive.INDEX))] = b"[" * 100_000
+
+    odd = tmp_path / "odd.tar.gz"
+    remade(archives(signed, tmp_path / "in", "good") / "good.tar.gz", odd, change)
+    assert said("verify", odd, "--allowed-signers", signed / "allowed") in (1, 2)
