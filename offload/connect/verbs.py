@@ -28,7 +28,7 @@ connect too, or no program takes the socket.
 """
 PATIENCE = 10.0  # seconds
 SIDES = (("tx", "send   "), ("rx", "receive"))
-WHERE = {"hw": "hardware", "sw": "software", "unknown": "unknown (needs CAP_NET_ADMIN before kernel 7)"}
+WHERE = {"hw": "hardware", "sw": "software", "unknown": "unknown (needs CAP_NET_ADMIN before kernel 7.2)"}
 
 
 def add_parser(verbs: Any) -> None:
