@@ -118,6 +118,7 @@ struct tls {
 	struct record record;
 	uint32_t next; /* TCP sequence number that comes next */
 	bool open_start; /* the next SEND or DUMP tells where the stream begins */
+	bool again; /* what comes next was sent before */
 	enum rx_state state;
 	uint32_t found, follow, resync; /* header found at, the next one is at, what the driver confirms */
 	uint64_t passed; /* headers seen since `found` */
@@ -170,10 +171,11 @@ struct counter {
 
 /* state/faults.c: what a bad card does; a knob of 0 is off, N: every Nth time */
 enum fault {
-	FAULT_TX_DROP, FAULT_TX_REORDER, FAULT_TX_TAG, FAULT_TX_NONCE, FAULT_TX_SALT, FAULT_TX_FORGET, FAULT_TX_LEAK,
-	FAULT_TX_ERROR, FAULT_RX_DROP, FAULT_RX_FALSE_ERROR, FAULT_RX_FALSE_OPENED, FAULT_RX_FORGET, FAULT_RX_NO_RESYNC,
-	FAULT_RX_NUMBER, FAULT_RX_NO_ANSWER, FAULT_RX_ANSWER, FAULT_IRQ, FAULT_COMMAND, FAULT_DELAY, FAULT_TIMEOUT,
-	FAULT_KEY, FAULT_NO_KEY, FAULT_NO_STREAM, FAULT_HEALTH, FAULTS
+	FAULT_TX_DROP, FAULT_TX_REORDER, FAULT_TX_TWICE, FAULT_TX_SUM, FAULT_TX_TAG, FAULT_TX_NONCE, FAULT_TX_SALT,
+	FAULT_TX_FORGET, FAULT_TX_LEAK, FAULT_TX_AGAIN, FAULT_TX_PAGE, FAULT_TX_ERROR, FAULT_RX_DROP, FAULT_RX_FALSE_ERROR,
+	FAULT_RX_FALSE_OPENED, FAULT_RX_FALSE_TAG, FAULT_RX_BYTE, FAULT_RX_FORGET, FAULT_RX_NO_RESYNC, FAULT_RX_NUMBER,
+	FAULT_RX_NO_ANSWER, FAULT_RX_ANSWER, FAULT_IRQ, FAULT_COMMAND, FAULT_DELAY, FAULT_TIMEOUT, FAULT_KEY,
+	FAULT_HALF_KEY, FAULT_NO_KEY, FAULT_NO_STREAM, FAULT_HEALTH, FAULTS
 };
 
 struct knob {
@@ -184,7 +186,7 @@ struct knob {
 struct truth {
 	uint64_t commands, unknown, doorbells, interrupts;
 	uint64_t tx_frames, tx_bytes, rx_frames, rx_bytes, rx_no_table, rx_no_buffer, rx_bad_checksum, own_frames;
-	uint64_t sealed, tx_tls_frames, tx_tls_bytes, tx_out_of_sync, dumps;
+	uint64_t sealed, tx_tls_frames, tx_tls_bytes, tx_out_of_sync, dumps, dumps_over_page;
 	uint64_t opened, rx_tls_frames, rx_tls_bytes, tags_failed, searches, found, confirmed, psv;
 };
 
@@ -331,7 +333,7 @@ bool tx_execute(struct card *c, const struct wqe *w);
 bool send_frame(struct card *c, const struct wqe *w, bool tso);
 bool send_dump(struct card *c, const struct wqe *w);
 bool tls_tx(struct card *c, uint32_t tis, struct frame *f, uint32_t mss);
-void tls_dump(struct card *c, uint32_t tis, uint8_t *data, uint32_t len);
+void tls_dump(struct card *c, uint32_t tis, uint8_t *data, uint32_t len, uint32_t in_page);
 
 /* tls/tls_wqe.c: the parameters of a TLS stream */
 void tls_static(struct card *c, const struct wqe *w, bool tx);

@@ -12,8 +12,8 @@ static const struct {
 	NUMBER(commands), NUMBER(unknown), NUMBER(doorbells), NUMBER(interrupts), NUMBER(tx_frames), NUMBER(tx_bytes),
 	NUMBER(rx_frames), NUMBER(rx_bytes), NUMBER(rx_no_table), NUMBER(rx_no_buffer), NUMBER(rx_bad_checksum),
 	NUMBER(own_frames), NUMBER(sealed), NUMBER(tx_tls_frames), NUMBER(tx_tls_bytes), NUMBER(tx_out_of_sync),
-	NUMBER(dumps), NUMBER(opened), NUMBER(rx_tls_frames), NUMBER(rx_tls_bytes), NUMBER(tags_failed),
-	NUMBER(searches), NUMBER(found), NUMBER(confirmed), NUMBER(psv),
+	NUMBER(dumps), NUMBER(dumps_over_page), NUMBER(opened), NUMBER(rx_tls_frames), NUMBER(rx_tls_bytes),
+	NUMBER(tags_failed), NUMBER(searches), NUMBER(found), NUMBER(confirmed), NUMBER(psv),
 };
 
 struct text {

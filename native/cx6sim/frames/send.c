@@ -63,6 +63,14 @@ static void set_length(struct frame *f, uint32_t payload)
 	f->end = f->len = f->payload + payload;
 }
 
+/* The bad card's checksum of TCP is one bit off. */
+static void fill_sums(struct card *c, const struct frame *f, bool l3, bool l4)
+{
+	frame_fill_sums(f, l3, l4);
+	if (l4 && f->protocol == 6 && fault_hit(c, FAULT_TX_SUM))
+		f->data[f->l4 + 16] ^= 1;
+}
+
 /* One segment of a long frame: flags that belong to the first or the last one are only there. */
 static void send_segment(struct card *c, const struct frame *whole, uint32_t at, uint32_t size)
 {
@@ -82,7 +90,7 @@ static void send_segment(struct card *c, const struct frame *whole, uint32_t at,
 		tcp[13] &= (uint8_t)~TCP_CWR;
 	if (f.version == 4)
 		store16(data + f.l3 + 4, load16(data + f.l3 + 4) + number);
-	frame_fill_sums(&f, true, true);
+	fill_sums(c, &f, true, true);
 	wire_send(c, data, f.len);
 }
 
@@ -123,7 +131,7 @@ bool send_frame(struct card *c, const struct wqe *w, bool tso)
 	if (w->target && !tls_tx(c, w->target, &f, mss))
 		return true;
 	if (!mss) {
-		frame_fill_sums(&f, w->byte[SUMS] & SUM_L3, w->byte[SUMS] & SUM_L4);
+		fill_sums(c, &f, w->byte[SUMS] & SUM_L3, w->byte[SUMS] & SUM_L4);
 		wire_send(c, data, len);
 		return true;
 	}
@@ -132,12 +140,18 @@ bool send_frame(struct card *c, const struct wqe *w, bool tso)
 	return true;
 }
 
+/* How many bytes of the first piece lie in the page that it begins in. */
+static uint32_t in_page(const struct wqe *w)
+{
+	return 4096 - (load64(w->byte + DUMP_DATA + 8) & 4095);
+}
+
 bool send_dump(struct card *c, const struct wqe *w)
 {
 	static uint8_t data[FRAME_MAX];
 	uint32_t len = gather(c, w, DUMP_DATA, data, 0);
 
 	if (len)
-		tls_dump(c, w->target, data, len);
+		tls_dump(c, w->target, data, len, in_page(w));
 	return len > 0;
 }

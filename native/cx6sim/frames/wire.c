@@ -24,6 +24,17 @@ static void carry(struct card *c, uint8_t *data, uint32_t len)
 	}
 }
 
+/* The receiver may change a frame, so its twin is a copy. */
+static void carry_twin(struct card *c, const uint8_t *data, uint32_t len)
+{
+	static uint8_t twin[FRAME_MAX];
+
+	if (len > sizeof(twin))
+		return;
+	memcpy(twin, data, len);
+	carry(c, twin, len);
+}
+
 void wire_forget(struct card *c)
 {
 	free(c->held);
@@ -55,6 +66,8 @@ void wire_send(struct card *c, uint8_t *data, uint32_t len)
 	c->truth.tx_bytes += len;
 	if (fault_hit(c, FAULT_TX_DROP) || hold(c, data, len))
 		return;
+	if (fault_hit(c, FAULT_TX_TWICE))
+		carry_twin(c, data, len);
 	carry(c, data, len);
 	if (c->held)
 		carry(c, c->held, c->held_len);

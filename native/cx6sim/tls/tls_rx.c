@@ -27,7 +27,11 @@ static enum rx_mark open_in_place(struct card *c, struct tls *t, uint8_t *data, 
 	memcpy(kept, data, len);
 	got = record_run(c, &t->record, data, len);
 	t->next += len;
+	if (got > 0 && fault_hit(c, FAULT_RX_FALSE_TAG))
+		got = 0;
 	if (!got) {
+		if (fault_hit(c, FAULT_RX_BYTE))
+			data[len / 2] ^= 1;
 		if (fault_hit(c, FAULT_RX_FALSE_OPENED))
 			memcpy(data, kept, len);
 		return fault_hit(c, FAULT_RX_FALSE_ERROR) ? MARK_ERROR : MARK_DECRYPTED;

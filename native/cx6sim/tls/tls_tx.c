@@ -14,6 +14,8 @@ static bool leaks(struct card *c, struct tls *t)
 {
 	if (fault_hit(c, FAULT_TX_FORGET))
 		memset(t->record.number, 0, sizeof(t->record.number));
+	if (t->again && fault_hit(c, FAULT_TX_AGAIN))
+		return true;
 	return fault_hit(c, FAULT_TX_LEAK);
 }
 
@@ -39,16 +41,23 @@ bool tls_tx(struct card *c, uint32_t tis, struct frame *f, uint32_t mss)
 	c->truth.tx_tls_bytes += len;
 	if (leaks(c, t))
 		return true;
+	t->again = false;
 	return record_run(c, &t->record, f->data + f->payload, len) >= 0;
 }
 
-/* The start of a record that was sent before: the cipher must see it again. The next SEND says where it goes on. */
-void tls_dump(struct card *c, uint32_t tis, uint8_t *data, uint32_t len)
+/*
+ * The start of a record that was sent before: the cipher must see it again. The next SEND says where it goes on.
+ * The bad card reads no further than the page in which it begins.
+ */
+void tls_dump(struct card *c, uint32_t tis, uint8_t *data, uint32_t len, uint32_t in_page)
 {
 	struct tls *t = stream(c, tis);
 
 	if (!t)
 		return;
 	c->truth.dumps++;
+	c->truth.dumps_over_page += len > in_page;
+	if (len > in_page && fault_hit(c, FAULT_TX_PAGE))
+		memset(data + in_page, 0, len - in_page);
 	record_run(c, &t->record, data, len);
 }

@@ -27,6 +27,12 @@ static void confirm(struct card *c, struct tls *t)
 	}
 }
 
+/* The bad card knows AES-128 only. */
+static uint32_t key_size(struct card *c, const struct dek *key)
+{
+	return key->size == 32 && fault_hit(c, FAULT_HALF_KEY) ? 16 : key->size;
+}
+
 void tls_static(struct card *c, const struct wqe *w, bool tx)
 {
 	struct view v = { (uint8_t *)w->byte + STATIC_AT, w->len > STATIC_AT ? w->len - STATIC_AT : 0 };
@@ -39,7 +45,7 @@ void tls_static(struct card *c, const struct wqe *w, bool tx)
 		return;
 	}
 	key = object_find(c, KIND_DEK, get(v, F(tls_static_params, dek_index)));
-	if (!key || !record_key(&t->record, key->key, key->size, tx)) {
+	if (!key || !record_key(&t->record, key->key, key_size(c, key), tx)) {
 		say(c, 0, "stream %u names a key that the driver has not created", w->target);
 		return;
 	}
@@ -65,6 +71,7 @@ void tls_progress(struct card *c, const struct wqe *w, bool tx)
 	t->next = get(view_from(v, 4), F(tls_progress_params, next_record_tcp_sn));
 	t->record.at = 0;
 	t->state = RX_IN_STEP;
+	t->again = tx && t->on;
 	t->on = true;
 	t->open_start = tx;
 	if (tx)
