@@ -5,7 +5,8 @@
 enum { BLOCK = 64, DS = 16 };
 enum { OP_NOP = 0x00, OP_SEND = 0x0a, OP_TSO = 0x0e, OP_SET_PSV = 0x20, OP_GET_PSV = 0x21, OP_DUMP = 0x23, OP_UMR = 0x25 };
 enum { MOD_TIS = 1, MOD_TIR = 2 };
-enum { CQE_TX = 0, CQE_TX_ERROR = 13, SYNDROME_OPERATION = 0x02 };
+enum { CQE_TX = 0, CQE_TX_ERROR = 13 };
+enum { SYNDROME_NONE, SYNDROME_OPERATION = 0x02, SYNDROME_FLUSH = 0x05 };
 enum { ALWAYS_COMPLETE = 2 << 2, COMPLETE_MASK = 3 << 2 };
 enum { UMR_LIST = 16 + 48 + 64, UMR_COUNT = 16 + 4, UMR_OFFSET = 16 + 6, UMR_OFFSET_HIGH = 16 + 16 };
 
@@ -83,41 +84,51 @@ static uint32_t fetch(struct card *c, const struct sq *q, struct wqe *w)
 	return blocks;
 }
 
-static void complete(struct card *c, const struct sq *q, uint32_t opcode, bool error)
+static void complete(struct card *c, const struct sq *q, uint32_t opcode, uint8_t syndrome)
 {
 	uint8_t e[64] = { 0 };
 
-	if (error)
-		e[55] = SYNDROME_OPERATION;
+	e[55] = syndrome;
 	store32(e + 56, q->number | opcode << 24);
 	store16(e + 60, q->at);
-	completion(c, q->cq, e, error ? CQE_TX_ERROR : CQE_TX);
+	completion(c, q->cq, e, syndrome ? CQE_TX_ERROR : CQE_TX);
 }
 
 static void break_queue(struct card *c, struct sq *q, uint32_t opcode)
 {
-	complete(c, q, opcode, true);
+	complete(c, q, opcode, SYNDROME_OPERATION);
 	q->state = QUEUE_ERROR;
 	say(c, 0, "SQ %u: error at WQE %u, the queue stops", q->number, q->at);
+}
+
+/* What is posted on a broken queue comes back undone: the driver waits for all of it before it mends the queue. */
+static void do_wqe(struct card *c, struct sq *q, const struct wqe *w)
+{
+	if (q->state == QUEUE_ERROR)
+		complete(c, q, w->opcode, SYNDROME_FLUSH);
+	else if (fault_hit(c, FAULT_TX_ERROR) || !tx_execute(c, w))
+		break_queue(c, q, w->opcode);
+	else if ((w->byte[11] & COMPLETE_MASK) == ALWAYS_COMPLETE)
+		complete(c, q, w->opcode, SYNDROME_NONE);
 }
 
 /* The doorbell record says how far; the driver rings after it has written it. */
 void sq_doorbell(struct card *c, uint32_t number)
 {
 	struct sq *q = object_find(c, KIND_SQ, number);
-	const uint8_t *record = q && q->state == QUEUE_READY ? guest_at(&c->guest, q->doorbell, 8) : NULL;
+	const uint8_t *record = q && q->state != QUEUE_RESET ? guest_at(&c->guest, q->doorbell, 8) : NULL;
 	uint16_t end = record ? load16(record + 6) : 0;
 	uint32_t blocks;
 	struct wqe w;
 
 	for (int left = 1 << 16; record && q->at != end && left > 0; left -= (int)blocks) {
 		blocks = fetch(c, q, &w);
-		if (!blocks || fault_hit(c, FAULT_TX_ERROR) || !tx_execute(c, &w)) {
-			break_queue(c, q, blocks ? w.opcode : 0);
+		if (!blocks) {
+			if (q->state == QUEUE_READY)
+				break_queue(c, q, 0);
 			return;
 		}
-		if ((w.byte[11] & COMPLETE_MASK) == ALWAYS_COMPLETE)
-			complete(c, q, w.opcode, false);
+		do_wqe(c, q, &w);
 		q->at = (uint16_t)(q->at + blocks);
 	}
 }
