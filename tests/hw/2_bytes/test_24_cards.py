@@ -48,7 +48,7 @@ def refusals(host: Host) -> int:
 def test_sends_each_frame_once(
     life: Life, bench: Bench, rig: Rig, offload: Switch, evidence: dict[str, Any], tmp_path: Path
 ) -> None:
-    """This NIC puts on the wire what TCP sends, each byte of it, once, with right checksums."""
+    """This NIC puts on the wire what TCP sends, each byte of it, once, in order, with right checksums."""
     offload.on()
     assert bench.wire is not None
     peer = bench.peer.host

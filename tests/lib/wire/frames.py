@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from offload.cmd import settles
 from offload.host.base import Host
 
+WRAP = 1 << 32  # of TCP sequence numbers
 TCP_COUNTERS = ("bytes_sent", "bytes_retrans", "bytes_received")  # of struct tcp_info, in the words of ss(8)
 
 
@@ -84,8 +85,8 @@ def tcp_counters(host: Host, port: int) -> dict[str, int]:
 
 
 def left_once(seen: list[Frame], sent: int) -> None:
-    """Assert that this many bytes left the card in these frames, no more and no fewer, with right
-    checksums."""
+    """Assert that this many bytes left the card in these frames, no more and no fewer, in TCP's order and
+    with right checksums."""
     wrong = [frame for frame in seen if frame.checksum == "wrong"]
     first = f"the first at sequence number {wrong[0].seq}" if wrong else ""
     assert not wrong, f"{len(wrong)} of {len(seen)} frames have a wrong TCP checksum, {first}"
@@ -94,6 +95,24 @@ def left_once(seen: list[Frame], sent: int) -> None:
     assert carried >= sent, (
         f"TCP sent {sent} bytes, {carried} came out of the card: it dropped {sent - carried}"
     )
+    assert not (late := _late(seen)), (
+        f"{len(late)} of {len(seen)} frames left behind later ones, "
+        f"the first with sequence number {late[0].seq}"
+    )
+
+
+def _late(seen: list[Frame]) -> list[Frame]:
+    """Frames that fill a gap which an earlier one has left: the card changed the order."""
+    gaps, late = list[tuple[int, int]](), list[Frame]()
+    begin = end = WRAP // 2  # of the first frame; the others relative to it
+    for frame in seen:
+        at = (frame.seq - seen[0].seq + begin) % WRAP
+        if frame.size and (at < begin or any(start <= at < stop for start, stop in gaps)):
+            late.append(frame)
+        if at > end:
+            gaps.append((end, at))
+        end = max(end, at + frame.size)
+    return late
 
 
 def _twice(seen: list[Frame]) -> str:

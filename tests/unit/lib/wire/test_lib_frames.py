@@ -50,3 +50,15 @@ def test_bytes_are_added_up() -> None:
         left_once([one], 150)
     with pytest.raises(AssertionError, match="1 of 2 frames have a wrong .* sequence number 101"):
         left_once([one, Frame(4433, 101, 50, "wrong")], 150)
+
+
+def test_order_is_judged() -> None:
+    """A frame behind the next one is named; one that is sent again, in other pieces too, is no such frame."""
+    near = (1 << 32) - 50  # the numbers wrap
+    one, two, three = (Frame(4433, (near + at) % (1 << 32), 100, "right") for at in (0, 100, 200))
+    left_once([one, two, three], 300)
+    left_once([one, two, three, two, Frame(4433, 60, 20, "right")], 420)
+    with pytest.raises(AssertionError, match="1 of 3 frames left behind later ones, .* number 50"):
+        left_once([one, three, two], 300)
+    with pytest.raises(AssertionError, match=f"1 of 3 frames left behind .* number {near}"):
+        left_once([two, one, three], 300)
