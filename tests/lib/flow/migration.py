@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -196,14 +196,23 @@ def go(near: End, far: End, uri: str, rounds: int = 0) -> Moved:
     )
 
 
-def equal(near: End, far: End) -> tuple[Status, dict[str, Any]]:
-    """Assert that both hold the same memory, and that it is what seed and rate say.
+def apart(here: Mapping[str, Any], there: Mapping[str, Any]) -> str:
+    """Say where two memories differ: outside the written pages, or in which of them by their counts."""
+    pages = [n for n, (a, b) in enumerate(zip(here["counts"], there["counts"], strict=True)) if a != b]
+    counts = f"{len(pages)} written pages have other counts{f', the first is {pages[0]}' if pages else ''}"
+    return f"({counts}; the rest is {'the same' if here['rest'] == there['rest'] else 'other'})"
+
+
+def equal(near: End, far: End, how: str) -> tuple[Status, dict[str, Any]]:
+    """Assert that both hold the same memory, and that it is what seed and rate say; `how` it was moved.
 
     Returns what the guest says, and what was compared: `bytes` and their `sha256`, worked out at both ends.
     """
     here, there, status = near.memory(), far.memory(), far.status()
     guest = far.guest
-    assert here == there, "the guest's memory at the destination differs from the source's"
+    assert here == there, (
+        f"{how}: the guest's memory at the destination differs from the source's {apart(here, there)}"
+    )
     assert (status.magic, status.pages, status.seed) == (MAGIC, guest.pages, guest.seed), status
     assert there["rest"] == guest.rest(), "the guest's memory is not what its seed says"
     # stopped between the write of a page and that of the sum, one page is ahead

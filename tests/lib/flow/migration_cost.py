@@ -84,7 +84,7 @@ def once(
         after = _spent(stand)
         if moved.status != "completed":
             raise RigError(f"{transport}: the migration ended as {moved.status}: {moved.error}")
-        status, held = migration.equal(near, far)
+        status, held = migration.equal(near, far, transport)
         migration.lives(far, status)
     spent = after[0] - used[0], after[1] - used[1]
     return Ran(moved, status, stand.line, took, spent, (cores[0], cores[1]), held)
