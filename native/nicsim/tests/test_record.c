@@ -1,28 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Does the record engine make and read OpenSSL's records, however TCP cuts them? */
-#include "model.h"
-
-static struct stream s;
-static u8 buf[STREAM_MAX];
-static struct rec r;
-
-/* Feed @buf from @from to @to in random pieces. */
-static int feed(enum rec_op op, u32 from, u32 to, struct rec_events *ev)
-{
-	while (from < to) {
-		u32 n = min_t(u32, to - from, rnd_range(1, rnd() & 0x30000 ? 1448 : 20));
-
-		NEED(rec_feed(&r, op, buf + from, n, ev) == n);
-		from += n;
-	}
-	return 0;
-}
-
-static void fresh(u32 most)
-{
-	stream_make(&s, rnd_range(1, 30), most);
-	rec_init(&r, &s.key, s.salt, s.sn);
-}
+#include "feed.h"
 
 static int encrypts(u32 rounds)
 {
