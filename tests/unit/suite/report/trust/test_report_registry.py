@@ -277,7 +277,7 @@ def test_changed_archive_is_not_intact(
     assert said("verify", odd, "--allowed-signers", signed / "allowed") == 1
 
 
-@pytest.mark.parametrize("data", [b"", b"x" * 500, gzip.compress(b"x" * 500)])
+@pytest.mark.parametrize("data", [b"", b"x" * 500, gzip.compress(b"x" * 500)], ids=["empty", "noise", "gzip"])
 def test_file_that_is_no_archive_is_named(
     tmp_path: Path, data: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
