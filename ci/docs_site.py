@@ -17,8 +17,6 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
-from offload.cli.pages import filled
-
 LINK = re.compile(r"(\]\()(?!\w+:|#)([^)#\s]+)")
 FENCE = re.compile(r"\s*(```|~~~)")
 UNLISTED = InclusionLevel.NOT_IN_NAV
@@ -44,7 +42,7 @@ def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files, **_: Any) -> str:
-    """Fill in what is made from data, point links at the site's copy, and put a blank line before lists."""
+    """Point each link at the site's copy, and put the blank line that MkDocs needs before lists."""
     here = Path(page.file.src_uri).parent
 
     def moved(found: re.Match[str]) -> str:
@@ -55,7 +53,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         there = files.get_file_from_path(uri) is not None
         return f"[{found[0]}]({os.path.relpath(uri, here)})" if there else found[0]
 
-    return EXAMPLE.sub(shown, _spaced(LINK.sub(moved, filled(markdown))))
+    return EXAMPLE.sub(shown, _spaced(LINK.sub(moved, markdown)))
 
 
 def _links(file: File) -> list[Path]:

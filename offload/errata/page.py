@@ -1,8 +1,9 @@
-"""The entries of docs/reference/errata.md, made from errata.yaml; offload/cli/pages.py puts them in."""
+"""docs/reference/errata.md, made from errata.yaml: `python -m offload.errata.page > errata.md`."""
 
 from __future__ import annotations
 
 import re
+import sys
 
 from offload.errata.file import PARTS, Erratum, Span
 from offload.errata.kernel import Series
@@ -17,13 +18,50 @@ HEADINGS = {
     "mlx5": "Driver mlx5_core",
     "ch_ktls": "Driver cxgb4 with ch_ktls",
 }
+HEAD = """# Known kernel bugs
+
+When a test fails on a kernel that has, or may have, a bug whose symptom fits the message, the report and
+the terminal name that bug with the failure. **The outcome does not change.** To tell the bug from the card,
+test the same with software kernel TLS on the same kernel, in a checkout. Only a difference counts against
+the card.
+
+```
+.venv/bin/python -m pytest tests/sw-fallback -k NAME --kernel 6.1    # most tests have the same name there
+```
+
+| in a table | means |
+|---|---|
+| fixed in V | Debian's package V was the first with the fix, by its changelog; earlier ones are affected |
+| affected: V | we read or ran version V, and it is affected |
+| not in V | we read version V, and it is not affected; the first version with the fix is not recorded |
+| none | no version of the series is affected |
+| ? | unknown: nothing is recorded, or we could not find out |
+
+The tools identify a kernel by `uname -r` and, on Debian, by its package version: `6.1.0-56-amd64` alone does
+not say which stable release it is, and then most answers are *unknown*. Packages rebuilt for an older Debian
+(`~bpo12+1`, `~deb12u1`) count as the original. An older version number of another vendor's kernel proves
+nothing, because vendors back-port fixes: *unknown*. A *bug* has a fix somewhere, or needs one; *behavior* is
+how the kernel is meant to work, and easily mistaken for a fault of the card.
+
+*Source* names lines of the kernel's source (`6.1:529` is line 529 in Debian's linux-source 6.1.192; 6.12 is
+6.12.95 and 7.2 is 7.2.12); Debian's changelog of its package linux, which lists a fix by its title; a public
+record; or a run of this project.
+"""
+TAIL = """## Where this page comes from
+
+It is made from [errata.yaml](../../offload/errata/errata.yaml). Edit that, not this page, and then run:
+
+```
+.venv/bin/python -m offload.errata.page > docs/reference/errata.md
+```
+"""
 
 
-def entries() -> str:
-    """The sections of the page, one an entry."""
+def page() -> str:
+    """The whole page."""
     errata = load()
     parts = [(part, [e for e in errata if e.part == part]) for part in PARTS]
-    return "\n".join(line for part, found in parts for line in _part(HEADINGS[part], found))
+    return "\n".join([HEAD, *(line for part, found in parts for line in _part(HEADINGS[part], found)), TAIL])
 
 
 def _part(heading: str, errata: list[Erratum]) -> list[str]:
@@ -80,3 +118,7 @@ def _kernels(erratum: Erratum) -> str:
 def _escaped(text: str) -> str:
     """Text as Markdown shows it unchanged."""
     return "".join(f"\\{char}" if char in "\\`*_<>|[]" else char for char in text)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 import pytest
 
-from offload.cli.pages import filled
-
 ROOT = Path(__file__).parents[2]
 TRACKED = [
     ROOT / name
@@ -212,7 +210,7 @@ def test_each_page_that_is_named_is_here() -> None:
 
 def test_links_between_pages_lead_somewhere() -> None:
     """Each link of a page to a file or heading of the repository finds it."""
-    pages = {p.resolve(): filled(p.read_text()) for p in TRACKED if p.suffix == ".md"}
+    pages = {p.resolve(): p.read_text() for p in TRACKED if p.suffix == ".md"}
     links = [
         (page, (page.parent / name).resolve() if name else page, heading)
         for page, text in pages.items()

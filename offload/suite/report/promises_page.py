@@ -1,11 +1,40 @@
-"""The entries of docs/reference/promises.md, made from criteria.yaml; offload/cli/pages.py puts them in."""
+"""docs/reference/promises.md, made from criteria.yaml: `python -m offload.suite.report.promises_page`."""
 
 from __future__ import annotations
 
 import re
+import sys
 
 from offload.suite.report.criteria import Criterion, load
 
+HEAD = """# Every promise, and where it comes from
+
+A promise completes the sentence "this NIC ...". `certify` tests each promise that the card's profile makes.
+[Reading the report](../certify/reading-the-report.md#the-verdict) has the rule for every verdict.
+[The lab](../certify/the-lab.md#the-wire-box) lists the promises that need a wire box.
+
+| part | meaning |
+|---|---|
+| required | no certificate without it: broken, the verdict is *failed*; not proved, it is *incomplete* |
+| optional | broken, it limits the certificate; skipped, because the rig lacks something, it has no effect |
+| asked | always, or only of a card that promises transmit, receive, or not every cipher |
+| kernel | the kernel's document or source file; `7.2:413-427` means these lines in Linux 7.2 |
+| RFC | the section that the bytes must follow |
+| OCP | the feature that it tests under TLS: a row of the checklist of OCP's specification |
+
+The OCP names are unverified: we could read the beginning of [*OCP Server NIC SW Specification:
+Core Features*](https://www.opencompute.org/w/index.php?title=Core_Offloads), not its checklist.
+Compare them with your copy. Its core features are stateless offloads, so most promises have no entry there.
+"""
+TAIL = """## Where this page comes from
+
+It is made from [`criteria.yaml`](../../offload/suite/report/criteria.yaml). Edit that, not this
+page, and then run:
+
+```
+.venv/bin/python -m offload.suite.report.promises_page > docs/reference/promises.md
+```
+"""
 ASKED = {
     "always": "always",
     "tx": "if the profile promises transmit",
@@ -15,9 +44,9 @@ ASKED = {
 NAMES = {"kernel": "Kernel", "rfc": "RFC", "ocp": "OCP", "also": "See also"}
 
 
-def entries() -> str:
-    """The sections of the page, one an entry."""
-    return "\n".join(_section(promise) for promise in load().promises.values())
+def page() -> str:
+    """The whole page."""
+    return "\n".join([HEAD, *(_section(promise) for promise in load().promises.values()), TAIL])
 
 
 def _section(promise: Criterion) -> str:
@@ -46,3 +75,7 @@ def _linked(text: str) -> str:
 
 def _link(found: re.Match[str]) -> str:
     return f"[{found[0].removeprefix('docs/')}]({found[1] or '../' + found[2]})"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

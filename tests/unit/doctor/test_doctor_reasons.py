@@ -1,10 +1,10 @@
-"""The file of reasons: sound, each a section of its page, and each condition made for real or recorded."""
+"""The file of reasons: sound, whole on its page, and each condition made for real or recorded."""
 
 from __future__ import annotations
 
 import re
 
-from offload.doctor.page import entries
+from offload.doctor.page import page
 from offload.doctor.reasons import FILE, LEVELS, load
 from tests.unit.doctor.fake_apps import APP_CASES
 from tests.unit.doctor.fake_process import PID_CASES
@@ -14,7 +14,9 @@ from tests.unit.doctor.test_doctor import CASES
 def test_every_code_has_a_case_and_a_section() -> None:
     cases = [*CASES, *APP_CASES, *PID_CASES]
     assert sorted(cases) == sorted(load()), "each code has one case, here or there"
-    assert re.findall(r"^### (.*)$", entries(), re.M) == list(load())
+    assert page() == (FILE.parents[2] / "docs/reference/reasons.md").read_text(), (
+        "python -m offload.doctor.page"
+    )
 
 
 def test_reason_file_is_sound() -> None:
