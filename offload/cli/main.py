@@ -165,7 +165,7 @@ def _not_installed(words: Sequence[str]) -> ConfigError:
     if words[0] == "certify" or " ".join(words[:2]) in (*NEED_CHECKOUT, "measure"):
         return _only_in_a_checkout(words[:1] if words[0] == "certify" else words[:2])
     message = f"`ktls-offload {words[0]}` is part of the certification suite, which is not installed"
-    return ConfigError(message, "apt install ktls-offload-suite, or use a source checkout")
+    return ConfigError(message, "in a checkout: make deb && apt install ./build/ktls-offload-suite_*.deb")
 
 
 def _new_enough(name: str) -> None:

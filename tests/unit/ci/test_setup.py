@@ -97,6 +97,16 @@ def test_a_checkout_that_nobody_can_read_is_named(host: Host) -> None:
     assert str(ROOT / "ci/setup") in (host.home / "tried").read_text() and not (host.home / "asked").exists()
 
 
+def test_a_user_whom_sudo_refuses_is_told_so(host: Host) -> None:
+    """A refusal of sudo is not taken for a network that is down."""
+    host.answers("")
+    words = "sudo: unable to resolve host vm\nsudo: a password is required"
+    (host.home / "sudo").write_text(f"#!/bin/sh\necho '{words}' >&2; exit 1\n")
+    rc, said = host.setup(0)
+    assert rc == 4 and "sudo: a password is required" in said and "network" not in said
+    assert "setup: error: sudo did not run apt-get" in said and not (host.home / "asked").exists()
+
+
 def test_no_test_is_skipped_for_what_set_up_could_install() -> None:
     """On a fresh machine tests with daemons find each program that they look for, but for lintian."""
     packages = {"dpkg-deb": "dpkg", "sh": "dash", "cc": "gcc", "ip": "iproute2"}
