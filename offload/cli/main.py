@@ -320,7 +320,3 @@ def whole() -> Command:
             importlib.import_module(f"offload.{verb.module}")
             opened.append(verb)
     return tree(parser(opened, here()))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

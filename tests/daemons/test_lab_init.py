@@ -36,7 +36,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
 def lab(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
     """`ktls-offload lab ARGV` in a folder."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "KTLS_OFFLOAD_STATE": str(folder / "state")}
-    words = [sys.executable, "-m", "offload.suite.bench.lab", *argv]
+    words = [sys.executable, "-m", "offload", "lab", *argv]
     return subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
 
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from offload.cli import main as cli
 from offload.debian.kernels import Kernel
 from offload.errors import ConfigError, RigError
 from offload.suite.bench.cards import module
 from offload.suite.bench.vm import topology, verbs
 
 
-def lab(*argv: str, runtime: Path) -> subprocess.CompletedProcess[str]:
-    """`python -m offload.suite.bench.vm ...` with run directories of its own."""
-    env = {
-        "PATH": "/usr/bin:/bin:/usr/sbin:/sbin",
-        "XDG_RUNTIME_DIR": str(runtime),
-        "XDG_CACHE_HOME": str(runtime),
-    }
-    return subprocess.run(
-        [sys.executable, "-m", "offload.suite.bench.vm", *argv], env=env, capture_output=True, text=True
-    )
+@pytest.fixture(autouse=True)
+def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user who never had a lab."""
+    for name in ("XDG_RUNTIME_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -42,10 +37,13 @@ def lab(*argv: str, runtime: Path) -> subprocess.CompletedProcess[str]:
         (("shell",), "no lab is running"),
     ],
 )
-def test_usage_errors_are_one_line(tmp_path: Path, argv: tuple[str, ...], words: str) -> None:
+def test_usage_errors_are_one_line(
+    argv: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Wrong words give exit code 2 and say what would be right."""
-    done = lab(*argv, runtime=tmp_path)
-    assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr
+    assert cli.main(["lab", *argv]) == 2
+    said = capsys.readouterr().err
+    assert words in said and "Traceback" not in said
 
 
 def test_our_own_command_is_found_in_the_guest() -> None:
@@ -54,10 +52,10 @@ def test_our_own_command_is_found_in_the_guest() -> None:
     assert verbs.as_here(["ls", "ktls-offload"]) == ["ls", "ktls-offload"]
 
 
-def test_status_without_labs(tmp_path: Path) -> None:
+def test_status_without_labs(capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing running is said so, and is no error."""
-    done = lab("status", runtime=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "no lab is up\n")
+    assert cli.main(["lab", "status"]) == 0
+    assert capsys.readouterr().out == "no lab is up\n"
 
 
 def test_personality_is_for_both_or_each() -> None:
