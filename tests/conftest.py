@@ -12,7 +12,7 @@ import pytest
 
 from offload.card.counters import Snapshot
 from offload.card.nic import Nic, look
-from offload.card.profile import Profile, find
+from offload.card.profile import Profile
 from offload.host.base import Bench, Side
 from offload.suite.bench.vm import cards
 from offload.suite.report.criteria import load as load_criteria
@@ -87,7 +87,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker("cells")
     if marker is None:
         return
-    profile = find(metafunc.config.getoption("--profile"))
+    profile = rig_choice.profile_of(metafunc.config)
     which, cells = marker.args[0], list(profile.cells())
     if which != "all":
         cells = [c for c in cells if (c in profile.promises) == (which != "unpromised")]
@@ -99,7 +99,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what the profile does not promise: no skip, it is not asked; and what a sample can miss."""
-    profile = find(config.getoption("--profile"))
+    profile = rig_choice.profile_of(config)
     criteria, sample = load_criteria().promises, config.getoption("--sample")
 
     def asked(item: pytest.Item) -> bool:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The card that an adapter plays, from a word that card.py of the lab makes of a profile:
- * ID/tx:128:256:on/rx:128/drops-rules/COUNTER/COUNTER:NAME/...
+ * ID/tx:128:256:tls13:on/rx:128/drops-rules/COUNTER/COUNTER:NAME/...
  */
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -51,6 +51,8 @@ static int nicsim_card_direction(struct nicsim_card *card, char *options, netdev
 			*keys |= NICSIM_KEY_128;
 		else if (!strcmp(option, "256"))
 			*keys |= NICSIM_KEY_256;
+		else if (!strcmp(option, "tls13"))
+			*keys |= NICSIM_TLS_13;
 		else
 			return -EINVAL;
 	}

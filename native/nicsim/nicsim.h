@@ -57,6 +57,7 @@ struct nicsim_stat {
 #define NICSIM_STATS 64
 #define NICSIM_KEY_128 0x1
 #define NICSIM_KEY_256 0x2
+#define NICSIM_TLS_13 0x4	/* with the same keys; no kernel through 7.3 asks for it */
 
 /* The card that an adapter emulates; the names lie in its description. */
 struct nicsim_card {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 DIRECTIONS = ("tx", "rx")
@@ -11,6 +11,8 @@ VERSIONS = ("1.2", "1.3")
 CIPHERS = ("aes-gcm-128", "aes-gcm-256", "chacha20-poly1305")
 FEATURES = {"tx": "tls-hw-tx-offload", "rx": "tls-hw-rx-offload"}
 WORDS = {"tx": "transmit", "rx": "receive"}
+# in /proc/net/tls_stat of a kernel that hands TLS 1.3 to cards: v17 of the series
+TLS13_COUNTER = "TlsCurrTxRekey"
 LOG = "tests/hw/test_90_log.py::test_kernel_log_is_clean"  # the test that reads the kernel's log
 
 # Documentation/networking/tls-offload.rst 7.2:478-523, and tx_tls_del, which mlx5 and funeth have beyond it.
@@ -229,6 +231,14 @@ class Profile:
     limitations: tuple[Limitation, ...]
     notes: tuple[Note, ...]
     path: str
+    later: frozenset[Cell] = frozenset()  # promises of a kernel that hands TLS 1.3 to cards
+
+    def on(self, tls13: bool) -> Profile:
+        """The card on a kernel that hands TLS 1.3 to cards (`tls13`), or on one that does not."""
+        if not tls13 or not self.later:
+            return self
+        reasons = tuple((cell, why) for cell, why in self.reasons if cell not in self.later)
+        return replace(self, promises=self.promises | self.later, reasons=reasons, later=frozenset())
 
     def promised(self, direction: str, version: str, cipher: str) -> bool:
         """Say whether the card offloads this combination."""

@@ -173,6 +173,7 @@ ROWS = {
     "pci": listed(record(pci_id, PCI_ID, _range)),
     "kconfig": listed(record(Kconfig, KCONFIG)),
     "promises": mapped(BY_VERSION, DIRECTIONS, what="direction"),
+    "later": mapped(BY_VERSION, DIRECTIONS, what="direction").optional(),
     "not_promised": listed(Kind(_reason)),
     "defaults": mapped(flag(), DIRECTIONS, DIRECTIONS),
     "steps": listed(record(_step, STEP, _one_step)),
@@ -216,14 +217,21 @@ def _promised_directions(have: Mapping[str, Item], said: Mapping[str, Any], root
             have["counters"].bad(f"{direction} is promised but has no required counter to prove it")
 
 
+def _cells(rows: Mapping[str, Mapping[str, Sequence[str]]]) -> frozenset[Cell]:
+    return frozenset(Cell(d, v, c) for d, by in rows.items() for v, names in by.items() for c in names if c)
+
+
 def profile(root: Item, path: Path) -> Profile:
     """The whole file. ConfigError with every problem in it."""
     have, said = fields(root, ROWS)
     if said["id"] and path.stem != said["id"]:
         have["id"].bad(f"{quoted(said['id'])}, wanted {quoted(path.stem)}: the file's name")
-    rows = said["promises"].items()
-    kept = frozenset(Cell(d, v, c) for d, by in rows for v, names in by.items() for c in names if c)
-    said.update(promises=kept, defaults=tuple(said["defaults"].items()), plays=said["plays"] or None)
+    kept, later = _cells(said["promises"]), _cells(said["later"])
+    if early := sorted(later & kept):
+        have["later"].bad(f"{early[0]} is promised already: wanted it in promises or here")
+    said.update(
+        promises=kept, later=later, defaults=tuple(said["defaults"].items()), plays=said["plays"] or None
+    )
     reasons = _reasons(said.pop("not_promised"), kept, have.get("not_promised", root))
     _promised_directions(have, said, root)
     root.log.check()

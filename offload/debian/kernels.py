@@ -53,6 +53,7 @@ UNUSED = (
     "drivers/usb",
     "drivers/video",
 )
+TLS13 = b"LINUX_MIB_TLSCURRTXREKEY"  # v17 of the series that gives TLS 1.3 and KeyUpdate to cards
 Say = Callable[[str], None]
 
 
@@ -157,6 +158,16 @@ def _kernel(folder: Path, known: dict[str, str]) -> Kernel:
         build=root / "usr/src" / f"linux-headers-{release}",
         config=folder / "config",
     )
+
+
+def hands_over_tls13(series: str) -> bool:
+    """Say whether a kernel of the cache hands TLS 1.3 to cards: its headers count what that brought."""
+    if not (kernel := cached(series)):
+        return False
+    build = kernel.build.resolve()
+    places = (build, *build.parent.glob("linux-headers-*-common"))
+    headers = [place / "include/uapi/linux/snmp.h" for place in places]
+    return any(TLS13 in path.read_bytes() for path in headers if path.is_file())
 
 
 def measured(vmlinux: Path, modules: Path) -> dict[str, str]:

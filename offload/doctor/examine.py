@@ -10,6 +10,7 @@ from offload.card.nic import Match, Nic, links, match, seen
 from offload.card.nic_tools import Answer as Said
 from offload.card.nic_tools import ask
 from offload.card.profile import DIRECTIONS, Profile, load_all
+from offload.card.profile_model import TLS13_COUNTER
 from offload.doctor import card, cpu, esp, kernel, known, library, programs, surroundings, switches
 from offload.doctor.kernel import Machine
 from offload.doctor.library import Trial
@@ -82,6 +83,8 @@ class Doctor:
         nics = [self._nic(dev) for dev in dict.fromkeys(wanted or self.rows)]
         chosen = [nic for nic in nics if wanted or self._may(nic)]
         self.machine, notes = kernel.look(self.host), Notes()
+        tls13 = TLS13_COUNTER in (self.machine.stat or {})
+        self.profiles = tuple(profile.on(tls13) for profile in self.profiles)
         kernel.examine(self.machine, notes)
         cpu.examine(self.host, notes)
         self.tried = self.trial or library.attempt(self.host, self.machine)
@@ -141,7 +144,8 @@ class Doctor:
     ) -> tuple[Verdict, ...]:
         """The truth table of the directions that were asked for."""
         lacking = [f.code for f in host_notes.findings if f.code in NO_TLS]
-        return table(profile, states, self.tried, lacking[0] if lacking else "")
+        tls13 = TLS13_COUNTER in (self.machine.stat or {})
+        return table(profile, states, self.tried, lacking[0] if lacking else "", tls13)
 
     def _tree(self, nic: Nic, found: Match, notes: Notes) -> None:
         """Kernel and card if a feature is fixed, the switch if not; then what is around the device."""

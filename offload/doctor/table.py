@@ -24,21 +24,25 @@ class Verdict(NamedTuple):
 
 
 def table(
-    profile: Profile | None, states: Mapping[str, tuple[str, str]], trial: Trial, no_tls: str
+    profile: Profile | None,
+    states: Mapping[str, tuple[str, str]],
+    trial: Trial,
+    no_tls: str,
+    tls13: bool = False,
 ) -> tuple[Verdict, ...]:
     """Every cell of the directions in `states`, which has the state and the code of the reason of each.
 
-    `no_tls`: the code that says why there is no kernel TLS at all, or ''.
+    `no_tls`: the code that says why there is no kernel TLS at all, or ''. `tls13`: cards get it.
     """
     cells = [cell for cell in ALL_CELLS if cell.direction in states]
     if no_tls:
         return tuple(Verdict(cell, NONE, no_tls) for cell in cells)
-    return tuple(_cell(cell, profile, *states[cell.direction], trial) for cell in cells)
+    return tuple(_cell(cell, profile, *states[cell.direction], trial, tls13) for cell in cells)
 
 
-def _cell(cell: Cell, profile: Profile | None, state: str, code: str, trial: Trial) -> Verdict:
+def _cell(cell: Cell, profile: Profile | None, state: str, code: str, trial: Trial, tls13: bool) -> Verdict:
     """One cell: the card first, then what kernel TLS does without it."""
-    if why := _never(cell, profile):
+    if why := _never(cell, profile, tls13):
         return Verdict(cell, *_software(cell, trial, why))
     if state == "ready":
         if profile is None:
@@ -47,11 +51,11 @@ def _cell(cell: Cell, profile: Profile | None, state: str, code: str, trial: Tri
     return Verdict(cell, *_software(cell, trial, code))
 
 
-def _never(cell: Cell, profile: Profile | None) -> str:
+def _never(cell: Cell, profile: Profile | None, tls13: bool) -> str:
     """Why no setting brings this cell onto the card; '' if one may."""
     if profile is not None:
         return profile.reason(*cell)
-    if cell.version != KERNEL_HW[0]:
+    if cell.version != KERNEL_HW[0] and not tls13:
         return "the kernel offloads TLS 1.2 only (through Linux 7.3)"
     return "" if cell.cipher in KERNEL_HW[1] else "the kernel offloads AES-GCM only"
 

@@ -8,7 +8,7 @@ static bool nicsim_inner(const struct rxt *rxt, u32 seq, u32 n)
 	const struct rec *rec = &rxt->rec;
 
 	return rxt->state == RXT_SYNC && seq == rxt->next && !rec->blind &&
-	       rec->off >= REC_PREFIX && rec->off + n <= rec->len - REC_TAG;
+	       rec->off >= rec_prefix(rec) && rec->off + n <= rec->len - REC_TAG;
 }
 
 /* The rest of the present record passes as it is: the second to begin is decrypted as a whole. */

@@ -4,8 +4,11 @@
 
 #include "nicsim.h"
 
-/* A record of 16384 bytes with header, nonce and tag. */
-#define NICSIM_FULL (REC_HEADER + REC_OVERHEAD + REC_MAX_PAYLOAD)
+/* A record of 16384 bytes with all that belongs to it. */
+static u32 nicsim_full(const struct rec *rec)
+{
+	return REC_HEADER + rec_overhead(rec) + REC_MAX_PAYLOAD;
+}
 
 /* Driver: this packet of a context goes to the ring without its context, as plaintext. */
 bool nicsim_fault_leaks(struct nicsim_ktls *ctx)
@@ -54,7 +57,7 @@ static void nicsim_spoil_record(struct nicsim_ktls *ctx, struct rec *rec)
 	rec->bad_tag_every = tags && !((rec->sn + 1) % tags) && nicsim_bad(ctx, tags);
 	if (nonces && !((rec->sn + 1) % nonces) && nicsim_bad(ctx, nonces))
 		rec->nonce_xor = 0x80;
-	if (rec->len == NICSIM_FULL && nicsim_bad(ctx, READ_ONCE(knobs->tx_full_ks))) {
+	if (rec->len == nicsim_full(rec) && nicsim_bad(ctx, READ_ONCE(knobs->tx_full_ks))) {
 		rec->skew = 1;
 		rec->skew_from = REC_MAX_PAYLOAD - GCM_BLOCK;
 	}
@@ -132,7 +135,7 @@ static void nicsim_spoil_payload(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 inde
 	u32 rare = READ_ONCE(knobs->tx_rare), most = READ_ONCE(knobs->tso_bad);
 
 	fault->rare += n;
-	if (rec->blind || rec->off < REC_PREFIX || rec->off >= rec->len - REC_TAG)
+	if (rec->blind || rec->off < rec_prefix(rec) || rec->off >= rec->len - REC_TAG)
 		return;
 	if (most && index >= most && nicsim_bad(ctx, most))
 		p[0] ^= 0x01;
@@ -145,7 +148,7 @@ static void nicsim_spoil_payload(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 inde
 /* The rest of a record: what a condition of its later frames decides. */
 static void nicsim_spoil_rest(struct nicsim_ktls *ctx, struct rec *rec)
 {
-	if (rec->off < REC_PREFIX)
+	if (rec->off < rec_prefix(rec))
 		return;
 	if (rec->len - rec->off < REC_TAG) {
 		if (nicsim_bad(ctx, READ_ONCE(ctx->ns->knobs.tx_tail)))
@@ -187,12 +190,13 @@ static void nicsim_keep(struct nicsim_fault_ctx *fault, const u8 *p, u32 n)
 		fault->kept_from = fault->kept_to - NICSIM_KEPT;
 }
 
-static bool nicsim_replays(const struct nicsim_fault_ctx *fault, u32 every, u64 sn, u32 start)
+static bool nicsim_replays(const struct nicsim_fault_ctx *fault, u32 every, u64 sn, u32 start,
+			   u32 full)
 {
-	static const u8 header[REC_HEADER] = { 0x17, 3, 3, 0x40, 0x18 };
-	u32 i, before = start - NICSIM_FULL;
+	const u8 header[REC_HEADER] = { 0x17, 3, 3, 0x40, full - REC_HEADER - REC_MAX_PAYLOAD };
+	u32 i, before = start - full;
 
-	if ((sn + 1) % every || start < NICSIM_FULL || before < fault->kept_from)
+	if ((sn + 1) % every || start < full || before < fault->kept_from)
 		return false;
 	for (i = 0; i < REC_HEADER; i++) {
 		if (fault->kept[(before + i) % NICSIM_KEPT] != header[i])
@@ -205,14 +209,14 @@ static bool nicsim_replays(const struct nicsim_fault_ctx *fault, u32 every, u64 
 static void nicsim_replay_bytes(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 start)
 {
 	const struct nicsim_fault_ctx *fault = &ctx->fault;
-	u32 i, at;
+	u32 i, at, full = nicsim_full(&ctx->tx.rec);
 
 	nicsim_fired(ctx->ns);
 
 	for (i = 0; i < n; i++) {
 		at = fault->pos + i;
-		if (at >= start && at - start < NICSIM_FULL && at - NICSIM_FULL >= fault->kept_from)
-			p[i] = fault->kept[(at - NICSIM_FULL) % NICSIM_KEPT];
+		if (at >= start && at - start < full && at - full >= fault->kept_from)
+			p[i] = fault->kept[(at - full) % NICSIM_KEPT];
 	}
 }
 
@@ -221,19 +225,19 @@ static void nicsim_replay_earlier(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 eve
 {
 	struct nicsim_fault_ctx *fault = &ctx->fault;
 	const struct rec *rec = &ctx->tx.rec;
-	u32 start = fault->pos - fault->off;
+	u32 start = fault->pos - fault->off, full = nicsim_full(rec);
 
 	if (!nicsim_fault_kept(ctx))
 		return;
 	nicsim_keep(fault, p, n);
-	if (fault->off >= REC_HEADER && fault->len == NICSIM_FULL &&
-	    nicsim_replays(fault, every, fault->sn, start))
+	if (fault->off >= REC_HEADER && fault->len == full &&
+	    nicsim_replays(fault, every, fault->sn, start, full))
 		nicsim_replay_bytes(ctx, p, n, start);
 	if (fault->off >= REC_HEADER && fault->sn == rec->sn)
 		return;
 	start = fault->pos + n - rec->off;
-	if (rec->off >= REC_HEADER && rec->len == NICSIM_FULL &&
-	    nicsim_replays(fault, every, rec->sn, start))
+	if (rec->off >= REC_HEADER && rec->len == full &&
+	    nicsim_replays(fault, every, rec->sn, start, full))
 		nicsim_replay_bytes(ctx, p, n, start);
 }
 

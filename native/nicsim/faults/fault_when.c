@@ -178,7 +178,7 @@ void nicsim_when_record(struct nicsim_ktls *ctx, const struct rec *rec)
 
 	if (!nicsim_is_asked(ctx->ns))
 		return;
-	at->is[WHEN_RECORD] = rec->len - REC_HEADER - REC_OVERHEAD;
+	at->is[WHEN_RECORD] = rec->len - REC_HEADER - rec_overhead(rec);
 	at->is[WHEN_BELOW] = at->is[WHEN_RECORD];
 	at->is[WHEN_NUMBER] = fls64(rec->sn);
 	at->is[WHEN_HEADER_CUT] = first && ctx->fault.off < REC_HEADER ? ctx->fault.off : 0;

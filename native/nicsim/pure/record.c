@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The record engine: header (5) -> explicit nonce (8) -> payload -> tag (16) -> next record.
- * Framing: RFC 5246 section 6.2, AES-GCM in TLS 1.2: RFC 5288 section 3.
+ * Framing: RFC 5246 section 6.2, AES-GCM in TLS 1.2: RFC 5288 section 3. A record of TLS 1.3
+ * has no explicit nonce, and the content type behind the payload: RFC 8446 sections 5.2, 5.3.
  */
 #include "record.h"
+
+#define REC_AAD 13
 
 void rec_reset(struct rec *r, u64 sn)
 {
@@ -27,36 +30,85 @@ void rec_init(struct rec *r, const struct gcm_key *key, const u8 salt[REC_SALT],
 	rec_reset(r, sn);
 }
 
+void rec_tls13(struct rec *r, const u8 iv[REC_NONCE])
+{
+	r->tls13 = true;
+	memcpy(r->iv, iv, REC_NONCE);
+}
+
+u32 rec_prefix(const struct rec *r)
+{
+	return r->tls13 ? REC_HEADER : REC_PREFIX;
+}
+
+u32 rec_overhead(const struct rec *r)
+{
+	return r->tls13 ? REC_TYPE + REC_TAG : REC_OVERHEAD;
+}
+
 static u32 rec_length(const u8 *header)
 {
 	return (u32)header[3] << 8 | header[4];
 }
 
-bool rec_plausible(const u8 header[REC_HEADER])
+bool rec_plausible(const struct rec *r, const u8 header[REC_HEADER])
 {
-	u32 len = rec_length(header);
+	u32 len = rec_length(header), overhead = rec_overhead(r);
+	u8 first = r->tls13 ? 0x17 : 0x14, last = r->tls13 ? 0x17 : 0x18;
 
-	return header[0] >= 0x14 && header[0] <= 0x18 && header[1] == 3 && header[2] == 3 &&
-	       len >= REC_OVERHEAD && len <= REC_MAX_PAYLOAD + REC_OVERHEAD;
+	return header[0] >= first && header[0] <= last && header[1] == 3 && header[2] == 3 &&
+	       len >= overhead && len <= REC_MAX_PAYLOAD + overhead;
 }
 
-/* The prefix is complete: additional data and nonce of RFC 5288 and RFC 5246 6.2.3.3. */
-static void rec_begin(struct rec *r)
+/* RFC 8446 section 5.3: what TLS 1.2 sends in the record follows from its number. */
+static void rec_nonce13(struct rec *r, u8 nonce[REC_NONCE])
 {
-	u32 payload = r->len - REC_HEADER - REC_OVERHEAD;
-	u8 nonce[GCM_NONCE];
-	u8 aad[13];
+	u32 i;
 
-	if (r->spoil)
-		r->spoil(r->spoil_arg, r);
+	nicsim_store64(nonce, r->sn);
+	for (i = 0; i < REC_NONCE; i++)
+		nonce[i] ^= r->iv[i];
+	nonce[0] ^= r->renonce;
+	if (!(r->faults & REC_FAULT_NONCE))
+		return;
+	if (r->nonce_kept)
+		memcpy(nonce, r->nonce0, REC_NONCE);
+	else
+		memcpy(r->nonce0, nonce, REC_NONCE);
+	r->nonce_kept = true;
+}
+
+/* Additional data; returns how long it is: RFC 5246 section 6.2.3.3, RFC 8446 section 5.2. */
+static u32 rec_aad(const struct rec *r, u8 aad[REC_AAD])
+{
+	u32 payload = r->len - REC_HEADER - rec_overhead(r);
+
+	if (r->tls13) {
+		memcpy(aad, r->prefix, REC_HEADER);
+		return REC_HEADER;
+	}
 	nicsim_store64(aad, r->sn);
 	memcpy(aad + 8, r->prefix, 3);
 	aad[11] = payload >> 8;
 	aad[12] = payload;
+	return REC_AAD;
+}
+
+/* The prefix is complete. */
+static void rec_begin(struct rec *r)
+{
+	u8 nonce[GCM_NONCE];
+	u8 aad[REC_AAD];
+
+	if (r->spoil)
+		r->spoil(r->spoil_arg, r);
 	memcpy(nonce, r->salt, REC_SALT);
-	memcpy(nonce + REC_SALT, r->prefix + REC_HEADER, REC_NONCE);
+	if (r->tls13)
+		rec_nonce13(r, nonce + REC_SALT);
+	else
+		memcpy(nonce + REC_SALT, r->prefix + REC_HEADER, REC_NONCE);
 	nonce[REC_SALT] ^= r->nonce_xor;
-	gcm_start(r->key, &r->gcm, nonce, aad, sizeof(aad));
+	gcm_start(r->key, &r->gcm, nonce, aad, rec_aad(r, aad));
 	r->gcm.skew = r->skew;
 	r->gcm.skew_from = r->skew_from;
 }
@@ -78,7 +130,7 @@ static u32 rec_feed_prefix(struct rec *r, enum rec_op op, u8 *p, u32 n, struct r
 {
 	u32 i;
 
-	for (i = 0; i < n && r->off < REC_PREFIX; i++) {
+	for (i = 0; i < n && r->off < rec_prefix(r); i++) {
 		if (r->off >= REC_HEADER && (r->faults & REC_FAULT_NONCE) && !r->blind)
 			rec_stick_nonce(r, p + i);
 		if (r->off == REC_HEADER && !r->blind)
@@ -86,7 +138,7 @@ static u32 rec_feed_prefix(struct rec *r, enum rec_op op, u8 *p, u32 n, struct r
 		r->prefix[r->off++] = p[i];
 		if (r->off != REC_HEADER)
 			continue;
-		if (!rec_plausible(r->prefix)) {
+		if (!rec_plausible(r, r->prefix)) {
 			ev->bad_header = true;
 			return i + 1;
 		}
@@ -95,7 +147,7 @@ static u32 rec_feed_prefix(struct rec *r, enum rec_op op, u8 *p, u32 n, struct r
 	}
 	if (op == REC_WALK || r->blind)
 		ev->passed += i;
-	else if (r->off == REC_PREFIX)
+	else if (r->off == rec_prefix(r))
 		rec_begin(r);
 	return i;
 }
@@ -160,7 +212,7 @@ u32 rec_feed(struct rec *r, enum rec_op op, u8 *p, u32 n, struct rec_events *ev)
 		u8 *at = p + done;
 		u32 left = n - done;
 
-		if (r->off < REC_PREFIX)
+		if (r->off < rec_prefix(r))
 			done += rec_feed_prefix(r, op, at, left, ev);
 		else if (r->off < r->len - REC_TAG)
 			done += rec_feed_payload(r, op, at, left, ev);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* One direction of a TLS 1.2 AES-GCM stream, record after record, at byte granularity. */
+/* One direction of a TLS 1.2 or 1.3 AES-GCM stream, record after record, at byte granularity. */
 #ifndef NICSIM_RECORD_H
 #define NICSIM_RECORD_H
 
@@ -12,6 +12,7 @@
 #define REC_OVERHEAD (REC_NONCE + REC_TAG)
 #define REC_MAX_PAYLOAD 16384
 #define REC_SALT 4
+#define REC_TYPE 1	/* TLS 1.3: the inner content type, behind the payload */
 
 enum rec_op { REC_WALK, REC_ENCRYPT, REC_DECRYPT };
 
@@ -41,7 +42,9 @@ struct rec {
 	bool nonce_kept;
 	u8 prefix[REC_PREFIX];
 	u8 tag[REC_TAG];
+	bool tls13;
 	u8 salt[REC_SALT];
+	u8 iv[REC_NONCE];	/* TLS 1.3: the rest of the nonce, less the number */
 	u8 nonce0[REC_NONCE];	/* a fault: the nonce of the first record seen */
 };
 
@@ -55,8 +58,14 @@ struct rec_events {
 };
 
 void rec_init(struct rec *r, const struct gcm_key *key, const u8 salt[REC_SALT], u64 sn);
+/* After rec_init(): it is a stream of TLS 1.3. */
+void rec_tls13(struct rec *r, const u8 iv[REC_NONCE]);
 void rec_reset(struct rec *r, u64 sn);
-bool rec_plausible(const u8 header[REC_HEADER]);
+/* Bytes of a record before its payload: the header, in TLS 1.2 also the explicit nonce. */
+u32 rec_prefix(const struct rec *r);
+/* Bytes that the length in the header counts beyond the payload. */
+u32 rec_overhead(const struct rec *r);
+bool rec_plausible(const struct rec *r, const u8 header[REC_HEADER]);
 /* Feed the next @n bytes, changed in place. Returns how many were taken: all, or it stopped. */
 u32 rec_feed(struct rec *r, enum rec_op op, u8 *p, u32 n, struct rec_events *ev);
 /* Can the next @n bytes be missing without losing count of the records? */

@@ -31,7 +31,7 @@ static void rxt_search(struct rxt *t, u32 seq, u8 *p, u32 n, struct rxt_out *out
 	for (i = 0; i + REC_HEADER <= n; i++) {
 		struct rec_events ev = {};
 
-		if (!rec_plausible(p + i))
+		if (!rec_plausible(&t->rec, p + i))
 			continue;
 		rec_reset(&t->rec, 0);
 		rec_feed(&t->rec, REC_WALK, p + i, n - i, &ev);

@@ -21,10 +21,20 @@ static int feed(enum rec_op op, u32 from, u32 to, struct rec_events *ev)
 	return 0;
 }
 
-static void fresh(u32 most)
+static inline void fresh(u32 most)
 {
 	stream_make(&s, rnd_range(1, 30), most);
 	rec_init(&r, &s.key, s.salt, s.sn);
+}
+
+/* The same, in TLS 1.2 or 1.3. */
+static inline void fresh_any(u32 most)
+{
+	if (rnd() & 0x20000)
+		stream_make13(&s, rnd_range(1, 30), most);
+	else
+		stream_make(&s, rnd_range(1, 30), most);
+	stream_start(&s, &r);
 }
 
 #endif

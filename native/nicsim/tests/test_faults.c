@@ -52,6 +52,23 @@ static int reuses_nonces(u32 rounds)
 	return 0;
 }
 
+/* In TLS 1.3 no byte of the record shows it: the second tag is wrong, as its number is unused. */
+static int reuses_nonces13(u32 rounds)
+{
+	struct rec_events ev = {};
+
+	(void)rounds;
+	stream_make13(&s, 20, 500);
+	stream_start(&s, &r);
+	memcpy(buf, s.clear, s.len);
+	r.faults = REC_FAULT_NONCE;
+	NEED(!feed(REC_ENCRYPT, 0, s.len, &ev));
+	NEED(!memcmp(buf, s.wire, s.start[1]) && memcmp(buf, s.wire, s.start[2]));
+	stream_start(&s, &r);
+	NEED(!feed(REC_DECRYPT, 0, s.len, &ev) && ev.bad_tags == s.records - 1);
+	return 0;
+}
+
 static bool spoil_tail;
 
 static void spoil_fourth(void *arg, struct rec *rec)
@@ -147,6 +164,7 @@ const struct test fault_tests[] = {
 	{ "fault: leak authenticates", leaks },
 	{ "fault: every third tag bad", spoils_every_third_tag },
 	{ "fault: one nonce for all", reuses_nonces },
+	{ "fault: reuses the nonce, unseen, in TLS 1.3", reuses_nonces13 },
 	{ "fault: key stream wrong from a byte on", spoils_a_tail },
 	{ "fault: a nonce that is not the record's", uses_another_nonce },
 	{ "fault: sent again under another nonce", renews_the_nonce },

@@ -88,13 +88,17 @@ static int arrive(u32 at, u32 n, struct rxt_out *out)
 
 static void start(u32 most)
 {
-	stream_make(&s, RECORDS_MAX, most);
+	if (rnd() & 0x20000)
+		stream_make13(&s, RECORDS_MAX, most);
+	else
+		stream_make(&s, RECORDS_MAX, most);
 	/* Every fourth run crosses the wrap of the sequence number. */
 	base = rnd_range(0, 3) ? (u32)rnd() : 0U - rnd_range(0, s.len);
 	damaged = s.len;
 	memset(&kernel, 0, sizeof(kernel));
 	kernel.wait = -1;
 	rxt_init(&t, &s.key, s.salt, s.sn, base);
+	stream_start(&s, &t.rec);
 }
 
 static int in_order_all_decrypted(u32 rounds)

@@ -14,27 +14,31 @@ static struct nicsim_ktls **nicsim_ktls_slot(struct tls_context *tls, enum tls_o
 }
 
 struct nicsim_secret {
-	const u8 *key, *salt, *rec_seq;
+	const u8 *key, *salt, *iv, *rec_seq;
 	unsigned int key_len;
+	bool tls13;
 };
 
 static int nicsim_secret(const struct nicsim *ns, enum tls_offload_ctx_dir dir,
 			 struct tls_crypto_info *info, struct nicsim_secret *s)
 {
 	u32 keys = dir == TLS_OFFLOAD_CTX_DIR_TX ? ns->card.tx_keys : ns->card.rx_keys;
+	bool tls13 = info->version == TLS_1_3_VERSION;
 
-	if (info->version != TLS_1_2_VERSION)
+	if (tls13 ? !(keys & NICSIM_TLS_13) : info->version != TLS_1_2_VERSION)
 		return -EOPNOTSUPP;
 	if (info->cipher_type == TLS_CIPHER_AES_GCM_128 && keys & NICSIM_KEY_128) {
 		struct tls12_crypto_info_aes_gcm_128 *gcm = (void *)info;
 
-		*s = (struct nicsim_secret){ gcm->key, gcm->salt, gcm->rec_seq, sizeof(gcm->key) };
+		*s = (struct nicsim_secret){ gcm->key, gcm->salt, gcm->iv, gcm->rec_seq,
+					     sizeof(gcm->key), tls13 };
 		return 0;
 	}
 	if (info->cipher_type == TLS_CIPHER_AES_GCM_256 && keys & NICSIM_KEY_256) {
 		struct tls12_crypto_info_aes_gcm_256 *gcm = (void *)info;
 
-		*s = (struct nicsim_secret){ gcm->key, gcm->salt, gcm->rec_seq, sizeof(gcm->key) };
+		*s = (struct nicsim_secret){ gcm->key, gcm->salt, gcm->iv, gcm->rec_seq,
+					     sizeof(gcm->key), tls13 };
 		return 0;
 	}
 	return -EOPNOTSUPP;
@@ -151,11 +155,15 @@ static int nicsim_ktls_add(struct net_device *dev, struct sock *sk, enum tls_off
 	*nicsim_ktls_slot(tls_get_ctx(sk), dir) = ctx;
 	if (dir == TLS_OFFLOAD_CTX_DIR_TX) {
 		rec_init(&ctx->tx.rec, &ctx->key, s.salt, nicsim_load64(s.rec_seq));
+		if (s.tls13)
+			rec_tls13(&ctx->tx.rec, s.iv);
 		nicsim_fault_ctx_init(ctx, sk, start_seq, s.key_len);
 		ctx->tx.expected_seq = start_seq;
 		nicsim_count(ns, CTR_TX_TLS_CTX, 1);
 	} else {
 		rxt_init(&ctx->rx.rxt, &ctx->key, s.salt, nicsim_load64(s.rec_seq), start_seq);
+		if (s.tls13)
+			rec_tls13(&ctx->rx.rxt.rec, s.iv);
 		nicsim_fault_ctx_init(ctx, sk, start_seq, s.key_len);
 		nicsim_ktls_rx_add(ctx, sk);
 		nicsim_count(ns, CTR_RX_TLS_CTX, 1);

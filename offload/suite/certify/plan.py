@@ -80,6 +80,7 @@ def simulated(request: Request) -> Plan:
     if replay:
         same_card(replay, patch)
     profile = find(lab.nic if lab else replay.former.profile if replay else request.nic or NIC)
+    profile = profile.on(hands_over(kernel))
     card = lab.card if lab else replay.card if replay else request.card or CARDS[0]
     check_card(card, profile, patch)
     check_driver(card, request.driver, replay)
@@ -154,6 +155,13 @@ def real(request: Request) -> Plan:
         depth=request.crossed,
         scenarios=request.scenario,
     )
+
+
+def hands_over(kernel: str) -> bool:
+    """Say whether the lab's kernel hands TLS 1.3 to cards."""
+    from offload.debian.kernels import hands_over_tls13
+
+    return hands_over_tls13(kernel)
 
 
 def known(kernel: str, modules: str = "") -> str:

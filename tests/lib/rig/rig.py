@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from offload.card.counters import Snapshot, snapshot
-from offload.card.profile import Profile, find
+from offload.card.profile import Profile
 from offload.errors import RigError
 from offload.host.base import Bench, Side
 from offload.host.vm import VmHost
@@ -124,7 +124,7 @@ class Labs:
                 lab = undo.enter_context(self._open(kind))
                 if kind == "veth":
                     rig_choice.without_offload(lab.bench.dut)
-                self._rig = Rig(lab, kind, find(self._config.getoption("--profile")), undo.pop_all())
+                self._rig = Rig(lab, kind, rig_choice.profile_of(self._config), undo.pop_all())
             self._tell()
         return self._rig
 

@@ -1,4 +1,4 @@
-"""A bench of real hosts instead of the lab VM: `--lab FILE` says which."""
+"""The profile of a run on its kernel, and real hosts instead of the lab VM: `--lab FILE` says which."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from offload.card.nic import Feature, features
-from offload.card.profile import FEATURES
+from offload.card.profile import FEATURES, Profile, find
+from offload.debian.kernels import hands_over_tls13
 from offload.errors import ConfigError, RigError
 from offload.host.base import Side
 from offload.suite.bench.lab.bench import RealLab
@@ -25,6 +26,12 @@ def choose(config: pytest.Config) -> None:
     except ConfigError as exc:
         raise pytest.UsageError(str(exc)) from None
     config.option.profile = config.option.profile or (port.profile if port else "")
+
+
+def profile_of(config: pytest.Config) -> Profile:
+    """What the card promises on the kernel of the run; TLS 1.3 never on real hosts, which have their own."""
+    kernel = "" if config.getoption("--lab", "") else config.getoption("--kernel", "")
+    return find(config.getoption("--profile")).on(hands_over_tls13(kernel))
 
 
 def without_offload(side: Side) -> None:

@@ -67,6 +67,23 @@ def test_connectx_6_dx_is_as_the_kernel_has_it() -> None:
     assert dead == {"tx_tls_drop_bypass_req", "tx_tls_resync_bytes", "rx_tls_resync_res_skip"}
 
 
+def test_a_later_promise_that_is_one_already(wrong: Wrong) -> None:
+    """A combination is promised now or later."""
+    old = 'tx: {"1.3": [aes-gcm-128'
+    said = wrong(old, 'tx: {"1.2": [aes-gcm-128')
+    assert f"nicsim.yaml:{line_of(old)}: later: tx TLS 1.2 aes-gcm-128 is promised already" in said
+
+
+def test_a_newer_kernel_lets_a_card_promise_more() -> None:
+    """TLS 1.3 is promised by mlx5 on a kernel that hands it to cards; the T6 stays as it is."""
+    profile = find("connectx-6-dx")
+    newer = profile.on(True)
+    assert newer.promised("rx", "1.3", "aes-gcm-256") and not newer.reason("rx", "1.3", "aes-gcm-256")
+    assert newer.reason("tx", "1.3", "chacha20-poly1305") and newer.promises > profile.promises
+    assert profile.on(False) == profile and newer.on(True) == newer
+    assert find("chelsio-t6").on(True).promises == find("chelsio-t6").promises
+
+
 def test_t6_is_transmit_only_with_one_cipher() -> None:
     """The T6 promises one cell, loads ch_ktls first, and says why there is no receive."""
     profile = find("chelsio-t6")

@@ -106,6 +106,17 @@ def test_a_built_tree(tmp_path: Path) -> None:
     assert kernel.build.resolve() == (tmp_path / "linux").resolve()
 
 
+def test_who_hands_tls13_to_cards(tmp_path: Path) -> None:
+    """The headers of a cached kernel say it; one without the series, or not in the cache, does not."""
+    linux = tree(tmp_path / "linux")
+    (header := linux / "include/uapi/linux/snmp.h").parent.mkdir(parents=True)
+    header.write_text("LINUX_MIB_TLSTXREKEYOK,\n")
+    name = take(str(linux), "", print)
+    assert not kernels.hands_over_tls13(name) and not kernels.hands_over_tls13("7.2")
+    header.write_text("LINUX_MIB_TLSTXREKEYOK,\nLINUX_MIB_TLSCURRTXREKEY,\n")
+    assert kernels.hands_over_tls13(name)
+
+
 @pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="no dpkg-deb")
 def test_a_package_with_its_headers(tmp_path: Path) -> None:
     """A linux-image package brings its modules; the headers package beside it is found."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.doctor.fake_doctor import TRIAL, FakeHost
-from tests.unit.doctor.test_doctor import codes, cpu_of, seen
+from tests.unit.doctor.fake_doctor import STAT, TRIAL, FakeHost
+from tests.unit.doctor.test_doctor import codes, cpu_of, seen, table
 
 
 def test_a_library_is_not_blamed_for_its_kernel() -> None:
@@ -41,3 +41,12 @@ def test_instructions_of_the_processor(driver: str, flags: str, reported: str) -
     host = FakeHost()
     cpu_of(driver, flags)(host)
     assert codes(seen(host, "eth0")) & {"D113", "D114"} == ({reported} if reported else set())
+
+
+def test_truth_table_of_a_kernel_that_hands_over_tls13() -> None:
+    """A counter of the kernel says so; then TLS 1.3 with AES-GCM is the card's, and other ciphers are not."""
+    host = FakeHost()
+    host.answers["cat", "/proc/net/tls_stat"] = (0, STAT + "TlsCurrTxRekey \t0\n", "")
+    found = table(seen(host, "eth0"))
+    assert found["tx 1.3 aes-gcm-128"] == found["rx 1.3 aes-gcm-256"] == found["tx 1.2 aes-gcm-128"] == "hw"
+    assert found["tx 1.3 chacha20-poly1305"] == "sw"

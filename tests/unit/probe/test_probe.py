@@ -146,7 +146,8 @@ def test_hostile_answers_stay_data(machine: FakeMachine) -> None:
     text = draft(see(LocalHost(), "ac0"), "new-card")
     assert text.isascii() and text.replace("\n", "").isprintable()
     assert set(yaml.safe_load(text)) == set(yaml.safe_load((folder() / "nicsim.yaml").read_text())) - {
-        "plays"
+        "plays",
+        "later",
     }
     assert len(made(machine).counters.tx.own) == 64
 

@@ -19,7 +19,7 @@ def parameter(pair: str) -> str:
 
 
 def word(profile: Profile) -> str:
-    """ID/tx:128:256:on/COUNTER/COUNTER:NAME/...: directions, ciphers, defaults and counters of a profile.
+    """ID/tx:128:256:tls13:on/COUNTER/COUNTER:NAME/...: directions, ciphers, defaults, counters.
 
     NAME is the kernel's name of what the counter counts, 0 for one that never moves. ConfigError for a
     profile that has more to say than fits.
@@ -36,7 +36,8 @@ def _directions(profile: Profile) -> Iterator[str]:
     """Each direction that is promised, with its key lengths, and whether it is on at start."""
     for direction in profile.directions():
         bits = [n for cipher, n in BITS.items() if profile.promised(direction, "1.2", cipher)]
-        yield ":".join([direction, *bits, *(["on"] if profile.default(direction) else [])])
+        newer = ["tls13"] if any(profile.on(True).promised(direction, "1.3", c) for c in BITS) else []
+        yield ":".join([direction, *bits, *newer, *(["on"] if profile.default(direction) else [])])
 
 
 def _counters(profile: Profile) -> Iterator[str]:

@@ -24,7 +24,7 @@ def labs(monkeypatch: pytest.MonkeyPatch, **shown: dict[str, bool]) -> Labs:
     lab: Any = SimpleNamespace(bench=bench, rig={}, root=host)
     monkeypatch.setattr(Labs, "_open", lambda self, kind: nullcontext(lab))
     monkeypatch.setattr(Labs, "_tell", lambda self: None)
-    options = SimpleNamespace(getoption=lambda name: "nicsim")
+    options = SimpleNamespace(getoption=lambda name, *_: "nicsim")
     return Labs(options, lambda line: None)  # type: ignore[arg-type]
 
 

@@ -135,7 +135,7 @@ def test_what_a_sample_leaves_out_is_reported() -> None:
     """A report of a sample names what was not run, so that nobody takes it for the whole."""
     items, reported = [item(f"sends-{n}", None) for n in range(9)], list[Any]()
     config = SimpleNamespace(
-        getoption={"--profile": "connectx-6-dx", "--sample": "2026-11-23"}.__getitem__,
+        getoption=lambda name, *_: {"--profile": "connectx-6-dx", "--sample": "2026-11-23"}.get(name, ""),
         hook=SimpleNamespace(pytest_deselected=lambda items: reported.extend(items)),
     )
     whole = list(items)

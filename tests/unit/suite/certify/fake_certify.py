@@ -118,7 +118,11 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str) -> It
     (tmp_path / "tree/pytest.ini").write_text("[pytest]\n")
     kernel = types.SimpleNamespace(release="6.1.0", version="6.1.0-1")
     fakes = {
-        "offload.debian.kernels": {"SERIES": ("6.1", "6.12"), "fetch": lambda series, say: kernel},
+        "offload.debian.kernels": {
+            "SERIES": ("6.1", "6.12"),
+            "fetch": lambda series, say: kernel,
+            "hands_over_tls13": lambda series: False,
+        },
         "offload.suite.bench.cards.module": {"build_nicsim": lambda kernel, say: Path(__file__)},
         "offload.debian.record": {"check": lambda kernel: Booted("a" * 64, "b" * 64, Checked.FETCHED)},
         "offload.suite.bench.programs.unpacked": {"find": lambda say: "nginx"},

@@ -28,7 +28,7 @@ def test_limits_of_a_card_are_played() -> None:
     """A card that transmits only has no receive; mlx5 drops rules, and shows counters that are dead."""
     assert "rx" not in [part.partition(":")[0] for part in word(find("chelsio-t6")).split("/")]
     mlx5 = word(find("connectx-7")).split("/")
-    assert mlx5[1:4] == ["tx:128:256:on", "rx:128:256", "drops-rules"]
+    assert mlx5[1:4] == ["tx:128:256:tls13:on", "rx:128:256:tls13", "drops-rules"]
     assert "tx_tls_resync_bytes:0" in mlx5 and "tx_tls_dump_bytes" in mlx5
 
 
@@ -40,9 +40,9 @@ def test_a_profile_that_promises_less_is_played_so(tmp_path: Path) -> None:
         "not_promised:", 'not_promised:\n  - {direction: rx, cipher: aes-gcm-128, reason: "x"}'
     )
     (tmp_path / "connectx-7.yaml").write_text(less)
-    assert "/rx:256/" in word(load(tmp_path / "connectx-7.yaml"))
+    assert "/rx:256:tls13/" in word(load(tmp_path / "connectx-7.yaml"))
     pair = topology.check_personality(f"{tmp_path / 'connectx-7.yaml'},plain")
-    assert "/rx:256/" in parameter(pair) and parameter(pair).endswith(",plain")
+    assert "/rx:256:tls13/" in parameter(pair) and parameter(pair).endswith(",plain")
 
 
 def test_every_profile_fits_and_every_name_is_known() -> None:
