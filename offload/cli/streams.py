@@ -23,10 +23,12 @@ class Messages(io.FileIO):
 
 
 def settle() -> None:
-    """Open descriptors 0 to 2, so that no file of ours takes their place, and replace stderr."""
-    while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
-        pass
-    os.close(null)
+    """Open what is closed of descriptors 0 to 2, so that no file of ours takes its place; replace stderr."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
     sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
     if sys.stderr is sys.__stderr__:  # not in a test that captures it
         raw = io.BufferedWriter(Messages(2, "w", closefd=False))

@@ -13,6 +13,7 @@ import pytest
 
 from offload import errors
 from offload.cli import main as cli
+from offload.cli import streams as std
 from offload.cli.main import main
 from offload.switch import verbs
 from tests.lib.rig.schemas import checker
@@ -221,3 +222,13 @@ def test_version_is_the_packages() -> None:
     """--version prints one line."""
     done = command("--version")
     assert (done.returncode, done.stdout) == (0, "ktls-offload 0.1.0\n")
+
+
+def test_no_null_device_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bare chroot has no /dev/null: with all three streams open nothing is opened; a closed one is."""
+    monkeypatch.setattr(os, "devnull", "/nonexistent/null")
+    std.settle()
+    script = "import os\nos.close(0)\nfrom offload.cli.streams import settle as std\nstd()\n"
+    script += "print(os.readlink('/proc/self/fd/0'))"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("/dev/null\n", ""), done
