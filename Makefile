@@ -151,24 +151,24 @@ hunt: build  ## random scenarios for HOURS; keeps each failure with its seed in 
 bench: bench-lab bench-wire bench-meter bench-cost  ## lab, wire verifier, CPU meter, cost mode; benchmarks/results has a run of each
 
 bench-lab: build  ## the lab's own: boot, round trip, memory
-	$(PY) benchmarks/lab.py --kernel $(KERNEL)
+	$(PY) -m benchmarks.lab --kernel $(KERNEL)
 
 bench-wire: build  ## the wire verifier beside libcrypto, its oracle and tshark
 	@ci/setup bench
-	$(PY) benchmarks/wire.py
+	$(PY) -m benchmarks.wire
 
 bench-meter: venv  ## the CPU meter: known loads, its own cost
-	$(PY) benchmarks/meter.py
+	$(PY) -m benchmarks.meter
 
 bench-cost: build  ## cost mode: three boots, beside their bars
-	$(PY) benchmarks/cost.py --kernel $(KERNEL)
+	$(PY) -m benchmarks.cost --kernel $(KERNEL)
 
 iperf3: setup  ## build/iperf3-tls: iperf3 with TLS on its data streams
 	$(MAKE) -C native/iperf3
 
 bench-iperf: iperf3 venv  ## plain iperf3-tls beside the stock iperf3: counted in a VM, then by time; minutes
 	$(PY) -m benchmarks.iperf_cost --kernel $(KERNEL)
-	$(PY) benchmarks/iperf.py
+	$(PY) -m benchmarks.iperf
 
 bench-history: venv  ## 10,000 results: words, JSON, page
 	$(PY) -m benchmarks.history
@@ -178,7 +178,7 @@ bench-transport: build  ## what ssh costs of the suite's time, in turns with the
 
 bench-handover: build  ## connect beside a running stunnel; 10,000 hand-overs, 1,000 failures
 	$(MAKE) -s -C native/ktls-handoff check
-	$(PY) benchmarks/handover.py
+	$(PY) -m benchmarks.handover
 
 bench-migration: build  ## a live migration by stunnel, QEMU's TLS and kernel TLS: here, then in the lab
 	$(PY) -m benchmarks.migration
@@ -219,7 +219,7 @@ docs: venv  ## build/site: these pages as a web site, with search; a broken link
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
 
 bench-endurance: build  ## 64 MiB each way under 2 % loss; minutes
-	$(PY) benchmarks/endurance.py --kernel $(KERNEL)
+	$(PY) -m benchmarks.endurance --kernel $(KERNEL)
 
 fuzz: fuzz-wire fuzz-native  ## hostile bytes for every parser under ASan and UBSan, and a hostile card for the wire verifier
 

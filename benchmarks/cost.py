@@ -1,6 +1,6 @@
 """Cost mode beside its bars: do boots repeat within 0.1 %, is it done in 4 minutes, what does offload save?
 
-usage: python benchmarks/cost.py [--kernel 6.1] [--boots 3] [--load N] [--json FILE]
+usage: python -m benchmarks.cost [--kernel 6.1] [--boots 3] [--load N] [--json FILE]
 
 --load N: so many processes keep the machine busy meanwhile; the figures must not see it, the time does.
 """

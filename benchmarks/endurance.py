@@ -1,6 +1,6 @@
 """A long connection under impairment, each way: whole, right on the wire, offloaded again, memory flat?
 
-usage: python benchmarks/endurance.py [--kernel 6.1] [--nic connectx-6-dx] [--mib 64] [--loss 2]
+usage: python -m benchmarks.endurance [--kernel 6.1] [--nic connectx-6-dx] [--mib 64] [--loss 2]
 
 In the lab, against the simulated NIC; the loss is netem's, on the way of the payload. Sent: the DUT sends
 through its card, every record is verified with the native core. Received: from the peer's kernel TLS; shares
@@ -22,25 +22,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # tests.lib knows how a connection is made and judged
-
-from offload.card.profile import Cell, find  # noqa: E402
-from offload.cmd import wait_until  # noqa: E402
-from offload.debian.kernels import fetch  # noqa: E402
-from offload.errors import OffloadError  # noqa: E402
-from offload.host.base import Host  # noqa: E402
-from offload.suite.bench.vm.lab import Lab  # noqa: E402
-from offload.suite.traffic import handoff  # noqa: E402
-from offload.suite.traffic.drive import Sending, Transfer, send, sending, take  # noqa: E402
-from offload.suite.traffic.impair import Netem, netem  # noqa: E402
-from offload.suite.traffic.keylog import keylog  # noqa: E402
-from offload.suite.traffic.tap import capturing  # noqa: E402
-from tests.lib.flow import proof  # noqa: E402
-from tests.lib.flow.flow import Flow, Several, Traffic  # noqa: E402
-from tests.lib.rig.rig import Rig  # noqa: E402
-from tests.lib.rig.switch import Switch  # noqa: E402
-from tests.lib.wire.records_trace import Met, shares, tracing  # noqa: E402
-from tests.lib.wire.wire import Watch  # noqa: E402
+from offload.card.profile import Cell, find
+from offload.cmd import wait_until
+from offload.debian.kernels import fetch
+from offload.errors import OffloadError
+from offload.host.base import Host
+from offload.suite.bench.vm.lab import Lab
+from offload.suite.traffic import handoff
+from offload.suite.traffic.drive import Sending, Transfer, send, sending, take
+from offload.suite.traffic.impair import Netem, netem
+from offload.suite.traffic.keylog import keylog
+from offload.suite.traffic.tap import capturing
+from tests.lib.flow import proof
+from tests.lib.flow.flow import Flow, Several, Traffic
+from tests.lib.rig.rig import Rig
+from tests.lib.rig.switch import Switch
+from tests.lib.wire.records_trace import Met, shares, tracing
+from tests.lib.wire.wire import Watch
 
 MIB = 1 << 20
 PART = 4 * MIB  # so much at a time is in the memory of who sends it

@@ -1,6 +1,6 @@
 """What does a hand-over cost beside a running stunnel, and does anything leak in many of them?
 
-usage: python benchmarks/handover.py [--pairs 300] [--count 10000] [--clients 64] [--failures 1000]
+usage: python -m benchmarks.handover [--pairs 300] [--count 10000] [--clients 64] [--failures 1000]
 
 Latency: a C client (ktls-connect.h, as a toolstack has it) and an ordinary connection to a running stunnel
 take turns, through one unmodified stunnel server to a program that greets. Measured is from the first
@@ -32,9 +32,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from benchmarks.handover_testbed import (  # noqa: E402
+from benchmarks.handover_testbed import (
     REAL,
     Testbed,
     attended,
@@ -42,8 +40,8 @@ from benchmarks.handover_testbed import (  # noqa: E402
     under_stand_in,
     until,
 )
-from offload.connect import client as connect_client  # noqa: E402
-from offload.connect.client import Policy, Target, connect  # noqa: E402
+from offload.connect import client as connect_client
+from offload.connect.client import Policy, Target, connect
 
 SOL_TLS, TLS_TX, TLS_RX, GCM256 = 282, 1, 2, 56  # linux/tls.h; size of tls12_crypto_info_aes_gcm_256
 RATIO = 1.2  # bar: of a stunnel's set-up

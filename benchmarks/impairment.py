@@ -1,6 +1,6 @@
 """What standing on the wire costs: a bridge, the bridge with netem, wirebox, and wirebox impairing.
 
-usage: python benchmarks/impairment.py [--kernel 6.1] [--kind veth|nicsim] [--here] [--mib 8] [--rounds 3]
+usage: python -m benchmarks.impairment [--kernel 6.1] [--kind veth|nicsim] [--here] [--mib 8] [--rounds 3]
 
 One plain TCP stream from DUT to peer, in rounds A/B/A/B; of each arm the median. Processor time is that of
 sender, wire and receiver together: in the lab (the default) of the whole VM. --here: in namespaces of this

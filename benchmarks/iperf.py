@@ -1,6 +1,6 @@
 """What do the hooks of iperf3-tls cost a plain test? Beside the stock iperf3, each ratio beside its bar.
 
-usage: python benchmarks/iperf.py [--rounds 60] [--mib 512] [--stock /usr/bin/iperf3] [--only reverse]
+usage: python -m benchmarks.iperf [--rounds 60] [--mib 512] [--stock /usr/bin/iperf3] [--only reverse]
 
 The two take turns over loopback (A/B, B/A, ...), client and server of the same program; the first pair is
 dropped. What counts is the median of the paired ratios with a 95 % confidence interval by bootstrap: a bar

@@ -1,6 +1,6 @@
 """What the embedded lab costs: boot to agent, round trip of a command, memory; each beside its bar.
 
-usage: python benchmarks/lab.py [--kernel 6.1] [--boots 3] [--rounds 5]
+usage: python -m benchmarks.lab [--kernel 6.1] [--boots 3] [--rounds 5]
 
 Times are of this machine and its load; memory is peak resident size in MiB (VmHWM).
 """

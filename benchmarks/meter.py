@@ -1,6 +1,6 @@
 """The CPU meter against loads that are known: does x cores read x, and what does the meter itself cost?
 
-usage: python benchmarks/meter.py [--seconds 20] [--loads 0.25 0.5 1 1.5] [--samples 20]
+usage: python -m benchmarks.meter [--seconds 20] [--loads 0.25 0.5 1 1.5] [--samples 20]
 
 A load is one child per core or part of one; what it really ran is read from its own clock
 (CLOCK_PROCESS_CPUTIME_ID), so a machine that cannot give it all of x is no error. What other work took

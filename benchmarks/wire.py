@@ -1,6 +1,6 @@
 """The wire verifier beside libcrypto, tshark and its own oracle: ratios of one run, each beside its bar.
 
-usage: python benchmarks/wire.py [--mib 60] [--big-gib 4] [--repeat 41]
+usage: python -m benchmarks.wire [--mib 60] [--big-gib 4] [--repeat 41]
 
 Seal and verify take turns in one process (`ktls-wire bench`); the median of their ratios counts, by CPU
 seconds. Two threads are compared with one by the clock: the machine must be idle for them. Two verifiers with
@@ -21,13 +21,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.bulk import Bulk, make
+from offload.suite.wire.ask import Ask
+from offload.suite.wire.oracle import verify
+
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # tests.lib.wiregen makes the handshakes
-
-from benchmarks.bulk import Bulk, make  # noqa: E402
-from offload.suite.wire.ask import Ask  # noqa: E402
-from offload.suite.wire.oracle import verify  # noqa: E402
-
 CORE = ROOT / "build" / "ktls-wire"
 MIB = 1 << 20
 notes: list[str] = []  # what is said below the table
