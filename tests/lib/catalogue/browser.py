@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -56,6 +56,11 @@ LOOK = """<script>window.onload = () => {
   const width = document.documentElement.scrollWidth;
   document.body.textContent = "FOUND" + JSON.stringify({at, wide, scrolls, width}) + "FOUND";
 };</script></body>"""
+# a window of the full Chromium is never narrower than 500 pixels, a frame is as wide as we say
+FRAME = """<body><iframe width="{width}" height="800" style="border: 0" srcdoc="{page}"></iframe>
+<script>window.onload = () => {{
+  document.body.textContent = document.querySelector("iframe").contentDocument.body.textContent;
+}};</script></body>"""
 
 
 def find(say: Say = print) -> str:
@@ -124,8 +129,9 @@ def look(program: str, page: str, width: int) -> dict[str, Any]:
     page = re.sub(r"<meta http-equiv=[^>]*>", "", page).replace("</body>", LOOK)
     with TemporaryDirectory(prefix="ktls-offload-look-") as folder:
         source = Path(folder) / "page.html"
-        source.write_text(page, "utf-8", "backslashreplace")
-        said = _run(program, folder, source, f"--window-size={width},800", "--dump-dom").decode()
+        framed = FRAME.format(width=width, page=escape(page))
+        source.write_text(framed, "utf-8", "backslashreplace")
+        said = _run(program, folder, source, "--dump-dom").decode()
     found: dict[str, Any] = json.loads(unescape(said.split("FOUND")[1]))
     return found
 
