@@ -117,7 +117,7 @@ def _nicsim(rig: Rig) -> str:
 
 def _cost_mode(rig: Rig) -> str:
     other = in_lab(rig.bench) and not _has(rig, knobs.FOLDER)
-    return "cost mode counts the instructions of nicsim, and this lab has another card" if other else ""
+    return "cost mode needs nicsim, and this lab has another card" if other else ""
 
 
 PROBES: dict[str, Callable[[Rig], str]] = {

@@ -31,7 +31,7 @@ def svg(document: Mapping[str, Any]) -> str:
         verdict=lines(document["verdict"], 16, 2),
         said=lines(_said(document), 84, 3),
         remark=remark,
-        figures=[(one.value, lines(one.words, 34, 2)) for one in figures(document)],
+        figures=[(one.value, lines(one.words, 33, 2)) for one in figures(document)],
     )
 
 

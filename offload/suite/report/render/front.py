@@ -45,12 +45,12 @@ def figures(document: Mapping[str, Any]) -> list[Figure]:
     totals = wire.totals(document.get("wire", []))
     records, payload = totals["B"]["records"], totals["A"]["bytes"]
     return [
-        Figure(f"{records:,}", "TLS records on the wire equal a correct sender's")
+        Figure(f"{records:,}", "TLS records on the wire match a correct sender's")
         if records
-        else Figure("none", "of the TLS records on the wire compared and found equal"),
+        else Figure("none", "of the TLS records on the wire were proved to match"),
         Figure(wire.size(payload), "of payload arrived intact at the other end")
         if payload
-        else Figure("none", "of the payload found intact at the other end"),
+        else Figure("none", "of the payload was found intact at the other end"),
         _saving(document),
     ]
 
