@@ -29,8 +29,8 @@ OPTIONS = (
 )
 HELP = """\
 Lists every card with a profile: what it offloads, the driver's defaults, which distributions'
-kernels include its TLS offload, and what card and firmware need. It does not access any card;
-`status` and `doctor` examine those of this host. It contains no result of a real card: docs/use/cards.md.
+kernels include its TLS offload, and what it needs of part and firmware. It does not access any card;
+`status` and `doctor` examine those of this host. No real card has been tested yet: docs/use/cards.md.
 """
 
 
@@ -80,10 +80,12 @@ def real() -> tuple[Profile, ...]:
 
 def add_parser(verbs: Any) -> None:
     """The command line of `cards`."""
-    words = "which cards offload TLS, in which kernels"
+    words = "list the cards that offload TLS, and in which kernels"
     layout = argparse.RawDescriptionHelpFormatter
-    parser = verbs.add_parser("cards", help=words, description=f"{words}.\n\n{HELP}", formatter_class=layout)
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser = verbs.add_parser(
+        "cards", help=words, description=f"{words[0].upper()}{words[1:]}.\n\n{HELP}", formatter_class=layout
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
 def main(args: argparse.Namespace) -> int:

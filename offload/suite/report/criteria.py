@@ -32,7 +32,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Spec:
-    """Where a promise comes from: the kernel, RFC sections, features of the OCP checklist, others."""
+    """Where a promise comes from: the kernel, RFC sections, OCP's core features, others."""
 
     kernel: tuple[str, ...] = ()
     rfc: tuple[str, ...] = ()

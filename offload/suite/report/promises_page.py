@@ -20,11 +20,12 @@ A promise completes the sentence "this NIC ...". `certify` tests each promise th
 | asked | always, or only of a card that promises transmit, receive, or not every cipher |
 | kernel | the kernel's document or source file; `7.2:413-427` means these lines in Linux 7.2 |
 | RFC | the section that the bytes must follow |
-| OCP | the feature that it tests under TLS: a row of the checklist of OCP's specification |
+| OCP | the core feature of OCP's specification that the promise tests under TLS, in our words |
 
-The OCP names are unverified: we could read the beginning of [*OCP Server NIC SW Specification:
-Core Features*](https://www.opencompute.org/w/index.php?title=Core_Offloads), not its checklist.
-Compare them with your copy. Its core features are stateless offloads, so most promises have no entry there.
+We know the title and the address of OCP's specification, and have not read its checklist: [*OCP Server
+NIC SW Specification: Core Features*](https://www.opencompute.org/w/index.php?title=Core_Offloads). So the
+OCP entries name the usual feature, not a row of that list; compare them with your copy. The specification
+covers core offloads of every server NIC, so most promises of TLS offload have no entry.
 """
 TAIL = """## Where this page comes from
 

@@ -13,7 +13,7 @@ MIB = 1 << 20
 # XAPI's stunnel at both ends, and kernel TLS by software at the source
 PUBLISHED = {"idle": 1.13, "medium": 1.46, "thrashing": 1.60}
 CITE = "XAPI, pull request 7154"
-UNTOLD = "times of a simulated card say nothing of a card, so they are in report.json only"
+UNTOLD = "times of a simulated card say nothing about a card, so they are in report.json only"
 
 
 def page(section: Mapping[str, Any]) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def test_every_bar_has_a_reason_and_a_source() -> None:
 
 
 def test_bytes_follow_an_rfc() -> None:
-    """A promise with a proof of bytes names the RFC; frames and their segments name the OCP checklist."""
+    """A promise with a proof of bytes names the RFC; frames and their segments name OCP's core features."""
     promises = load().promises
     assert all(
         p.spec.rfc for p in promises.values() if p.proof in ("A", "B", "C") and p.cells != "unpromised"
