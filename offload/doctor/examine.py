@@ -90,7 +90,7 @@ class Doctor:
         self.tried = self.trial or library.attempt(self.host, self.machine)
         if not any(finding.level == NEVER for finding in notes.findings):
             library.examine(self.tried, notes)  # else there is nothing to try, and what was found says why
-        programs.examine(self.host, notes)
+        programs.examine(self.host, notes, tls13)
         if not chosen:
             names = ", ".join(f"{n.dev} ({n.kind or n.driver or '-'})" for n in nics[:12])
             notes.add("D201", "ip link, ethtool -k", names=names)

@@ -68,8 +68,8 @@ PROGRAMS = (
 )
 
 
-def examine(host: Host, notes: Notes) -> None:
-    """Note what the configuration of every server that is configured says."""
+def examine(host: Host, notes: Notes, tls13: bool = False) -> None:
+    """Note what the configuration of every server says; `tls13`: the kernel hands TLS 1.3 to cards."""
     wanted = "ssl|tls|^[[:space:]]*(accept|connect)[[:space:]]*="
     places = [program.place for program in PROGRAMS]
     # -R follows the links in sites-enabled
@@ -81,7 +81,7 @@ def examine(host: Host, notes: Notes) -> None:
         there = _installed(host)
         for program in PROGRAMS:
             if program.name.lower() in there:
-                _one(host, program, found[program], notes)
+                _one(host, program, found[program], notes, tls13)
 
 
 def _installed(host: Host) -> set[str]:
@@ -98,7 +98,7 @@ def _line(raw: str) -> tuple[str, str]:
     return (match[1], match[2]) if match else ("", "")
 
 
-def _one(host: Host, program: Program, lines: list[tuple[str, str]], notes: Notes) -> None:
+def _one(host: Host, program: Program, lines: list[tuple[str, str]], notes: Notes, tls13: bool) -> None:
     """The statements of one server's files; nothing if it serves no TLS."""
 
     def first(pattern: str) -> str:
@@ -114,7 +114,7 @@ def _one(host: Host, program: Program, lines: list[tuple[str, str]], notes: Note
         notes.add(program.code, f"{uses} uses TLS", where=uses, before=before)
         return
     notes.ok(f"{program.name} asks for kernel TLS ({ktls})")
-    if not first(program.stops):
+    if not first(program.stops) and not tls13:
         _newest(program, version, ktls, first(program.offers), notes)
 
 

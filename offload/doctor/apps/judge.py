@@ -153,12 +153,14 @@ class Judge:
             notes.add("D821", ask.where, name=service.title(), where=ask.where)
 
     def _versions(self, service: Service) -> bool:
-        """TLS 1.3 is never on a card, and goes first; say whether TLS 1.2 is offered."""
+        """TLS 1.3 goes first, and few kernels give it to a card; say whether TLS 1.2 is offered."""
         said, notes = service.versions, service.notes
         library = self.app.library_version()
         if service.offers("1.3") and service.ask.text == "on" and library and library[:2] < RX13_LIBRARY:
             seen = f"{said.where}: {self.app.library}"
             notes.add("D813", seen, ["rx"], name=service.title(), library=self.app.library)
+        if service.offers("1.3") and self._takes_tls13():
+            return service.offers("1.2")
         if not service.stop:
             notes.add("D833", f"{service.where}: TLS 1.3 by tlshd", name=service.title())
             return False
@@ -224,6 +226,11 @@ class Judge:
         if profile is None:
             return cell.cipher in CIPHERS[:2]
         return profile.reason(*cell) == ""
+
+    def _takes_tls13(self) -> bool:
+        """Whether the card's profile promises TLS 1.3 on this kernel, in any direction."""
+        profile = self.device.found.profile if self.device else None
+        return any(cell.version == "1.3" for cell in profile.promises) if profile else False
 
     def _kinds(self, service: Service) -> tuple[tuple[str, str], ...] | None:
         """Each TLS 1.2 cipher of its list and what it is; None if OpenSSL does not understand the list."""

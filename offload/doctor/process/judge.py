@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from offload.card.profile import DIRECTIONS, Cell
+from offload.card.profile_model import TLS13_COUNTER
 from offload.connections.look import Inspector, Line
 from offload.doctor.examine import NEVER, NOT_PROMISED, OFF, READY, UNKNOWN, Device, Doctor
 from offload.doctor.library import Trial
@@ -115,7 +116,7 @@ class Judge:
             return self._one_way(line, direction)
         if one.device == "lo":
             return self._add(NEVER, "D910", one.peer, direction)
-        if one.version != "1.2":
+        if one.version != "1.2" and TLS13_COUNTER not in (line.space.tls_stat or {}):
             return self._add(OFF, "D908", f"TLS {one.version}, {one.cipher}", direction, version=one.version)
         return self._on_device(line, direction)
 
@@ -128,7 +129,7 @@ class Judge:
         return self._add(OFF, "D911", f"{direction}: not under kernel TLS", direction)
 
     def _on_device(self, line: Line, direction: str) -> tuple[str, str]:
-        """A TLS 1.2 connection in software: the device of its route says why, or nothing does."""
+        """A connection in software: the device of its route says why, or nothing does."""
         one = line.socket
         if one.device in ("", "?"):
             return UNKNOWN, ""

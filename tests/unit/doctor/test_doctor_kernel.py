@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from offload.card.profile import DIRECTIONS, load_all
+from offload.doctor.apps.run import ask
+from offload.doctor.examine import Doctor
+from tests.unit.doctor.fake_apps import STORAGE, AppHost
 from tests.unit.doctor.fake_doctor import STAT, TRIAL, FakeHost
 from tests.unit.doctor.test_doctor import codes, cpu_of, seen, table
+
+NEWER = STAT + "TlsCurrTxRekey \t0\n"  # of a kernel that hands TLS 1.3 to cards
 
 
 def test_a_library_is_not_blamed_for_its_kernel() -> None:
@@ -46,7 +52,27 @@ def test_instructions_of_the_processor(driver: str, flags: str, reported: str) -
 def test_truth_table_of_a_kernel_that_hands_over_tls13() -> None:
     """A counter of the kernel says so; then TLS 1.3 with AES-GCM is the card's, and other ciphers are not."""
     host = FakeHost()
-    host.answers["cat", "/proc/net/tls_stat"] = (0, STAT + "TlsCurrTxRekey \t0\n", "")
+    host.answers["cat", "/proc/net/tls_stat"] = (0, NEWER, "")
     found = table(seen(host, "eth0"))
     assert found["tx 1.3 aes-gcm-128"] == found["rx 1.3 aes-gcm-256"] == found["tx 1.2 aes-gcm-128"] == "hw"
     assert found["tx 1.3 chacha20-poly1305"] == "sw"
+
+
+def test_programs_on_a_kernel_that_hands_over_tls13() -> None:
+    """Nobody is told to stop at TLS 1.2 there, and storage is the card's."""
+    host = FakeHost()
+    host.configured(
+        "nginx",
+        "/etc/nginx/nginx.conf:3: listen 443 ssl;",
+        "/etc/nginx/nginx.conf:4: ssl_conf_command Options KTLS;",
+    )
+    host.answers["nginx", "-V"] = (0, "", "nginx version: nginx/1.23.4")
+    assert "D602" in codes(seen(host, "eth0"))
+    host.answers["cat", "/proc/net/tls_stat"] = (0, NEWER, "")
+    assert "D602" not in codes(seen(host, "eth0"))
+    storage = AppHost()
+    storage.files["/proc/mounts"] = STORAGE["nfs"].encode()
+    storage.answers["cat", "/proc/net/tls_stat"] = (0, NEWER, "")
+    found = ask(storage, "nfs", "", diagnosis=Doctor(storage, DIRECTIONS, load_all()).diagnose(["eth0"]))
+    card = {" ".join(w.cell) for w in found.rulings[0].cells if w.who == "hw"}
+    assert found.state() == "ready" and "tx 1.3 aes-gcm-256" in card
