@@ -244,11 +244,10 @@ class Pump:
         *steps: Mapping[str, Any],
         env: Mapping[str, str],
         port: int = 0,
-        timeout: float = STEP,
     ) -> Transfer:
         """Begin a transfer through a program's stdin and stdout; wait for its TCP `port` if not 0."""
         via = {"kind": "spawn", "argv": list(argv), "env": dict(env), "port": port}
-        return self.transfer(via, *steps, timeout=timeout)
+        return self.transfer(via, *steps)
 
     def count(self, transfers: Sequence[Transfer]) -> Count:
         """How far they are together, now."""

@@ -154,9 +154,9 @@ def damaged(name: str, seed: int) -> tuple[Case, Want]:
     raise Unfit(f"{name} fits none of 50 captures")
 
 
-def pick(rng: Random, scene: Scene, least: int = 64, direction: int = CLIENT) -> Rec:
-    """An application record with this many bytes: not the first nor the last of its direction."""
-    found = scene.session.data(direction)[1:-1]
+def pick(rng: Random, scene: Scene, least: int = 64) -> Rec:
+    """An application record with this many bytes: not the first nor the last of the client."""
+    found = scene.session.data(CLIENT)[1:-1]
     found = [rec for rec in found if len(rec.plain) >= least and rec.body]
     if not found:
         raise Unfit

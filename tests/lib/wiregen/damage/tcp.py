@@ -10,11 +10,9 @@ from tests.lib.wiregen.session import CLIENT, SERVER, Rec
 from tests.lib.wiregen.tcp import ACK, FIN, RST, SYN, Seg
 
 
-def data_segs(scene: Scene, direction: int = CLIENT, least: int = 1) -> list[int]:
-    """Where segments of a direction with this much payload are; their first and last excepted."""
-    found = [
-        i for i, seg in enumerate(scene.main.segs) if seg.direction == direction and len(seg.data) >= least
-    ]
+def data_segs(scene: Scene, least: int = 1) -> list[int]:
+    """Where segments of the client with this much payload are; their first and last excepted."""
+    found = [i for i, seg in enumerate(scene.main.segs) if seg.direction == CLIENT and len(seg.data) >= least]
     if len(found) < 3:
         raise Unfit
     return found[1:-1]

@@ -27,9 +27,9 @@ def section(*documents: Any, outcome: str = "pass", simulated: bool = False) -> 
     return cpu.section(tests, simulated)
 
 
-def pairs_of(found: dict[str, Any], number: int = 0) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """The comparisons of one setting by base, arm, side."""
-    compared = found["settings"][number]["compared"]
+def pairs_of(found: dict[str, Any]) -> dict[tuple[str, str, str], dict[str, Any]]:
+    """The comparisons of the first setting by base, arm, side."""
+    compared = found["settings"][0]["compared"]
     return {(one["base"], one["arm"], one.get("side", "")): one for one in compared}
 
 

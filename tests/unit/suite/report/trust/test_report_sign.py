@@ -19,9 +19,9 @@ pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-
 WHO = "lab@example.org"
 
 
-def make_key(folder: Path, name: str = "key", kind: str = "ed25519") -> Path:
+def make_key(folder: Path, name: str = "key") -> Path:
     """An SSH key without a passphrase."""
-    words = ["ssh-keygen", "-q", "-t", kind, "-N", "", "-C", "test", "-f", str(folder / name)]
+    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", str(folder / name)]
     subprocess.run(words, check=True, stdin=subprocess.DEVNULL)
     return folder / name
 
