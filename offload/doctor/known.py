@@ -10,7 +10,7 @@ from offload.doctor.reasons import Notes
 from offload.errata.match import Erratum, load, standing
 
 PARTS = ("device", "qdisc", "bonding", "mlx5", "ch_ktls")
-SHOWN = 8
+SHOWN = 6
 
 
 def examine(machine: Machine, nic: Nic, directions: Sequence[str], notes: Notes) -> None:
