@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -36,6 +37,13 @@ def _has(rig: Rig, path: str) -> bool:
 
 def _handoff(rig: Rig) -> str:
     return "" if Path(handoff.PROGRAM).exists() else "build/ktls-handoff is not built (make build)"
+
+
+def _openssl32(rig: Rig) -> str:
+    said = rig.bench.dut.host.run([handoff.PROGRAM, "--version"], check=False).text
+    found = re.search(r"OpenSSL (\d+)\.(\d+)", said)
+    able = found and (int(found[1]), int(found[2])) >= (3, 2)
+    return "" if able else f"OpenSSL before 3.2 keeps TLS 1.3 receive to itself ({said.strip()})"
 
 
 def _peer_feature(direction: str) -> Callable[[Rig], str]:
@@ -125,6 +133,7 @@ PROBES: dict[str, Callable[[Rig], str]] = {
     "ktls-handoff": _handoff,
     "stunnel": _program("stunnel4"),
     "openssl": _program("openssl"),
+    "openssl-3.2": _openssl32,
     "qemu": _qemu,
     "haproxy": lambda rig: _dut(rig, "haproxy"),
     "nginx-server": lambda rig: nginx.missing(rig.bench.dut.host),

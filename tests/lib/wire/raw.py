@@ -5,6 +5,7 @@ A card that is wrong from its first record on breaks a handshake, and the peer's
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -51,6 +52,12 @@ class Key:
 
     key: bytes = field(repr=False)
     salt: bytes = field(repr=False)
+    iv: bytes = field(default=b"", repr=False)  # TLS 1.3: the rest of what is combined with the number
+
+    @property
+    def version(self) -> str:
+        """TLS 1.2 or 1.3, by what there is."""
+        return "1.3" if self.iv else "1.2"
 
     @property
     def suite(self) -> Suite:
@@ -60,18 +67,19 @@ class Key:
     @property
     def half(self) -> Key:
         """Return what a card has that takes half of it."""
-        return Key(self.key[: len(self.key) // 2], self.salt)
+        return Key(self.key[: len(self.key) // 2], self.salt, self.iv)
 
     def schedule(self) -> Schedule:
         """The same as the verifier has it."""
-        return Schedule([Epoch("1.2", self.suite, self.key, self.salt)])
+        return Schedule([Epoch(self.version, self.suite, self.key, self.salt + self.iv)])
 
 
 def keys_of(infos: bytes) -> tuple[Key, Key]:
     """The client's and the server's of two tls12_crypto_info_* (include/uapi/linux/tls.h)."""
     half = len(infos) // 2
     both = infos[:half], infos[half:]
-    client, server = (Key(info[12:-12], info[-12:-8]) for info in both)
+    newer = infos[:2] == struct.pack("=H", rawkeys.VERSIONS["1.3"])
+    client, server = (Key(info[12:-12], info[-12:-8], info[4:12] if newer else b"") for info in both)
     return client, server
 
 
@@ -102,7 +110,7 @@ def moved(traffic: Traffic, cell: Cell, plan: Several) -> Sent:
     steps = tuple(send_step(part) for part in parts), (take(),)
     mine, other = steps if cell.direction == "tx" else steps[::-1]
     listener, port = theirs.pump.listen(host=theirs.side.v4)
-    with rawkeys.placed(ends, cell.cipher) as paths:
+    with rawkeys.placed(ends, cell.cipher, version=cell.version) as paths:
         keys = keys_of(ours.side.host.read(paths[0]))
         far = theirs.pump.accept(listener, *other, keys=paths[1])
         near = ours.pump.connect(theirs.side.v4, port, *mine, keys=paths[0])
@@ -141,7 +149,7 @@ def walked(capture: Path, sent: Sent) -> Wire:
     found = [c for c in streams.load(capture, sent.port).connections if c.from_client.reach]
     assert len(found) == 1, f"{len(found)} connections on the wire, there was one ({sent.flow.dut.error})"
     one, (client, server) = found[0], sent.keys
-    session = Session("1.2", suite=client.suite, schedules=(client.schedule(), server.schedule()))
+    session = Session(client.version, suite=client.suite, schedules=(client.schedule(), server.schedule()))
     ours, theirs = Walk(one.from_client, session, sent.plan.content()), Walk(one.from_server, session, None)
     ours.guarded = True
     ours.run()
@@ -241,6 +249,8 @@ def records(stream: bytes, content: bytes) -> Iterator[Seen]:
 
 def explained(stream: bytes, sent: Sent) -> str:
     """Say which sizes of records are wrong and right, and what is known of the wrong ones."""
+    if sent.keys[0].iv:
+        return f"{sent} of TLS 1.3"
     key, seen = sent.keys[0], list(records(stream, sent.plan.content()))
     wrong = [one for one in seen if not one.right(key)]
     words = f"wrong are {_sizes(wrong)}, right {_sizes([one for one in seen if one not in wrong])}"

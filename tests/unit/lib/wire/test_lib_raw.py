@@ -45,7 +45,7 @@ def capture(path: Path, key: Key, seal: Sealer) -> Path:
     sizes = [size for part in PLAN.parts for size in part.sizes]
     for number, size in enumerate(sizes):
         nonce, body = seal(key, number, content[at : at + size])
-        out += struct.pack("!BHH", 23, 0x0303, 8 + len(body)) + nonce + body
+        out += struct.pack("!BHH", 23, 0x0303, len(nonce) + len(body)) + nonce + body
         at += size
     pieces = [frame(1 + n, 16, out[n : n + 1400]) for n in range(0, len(out), 1400)]
     frames = [frame(0, 2), *pieces, frame(1 + len(out), 17)]
@@ -54,9 +54,9 @@ def capture(path: Path, key: Key, seal: Sealer) -> Path:
     return path
 
 
-def said(tmp_path: Path, cipher: str, seal: Sealer) -> tuple[str, dict[str, Any]]:
+def said(tmp_path: Path, cipher: str, seal: Sealer, version: str = "1.2") -> tuple[str, dict[str, Any]]:
     """What is said of such a capture, and the evidence."""
-    keys = keys_of(rawkeys.info(cipher, 0) + rawkeys.info(cipher, 0))
+    keys = keys_of(rawkeys.info(cipher, 0, version) + rawkeys.info(cipher, 0, version))
     flow: Any = None
     sent, evidence = Sent(flow, "tx", 2, keys, PLAN, 4), {}
     try:
@@ -72,6 +72,21 @@ def test_right_records_are_proven(tmp_path: Path, cipher: str) -> None:
     words, wire = said(tmp_path, cipher, sealed)
     assert words == "" and (wire["proof"], wire["outcome"]) == ("B", "equal")
     assert (wire["records"], wire["bytes"]) == (sum(raw.WRITES.values()), PLAN.total)
+
+
+def sealed13(key: Key, number: int, plain: bytes) -> tuple[bytes, bytes]:
+    """A record of TLS 1.3 (RFC 8446 section 5.2): no nonce in it, and the type behind the payload."""
+    nonce = (int.from_bytes(key.salt + key.iv, "big") ^ number).to_bytes(12, "big")
+    aad = struct.pack("!BHH", 23, 0x0303, len(plain) + 17)
+    return b"", AESGCM(key.key).encrypt(nonce, plain + b"\x17", aad)
+
+
+def test_records_of_tls13_are_proven(tmp_path: Path) -> None:
+    """They are read by the version of the keys; one under the number of another is wrong."""
+    words, wire = said(tmp_path, "aes-gcm-256", sealed13, "1.3")
+    assert words == "" and (wire["outcome"], wire["bytes"]) == ("equal", PLAN.total)
+    words, wire = said(tmp_path, "aes-gcm-128", lambda k, n, p: sealed13(k, n + (n > 3), p), "1.3")
+    assert "of TLS 1.3: different: " in words and wire["outcome"] == "different"
 
 
 def test_plaintext_is_named(tmp_path: Path) -> None:
