@@ -131,5 +131,15 @@ def show(parser: argparse.ArgumentParser, path: str) -> None:
             parser.formatter_class = argparse.RawDescriptionHelpFormatter
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
+            for line in action._choices_actions:
+                _describe(action.choices[line.dest], line.help or "")
             for name, below in action.choices.items():
                 show(below, f"{path} {name}".strip())
+
+
+def _describe(parser: argparse.ArgumentParser, help_: str) -> None:
+    """Begin the --help of a verb with a sentence: its description, or its line in the list of verbs."""
+    if any(isinstance(action, argparse._SubParsersAction) for action in parser._actions):
+        return  # its own list of verbs says what it is for, and the first screen is full
+    text = parser.description or f"{help_}."
+    parser.description = text[:1].upper() + text[1:]

@@ -33,7 +33,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         ("show", "print the summary of a report"),
         ("make", "write the report of a killed run from its events.jsonl"),
     ):
-        verb = inner.add_parser(name, help=words, description=words)
+        verb = inner.add_parser(name, help=words)
         verb.add_argument("folder", type=Path, metavar="DIR", help=FOLDER if name == "make" else RESULT)
     inner.choices["show"].add_argument("--json", action="store_true", help="print report.json, for programs")
     export.add_parsers(inner)

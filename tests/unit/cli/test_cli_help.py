@@ -49,6 +49,12 @@ def test_every_option_is_explained(command: Command) -> None:
         assert part.help, f"{command.words}: {part}"
 
 
+@pytest.mark.parametrize("command", LEAVES, ids=lambda c: c.words)
+def test_help_begins_with_a_sentence(command: Command) -> None:
+    """The --help of each verb says first, in a sentence, what it does."""
+    assert re.match(r"[A-Z`][^\n]", command.description), command.description
+
+
 @pytest.mark.parametrize("width", [80, 111])
 def test_help_fits_the_terminal(
     width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -30,7 +30,7 @@ def add_parsers(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     verb = verbs.add_parser(
         "export",
         help=words,
-        description=words,
+        description=f"{words}.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -39,7 +39,7 @@ def add_parsers(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     verb.add_argument("--out", type=Path, metavar="FILE", help="write to FILE instead of standard output")
     verb.set_defaults(call=export)
     words = "pack a run to share it: parts of captures, never keys"
-    verb = verbs.add_parser("archive", help=words, description=words)
+    verb = verbs.add_parser("archive", help=words)
     verb.add_argument("folder", type=Path, metavar="DIR", help=FOLDER)
     verb.add_argument("out", type=Path, metavar="OUT", help="a new file: NAME.tar.zst or NAME.tar.gz")
     verb.set_defaults(call=archive)
