@@ -123,7 +123,7 @@ def _phrase(rule: str, seed: int | None) -> tuple[str, str, str]:
     if chance := CHANCE.fullmatch(rule):
         named = chance["seed"] or ("" if seed is None else str(seed))
         what = ", ".join(_chances(chance["rest"])) or "nothing"
-        return "frames by chance", _direction(chance), what + (f" (seed {named})" if named else "")
+        return "random frames", _direction(chance), what + (f" (seed {named})" if named else "")
     if chosen := RULE.fullmatch(rule):
         place = _place(chosen["place"], chosen["number"] or "")
         return place, _direction(chosen), _deed(chosen["action"], chosen["rest"])

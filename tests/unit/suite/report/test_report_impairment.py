@@ -29,11 +29,11 @@ WORDS = {
     ),
     "byte 9, to the peer: a bit flipped, checksum right": Chosen("offset", 9, "flip", at=-1, bit=7),
     "frame 20, to the peer: lost": Chosen("frame", 20),
-    "frames by chance, to the DUT: 2 % lost (seed 5)": RandomImpairment(loss=2, seed=5, direction="to-dut"),
-    "frames by chance, both ways: 10 % lost, 0.5 % twice, 1 % late, 3 % damaged, jitter of 1.5 ms (seed 1)": (
+    "random frames, to the DUT: 2 % lost (seed 5)": RandomImpairment(loss=2, seed=5, direction="to-dut"),
+    "random frames, both ways: 10 % lost, 0.5 % twice, 1 % late, 3 % damaged, jitter of 1.5 ms (seed 1)": (
         RandomImpairment(loss=10, duplicate=0.5, reorder=1, corrupt=3, jitter=1.5)
     ),
-    "frames by chance, both ways: nothing (seed 1)": RandomImpairment(),
+    "random frames, both ways: nothing (seed 1)": RandomImpairment(),
 }
 
 
@@ -56,7 +56,7 @@ def test_rules_of_one_kind_are_reported_together() -> None:
     assert words(rules, 7) == [
         "header of data records 6, 7, tag of data record 8, to the DUT: lost",
         "first frame of data, to the peer: lost",
-        "frames by chance, both ways: 1 % lost (seed 7)",
+        "random frames, both ways: 1 % lost (seed 7)",
         EVIL,
     ]
     assert words([]) == []
@@ -140,7 +140,7 @@ def test_section_fits_schema_and_page(simulated: bool) -> None:
     assert not {tag for tag, _ in page.tags} & {"script", "img", "foreignobject"} and not page.depth
     plots = [attrs for tag, attrs in page.tags if tag == "svg" and attrs.get("class") == "plot"]
     assert len(plots) == 2 and all("Stacked bars" in str(attrs["aria-label"]) for attrs in plots)
-    assert "frames by chance, to the DUT: 2 % lost (seed 3)" in page.text
+    assert "random frames, to the DUT: 2 % lost (seed 3)" in page.text
     assert "62.5" in page.text and "84.1" in page.text  # ours at 2 %, the published at 0 %
     assert ("SIMULATED card" in page.text, MARK in page.text) == (simulated, simulated)
     assert page.text.count("published by others, not measured here") == 1
