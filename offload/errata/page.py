@@ -33,8 +33,8 @@ the card.
 |---|---|
 | fixed in V | Debian's package V was the first with the fix, by its changelog; earlier ones are affected |
 | affected: V | we read or ran version V, and it is affected |
-| not in V | we read version V, and it is not affected; the first version with the fix is not recorded |
-| none | no version of the series is affected |
+| not affected: V | we read version V, and it is not affected; the first version with the fix is not recorded |
+| not affected | no version of the series is affected |
 | ? | unknown: nothing is recorded, or we could not find out |
 
 The tools identify a kernel by `uname -r` and, on Debian, by its package version: `6.1.0-56-amd64` alone does
@@ -78,12 +78,12 @@ def _part(heading: str, errata: list[Erratum]) -> list[str]:
 def _cell(erratum: Erratum, series: Series) -> str:
     """Return what is known of one series, in a few words."""
     if erratum.onward and series >= erratum.onward:
-        return "none"
+        return "not affected"
     return re.sub(r"~[^ ,]*", "", _span(dict(erratum.kernels).get(series, Span())))
 
 
 def _span(span: Span) -> str:
-    said = (("affected:", span.lacks), ("fixed in", span.fixed), ("not in", span.has))
+    said = (("affected:", span.lacks), ("fixed in", span.fixed), ("not affected:", span.has))
     return ", ".join(f"{word} {known}" for word, known in said if known) or "?"
 
 
@@ -111,8 +111,9 @@ def _kernels(erratum: Erratum) -> str:
         f"{x}.{y}: {span.unknown and f'? ({_escaped(span.unknown)})' or _span(span)}"
         for (x, y), span in erratum.kernels
     ]
-    onward = f"{erratum.onward[0]}.{erratum.onward[1]} and later: none" if erratum.onward else ""
-    return "; ".join([*said, onward] if onward else said)
+    if erratum.onward:
+        said.append(f"{erratum.onward[0]}.{erratum.onward[1]} and later: not affected")
+    return "; ".join(said)
 
 
 def _escaped(text: str) -> str:
