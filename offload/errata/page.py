@@ -33,7 +33,7 @@ the card.
 |---|---|
 | fixed in V | Debian's package V was the first with the fix, by its changelog; earlier ones are affected |
 | affected: V | we read or ran version V, and it is affected |
-| not affected: V | we read version V, and it is not affected; the first version with the fix is not recorded |
+| not affected: V | we read version V, and it is not affected; the first one with the fix is not recorded |
 | not affected | no version of the series is affected |
 | ? | unknown: nothing is recorded, or we could not find out |
 
