@@ -250,7 +250,7 @@ check-python: venv
 check-text: setup-check venv
 	$(VENV)/bin/codespell
 	$(PY) ci/prose
-	shellcheck $$(git ls-files -z | LC_ALL=C xargs -0 awk 'FNR == 1 && /^#!(\/usr\/bin\/env bash|\/bin\/(ba)?sh)/ { print FILENAME }')
+	shellcheck $$(git -c 'safe.directory=*' ls-files -z | LC_ALL=C xargs -0 awk 'FNR == 1 && /^#!(\/usr\/bin\/env bash|\/bin\/(ba)?sh)/ { print FILENAME }')
 
 check-native: setup-check
 	$(MAKE) -C native lint
