@@ -12,7 +12,7 @@ from offload.doctor.reasons import LEVELS, Finding, load, plain, printable
 from offload.doctor.table import HW, NONE, Verdict
 from offload.errors import ConfigError
 
-COLOURS = {
+COLORS = {
     "ready": "32",
     "hw": "32",
     "never": "31",
@@ -28,17 +28,17 @@ WIDTH = 100
 class Page:
     """Lines of text; color only if asked for."""
 
-    def __init__(self, colour: bool, width: int) -> None:
-        self.colour, self.width, self.lines = colour, min(max(width, 60), WIDTH), list[str]()
+    def __init__(self, color: bool, width: int) -> None:
+        self.color, self.width, self.lines = color, min(max(width, 60), WIDTH), list[str]()
 
     def paint(self, text: str, word: str) -> str:
         """Text in the color of a word."""
-        code = COLOURS.get(word)
-        return f"\x1b[{code}m{text}\x1b[0m" if self.colour and code else text
+        code = COLORS.get(word)
+        return f"\x1b[{code}m{text}\x1b[0m" if self.color and code else text
 
     def strong(self, text: str) -> str:
         """Text that stands out."""
-        return f"\x1b[1m{text}\x1b[0m" if self.colour else text
+        return f"\x1b[1m{text}\x1b[0m" if self.color else text
 
     def wrapped(self, head: str, text: str, bare: int | None = None) -> None:
         """A line that goes on below its own beginning; `bare` is the head's length without color."""
@@ -66,9 +66,9 @@ class Page:
         self.lines.append("")
 
 
-def as_text(diagnosis: Diagnosis, colour: bool = False, width: int = WIDTH, verbose: bool = False) -> str:
+def as_text(diagnosis: Diagnosis, color: bool = False, width: int = WIDTH, verbose: bool = False) -> str:
     """The whole answer."""
-    page = Page(colour, width)
+    page = Page(color, width)
     for device in diagnosis.devices:
         _device(page, device)
         for row in device.tools if verbose else ():

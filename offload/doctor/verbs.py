@@ -88,7 +88,7 @@ def main(args: argparse.Namespace) -> int:
         sys.stdout.write(explain(args.explain, width))
         return 0
     directions = [d for d in DIRECTIONS if getattr(args, d)] or DIRECTIONS
-    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     if args.app:
         from offload.doctor.apps import document, run, text
 
@@ -96,7 +96,7 @@ def main(args: argparse.Namespace) -> int:
             LocalHost(), args.app, args.config, args.dev, directions=directions, environment=os.environ
         )
         sys.stdout.write(
-            document.as_json(said) if args.json else text.as_text(said, colour, width, args.verbose)
+            document.as_json(said) if args.json else text.as_text(said, color, width, args.verbose)
         )
         return EXITS[said.state()]
     if args.pid:
@@ -104,9 +104,9 @@ def main(args: argparse.Namespace) -> int:
         from offload.doctor.process import text as of_process
 
         of = judge.ask(LocalHost(), args.pid, directions)
-        shown = of_process.as_json(of) if args.json else of_process.as_text(of, colour, width, args.verbose)
+        shown = of_process.as_json(of) if args.json else of_process.as_text(of, color, width, args.verbose)
         sys.stdout.write(shown)
         return EXITS[of.state()]
     found = Doctor(LocalHost(), directions, tools=args.verbose or args.json).diagnose(args.dev)
-    sys.stdout.write(as_json(found) if args.json else as_text(found, colour, width, args.verbose))
+    sys.stdout.write(as_json(found) if args.json else as_text(found, color, width, args.verbose))
     return EXITS[found.state()]

@@ -182,7 +182,7 @@ REFUSED = {
         5,
         "far0 has its own queueing discipline (pfifo)",
     ),
-    "neighbour": (
+    "neighbor": (
         "ip neigh add 10.9.0.7 lladdr 02:00:00:00:00:07 dev far0 nud permanent",
         ("near0", "far0"),
         5,

@@ -42,7 +42,7 @@ def build(place: Path, folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(tree: Path) -> Path:  # noqa: F811
-    """The files that the package is made of, with their licence."""
+    """The files that the package is made of, with their license."""
     shutil.copytree(ROOT / "LICENSES", tree / "LICENSES", dirs_exist_ok=True)
     return tree
 
@@ -82,7 +82,7 @@ def test_it_needs_python_and_yaml_only(package: Path) -> None:
 
 
 def test_everything_is_in_it(package: Path, unpacked: Path) -> None:
-    """Without a NIC command, man page, completions, licence and documents lie where such a system looks."""
+    """Without a NIC command, man page, completions, license and documents lie where such a system looks."""
     share = unpacked / "usr/share"
     for place in (
         "man/man1/ktls-offload.1.gz",

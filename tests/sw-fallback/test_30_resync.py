@@ -41,7 +41,7 @@ def test_retransmits_the_same_records(
 
 @pytest.mark.promise("resync.rx")
 @pytest.mark.parametrize("name", IMPAIRMENTS)
-def test_receive_resynchronises(
+def test_receive_resynchronizes(
     traffic: Traffic, wire_tap: WireTap, evidence: dict[str, Any], name: str
 ) -> None:
     """Without a NIC that offloads every record is authentic after frames were lost, late or repeated."""

@@ -158,7 +158,7 @@ def _names(nodes: list[Node]) -> Iterator[str]:
 
 
 def themes(style: str) -> dict[str, dict[str, str]]:
-    """Return the colours by theme (light, dark, print) and name, as the style sheet defines them."""
+    """Return the colors by theme (light, dark, print) and name, as the style sheet defines them."""
     found = {}
     for name, block in zip(
         ("light", "dark", "print"), re.findall(r":root \{(.*?)\}", style, re.S), strict=True
@@ -168,13 +168,13 @@ def themes(style: str) -> dict[str, dict[str, str]]:
 
 
 def contrast(one: str, other: str) -> float:
-    """Return the contrast of two colours (WCAG 2.2, relative luminance)."""
+    """Return the contrast of two colors (WCAG 2.2, relative luminance)."""
     bright, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (bright + 0.05) / (dark + 0.05)
 
 
-def _luminance(colour: str) -> float:
-    digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+def _luminance(color: str) -> float:
+    digits = color[1:] if len(color) == 7 else "".join(2 * digit for digit in color[1:])
     parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
     red, green, blue = (
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts

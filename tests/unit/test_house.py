@@ -93,7 +93,7 @@ def c_faults(path: Path) -> Iterator[str]:
     yield from (f"a function has {length} lines, at most 50" for length in bodies if length > 50)
     head = "\n".join(lines[:4])
     if "SPDX-License-Identifier" not in head:
-        yield "no licence line"
+        yield "no license line"
     if not re.search(r"/\*(?! SPDX)|^//(?! SPDX)", head, re.M):
         yield "no comment that says what it is for"
 
@@ -155,7 +155,7 @@ def test_every_import_of_ours_is_there() -> None:
 
 @pytest.mark.skipif(not TRACKED, reason="not a git checkout")
 def test_c_files_are_small_and_say_what_they_are_for() -> None:
-    """A C file has at most 300 lines, a function at most 50, and it opens with its licence and a comment."""
+    """A C file has at most 300 lines, a function at most 50, and it opens with its license and a comment."""
     assert len(C_FILES) > 10
     found = [f"{shown(path)}: {fault}" for path in C_FILES for fault in c_faults(path)]
     assert not found, "\n".join(found)
@@ -175,7 +175,7 @@ def test_each_fault_of_a_file_is_found(tmp_path: Path) -> None:
     ]
     assert [fault.partition(":")[0] for fault in c_faults(c)] == [
         "has more than 300 lines",
-        "no licence line",
+        "no license line",
         "no comment that says what it is for",
     ]
     (empty := tmp_path / "empty.py").write_text("")

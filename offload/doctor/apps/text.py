@@ -12,9 +12,9 @@ from offload.doctor.text import WIDTH, Page
 SHOWN = 60  # services
 
 
-def as_text(answer: Answer, colour: bool = False, width: int = WIDTH, verbose: bool = False) -> str:
+def as_text(answer: Answer, color: bool = False, width: int = WIDTH, verbose: bool = False) -> str:
     """The whole answer."""
-    page = Page(colour, width)
+    page = Page(color, width)
     _head(page, answer)
     for ruling in answer.rulings[:SHOWN]:
         _service(page, ruling)

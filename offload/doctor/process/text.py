@@ -15,9 +15,9 @@ from offload.doctor.text import WIDTH, Page
 SCHEMA, SHOWN = 1, 60
 
 
-def as_text(answer: Answer, colour: bool = False, width: int = WIDTH, verbose: bool = False) -> str:
+def as_text(answer: Answer, color: bool = False, width: int = WIDTH, verbose: bool = False) -> str:
     """The whole answer."""
-    page, process = Page(colour, width), answer.process
+    page, process = Page(color, width), answer.process
     page.lines.append(page.strong(plain(f"{process.title}: {process.exe}")))
     for one in process.libraries:
         page.wrapped("  library  ", f"{one}, {one.path}")

@@ -10,7 +10,7 @@ from typing import Any
 from offload.suite.report.spent import KINDS
 
 WIDTH, ROW, LEAST = 1200.0, 18, 0.4  # of the picture, in its units; what is narrower than LEAST is not drawn
-COLOURS = {
+COLORS = {
     "set-up": "#8da0cb",
     "switch": "#e78ac3",
     "traffic": "#66a61e",
@@ -55,7 +55,7 @@ class Box:
 
     name: str
     seconds: float
-    colour: str = "#fdbf6f"
+    color: str = "#fdbf6f"
     parts: list[Box] = field(default_factory=list)
 
 
@@ -65,7 +65,7 @@ def tree(document: Mapping[str, Any]) -> Box:
     for test in document["tests"]:
         path, _, name = str(test["id"]).partition("::")
         spent = test.get("spent") or {}
-        kinds = [Box(kind, spent[kind], COLOURS[kind]) for kind in KINDS if spent.get(kind)]
+        kinds = [Box(kind, spent[kind], COLORS[kind]) for kind in KINDS if spent.get(kind)]
         files.setdefault(path, Box(path, 0.0)).parts.append(Box(name, float(test["seconds"]), parts=kinds))
     for file in files.values():
         file.seconds = sum(test.seconds for test in file.parts)
@@ -101,7 +101,7 @@ def _rect(box: Box, left: float, top: int, width: float) -> str:
     room = int(width / 6.2)
     short = box.name if len(box.name) <= room else box.name[: max(0, room - 1)] + "\u2026"
     label = f'<text x="{left + 3:.1f}" y="{top + 13}">{escape(_plain(short))}</text>' if room > 3 else ""
-    shape = f'<rect x="{left:.1f}" y="{top}" width="{width:.1f}" height="{ROW - 1}" fill="{box.colour}"'
+    shape = f'<rect x="{left:.1f}" y="{top}" width="{width:.1f}" height="{ROW - 1}" fill="{box.color}"'
     return f"<g>{shape}/><title>{name}: {box.seconds:.1f} s</title>{label}</g>\n"
 
 
@@ -112,8 +112,8 @@ def _plain(name: str) -> str:
 def _legend(top: int) -> str:
     """Return which color is what."""
     found, left = [], 0
-    for kind, colour in COLOURS.items():
-        found.append(f'<rect x="{left}" y="{top}" width="10" height="10" fill="{colour}"/>')
+    for kind, color in COLORS.items():
+        found.append(f'<rect x="{left}" y="{top}" width="10" height="10" fill="{color}"/>')
         found.append(f'<text x="{left + 14}" y="{top + 10}">{kind}</text>')
         left += 30 + 7 * len(kind)
     return "".join(found)

@@ -97,10 +97,10 @@ def show_text(document: dict[str, Any], text: Any) -> str:
     from offload.errors import ConfigError
     from offload.suite.report.trust.saved import MISFITS
 
-    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     try:
         width = shutil.get_terminal_size((100, 24)).columns
-        return str(text(document, width=max(width, 60), colour=colour))
+        return str(text(document, width=max(width, 60), color=color))
     except MISFITS as exc:
         raise ConfigError(f"report.json is damaged: {type(exc).__name__} at {exc}") from None
 

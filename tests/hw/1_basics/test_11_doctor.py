@@ -52,8 +52,8 @@ def bpf(command, words):
     got = libc.syscall(321, command, ctypes.create_string_buffer(words.ljust(128, b"\\0")), 128)
     return got if got >= 0 else sys.exit(f"bpf({command}): {os.strerror(ctypes.get_errno())}")
 code = ctypes.create_string_buffer(struct.pack("=BBhiBBhi", 0xB7, 0, 0, 2, 0x95, 0, 0, 0))  # XDP_PASS
-licence = ctypes.create_string_buffer(b"GPL")
-program = bpf(5, struct.pack("=IIQQIIQII", 6, 2, at(code), at(licence), 0, 0, 0, 0, 0))  # BPF_PROG_LOAD, XDP
+license = ctypes.create_string_buffer(b"GPL")
+program = bpf(5, struct.pack("=IIQQIIQII", 6, 2, at(code), at(license), 0, 0, 0, 0, 0))  # BPF_PROG_LOAD, XDP
 with tempfile.TemporaryDirectory() as folder:
     subprocess.run(["mount", "-t", "bpf", "bpf", folder], check=True)
     try:

@@ -62,7 +62,7 @@ def test_retransmits_the_same_records(
 
 @pytest.mark.promise("resync.rx")
 @pytest.mark.parametrize("name", CAME)
-def test_receive_resynchronises(
+def test_receive_resynchronizes(
     traffic: Traffic, offload: Switch, evidence: dict[str, Any], name: str
 ) -> None:
     """This NIC decrypts again after frames that were lost, late or repeated on their way to it."""

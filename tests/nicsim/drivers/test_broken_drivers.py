@@ -27,7 +27,7 @@ CAUGHT = {
         r"[1-9]\d* packets were out of order.* the card got 0 DUMPs",
     ),
     "record-number-wrong": ("test_records_it_sends and tx-12_aes_gcm_128-v4", "bad record mac"),
-    "resync-answer-dropped": ("test_receive_resynchronises and inside", r"resync: \d+ answered, 0 taken"),
+    "resync-answer-dropped": ("test_receive_resynchronizes and inside", r"resync: \d+ answered, 0 taken"),
 }
 
 

@@ -124,7 +124,7 @@ def test_the_card_decides_last() -> None:
     ruling = answer(host, "nginx").rulings[0]
     assert ruling.states == {"tx": ("ready", ""), "rx": ("off", "D301")} and ruling.state() == "off"
     host.fix()
-    assert answer(host, "nginx").state() == "unknown", "the card may lack the licence"
+    assert answer(host, "nginx").state() == "unknown", "the card may lack the license"
 
 
 def test_an_openssl_cnf_of_the_environment() -> None:

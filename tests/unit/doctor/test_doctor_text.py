@@ -44,14 +44,14 @@ def test_worst_first() -> None:
     assert levels == sorted(levels, key=["never", "off", "unknown", "risk", "note"].index)
 
 
-def test_colour_only_when_asked() -> None:
-    """There is no escape sequence unless the caller wants colour; the words are the same."""
+def test_color_only_when_asked() -> None:
+    """There is no escape sequence unless the caller wants color; the words are the same."""
     found = case("D301")
-    plain, coloured = as_text(found), as_text(found, colour=True)
-    assert "\x1b" not in plain and "\x1b[33moff\x1b[0m" in coloured
+    plain, colored = as_text(found), as_text(found, color=True)
+    assert "\x1b" not in plain and "\x1b[33moff\x1b[0m" in colored
     for code in ("1", "2", "31", "32", "33", "35", "36", "0"):
-        coloured = coloured.replace(f"\x1b[{code}m", "")
-    assert coloured == plain
+        colored = colored.replace(f"\x1b[{code}m", "")
+    assert colored == plain
 
 
 def test_narrow_terminal() -> None:

@@ -245,7 +245,7 @@ def test_missing_headers_and_programs_are_named(fake: Fake, monkeypatch: pytest.
     ],
 )
 def test_secure_boot_is_seen(tmp_path: Path, path: str, raw: bytes, closed: bool, words: str) -> None:
-    """A machine that loads signed modules only is recognised."""
+    """A machine that loads signed modules only is recognized."""
     file = tmp_path / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(raw)

@@ -115,7 +115,7 @@ def test_after_a_reboot_the_journal_is_void(machine: FakeMachine) -> None:
     assert machine.call("restore") == 0 and machine.said == "nothing to put back\n"
 
 
-def test_a_renamed_device_is_recognised(machine: FakeMachine) -> None:
+def test_a_renamed_device_is_recognized(machine: FakeMachine) -> None:
     """The change is undone on the device that had it, whatever its name is now."""
     machine.call("enable", "cx0")
     machine.set(devices={"lan7": machine.state()["devices"]["cx0"]})

@@ -90,4 +90,4 @@ def badge(document: Mapping[str, Any]) -> str:
     left = "TLS offload" + (", SIMULATED" if document["simulated"] else "")
     right = str(document["verdict"])
     widths = [round(len(text) * LETTER + 14) for text in (left, right)]
-    return page("badge.svg", left=left, right=right, widths=widths, colour=LOOKS.get(right, "#3f4d5a")) + "\n"
+    return page("badge.svg", left=left, right=right, widths=widths, color=LOOKS.get(right, "#3f4d5a")) + "\n"

@@ -12,7 +12,7 @@ from offload.suite.report.cpu import words as cpu_words
 from offload.suite.report.render import crossed_page, migration_page
 
 MARKS = {"kept": "+", "limited": "~", "broken": "X", "not proved": "?", "not promised": "-"}
-COLOURS = {
+COLORS = {
     "certified": "32",
     "certified with limitations": "33",
     "failed": "31",
@@ -21,10 +21,10 @@ COLOURS = {
 }
 
 
-def text(document: Mapping[str, Any], *, width: int = 100, colour: bool = False) -> str:
+def text(document: Mapping[str, Any], *, width: int = 100, color: bool = False) -> str:
     """Return the summary of a report document, as lines of at most `width` columns where words allow it."""
     word = document["verdict"].upper()
-    shown = f"\x1b[1;{COLOURS.get(document['verdict'], '0')}m{word}\x1b[0m" if colour else word
+    shown = f"\x1b[1;{COLORS.get(document['verdict'], '0')}m{word}\x1b[0m" if color else word
     blocks = [
         _simulated(document),
         [f"verdict: {shown}", f"  {clean(document['headline'])}"],

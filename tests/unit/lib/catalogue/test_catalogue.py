@@ -115,7 +115,7 @@ def test_a_day_is_a_date() -> None:
         ("payload.tx", "payload.xt", r"cat.yaml:9: .*unknown promise 'payload.xt' \(did you mean payload"),
         ('"plaintext"', '"(plain"', r"cat.yaml:10: .*'\(plain' is no pattern"),
         ("    breaks: payload.tx\n", "", r"cat.yaml:3: cards\[0\]: breaks is missing for a card that ends f"),
-        ("    family", "    colour: red\n    family", r"cat.yaml:6: cards\[0\]: unknown key 'colour'"),
+        ("    family", "    color: red\n    family", r"cat.yaml:6: cards\[0\]: unknown key 'color'"),
         ("cards:", "card:", r"cat.yaml:2: unknown key 'card' \(did you mean cards"),
     ],
 )

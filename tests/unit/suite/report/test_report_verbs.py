@@ -80,7 +80,7 @@ def test_show_for_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize(
-    ("env", "terminal", "coloured"),
+    ("env", "terminal", "colored"),
     [
         ({"TERM": "xterm"}, True, True),
         ({"TERM": "xterm", "NO_COLOR": "1"}, True, False),
@@ -88,10 +88,10 @@ def test_show_for_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
         ({"TERM": "xterm"}, False, False),
     ],
 )
-def test_colour_on_terminals_only(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, env: dict[str, str], terminal: bool, coloured: bool
+def test_color_on_terminals_only(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, env: dict[str, str], terminal: bool, colored: bool
 ) -> None:
-    """A report is coloured on a terminal; NO_COLOR and TERM=dumb are obeyed."""
+    """A report is colored on a terminal; NO_COLOR and TERM=dumb are obeyed."""
     out = io.StringIO()
     monkeypatch.setattr(out, "isatty", lambda: terminal)
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -99,7 +99,7 @@ def test_colour_on_terminals_only(
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sys.stdout", out)
     assert call("show", folder) == 0
-    assert ("\x1b" in out.getvalue()) == coloured and "VOID" in out.getvalue()
+    assert ("\x1b" in out.getvalue()) == colored and "VOID" in out.getvalue()
 
 
 @pytest.mark.parametrize(

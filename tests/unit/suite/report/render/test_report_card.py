@@ -73,7 +73,7 @@ def test_text_stands_out_from_its_ground(dark: bool) -> None:
     light, _, night = STYLE.partition("@media")
     rules = dict(re.findall(r"([\w. ]+?) \{ fill: (#\w+);", night if dark else light))
     rules |= {} if dark else {"text": "#16202a"}
-    rules = {name.strip(): colour for name, colour in rules.items()}
+    rules = {name.strip(): color for name, color in rules.items()}
     weak = [name for name in ("text", ".soft") if contrast(rules[name], rules[".ground"]) < 4.5]
     weak += [look for look in LOOKS if contrast(rules[f".{look}"], rules[f"rect.{look}"]) < 4.5]
     assert weak == []

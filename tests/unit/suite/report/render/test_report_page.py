@@ -88,23 +88,23 @@ def test_checker_finds(said: str) -> None:
 @pytest.mark.parametrize("theme", ["light", "dark", "print"])
 def test_colors_can_be_distinguished(theme: str) -> None:
     """Text and shapes stand out from their ground in light, in dark and on paper."""
-    colours = themes(STYLE)[theme]
-    weak = [(*pair, contrast(*(colours[name] for name in pair))) for pair in TEXTS]
+    colors = themes(STYLE)[theme]
+    weak = [(*pair, contrast(*(colors[name] for name in pair))) for pair in TEXTS]
     weak = [row for row in weak if row[2] < 4.5]
-    shapes = [(*pair, contrast(*(colours[name] for name in pair))) for pair in SHAPES]
+    shapes = [(*pair, contrast(*(colors[name] for name in pair))) for pair in SHAPES]
     assert weak == [] and [row for row in shapes if row[2] < 3] == []
 
 
 def test_contrast_is_that_of_the_rule() -> None:
-    """The contrast is computed as WCAG has it: black on white 21, its example of grey 4.54."""
+    """The contrast is computed as WCAG has it: black on white 21, its example of gray 4.54."""
     assert contrast("#000", "#ffffff") == pytest.approx(21) and contrast("#767676", "#fff") == pytest.approx(
         4.54, abs=0.005
     )
 
 
-def test_every_colour_is_a_named_one() -> None:
-    """No colour escapes the check: but for marks on paper, each is a name with its values."""
-    names = set.intersection(*(set(colours) for colours in themes(STYLE).values()))
+def test_every_color_is_a_named_one() -> None:
+    """No color escapes the check: but for marks on paper, each is a name with its values."""
+    names = set.intersection(*(set(colors) for colors in themes(STYLE).values()))
     rules = re.sub(r":root \{.*?\}", "", STYLE, flags=re.S)
     assert set(re.findall(r"var\(--([\w-]+)\)", rules)) <= names
     assert set(re.findall(r"#[0-9a-f]{3,8}\b", rules)) == {"#6b4200", "#444"}

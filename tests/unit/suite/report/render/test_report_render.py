@@ -148,7 +148,7 @@ def test_simulated_is_plain(simulated: bool) -> None:
 
 
 def test_state_is_word_and_shape() -> None:
-    """No state is told by colour alone: each badge has its word and its shape."""
+    """No state is told by color alone: each badge has its word and its shape."""
     page = Page(render.html(document("fail")))
     badges = [attrs for tag, attrs in page.tags if tag == "span" and "badge" in str(attrs.get("class"))]
     shapes = [attrs for tag, attrs in page.tags if tag == "use"]
@@ -157,10 +157,10 @@ def test_state_is_word_and_shape() -> None:
 
 def test_summary_puts_failures_before_promises() -> None:
     """The terminal says verdict, failures, promises, time; and nothing steers it."""
-    lines = text(document("fail", EVIL), colour=False)
+    lines = text(document("fail", EVIL), color=False)
     places = [lines.index(word) for word in ("verdict: FAILED", "failures:", "promises:", "time:")]
     assert places == sorted(places) and "\x1b" not in lines
-    assert "\x1b[1;31mFAILED" in text(document("fail"), colour=True)
+    assert "\x1b[1;31mFAILED" in text(document("fail"), color=True)
 
 
 def test_summary_has_the_whole_of_what_is_known() -> None:
