@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from offload.errors import RigError
-from offload.suite.bench.vm.console import unlisted
+from offload.suite.bench.vm.debugged import breaking
 from offload.suite.certify.end import CONSOLES
 from offload.suite.certify.labs import all_ready, start_all
 from offload.suite.certify.log import Log
@@ -93,7 +93,7 @@ def check_consoles(marked: Sequence[tuple[Lab, int]], known: Sequence[str]) -> N
     `known`: functions whose warnings the profile lists.
     """
     for lab, mark in marked:
-        if found := unlisted(lab.console_faults(mark), known):
+        if found := breaking(lab.console_faults(mark), known, lab.kernel):
             raise RigError(f"the kernel log of lab {lab.name}: " + " | ".join(found[:5]))
 
 

@@ -17,7 +17,7 @@ from offload.errors import RigError
 from offload.host.base import Bench, Side
 from offload.host.vm import VmHost
 from offload.suite.bench.cards import knobs
-from offload.suite.bench.vm.console import unlisted
+from offload.suite.bench.vm.debugged import breaking
 from offload.suite.report.record.plugin import set_rig
 from offload.suite.report.record.testinfo import GUEST
 from offload.suite.traffic import certs, drive
@@ -178,12 +178,14 @@ def begin_log(rig: Any) -> None:
 def check_log(rig: Any) -> None:
     """Raise RigError if the console shows a fault since it was last looked through, between tests too.
 
-    A warning that the profile lists breaks no rig: the test of the kernel's log names it.
+    A warning that the profile lists breaks no rig, nor does a report of a debug kernel's tools: the test of
+    the kernel's log names it.
     """
     mark, rig.log_read = rig.log_read, rig.lab.console_mark()
     if mark is None:
         return
-    if faults := unlisted(rig.lab.console_faults(mark), rig.profile.warnings()):
+    release = getattr(rig.lab, "kernel", "")
+    if faults := breaking(rig.lab.console_faults(mark), rig.profile.warnings(), release):
         raise RigError("the kernel log: " + " | ".join(faults[:5]))
 
 
