@@ -73,6 +73,7 @@ static const struct nicsim_file nicsim_knob_files[] = {
 	KNOB(ctx_leak),
 	KNOB(add_slow),
 	KNOB(del_slow),
+	KNOB(driver_bug),
 	WHEN(key, WHEN_KEY),
 	WHEN(ip, WHEN_IP),
 	WHEN(queue, WHEN_QUEUE),

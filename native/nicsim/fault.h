@@ -40,6 +40,9 @@ enum nicsim_event {
 #define NICSIM_HOLDS_TAG 0x2
 #define NICSIM_HOLDS_NEITHER 0x4
 
+/* Values of the knob driver_bug. */
+enum nicsim_bug { BUG_STALE = 1, BUG_ORDER, BUG_SLEEP, BUG_LOST, BUG_TWICE };
+
 /* What the driver or the silicon works on: a context, its packet, frame and record. */
 struct nicsim_at {
 	u32 is[NICSIM_WHENS];
@@ -59,7 +62,7 @@ struct nicsim_knobs {
 	u32 ctx_limit_hard, off_drops;
 	u32 wire_flip, wire_drop_header, wire_drop_body;
 	u32 wire_in_drop_header, wire_in_drop_body;
-	u32 refuse_add, ctx_limit, ctx_leak, add_slow, del_slow;
+	u32 refuse_add, ctx_limit, ctx_leak, add_slow, del_slow, driver_bug;
 	/* Changed under rtnl; esp is a feature, and two faults of it. */
 	u32 esp;
 	u32 feature_stuck, feature_refused, feature_deaf, feature_fixed;
@@ -161,6 +164,11 @@ bool nicsim_fault_refuses(struct nicsim *ns, const struct sock *sk, unsigned int
 bool nicsim_fault_orphaned(struct nicsim_ktls *ctx);
 u8 *nicsim_fault_kept(struct nicsim_ktls *ctx);
 void nicsim_fault_ctx_exit(struct nicsim_ktls *ctx);
+
+/* faults/fault_bug.c */
+void nicsim_fault_bug_add(struct nicsim_ktls *ctx);
+void nicsim_fault_bug_del(struct nicsim_ktls *ctx);
+void nicsim_fault_bug_free(struct nicsim_ktls *ctx);
 
 /* netdev/fault_netdev.c */
 netdev_features_t nicsim_fix_features(struct net_device *dev, netdev_features_t features);

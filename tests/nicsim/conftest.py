@@ -24,7 +24,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def steps_of(config: pytest.Config) -> list[Step]:
     """What is run of the catalogue, good cards in between."""
-    rows = catalogue.chosen(catalogue.load(), day(config), config.getoption("--kernel"))
+    kernel = config.getoption("--kernel")
+    rows = catalogue.chosen(catalogue.of_kernel(kernel), day(config), kernel)
     return [catalogue.spared(step, day(config)) for step in catalogue.steps(rows)]
 
 
@@ -41,7 +42,8 @@ def pytest_report_header(config: pytest.Config) -> str:
     rows = [step.row for step in steps_of(config) if step.row]
     turn = [row.id for row in rows if not row.security]
     every = f"the {len(rows) - len(turn)} that security hangs on, and of {day(config)} {', '.join(turn)}"
-    return f"bad cards: {len(rows)} of {len(catalogue.load())}: {every} (--slice all runs every one)"
+    of = len(catalogue.of_kernel(config.getoption("--kernel")))
+    return f"bad cards: {len(rows)} of {of}: {every} (--slice all runs every one)"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -49,7 +49,7 @@ static void nicsim_ktls_free(struct nicsim_ktls *ctx)
 	atomic_dec(&ctx->ns->contexts);
 	nicsim_aes_exit(&ctx->aes);
 	nicsim_fault_ctx_exit(ctx);
-	kfree_sensitive(ctx);
+	nicsim_fault_bug_free(ctx);
 }
 
 static void nicsim_ktls_free_work(struct work_struct *work)
@@ -168,6 +168,7 @@ static int nicsim_ktls_add(struct net_device *dev, struct sock *sk, enum tls_off
 		nicsim_ktls_rx_add(ctx, sk);
 		nicsim_count(ns, CTR_RX_TLS_CTX, 1);
 	}
+	nicsim_fault_bug_add(ctx);
 	return 0;
 
 refused:
@@ -187,6 +188,7 @@ static void nicsim_ktls_del(struct net_device *dev, struct tls_context *tls,
 	if (dir == TLS_OFFLOAD_CTX_DIR_RX)
 		nicsim_ktls_rx_del(ctx);
 	nicsim_fault_event(ns, EVENT_OTHER);
+	nicsim_fault_bug_del(ctx);
 	ctx->fault.leaks = nicsim_bad(ctx, READ_ONCE(ns->knobs.ctx_leak));
 	if (!ctx->fault.leaks)
 		nicsim_count(ns, dir == TLS_OFFLOAD_CTX_DIR_TX ? CTR_TX_TLS_DEL : CTR_RX_TLS_DEL,

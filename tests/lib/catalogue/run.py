@@ -15,7 +15,7 @@ from offload.debian.kernels import fetch
 from offload.errors import OffloadError, RigError
 from offload.suite.bench.cards.knobs import FOLDER, turn
 from offload.suite.bench.vm.lab import Lab
-from tests.lib.catalogue.rows import Step
+from tests.lib.catalogue.rows import DEBUG, Step
 from tests.lib.catalogue.suite import Outcome, Suite
 
 PEER = "connectx-6-dx"  # the peer is always a card that offloads both ways: the interop tests need one
@@ -97,7 +97,7 @@ class Stand:
         except RigError:
             self.clear()
             raise
-        left = self._left(lab, before, mark)
+        left = self._left(lab, before, mark) or reported(step)
         if left:
             self._say(f"{step.id} left behind: {left}; a new lab")
             self.clear()
@@ -146,6 +146,11 @@ class Stand:
         except OffloadError as exc:
             return str(exc).partition("\n")[0]
         return " | ".join(lab.console_faults(mark)[:2])
+
+
+def reported(step: Step) -> str:
+    """A report of the kernel's tools stays in its log, which the last test reads whole."""
+    return "a report in the kernel log" if step.row and DEBUG in step.row.kernels else ""
 
 
 def reset(lab: Lab) -> None:

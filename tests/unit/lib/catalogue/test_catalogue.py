@@ -19,12 +19,12 @@ from tests.lib.catalogue import rows as catalogue
 from tests.lib.catalogue.drawn import defects
 from tests.lib.catalogue.page import BEGIN, END
 from tests.lib.catalogue.rows import KERNELS, PARTS, Row, Step, chosen, load, short, steps, today
-from tests.lib.catalogue.run import judged
+from tests.lib.catalogue.run import judged, reported
 from tests.lib.catalogue.suite import Outcome
 from tests.unit.hw_tests import Tests
 
 ROOT = Path(__file__).parents[4]
-ROWS = load()
+ROWS, DEBUG_ROWS = load(), catalogue.of_kernel(catalogue.DEBUG)
 GOOD = """
 cards:
   - id: one
@@ -42,7 +42,7 @@ cards:
 def test_each_row_names_tests_that_there_are(card: str, hw_tests: Tests) -> None:
     """A row's tests are tests of its card, and one of them is of the promise that it breaks."""
     there = {short(name): promise for name, (promise, _) in hw_tests[card].items()}
-    for row in (row for row in ROWS if row.card == card):
+    for row in (row for row in ROWS + DEBUG_ROWS if row.card == card):
         assert set(row.tests) <= set(there), f"{row.id}: {set(row.tests) - set(there)}"
         everywhere = bool(row.breaks) and criteria.load().promises[row.breaks].frames is not None
         assert not row.breaks or everywhere or row.breaks in {there[test] for test in row.tests}, row.id
@@ -58,7 +58,7 @@ def knobs_there_are() -> set[str]:
 
 def test_every_knob_makes_a_card_of_the_catalogue() -> None:
     """Each knob of nicsim is turned by a row or drawn, but for the cable's and some helpers."""
-    cards = [row.knobs for row in ROWS] + [defect.knobs for defect in defects()]
+    cards = [row.knobs for row in ROWS + DEBUG_ROWS] + [defect.knobs for defect in defects()]
     turned = {name for knobs in cards for name in re.findall(r"\d/(\w+)=", knobs)}
     there = {name for name in knobs_there_are() if not name.startswith("wire_")}
     assert turned <= knobs_there_are(), f"nicsim has no knob {turned - knobs_there_are()}"
@@ -85,6 +85,18 @@ def test_a_few_days_run_every_row(kernel: str) -> None:
     slices = [set(chosen(ROWS, day, kernel)) for day in days]
     assert set.union(*slices) == set(chosen(ROWS, "all", kernel))
     assert set.intersection(*slices) == {row for row in ROWS if row.security and kernel in row.kernels}
+
+
+def test_the_debug_kernel_has_rows_of_its_own() -> None:
+    """What only its tools see is run there alone, breaks the promise of the log, and names the tool."""
+    assert {row.id for row in chosen(DEBUG_ROWS, "all", catalogue.DEBUG)} == {row.id for row in DEBUG_ROWS}
+    assert (
+        not {row.id for row in DEBUG_ROWS} & {row.id for row in ROWS} and chosen(ROWS, "all", "debug") == ()
+    )
+    tools = {row.evidence.partition(":")[0] for row in DEBUG_ROWS}
+    assert tools == {"KASAN", "lockdep", "DEBUG_ATOMIC_SLEEP", "kmemleak"}
+    assert {row.breaks for row in DEBUG_ROWS} == {"rig.clean-log"}
+    assert reported(Step("x", "nicsim", DEBUG_ROWS[0], ())) and not reported(Step("x", "nicsim", ROWS[0], ()))
 
 
 def test_a_good_card_stands_after_every_few_bad_ones() -> None:
