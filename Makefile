@@ -1,5 +1,6 @@
 # Every gate and every job of the project, for people and CI alike: `make certify`, `make test`, `make check`.
-#   KERNEL=6.1|6.12|7.2   the stock Debian kernel that the lab boots (default 6.1)
+#   KERNEL=6.1|6.12|7.2   the stock Debian kernel that the lab boots (default 6.1); debug: Debian's source, built with KASAN, lockdep
+#                         and the like (`make debug-kernel`); or the path of your own
 #   NIC=connectx-6-dx     the card that the simulated NIC plays in `make certify` and `make test-hw`
 #   CARD=mlx5             `make certify` with Debian's own mlx5_core on a ConnectX-6 Dx that cx6sim simulates, not with nicsim
 #   LAB_CPUS=1..4         virtual CPUs of the lab (default 1)
@@ -49,6 +50,7 @@ unexport PYTHONUNBUFFERED
 .PHONY: all certify replay test check certify-cards certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration bench-channels bench-video bench-ipsec \
 	iperf3 fuzz fuzz-wire fuzz-core fuzz-adversary fuzz-native hunt deb rpm man docs clean-runs mutate test-driver example pictures soak \
 	setup setup-check venv build fetch clean try try-down \
+	debug-kernel test-debug-kernel \
 	test-unit test-any-order test-daemons test-native test-sw-fallback test-hw test-certify test-nicsim test-vm test-rack test-bench test-broken-drivers \
 	check-python check-text check-native check-module check-profiles
 all: build
@@ -133,6 +135,12 @@ test-broken-drivers: build  ## three broken mlx5_core on a simulated ConnectX-6 
 	$(VENV)/bin/ktls-offload lab fetch 6.1
 	$(VENV)/bin/ktls-offload driver build mlx5 --kernel 6.1
 	$(PYTEST) tests/nicsim/drivers --kernel 6.1
+
+debug-kernel: venv  ## a kernel with KASAN, lockdep, kmemleak and the like, from Debian's source, into the cache; for KERNEL=debug
+	$(VENV)/bin/ktls-offload lab fetch debug
+
+test-debug-kernel: build  ## five drivers whose bugs only a debug kernel sees, and good cards on it, after `make debug-kernel`; half an hour
+	$(LAB_PYTEST) tests/nicsim/test_10_catalogue.py --kernel debug --slice all
 
 check-profiles: build  ## every profile against its driver's tables in Debian's source of three kernels; fetches 3 x 160 MB, once
 	$(VENV)/bin/ktls-offload lab fetch 6.1 6.12 7.2

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from offload.cmd import run
+from offload.debian import debug
 from offload.debian.cache import cache_root, locked, need_space, new_folder, read_json, write_json
 from offload.debian.digests import of_file, of_folder
 from offload.debian.headers import relocate
@@ -59,9 +60,10 @@ class Parts(NamedTuple):
 def take(path: str, modules: str, say: Say) -> str:
     """Put a kernel into the cache, once, and return the name by which `fetch` has it.
 
+    `debug`: the debug kernel, built first if need be.
     ConfigError for a path that is no kernel, lacks a part, or is built without what the lab needs.
     """
-    given = Path(path).expanduser()
+    given = debug.tree(say) if path == debug.NAME else Path(path).expanduser()
     if not given.exists():
         raise ConfigError(f"no kernel at {path}", f"name a {FORMS}, or a series")
     of = _inner(Path(modules).expanduser()) if modules else None
@@ -264,5 +266,5 @@ def _link(link: Path, build: Path, temp: Path, final: Path) -> None:
 
 
 def is_path(text: str) -> bool:
-    """Say whether somebody named a kernel by its place."""
-    return "/" in text or text.startswith((".", "~")) or text.endswith(".deb")
+    """Say whether somebody named a kernel by its place, or the debug kernel."""
+    return text == debug.NAME or "/" in text or text.startswith((".", "~")) or text.endswith(".deb")

@@ -20,7 +20,8 @@ SECURITY_SUITES = ("bookworm-security", "trixie-security")
 # what the lab ever asks for, and the libraries that this may need; 140,000 packages would fill the memory
 INTERESTING = re.compile(
     rb"^Package: (?:linux-(?:image|headers|kbuild|base|binary|modules)-\d|qemu|seabios|ipxe|lib|zlib1g"
-    rb"|(?:nginx|wrk|systemd|udev|ifupdown|network-manager|ktls-utils|dbus(?:-daemon|-bin|-system-bus-common)?"
+    rb"|linux-source-\d|(?:flex|bison|m4|nginx|wrk"
+    rb"|systemd|udev|ifupdown|network-manager|ktls-utils|dbus(?:-daemon|-bin|-system-bus-common)?"
     rb"|chromium-(?:headless-shell|common)|fonts-liberation2?)(?=\n))"
     rb".*\n(?:.+\n)*",
     re.MULTILINE,

@@ -42,7 +42,7 @@ ROOMS: dict[str, Room] = {
     "host": Room("cmd errors", "", 720),
     "card": Room("host cmd yamlfile paths errors", "", 1700),
     "errata": Room("yamlfile paths errors", "", 500),
-    "debian": Room("cmd paths errors", "", 1150),
+    "debian": Room("cmd paths errors", "", 1360),
     "switch": Room("card host cmd paths errors", "", 1600),
     "connections": Room("card host paths errors", "", 1600),
     "doctor": Room("connections errata card host paths errors", "yaml", 4700),
@@ -54,7 +54,7 @@ ROOMS: dict[str, Room] = {
     "suite.wire": Room("cmd paths errors", "cryptography", 3700),
     "suite.traffic": Room("card host cmd paths errors", "", 3700),
     "suite.bench": Room(
-        "suite.traffic driver debian switch card host yamlfile cmd paths errors", "yaml", 8200
+        "suite.traffic driver debian switch card host yamlfile cmd paths errors", "yaml", 8250
     ),
     "suite.measure": Room("suite.bench suite.traffic debian switch card host cmd paths errors", "", 4200),
     "suite.report": Room("suite.measure errata card yamlfile cmd paths errors", "", 8800),

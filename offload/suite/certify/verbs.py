@@ -77,7 +77,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--kernel", metavar="SERIES|PATH", help=f"Debian's, or your own, to boot (default {KERNEL})")
+    add("--kernel", metavar="SERIES|PATH", help=f"Debian's, debug, or your own, to boot (default {KERNEL})")
     add("--nic", metavar="ID|FILE", help=f"profile of the card (default {NIC})")
     add("--lab", metavar="FILE", help="test the real hosts of this lab file, by SSH")
     add("--only", metavar="EXPR", help="run matching tests only; never certifies")

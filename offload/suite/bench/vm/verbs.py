@@ -50,7 +50,7 @@ def add_parser(verbs: Parsers) -> Parsers:
     down.add_argument("name", nargs="?", default="", help="name of the lab, if several are running")
     down.add_argument("--all", action="store_true", help="stop every lab of this user")
     get = inner.add_parser("fetch", help="download kernels and QEMU, build the module")
-    get.add_argument("kernel", nargs="*", metavar="SERIES", help="kernel series (default: all)")
+    get.add_argument("kernel", nargs="*", metavar="SERIES", help="series, or debug (default: all series)")
     get.add_argument("--newest", action="store_true", help="look for kernels newer than the cached ones")
     parser.set_defaults(func=main)
     return inner
@@ -59,7 +59,7 @@ def add_parser(verbs: Parsers) -> Parsers:
 def _add_up(inner: Parsers) -> None:
     up = inner.add_parser("up", help="boot a lab that runs until `lab down`")
     up.add_argument(
-        "--kernel", default="6.1", metavar="SERIES|PATH", help="6.1 (default), 6.12, 7.2, or your own"
+        "--kernel", default="6.1", metavar="SERIES|PATH", help="6.1 (default), 6.12, 7.2, debug, or your own"
     )
     up.add_argument(
         "--modules", default="", metavar="DIR", help="with --kernel PATH: its lib/modules/RELEASE"
