@@ -23,6 +23,12 @@ AGAIN = 0.01  # seconds until an interrupt that Python swallowed comes again
 SBIN = ("/usr/sbin", "/sbin")  # ethtool, tc, nginx: a user's search path on Debian has neither
 
 
+class Pace:
+    """How many times longer than usual everything may take: more where a debug kernel runs."""
+
+    factor = 1.0
+
+
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Our environment plus `more`, with LC_ALL=C so that output can be parsed, and sbin at the path's end."""
     path = os.environ.get("PATH", os.defpath)
@@ -86,8 +92,8 @@ def kill_group(pid: int, sig: int = signal.SIGKILL) -> None:
 
 
 def settles(condition: Callable[[], bool], timeout: float, every: float = 0.05) -> bool:
-    """Say as soon as `condition()` holds; after `timeout` seconds, that it does not."""
-    deadline = time.monotonic() + timeout
+    """Say as soon as `condition()` holds; after `timeout` seconds (times Pace), that it does not."""
+    deadline = time.monotonic() + timeout * Pace.factor
     while not condition():
         if time.monotonic() > deadline:
             return False
@@ -98,7 +104,7 @@ def settles(condition: Callable[[], bool], timeout: float, every: float = 0.05) 
 def wait_until(condition: Callable[[], bool], timeout: float, what: str, every: float = 0.05) -> None:
     """Return as soon as `condition()` holds; TimedOut naming `what` after `timeout` seconds."""
     if not settles(condition, timeout, every):
-        raise TimedOut(f"gave up after {timeout:g} s waiting for {what}")
+        raise TimedOut(f"gave up after {timeout * Pace.factor:g} s waiting for {what}")
 
 
 class _Waiting:

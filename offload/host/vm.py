@@ -6,6 +6,7 @@ import binascii
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from offload.cmd import Pace
 from offload.errors import TimedOut
 from offload.host.base import Completed
 
@@ -67,6 +68,7 @@ class VmProcess:
 
     def wait(self, timeout: float) -> Completed:
         """Wait until it ends; RigError after `timeout` seconds (it is then killed)."""
+        timeout *= Pace.factor
         if self._rc is None:
             self._agent.call("stdin", job=self._job, eof=True)
             since = [len(self._out), len(self._err)]
@@ -99,7 +101,7 @@ class VmHost:
         env: Mapping[str, str] | None = None,
     ) -> Completed:
         """Run to the end; see Host.run. A missing program gives exit code 127, as a shell would."""
-        command = [str(word) for word in argv]
+        command, timeout = [str(word) for word in argv], timeout * Pace.factor
         fields = {"argv": command, "ns": self._netns, "env": dict(env or {}), "input": _b64(input)}
         try:
             answer = self._agent.call("run", timeout + GRACE, timeout=timeout, **fields)

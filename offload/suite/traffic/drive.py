@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from offload.cmd import wait_until
+from offload.cmd import Pace, wait_until
 from offload.errors import OffloadError, RigError
 from offload.host.base import Host
 from offload.paths import PACKAGE, ROOT
@@ -210,7 +210,7 @@ class Pump:
         """Begin a transfer of these steps. `timeout`: seconds that one step may take."""
         number = self._number()
         plan = [dict(step) for step in steps]
-        self.tell("transfer", id=number, via=dict(via), steps=plan, timeout=timeout, end=end)
+        self.tell("transfer", id=number, via=dict(via), steps=plan, timeout=timeout * Pace.factor, end=end)
         return Transfer(self, number)
 
     def accept(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from offload.card.profile import find
+from offload.cmd import Pace
 from offload.errors import RigError
 from offload.suite.report import criteria, events, facts
 from offload.suite.report.verdict import PromiseState, Verdict, judge
@@ -94,7 +95,7 @@ class Suite:
 
     def _answer(self, seconds: float) -> dict[str, Any]:
         """Wait for its next line."""
-        self._line.settimeout(seconds)
+        self._line.settimeout(seconds * Pace.factor)
         try:
             line, why = self._answers.readline(), "the suite ended"
         except TimeoutError:

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
+from offload.cmd import Pace
 from offload.debian.cache import read_json, write_json
 from offload.debian.kernels import Kernel
 from offload.debian.record import check
@@ -25,7 +26,7 @@ from offload.suite.bench.vm import ssh as rack
 from offload.suite.bench.vm.client import Client, connect
 from offload.suite.bench.vm.console import Console
 from offload.suite.bench.vm.qemu import PORTS
-from offload.suite.bench.vm.recipe import MEMORY, Recipe, choose
+from offload.suite.bench.vm.recipe import Recipe, choose
 from offload.suite.bench.vm.rig import versions
 from offload.suite.bench.vm.topology import ADDRESSES, ENDS, MODULES, build_bench, enter_root, settle
 
@@ -41,6 +42,7 @@ class Lab:
     def __init__(
         self, state: dict[str, str], folder: Path, client: Client, child: subprocess.Popen[bytes] | None
     ) -> None:
+        Pace.factor = float(state.get("slow", "1"))
         self.name, self.kind, self.personality = state["name"], state["kind"], state["personality"]
         self.kernel, self.rig = state["kernel"], _part(state, "rig:")
         self.booted = _part(state, "booted:")  # of a lab that is kept: digests of what it booted (record.py)
@@ -107,12 +109,12 @@ class Lab:
         files = {_name(kind): plan.module.read_bytes()} if plan.module else {}
         files |= {plan.peer.name: plan.peer.read_bytes()} if plan.peer else {}
         doors = rack.free_ports() if ssh else ()
-        machine = boot.Machine(kernel, plan.qemu, plan.accel, plan.cpus, MEMORY, tuple(rack.devices(doors)))
+        machine = plan.machine(rack.devices(doors))
         run_dir = rundir.create(name)
         model = None
         try:
             if kind == cards.KIND:
-                machine = replace(machine, devices=machine.devices + cards.devices(run_dir.path, MEMORY))
+                machine = replace(machine, devices=machine.devices + cards.devices(run_dir.path, plan.memory))
                 model = cards.start(run_dir.path, keep)
             modules = MODULES[kind] + (rack.MODULES if ssh else ())
             start = partial(boot.start, machine, run_dir, modules, files, keep, plan.pair)
@@ -304,7 +306,9 @@ class Booting:
 
     def _answers(self) -> Lab:
         """Return the lab once its agent answers."""
-        client = boot.await_agent(self.started.child, self.run_dir, BOOT_LIMIT)
+        client = boot.await_agent(
+            self.started.child, self.run_dir, BOOT_LIMIT * float(self.state.get("slow", "1"))
+        )
         took, kernel = time.monotonic() - self.began, self.state["kernel"]
         accel = self.state["rig:accelerator"].partition(" ")[0]
         how = ", from its snapshot" if self.started.restored else ""
@@ -332,12 +336,12 @@ def described(name: str) -> dict[str, str]:
 
 
 def _rig(kernel: Kernel, kind: str, plan: Recipe, patched: str, driver: Path | None) -> dict[str, str]:
-    """Return the versions that reports name, as the lab's notes have them."""
-    rig = versions(kernel, plan.qemu.version, f"{plan.accel} ({plan.why})", plan.cpus, MEMORY)
+    """Return the versions that reports name, as the lab's notes have them, and how slow the kernel is."""
+    rig = versions(kernel, plan.qemu.version, f"{plan.accel} ({plan.why})", plan.cpus, plan.memory)
     rig |= {CARD: patched} if patched else {}
     own = own_driver.words(driver, kernel) if driver else ""
     rig |= cards.about(kernel, own) if kind == cards.KIND else {}
-    return {f"rig:{key}": value for key, value in rig.items()}
+    return {f"rig:{key}": value for key, value in rig.items()} | {"slow": str(plan.slow)}
 
 
 def _name(kind: str) -> str:

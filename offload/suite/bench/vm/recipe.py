@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from offload.card.profile import find as find_profile
+from offload.debian.debug import is_slow
 from offload.debian.kernels import Kernel
 from offload.errors import ConfigError
 from offload.suite.bench.cards.module import PEER, build_nicsim
 from offload.suite.bench.vm import cards, made, qemu_cards
+from offload.suite.bench.vm.boot import Machine
 from offload.suite.bench.vm.card import parameter
 from offload.suite.bench.vm.kvm import accelerator
 from offload.suite.bench.vm.qemu import Qemu, find
@@ -20,6 +22,7 @@ from offload.suite.bench.vm.topology import check_kind, check_personality
 Say = Callable[[str], None]
 # one vCPU: under TCG a second one doubles the host's processor time (docs/certify/embedded-lab.md)
 CPUS, MOST_CPUS, MEMORY = 1, 4, 1024  # memory in MiB
+SLOW, SHADOW = 4.0, 2  # a debug kernel: times longer, times the memory (shadow, freed objects, traces)
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,20 @@ class Recipe:
     why: str
     module: Path | None
     peer: Path | None = None  # the module of the peer's card, if it is not that of the DUT's
+
+    @property
+    def slow(self) -> float:
+        """How many times longer everything may take on this kernel."""
+        return SLOW if is_slow(self.kernel.config) else 1.0
+
+    @property
+    def memory(self) -> int:
+        """Of the VM, in MiB."""
+        return MEMORY * (SHADOW if self.slow > 1 else 1)
+
+    def machine(self, devices: Iterable[str]) -> Machine:
+        """The VM of this lab, with more of QEMU's options."""
+        return Machine(self.kernel, self.qemu, self.accel, self.cpus, self.memory, tuple(devices))
 
     def made(self) -> dict[str, str]:
         """The parts of this lab, each by a short name of what it is: another name, another lab."""

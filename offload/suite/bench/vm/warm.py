@@ -23,7 +23,7 @@ from offload.suite.bench.vm.topology import NAMESPACES
 
 PREFIX = "try-"
 IDLE = 60  # minutes without use, after which it ends by itself
-BOOT_LIMIT = 300.0  # seconds for `lab up`, on a busy machine
+BOOT_LIMIT = 900.0  # seconds for `lab up` on a busy machine, with a debug kernel
 KILLED = "the previous run in it was killed"
 LOOK = f"grep -sH '' {knobs.FOLDER}/*/*;" + "".join(
     f" printf 'link\\naddress show scope global\\n' | ip -n {name} -o -batch -; tc -n {name} qdisc;"
