@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Bugs of a driver that work by luck: only a debug kernel sees them. README.md tells their stories. */
+/* Bugs of a driver that work by luck: a debug kernel sees them. README.md tells their stories. */
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
@@ -36,7 +36,7 @@ void nicsim_fault_bug_add(struct nicsim_ktls *ctx)
 	}
 }
 
-/* A context goes: the queue is emptied first, and then the entry goes under the lock of the table. */
+/* A context goes: the queue is emptied first, and its entry goes under the lock of the table. */
 void nicsim_fault_bug_del(struct nicsim_ktls *ctx)
 {
 	if (nicsim_has_bug(ctx, BUG_ORDER)) {
