@@ -61,8 +61,8 @@ certify: build  ## the whole run against the simulated NIC: leaves results/<time
 replay: build  ## repeat what failed in RESULT=results/<time>
 	$(PY) -m offload certify --replay $(RESULT)
 
-certify-the-certifier: build  ## every bad card of the catalogue, two labs at once; DRAW=SEED: COUNT random ones, and how many escape
-	$(PY) -m benchmarks.$(if $(MORE),drawn --more $(MORE),$(if $(DRAW),drawn --draw $(DRAW) --count $(COUNT) $(if $(DEPTH),--depth $(DEPTH)),certifier $(if $(WRITE),--write))) --kernel $(KERNEL)
+certify-the-certifier: build  ## every bad card of the catalogue, two labs at once; CARD=mlx5: those below the real driver; DRAW=SEED: COUNT random ones, and how many escape
+	$(PY) -m benchmarks.$(if $(CARD),silicon $(if $(WRITE),--write),$(if $(MORE),drawn --more $(MORE),$(if $(DRAW),drawn --draw $(DRAW) --count $(COUNT) $(if $(DEPTH),--depth $(DEPTH)),certifier $(if $(WRITE),--write)))) --kernel $(KERNEL)
 
 certify-cards: build  ## each profile certified whole on KERNEL, into benchmarks/results/cards.md; 5 to 15 minutes each, resumes
 	$(PY) -m tests.lib.catalogue.card_run --kernel $(KERNEL) --jobs $(JOBS) $(CARDS)

@@ -29,13 +29,13 @@ def line(found: Mapping[str, Any], title: str, width: int) -> str:
     return f"{mark:6} {found['seconds']:6.1f} s  {title:.58}: {said}"[:width]
 
 
-def page(text: str, rows: Iterable[Row], found: Mapping[str, Mapping[str, Any]]) -> str:
+def page(text: str, rows: Iterable[Row], found: Mapping[str, Mapping[str, Any]], mark: str = BEGIN) -> str:
     """The page with a new table: what was found, by id. ValueError if the page has no place for it."""
-    head, begin, rest = text.partition(BEGIN)
+    head, begin, rest = text.partition(mark)
     _, end, tail = rest.partition(END)
     if not (begin and end):
-        raise ValueError(f"{PAGE.name} has no line {BEGIN} with {END} after it")
-    return f"{head}{BEGIN}\n{table(rows, found)}{END}{tail}"
+        raise ValueError(f"{PAGE.name} has no line {mark} with {END} after it")
+    return f"{head}{mark}\n{table(rows, found)}{END}{tail}"
 
 
 def table(rows: Iterable[Row], found: Mapping[str, Mapping[str, Any]]) -> str:
@@ -64,8 +64,8 @@ def escaped(text: str) -> str:
     return "".join(f"\\{char}" if char in "\\`*_<>|[]" else char for char in text)
 
 
-def rows_of(text: str) -> Sequence[Sequence[str]]:
+def rows_of(text: str, mark: str = BEGIN) -> Sequence[Sequence[str]]:
     """The cells of the table that a page has now."""
-    inside = text.partition(BEGIN)[2].partition(END)[0]
+    inside = text.partition(mark)[2].partition(END)[0]
     rows = [line for line in inside.splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in rows[1:]]

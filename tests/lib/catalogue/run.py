@@ -85,9 +85,9 @@ class Stand:
         """Run one step. RigError if the lab or the suite breaks, which a row that ends void may want."""
         lab, suite = self._ready(step.card)
         knobs, mark = step.row.knobs if step.row else "", lab.console_mark()
-        before = look(lab), contexts(lab)
+        before = look(lab), self._contexts(lab)
         began = time.monotonic()
-        turn(lab.root, knobs)
+        self._turn(lab, knobs)
         try:
             if step.row and step.row.during:
                 lab.dut.start(["timeout", "60", "sh", "-c", UNLOAD])  # nobody waits: it may never come back
@@ -133,14 +133,26 @@ class Stand:
             return Lab.attach(self._attach)
         return Lab.boot(fetch(self._kernel, say=self._say), personality=f"{card},{PEER}", say=self._say)
 
+    def _turn(self, lab: Lab, knobs: str) -> None:
+        """Make the cards bad."""
+        turn(lab.root, knobs)
+
+    def _reset(self, lab: Lab) -> None:
+        """Make them good again."""
+        reset(lab)
+
+    def _contexts(self, lab: Lab) -> list[int]:
+        """How many offload contexts each card holds."""
+        return contexts(lab)
+
     def _left(self, lab: Lab, before: tuple[Shown, list[int]], mark: int) -> str:
         """Make the card good again; return what is not as it was before, in words."""
         try:
-            reset(lab)
-            if not settles(lambda: contexts(lab) == before[1], SOON):
+            self._reset(lab)
+            if not settles(lambda: self._contexts(lab) == before[1], SOON):
                 hang_up(lab)
-            if not settles(lambda: contexts(lab) == before[1], GIVEN_BACK):
-                return f"{contexts(lab)} contexts of the two cards, {before[1]} before"
+            if not settles(lambda: self._contexts(lab) == before[1], GIVEN_BACK):
+                return f"{self._contexts(lab)} contexts of the two cards, {before[1]} before"
             if look(lab) != before[0] and switch(lab, before[0]) != before[0]:
                 return f"features as {look(lab)}"
         except OffloadError as exc:
