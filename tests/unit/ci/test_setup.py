@@ -86,17 +86,6 @@ def test_it_ends_with_the_words_of_apt(host: Host, answer: str) -> None:
     assert answer in said and "setup: error: apt-get install failed" in said
 
 
-def test_a_checkout_that_nobody_can_read_is_named(host: Host) -> None:
-    """Tests act as another user: in root's home `make test` says so before it installs or runs anything."""
-    host.answers("")
-    for name, text in {"id": "echo 0", "setpriv": 'echo "$@" >"$HERE/tried"; exit 1'}.items():
-        (host.home / name).write_text(f"#!/bin/sh\n{text}\n")
-        (host.home / name).chmod(0o755)
-    rc, said = host.setup(0, "check")
-    assert rc == 2 and f"user nobody, who cannot read {ROOT}; move the checkout" in said
-    assert str(ROOT / "ci/setup") in (host.home / "tried").read_text() and not (host.home / "asked").exists()
-
-
 def test_a_user_whom_sudo_refuses_is_told_so(host: Host) -> None:
     """A refusal of sudo is not taken for a network that is down."""
     host.answers("")
