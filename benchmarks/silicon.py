@@ -1,4 +1,4 @@
-"""Does the suite catch bad cards below the real driver? Runs tests/nicsim/silicon.yaml and prints the table.
+"""Does the suite catch bad cards below the real driver? Runs the rows of silicon.yaml and prints the table.
 
 usage: python -m benchmarks.silicon [--kernel K] [--only TEXT...] [--attach LAB] [--no-good] [--write]
 

@@ -14,7 +14,7 @@ from offload.suite.bench.vm.lab import Lab
 from tests.lib.catalogue import rows
 from tests.lib.catalogue.run import Shown, Stand
 
-FILE = Path(__file__).parents[2] / "nicsim" / "silicon.yaml"
+FILE = Path(__file__).parents[2] / "nicsim" / "drivers" / "silicon.yaml"
 KERNEL = "6.1"  # of the table on the page
 MARK = "<!-- made by certify-the-certifier CARD=mlx5: begin -->"
 WORD = re.compile(r"([01])/([a-z][a-z-]*)=(\d+)")
