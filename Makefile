@@ -37,6 +37,8 @@ N ?= 10
 LOAD ?= 8
 STAGE ?= test-sw-fallback
 VENV := .venv
+PINS := ci/constraints.txt
+EXTRAS := report,wire,lab,test,dev,docs
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest -q
 LABS = $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist worksteal --max-worker-restart 0)
@@ -49,7 +51,7 @@ unexport PYTHONUNBUFFERED
 
 .PHONY: all certify replay test check certify-cards certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration bench-channels bench-video bench-ipsec \
 	iperf3 fuzz fuzz-wire fuzz-core fuzz-adversary fuzz-native hunt deb rpm man docs clean-runs mutate test-driver example pictures soak \
-	setup setup-check venv build fetch clean try try-down \
+	setup setup-check venv pins build fetch clean try try-down \
 	debug-kernel test-debug-kernel \
 	test-unit test-any-order test-daemons test-native test-sw-fallback test-hw test-certify test-nicsim test-vm test-rack test-bench test-broken-drivers \
 	check-python check-text check-native check-module check-profiles
@@ -287,13 +289,21 @@ setup-check:
 	@ci/setup check
 
 venv: setup $(VENV)/.stamp
-$(VENV)/.stamp: pyproject.toml
+$(VENV)/.stamp: pyproject.toml $(PINS)
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check -e '.[report,wire,lab,test,dev,docs]'
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -c $(PINS) -e '.[$(EXTRAS)]'
 	touch $@
 
+pins: setup  ## the newest releases that pyproject.toml allows, into ci/constraints.txt; `make test` then says if they serve
+	$(PYTHON) -m venv --clear build/pins
+	build/pins/bin/pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]'
+	sed '/^[^#]/d' $(PINS) >build/pins.txt
+	build/pins/bin/pip freeze --exclude-editable >>build/pins.txt
+	mv build/pins.txt $(PINS)
+	rm -r build/pins
+
 try:  ## a test or some (T=...) against a lab that stays up for the next call; without T it ends
-	@[ $(VENV)/.stamp -nt pyproject.toml ] || $(MAKE) build
+	@[ $(VENV)/.stamp -nt pyproject.toml -a $(VENV)/.stamp -nt $(PINS) ] || $(MAKE) build
 	@$(MAKE) -s --no-print-directory -C native
 	@$(PY) -m tests.lib.catalogue.tryout "$(T)" --kernel $(KERNEL) --profile $(NIC)
 
