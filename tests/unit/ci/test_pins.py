@@ -1,4 +1,4 @@
-"""ci/constraints.txt: the environment of the checkout holds the releases that this file names, and nothing else."""
+"""ci/constraints.txt: the environment of the checkout holds the releases that this file names."""
 
 import re
 from importlib.metadata import distributions
