@@ -148,6 +148,8 @@ static void nicsim_spoil_payload(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 inde
 /* The rest of a record: what a condition of its later frames decides. */
 static void nicsim_spoil_rest(struct nicsim_ktls *ctx, struct rec *rec)
 {
+	u8 nonce_xor = rec->nonce_xor;
+
 	if (rec->off < rec_prefix(rec))
 		return;
 	if (rec->len - rec->off < REC_TAG) {
@@ -158,6 +160,8 @@ static void nicsim_spoil_rest(struct nicsim_ktls *ctx, struct rec *rec)
 	nicsim_spoil_record(ctx, rec);
 	rec->gcm.skew = rec->skew;
 	rec->gcm.skew_from = rec->skew_from;
+	/* The record has begun under its nonce: another one acts from here on. */
+	rec->gcm.nonce[REC_SALT] ^= nonce_xor ^ rec->nonce_xor;
 }
 
 void nicsim_fault_tx_before(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 seq, u32 index)
