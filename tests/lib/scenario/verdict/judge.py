@@ -82,12 +82,9 @@ class Seen:
 
 def rest(seen: Seen) -> None:
     """Headers, counters, contexts, checksums."""
-    want = setting.headers(seen.scenario)
     for line in seen.everyone:
-        here = want if line in seen.lines else replace(want, tos=0, options=b"")
-        here = replace(here, lossy=seen.notes.lossy) if line is seen.notes.victim else here
         begin = seen.shown[line.port].base["tx"]
-        assert not (said := frames.wrong(seen.frames, line.port, here, begin)), said
+        assert not (said := frames.wrong(seen.frames, line.port, heads(seen, line), begin)), said
     assert not (said := _beyond(seen)), said
     noise = {direction: int(seen.scenario["trouble"] == "noise") for direction in seen.directions}
     invariants.checksums(seen.before, seen.after, noise)
@@ -103,6 +100,14 @@ def rest(seen: Seen) -> None:
     for direction in set(seen.directions) & set(seen.hardware):
         invariants.counted(moved, direction, bounds(seen, direction), "in all")
     calm(seen)
+
+
+def heads(seen: Seen, line: Line) -> frames.Headers:
+    """What the headers of a connection must be; one that the event opened is plain, and of IPv4."""
+    want = setting.headers(seen.scenario)
+    if line not in seen.lines:
+        return replace(want, tos=0, options=b"", label=False)
+    return replace(want, lossy=seen.notes.lossy) if line is seen.notes.victim else want
 
 
 def _beyond(seen: Seen) -> str:

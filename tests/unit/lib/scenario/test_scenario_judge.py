@@ -14,12 +14,12 @@ from offload.card.profile import find
 from tests.lib.life.life import End, Pair
 from tests.lib.scenario import events
 from tests.lib.scenario.connections import Burst, Line, tracks
-from tests.lib.scenario.frames import ACK, Frame
+from tests.lib.scenario.frames import ACK, Frame, wrong
 from tests.lib.scenario.play import Notes, Play
 from tests.lib.scenario.setting import headers
 from tests.lib.scenario.space import cell_of, load
 from tests.lib.scenario.verdict.invariants import BYTES, PACKETS, Bounds, Facts, counted, errors
-from tests.lib.scenario.verdict.judge import Seen, bounds, not_met
+from tests.lib.scenario.verdict.judge import Seen, bounds, heads, not_met
 from tests.lib.scenario.wire import Shown
 
 SPACE = load(find("connectx-6-dx"))
@@ -124,6 +124,17 @@ def test_a_header_that_never_came_to_the_dut_is_not_met(
     assert "ip" not in not_met(found)
     vars(found)["frames"] = [replace(frame(1, 100), **bad)]
     assert not_met(found)["ip"] == "frame 1 to the DUT has another IP header"
+
+
+@pytest.mark.parametrize("ip", ["v4-tos", "v4-options", "v6-tclass", "v6-flow-label"])
+def test_a_connection_that_the_event_opened_has_plain_headers(ip: str) -> None:
+    """It is of IPv4 and has no option of the scenario: a good card failed for the flow label."""
+    found = seen(f",ip={ip},event=other")
+    other = replace(found.lines[0], pair=replace(found.lines[0].pair, port=10))
+    found.notes.opened.append(other)
+    plain = replace(frame(1, 100, source=10, target=443), kinds=(8,))
+    assert not wrong([plain], 10, heads(found, other))
+    assert heads(found, found.lines[0]) == headers(found.scenario) != heads(found, other)
 
 
 def test_the_extension_header_is_the_duts_own() -> None:
