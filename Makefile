@@ -4,7 +4,7 @@
 #   NIC=connectx-6-dx     the card that the simulated NIC plays in `make certify` and `make test-hw`
 #   CARD=mlx5             `make certify` with Debian's own mlx5_core on a ConnectX-6 Dx that cx6sim simulates, not with nicsim
 #   LAB_CPUS=1..4         virtual CPUs of the lab (default 1)
-#   JOBS=2                labs side by side in `make certify`, `test-hw` and `test-sw-fallback` (default: one a core)
+#   JOBS=2                labs side by side in `make certify`, `test-hw`, `test-sw-fallback` and with MORE (default: one a core)
 #   SECONDS=60            how long each part of `make fuzz` looks for trouble
 #   SAMPLE=each           `make test-hw`: one test of each promise and cell, another one each day; SAMPLE=today: the same, without
 #                         what says the same on every kernel; SAMPLE=promises (as `make test` has it for test-sw-fallback and
@@ -64,7 +64,7 @@ replay: build  ## repeat what failed in RESULT=results/<time>
 	$(PY) -m offload certify --replay $(RESULT)
 
 certify-the-certifier: build  ## every bad card of the catalogue, two labs at once; CARD=mlx5: those below the real driver; DRAW=SEED: COUNT random ones, and how many escape
-	$(PY) -m benchmarks.$(if $(CARD),silicon $(if $(WRITE),--write),$(if $(MORE),drawn --more $(MORE),$(if $(DRAW),drawn --draw $(DRAW) --count $(COUNT) $(if $(DEPTH),--depth $(DEPTH)),certifier $(if $(WRITE),--write)))) --kernel $(KERNEL)
+	$(PY) -m benchmarks.$(if $(CARD),silicon $(if $(WRITE),--write),$(if $(MORE),drawn --more $(MORE) --labs $(JOBS),$(if $(DRAW),drawn --draw $(DRAW) --count $(COUNT) $(if $(DEPTH),--depth $(DEPTH)),certifier $(if $(WRITE),--write)))) --kernel $(KERNEL)
 
 certify-cards: build  ## each profile certified whole on KERNEL, into benchmarks/results/cards.md; 5 to 15 minutes each, resumes
 	$(PY) -m tests.lib.catalogue.card_run --kernel $(KERNEL) --jobs $(JOBS) $(CARDS)

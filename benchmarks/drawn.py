@@ -1,6 +1,7 @@
 """Does the suite catch random bad cards? Draws some, runs scenarios on them, and counts those that escape.
 
-usage: python -m benchmarks.drawn --more N [--draw SEED] [--minutes M] [--only TEXT] [--times T] [--kernel K]
+usage: python -m benchmarks.drawn --more N [--draw SEED] [--minutes M] [--labs N] [--only TEXT] [--times T]
+                                  [--kernel K]
        python -m benchmarks.drawn --draw SEED [--count N] [--depth quick|standard|deep] [--kernel K]
        python -m benchmarks.drawn --only TEXT [--depth ...] [--kernel K]
        python -m benchmarks.drawn --list
@@ -14,10 +15,11 @@ did not act, 130 after Ctrl-C, which ends the lab. Events and results are in res
 
 --more goes on where the record ended (benchmarks/results/drawn.jsonl): the next N cards of the seed's order,
 or with --only these once more. Each is put to the scenarios of depth standard that are nearest to it, one
-after the other, until one fails; only one that passes them is put to its own scenario, to see whether it
-acts at all. Each fifth card has its failing scenario shrunk, and its headline judged: that takes ten runs
-and more. Each line is added at once, and docs/certify/bad-nics.md has the shares at the end. --minutes: no
-card is begun after that. --times T: the first N cards that the record has, one after the other,
+after the other, until one fails; one that passes the first 24 is put to its own scenario, to see whether it
+acts at all, and then to all others of the depth: only a card that passes every one has escaped. Each fifth
+card has its failing scenario shrunk, and its headline judged: that takes ten runs and more. Each line is
+added at once, and docs/certify/bad-nics.md has the shares at the end. --labs: so many cards at once.
+--minutes: no card is begun after that. --times T: the first N cards that the record has, one after the other,
 and all of them T times: is the verdict the same?
 """
 
@@ -28,8 +30,10 @@ import json
 import shutil
 import signal
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from offload.errors import ConfigError, OffloadError, RigError
@@ -38,33 +42,36 @@ from tests.lib.catalogue import drawn_record
 from tests.lib.catalogue import page as catalogue_page
 from tests.lib.catalogue import rows as catalogue
 from tests.lib.catalogue.drawn import CARD, Defect, card, defects, draw, space
-from tests.lib.catalogue.drawn_summary import Drawn, line, summary
+from tests.lib.catalogue.drawn_summary import CUT, Drawn, line, summary
 from tests.lib.catalogue.rows import Row, Step
-from tests.lib.catalogue.run import Stand
+from tests.lib.catalogue.run import Found, Stand
 from tests.lib.rig.needs import built
 from tests.lib.scenario.covering import Depth, array
 from tests.lib.scenario.space import Scenario
 
 ROOT = Path(__file__).parents[1]
-NEAREST = 24  # scenarios that a card passes before it is said to have escaped: another one might see it
+NEAREST = 24  # scenarios that a card passes before its own one shows whether its fault acts at all
+LIGHT = 9  # connections of a scenario that costs the least; 33 take twice and 70 three times as long
 TEST = "test_70_scenarios.py::test_scenario_holds[{}]"
 
 
 def turns(defect: Defect, depth: str) -> list[str]:
     """The scenarios that a card is put to after its own: of a depth, those first that have its condition.
 
-    Of two that have as much of it the plainer one comes first: fewer runs shrink it.
+    Of two that have as much of it the cheaper one comes first, and the plainer one: fewer runs shrink it.
     """
     if not depth:
         return []
     plain = space().plain.items()
     rows = sorted(array(depth, card()), key=lambda one: len(dict(one.values).items() - plain))
+    rows.sort(key=lambda one: max(LIGHT, int(one["connections"])))
     return [one.line() for one in sorted(rows, key=lambda one: -met(defect, one))]
 
 
 def met(defect: Defect, scenario: Scenario) -> int:
     """How much of what a card needs a scenario makes; another value that makes its condition is as good."""
-    has = dict(scenario.values).items()
+    one_way = {"direction": defect.direction} if scenario["direction"] == "both" else {}
+    has = {**dict(scenario.values), **one_way}.items()
     condition = defect.condition.values.items()
     found = len({**defect.place.values, "direction": defect.direction}.items() & has)
     return found + (len(condition) if not has.isdisjoint(defect.condition.also) else len(condition & has))
@@ -95,19 +102,54 @@ def put(stand: Stand, defect: Defect, depth: str) -> Drawn:
 
 
 def nearest(stand: Stand, defect: Defect, *, shrunk: bool) -> Drawn:
-    """Put a card to the nearest scenarios of the standard depth until one fails; to its own if none did."""
-    began, fired, stand.as_found = time.monotonic(), 0, not shrunk
-    for number, scenario in enumerate(turns(defect, Depth.STANDARD)[:NEAREST], 1):
-        seen = stand.do(step(defect, scenario, number))
-        fired += seen.fired
-        if seen.word == "failed" and seen.fired:  # what fails with nothing wrong says nothing of the card
-            took = time.monotonic() - began
-            return Drawn(defect, seen.fired, "failed", "", fired, number, True, seen.line, took, shrunk)
-        if seen.word == "failed":
-            print(f"FALSE ALARM? no fault acted in {scenario}: {seen.line}", flush=True)
-    own = stand.do(step(defect, defect.line, 0))
-    took = time.monotonic() - began
-    return Drawn(defect, own.fired, own.word, own.line, fired, NEAREST, False, "", took, shrunk)
+    """Put a card to the scenarios of the standard depth, the nearest first, until one fails.
+
+    Its own scenario says in between whether its fault acts; a card that passes every one has escaped.
+    """
+    began, stand.as_found = time.monotonic(), not shrunk
+    order = turns(defect, Depth.STANDARD)
+    trial = Trial(stand, defect)
+    seen, own = trial.caught(order[:NEAREST]), None
+    if seen is None:
+        own = stand.do(step(defect, defect.line, 0))
+        acted = (own.fired or trial.fired) and own.word != "void"
+        seen = trial.caught(order[NEAREST:]) if acted else None
+    fired, word, said = (own.fired or trial.fired, own.word, own.line) if own else (trial.fired, "failed", "")
+    by, took = seen.line if seen else "", time.monotonic() - began
+    return Drawn(defect, fired, word, said, trial.fired, trial.ran, bool(seen), by, took, shrunk)
+
+
+class Trial:
+    """What a card's scenarios have shown so far."""
+
+    def __init__(self, stand: Stand, defect: Defect) -> None:
+        self.stand, self.defect, self.ran, self.fired, self.missed = stand, defect, 0, 0, False
+
+    def caught(self, scenarios: Sequence[str]) -> Found | None:
+        """Run these until one fails in which the fault acted; None if none does.
+
+        A card that acted in a scenario and passed must fail twice in the one that is said to catch it: what
+        fails once, for another reason, says nothing of the card.
+        """
+        for scenario in scenarios:
+            seen = self._one(scenario)
+            if seen.word == "failed" and self.missed and seen.fired:
+                print(f"{self.defect.id}: fails late, once more: {seen.line[:CUT]}", flush=True)
+                seen = self._one(scenario, again=True)
+            if seen.word == "failed" and seen.fired:
+                return seen
+            if seen.word == "failed":
+                print(f"FALSE ALARM? no fault acted in {scenario}: {seen.line}", flush=True)
+            elif seen.fired:
+                self.missed = True
+                print(f"{self.defect.id}: acted {seen.fired} times, and {scenario} passed", flush=True)
+        return None
+
+    def _one(self, scenario: str, *, again: bool = False) -> Found:
+        self.ran += not again
+        seen = self.stand.do(step(self.defect, scenario, self.ran))
+        self.fired += seen.fired
+        return seen
 
 
 def nearest_or_void(stand: Stand, defect: Defect, *, shrunk: bool) -> Drawn:
@@ -120,22 +162,64 @@ def nearest_or_void(stand: Stand, defect: Defect, *, shrunk: bool) -> Drawn:
         return Drawn(defect, 1, "void", "", 0, 0, False, "", time.monotonic() - began, shrunk)
 
 
-def more(found: Sequence[Defect], seed: int, kernel: str, folder: Path, minutes: float) -> list[Drawn]:
-    """Add a line to the record for each; the page says what the record has then."""
-    ends, drawn, code = time.monotonic() + 60 * minutes, list[Drawn](), catalogue_clean.commit()
-    with Stand(kernel, folder, lambda _: None) as stand:
-        lines = [line for one in found for line in (one.line, *turns(one, Depth.STANDARD)[:NEAREST])]
-        stand.scenarios = list(dict.fromkeys(space().parse(text).line() for text in lines))
-        for one in found:
-            if time.monotonic() > ends:
-                break
-            drawn.append(nearest_or_void(stand, one, shrunk=drawn_record.shrinks(seed, one)))
-            said = {"seed": seed, "depth": str(Depth.STANDARD), "kernel": kernel, "code": code}
-            drawn_record.append(drawn_record.entry(drawn[-1], **said))
-            print(line(drawn[-1]), flush=True)
+class More:
+    """Cards for the record, shared by the labs that run at once."""
+
+    def __init__(self, found: Sequence[Defect], seed: int, kernel: str, folder: Path, minutes: float) -> None:
+        self._left, self._ends, self._lock = iter(found), time.monotonic() + 60 * minutes, threading.Lock()
+        self._seed, self._kernel, self._folder = seed, kernel, folder
+        self._code = catalogue_clean.commit()
+        lines = [line for one in found for line in (one.line, *turns(one, Depth.STANDARD))]
+        self._scenarios = list(dict.fromkeys(space().parse(text).line() for text in lines))
+        self.drawn: list[Drawn] = []
+
+    def lab(self, number: int) -> None:
+        """Put cards to the scenarios on one lab, until none is left or the time is over."""
+        with Stand(self._kernel, self._folder / f"lab-{number}", lambda _: None) as stand:
+            stand.scenarios = self._scenarios
+            for one in self._cards():
+                self._done(nearest_or_void(stand, one, shrunk=drawn_record.shrinks(self._seed, one)))
+
+    def _cards(self) -> Iterator[Defect]:
+        while time.monotonic() < self._ends:
+            with self._lock:
+                one = next(self._left, None)
+            if one is None:
+                return
+            yield one
+
+    def _done(self, one: Drawn) -> None:
+        """Add a line to the record; the page says what the record has then."""
+        with self._lock:
+            self.drawn.append(one)
+            said = {"depth": str(Depth.STANDARD), "kernel": self._kernel, "code": self._code}
+            drawn_record.append(drawn_record.entry(one, seed=self._seed, **said))
+            print(line(one), flush=True)
             text = catalogue_page.PAGE.read_text()
             catalogue_page.PAGE.write_text(drawn_record.page(text, drawn_record.read()))
-    return drawn
+
+    def stop(self) -> None:
+        """Begin no other card."""
+        self._ends = 0.0
+
+
+def more(
+    found: Sequence[Defect], seed: int, kernel: str, folder: Path, minutes: float, labs: int = 1
+) -> list[Drawn]:
+    """Run these for the record, so many at once."""
+    work = More(found, seed, kernel, folder, minutes)
+    if labs == 1:  # in this thread: Ctrl-C ends the card that runs
+        work.lab(1)
+        return work.drawn
+    with ThreadPoolExecutor(labs) as pool:
+        going = [pool.submit(work.lab, number) for number in range(1, labs + 1)]
+        try:
+            for one in going:
+                one.result()
+        except BaseException:
+            work.stop()
+            raise
+    return work.drawn
 
 
 def run(found: Sequence[Defect], depth: str, kernel: str, folder: Path) -> list[Drawn]:
@@ -167,6 +251,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--kernel", default="6.1", choices=catalogue.KERNELS)
     parser.add_argument("--more", type=int, default=0, metavar="N", help="go on with the record, N cards")
     parser.add_argument("--minutes", type=float, default=60, metavar="M", help="with --more: as long as that")
+    parser.add_argument("--labs", type=int, default=1, metavar="N", help="with --more: cards at once")
     parser.add_argument(
         "--times", type=int, default=1, metavar="T", help="with --more: the record's, so often"
     )
@@ -210,7 +295,8 @@ def main() -> int:
         folder.mkdir(parents=True)
         if args.more:
             seed = args.draw or drawn_record.SEED
-            drawn = more(found[: args.more] * args.times, seed, args.kernel, folder, args.minutes)
+            cards = found[: args.more] * args.times
+            drawn = more(cards, seed, args.kernel, folder, args.minutes, args.labs)
             print(f"\n{' '.join(drawn_record.sentences(drawn_record.read()))}")
             return int(any(one.escaped for one in drawn))
         drawn = run(found, args.depth, args.kernel, folder)

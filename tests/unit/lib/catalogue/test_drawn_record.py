@@ -11,14 +11,16 @@ from benchmarks import drawn as benchmark
 from offload.errors import ConfigError, RigError
 from tests.lib.catalogue import drawn_record
 from tests.lib.catalogue import page as catalogue_page
-from tests.lib.catalogue.drawn import Defect, draw
+from tests.lib.catalogue.drawn import Defect, card, draw
 from tests.lib.catalogue.drawn_record import BEGIN, END, append, entry, following, read, shrinks, table
 from tests.lib.catalogue.drawn_summary import Drawn
 from tests.lib.catalogue.rows import Step
 from tests.lib.catalogue.run import Found
+from tests.lib.scenario.covering import array
 
 FIRST, SECOND, THIRD = [one for one in draw(7, 12) if one.named][:3]
 SAID = {"seed": 7, "depth": "standard", "kernel": "6.1", "code": "0123456789"}
+ALL = len(array("standard", card()))
 
 
 def line(
@@ -166,3 +168,58 @@ def test_a_card_is_done_with_at_the_first_failure_in_which_its_fault_acted(
     assert "2 cards were drawn, and the fault of 1 acted (1 did not count)" in page.read_text()
     assert "2 cards were drawn" in said and "the rig broke: the lab died" in said
     assert said.count("FALSE ALARM? no fault acted in seed=") == 1
+
+
+class Passes(Card):
+    """A card whose fault acts in every scenario; what is said of it is in `says`, a word for each run."""
+
+    says: list[str] = []
+
+    def do(self, step: Step) -> Found:
+        assert step.row is not None
+        Card.asked.append(step.row.tests[0])
+        word = Passes.says.pop(0) if Passes.says else "passed"
+        return Found(step, word, "", "sent records leave" if word == "failed" else "", 1.0, 1, "", "", "", 2)
+
+
+@pytest.mark.parametrize(
+    "says, ran, seen",
+    [
+        (["failed"], 1, True),
+        (["passed", "failed", "failed"], 3, True),
+        (
+            ["passed", "failed", "passed"],
+            171,
+            False,
+        ),  # all of them, its own, and the one that failed by chance
+        ([*["passed"] * 30, "failed", "failed"], 32, True),
+        ([], ALL + 1, False),
+    ],
+)
+def test_only_a_card_that_passes_every_scenario_has_escaped(says: list[str], ran: int, seen: bool) -> None:
+    """A late failure counts if it comes again; else each scenario of the depth is run, once."""
+    Card.asked, Passes.says = [], list(says)
+    found = benchmark.nearest(Passes(), FIRST, shrunk=False)  # type: ignore[arg-type]
+    assert (len(Card.asked), found.seen, found.escaped) == (ran, seen, not seen)
+    assert found.ran == len({*Card.asked} - {benchmark.TEST.format(FIRST.line)})
+
+
+def test_a_fault_that_never_acts_is_silent_without_the_whole_depth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty-four scenarios and its own one are enough for that."""
+    monkeypatch.setattr(Passes, "do", lambda _, step: Found(step, "passed", "", "", 1.0, 1, "", "", "", 0))
+    found = benchmark.nearest(Passes(), FIRST, shrunk=False)  # type: ignore[arg-type]
+    assert found.ran == benchmark.NEAREST and not found.counts and not found.escaped
+
+
+def test_two_labs_share_the_cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each card is run once, and the record has a line for each."""
+    (tmp_path / "page.md").write_text(f"{BEGIN}\n{END}\n")
+    monkeypatch.setattr(catalogue_page, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(drawn_record, "FILE", tmp_path / "drawn.jsonl")
+    monkeypatch.setattr(benchmark, "Stand", Passes)
+    Card.asked, Passes.says = [], ["failed"] * 6
+    cards = following(7, [], 6)
+    assert len(benchmark.more(cards, 7, "6.1", tmp_path, 1, labs=2)) == 6
+    lines = read(tmp_path / "drawn.jsonl")
+    assert {one["id"] for one in lines} == {one.id for one in cards} and len(lines) == 6
+    assert benchmark.more(cards, 7, "6.1", tmp_path, 0, labs=2) == []
