@@ -122,9 +122,10 @@ def _few(name: str) -> tuple[str, ...]:
 
         return tuple(load())
     if name.startswith("SERIES"):
+        from offload.debian.debug import NAME
         from offload.debian.kernels import SERIES
 
-        return SERIES
+        return (*SERIES, NAME)
     return ()
 
 

@@ -45,6 +45,7 @@ CASES = [
     ("ktls-offload lab run -n lab --in ", {"root", "dut", "wire", "peer"}),
     ("ktls-offload doctor --explain D30", {f"D30{n}" for n in range(1, 6)}),
     ("ktls-offload lab up --kernel 7", {"7.2"}),
+    ("ktls-offload certify --kernel de", {"debug"}),
     ("ktls-offload enable eth0 --profile che", {"chelsio-t6"}),
     ("ktls-offload certify --nic chel", {"chelsio-t6"}),
     ("ktls-offload wire verify READ", {"README.md"}),
