@@ -215,6 +215,7 @@ bench-operator: build  ## what doctor, ls and enable take, in the VM and here
 	$(PY) -m benchmarks.verbs --kernel $(KERNEL)
 
 deb:  ## build/ktls-offload_VERSION_all.deb and ktls-offload-suite, and ktls-offload-handoff of this machine's release
+	@packaging/build-deb-handoff --check
 	packaging/build-deb
 	packaging/build-deb-handoff
 

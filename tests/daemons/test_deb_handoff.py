@@ -126,6 +126,22 @@ def test_the_same_files_give_the_same_package(tree: Path, package: Path, tmp_pat
     assert hashlib.sha256(again.read_bytes()).digest() == hashlib.sha256(package.read_bytes()).digest()
 
 
+def test_what_it_lacks_is_named_before_the_first_build(tree: Path, tmp_path: Path) -> None:
+    """Without a compiler `make deb` says what to install, and builds none of the packages."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for found in Path("/usr/bin").iterdir():
+        if found.name != "cc":
+            (programs / found.name).symlink_to(found)
+    shutil.copytree(tree, tmp_path / "tree")
+    shutil.copy(ROOT / "Makefile", tmp_path / "tree")
+    argv = ["/usr/bin/make", "-C", tmp_path / "tree", "deb"]
+    done = subprocess.run(argv, capture_output=True, text=True, env={"PATH": str(programs)})
+    assert done.returncode == 2 and not (tmp_path / "tree/build").exists()
+    wanted = "build-deb-handoff: error: no cc: apt install build-essential dpkg-dev libssl-dev"
+    assert wanted in done.stderr.splitlines()
+
+
 def connected(root: Path, folder: Path, *, path: str) -> tuple[str, bytes]:
     """Call `connect` of an unpacked package; what it said, and what a server sent back of the payload."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
