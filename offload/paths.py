@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from offload.errors import ConfigError
+
 PACKAGE = Path(__file__).resolve().parent  # offload/, and the data files in it
 ROOT = PACKAGE.parent  # the checkout; installed, what is not in the package is missing here
 BUILD = ROOT / "build"  # what `make build` made
@@ -33,6 +35,20 @@ def runtime() -> Path:
     return Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"{NAME}-{os.getuid()}"
 
 
+def expanded(text: str | Path) -> Path:
+    """A path as a person gave it, `~` and `~USER` expanded. ConfigError if nothing says where that is."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise ConfigError(f"{text}: there is no such home folder", "write the path in full") from None
+
+
 def _home(variable: str, below: str) -> Path:
-    """The folder that a variable names, or one below the home folder."""
-    return Path(os.environ.get(variable) or Path.home() / below)
+    """The folder that a variable names, or one below the home folder. ConfigError if this user has none."""
+    if given := os.environ.get(variable):
+        return Path(given)
+    try:
+        return Path.home() / below
+    except RuntimeError:  # as in a container that runs with a user id of its own
+        why = f"user id {os.getuid()} has no home folder: HOME is not set, and /etc/passwd has no entry"
+        raise ConfigError(why, f"set HOME or {variable}") from None

@@ -16,6 +16,7 @@ from offload.debian.digests import of_file, of_folder
 from offload.debian.headers import relocate
 from offload.debian.vmlinux import MAGIC, extract
 from offload.errors import ConfigError, RigError
+from offload.paths import expanded
 
 NAME = re.compile(r"own-[0-9a-f]{12}")
 BANNER = re.compile(rb"Linux version (\d+\.\d[\w.+~-]{0,80}) ")
@@ -63,10 +64,10 @@ def take(path: str, modules: str, say: Say) -> str:
     `debug`: the debug kernel, built first if need be.
     ConfigError for a path that is no kernel, lacks a part, or is built without what the lab needs.
     """
-    given = debug.tree(say) if path == debug.NAME else Path(path).expanduser()
+    given = debug.tree(say) if path == debug.NAME else expanded(path)
     if not given.exists():
         raise ConfigError(f"no kernel at {path}", f"name a {FORMS}, or a series")
-    of = _inner(Path(modules).expanduser()) if modules else None
+    of = _inner(expanded(modules)) if modules else None
     name = _name(given, of)
     root = cache_root() / "kernels"
     with locked(root / ".lock"):

@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 
 from offload import paths
+from offload.cli.main import main
 from offload.debian.cache import cache_root
+from offload.errors import ConfigError
 from offload.suite.bench.vm import rundir
 
 ASK = "from offload.card.profile import find, folder; print(folder(), find('nicsim').id)"
+NAMELESS = "user id 4711 has no home folder: HOME is not set, and /etc/passwd has no entry"
 
 
 def laid(place: Path, profiles: str) -> Path:
@@ -51,3 +54,36 @@ def test_folders_of_the_user_follow_their_variables(tmp_path: Path, monkeypatch:
         assert what() == tmp_path / name / "ktls-offload"
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     assert rundir.base() == paths.runtime() == tmp_path / f"ktls-offload-{os.getuid()}"
+
+
+@pytest.fixture
+def nameless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be a user id without an entry in /etc/passwd and without HOME, as in many containers."""
+    for name in ("HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 4711)
+
+
+@pytest.mark.usefixtures("nameless")
+@pytest.mark.parametrize("verb", ["up", "fetch"])
+def test_a_user_without_a_home_is_told(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One sentence that says what to set, no traceback."""
+    assert main(["lab", verb]) == 2
+    hint = "  hint: set HOME or XDG_CACHE_HOME\n"
+    assert capsys.readouterr().err == f"ktls-offload: error: {NAMELESS}\n{hint}"
+
+
+@pytest.mark.usefixtures("nameless")
+def test_a_folder_that_is_given_needs_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is asked for a home folder that is not needed."""
+    monkeypatch.setenv("XDG_CACHE_HOME", "/given")
+    assert paths.cache() == Path("/given/ktls-offload")
+    with pytest.raises(ConfigError, match=f"{NAMELESS}\n.*set HOME or XDG_STATE_HOME"):
+        paths.state()
+
+
+@pytest.mark.usefixtures("nameless")
+@pytest.mark.parametrize("home", ["~", "~nobody-of-us"])
+def test_a_path_below_a_home_that_nobody_knows_is_refused(home: str) -> None:
+    with pytest.raises(ConfigError, match=f"{home}/key: there is no such home folder"):
+        paths.expanded(f"{home}/key")

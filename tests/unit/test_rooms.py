@@ -36,7 +36,7 @@ ROOMS: dict[str, Room] = {
     "__init__": Room("", "", 10),
     "__main__": Room("cli", "", 10),
     "errors": Room("", "", 100),
-    "paths": Room("", "", 50),
+    "paths": Room("errors", "", 70),
     "cmd": Room("errors", "", 190),
     "yamlfile": Room("errors", "yaml", 320),
     "host": Room("cmd errors", "", 720),
@@ -218,17 +218,26 @@ def test_a_circle_is_noticed() -> None:
     assert circle({"a": {"b", "c"}, "b": {"d"}, "c": {"d"}}) == []
 
 
+HOMES = {"home", "expanduser"}  # they raise RuntimeError for a user without a home folder
+
+
 def looks_for_itself(path: Path) -> list[int]:
     """Lines where a file asks where it lies, or for a folder of the user."""
     found = []
     text = path.read_text()
-    for node in ast.walk(ast.parse(text)) if "__file__" in text or "XDG_" in text else ():
+    suspect = any(word in text for word in ("__file__", "XDG_", *HOMES))
+    for node in ast.walk(ast.parse(text)) if suspect else ():
         words = node.args if isinstance(node, ast.Call) else []
         words = [node.slice] if isinstance(node, ast.Subscript) else words
         folder = any(isinstance(w, ast.Constant) and str(w.value).startswith("XDG_") for w in words)
-        if folder or isinstance(node, ast.Name) and node.id == "__file__":
+        if folder or isinstance(node, ast.Name) and node.id == "__file__" or asks_for_home(node):
             found.append(node.lineno)
     return found
+
+
+def asks_for_home(node: ast.AST) -> bool:
+    """Whether a node is `Path.home` or `.expanduser` of anything."""
+    return isinstance(node, ast.Attribute) and node.attr in HOMES
 
 
 def test_only_paths_knows_where_things_are() -> None:

@@ -16,6 +16,7 @@ from offload.cmd import run
 from offload.errors import ConfigError, RigError
 from offload.host.base import Host
 from offload.host.ssh import Login
+from offload.paths import expanded
 from offload.suite.bench.lab.bench import Machines, apart
 from offload.suite.bench.lab.cables import heard, pairs, ports
 from offload.suite.bench.lab.file import ADDRESS, NETNS, USER, key_problem
@@ -36,7 +37,7 @@ def place(role: str, text: str, keyfile: str = "") -> Target:
     netns = found["netns"] or ""
     if found["host"] == "here" and not found["user"]:
         return Target(role, None, netns)
-    path = str(Path(keyfile).expanduser().absolute()) if keyfile else ""
+    path = str(expanded(keyfile).absolute()) if keyfile else ""
     if path and not Path(path).is_file():
         raise ConfigError(f"{keyfile}: no such key file", "ssh-keygen makes one")
     login = Login(role, found["host"], (), found["user"] or "root", int(found["port"] or 22), path)

@@ -12,6 +12,7 @@ import yaml
 from offload.card.profile import find
 from offload.errors import ConfigError
 from offload.host.ssh import Login
+from offload.paths import expanded
 from offload.suite.bench.lab.model import LabFile, Port, Target
 from offload.yamlfile import Item, quoted, read_yaml
 
@@ -127,8 +128,17 @@ def _keyfile(drivers: Item, path: Path) -> str:
         for item in _named(driver, "SSHDriver"):
             for found in _named(item, "keyfile"):
                 text = found.text("a file's path")
-                return str(path.parent.joinpath(Path(text).expanduser()).absolute()) if text else ""
+                return _relative(found, path, text) if text else ""
     return ""
+
+
+def _relative(item: Item, path: Path, text: str) -> str:
+    """A file's path, relative to the lab file; nothing, and a note, if it begins with no home folder."""
+    try:
+        return str(path.parent.joinpath(expanded(text)).absolute())
+    except ConfigError as exc:
+        item.bad(str(exc.args[0]))
+        return ""
 
 
 def _named(item: Item, name: str) -> list[Item]:
@@ -153,7 +163,7 @@ def _port(item: Item, role: str, path: Path) -> Port:
 def _profile(item: Item, path: Path) -> str:
     """The id of a profile that there is, or the file of one: ID.yaml, relative to the lab file."""
     text = item.text("a profile's id, or its file ID.yaml", r"[a-z0-9][a-z0-9-]*|.*\.yaml")
-    named = str(path.parent.joinpath(Path(text).expanduser()).absolute()) if text.endswith(".yaml") else text
+    named = _relative(item, path, text) if text.endswith(".yaml") else text
     try:
         return named if named and find(named) else ""
     except ConfigError as exc:

@@ -122,6 +122,16 @@ WRONG = [
         "lab.yaml:9: targets.dut.resources.OffloadNic.ifname: 'a/b', wanted an interface",
     ),
     ("0000:3b:00.0", "3b:00.0", "pci: '3b:00.0', wanted a PCI address"),
+    (
+        "keys/lab",
+        "~nobody-of-us/x",
+        "lab.yaml:12: targets.dut.drivers[0].SSHDriver.keyfile: ~nobody-of-us/x: there",
+    ),
+    (
+        "profile: connectx-6-dx",
+        "profile: ~nobody-of-us/x.yaml",
+        "OffloadNic.profile: ~nobody-of-us/x.yaml: there",
+    ),
     (", v4: 192.0.2.2", "", "lab.yaml:18: targets.peer.resources.OffloadNic: key v4 is missing"),
 ]
 
