@@ -1,12 +1,12 @@
 """`make example`: one certified and one failed report, from real runs of the lab, with pictures of both.
 
-usage: python -m tests.lib.catalogue.example_runs FOLDER [--kernel SERIES] [--only certified|failed]
-       [--pictures] [--show DOCS]
+usage: python -m tests.lib.catalogue.example_runs FOLDER [--kernel SERIES] [--jobs N]
+       [--only certified|failed] [--pictures] [--show DOCS]
 
-FOLDER/certified is the whole suite against a good card, FOLDER/failed the tests that see the defect of a bad
-card of the catalogue. FOLDER/pictures: the card of each report as SVG and, where a Chromium is, the top of
-each page as PNG in light, dark and 400 pixels wide, and the whole page on A4. --pictures makes only these
-again. --show copies those that README and docs/ show, light and dark, to the folder DOCS.
+FOLDER/certified is the whole suite against a good card, in N labs, FOLDER/failed the tests that see the
+defect of a bad card of the catalogue. FOLDER/pictures: the card of each report as SVG and, where a Chromium
+is, the top of each page as PNG in light, dark and 400 pixels wide, and the whole page on A4. --pictures makes
+only these again. --show copies those that README and docs/ show, light and dark, to the folder DOCS.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def certify(folder: Path, card_id: str, kernel: str, *more: str) -> int:
     return subprocess.run([*argv, "--out", str(folder)], check=False).returncode
 
 
-def certified(folder: Path, kernel: str) -> int:
+def certified(folder: Path, kernel: str, jobs: int | None) -> int:
     """Certify the good card: every test, as `make certify`."""
-    return certify(folder, catalogue.CARDS[0], kernel)
+    return certify(folder, catalogue.CARDS[0], kernel, *(["--jobs", str(jobs)] if jobs else []))
 
 
-def failed(folder: Path, kernel: str) -> int:
-    """Certify a bad card of the catalogue by tests that see its defect."""
+def failed(folder: Path, kernel: str, _: int | None) -> int:
+    """Certify a bad card of the catalogue by tests that see its defect: few, in one lab."""
     (row,) = (row for row in catalogue.load() if row.id == BAD)
     with Lab.boot(fetch(kernel), personality=f"{row.card},{PEER}") as lab:
         turn(lab.root, row.knobs)
@@ -96,6 +96,7 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--kernel", default=catalogue.KERNELS[0])
+    parser.add_argument("--jobs", type=int, metavar="N")
     parser.add_argument("--only", choices=RUNS)
     parser.add_argument("--pictures", action="store_true")
     parser.add_argument("--show", type=Path, metavar="DOCS")
@@ -103,7 +104,7 @@ def main(argv: list[str]) -> int:
     names = [] if args.pictures else [args.only] if args.only else [*RUNS]
     wrong = 0
     for name in names:
-        code = RUNS[name](args.folder / name, args.kernel)
+        code = RUNS[name](args.folder / name, args.kernel, args.jobs)
         wrong += code != ENDS[name]
         page = args.folder / name / "report.html"
         sys.stdout.write(f"{name}: {page} (certify ended with {code}, wanted {ENDS[name]})\n")

@@ -45,10 +45,10 @@ class Fake:
 def test_a_good_and_a_bad_card_are_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The whole suite meets a good card; the card of the catalogue is bad before certify attaches to it."""
     fake = Fake(monkeypatch, {"certified": 0, "failed": 20})
-    assert example_runs.main([str(tmp_path), "--kernel", "6.12"]) == 0
+    assert example_runs.main([str(tmp_path), "--kernel", "6.12", "--jobs", "2"]) == 0
     row = next(row for row in catalogue.load() if row.id == example_runs.BAD)
     assert fake.said == [
-        "certify --nic connectx-6-dx --kernel 6.12",
+        "certify --nic connectx-6-dx --kernel 6.12 --jobs 2",
         f"boot kernel 6.12 as {row.card},connectx-6-dx",
         f"turn {row.knobs}",
         f"certify --nic {row.card} --kernel 6.12 --attach bad-lab --only {example_runs.ASKED}",
