@@ -1,4 +1,4 @@
-"""Does the kernel's software TLS use the processor's AES instructions? /proc/crypto against its flags."""
+"""Does the kernel's software TLS use the processor's AES instructions, and is it in FIPS mode?"""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from offload.doctor.reasons import Notes
 from offload.host.base import Host
 
 MOST = 1 << 20  # bytes of either file
+FIPS = "/proc/sys/crypto/fips_enabled"
 VECTORS = {"vaes", "vpclmulqdq"}
 
 
 def examine(host: Host, notes: Notes) -> None:
-    """Note an AES-GCM that is slower than this processor allows; nothing where no AES-GCM is loaded yet."""
+    """Note FIPS mode, and an AES-GCM slower than this processor allows; nothing where none is loaded yet."""
+    if _read(host, FIPS).strip() == "1":
+        notes.add("D115", f"{FIPS}: 1")
     driver, flags = gcm(_read(host, "/proc/crypto")), _flags(_read(host, "/proc/cpuinfo"))
     if not driver or "aes" not in flags:
         return

@@ -180,6 +180,7 @@ CASES: dict[str, tuple[Callable[[FakeHost], None], str]] = {
     "D112": (lambda h: (_no_modules(h), h.unload()), "eth0"),
     "D113": (cpu_of("gcm_base(ctr(aes-generic),ghash-generic)", "aes"), "eth0"),
     "D114": (cpu_of("generic-gcm-aesni", "aes vaes vpclmulqdq"), "eth0"),
+    "D115": (lambda h: h.files.update({"/proc/sys/crypto/fips_enabled": b"1\n"}), "eth0"),
     "D201": (only("virtio_net"), ""),
     "D202": (linked("vlan5", link="eth0", linkinfo={"info_kind": "vlan"}), "vlan5"),
     "D203": (bonded("active-backup", "layer2"), "bond0"),
