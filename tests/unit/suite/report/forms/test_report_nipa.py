@@ -91,6 +91,8 @@ def test_net_config_in_and_ktap_out(job: Job, worst: str) -> None:
     out, code = job.runs(EXIT[tree["verdict"]], "recorded", "--retry", KTLS_OFFLOAD_OUT=f"{job.folder}/run")
     assert job.called() == f"certify --lab {job.hw}/net.config --out {job.folder}/run --retry".split()
     found = netdev_ci(out)
+    printed = [line for line in out.splitlines()[3:] if "standard error" not in line]
+    assert printed[0] == "# TAP version 13", "what the job prints begins with the version"
     asked = sum(promise["state"] != "not promised" for promise in tree["promises"])
     assert len(found) == asked + 1 + len(tree["tests"])
     assert found[asked] == Result("verdict-certified", "pass" if worst == "pass" else "fail", None), found[
