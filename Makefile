@@ -4,11 +4,7 @@
 #   NIC=connectx-6-dx     the card that the simulated NIC plays in `make certify` and `make test-hw`
 #   CARD=mlx5             `make certify` with Debian's own mlx5_core on a ConnectX-6 Dx that cx6sim simulates, not with nicsim
 #   LAB_CPUS=1..4         virtual CPUs of the lab (default 1)
-<<<<<<< HEAD
-#   JOBS=2                labs side by side in `make certify`, `test-hw`, `test-sw-fallback` and with MORE (default: one a core)
-=======
-#   JOBS=2                labs side by side in `make certify`, `example`, `test-hw` and `test-sw-fallback` (default: one a core)
->>>>>>> edd3733d (build: make example obeys JOBS)
+#   JOBS=2                labs side by side in `make certify`, `example`, `test-hw`, `test-sw-fallback` and with MORE (default: one a core)
 #   SECONDS=60            how long each part of `make fuzz` looks for trouble
 #   SAMPLE=each           `make test-hw`: one test of each promise and cell, another one each day; SAMPLE=today: the same, without
 #                         what says the same on every kernel; SAMPLE=promises (as `make test` has it for test-sw-fallback and
