@@ -48,6 +48,7 @@ def add_parser(verbs: Parsers) -> Parsers:
     look.add_argument("--json", action="store_true", help="print JSON, for programs")
     down = inner.add_parser("down", help="stop a lab, and clean up after dead ones")
     down.add_argument("name", nargs="?", default="", help="name of the lab, if several are running")
+    down.add_argument("-n", dest="also", default="", metavar="NAME", help="the same, as for run and shell")
     down.add_argument("--all", action="store_true", help="stop every lab of this user")
     get = inner.add_parser("fetch", help="download kernels and QEMU, build the module")
     get.add_argument("kernel", nargs="*", metavar="SERIES", help="series, or debug (default: all series)")
@@ -241,9 +242,12 @@ def down(args: argparse.Namespace) -> int:
     from offload.suite.bench.vm.rundir import end, names, sweep
 
     sweep()
-    if args.all and args.name:
+    if args.also and args.name:
+        raise ConfigError(f"give one name, not {args.also} and {args.name}")
+    wanted = args.also or args.name
+    if args.all and wanted:
         raise ConfigError("give either a name or --all")
-    for name in names() if args.all else [chosen(args.name)]:
+    for name in names() if args.all else [chosen(wanted)]:
         if not end(name):
             raise ConfigError(f"no lab named {name!r} is up", "ktls-offload lab status")
         say(f"lab {name} is down")

@@ -33,6 +33,8 @@ def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("run", "-n", "x"), "which command?"),
         (("run", "-n", "x", "--", "true"), "no lab named 'x'"),
         (("down", "x"), "no lab named 'x'"),
+        (("down", "-n", "x"), "no lab named 'x'"),
+        (("down", "-n", "x", "y"), "give one name, not x and y"),
         (("down", "x", "--all"), "give either a name or --all"),
         (("shell",), "no lab is running"),
     ],
