@@ -44,6 +44,7 @@ pytest_plugins = [
     "tests.lib.wire.captures",
     "tests.lib.rig.forecast",
     "tests.lib.rig.limits",
+    "tests.lib.wire.silent",
     "tests.lib.scenario.plugin",
 ]
 KINDS = {"hw": "nicsim", "sw-fallback": "veth", "nicsim": "nicsim"}  # folder of a test -> kind of lab

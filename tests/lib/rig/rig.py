@@ -27,6 +27,8 @@ from tests.lib.flow.stand_ins import StandIns
 from tests.lib.rig import rig_choice
 from tests.lib.wire.captures import Captures
 
+UP: pytest.StashKey[Any] = pytest.StashKey()  # the rig whose lab is up
+
 
 @dataclass
 class End:
@@ -149,6 +151,7 @@ class Labs:
     def _tell(self) -> None:
         """Say what the run stands on, for the header and the report."""
         assert self._rig is not None
+        self._config.stash[UP] = self._rig
         rig = dict(self._rig.lab.rig)
         self._config.stash[GUEST] = getattr(self._rig.lab, "vm_pid", 0)
         if self._rig.kind == "nicsim" and (found := knobs.turned(self._rig.lab.root)):
@@ -166,6 +169,7 @@ class Labs:
         """End the lab that is up. RigError if its kernel log has a fault that no test has seen."""
         if self._rig is not None:
             rig, self._rig = self._rig, None
+            self._config.stash[UP] = None
             with rig.undo:
                 check_log(rig)
 

@@ -25,6 +25,7 @@ from offload.suite.report.record.testinfo import (
     GUEST,
     NO_RIG,
     RIG,
+    CardSilent,
     cell_of,
     former_of,
     promise_of,
@@ -85,8 +86,10 @@ class Settler:
         report = yield
         rig = call.excinfo is not None and _is_rig(call.excinfo.value)
         _no_excuse(report, call, rig)
+        card = call.excinfo is not None and isinstance(call.excinfo.value, CardSilent)
         case = self._cases.setdefault(item.nodeid, Case(promise_of(item), cell_of(item)))
-        _settle(case, report, "" if call.excinfo is None else _first_line(call.excinfo.value), rig)
+        line = "" if call.excinfo is None else _first_line(call.excinfo.value)
+        _settle(case, report, line, _word(report, rig, card))
         if report.when == "setup":
             self._spending.is_set_up()
         if report.when == "teardown":
@@ -143,10 +146,9 @@ def _is_rig(exc: BaseException) -> bool:
     return isinstance(exc, RigError) or (exc.__cause__ is not None and _is_rig(exc.__cause__))
 
 
-def _settle(case: Case, report: pytest.TestReport, line: str, rig: bool) -> None:
+def _settle(case: Case, report: pytest.TestReport, line: str, word: str) -> None:
     """Fold one step into the case: an error stays an error, a failure is not undone by a later pass."""
     case.seconds += report.duration
-    word = _word(report, rig)
     rank = {"": 0, "pass": 1, "xfail": 2, "skip": 3, "fail": 4, "error": 5}
     if rank[word] > rank[case.outcome]:
         before = f"; before that: {case.reason}" if case.outcome == "fail" else ""
@@ -155,12 +157,12 @@ def _settle(case: Case, report: pytest.TestReport, line: str, rig: bool) -> None
         case.details = details_of(report)
 
 
-def _word(report: pytest.TestReport, rig: bool) -> str:
+def _word(report: pytest.TestReport, rig: bool, card: bool) -> str:
     """Return the outcome word of one step, by the table in tests/README.md."""
     if report.skipped:
         return "xfail" if hasattr(report, "wasxfail") else "skip"
     if report.failed:
-        return "fail" if report.when == "call" and not rig else "error"
+        return "fail" if card or (report.when == "call" and not rig) else "error"
     return "pass" if report.when == "call" else ""
 
 

@@ -18,6 +18,10 @@ GUEST = pytest.StashKey[int]()  # process id of the VM that this process tests
 NO_RIG: dict[str, Any] = {"rig": {}, "profile": "", "kernel": "", "simulated": False}
 
 
+class CardSilent(AssertionError):
+    """The card is why something broke, in whatever step: the rig and the peer were shown to be alive."""
+
+
 def former_of(item: pytest.Item) -> Mapping[str, Any] | None:
     """Return what a former run found in this test, if it is repeated."""
     then, wanted = item.config.stash.get(REPLAY, (None, ()))
