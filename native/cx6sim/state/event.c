@@ -17,6 +17,15 @@ static uint8_t round_bit(uint32_t made, uint32_t log_size)
 	return (uint8_t)(made >> log_size & 1);
 }
 
+/* An EQ without a mask has completions only. Where commands and other events are, `command-timeout` is the fault. */
+static void interrupt(struct card *c, const struct eq *eq)
+{
+	bool events = eq->mask[0] | eq->mask[1] | eq->mask[2] | eq->mask[3];
+
+	if (events || !fault_hit(c, FAULT_IRQ))
+		irq_raise(c, eq->vector);
+}
+
 void event_post(struct card *c, struct eq *eq, uint8_t type, uint8_t subtype, const uint8_t *data, uint32_t len)
 {
 	uint8_t entry[EQE] = { 0, type, 0, subtype };
@@ -29,7 +38,7 @@ void event_post(struct card *c, struct eq *eq, uint8_t type, uint8_t subtype, co
 	eq->made++;
 	if (eq->armed) {
 		eq->armed = false;
-		irq_raise(c, eq->vector);
+		interrupt(c, eq);
 	}
 }
 
@@ -70,7 +79,7 @@ void eq_doorbell(struct card *c, uint32_t value, bool arm)
 		return;
 	eq->armed = (eq->made & 0xffffff) == eq->seen;
 	if (!eq->armed)
-		irq_raise(c, eq->vector);
+		interrupt(c, eq);
 }
 
 static void cq_event(struct card *c, struct cq *cq)
