@@ -206,6 +206,7 @@ struct card {
 	bool capabilities_set, link, link_wanted;
 	uint32_t mtu, root[8], pause, speeds, autoneg_off;
 	uint8_t syndrome;
+	uint32_t looks; /* at the health counter */
 	uint32_t commands_held; /* doorbells of slow commands, which run when it is `commands_due` */
 	uint64_t commands_due;
 	uint8_t *held; /* a frame that lets the next one pass */

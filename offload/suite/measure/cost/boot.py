@@ -45,7 +45,9 @@ class Moved:
     tasks: dict[str, int]
 
 
-def command(qemu: Qemu, kernel: Kernel, initrd: Path, console: Path) -> list[str]:
+def command(
+    qemu: Qemu, kernel: Kernel, initrd: Path, console: Path, devices: Sequence[str] = ()
+) -> list[str]:
     """QEMU for a cost VM; it ends with the thread that starts it."""
     return [
         "setpriv",
@@ -82,6 +84,7 @@ def command(qemu: Qemu, kernel: Kernel, initrd: Path, console: Path) -> list[str
         str(initrd),
         "-append",
         KERNEL,
+        *devices,
     ]
 
 
@@ -93,15 +96,15 @@ def boot(qemu: Qemu, kernel: Kernel, initrd: bytes, rows: Sequence[Row]) -> list
     return read(said(qemu, kernel, initrd), rows)
 
 
-def said(qemu: Qemu, kernel: Kernel, initrd: bytes) -> str:
+def said(qemu: Qemu, kernel: Kernel, initrd: bytes, devices: Sequence[str] = ()) -> str:
     """Boot an image of any kind that switches itself off: the console's text.
 
-    RigError with its last lines if the VM did not come to its end.
+    `devices`: more of QEMU's options. RigError with the last lines if the VM did not come to its end.
     """
     with tempfile.TemporaryDirectory(prefix="ktls-cost-") as name:
         archive, console = Path(name) / "initrd", Path(name) / "console.log"
         archive.write_bytes(initrd)
-        argv = command(qemu, kernel, archive, console)
+        argv = command(qemu, kernel, archive, console, devices)
         try:
             rc, _, err, _ = run(argv, timeout=LIMIT, env=qemu.env)
         except RigError as exc:

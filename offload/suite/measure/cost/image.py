@@ -9,6 +9,7 @@ from offload.debian.kernels import Kernel
 from offload.errors import RigError
 from offload.paths import BUILD
 from offload.suite.bench.cards.knobs import FOLDER, check
+from offload.suite.bench.vm import cards
 from offload.suite.bench.vm.card import parameter
 from offload.suite.bench.vm.initramfs import Cpio, busybox, module_name, module_order, unpacked
 from offload.suite.bench.vm.topology import ENDS, MODULES, NAMESPACES, inside, links
@@ -37,9 +38,24 @@ $b ln -s /run /var/run
 set -e
 trap '$b echo "%(done)s $?"; $b poweroff -f' EXIT
 for m in /modules/*; do $b insmod "$m"; done
-$b insmod /nicsim.ko personality=%(cards)s
+%(load)s
 %(steps)s
 """
+
+
+# ports come in the order of the PCI bus, which is that of their names here
+LOAD_CARDS = (
+    "$b insmod /driver.ko",
+    f"set -- {' '.join(cards.PORTS)}",
+    f"for card in {cards.DRIVER}/0*; do {IP} link set $($b ls $card/net) name $1; shift; done",
+)
+
+
+def load(plan: Plan) -> str:
+    """Shell lines that load the driver of the cards."""
+    if plan.kind == cards.KIND:
+        return "\n".join(LOAD_CARDS)
+    return f"$b insmod /driver.ko personality={parameter(plan.pair)}"
 
 
 def switched(row: Row) -> list[str]:
@@ -55,18 +71,33 @@ def steps(plan: Plan) -> list[str]:
     return bench(plan) + [line for group in groups(plan.rows) for line in run_lines(plan, group)]
 
 
+def threaded(dev: str) -> str:
+    """The shell line that gives a port's poll a thread of its own, whose time is counted."""
+    return f"echo 1 > /sys/class/net/{dev}/threaded"
+
+
+def held_back(dev: str, usecs: int) -> str:
+    """The same as `rx-usecs`, by the kernel's own timer: cx6sim's would be one of the host's clock."""
+    folder = f"/sys/class/net/{dev}"
+    return f"echo 2 > {folder}/napi_defer_hard_irqs; echo {usecs}000 > {folder}/gro_flush_timeout"
+
+
 def bench(plan: Plan) -> list[str]:
     """Shell lines that build the bench."""
-    ends, inner = ENDS["nicsim"], f"{IP} netns exec"
-    lines = [f"echo 1 > /sys/class/net/{dev}/threaded" for dev in (ends.dut, ends.peer)]
-    lines += [f"{IP} {line}" for line in links("nicsim")]
+    ends, inner = ENDS[plan.kind], f"{IP} netns exec"
+    late = plan.kind == cards.KIND  # mlx5_core has no NAPI before its port is up
+    lines = [] if late else [threaded(dev) for dev in (ends.dut, ends.peer)]
+    lines += [f"{IP} {line}" for line in links(plan.kind)]
     for name in NAMESPACES:
-        lines += [f"{inner} {name} {IP} {line}" for line in inside("nicsim", name)]
+        lines += [f"{inner} {name} {IP} {line}" for line in inside(plan.kind, name)]
         lines.append(f"{inner} {name} /busybox sysctl -q -w net.ipv4.tcp_no_metrics_save=1")
     for port in ends.wire:
         lines.append(f"{inner} wire tc qdisc add dev {port} root netem rate {plan.mbits}mbit limit 1000")
     for name, dev in (("dut", ends.dut), ("peer", ends.peer)):
-        lines.append(f"{inner} {name} ethtool -C {dev} rx-usecs {plan.usecs}")
+        if late:
+            lines.append(f"{inner} {name} /busybox sh -c '{threaded(dev)}; {held_back(dev, plan.usecs)}'")
+        else:
+            lines.append(f"{inner} {name} ethtool -C {dev} rx-usecs {plan.usecs}")
     lines += [f"echo {value} > {FOLDER}/{knob}" for knob, value in check(plan.knobs).items()]
     off = " ".join(f"{feature} off" for feature in FEATURES)
     return [*lines, f"{inner} peer ethtool -K {ends.peer} {off}"]
@@ -88,16 +119,16 @@ def run_lines(plan: Plan, rows: Sequence[Row]) -> list[str]:
     names = " ".join(row.name for row in rows)
     words = " ".join(switched(rows[0]))
     return [
-        f"{IP} netns exec dut ethtool -K {ENDS['nicsim'].dut} {words}",
+        f"{IP} netns exec dut ethtool -K {ENDS[plan.kind].dut} {words}",
         f"/costload --warm {plan.warm} --bytes {plan.bytes} {names}",
     ]
 
 
-def modules(kernel: Kernel, more: Sequence[str] = ()) -> list[Path]:
+def modules(kernel: Kernel, more: Sequence[str] = (), kind: str = "nicsim") -> list[Path]:
     """The kernel's own modules, in loading order."""
     listed = (kernel.modules / "modules.dep").read_text().splitlines()
     there = {module_name(line.partition(":")[0]) for line in listed}
-    wanted = (*MODULES["nicsim"], *(name for name in (*more, *EXTRA) if name in there))
+    wanted = (*MODULES[kind], *(name for name in (*more, *EXTRA) if name in there))
     return module_order(kernel.modules, wanted)
 
 
@@ -116,9 +147,9 @@ def image(
         cpio.folder(folder)
     cpio.console()
     cpio.file("busybox", busybox(), 0o755)
-    for number, path in enumerate(modules(kernel, more)):
+    for number, path in enumerate(modules(kernel, more, plan.kind)):
         cpio.file(f"modules/{number:03}-{module_name(path.name)}.ko", unpacked(path))
-    cpio.file("nicsim.ko", module.read_bytes())
+    cpio.file("driver.ko", module.read_bytes())
     cpio.file("costload", LOAD.read_bytes(), 0o755)
     tools = {name: program(name) for name in TOOLS}
     for name, path in tools.items():
@@ -126,5 +157,5 @@ def image(
     for path in sorted({lib for binary in (LOAD, *tools.values()) for lib in libraries(binary)}):
         cpio.file(str(path), path.read_bytes(), 0o755)
     lines = "\n".join(["export PATH=/usr/sbin", *(script or steps(plan))])
-    cpio.file("init", (INIT % {"done": DONE, "cards": parameter(plan.pair), "steps": lines}).encode(), 0o755)
+    cpio.file("init", (INIT % {"done": DONE, "load": load(plan), "steps": lines}).encode(), 0o755)
     return cpio.done()

@@ -68,6 +68,8 @@ class Plan:
     frames, which is one record, in each arm.
 
     knobs: faults of a bad card, as in "0/tx_soft=1".
+
+    kind: whose cards: nicsim, or mlx5 (the real driver on those of cx6sim).
     """
 
     rows: tuple[Row, ...]
@@ -77,6 +79,7 @@ class Plan:
     mbits: int = 10
     usecs: int = 16000
     knobs: str = ""
+    kind: str = "nicsim"
 
     @property
     def pair(self) -> str:

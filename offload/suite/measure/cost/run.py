@@ -85,8 +85,8 @@ def _boot(
     return moved
 
 
-def check(moved: Moved) -> None:
-    """RigError if a row was not what its name says: other TLS, or payload that the card did not see."""
+def check_ends(moved: Moved) -> None:
+    """RigError if an end's TLS was not what the row's name says, by the kernel's count."""
     row, wanted = moved.row, "none" if moved.row.arm in ("plain", "user") else "sw"
     for name, state in sorted(moved.ends.items()):
         for direction in ("tx", "rx"):
@@ -96,6 +96,12 @@ def check(moved: Moved) -> None:
                 raise RigError(
                     f"{row.name} did not use the path that it names: {direction} of {name} is {is_now!r}"
                 )
+
+
+def check(moved: Moved) -> None:
+    """RigError if a row was not what its name says: other TLS, or payload that the card did not see."""
+    check_ends(moved)
+    row = moved.row
     for direction, card in (("tx", moved.encrypted), ("rx", moved.decrypted)):
         whole = moved.bytes * row.channels
         least = whole * WHOLE if row.offloaded and row.moves(direction) else 0

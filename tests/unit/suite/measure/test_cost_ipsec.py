@@ -77,7 +77,7 @@ def test_what_the_card_cannot() -> None:
 def test_script_is_one_and_has_no_key_in_it() -> None:
     """The guest's shell takes the script; keys are made in the guest, and given on stdin."""
     steps = script(PLAN, choose(list(ARMS), list(PARTS)))
-    shell = image.INIT % {"done": "X", "cards": "a,b", "steps": "\n".join(steps)}
+    shell = image.INIT % {"done": "X", "load": "a b", "steps": "\n".join(steps)}
     assert subprocess.run(["busybox", "sh", "-n"], input=shell.encode(), capture_output=True).returncode == 0
     assert shell.count("/costload ") == len(ARMS) * len(PARTS)
     assert shell.count("/dev/urandom") == 2 * 2 * len(PARTS), "two ciphers, two directions, each part"

@@ -130,9 +130,23 @@ def test_switches_follow_the_row() -> None:
 def test_init_is_a_shell_script() -> None:
     """The guest's init is understood by the guest's shell, and ends with its mark."""
     steps = "\n".join(image.steps(Plan(choose()[0])))
-    text = image.INIT % {"done": image.DONE, "cards": "a,b", "steps": steps}
+    text = image.INIT % {"done": image.DONE, "load": "a b", "steps": steps}
     assert subprocess.run(["busybox", "sh", "-n"], input=text.encode(), capture_output=True).returncode == 0
     assert text.count("/costload ") == 6, "runs between switches"
+
+
+def test_the_real_driver_has_its_own_ports() -> None:
+    """With the cards of cx6sim, init loads the driver, names its ports, and all that follows uses these."""
+    plan = Plan((Row("hw", "both"),), kind="mlx5")
+    text = image.INIT % {"done": image.DONE, "load": image.load(plan), "steps": "\n".join(image.steps(plan))}
+    assert subprocess.run(["busybox", "sh", "-n"], input=text.encode(), capture_output=True).returncode == 0
+    assert "insmod /driver.ko\nset -- cx0 cx1 cxw0 cxw1" in text and "personality" not in text
+    assert "ethtool -K cx0 tls-hw-tx-offload on tls-hw-rx-offload on" in text and "nicsim" not in text
+    lines = text.splitlines()
+    up = next(n for n, line in enumerate(lines) if line.endswith("link set cx0 up"))
+    late = next(n for n, line in enumerate(lines) if "/cx0/threaded" in line)
+    assert up < late, "mlx5_core has no NAPI before its port is up"
+    assert "personality=funeth" in image.load(Plan((), "funeth"))
 
 
 def test_libraries_are_found() -> None:
