@@ -58,7 +58,8 @@ def test_one_that_is_there_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_it_sees_what_is_cut_off() -> None:
     """What is wider than the window is told, and a box that scrolls apart from it."""
     page = "<!DOCTYPE html><body style='margin:0'>{}</body>"
-    found = browser.look(browser.had(), page.format(WIDE), 400)
-    assert found["wide"] == ["PRE : wide"] and found["at"] == {"a": [0, 10]} and found["width"] == 900
-    found = browser.look(browser.had(), page.format(BOX), 400)
-    assert found["wide"] == [] and found["scrolls"] == ["t of s"] and found["width"] == 400
+    cases = [(page.format(WIDE), 400), (page.format(BOX), 400), (page.format(WIDE), 901)]
+    cut, box, roomy = browser.look(browser.had(), *cases)
+    assert cut["wide"] == ["PRE : wide"] and cut["at"] == {"a": [0, 10]} and cut["width"] == 900
+    assert box["wide"] == [] and box["scrolls"] == ["t of s"] and box["width"] == 400
+    assert roomy["wide"] == [] and roomy["width"] == 901, "each page has a window of its own"

@@ -25,6 +25,10 @@ WIDE = {
     "counters of counters",
     " of files",
 }
+WIDTHS = (400, 1280)
+BELOW = ('<nav aria-label="Sections"', '<nav id="below" aria-label="Sections"')
+UNFOLDED = ("<details", "<details open")
+Seen = dict[tuple[str, int], dict[str, Any]]
 SCREEN, SCREENS, PAGES = 800, 3, 4  # pixels of a window 1280 wide; before the appendix
 # parts of a real run of `certify --card mlx5` that are longer than those made up here
 ESP = (
@@ -58,14 +62,8 @@ def failed() -> str:
     return render.html(tree | {"defect": tree["defect"] | {"seen": "plaintext at 163,871; " * 20}})
 
 
-def test_certified_report_is_three_screens(certified: str) -> None:
-    """Everything before the appendix fits three screens of 1280 by 800, and nothing is cut off."""
-    found = browser.look(PROGRAM, certified, 1280)
-    assert found["at"]["appendix"][0] <= SCREENS * SCREEN and found["wide"] == []
-
-
-def test_longest_certified_report_is_three_screens() -> None:
-    """So it is with the real driver: a long rig, two limitations met, and four that no test covers."""
+def longest() -> str:
+    """The page with the real driver: a long rig, two limitations met, and four that no test covers."""
     tree = made.document(worst="xfail")
     (limit,) = tree["limitations"]
     longer = {
@@ -73,8 +71,27 @@ def test_longest_certified_report_is_three_screens() -> None:
         "limitations": [limit, {**limit, "id": "mlx5-warns-below-esp", "message": f"{ESP} TCP's"}],
         "notes": [{"id": f"mlx5-rx-rule-fails-silently-{n}", "message": ESP} for n in range(4)],
     }
-    page = render.html({name: part for name, part in tree.items() if name != "replay"} | longer)
-    found = browser.look(PROGRAM, page, 1280)
+    return render.html({name: part for name, part in tree.items() if name != "replay"} | longer)
+
+
+@pytest.fixture(scope="module")
+def seen(certified: str, failed: str) -> Seen:
+    """What each page looks like in a window so wide, all seen by one browser, as its start costs most."""
+    pages = {
+        ("certified", 1280): certified,
+        ("longest", 1280): longest(),
+        **{("failed", width): failed.replace(*BELOW) for width in WIDTHS},
+        **{("certified, unfolded", width): certified.replace(*UNFOLDED) for width in WIDTHS},
+        **{("failed, unfolded", width): failed.replace(*UNFOLDED) for width in WIDTHS},
+    }
+    found = browser.look(PROGRAM, *((page, width) for (_, width), page in pages.items()))
+    return dict(zip(pages, found, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["certified", "longest"])
+def test_certified_report_is_three_screens(kind: str, seen: Seen) -> None:
+    """Everything before the appendix fits three screens of 1280 by 800, and nothing is cut off."""
+    found = seen[kind, 1280]
     assert found["at"]["appendix"][0] <= SCREENS * SCREEN and found["wide"] == []
 
 
@@ -90,18 +107,16 @@ def _pages(data: bytes) -> int:
     return len(re.findall(rb"/Type /Page\b", data))
 
 
-def test_failed_report_tells_the_defect_on_the_first_screen(failed: str) -> None:
+def test_failed_report_tells_the_defect_on_the_first_screen(seen: Seen) -> None:
     """What the card does wrong, and how to repeat it, end above the fold."""
-    page = failed.replace('<nav aria-label="Sections"', '<nav id="below" aria-label="Sections"')
-    assert browser.look(PROGRAM, page, 1280)["at"]["below"][0] < SCREEN
-    assert browser.look(PROGRAM, page, 400)["at"]["below"][0] < 2 * SCREEN
+    assert seen["failed", 1280]["at"]["below"][0] < SCREEN
+    assert seen["failed", 400]["at"]["below"][0] < 2 * SCREEN
 
 
-@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("kind", ["certified", "failed"])
-def test_nothing_is_cut_off(kind: str, width: int, request: pytest.FixtureRequest) -> None:
+def test_nothing_is_cut_off(kind: str, width: int, seen: Seen) -> None:
     """With every part unfolded no text runs out of the window; only wide tables of the appendix scroll."""
-    page = request.getfixturevalue(kind).replace("<details", "<details open")
-    found: dict[str, Any] = browser.look(PROGRAM, page, width)
+    found = seen[f"{kind}, unfolded", width]
     assert found["wide"] == [] and found["width"] <= width
     assert set(found["scrolls"]) <= (WIDE if width < 1280 else set())
