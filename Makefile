@@ -33,6 +33,8 @@ TIMES ?= 1
 SEEDS ?= 1 2 3
 # one lab a core; `make test` runs its stages side by side instead, so each has one
 JOBS ?= $(shell nproc)
+# workers of the unit tests: one more than there are cores, as many tests wait for a child
+WORKERS = $(shell expr $$(nproc) + 1)
 N ?= 10
 LOAD ?= 8
 STAGE ?= test-sw-fallback
@@ -91,11 +93,11 @@ test: $(PYTHON)  ## every test of the project, with its own set-up; prints the t
 		test-sw-fallback:SAMPLE=promises test-hw:KERNEL=7.2,LAB_CPUS=2,SAMPLE=today
 
 test-unit: venv  ## the package itself, on all cores: no root, no kernel, no daemon
-	$(PYTEST) -n auto --dist worksteal --durations 10 tests/unit
+	$(PYTEST) -n $(WORKERS) --dist worksteal --durations 10 tests/unit
 
 test-any-order: venv  ## the unit tests in three random orders: none may need what another left behind
 	for seed in $(SEEDS); do \
-		$(PYTEST) -n auto --dist worksteal -p tests.lib.rig.shuffle --shuffle $$seed tests/unit || exit 1; \
+		$(PYTEST) -n $(WORKERS) --dist worksteal -p tests.lib.rig.shuffle --shuffle $$seed tests/unit || exit 1; \
 	done
 
 test-daemons: setup-check build  ## with sshd, labgrid, stunnel, nginx, QEMU, kbuild and dpkg; most need root
