@@ -278,7 +278,7 @@ build: setup venv
 	$(MAKE) -s -C native
 	@$(PY) -m compileall -q offload  # the guest cannot write here, and compiling under emulation is slow
 
-fetch: setup-check build  ## what the tests need of the network, into the cache: kernels, QEMU, modules, nginx and wrk, tlshd, network managers, Python 3.9, Chromium
+fetch: setup-check build  ## what the tests need of the network, into the cache: kernels, QEMU, modules, nginx and wrk, tlshd, HAProxy, network managers, Python 3.9, Chromium
 	$(VENV)/bin/ktls-offload lab fetch
 	$(PY) -m tests.lib.rig.fetch
 

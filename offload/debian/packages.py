@@ -15,13 +15,11 @@ from offload.debian.cache import cache_root, need_space
 from offload.debian.sources import Archive, archive
 from offload.errors import RigError
 
-MAIN_SUITES = ("bookworm", "bookworm-backports", "trixie", "trixie-backports")
-SECURITY_SUITES = ("bookworm-security", "trixie-security")
 # what the lab ever asks for, and the libraries that this may need; 140,000 packages would fill the memory
 INTERESTING = re.compile(
     rb"^Package: (?:linux-(?:image|headers|kbuild|base|binary|modules)-\d|qemu|seabios|ipxe|lib|zlib1g"
     rb"|linux-source-\d|(?:flex|bison|m4|nginx|wrk"
-    rb"|systemd|udev|ifupdown|network-manager|ktls-utils|dbus(?:-daemon|-bin|-system-bus-common)?"
+    rb"|haproxy|systemd|udev|ifupdown|network-manager|ktls-utils|dbus(?:-daemon|-bin|-system-bus-common)?"
     rb"|chromium-(?:headless-shell|common)|fonts-liberation2?)(?=\n))"
     rb".*\n(?:.+\n)*",
     re.MULTILINE,
@@ -55,6 +53,23 @@ Dir::Cache::srcpkgcache "";
 
 
 @dataclass(frozen=True, slots=True)
+class Lists:
+    """Suites whose lists share a folder in the cache: each kind of use has its own, so nobody loads more."""
+
+    place: str
+    main: tuple[str, ...]
+    security: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        return cache_root() / self.place
+
+
+RELEASES = ("bookworm", "bookworm-backports", "trixie", "trixie-backports")
+LAB = Lists("apt", RELEASES, ("bookworm-security", "trixie-security"))
+
+
+@dataclass(frozen=True, slots=True)
 class Package:
     """One version of a package: where it is, what it needs; sizes in bytes."""
 
@@ -66,21 +81,17 @@ class Package:
     unpacked: int
 
 
-def _private() -> Path:
-    return cache_root() / "apt"
-
-
-def _apt(argv: list[str], timeout: float, cwd: str | None = None) -> tuple[int, str, str]:
+def _apt(lists: Lists, argv: list[str], timeout: float, cwd: str | None = None) -> tuple[int, str, str]:
     """Run an apt program under our configuration."""
-    env = {"APT_CONFIG": str(_private() / "apt.conf"), "DEBIAN_FRONTEND": "noninteractive"}
+    env = {"APT_CONFIG": str(lists.folder / "apt.conf"), "DEBIAN_FRONTEND": "noninteractive"}
     guard = ["setpriv", "--pdeathsig", "TERM"]  # a killed run leaves no download behind
     rc, out, err, _ = run([*guard, *argv], timeout=timeout, env=env, cwd=cwd)
     return rc, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
 
 
-def _configure(found: Archive) -> None:
+def _configure(found: Archive, lists: Lists) -> None:
     """Write the private configuration: our suites, the host's way to the archive, and its keyring."""
-    apt = _private()
+    apt = lists.folder
     for folder in (
         "etc/sources.list.d",
         "etc/preferences.d",
@@ -92,33 +103,34 @@ def _configure(found: Archive) -> None:
     host = [line for line in dump.decode("utf-8", "replace").splitlines() if TAKEN.match(line)]
     retries = [] if any("::Retries" in line for line in host) else ['Acquire::Retries "3";']
     (apt / "apt.conf").write_text(CONF.format(apt=apt) + "\n".join([*host, *retries]) + "\n")
-    stanzas = [(found.main, MAIN_SUITES)] + ([(found.security, SECURITY_SUITES)] if found.security else [])
+    pairs = ((found.main, lists.main), (found.security, lists.security))
     text = "\n".join(
         f"Types: deb\nURIs: {uri}\nSuites: {' '.join(suites)}\nComponents: main\nSigned-By: {found.keyring}\n"
-        for uri, suites in stanzas
+        for uri, suites in pairs
+        if uri and suites
     )
     (apt / "etc/sources.list.d/lab.sources").write_text(text)
 
 
-def refresh(force: bool = False) -> str:
+def refresh(force: bool = False, lists: Lists = LAB) -> str:
     """Bring the lists up to date unless they are fresh: what apt complained of, or an empty string.
 
     A suite that the mirror lacks is a complaint, not an error: what is needed may be in another one.
     """
     found = archive()
-    _configure(found)
-    stamp = _private() / "updated"
-    sources = (_private() / "etc/sources.list.d/lab.sources").read_text()
+    _configure(found, lists)
+    stamp = lists.folder / "updated"
+    sources = (lists.folder / "etc/sources.list.d/lab.sources").read_text()
     known = stamp.is_file() and stamp.read_text() == sources
     if not force and known and time.time() - stamp.stat().st_mtime < FRESH:
         return ""
-    need_space(_private(), LISTS, "the package lists")
-    rc, _, err = _apt(["apt-get", "-q", "update"], 900)
+    need_space(lists.folder, LISTS, "the package lists")
+    rc, _, err = _apt(lists, ["apt-get", "-q", "update"], 900)
     index.cache_clear()
     if rc == 0 and "Failed to fetch" not in err:
         stamp.write_text(sources)
         return ""
-    if not index():
+    if not index(lists):
         raise RigError(
             f"cannot fetch the package lists from {found.main}: {last_words(err)}",
             "the first run needs the network; later runs use the cache",
@@ -147,11 +159,11 @@ def _number(text: str) -> int:
 
 
 @lru_cache(maxsize=1)
-def index() -> tuple[Package, ...]:
+def index(lists: Lists = LAB) -> tuple[Package, ...]:
     """Every package of every suite that could be fetched, less what the lab never asks for."""
     shown = ["apt-get", "indextargets", "--format", "$(RELEASE) $(FILENAME)", "Created-By: Packages"]
     found: list[Package] = []
-    for line in _apt(shown, 60)[1].splitlines():
+    for line in _apt(lists, shown, 60)[1].splitlines():
         suite, _, path = line.partition(" ")
         for f in stanzas(run(["/usr/lib/apt/apt-helper", "cat-file", path], timeout=120)[1]):
             size, unpacked = _number(f.get("Size", "")), _number(f.get("Installed-Size", "")) * 1024
@@ -191,7 +203,7 @@ def depends(package: Package) -> list[str]:
     ]
 
 
-def download(packages: Iterable[Package], into: Path) -> None:
+def download(packages: Iterable[Package], into: Path, lists: Lists = LAB) -> None:
     """Fetch and unpack packages into the folder `into`; RigError in one line if that is not possible.
 
     apt verifies size and hash of each file against the signed index; a part of one is never unpacked.
@@ -202,7 +214,7 @@ def download(packages: Iterable[Package], into: Path) -> None:
     debs = into / ".debs"
     debs.mkdir()
     specs = [f"{p.name}={p.version}" for p in wanted]
-    rc, _, err = _apt(["apt-get", "-q", "download", *specs], 3600, str(debs))
+    rc, _, err = _apt(lists, ["apt-get", "-q", "download", *specs], 3600, str(debs))
     files = sorted(debs.glob("*.deb"))
     if rc != 0 or len(files) != len(wanted):
         raise RigError(

@@ -15,7 +15,7 @@ from offload.doctor.apps.judge import Answer
 from offload.doctor.apps.run import ask
 from offload.doctor.examine import Diagnosis, Doctor
 from offload.doctor.library import Trial
-from tests.lib.flow import apps
+from tests.lib.flow import apps, haproxy
 from tests.lib.rig.rig import Rig
 
 FILE = hashlib.shake_128(b"apps").digest(64 << 10)
@@ -256,3 +256,27 @@ def test_haproxy_before_it_could(rig: Rig, bench: Bench) -> None:
     assert reported.state() == "never" and "D805" in apps.codes(reported.rulings[0])
     assert seen.sha256 == hashlib.sha256(small).hexdigest() and set(seen.who.values()) == {"user"}
     apps.as_reported(reported.rulings[0], seen)
+
+
+@pytest.mark.once
+@pytest.mark.promise("enable.refuse")
+@pytest.mark.requires("tls", "openssl", "haproxy-ktls")
+def test_haproxy_as_its_lines_say(rig: Rig, bench: Bench) -> None:
+    """Without a NIC HAProxy 3.4 does what the doctor says: by port, by TLS version, and after a KeyUpdate."""
+    asks, silent, unexposed = (rig.next_port() for _ in range(3))
+    small, folder = FILE[:9000], str(bench.folder)
+    binds = {asks: "ktls on", silent: ""}
+    with haproxy.instead(rig) as program:
+        refused = haproxy.written(rig, f"{folder}/refused", small, {unexposed: "ktls on"})
+        assert "D818" in apps.codes(bench.reported("haproxy", refused).rulings[0])
+        assert bench.host.run([program, "-c", "-f", refused], check=False).rc != 0, "taken without the word"
+        path = haproxy.written(rig, folder, small, binds, " expose-experimental-directives\n")
+        rulings = dict(zip(binds, bench.reported("haproxy", path).rulings, strict=True))
+        with apps.program(bench.host, [program, "-db", "-f", path], silent):
+            for port, version, who in ((asks, "1.2", "sw"), (asks, "1.3", "sw"), (silent, "1.2", "user")):
+                seen = bench.connect(bench.v4, port, version=version, ask=GET, after=BODY)
+                assert (seen.version, seen.sha256) == (version, hashlib.sha256(small).hexdigest())
+                assert seen.who["tx"] == who and ("D802" in apps.codes(rulings[port])) == (who == "user")
+                apps.as_reported(rulings[port], seen)
+            answered = haproxy.after_key_update(rig, asks, GET)
+    assert (small in answered) == ("D832" not in apps.codes(rulings[asks])), answered[:2000]

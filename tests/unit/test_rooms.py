@@ -42,7 +42,7 @@ ROOMS: dict[str, Room] = {
     "host": Room("cmd errors", "", 720),
     "card": Room("host cmd yamlfile paths errors", "", 1700),
     "errata": Room("yamlfile paths errors", "", 500),
-    "debian": Room("cmd paths errors", "", 1360),
+    "debian": Room("cmd paths errors", "", 1370),
     "switch": Room("card host cmd paths errors", "", 1600),
     "connections": Room("card host paths errors", "", 1600),
     "doctor": Room("connections errata card host paths errors", "yaml", 4700),

@@ -1,4 +1,4 @@
-"""Fetches what tests unpack from the archive: network managers, nginx, wrk, tlshd, Python 3.9, Chromium.
+"""Fetches what tests unpack from the archive: managers, nginx, wrk, tlshd, HAProxy, Python 3.9, Chromium.
 
 usage: python -m tests.lib.rig.fetch      (`ktls-offload lab fetch` gets the kernels, QEMU and the module)
 """
@@ -10,7 +10,7 @@ import sys
 from offload.errors import OffloadError, RigError
 from offload.suite.bench.programs import managers, unpacked
 from tests.lib.catalogue import browser
-from tests.lib.flow import tlshd
+from tests.lib.flow import haproxy, tlshd
 from tests.lib.rig import python39
 
 
@@ -21,7 +21,7 @@ def main() -> int:
     except OffloadError as exc:
         sys.stderr.write(f"ktls-offload: {exc}\n")
         return exc.exit_code
-    for optional in (unpacked.find, tlshd.fetch, python39.fetch, browser.find):
+    for optional in (unpacked.find, tlshd.fetch, haproxy.fetch, python39.fetch, browser.find):
         try:
             optional()
         except RigError as exc:

@@ -11,7 +11,7 @@ from offload.card.profile import FEATURES
 from offload.errors import RigError
 from offload.suite.bench.cards import knobs
 from offload.suite.traffic import handoff, impair, iperf3, ipsec, keylog, nginx, tap, wrk
-from tests.lib.flow import film, migration, storage
+from tests.lib.flow import film, haproxy, migration, storage
 from tests.lib.rig.rig import Rig, in_lab
 from tests.lib.wire import records_trace
 
@@ -136,6 +136,7 @@ PROBES: dict[str, Callable[[Rig], str]] = {
     "openssl-3.2": _openssl32,
     "qemu": _qemu,
     "haproxy": lambda rig: _dut(rig, "haproxy"),
+    "haproxy-ktls": haproxy.missing,
     "nginx-server": lambda rig: nginx.missing(rig.bench.dut.host),
     "peer-tls-hw-tx-offload": _peer_feature("tx"),
     "peer-tls-hw-rx-offload": _peer_feature("rx"),

@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 from offload.debian import kernels, packages
-from offload.debian.packages import Package, depends, download, last_words, stanzas, version_key
+from offload.debian.packages import (
+    Lists,
+    Package,
+    depends,
+    download,
+    last_words,
+    refresh,
+    stanzas,
+    version_key,
+)
+from offload.debian.sources import Archive
 from offload.errors import ConfigError, RigError
 from offload.suite.bench.vm import qemu
 
@@ -127,7 +137,7 @@ def test_too_small_disk_is_seen_before_the_download(tmp_path: Path) -> None:
 def test_interrupted_download_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of which only a part came is refused in one line."""
 
-    def half(argv: list[str], timeout: float, cwd: str | None = None) -> tuple[int, str, str]:
+    def half(lists: Lists, argv: list[str], timeout: float, cwd: str | None = None) -> tuple[int, str, str]:
         assert cwd
         (Path(cwd) / "x_1_amd64.deb").write_bytes(b"!<arch>\n half")
         return 100, "", "E: Failed to fetch somewhere/x_1_amd64.deb  Connection failed\n"
@@ -143,3 +153,27 @@ def test_last_words_are_apts_first_error() -> None:
     assert (
         last_words("Get:1\nE: The suite is missing\nE: Some index files failed\n") == "The suite is missing"
     )
+
+
+def test_lists_of_another_use_are_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What only a test wants is in lists of its own: the lab's are not longer for it, nor fetched again."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found, asked = (
+        Archive("http://mirror.test/debian", "http://mirror.test/security", "/k.gpg"),
+        list[Lists](),
+    )
+
+    def apt(lists: Lists, argv: list[str], timeout: float, cwd: str | None = None) -> tuple[int, str, str]:
+        asked.append(lists)
+        return 0, "", ""
+
+    monkeypatch.setattr(packages, "archive", lambda: found)
+    monkeypatch.setattr(packages, "_apt", apt)
+    other = Lists("apt-other", ("sid",))
+    assert refresh() == refresh(lists=other) == refresh() == "" and asked == [packages.LAB, other]
+    text = {
+        place: (tmp_path / f"ktls-offload/{place}/etc/sources.list.d/lab.sources").read_text()
+        for place in ("apt", "apt-other")
+    }
+    assert "bookworm-security" in text["apt"] and " sid" not in text["apt"]
+    assert "Suites: sid\n" in text["apt-other"] and "security" not in text["apt-other"]
