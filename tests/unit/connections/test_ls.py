@@ -11,6 +11,7 @@ import random
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from offload.connections.verbs import add_parser, as_json
 from offload.connections.watch import Look, Pace, busiest, frame, rates, watch
 from offload.errors import ConfigError
 
+PAGE = Path(__file__).parents[3] / "docs/use/ls.md"
 NGINX = Owner(1234, "nginx", 200.0, 1)
 
 
@@ -160,6 +162,12 @@ def test_doubts_are_said_once() -> None:
     )
     assert shown.count("holds 0 of the 40") == 1
     assert "hw stale: transmit of 40:" in shown
+
+
+def test_the_page_quotes_what_is_printed() -> None:
+    """docs/use/ls.md shows the doubt in the words of the command."""
+    _, why = doubt(connection(), "tx", card(nic("nicsim0"), taken=9, given=9))
+    assert f"hw stale: transmit of 1: {why}" in " ".join(PAGE.read_text().split())
 
 
 @pytest.mark.parametrize("columns", [0, 132, 100, 80, 60, 40])
