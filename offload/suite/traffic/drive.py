@@ -181,10 +181,10 @@ class Transfer:
 class Pump:
     """One pump process on a host; `running()` makes it."""
 
-    def __init__(self, host: Host, path: str) -> None:
+    def __init__(self, host: Host, path: str, before: Sequence[str] = ()) -> None:
         self.host, self._next, self._seen = host, 0, 0
         self._events: list[dict[str, Any]] = []
-        self._process = host.start([*PYTHON, path])
+        self._process = host.start([*before, *PYTHON, path])
 
     def ready(self) -> None:
         """Wait until it takes commands. RigError if it never does."""
@@ -319,11 +319,14 @@ def archive() -> bytes:
 
 
 @contextmanager
-def running(host: Host, folder: str, wait: bool = True) -> Iterator[Pump]:
-    """Copy the pump to `folder` of the host, run it until the block ends; `wait`: until it is ready."""
+def running(host: Host, folder: str, wait: bool = True, before: Sequence[str] = ()) -> Iterator[Pump]:
+    """Copy the pump to `folder` of the host, run it until the block ends; `wait`: until it is ready.
+
+    `before`: the command that runs it, such as nice.
+    """
     path = f"{folder}/pump.zip"
     host.write(path, archive(), 0o644)
-    pump = Pump(host, path)
+    pump = Pump(host, path, before)
     try:
         if wait:
             pump.ready()

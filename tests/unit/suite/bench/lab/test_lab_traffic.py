@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ from offload.cli import main as cli
 from offload.errors import ConfigError, OffloadError, RigError
 from offload.suite.bench.lab import traffic
 from offload.suite.bench.lab.traffic import Flow, Pair, Wish, follow, needed
+from offload.suite.traffic import drive
 
 PAGE = Path(__file__).parents[5] / "docs" / "use" / "play-in-the-lab.md"
 
@@ -140,3 +142,17 @@ def test_every_line_of_the_page_can_be_typed() -> None:
     for line in typed:
         parser.parse_args(shlex.split(line)[1:])
     assert {"lab up", "lab traffic", "lab shell", "ls --watch", "lab run", "lab down"} <= reported
+
+
+def test_who_types_in_the_lab_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pumps are nice: with one core between them `ls` waited for minutes."""
+    started: list[list[str]] = []
+    process = SimpleNamespace(stdin=lambda data: None, stdin_end=lambda: None)
+    host = SimpleNamespace(run=lambda *a, **k: None, write=lambda *a: None)
+    host.start = lambda argv: started.append(argv) or process
+    monkeypatch.setattr(traffic.certs, "placed", lambda *a: nullcontext())
+    monkeypatch.setattr(drive.Pump, "ready", lambda self: None)
+    monkeypatch.setattr(drive.Pump, "stop", lambda self: None)
+    with ExitStack() as undo:
+        object.__new__(Flow)._end(SimpleNamespace(host=host), None, undo)  # type: ignore[arg-type]
+    assert started[0][:4] == ["nice", "-n", "19", "/usr/bin/python3"]
