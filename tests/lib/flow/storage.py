@@ -1,9 +1,9 @@
-"""NVMe/TCP with TLS between DUT and peer: tlshd on each side makes the handshakes."""
+"""NVMe/TCP and NFS with TLS between DUT and peer: tlshd on each side makes the handshakes."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -55,7 +55,30 @@ print(os.read(file, 200).decode().partition("instance=")[2].partition(",")[0])
 """
 
 
-def missing(rig: Rig) -> str:
+NFS_MODULES = ("nfsd", "nfsv4")
+# What exportfs and rpc.nfsd do, without rpcbind: version 4 only. Columns of nfsd.export: flags (insecure,
+# no_subtree_check, fsid; root is not squashed), uid and gid of nobody, fsid. 1 in nfsd.fh: that number is the
+# file handle. Nobody has anything to reclaim: the time of grace is the least.
+SERVE = """
+mkdir -p {0}/nfsd {0}/export; mount -t nfsd nfsd {0}/nfsd
+mount -t tmpfs tmpfs {0}/export; touch {0}/export/data
+cd /proc/net/rpc
+echo "nfsd {1} 2147483647 clients" >auth.unix.ip/channel
+echo "clients {0}/export 2147483647 9218 65534 65534 0" >nfsd.export/channel
+echo "clients 1 \\x00000000 2147483647 {0}/export" >nfsd.fh/channel
+cd {0}/nfsd
+echo "-3 +4 +4.1 +4.2" >versions; echo 10 >nfsv4leasetime; echo 10 >nfsv4gracetime
+echo "tcp 2049" >portlist
+echo 2 >threads
+"""
+NO_SERVE = """
+echo 0 >{0}/nfsd/threads
+for one in nfsd.fh nfsd.export auth.unix.ip; do date +%s >/proc/net/rpc/$one/flush; done
+umount {0}/export; umount {0}/nfsd; rm -rf {0}
+"""
+
+
+def missing(rig: Rig, modules: Sequence[str] = MODULES) -> str:
     """What is lacking for it, as a clause, or ''."""
     if not in_lab(rig.bench):
         return "the suite does this only in a lab VM, never on real hosts"
@@ -64,7 +87,7 @@ def missing(rig: Rig) -> str:
     run = rig.lab.root.run
     if run(["grep", "-qw", "tls_client_hello_psk", "/proc/kallsyms"], check=False).rc != 0:
         return "the kernel has no CONFIG_NET_HANDSHAKE"
-    lacking = [name for name in MODULES if run(["modprobe", "-n", name], check=False).rc != 0]
+    lacking = [name for name in modules if run(["modprobe", "-n", name], check=False).rc != 0]
     return f"the kernel has no module {' and '.join(lacking)}" if lacking else ""
 
 
@@ -139,3 +162,20 @@ def nvme(rig: Rig) -> Iterator[Storage]:
         disk = f"/dev/nvme{number}n1"
         wait_until(lambda: dut.run(["test", "-b", disk], check=False).rc == 0, SOON, disk, 0.5)
         yield Storage(rig, disk, "/dev/ram0")
+
+
+@contextmanager
+def nfs(rig: Rig) -> Iterator[Storage]:
+    """A file of the peer's memory over NFS 4.2 with TLS."""
+    dut, peer = rig.bench.dut, rig.bench.peer
+    served, here = "/run/nfs-peer", "/run/nfs-dut"
+    with ExitStack() as undo:
+        rig.lab.root.run(["modprobe", "-a", *NFS_MODULES])
+        undo.enter_context(daemons(rig))
+        undo.callback(peer.host.run, ["sh", "-c", NO_SERVE.format(served)], timeout=SOON, check=False)
+        peer.host.run(["sh", "-ec", SERVE.format(served, dut.v4)], timeout=SOON)
+        options = f"vers=4.2,proto=tcp,port=2049,sec=sys,xprtsec=tls,addr={peer.v4},clientaddr={dut.v4}"
+        dut.host.run(["mkdir", "-p", here])
+        dut.host.run(["mount", "-i", "-t", "nfs4", "-o", options, f"{peer.v4}:/", here], timeout=SOON)
+        undo.callback(dut.host.run, ["umount", here], timeout=SOON)
+        yield Storage(rig, f"{here}/data", f"{served}/export/data")

@@ -153,6 +153,7 @@ PROBES: dict[str, Callable[[Rig], str]] = {
     "cost-mode": _cost_mode,
     "records-trace": _records_trace,
     "nvme-tls": storage.missing,
+    "nfs-tls": lambda rig: storage.missing(rig, storage.NFS_MODULES),
 }
 
 
