@@ -27,8 +27,16 @@ BODIES = {
 class Wire:
     """Two ends, and what of their frames comes out of either card."""
 
-    def __init__(self, came: tuple[bool, bool], carrier: str = "1", dev: str = "cx0", given: int = 1) -> None:
-        self._came, self._carrier, self._dev, self._given = came, carrier, dev, given
+    def __init__(
+        self, came: tuple[bool, bool], carrier: str = "1", dev: str = "cx0", kind: str = "fq"
+    ) -> None:
+        self._came, self._carrier, self._dev, self._kind, self._given = (
+            came,
+            carrier,
+            dev,
+            kind,
+            kind != "none",
+        )
         self.sent = [0, 0]
         self.broken = False
 
@@ -40,7 +48,8 @@ class Wire:
         if self.broken:
             raise RigError("the agent is gone")
         if argv[0] == "tc":
-            found = [dict.fromkeys(QDISC, 0) | {"packets": 7, "qlen": self._given * self.sent[0]}]
+            drops = self._given * self.sent[0]
+            found = [dict.fromkeys(QDISC, 0) | {"kind": self._kind, "packets": 7, "drops": drops}]
             return SimpleNamespace(text=json.dumps(found))
         if argv[0] == "ip":
             return SimpleNamespace(text=f"192.0.2.2 dev {self._dev} src 192.0.2.1 uid 0\n    cache\n")
@@ -79,9 +88,11 @@ def test_a_card_is_silent_if_only_the_peer_is_heard() -> None:
         Wire((False, False)),
         Wire((False, True), carrier="0"),
         Wire((False, True), dev="lo"),
-        Wire((False, True), given=0),
+        Wire((False, True), kind="none"),
+        Wire((False, True), kind="clsact"),
+        Wire((False, True), kind="netem"),
     ],
-    ids=["sends", "the wire is dead", "no link", "another route", "a filter above the card"],
+    ids=["sends", "the wire is dead", "no link", "another route", "a filter", "a rule of tc", "netem"],
 )
 def test_who_else_may_be_quiet_is_not_the_card(wire: Wire) -> None:
     """What the card sends, or may not have been given, or what nobody on the wire hears, is not its fault."""

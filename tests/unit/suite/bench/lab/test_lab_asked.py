@@ -103,6 +103,7 @@ BY_ITSELF = {
     ("ip", "link", "set", "kbond", "type", "bond"),
     ("ip", "-n"),
     ("tc", "filter"),
+    ("tc", "-s"),
     ("ip", "netns", "del"),
     ("ip", "link", "del"),
     ("tc", "qdisc", "del"),
