@@ -21,7 +21,7 @@ static bool nicsim_esp_fits(const struct xfrm_state *x)
 {
 	const struct xfrm_algo_aead *aead = x->aead;
 
-	if (x->xso.type != XFRM_DEV_OFFLOAD_CRYPTO || x->id.proto != IPPROTO_ESP ||
+	if (!nicsim_xdo_crypto(x) || x->id.proto != IPPROTO_ESP ||
 	    x->props.mode != XFRM_MODE_TRANSPORT || x->encap)
 		return false;
 	if (!aead || strcmp(aead->alg_name, "rfc4106(gcm(aes))") ||
