@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from tests.lib.catalogue import page as catalogue_page
 from tests.lib.catalogue import past as catalogue_past
 from tests.lib.catalogue import rows as catalogue
 from tests.lib.catalogue.rows import Row, Step
-from tests.lib.catalogue.run import Stand
+from tests.lib.catalogue.run import Stand, side_by_side
 
 ROOT = Path(__file__).parents[1]
 LABS = 2  # one per core
@@ -105,14 +105,7 @@ def is_recorded(args: argparse.Namespace, code: str) -> bool:
 def run(steps: Sequence[Step], kernel: str, labs: int, folder: Path, recorded: bool) -> dict[str, Json]:
     """Do all the steps on so many labs at once; what was found, by id."""
     work = Work(steps, kernel, folder, recorded)
-    with ThreadPoolExecutor(labs) as pool:
-        going = [pool.submit(lab, work, kernel, folder) for _ in range(labs)]
-        try:
-            for one in going:
-                one.result()
-        except BaseException:
-            work.stop()
-            raise
+    side_by_side([partial(lab, work, kernel, folder)] * labs, work.stop)
     return work.found
 
 

@@ -33,7 +33,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from offload.errors import ConfigError, OffloadError, RigError
@@ -44,7 +44,7 @@ from tests.lib.catalogue import rows as catalogue
 from tests.lib.catalogue.drawn import CARD, Defect, card, defects, draw, space
 from tests.lib.catalogue.drawn_summary import CUT, Drawn, line, summary
 from tests.lib.catalogue.rows import Row, Step
-from tests.lib.catalogue.run import Found, Stand
+from tests.lib.catalogue.run import Found, Stand, side_by_side
 from tests.lib.rig.needs import built
 from tests.lib.scenario.covering import Depth, array
 from tests.lib.scenario.space import Scenario
@@ -211,14 +211,7 @@ def more(
     if labs == 1:  # in this thread: Ctrl-C ends the card that runs
         work.lab(1)
         return work.drawn
-    with ThreadPoolExecutor(labs) as pool:
-        going = [pool.submit(work.lab, number) for number in range(1, labs + 1)]
-        try:
-            for one in going:
-                one.result()
-        except BaseException:
-            work.stop()
-            raise
+    side_by_side([partial(work.lab, number) for number in range(1, labs + 1)], work.stop)
     return work.drawn
 
 

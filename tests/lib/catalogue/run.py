@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -230,3 +231,15 @@ def judged(step: Step, outcome: Outcome) -> str:
     if promise != row.breaks:
         return f"names {promise} first, wanted {row.breaks}: {line}"
     return "" if re.search(row.evidence, line) else f"says {line!r}, wanted {row.evidence!r}"
+
+
+def side_by_side(labs: Sequence[Callable[[], object]], stop: Callable[[], object]) -> None:
+    """Run each lab in its own thread. If one raises, stop the others, then raise it."""
+    with ThreadPoolExecutor(len(labs)) as pool:
+        going = [pool.submit(one) for one in labs]
+        try:
+            for one in going:
+                one.result()
+        except BaseException:
+            stop()
+            raise
