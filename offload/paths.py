@@ -49,6 +49,6 @@ def _home(variable: str, below: str) -> Path:
         return Path(given)
     try:
         return Path.home() / below
-    except RuntimeError:  # as in a container that runs with a user id of its own
+    except RuntimeError:  # as in a container whose user id /etc/passwd does not list
         why = f"user id {os.getuid()} has no home folder: HOME is not set, and /etc/passwd has no entry"
         raise ConfigError(why, f"set HOME or {variable}") from None

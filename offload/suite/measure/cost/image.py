@@ -72,7 +72,7 @@ def steps(plan: Plan) -> list[str]:
 
 
 def threaded(dev: str) -> str:
-    """The shell line that gives a port's poll a thread of its own, whose time is counted."""
+    """The shell line that moves a port's polling into its own kernel thread, so that its time is counted."""
     return f"echo 1 > /sys/class/net/{dev}/threaded"
 
 
