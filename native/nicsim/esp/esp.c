@@ -7,6 +7,7 @@
 #include <net/esp.h>
 #include <net/xfrm.h>
 
+#include "compat.h"
 #include "nicsim.h"
 
 /* Keys of RFC 4106 end with the salt. */
