@@ -50,16 +50,6 @@ static inline void nicsim_resync_end(struct sock *sk, struct tls_offload_resync_
 #endif
 }
 
-/* An early 6.1 knows one offload of ESP only, that of its cryptography. */
-static inline bool nicsim_xdo_crypto(const struct xfrm_state *x)
-{
-#ifdef HAVE_XDO_TYPE
-	return x->xso.type == XFRM_DEV_OFFLOAD_CRYPTO;
-#else
-	return true;
-#endif
-}
-
 /* 6.1 has neither device nor words in the operations of ESP, 6.12 has the words, 7.2 both. */
 #ifdef HAVE_XDO_DEV
 #define nicsim_xdo_add nicsim_esp_add

@@ -7,7 +7,6 @@
 #include <net/esp.h>
 #include <net/xfrm.h>
 
-#include "compat.h"
 #include "nicsim.h"
 
 /* Keys of RFC 4106 end with the salt. */
@@ -18,11 +17,21 @@ static struct nicsim_esp *nicsim_esp_of(const struct xfrm_state *x)
 	return (struct nicsim_esp *)x->xso.offload_handle;
 }
 
+/* An early 6.1 knows one offload of ESP only, that of its cryptography. */
+static bool nicsim_esp_crypto_only(const struct xfrm_state *x)
+{
+#ifdef HAVE_XDO_TYPE
+	return x->xso.type == XFRM_DEV_OFFLOAD_CRYPTO;
+#else
+	return true;
+#endif
+}
+
 static bool nicsim_esp_fits(const struct xfrm_state *x)
 {
 	const struct xfrm_algo_aead *aead = x->aead;
 
-	if (!nicsim_xdo_crypto(x) || x->id.proto != IPPROTO_ESP ||
+	if (!nicsim_esp_crypto_only(x) || x->id.proto != IPPROTO_ESP ||
 	    x->props.mode != XFRM_MODE_TRANSPORT || x->encap)
 		return false;
 	if (!aead || strcmp(aead->alg_name, "rfc4106(gcm(aes))") ||
