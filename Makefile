@@ -18,7 +18,8 @@
 #                         `make pictures` renews the screenshots of README and docs/
 #   DRAW=4711 COUNT=40    `make certify-the-certifier` draws so many bad cards at random; DEPTH=standard: for all scenarios of that depth
 #   MORE=20               and adds the next 20 cards to the record of drawn ones (benchmarks/results/drawn.jsonl, docs/certify/bad-nics.md)
-#   TIMES=3               `make test-bench`: how often each bench is certified; WRITE=1: into benchmarks/results/benches.md
+#   TIMES=3               how often `make certify-cards` certifies each card, and `make test-bench` each bench; there WRITE=1 writes
+#                         into benchmarks/results/benches.md
 #   SEEDS="1 2 3"         `make test-any-order`: one run in the order of each
 #   CARDS="funeth nicsim" `make certify-cards`: these; without it, each profile without a certified run on KERNEL on record
 #   GOOD=10               how many runs of a good card `make clean-runs` adds to the record
@@ -68,8 +69,8 @@ replay: build  ## repeat what failed in RESULT=results/<time>
 certify-the-certifier: build  ## every bad card of the catalogue, two labs at once; CARD=mlx5: those below the real driver; DRAW=SEED: COUNT random ones, and how many escape
 	$(PY) -m benchmarks.$(if $(CARD),silicon $(if $(WRITE),--write),$(if $(MORE),drawn --more $(MORE) --labs $(JOBS),$(if $(DRAW),drawn --draw $(DRAW) --count $(COUNT) $(if $(DEPTH),--depth $(DEPTH)),certifier $(if $(WRITE),--write)))) --kernel $(KERNEL)
 
-certify-cards: build  ## each profile certified whole on KERNEL, into benchmarks/results/cards.md; 5 to 15 minutes each, resumes
-	$(PY) -m tests.lib.catalogue.card_run --kernel $(KERNEL) --jobs $(JOBS) $(CARDS)
+certify-cards: build  ## each profile certified whole on KERNEL, into benchmarks/results/cards.md; 5 to 15 minutes each, resumes; CARD=mlx5: the real driver
+	$(PY) -m tests.lib.catalogue.card_run --kernel $(KERNEL) --jobs $(JOBS) --times $(TIMES) $(if $(CARD),--model $(CARD)) $(CARDS)
 
 clean-runs: build  ## GOOD=10 runs of a good card into benchmarks/results/clean-runs.jsonl
 	$(PY) -m benchmarks.certifier --kernel $(KERNEL) --card $(NIC) --good $(GOOD) $(if $(WRITE),--write)

@@ -1,10 +1,13 @@
 """Certifies the simulated card as each profile that we ship, whole, and keeps a record of the runs.
 
-usage: python -m tests.lib.catalogue.card_run [--kernel K] [--jobs N] [--of DIR ...] [CARD ...]
+usage: python -m tests.lib.catalogue.card_run [--kernel K] [--jobs N] [--times N] [CARD ...]
+       python -m tests.lib.catalogue.card_run --model mlx5 [--kernel K] [--jobs N] [--times N]
+       python -m tests.lib.catalogue.card_run --of DIR ...
 
 Without CARD it takes each profile without a certified run on this kernel on record, so it resumes. A run is
-`certify --nic CARD`; its folder is results/card-CARD-KERNEL. --of runs nothing, and takes the runs in these
-folders. Each run is a line of benchmarks/results/cards.jsonl, certified or not, and cards.md has the table.
+`certify --nic CARD`; its folder is results/card-CARD-KERNEL. --model mlx5 runs `certify --card mlx5`: the
+real mlx5_core drives a ConnectX-6 Dx. --times repeats each run. --of runs nothing, and takes the runs in
+these folders. Each run is a line of benchmarks/results/cards.jsonl, certified or not, and cards.md has the table.
 Exit 1 if a run is not certified; a run of changed code, or of a part of the tests, is not recorded.
 """
 
@@ -17,6 +20,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +38,8 @@ BEGIN, END = "<!-- made by tests.lib.catalogue.card_run, of cards.jsonl: begin -
 GOOD = ("certified", "certified with limitations")
 FIELDS = ("started", "commit", "card", "kernel", "verdict", "headline", "outcomes", "proved", "asked")
 FIELDS += ("seconds", "peak")
+LATER = ("driver",)  # older runs were all with nicsim
+MODELS = {"nicsim": (), "mlx5": ("connectx-6-dx",)}  # what simulates the card: the cards it takes by itself
 Json = dict[str, Any]
 
 
@@ -64,6 +70,7 @@ def entry(report: Mapping[str, Any]) -> Json:
         "asked": asked,
         "seconds": round(sum(phase["seconds"] for phase in report["phases"])),
         "peak": report.get("memory", {}).get("peak", 0) >> 20,
+        "driver": report["rig"].get("driver", "nicsim"),
     }
 
 
@@ -81,30 +88,46 @@ def series(release: str) -> str:
 
 def read() -> list[Json]:
     """Every run on record."""
-    return record.read(RECORD, FIELDS)
+    return [line | {"driver": line["driver"] or "nicsim"} for line in record.read(RECORD, FIELDS, LATER)]
 
 
-def last(lines: Sequence[Json]) -> dict[tuple[str, str], Json]:
-    """The last certified run of each card on each kernel; where there is none, the last run."""
-    found: dict[tuple[str, str], Json] = {}
+def key_of(line: Json) -> tuple[str, str, str]:
+    """What a run is one of: card, driver and kernel."""
+    return line["card"], line["driver"], series(line["kernel"])
+
+
+def last(lines: Sequence[Json]) -> dict[tuple[str, str, str], Json]:
+    """The last certified run of each card with each driver on each kernel; the last run if none was."""
+    found: dict[tuple[str, str, str], Json] = {}
     for line in lines:
-        key = line["card"], series(line["kernel"])
+        key = key_of(line)
         if line["verdict"] in GOOD or found.get(key, {}).get("verdict") not in GOOD:
             found[key] = line
     return found
 
 
+def in_a_row(lines: Sequence[Json], key: tuple[str, str, str]) -> int:
+    """How many of the newest runs of a kind were certified, one after the other."""
+    words = [line["verdict"] in GOOD for line in lines if key_of(line) == key]
+    return len(list(takewhile(bool, reversed(words))))
+
+
 def missing(lines: Sequence[Json], kernel: str) -> list[str]:
     """The profiles without a certified run on this kernel."""
     found = last(lines)
-    done = {card for (card, where), line in found.items() if where == kernel and line["verdict"] in GOOD}
+    done = {
+        card
+        for (card, driver, where), line in found.items()
+        if (driver, where) == ("nicsim", kernel) and line["verdict"] in GOOD
+    }
     return [profile.id for profile in load_all() if profile.id not in done]
 
 
-def row(line: Json) -> str:
-    """A run's row of the table."""
-    tests = ", ".join(f"{count} {word}" for word, count in line["outcomes"].items())
-    cells = [line["card"], line["kernel"], line["verdict"], tests, f"{line['proved']} of {line['asked']}"]
+def row(line: Json, count: int) -> str:
+    """A run's row of the table; count: how many of its kind were certified in a row."""
+    tests = ", ".join(f"{number} {word}" for word, number in line["outcomes"].items())
+    cells = [line["card"], line["driver"], line["kernel"], line["verdict"], str(count), tests]
+    cells += [f"{line['proved']} of {line['asked']}"]
     cells += [f"{line['seconds']} s", f"{line['peak']} MiB", line["started"], line["commit"]]
     return f"| {' | '.join(cells)} |\n"
 
@@ -113,8 +136,10 @@ def table(lines: Sequence[Json]) -> str:
     """One row for each card and kernel, and which profiles are missing where."""
     heads = (
         "card",
+        "driver",
         "kernel",
         "verdict",
+        "in a row",
         "tests",
         "required promises proved",
         "time",
@@ -123,7 +148,7 @@ def table(lines: Sequence[Json]) -> str:
         "commit",
     )
     text = f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}\n"
-    text += "".join(row(line) for _, line in sorted(last(lines).items()))
+    text += "".join(row(line, in_a_row(lines, key)) for key, line in sorted(last(lines).items()))
     gaps = [(kernel, missing(lines, kernel)) for kernel in KERNELS]
     text += "".join(
         f"\nNo certified run on {kernel}: {', '.join(cards)}.\n" for kernel, cards in gaps if cards
@@ -140,11 +165,13 @@ def keep(report: Mapping[str, Any]) -> Json:
     return line
 
 
-def certified(card: str, kernel: str, jobs: int) -> Path:
+def certified(card: str, kernel: str, jobs: int, model: str = "nicsim") -> Path:
     """Run `certify --nic CARD` as a person does; its folder."""
-    out = ROOT / "results" / f"card-{card}-{kernel.replace('/', '_')}"
+    name = card if model == "nicsim" else f"{card}-{model}"
+    out = ROOT / "results" / f"card-{name}-{kernel.replace('/', '_')}"
     shutil.rmtree(out, ignore_errors=True)
-    argv = [sys.executable, "-m", "offload", "certify", "--nic", card, "--kernel", kernel, "--out", str(out)]
+    argv = [sys.executable, "-m", "offload", "certify", "--nic", card, "--kernel", kernel]
+    argv += ["--card", model, "--out", str(out)]
     subprocess.run([*argv, *(["--jobs", str(jobs)] if jobs else [])], cwd=ROOT, stdin=subprocess.DEVNULL)
     return out
 
@@ -165,7 +192,8 @@ def judged(folder: Path) -> bool:
     except OffloadError as exc:
         say(str(exc))
         return False
-    say(f"{line['card']} on {line['kernel']}: {line['verdict']}, {line['headline']}; {line['seconds']} s")
+    what = f"{line['card']} by {line['driver']} on {line['kernel']}"
+    say(f"{what}: {line['verdict']}, {line['headline']}; {line['seconds']} s")
     return line["verdict"] in GOOD
 
 
@@ -176,13 +204,15 @@ def main() -> int:
     )
     parser.add_argument("--kernel", default="6.1", choices=KERNELS)
     parser.add_argument("--jobs", type=int, default=0, help="labs side by side (default: one per core)")
+    parser.add_argument("--model", default="nicsim", choices=MODELS, help="what simulates the card")
+    parser.add_argument("--times", type=int, default=1, help="how often each card is certified")
     parser.add_argument("--of", nargs="+", type=Path, metavar="DIR", help="folders of runs; starts none")
     parser.add_argument("cards", nargs="*", metavar="CARD")
     args = parser.parse_args()
     if args.of:
         return 0 if all([judged(folder) for folder in args.of]) else 1
-    cards = args.cards or missing(read(), args.kernel)
-    found = [judged(certified(card, args.kernel, args.jobs)) for card in cards]
+    cards = [*(args.cards or MODELS[args.model] or missing(read(), args.kernel))] * args.times
+    found = [judged(certified(card, args.kernel, args.jobs, args.model)) for card in cards]
     say(
         f"{sum(found)} of {len(found)} certified on {args.kernel}"
         if found

@@ -43,7 +43,7 @@ def test_a_run_is_recorded_once(record: Path, tmp_path: Path) -> None:
     assert line["verdict"] == report["verdict"] and sum(line["outcomes"].values()) == len(report["tests"])
     assert line["proved"] == line["asked"] > 30
     page = record.with_suffix(".md").read_text()
-    assert page.startswith("# Title") and page.count("| connectx-6-dx | 6.1.0-56-amd64 | certified") == 1
+    assert page.startswith("# Title") and page.count("| connectx-6-dx | nicsim | 6.1.0") == 1
 
 
 def test_a_failed_run_is_recorded_and_no_certificate(tmp_path: Path) -> None:
@@ -76,3 +76,16 @@ def test_what_is_not_recorded(capsys: pytest.CaptureFixture[str], tmp_path: Path
     assert not card_run.judged(run) and card_run.read() == []
     said = {"dirty": "not committed", "part": "a part of the tests ran", "none": "no report.json"}
     assert said[what] in capsys.readouterr().out
+
+
+def test_the_real_driver_has_a_row_and_counts_what_came_in_a_row(tmp_path: Path) -> None:
+    """Two certified runs after a failed one are two in a row, apart from the card that nicsim plays."""
+    rig = made.document()["rig"] | {"driver": "mlx5_core"}
+    words = {"12-01": "pass", "12-02": "fail", "12-03": "pass", "12-04": "pass"}
+    for day, worst in words.items():
+        card_run.judged(folder(tmp_path / day, worst=worst, started=f"2026-{day}T00:00:00.000Z", rig=rig))
+    card_run.judged(folder(tmp_path / "nicsim"))
+    rows = [line for line in card_run.PAGE.read_text().splitlines() if line.startswith("| connectx-6-dx")]
+    assert [row.split(" | ")[1:5:3] for row in rows] == [["mlx5_core", "2"], ["nicsim", "1"]]
+    real = [line for line in card_run.read() if line["driver"] == "mlx5_core"]
+    assert set(card_run.missing(real, "6.1")) == ALL
