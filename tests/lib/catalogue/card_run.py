@@ -6,9 +6,9 @@ usage: python -m tests.lib.catalogue.card_run [--kernel K] [--jobs N] [--times N
 
 Without CARD it takes each profile without a certified run on this kernel on record, so it resumes. A run is
 `certify --nic CARD`; its folder is results/card-CARD-KERNEL. --model mlx5 runs `certify --card mlx5`: the
-real mlx5_core drives a ConnectX-6 Dx. --times repeats each run. --of runs nothing, and takes the runs in
-these folders. Each run is a line of benchmarks/results/cards.jsonl, certified or not, and cards.md has the table.
-Exit 1 if a run is not certified; a run of changed code, or of a part of the tests, is not recorded.
+real mlx5_core drives a ConnectX-6 Dx. --times repeats each run. --of runs nothing, and takes the runs
+in these folders. Each run is a line of benchmarks/results/cards.jsonl, certified or not, and cards.md has the
+table. Exit 1 if a run is not certified; a run of changed code, or of a part of the tests, is not recorded.
 """
 
 from __future__ import annotations
