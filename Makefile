@@ -52,7 +52,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # containers set this, too, and it hides what a full disk below stderr does
 unexport PYTHONUNBUFFERED
 
-.PHONY: all certify replay test check certify-cards certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-transport bench-handover bench-migration bench-channels bench-video bench-ipsec \
+.PHONY: all certify replay test check certify-cards certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-handover bench-migration bench-channels bench-video bench-ipsec \
 	iperf3 fuzz fuzz-wire fuzz-core fuzz-adversary fuzz-native hunt deb rpm man docs clean-runs mutate test-driver example pictures soak \
 	setup setup-check venv pins build fetch clean try try-down \
 	debug-kernel test-debug-kernel \
@@ -185,9 +185,6 @@ bench-iperf: iperf3 venv  ## plain iperf3-tls beside the stock iperf3: counted i
 
 bench-history: venv  ## 10,000 results: words, JSON, page
 	$(PY) -m benchmarks.history
-
-bench-transport: build  ## what ssh costs of the suite's time, in turns with the lab's agent; run it alone
-	$(PY) -m benchmarks.transport --kernel $(KERNEL)
 
 bench-handover: build  ## connect beside a running stunnel; 10,000 hand-overs, 1,000 failures
 	$(MAKE) -s -C native/ktls-handoff check
