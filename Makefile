@@ -179,9 +179,8 @@ bench-cost: build  ## cost mode: three boots, beside their bars
 iperf3: setup  ## build/iperf3-tls: iperf3 with TLS on its data streams
 	$(MAKE) -C native/iperf3
 
-bench-iperf: iperf3 venv  ## plain iperf3-tls beside the stock iperf3: counted in a VM, then by time; minutes
+bench-iperf: iperf3 venv  ## plain iperf3-tls beside the stock iperf3: counted in a VM; minutes
 	$(PY) -m benchmarks.iperf_cost --kernel $(KERNEL)
-	$(PY) -m benchmarks.iperf
 
 bench-history: venv  ## 10,000 results: words, JSON, page
 	$(PY) -m benchmarks.history

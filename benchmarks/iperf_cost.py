@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from benchmarks.iperf import OURS
 from offload.debian.kernels import fetch
 from offload.errors import OffloadError, RigError
 from offload.suite.bench.vm.initramfs import Cpio, busybox
@@ -32,7 +31,7 @@ from offload.suite.measure.cpu.pairs import paired
 
 T = TypeVar("T")
 MODES = {"one stream": "", "4 streams": "-P 4", "reverse": "-R", "sendfile": "-Z"}
-STOCK = Path("/usr/bin/iperf3")
+STOCK, OURS = Path("/usr/bin/iperf3"), Path(__file__).parents[1] / "build" / "iperf3-tls"
 NAMES = ("iperf3", "iperf3-tls")  # in the VM: the stock program, and ours
 MARGIN = 0.02  # what the throughput may differ by: issue 5
 COUNTED = 5  # pairs in which system calls are counted: slower by that, so they are in no other figure
