@@ -83,3 +83,11 @@ def test_b(): return helps(), raw.moved
     files = {name: opened(name, defined(tree), imported(tree)) for name in ("test_a", "test_b")}
     assert files["test_a"] == {"tests.lib.flow.shapes", "tests.lib.impair.link"}
     assert files["test_b"] - files["test_a"] == {"tests.lib.wire.raw"}
+
+
+def test_a_twin_has_the_name_of_its_test() -> None:
+    """The same number is the same promise: who reads one of the two files finds the other by its name."""
+    hw = {path.name[:7]: path.name for path in HW}
+    twins = [path.name for path in (ROOT / "tests/sw-fallback").glob("test_*.py")]
+    assert len(twins) > 20, "what was read?"
+    assert not [(name, hw[name[:7]]) for name in twins if hw.get(name[:7], name) != name]
