@@ -74,7 +74,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
 
 
 def test_the_file_says_what_is_certified(tmp_path: Path) -> None:
-    """Without a NIC profile and bench come from the lab file, and pytest is told its absolute path."""
+    """Profile and bench come from the lab file, and pytest is told its absolute path."""
     plan = certify_plan.plan(asked("--lab", EXAMPLE, "--out", str(tmp_path / "run"), "--retry"))
     words = tests.command(plan, "")
     assert (plan.kernel, plan.profile.id) == ("", "connectx-6-dx")
@@ -85,7 +85,7 @@ def test_the_file_says_what_is_certified(tmp_path: Path) -> None:
 
 
 def test_the_file_names_a_draft(tmp_path: Path) -> None:
-    """Without a NIC a card that nobody has described is judged by the draft that its lab file names."""
+    """A card that nobody has described is judged by the draft that its lab file names."""
     draft = (
         (Path(EXAMPLE).parents[1] / "nic-profiles/nicsim.yaml")
         .read_text()
@@ -101,7 +101,7 @@ def test_the_file_names_a_draft(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("option", ["attach", "replay", "nicsim-patch", "kernel"])
 def test_what_real_hosts_exclude(option: str) -> None:
-    """Without a NIC options that make a lab are refused before anybody is asked."""
+    """Options that make a lab are refused before anybody is asked."""
     with pytest.raises(ConfigError, match=f"--lab and --{option} exclude each other"):
         asked("--lab", EXAMPLE, f"--{option}", "x")
     with pytest.raises(ConfigError, match="--retry needs --lab"):
@@ -109,7 +109,7 @@ def test_what_real_hosts_exclude(option: str) -> None:
 
 
 def test_another_card_than_the_file_has(tmp_path: Path) -> None:
-    """Without a NIC --nic does not overrule the lab file; a file without a profile wants it."""
+    """--nic does not overrule the lab file; a file without a profile wants it."""
     with pytest.raises(ConfigError, match="--nic chelsio-t6: .*lab.yaml has connectx-6-dx"):
         certify_plan.plan(asked("--lab", EXAMPLE, "--nic", "chelsio-t6"))
     names = (
@@ -138,7 +138,7 @@ def test_another_card_than_the_file_has(tmp_path: Path) -> None:
 def test_a_bench_that_cannot_be_used(
     hosts: Rack, tmp_path: Path, old: str, new: str, kind: type[OffloadError], words: str
 ) -> None:
-    """Without a NIC a wrong file, an unreachable host and a changed host key are one sentence each."""
+    """A wrong file, an unreachable host and a changed host key are one sentence each."""
     text = hosts.file.read_text().replace("keyfile: ", f"keyfile: {hosts.file.parent}/")
     named = {
         "ADDRESS": (hosts.dut.login.address, new),
@@ -153,7 +153,7 @@ def test_a_bench_that_cannot_be_used(
 
 
 def test_connection_lost_in_mid_test(hosts: Rack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a host that goes away under a test costs no result before it."""
+    """A host that goes away under a test costs no result before it."""
     tree = tmp_path / "tree"
     for name in ("native/nicsim", "native/ktls-handoff", "tests/hw"):
         (tree / name).mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Without a NIC, and without kernel TLS, the stream arrives all the same, and one line says why."""
+"""Without kernel TLS, the stream arrives all the same, and one line says why."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ HELPERS = {
 def test_helper_that_fails(
     name: str, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a NIC a helper that is missing, dies or hangs is one warning, and stunnel carries on."""
+    """A helper that is missing, dies or hangs is one warning, and stunnel carries on."""
     text, mode, why = HELPERS[name]
     if name == "mute":
         monkeypatch.setattr(client, "SPARE", HALF)
@@ -154,7 +154,7 @@ ANSWERS: dict[str, tuple[Callable[[socket.socket], object], str]] = {
 def test_resident_that_fails(
     name: str, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a NIC whatever a resident answers instead of a socket is one warning; stunnel carries on."""
+    """Whatever a resident answers instead of a socket is one warning; stunnel carries on."""
     act, why = ANSWERS[name]
     if name == "mute":
         monkeypatch.setattr(client, "SPARE", HALF)
@@ -167,7 +167,7 @@ def test_resident_that_fails(
 
 
 def test_resident_that_is_not_there(server: Server, tmp_path: Path) -> None:
-    """Without a NIC a resident that was never started, or was killed, is one warning."""
+    """A resident that was never started, or was killed, is one warning."""
     path = tmp_path / "left"
     assert "No such file" in falls_back(server, via=str(path))
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as gone:
@@ -179,7 +179,7 @@ def test_resident_that_is_not_there(server: Server, tmp_path: Path) -> None:
     KERNEL_TLS or not HANDOFF.exists(), reason="a kernel without TLS, and ktls-handoff, wanted"
 )
 def test_kernel_without_tls(server: Server, tmp_path: Path) -> None:
-    """Without a NIC, on a kernel without TLS, helper and resident say so, and stunnel carries the stream."""
+    """On a kernel without TLS, helper and resident say so, and stunnel carries the stream."""
     assert "modprobe tls" in falls_back(server, program=str(HANDOFF))
     path = tmp_path / "resident"
     argv = [sys.executable, "-m", "offload", "connect", "--serve", str(path), "--ca", str(server.ca)]
@@ -191,7 +191,7 @@ def test_kernel_without_tls(server: Server, tmp_path: Path) -> None:
 
 
 def test_peer_that_is_not_who_it_should_be(server: Server, tmp_path: Path) -> None:
-    """Without a NIC stunnel refuses whom ktls-handoff would refuse: no warning, an error, no socket."""
+    """stunnel refuses whom ktls-handoff would refuse: no warning, an error, no socket."""
     lines: list[str] = []
     other = tmp_path / "other.pem"
     make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
@@ -223,7 +223,7 @@ def typed(server: Server, *more: str, fds: tuple[int, ...] = ()) -> subprocess.C
 
 
 def test_command_hands_over(server: Server, tmp_path: Path) -> None:
-    """Without a NIC the command gives line and socket to who listens; people get one line."""
+    """The command gives line and socket to who listens; people get one line."""
     for kind in (socket.SOCK_SEQPACKET, socket.SOCK_STREAM):
         path = str(tmp_path / f"to-{kind}")
         with socket.socket(socket.AF_UNIX, kind) as listener:
@@ -237,7 +237,7 @@ def test_command_hands_over(server: Server, tmp_path: Path) -> None:
 
 
 def test_command_uses_what_it_inherits(server: Server) -> None:
-    """Without a NIC the command hands over on a descriptor too, and --json repeats the line."""
+    """The command hands over on a descriptor too, and --json repeats the line."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     with ours, theirs:
         done = typed(server, "--fd", str(theirs.fileno()), "--json", fds=(theirs.fileno(),))
@@ -247,13 +247,13 @@ def test_command_uses_what_it_inherits(server: Server) -> None:
 
 
 def test_command_tells_what_would_be(server: Server) -> None:
-    """Without a NIC and without a receiver the command says what a connection is, and closes it."""
+    """Without a receiver the command says what a connection is, and closes it."""
     said = typed(server).stdout
     assert said == f"{server.target}: TLS 1.2, ECDHE-RSA-AES256-GCM-SHA384, by stunnel\n"
 
 
 def test_text_names_who_does_it() -> None:
-    """Without a NIC the text for a person says which card or driver works, in each direction."""
+    """The text for a person says which card or driver works, in each direction."""
     line = {
         "via": "ktls",
         "version": "1.2",
@@ -287,14 +287,14 @@ def test_text_names_who_does_it() -> None:
 def test_command_refuses(
     more: list[str], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a NIC a wrong option ends with 2, before anything is connected."""
+    """A wrong option ends with 2, before anything is connected."""
     (tmp_path / "ca.pem").touch()
     assert cli.main(["connect", "127.0.0.1", "1", "--ca", str(tmp_path / "ca.pem"), *more]) == 2
     assert why in capsys.readouterr().err
 
 
 def test_target_is_a_host_and_a_port() -> None:
-    """Without a NIC a target that could add a line or an option somewhere is refused."""
+    """A target that could add a line or an option somewhere is refused."""
     for host, port in (
         ("", 1),
         ("a b", 1),

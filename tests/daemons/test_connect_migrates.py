@@ -74,7 +74,7 @@ def ends(tmp_path: Path) -> Iterator[tuple[End, End, Before]]:
 
 
 def test_a_migration_proceeds_by_stunnel(ends: tuple[End, End, Before]) -> None:
-    """Without a NIC, and without ktls-handoff, QEMU takes stunnel's socket: the guest is equal."""
+    """Without ktls-handoff, QEMU takes stunnel's socket: the guest is equal."""
     near, far, before = ends
     warned: list[str] = []
     got = connect(before.target, Policy(ca=str(before.ca)), program="/nowhere", warn=warned.append)

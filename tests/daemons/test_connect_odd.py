@@ -1,4 +1,4 @@
-"""Without a NIC, and in odd surroundings (no descriptors left, nobody reads), the stream still arrives."""
+"""In odd surroundings (no descriptors left, nobody reads), the stream still arrives."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def started(server: Server, how: str, *more: str, path: Path) -> tuple[bytes, in
 @pytest.mark.parametrize("via", [(), ("--via", "/nowhere")])
 @pytest.mark.parametrize("how", ["2>&-", "2>/dev/full", "<&- >&- 2>&-"])
 def test_nobody_reads_the_warning(how: str, via: tuple[str, ...], server: Server, tmp_path: Path) -> None:
-    """Without a NIC a warning that nobody can read (a daemon's, perhaps) does not cost the stream."""
+    """A warning that nobody can read (a daemon's, perhaps) does not cost the stream."""
     assert started(server, how, *via, path=tmp_path / "to") == (PAYLOAD, 0)
 
 
 def test_no_descriptors_left(server: Server) -> None:
-    """Without a NIC too few descriptors are one warning, or an error with both reasons: never a traceback."""
+    """Too few descriptors are one warning, or an error with both reasons: never a traceback."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     said: set[str] = set()
     with socket.socket() as highest:
@@ -76,7 +76,7 @@ def _tried(server: Server, via: str) -> str:
 
 
 def test_path_that_is_too_long(server: Server, tmp_path: Path) -> None:
-    """Without a NIC the path of a socket that is too long is told as such, and no time-out."""
+    """The path of a socket that is too long is told as such, and no time-out."""
     lines: list[str] = []
     path = str(tmp_path / ("x" * 120))
     got = connect(server.target, Policy(ca=str(server.ca)), via=path, warn=lines.append)
@@ -85,7 +85,7 @@ def test_path_that_is_too_long(server: Server, tmp_path: Path) -> None:
 
 
 def test_stunnel_that_refuses_the_policy(server: Server, tmp_path: Path) -> None:
-    """Without a NIC what stunnel says of its configuration, before its log begins, is the reason."""
+    """What stunnel says of its configuration, before its log begins, is the reason."""
     policy = tmp_path / "p.conf"
     policy.write_text(f"CAfile = {server.ca}\nverifyChain = yes\ncurves = NOSUCH\n")
     with pytest.raises(RigError, match="no program /nowhere.*Invalid groups list"):

@@ -1,4 +1,4 @@
-"""Without a NIC the examples of connect.md work as they stand: only addresses and folders are others."""
+"""The examples of connect.md work as they stand: only addresses and folders are others."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def as_promised(warned: str) -> bool:
 
 
 def test_commands_of_the_page(here: Path, server: Server) -> None:
-    """Without a NIC each command of the page ends with 0, and a socket that it gives carries a stream."""
+    """Each command of the page ends with 0, and a socket that it gives carries a stream."""
     commands = lines(server, here)
     assert len(commands) == 5
     serves = next(argv for argv in commands if "--serve" in argv)
@@ -135,7 +135,7 @@ def run(argv: list[str], folder: Path, listener: socket.socket) -> socket.socket
 
 
 def test_python_of_the_page(here: Path, server: Server) -> None:
-    """Without a NIC the Python example gets the socket of the page's resident, or stunnel's, and says why."""
+    """The Python example gets the socket of the page's resident, or stunnel's, and says why."""
     text = placed(block("from offload.connect.client"), server, here) + PYTHON_REST
     with resident(next(argv for argv in lines(server, here) if "--serve" in argv), here):
         how = {"cwd": ROOT, "capture_output": True, "text": True, "timeout": 300}
@@ -145,7 +145,7 @@ def test_python_of_the_page(here: Path, server: Server) -> None:
 
 @pytest.mark.skipif(not shutil.which("cc"), reason="a C compiler wanted")
 def test_c_of_the_page(here: Path, server: Server) -> None:
-    """Without a NIC the C example is compiled without a warning, and does what the Python one does."""
+    """The C example is compiled without a warning, and does what the Python one does."""
     (here / "example.c").write_text(C_PROGRAM % placed(block("struct ktls_target"), server, here))
     strict = ["cc", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/native/ktls-handoff", "-o", here / "example"]
     subprocess.run([*strict, here / "example.c"], check=True)

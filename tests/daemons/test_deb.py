@@ -142,7 +142,7 @@ def call(root: Path, only: Path, *argv: str, cache: Path | None = None) -> subpr
 
 
 def test_it_needs_python_and_yaml_only(package: Path) -> None:
-    """Without a NIC the package depends on python3 and python3-yaml; the programs it asks are recommended."""
+    """The package depends on python3 and python3-yaml; the programs it asks are recommended."""
     assert field(package, "Depends") == "python3 (>= 3.9), python3-yaml"
     assert field(package, "Recommends") == "ethtool, iproute2, kmod"
     assert (field(package, "Version"), field(package, "Architecture")) == (__version__, "all")
@@ -169,7 +169,7 @@ def test_what_the_suite_brings_is_not_offered(unpacked: Path, only: Path, verb: 
 
 
 def test_everything_is_in_it(unpacked: Path) -> None:
-    """Without a NIC command, profiles, man page, completions and documentation are in the package."""
+    """Command, profiles, man page, completions and documentation are in the package."""
     share = unpacked / "usr/share"
     for place in (
         "man/man1/ktls-offload.1.gz",
@@ -190,13 +190,13 @@ def test_everything_is_in_it(unpacked: Path) -> None:
 
 @pytest.mark.parametrize("verb", GROUND)
 def test_the_ground_floor_runs_bare(unpacked: Path, only: Path, verb: str) -> None:
-    """Without a NIC each operator's verb opens with Python's library and PyYAML alone."""
+    """Each operator's verb opens with Python's library and PyYAML alone."""
     done = call(unpacked, only, verb, "--help")
     assert done.returncode == 0 and f"usage: ktls-offload {verb}" in done.stdout, done.stderr
 
 
 def test_it_works_bare(unpacked: Path, only: Path) -> None:
-    """Without a NIC status answers from the unpacked package, and its profiles are found."""
+    """`status` answers from the unpacked package, and its profiles are found."""
     done = call(unpacked, only, "status", "--json")
     assert done.returncode == 0 and '"schema": 1' in done.stdout, done.stderr
     done = call(unpacked, only, "completion", "bash")
@@ -206,7 +206,7 @@ def test_it_works_bare(unpacked: Path, only: Path) -> None:
 
 @pytest.mark.parametrize("verb", [v.name for v in VERBS if v.name not in GROUND])
 def test_the_rest_says_what_it_needs(both: Path, only: Path, verb: str) -> None:
-    """Without a NIC a verb that needs more opens too, or names it; never a traceback."""
+    """A verb that needs more opens too, or names it; never a traceback."""
     done = call(both, only, verb, "--help")
     assert done.returncode in (0, 2) and "Traceback" not in done.stderr, done.stderr
 
@@ -228,7 +228,7 @@ def test_the_rest_says_what_it_needs(both: Path, only: Path, verb: str) -> None:
 def test_what_needs_a_checkout_says_so(
     both: Path, unpacked: Path, only: Path, words: str, suite: bool, tmp_path: Path
 ) -> None:
-    """Without a NIC a verb that no package can do names the line to type, and downloads nothing."""
+    """A verb that no package can do names the line to type, and downloads nothing."""
     done = call(both if suite else unpacked, only, *words.split(), cache=tmp_path)
     assert (
         done.returncode == 2
@@ -239,7 +239,7 @@ def test_what_needs_a_checkout_says_so(
 
 
 def test_a_missing_library_is_named_by_its_package(both: Path, only: Path, tmp_path: Path) -> None:
-    """Without a NIC a verb that lacks a library names the package that has it, not what pip could fetch."""
+    """A verb that lacks a library names the package that has it, not what pip could fetch."""
     (tmp_path / "report.json").write_text("{}")
     (tmp_path / "events.jsonl").write_text("")
     done = call(both, only, "report", "recompute", str(tmp_path))
@@ -247,7 +247,7 @@ def test_a_missing_library_is_named_by_its_package(both: Path, only: Path, tmp_p
 
 
 def test_pages_are_named_where_they_lie(unpacked: Path, only: Path) -> None:
-    """Without a NIC each page that a message names is there, by the path of the package."""
+    """Each page that a message names is there, by the path of the package."""
     pages = unpacked / "usr/share/doc/ktls-offload/docs"
     files = [p for p in (unpacked / "usr/share/ktls-offload").rglob("*") if p.suffix in (".py", ".yaml")]
     text = "\n".join(p.read_text() for p in files) + call(unpacked, only, "ls", "--help").stdout
@@ -259,7 +259,7 @@ def test_pages_are_named_where_they_lie(unpacked: Path, only: Path) -> None:
 
 
 def test_the_same_files_give_the_same_package(tree: Path, package: Path, tmp_path: Path) -> None:
-    """Without a NIC a second build is the same, byte for byte."""
+    """A second build is the same, byte for byte."""
     again = build(tree, tmp_path)
     assert hashlib.sha256(again.read_bytes()).digest() == hashlib.sha256(package.read_bytes()).digest()
 
@@ -277,7 +277,7 @@ def test_what_it_lacks_is_named(tree: Path, tmp_path: Path) -> None:
 
 
 def test_lintian_finds_nothing(package: Path) -> None:
-    """Without a NIC Debian's own checker has neither error nor warning."""
+    """Debian's own checker has neither error nor warning."""
     if shutil.which("lintian") is None:
         pytest.skip("lintian is not installed")
     done = subprocess.run(["lintian", "--allow-root", package], capture_output=True, text=True)
@@ -285,7 +285,7 @@ def test_lintian_finds_nothing(package: Path) -> None:
 
 
 def test_it_installs_and_goes(package: Path, tmp_path: Path) -> None:
-    """Without a NIC dpkg installs it in a copy of this system, it runs, and purge leaves nothing."""
+    """dpkg installs it in a copy of this system, it runs, and purge leaves nothing."""
     argv = ["unshare", "-m", "/bin/sh", "-ec", INSTALL, "sh", str(tmp_path), str(package)]
     done = subprocess.run(argv, capture_output=True, text=True)
     if done.returncode in (1, 99) and os.geteuid() != 0 or done.returncode == 99:

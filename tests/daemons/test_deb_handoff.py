@@ -97,7 +97,7 @@ def unpacked(root: Path, *packages: Path) -> Path:
 
 
 def test_what_it_needs(package: Path, ground: Path) -> None:
-    """Without a NIC the package depends on the libraries it was linked with; the command's suggests it."""
+    """The package depends on the libraries it was linked with; the command's suggests it."""
     needed = [word.split()[0] for word in field(package, "Depends").split(", ")]
     assert len(needed) == 2 and needed[0] == "libc6" and needed[1].startswith("libssl3"), needed
     reported = subprocess.run(
@@ -108,7 +108,7 @@ def test_what_it_needs(package: Path, ground: Path) -> None:
 
 
 def test_what_is_in_it(package: Path, tmp_path: Path) -> None:
-    """Without a NIC program, header, man page, unit and papers are in it; nothing starts by itself."""
+    """Program, header, man page, unit and papers are in it; nothing starts by itself."""
     root = unpacked(tmp_path, package)
     assert {str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()} == FILES
     subprocess.run(["dpkg-deb", "-e", package, tmp_path / "control"], check=True)
@@ -121,7 +121,7 @@ def test_what_is_in_it(package: Path, tmp_path: Path) -> None:
 
 
 def test_the_same_files_give_the_same_package(tree: Path, package: Path, tmp_path: Path) -> None:
-    """Without a NIC a second build is the same, byte for byte."""
+    """A second build is the same, byte for byte."""
     again = build(tree, tmp_path, "build-deb-handoff")
     assert hashlib.sha256(again.read_bytes()).digest() == hashlib.sha256(package.read_bytes()).digest()
 
@@ -166,7 +166,7 @@ def connected(root: Path, folder: Path, *, path: str) -> tuple[str, bytes]:
 
 @needs_stunnel
 def test_connect_of_an_installed_package(package: Path, ground: Path, tmp_path: Path) -> None:
-    """Without a NIC `connect` of both packages asks the kernel, and falls back only where that has no TLS."""
+    """`connect` of both packages asks the kernel, and falls back only where that has no TLS."""
     root = unpacked(tmp_path / "root", package, ground)
     said, back = connected(root, tmp_path, path=f"{root}/usr/bin:/usr/bin:/bin")
     assert back == PAYLOAD
@@ -178,7 +178,7 @@ def test_connect_of_an_installed_package(package: Path, ground: Path, tmp_path: 
 
 @needs_stunnel
 def test_connect_without_the_program_names_the_package(ground: Path, tmp_path: Path) -> None:
-    """Without a NIC `connect` of one package says in a line what to install, and the stream arrives."""
+    """`connect` of one package says in a line what to install, and the stream arrives."""
     root = unpacked(tmp_path / "root", ground)
     said, back = connected(root, tmp_path, path=str(tmp_path / "nothing"))
     assert back == PAYLOAD and said.count("\n") == 1
@@ -186,7 +186,7 @@ def test_connect_without_the_program_names_the_package(ground: Path, tmp_path: P
 
 
 def test_lintian_finds_nothing(package: Path) -> None:
-    """Without a NIC Debian's own checker has neither error nor warning."""
+    """Debian's own checker has neither error nor warning."""
     if shutil.which("lintian") is None:
         pytest.skip("lintian is not installed")
     done = subprocess.run(["lintian", "--allow-root", package], capture_output=True, text=True)
@@ -194,7 +194,7 @@ def test_lintian_finds_nothing(package: Path) -> None:
 
 
 def test_it_installs_and_goes(package: Path, ground: Path, tmp_path: Path) -> None:
-    """Without a NIC dpkg installs both; the unit is right, and off; nothing stays after purge."""
+    """dpkg installs both; the unit is right, and off; nothing stays after purge."""
     argv = ["unshare", "-m", "/bin/sh", "-ec", INSTALL, "sh", str(tmp_path), str(package), str(ground)]
     done = subprocess.run(argv, capture_output=True, text=True)
     if done.returncode in (1, 99) and os.geteuid() != 0 or done.returncode == 99:

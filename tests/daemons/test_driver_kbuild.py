@@ -43,7 +43,7 @@ def source(version: str, series: str, folder: Path) -> Path:
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the lab's kernels are amd64")
 @pytest.mark.parametrize("series", ["6.1", "7.2"])
 def test_kbuild_sees_the_option(series: str, tmp_path: Path) -> None:
-    """Without a NIC the option decides what kbuild compiles and what the code sees, and the module fits."""
+    """The option decides what kbuild compiles and what the code sees, and the module fits."""
     if not (cache_root() / "kernels" / f"{series}.json").is_file():
         pytest.skip(f"the lab has no kernel {series}: ktls-offload lab fetch {series}")
     kernel, said = target.find(series), list[str]()

@@ -149,7 +149,7 @@ def taken(grid: Grid) -> list[str]:
 def test_one_that_breaks_is_void_and_the_others_go_on(
     grid: Grid, switched: tuple[int, list[str]], tmp_path: Path
 ) -> None:
-    """Without a NIC benches run side by side; one that dies or hangs is void, and all are given back."""
+    """Benches run side by side; one that dies or hangs is void, and all are given back."""
     (tmp_path / "abreast").write_text("faulty good")
     code, said, found = run(grid, tmp_path / "out", "site=x", hang=20)
     assert code == 22 and {name: bench["word"] for name, bench in found.items()} == {
@@ -176,7 +176,7 @@ def test_one_that_breaks_is_void_and_the_others_go_on(
 
 
 def test_a_place_of_real_hosts_becomes_a_lab_file(grid: Grid, tmp_path: Path) -> None:
-    """Without a NIC what an exporter says of hosts on a rack is a lab file that can be read."""
+    """What an exporter says of hosts on a rack is a lab file that can be read."""
     with grid.held("rack") as found:
         assert reached(found, tmp_path / "lab.yaml") == ["--lab", str(tmp_path / "lab.yaml")]
     lab = load(tmp_path / "lab.yaml")
@@ -191,7 +191,7 @@ def test_a_place_of_real_hosts_becomes_a_lab_file(grid: Grid, tmp_path: Path) ->
 
 
 def test_what_cannot_be_switched_is_reported(grid: Grid) -> None:
-    """Without a NIC a bench without a power switch, or one that labgrid cannot switch, is said to be so."""
+    """A bench without a power switch, or one that labgrid cannot switch, is said to be so."""
     with grid.held("good") as found:
         assert grid.cycle("good", found) == "the place has no power switch"
         why = grid.cycle("good", {"NetworkPowerPort:gone": {}})
@@ -199,7 +199,7 @@ def test_what_cannot_be_switched_is_reported(grid: Grid) -> None:
 
 
 def test_a_merged_result_can_be_verified(grid: Grid, tmp_path: Path) -> None:
-    """Without a NIC what many benches left is one result: listed, signed and checked as that of one bench."""
+    """What many benches left is one result: listed, signed and checked as that of one bench."""
     words = ["--all-benches", "site=x", "nic=good", "--coordinator", grid.coordinator]
     assert certified(*words, "--out", str(tmp_path / "out")) == 0
     found = verify.check(tmp_path / "out")
@@ -210,7 +210,7 @@ def test_a_merged_result_can_be_verified(grid: Grid, tmp_path: Path) -> None:
 
 
 def test_waits_for_a_bench_that_others_hold(grid: Grid, tmp_path: Path) -> None:
-    """Without a NIC a place that is taken is waited for; one that does not come free is void, with that."""
+    """A place that is taken is waited for; one that does not come free is void, with that."""
     with grid.held("faulty"):
         assert taken(grid) == ["faulty"]
         code, _, found = run(grid, tmp_path / "late", "nic=faulty", wait=2)
@@ -219,7 +219,7 @@ def test_waits_for_a_bench_that_others_hold(grid: Grid, tmp_path: Path) -> None:
 
 
 def test_interrupt_gives_every_bench_back(grid: Grid, tmp_path: Path) -> None:
-    """Without a NIC Ctrl-C ends the children, and releases the places."""
+    """Ctrl-C ends the children, and releases the places."""
     begun = tmp_path / "out" / "long" / "began"
 
     def interrupt() -> None:
@@ -236,7 +236,7 @@ def test_interrupt_gives_every_bench_back(grid: Grid, tmp_path: Path) -> None:
 
 
 def test_no_such_bench_names_those_that_there_are(coordinator: str) -> None:
-    """Without a NIC a tag that no place has is answered with those that there are; the installed client."""
+    """A tag that no place has is answered with those that there are; the installed client."""
     with pytest.raises(ConfigError) as wrong:
         Grid(coordinator).matching({"nic": "t7"})
     assert "no bench with nic=t7" in str(wrong.value) and "faulty: nic=faulty site=x" in str(wrong.value)
@@ -244,13 +244,13 @@ def test_no_such_bench_names_those_that_there_are(coordinator: str) -> None:
 
 @pytest.mark.parametrize("name", ["127.0.0.1:99999", "http://x:1", "-x", "a b", "x:y", "\x1b[2J"])
 def test_coordinator_that_is_none(name: str) -> None:
-    """Without a NIC a coordinator that cannot be one is refused, not answered by labgrid's traceback."""
+    """A coordinator that cannot be one is refused, not answered by labgrid's traceback."""
     with pytest.raises(ConfigError, match="no coordinator '"):
         Grid(name, "/bin/false")
 
 
 def test_broken_labgrid_is_one_sentence(tmp_path: Path) -> None:
-    """Without a NIC a labgrid that cannot start says why, without where in its source."""
+    """A labgrid that cannot start says why, without where in its source."""
     program = tmp_path / "labgrid-client"
     program.write_text("#!/usr/bin/python3\nimport no_such_module\n")
     program.chmod(0o755)
@@ -260,7 +260,7 @@ def test_broken_labgrid_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_where_nothing_was_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a coordinator that is not there leaves no folder of results, and yours alone."""
+    """A coordinator that is not there leaves no folder of results, and yours alone."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine").mkdir()
     for more in ([], ["--out", "new"], ["--out", "mine"]):
@@ -272,7 +272,7 @@ def test_nothing_is_left_where_nothing_was_run(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("more", [["--coordinator", "127.0.0.1:1"], ["--wait", "5"], ["--hang", "5"]])
 def test_options_of_many_benches_alone(more: list[str]) -> None:
-    """Without a NIC what is only of use for many benches starts no run of a lab without them."""
+    """What is only of use for many benches starts no run of a lab without them."""
     with pytest.raises(ConfigError, match=f"{more[0]} needs --all-benches"):
         certified(*more)
 
@@ -286,7 +286,7 @@ def certified(*words: str) -> int:
 
 
 def test_no_coordinator_is_one_sentence(coordinator: str) -> None:
-    """Without a NIC a coordinator that is not there is named with its address."""
+    """A coordinator that is not there is named with its address."""
     address = f"127.0.0.1:{free_port()}"
     with pytest.raises(RigError) as wrong:
         Grid(address).places()
@@ -295,13 +295,13 @@ def test_no_coordinator_is_one_sentence(coordinator: str) -> None:
 
 @pytest.mark.parametrize("given", [[], [","], ["nic"], ["=x"], ["nic=a b=\x1b"], ["nic=" + "x" * 65]])
 def test_tags_that_are_none(given: list[str]) -> None:
-    """Without a NIC words that are no tags are refused by name."""
+    """Words that are no tags are refused by name."""
     with pytest.raises(ConfigError, match="--all-benches"):
         tags(given)
 
 
 def test_reads_what_the_client_prints() -> None:
-    """Without a NIC places with and without tags are read, hostile names passed over."""
+    """Places with and without tags are read, hostile names passed over."""
     text = "Place 'a':\n  tags: nic=x, y=z\n  acquired: host/me\nnonsense\n"
     text += "Place '\x1b[2J':\n  tags: q=r\nPlace 'b':\n  matches:\n"
     assert list(parsed(text)) == [Place("a", {"nic": "x", "y": "z"}, "host/me"), Place("b", {}, "")]
@@ -311,13 +311,13 @@ def test_reads_what_the_client_prints() -> None:
     "text", ["", "[", "targets: 3", "targets: {p: {resources: [3]}}", "targets: {q: {resources: []}}", "\x00"]
 )
 def test_resources_that_cannot_be_read(text: str) -> None:
-    """Without a NIC what is no environment of the place is a broken rig, in one sentence."""
+    """What is no environment of the place is a broken rig, in one sentence."""
     with pytest.raises(RigError, match="place p"):
         resources(text, "p")
 
 
 def test_how_a_bench_is_reached(tmp_path: Path) -> None:
-    """Without a NIC a place is a lab in a VM, or hosts by role; anything else is refused with what it has."""
+    """A place is a lab in a VM, or hosts by role; anything else is refused with what it has."""
     file = tmp_path / "bench.yaml"
     assert reached({"OffloadVm:vm": {"lab": "one"}}, file) == ["--attach", "one"] and not file.exists()
     nic, ssh = {"ifname": "ens1", "v4": "192.0.2.1/24"}, {"address": "192.0.2.9", "username": "root"}
@@ -336,7 +336,7 @@ def test_how_a_bench_is_reached(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"verdict": "certified"}', "\x00"])
 def test_a_report_that_cannot_be_read_is_void(text: str, tmp_path: Path) -> None:
-    """Without a NIC no verdict is taken from half a report; and none from a whole one if the bench broke."""
+    """No verdict is taken from half a report; and none from a whole one if the bench broke."""
     (tmp_path / "report.json").write_text(text)
     assert verdict(tmp_path / "report.json", "")[0] == "void"
     (tmp_path / "report.json").write_text('{"verdict": "certified", "headline": "x"}')

@@ -1,4 +1,4 @@
-"""Without a NIC a host behind a real sshd does what any host does, and says in a sentence why it cannot."""
+"""A host behind a real sshd does what any host does, and says in a sentence why it cannot."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def children(word: str) -> list[int]:
 
 
 def test_runs_to_the_end(host: Host) -> None:
-    """Without a NIC input, both outputs, exit code and environment arrive as they were given."""
+    """Input, both outputs, exit code and environment arrive as they were given."""
     done = host.run(
         ["sh", "-c", 'cat; echo "$WORD" >&2; exit 3'], input=b"\0\xff\n", check=False, env={"WORD": "a b'c"}
     )
@@ -71,14 +71,14 @@ def test_runs_to_the_end(host: Host) -> None:
 
 
 def test_ends_what_takes_too_long(host: Host) -> None:
-    """Without a NIC a time-out ends the command and everything that it started."""
+    """A time-out ends the command and everything that it started."""
     with pytest.raises(RigError, match="timed out after 0.5 s"):
         host.run(["sh", "-c", "sleep 54321 & sleep 54321"], timeout=0.5)
     wait_until(lambda: not children("54321"), 60, "the sleepers to end")
 
 
 def test_starts_in_the_background(host: Host) -> None:
-    """Without a NIC a background command takes input, shows its output so far, and obeys signals."""
+    """A background command takes input, shows its output so far, and obeys signals."""
     process = host.start(
         ["sh", "-c", "trap 'echo bye; exit 7' TERM; read a; echo $a; while :; do sleep 0.1; done"]
     )
@@ -100,7 +100,7 @@ def test_starts_in_the_background(host: Host) -> None:
 
 
 def test_keeps_files(host: Host, tmp_path: Path) -> None:
-    """Without a NIC a file arrives with its bytes and exactly its mode, also through a umask."""
+    """A file arrives with its bytes and exactly its mode, also through a umask."""
     path = str(tmp_path / "made" / "file")
     host.write(path, bytes(range(256)) * 5000, 0o640)
     assert host.read(path) == bytes(range(256)) * 5000
@@ -110,7 +110,7 @@ def test_keeps_files(host: Host, tmp_path: Path) -> None:
 
 
 def test_fast_ciphers_first(machine: Machine) -> None:
-    """Without a NIC a host is offered AES in hardware before all else, and not nothing else."""
+    """A host is offered AES in hardware before all else, and not nothing else."""
     rows = LocalHost().run(machine._master._argv("-G")).text.splitlines()
     ciphers = next(row for row in rows if row.startswith("ciphers ")).split()[1].split(",")
     assert ciphers[0] == "aes128-gcm@openssh.com" and {"aes256-ctr"} < set(ciphers), ciphers
@@ -122,7 +122,7 @@ def devices() -> list[str]:
 
 
 def test_enters_a_namespace(machine: Machine) -> None:
-    """Without a NIC a network namespace shows its own devices in /sys, and the machine keeps its own."""
+    """A network namespace shows its own devices in /sys, and the machine keeps its own."""
     name = f"kt-ssh{uuid.uuid4().hex[:6]}"
     LocalHost().run(["ip", "netns", "add", name])
     try:
@@ -138,7 +138,7 @@ def test_enters_a_namespace(machine: Machine) -> None:
 
 
 def test_closes_without_a_trace(server: Server) -> None:
-    """Without a NIC the folder is ours alone, no argv holds a secret, and the end removes everything."""
+    """The folder is ours alone, no argv holds a secret, and the end removes everything."""
     machine = Machine(server.login)
     folder = machine._master._folder
     sleeper = machine.host().start(["sleep", "65432"])
@@ -157,7 +157,7 @@ def another_key(server: Server, tmp_path: Path) -> Login:
 
 
 def test_refuses_a_changed_host_key(server: Server, tmp_path: Path) -> None:
-    """Without a NIC another host key than the lab file's ends it before we log in."""
+    """Another host key than the lab file's ends it before we log in."""
     with pytest.raises(
         Refused, match=r"the host key of dut \(root@127.0.0.11:\d+\) is not the one"
     ) as caught:
@@ -185,7 +185,7 @@ def test_says_why_it_cannot(
     error: type[OffloadError],
     words: str,
 ) -> None:
-    """Without a NIC a host that cannot be used is one sentence of the right kind, and leaves nothing."""
+    """A host that cannot be used is one sentence of the right kind, and leaves nothing."""
     keys(tmp_path, "other")
     login, before = change(server.login, tmp_path), children(server.login.alias)
     if login.sudo and LocalHost().run(["sudo", "-n", "true"], check=False).rc == 0:
@@ -197,7 +197,7 @@ def test_says_why_it_cannot(
 
 
 def test_a_lost_connection_is_one_sentence(tmp_path: Path) -> None:
-    """Without a NIC a connection lost in the middle of a command ends that there, and says so here."""
+    """A connection lost in the middle of a command ends that there, and says so here."""
     with serving(tmp_path, "peer", "127.0.0.12") as server:
         machine = Machine(server.login)
         host = machine.host()
@@ -228,7 +228,7 @@ def mine(server: Server, pids: list[int]) -> list[int]:
 
 
 def test_ends_with_its_runner(server: Server) -> None:
-    """Without a NIC a runner that is killed leaves no connection and nothing that runs on the host."""
+    """A runner that is killed leaves no connection and nothing that runs on the host."""
     code = (
         "import sys; from offload.host.ssh import Login; from offload.suite.bench.lab.reach import Machine\n"
         f"m = Machine({server.login!r}); m.host().start(['sleep', '87654']); print('up', flush=True); "

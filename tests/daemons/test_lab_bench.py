@@ -1,4 +1,4 @@
-"""Without a NIC a bench of hosts behind sshd carries the suite's traffic, and is left as it was found."""
+"""A bench of hosts behind sshd carries the suite's traffic, and is left as it was found."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def turn(side: Side) -> None:
 
 
 def test_traffic_of_the_suite(testbed: RealLab) -> None:
-    """Without a NIC OpenSSL on one host takes from OpenSSL on the other what was sent, intact, both ways."""
+    """OpenSSL on one host takes from OpenSSL on the other what was sent, intact, both ways."""
     with ExitStack() as undo:
         rig = Rig(testbed, "real", find("connectx-6-dx"), undo)
         assert testbed.bench.dut.host.name == "dut" and not testbed.bench.simulated and testbed.rig["kernel"]
@@ -78,7 +78,7 @@ def test_traffic_of_the_suite(testbed: RealLab) -> None:
 
 
 def test_stunnel_on_the_peer(testbed: RealLab) -> None:
-    """Without a NIC the reference peer runs on its host and gives out what OpenSSL sent from the other."""
+    """The reference peer runs on its host and gives out what OpenSSL sent from the other."""
     with ExitStack() as undo:
         traffic, plan = (
             Traffic(Rig(testbed, "real", find("connectx-6-dx"), undo)),
@@ -93,7 +93,7 @@ def test_stunnel_on_the_peer(testbed: RealLab) -> None:
 
 
 def test_a_mark_in_the_kernel_log(testbed: RealLab) -> None:
-    """Without a NIC a warning after the mark is seen with its host's name, and what was before it is not."""
+    """A warning after the mark is seen with its host's name, and what was before it is not."""
     if testbed.rig.get("log"):
         pytest.skip("the kernel log cannot be read here")
     say = ["tee", "/dev/kmsg"]
@@ -112,7 +112,7 @@ def test_a_mark_in_the_kernel_log(testbed: RealLab) -> None:
     ],
 )
 def test_a_file_that_is_not_so(testbed: RealLab, hosts: Rack, old: str, new: str, words: str) -> None:
-    """Without a NIC an address or interface that the host has not is named by file, line and key."""
+    """An address or interface that the host has not is named by file, line and key."""
     wrong = hosts.file.with_name("wrong.yaml")
     wrong.write_text(hosts.file.read_text().replace(old, new, 1))
     file = load(wrong)
@@ -124,7 +124,7 @@ def test_a_file_that_is_not_so(testbed: RealLab, hosts: Rack, old: str, new: str
 def test_programs_are_sent_and_removed(
     testbed: RealLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a NIC a host gets the programs that it lacks, keeps those that it has, and is left without."""
+    """A host gets the programs that it lacks, keeps those that it has, and is left without."""
     host, folder = testbed.bench.dut.host, tmp_path / "made" / "build"
     with programs.provided(host) as sent:
         assert sent == []  # the same machine: they lie there
@@ -157,7 +157,7 @@ def test_a_bench_in_use_is_left_alone(testbed: RealLab, hosts: Rack) -> None:
 
 
 def test_settings_survive_what_happens_to_a_run(testbed: RealLab, hosts: Rack, state: Path) -> None:
-    """Without a NIC a run puts back what it changed: over a new connection if its own was lost in mid-test,
+    """A run puts back what it changed: over a new connection if its own was lost in mid-test,
     and if it was killed, the next run does so first."""
     before = [gro(side) for side in (testbed.bench.dut, testbed.bench.peer)]
     turn(testbed.bench.dut)
@@ -191,7 +191,7 @@ def sessions(server: int) -> list[int]:
 
 
 def test_a_lost_connection_is_no_dead_host(hosts: Rack, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a host that runs on behind a lost connection is told from one that was booted anew, and
+    """A host that runs on behind a lost connection is told from one that was booted anew, and
     from one of which nothing is known."""
     with RealLab.open(hosts.file, lambda line: None) as lab:
         for pid in sessions(hosts.dut.process.pid):

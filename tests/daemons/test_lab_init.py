@@ -1,4 +1,4 @@
-"""Without a NIC `lab init` finds the one cable between two hosts, and its file opens the bench."""
+"""`lab init` finds the one cable between two hosts, and its file opens the bench."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def places(hosts: Rack) -> list[str]:
 
 
 def test_finds_the_cable(hosts: Rack, tmp_path: Path) -> None:
-    """Without a NIC init, check and export work one after the other with nothing but the hosts' names."""
+    """Init, check and export work one after the other with nothing but the hosts' names."""
     dut, peer = places(hosts)
     # one key for both: init takes one
     key = hosts.file.parent / "dut" / "user"
@@ -88,7 +88,7 @@ def test_finds_the_cable(hosts: Rack, tmp_path: Path) -> None:
     ],
 )
 def test_says_what_is_wrong(tmp_path: Path, argv: tuple[str, ...], code: int, words: str) -> None:
-    """Without a NIC wrong words and hosts give one sentence, the right exit code, and no file."""
+    """Wrong words and hosts give one sentence, the right exit code, and no file."""
     done = lab(tmp_path, *argv)
     assert done.returncode == code and words in done.stderr and "Traceback" not in done.stderr
     assert not (tmp_path / "lab.yaml").exists()
@@ -104,7 +104,7 @@ def test_says_what_is_wrong(tmp_path: Path, argv: tuple[str, ...], code: int, wo
     ],
 )
 def test_a_bench_that_is_not_so(tmp_path: Path, change: dict[str, str], words: str) -> None:
-    """Without a NIC what a net.config says of hosts and is not so is named in its own words."""
+    """What a net.config says of hosts and is not so is named in its own words."""
     lines = {"NETIF": "kt-none", "LOCAL_V4": "192.0.2.1", "LOCAL_V6": "fd00::1", "REMOTE_V4": "192.0.2.2"}
     lines |= {"REMOTE_V6": "fd00::2", "REMOTE_TYPE": "netns", "REMOTE_ARGS": "kt-space"}
     lines |= {"REMOTE_HOSTKEY": KEY} | change
@@ -119,7 +119,7 @@ def test_a_bench_that_is_not_so(tmp_path: Path, change: dict[str, str], words: s
 
 
 def test_imports_net_config_and_keeps_what_is_there(tmp_path: Path) -> None:
-    """Without a NIC a net.config becomes a lab file with the gaps named, and no file is ever replaced."""
+    """A net.config becomes a lab file with the gaps named, and no file is ever replaced."""
     lines = ["NETIF=eth9", "LOCAL_V4=192.0.2.1", "LOCAL_V6=fd00:2::1", "REMOTE_V4=192.0.2.2"]
     lines += ["REMOTE_V6=fd00:2::2", "REMOTE_TYPE=netns", "REMOTE_ARGS=peer"]
     (tmp_path / "net.config").write_text("\n".join(lines) + "\n")

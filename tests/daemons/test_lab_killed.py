@@ -1,4 +1,4 @@
-"""Without a NIC what tests changed on a bench is put back after a kill at any step, and nothing else is.
+"""What tests changed on a bench is put back after a kill at any step, and nothing else is.
 
 Real ports of a kernel, one host as the bench with a wire; rings are those of a stand-in for ethtool.
 """
@@ -80,7 +80,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_killed_at_any_step(server: Machine) -> None:
-    """Without a NIC all that a run changed is put back after a kill, at each fifth change by the day."""
+    """All that a run changed is put back after a kill, at each fifth change by the day."""
     first = datetime.datetime.now(datetime.UTC).date().toordinal() % 5 + 1
     done = server.run([sys.executable, str(DRIVER), str(first), "5"], **env(server, 0))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -89,7 +89,7 @@ def test_killed_at_any_step(server: Machine) -> None:
 
 
 def test_check_and_restore_say_what_they_put_back(server: Machine) -> None:
-    """Without a NIC each verb names what it puts back, leaves what somebody else set, and is done once."""
+    """Each verb names what it puts back, leaves what somebody else set, and is done once."""
     shown = "ip -o link show dev dut0; sysctl net.ipv4.tcp_sack net.ipv4.tcp_ecn;"
     shown += "ip -o -6 address show dev dut0 scope global"
     before = server.sh(shown)
@@ -112,7 +112,7 @@ def test_check_and_restore_say_what_they_put_back(server: Machine) -> None:
 
 
 def test_the_testbed_ends_after_a_kill(server: Machine) -> None:
-    """Without a NIC `lab restore` puts the settings back before it brings the ports home."""
+    """`lab restore` puts the settings back before it brings the ports home."""
     killed(server, "sysctl -qw net.ipv4.tcp_sack=0")
     done = server.lab("restore")
     assert done.returncode == 0 and "tcp_sack: 1, as before (was 0)" in done.stdout, done
@@ -120,7 +120,7 @@ def test_the_testbed_ends_after_a_kill(server: Machine) -> None:
 
 
 def test_what_cannot_be_put_back_is_named(server: Machine) -> None:
-    """Without a NIC the command to type stands in the message, and the note stays until all is as found."""
+    """The command to type stands in the message, and the note stays until all is as found."""
     (server.folder / "rings").write_text("1024\n")
     killed(server, "ip link set dut0 mtu 1400")
     (server.folder / "bin").mkdir()

@@ -1,4 +1,4 @@
-"""Without a NIC two ports of one host become a bench, and are put back with all they had, whatever ends it.
+"""Two ports of one host become a bench, and are put back with all they had, whatever ends it.
 
 Real ports of a kernel: a cable of veth, in a network namespace and below a /run of the test's own.
 """
@@ -29,7 +29,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 
 def test_there_and_back(machine: Machine) -> None:
-    """Without a NIC init, check and restore work one after the other; afterwards the ports are as before."""
+    """Init, check and restore work one after the other; afterwards the ports are as before."""
     before = machine.seen()
     done = machine.lab("init", "--one-host", "near0", "far0")
     assert done.returncode == 0 and "far0 is in network namespace ktls-peer now" in done.stdout, done.stderr
@@ -54,7 +54,7 @@ def test_there_and_back(machine: Machine) -> None:
 
 
 def test_files_of_the_namespace(machine: Machine) -> None:
-    """Without a NIC counters that are read of the far end are its own, not the host's."""
+    """Counters that are read of the far end are its own, not the host's."""
     assert machine.lab("init", "--one-host", "near0", "far0").returncode == 0
     script = """
 from offload.host.local import LocalHost
@@ -71,7 +71,7 @@ except FileNotFoundError as exc:
 
 
 def test_features_of_a_killed_run(machine: Machine) -> None:
-    """Without a NIC a feature that a run had changed on the far port before it was killed is as before it."""
+    """A feature that a run had changed on the far port before it was killed is as before it."""
     assert machine.lab("init", "--one-host", "near0", "far0").returncode == 0
     script = """
 from offload.host.base import Side
@@ -93,7 +93,7 @@ side.host.run(["ethtool", "-K", "far0", "gro", "off" if was else "on"])
 
 
 def test_ports_that_were_down(machine: Machine) -> None:
-    """Without a NIC a port that was down is down again, and has no address of ours."""
+    """A port that was down is down again, and has no address of ours."""
     machine.sh("ip link set near0 down; ip link set far0 down; ip address flush dev far0")
     assert machine.lab("init", "--one-host", "near0", "far0").returncode == 0
     assert machine.lab("restore").returncode == 0
@@ -102,7 +102,7 @@ def test_ports_that_were_down(machine: Machine) -> None:
 
 
 def test_four_ports(machine: Machine) -> None:
-    """Without a NIC two more ports of the host are the wire: a connection crosses them, and all come back."""
+    """Two more ports of the host are the wire: a connection crosses them, and all come back."""
     ports = cabled_over_a_wire(machine)
     before = machine.seen()
     done = machine.lab("init", "--one-host", *ports)
@@ -132,7 +132,7 @@ print(server.accept()[0].recv(100).decode())
 
 @pytest.mark.parametrize(("signal", "steps"), [("INT", 8), ("KILL", 16)])
 def test_ended_at_any_step(machine: Machine, signal: str, steps: int) -> None:
-    """Without a NIC Ctrl-C at any step leaves all as it was, and `lab restore` does after kill -9."""
+    """Ctrl-C at any step leaves all as it was, and `lab restore` does after kill -9."""
     ports = ["near0", "far0"] if signal == "INT" else cabled_over_a_wire(machine)
     before, at, ended = machine.seen(), 0, True
     while ended:
@@ -148,7 +148,7 @@ def test_ended_at_any_step(machine: Machine, signal: str, steps: int) -> None:
 
 
 def test_put_back_killed_at_any_step(machine: Machine) -> None:
-    """Without a NIC a `lab restore` that is killed is taken up by the next."""
+    """A `lab restore` that is killed is taken up by the next."""
     before, at, ended = machine.seen(), 0, True
     while ended:
         at += 1
@@ -215,7 +215,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_is_refused(machine: Machine, name: str) -> None:
-    """Without a NIC ports that may not, or cannot, be a bench give one sentence, and nothing is changed."""
+    """Ports that may not, or cannot, be a bench give one sentence, and nothing is changed."""
     script, ports, code, words = REFUSED[name]
     machine.sh(script or ":")
     before = machine.seen()
@@ -226,7 +226,7 @@ def test_is_refused(machine: Machine, name: str) -> None:
 
 
 def test_without_a_link(machine: Machine) -> None:
-    """Without a NIC ports without a carrier are named, and nothing is changed."""
+    """Ports without a carrier are named, and nothing is changed."""
     machine.sh("ip link add o0 type veth peer name o1; ip link set o0 up")
     before = machine.seen()
     done = machine.lab("init", "--one-host", "near0", "o0")
@@ -235,7 +235,7 @@ def test_without_a_link(machine: Machine) -> None:
 
 
 def test_the_path_in_use_is_spared(machine: Machine) -> None:
-    """Without a NIC the port at which sshd serves the person stays where it is."""
+    """The port at which sshd serves the person stays where it is."""
     connection = "203.0.113.5 50000 10.9.0.1 22"
     done = machine.lab("init", "--one-host", "near0", "far0", SSH_CONNECTION=connection)
     assert done.returncode == 5 and "far0 is needed to reach this host: your SSH session" in done.stderr, done
@@ -243,7 +243,7 @@ def test_the_path_in_use_is_spared(machine: Machine) -> None:
 
 
 def test_a_connection_of_the_person(machine: Machine) -> None:
-    """Without a NIC a port that carries a TCP connection, as an ssh session is, stays where it is."""
+    """A port that carries a TCP connection, as an ssh session is, stays where it is."""
     both = "import socket,sys; at=('10.9.0.1',7001);"
     both += "a=socket.create_server(at); b=socket.create_connection(at);"
     words = [sys.executable, "-c", f"{both} print('ready',flush=True); sys.stdin.read()"]
@@ -258,7 +258,7 @@ def test_a_connection_of_the_person(machine: Machine) -> None:
 
 
 def test_a_bench_in_use(machine: Machine) -> None:
-    """Without a NIC the far port is not taken from under a program that runs beside it."""
+    """The far port is not taken from under a program that runs beside it."""
     assert machine.lab("init", "--one-host", "near0", "far0").returncode == 0
     into = ["nsenter", f"--net=/proc/{machine.pid}/ns/net", f"--mount=/proc/{machine.pid}/ns/mnt"]
     with subprocess.Popen([*into, "ip", "netns", "exec", "ktls-peer", "cat"], stdin=subprocess.PIPE) as child:
@@ -269,7 +269,7 @@ def test_a_bench_in_use(machine: Machine) -> None:
 
 
 def test_ends_that_are_one(machine: Machine) -> None:
-    """Without a NIC two ports of one namespace are no bench: the kernel delivers past the cards."""
+    """Two ports of one namespace are no bench: the kernel delivers past the cards."""
     assert machine.lab("init", "--one-host", "near0", "far0").returncode == 0
     file = machine.folder / "lab.yaml"
     text = file.read_text().replace('"near0"', '"near0"\n        profile: connectx-6-dx')
@@ -284,7 +284,7 @@ def test_ends_that_are_one(machine: Machine) -> None:
 
 
 def test_a_file_that_lacks_something(machine: Machine) -> None:
-    """Without a NIC the lab file of a card without a profile is named as the one that init found."""
+    """The lab file of a card without a profile is named as the one that init found."""
     assert machine.lab("init", "--one-host", "near0", "far0").returncode == 0
     assert machine.lab("restore").returncode == 0
     done = machine.lab("init", "--one-host", "near0", "far0")
@@ -293,7 +293,7 @@ def test_a_file_that_lacks_something(machine: Machine) -> None:
 
 
 def test_words_that_do_not_go_together(machine: Machine) -> None:
-    """Without a NIC half of a request, and a file of another bench, are named."""
+    """Half of a request, and a file of another bench, are named."""
     done = machine.lab("init", "--dut", "a")
     assert done.returncode == 2 and "lab init needs --dut HOST and --peer HOST" in done.stderr
     done = machine.lab("init", "--dut", "a", "--peer", "b", "--wire", "c", "d")

@@ -1,4 +1,4 @@
-"""Without a NIC `ktls-offload measure` runs between two namespaces: table, document, live line, refusals."""
+"""`ktls-offload measure` runs between two namespaces: table, document, live line, refusals."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def moved(found: dict[str, Any]) -> list[int]:
 
 
 def test_document(bench: Bench) -> None:
-    """Without a NIC user space and plain TCP are measured both ways, and the rest is skipped with reasons."""
+    """User space and plain TCP are measured both ways, and the rest is skipped with reasons."""
     argv = ("--arm", "user,plain,hw", "--direction", "both", "--streams", "2", "--json")
     for seconds in ("0.3", "3", "20"):  # a busy machine moves less in a short time
         done = bench.call("v0", "--peer", f"netns:{bench.peer}", "--rounds", "1", *argv, "--seconds", seconds)
@@ -105,7 +105,7 @@ def test_document(bench: Bench) -> None:
 
 
 def test_table_and_live_line(bench: Bench) -> None:
-    """Without a NIC a terminal shows a live line while it runs, and the table at the end."""
+    """A terminal shows a live line while it runs, and the table at the end."""
     live = "cores  hw 0 sw 0  (1/2: stream, tx,"
     argv = ("v0", "--peer", f"netns:{bench.peer}", "--arm", "plain", "--rounds", "1", "--seconds")
     for seconds in ("2.5", "10", "30"):  # a busy machine may have no time for the line in a short one
@@ -118,7 +118,7 @@ def test_table_and_live_line(bench: Bench) -> None:
 
 
 def test_interrupted(bench: Bench) -> None:
-    """Without a NIC a measurement that is ended leaves no program behind, and exits as an interrupted one."""
+    """A measurement that is ended leaves no program behind, and exits as an interrupted one."""
     with bench.start("v0", "--peer", f"netns:{bench.peer}", "--arm", "plain", "--seconds", "600") as child:
         wait_until(lambda: len(bench.running()) >= 3, 60, "both pumps")
         child.terminate()
@@ -139,6 +139,6 @@ def test_interrupted(bench: Bench) -> None:
     ],
 )
 def test_refusals(bench: Bench, argv: list[str], rc: int, why: str) -> None:
-    """Without a NIC what cannot be measured is one sentence and its exit code, no traceback."""
+    """What cannot be measured is one sentence and its exit code, no traceback."""
     done = bench.call(*argv)
     assert done.returncode == rc and why in done.stderr and "Traceback" not in done.stderr, done.stderr

@@ -30,7 +30,7 @@ def asked(host: LocalHost, script: str, url: str, connections: int, threads: int
 
 
 def test_serves_on_loopback(tmp_path: Path) -> None:
-    """Without a NIC nginx serves the files whole to wrk, over TLS in user space; a wrong file is noticed."""
+    """nginx serves the files whole to wrk, over TLS in user space; a wrong file is noticed."""
     here, folder = LocalHost(), str(tmp_path)
     with certs.placed(certs.make(["127.0.0.1"]), here, folder) as at:
         shop = Shop("127.0.0.1", free_port("127.0.0.1"), True)
@@ -46,7 +46,7 @@ def test_serves_on_loopback(tmp_path: Path) -> None:
 
 
 def test_a_film_on_loopback(tmp_path: Path) -> None:
-    """Without a NIC two clients at once get segment and ranges whole; every answer to wrk has one size."""
+    """Two clients at once get segment and ranges whole; every answer to wrk has one size."""
     here, folder = LocalHost(), str(tmp_path)
     clients = [[Want(SIZE), Want(SIZE, 8 * SIZE, SIZE * n + 1)] for n in (0, 3)]
     with certs.placed(certs.make(["127.0.0.1"]), here, folder) as at:

@@ -73,7 +73,7 @@ def call(python: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("verb", [verb.name for verb in VERBS])
 def test_each_verb_opens_or_says_what_it_needs(python: str, verb: str) -> None:
-    """Without a NIC on Python 3.9 an operator's verb shows its help; one of the suite says what it needs."""
+    """On Python 3.9 an operator's verb shows its help; one of the suite says what it needs."""
     done = call(python, "-m", "offload", verb, "--help")
     if verb in SUITE:
         assert done.returncode == 2 and "needs Python 3.11 or newer; this is 3.9" in done.stderr
@@ -92,19 +92,19 @@ def test_each_verb_opens_or_says_what_it_needs(python: str, verb: str) -> None:
     ],
 )
 def test_they_answer(python: str, words: list[str], codes: tuple[int, ...]) -> None:
-    """Without a NIC the operator's verbs look at this host on Python 3.9 and answer with a document."""
+    """The operator's verbs look at this host on Python 3.9 and answer with a document."""
     done = call(python, "-m", "offload", *words)
     assert done.returncode in codes and json.loads(done.stdout)["schema"] == 1, done.stdout + done.stderr
 
 
 def test_completion_and_apps(python: str) -> None:
-    """Without a NIC the shell's script and the reading of a server's configuration work on Python 3.9."""
+    """The shell's script and the reading of a server's configuration work on Python 3.9."""
     assert "complete -F" in call(python, "-m", "offload", "completion", "bash").stdout
     assert "Traceback" not in call(python, "-m", "offload", "doctor", "--app", "openssl").stderr
 
 
 def test_unit_tests_pass(python: str, tmp_path: Path) -> None:
-    """Without a NIC a thousand unit tests of the operator's verbs pass on Python 3.9."""
+    """A thousand unit tests of the operator's verbs pass on Python 3.9."""
     settings = tmp_path / "pytest.ini"
     settings.write_text(SETTINGS.format(ROOT))
     words = ["-q", "-c", str(settings), "--rootdir", str(ROOT), "-W", "error", *UNIT]

@@ -73,7 +73,7 @@ def asked(package: Path, *words: str) -> set[str]:
 
 
 def test_it_needs_python_and_yaml_only(package: Path) -> None:
-    """Without a NIC the package needs Python 3.9 and PyYAML; what else it asks is recommended."""
+    """The package needs Python 3.9 and PyYAML; what else it asks is recommended."""
     needs = {line for line in asked(package, "--requires") if not line.startswith(("rpmlib(", "/bin/sh"))}
     assert needs == {"python3 >= 3.9", "python3-pyyaml"}
     assert asked(package, "--recommends") == {"ethtool", "iproute", "kmod"}
@@ -82,7 +82,7 @@ def test_it_needs_python_and_yaml_only(package: Path) -> None:
 
 
 def test_everything_is_in_it(package: Path, unpacked: Path) -> None:
-    """Without a NIC command, man page, completions, license and documents lie where such a system looks."""
+    """Command, man page, completions, license and documents lie where such a system looks."""
     share = unpacked / "usr/share"
     for place in (
         "man/man1/ktls-offload.1.gz",
@@ -101,7 +101,7 @@ def test_everything_is_in_it(package: Path, unpacked: Path) -> None:
 
 
 def test_it_runs_on_python_39(unpacked: Path) -> None:
-    """Without a NIC the unpacked command answers on the Python that RHEL 9 has."""
+    """The unpacked command answers on the Python that RHEL 9 has."""
     python = python39.had()
     if not python:
         pytest.skip("Python 3.9 is not in the cache: `make fetch` gets it where the mirror has Debian 11")
@@ -111,13 +111,13 @@ def test_it_runs_on_python_39(unpacked: Path) -> None:
 
 
 def test_the_same_files_give_the_same_package(whole: Path, package: Path, tmp_path: Path) -> None:
-    """Without a NIC a second build is the same, byte for byte."""
+    """A second build is the same, byte for byte."""
     again = build(whole, tmp_path)
     assert hashlib.sha256(again.read_bytes()).digest() == hashlib.sha256(package.read_bytes()).digest()
 
 
 def test_it_installs_and_goes(package: Path, tmp_path: Path) -> None:
-    """Without a NIC rpm installs it in a copy of this system, it runs, and its removal leaves the journal."""
+    """rpm installs it in a copy of this system, it runs, and its removal leaves the journal."""
     argv = ["unshare", "-m", "/bin/sh", "-ec", INSTALL, "sh", str(tmp_path), str(package)]
     done = subprocess.run(argv, capture_output=True, text=True)
     if done.returncode in (1, 99) and os.geteuid() != 0 or done.returncode == 99:

@@ -68,7 +68,7 @@ def archive(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("lock", ["/var/lib/apt/lists/lock", "/var/lib/dpkg/lock-frontend"])
 def test_it_waits_for_a_lock_that_is_held(archive: Path, lock: str, tmp_path: Path) -> None:
-    """Without a NIC set-up names the process that holds a lock of apt or dpkg, waits, and installs."""
+    """Set-up names the process that holds a lock of apt or dpkg, waits, and installs."""
     (tmp_path / "copy").mkdir()
     argv = [
         "unshare",

@@ -1,4 +1,4 @@
-"""Without a NIC the keys of an unmodified stunnel are read, and gone after."""
+"""The keys of an unmodified stunnel are read, and gone after."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.mark.skipif(not BUILT, reason="needs build/keylog.so and stunnel4")
 def test_stunnel_logs_and_nothing_is_left(folder: Path) -> None:
-    """Without a NIC a key log holds the secret of a connection while it is up, 0600, and is wiped."""
+    """A key log holds the secret of a connection while it is up, 0600, and is wiped."""
     host = LocalHost()
     with socket.create_server(("127.0.0.1", 0)) as sock:
         port = sock.getsockname()[1]
@@ -49,13 +49,13 @@ def test_stunnel_logs_and_nothing_is_left(folder: Path) -> None:
 
 
 def test_environment_names_the_place_and_nothing_else(folder: Path) -> None:
-    """Without a NIC the environment of the logging program holds two paths, no secret."""
+    """The environment of the logging program holds two paths, no secret."""
     log = keylog.KeyLog(LocalHost(), f"{folder}/keys")
     assert log.env == {"LD_PRELOAD": str(keylog.LIBRARY), "KTLS_KEYLOG": f"{folder}/keys"}
 
 
 def test_it_is_wiped_when_the_block_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a failing test leaves no keys: overwritten first, then removed."""
+    """A failing test leaves no keys: overwritten first, then removed."""
     monkeypatch.setattr(keylog, "LIBRARY", Path(__file__))
     with pytest.raises(KeyError), keylog.keylog(LocalHost(), str(folder)) as log:
         Path(log.path).write_bytes(b"secret")
@@ -66,7 +66,7 @@ def test_it_is_wiped_when_the_block_fails(folder: Path, monkeypatch: pytest.Monk
 
 
 def test_keys_that_stay_are_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a key log that could not be removed is no silent success."""
+    """A key log that could not be removed is no silent success."""
     monkeypatch.setattr(keylog, "LIBRARY", Path(__file__))
     with pytest.raises(RigError, match="remains on here"), keylog.keylog(LocalHost(), str(folder)) as log:
         Path(log.path).unlink()
@@ -76,7 +76,7 @@ def test_keys_that_stay_are_an_error(folder: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_without_the_library_it_says_what_to_do(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a NIC a library that was not built is named, with the command that builds it."""
+    """A library that was not built is named, with the command that builds it."""
     monkeypatch.setattr(keylog, "LIBRARY", Path("/nowhere/keylog.so"))
     with pytest.raises(RigError, match=r"(?s)keylog\.so is not built.*make build"):
         with keylog.keylog(LocalHost(), str(folder)):

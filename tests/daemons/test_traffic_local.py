@@ -1,4 +1,4 @@
-"""Without a NIC the traffic room moves payload between two network namespaces, in user space."""
+"""The traffic room moves payload between two network namespaces, in user space."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def bench() -> Iterator[SimpleNamespace]:
 
 
 def test_a_sink_behind_stunnel_sees_every_byte(bench: SimpleNamespace) -> None:
-    """Without a NIC a user-space client's payload reaches the sink behind an unmodified stunnel."""
+    """A user-space client's payload reaches the sink behind an unmodified stunnel."""
     listener, port = bench.b.listen()
     plan = drive.sending("stunnel", 200_001, 16_385)
     with stunnel.running(bench.peer, [stunnel.Service("sink", ":::4433", f"127.0.0.1:{port}")], bench.at):
@@ -68,7 +68,7 @@ def test_a_sink_behind_stunnel_sees_every_byte(bench: SimpleNamespace) -> None:
 
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
 def test_s_client_to_s_server(bench: SimpleNamespace, version: str) -> None:
-    """Without a NIC the two openssl programs are ends of their own."""
+    """The two openssl programs are ends of their own."""
     plan = drive.sending(f"openssl {version}", 100_000)
     env = openssl.environment(bench.peer, bench.at, ktls=False)
     sink = bench.b.spawn(openssl.server(4434, bench.at, version=version), take(), env=env, port=4434)
@@ -91,7 +91,7 @@ def sunk(bench: SimpleNamespace, resident: Resident, port: int, seed: str) -> tu
 
 
 def test_a_resident_stunnel_serves_one_configuration_after_another(bench: SimpleNamespace) -> None:
-    """Without a NIC one process serves what was asked for last, and shows each use its log."""
+    """One process serves what was asked for last, and shows each use its log."""
     resident = Resident(bench.peer, bench.at)
     try:
         uses = [sunk(bench, resident, 4450 + number, f"use{number}") for number in range(3)]
@@ -106,7 +106,7 @@ def test_a_resident_stunnel_serves_one_configuration_after_another(bench: Simple
 
 
 def test_nothing_of_a_resident_stunnel_reaches_the_next_use(bench: SimpleNamespace) -> None:
-    """Without a NIC a failed block, an open connection and a wrong configuration each end the process."""
+    """A failed block, an open connection and a wrong configuration each end the process."""
     resident = Resident(bench.peer, bench.at)
     listener, plain = bench.b.listen()
     service = stunnel.Service("left", ":::4460", f"127.0.0.1:{plain}")
@@ -134,7 +134,7 @@ def test_nothing_of_a_resident_stunnel_reaches_the_next_use(bench: SimpleNamespa
 
 
 def test_stunnel_client_brings_a_source_to_us(bench: SimpleNamespace) -> None:
-    """Without a NIC stunnel as a client carries a source's payload to a server of ours, sendfile included."""
+    """stunnel as a client carries a source's payload to a server of ours, sendfile included."""
     plan = drive.sending("source", 70_000, 1000, how="sendfile")
     env = openssl.environment(bench.dut, bench.at, ktls=False)
     sink = bench.a.spawn(openssl.server(4435, bench.at), take(), env=env, port=4435)
@@ -147,7 +147,7 @@ def test_stunnel_client_brings_a_source_to_us(bench: SimpleNamespace) -> None:
 
 
 def test_a_gate_stops_a_transfer_until_it_is_opened(bench: SimpleNamespace) -> None:
-    """Without a NIC a transfer stands at its gate, and then goes on to the end."""
+    """A transfer stands at its gate, and then goes on to the end."""
     listener, port = bench.a.listen()
     sink = bench.a.accept(listener, take())
     source = bench.a.connect("127.0.0.1", port, send(drive.sending("gate", 5000, 1000, gate=2)))
@@ -157,7 +157,7 @@ def test_a_gate_stops_a_transfer_until_it_is_opened(bench: SimpleNamespace) -> N
 
 
 def test_one_connection_carries_payload_in_both_directions(bench: SimpleNamespace) -> None:
-    """Without a NIC an end that takes a known length and then sends gives two parts, each with its hash."""
+    """An end that takes a known length and then sends gives two parts, each with its hash."""
     listener, port = bench.a.listen()
     there, back = drive.sending("there", 30_000, 7000), drive.sending("back", 20_000)
     far = bench.a.accept(listener, send(there), take())
@@ -166,7 +166,7 @@ def test_one_connection_carries_payload_in_both_directions(bench: SimpleNamespac
 
 
 def test_fallback_carries_the_payload(bench: SimpleNamespace) -> None:
-    """Without a NIC ktls-handoff hands over a socket, stunnel's plain side where this kernel has no kTLS."""
+    """ktls-handoff hands over a socket, stunnel's plain side where this kernel has no kTLS."""
     listener, port = bench.b.listen()
     plan = drive.sending("fallback", 100_000)
     with stunnel.running(bench.peer, [stunnel.Service("sink", ":::4437", f"127.0.0.1:{port}")], bench.at):
@@ -178,7 +178,7 @@ def test_fallback_carries_the_payload(bench: SimpleNamespace) -> None:
 
 
 def test_a_refused_handoff_is_reported_with_its_cause(bench: SimpleNamespace) -> None:
-    """Without a NIC a helper that cannot connect gives its cause."""
+    """A helper that cannot connect gives its cause."""
     transfer = bench.a.handoff(handoff.connect(PEER, 9, bench.at.ca))
     with pytest.raises(OffloadError, match="no connection on kt-a"):
         transfer.opened()
@@ -186,7 +186,7 @@ def test_a_refused_handoff_is_reported_with_its_cause(bench: SimpleNamespace) ->
 
 
 def test_stunnel_that_does_not_start_shows_its_log(bench: SimpleNamespace) -> None:
-    """Without a NIC a wrong service is a broken rig, and stunnel's own words are shown."""
+    """A wrong service is a broken rig, and stunnel's own words are shown."""
     wrong = stunnel.Service("sink", ":::4438", "127.0.0.1:1", ciphers="NO-SUCH-CIPHER")
     with pytest.raises(RigError, match="NO-SUCH-CIPHER|cipher"):
         with stunnel.running(bench.peer, [wrong], bench.at, name="wrong"):
@@ -194,7 +194,7 @@ def test_stunnel_that_does_not_start_shows_its_log(bench: SimpleNamespace) -> No
 
 
 def test_a_lost_byte_is_seen(bench: SimpleNamespace) -> None:
-    """Without a NIC a sink that got one byte less, or another byte, does not compare equal."""
+    """A sink that got one byte less, or another byte, does not compare equal."""
     listener, port = bench.a.listen()
     sink = bench.a.accept(listener, take())
     bench.a.connect("127.0.0.1", port, send(drive.sending("lost", 999))).report()
@@ -205,7 +205,7 @@ def test_a_lost_byte_is_seen(bench: SimpleNamespace) -> None:
 
 @pytest.mark.parametrize("ended", ["", "close_notify"])
 def test_an_end_that_has_been_seen_may_be_gone(ended: str) -> None:
-    """Without a NIC nobody minds a peer that closed after its end was read; one that left before is told."""
+    """Nobody minds a peer that closed after its end was read; one that left before is told."""
     ours, theirs = socket.socketpair()
     channel = Channel(ours, 5)
     channel.ktls, channel.closed = True, ended
@@ -217,7 +217,7 @@ def test_an_end_that_has_been_seen_may_be_gone(ended: str) -> None:
 
 
 def test_keys_lie_in_memory_and_are_wiped() -> None:
-    """Without a NIC a placed key is 0600 on tmpfs while it is used, and gone after."""
+    """A placed key is 0600 on tmpfs while it is used, and gone after."""
     host, folder = LocalHost(), f"/dev/shm/ktls-unit-{uuid.uuid4().hex}"
     with certs.placed(certs.make(["192.0.2.9"]), host, folder) as at:
         assert host.run(["stat", "-c", "%a %A", at.key]).text.split()[0] == "600"
