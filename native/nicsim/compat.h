@@ -50,6 +50,24 @@ static inline void nicsim_resync_end(struct sock *sk, struct tls_offload_resync_
 #endif
 }
 
+/* Whether a context is for a connection that has had one: its keys change. */
+static inline bool nicsim_rekeys(const struct sock *sk, enum tls_offload_ctx_dir dir)
+{
+#ifdef HAVE_TLS_REKEY
+	return test_bit(dir == TLS_OFFLOAD_CTX_DIR_TX ? TLS_TX_REKEY_PENDING : TLS_RX_DEV_CLOSED,
+			&tls_get_ctx(sk)->flags);
+#else
+	return false;
+#endif
+}
+
+static inline void nicsim_mark_failed(struct sk_buff *skb)
+{
+#ifdef HAVE_DECRYPT_FAILED
+	skb->decrypt_failed = 1;
+#endif
+}
+
 /* 6.1 has neither device nor words in the operations of ESP, 6.12 has the words, 7.2 both. */
 #ifdef HAVE_XDO_DEV
 #define nicsim_xdo_add nicsim_esp_add

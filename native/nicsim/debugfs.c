@@ -49,6 +49,8 @@ static const struct nicsim_file nicsim_knob_files[] = {
 	KNOB(rx_resync_ks),
 	KNOB(rx_ks),
 	KNOB(rx_pass),
+	KNOB(rx_failed),
+	KNOB(rekey),
 	KNOB(aes256_as_128),
 	KNOB(ctx_limit_hard),
 	KNOB(off_drops),

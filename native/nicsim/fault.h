@@ -6,6 +6,7 @@
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
 #include <linux/workqueue.h>
+#include <net/tls.h>
 
 #include "pure/rxtrack.h"
 
@@ -17,6 +18,7 @@
 struct nicsim;
 struct nicsim_flow;
 struct nicsim_ktls;
+struct nicsim_secret;
 struct nicsim_stat;
 
 /* What a fault may be bound to, in the order of the knobs when_*; README.md says what each is. */
@@ -43,6 +45,17 @@ enum nicsim_event {
 /* Values of the knob driver_bug. */
 enum nicsim_bug { BUG_STALE = 1, BUG_ORDER, BUG_SLEEP, BUG_LOST, BUG_TWICE };
 
+/* Values of the knob rekey. */
+enum nicsim_rekey { REKEY_OLD = 1, REKEY_EARLY, REKEY_OFF, REKEY_REFUSED };
+
+/* Values of the knob rx_failed. */
+enum nicsim_failed { FAILED_UNMARKED = 1, FAILED_MARKED };
+
+/* A key and what goes with it, as a card keeps them that does not take the next. */
+struct nicsim_old_key {
+	u8 key[32], salt[4], iv[8];
+};
+
 /* What the driver or the silicon works on: a context, its packet, frame and record. */
 struct nicsim_at {
 	u32 is[NICSIM_WHENS];
@@ -57,7 +70,8 @@ struct nicsim_knobs {
 	u32 tx_ks, tx_full_ks, tx_ooo_other, tx_rare, tso_bad;
 	u32 tx_clear, tx_tail, tx_tos, tx_swap, tx_unseen;
 	u32 rx_noauth, rx_noresync, rx_bad_sn, rx_late_resync, rx_stay_sw, rx_garble, rx_count;
-	u32 rx_short_tag, rx_stale, rx_resync_ks, rx_ks, rx_pass;
+	u32 rx_short_tag, rx_stale, rx_resync_ks, rx_ks, rx_pass, rx_failed;
+	u32 rekey;
 	u32 aes256_as_128;
 	u32 ctx_limit_hard, off_drops;
 	u32 wire_flip, wire_drop_header, wire_drop_body;
@@ -77,6 +91,7 @@ struct nicsim_fault_ctx {
 	u32 number;		/* of its adapter's contexts */
 	u32 mended;		/* records to come that are close to a hole in the stream */
 	bool leaks;		/* it will not be freed */
+	bool early;		/* transmit, driver: what came before it is taken for its own */
 	u32 start_seq;
 	bool started;		/* driver */
 	bool moved;		/* silicon: a packet of it has been here */
@@ -94,6 +109,7 @@ struct nicsim_fault_ctx {
 /* Of an adapter. */
 struct nicsim_fault {
 	struct sk_buff *last;	/* transmit: a copy of the last offloaded packet */
+	struct nicsim_old_key old[2];	/* by direction: that of the last context */
 	u64 rare;		/* transmit, silicon: bytes since the last wrong bit */
 	atomic64_t fired;	/* how often a fault has acted */
 	atomic_t met;		/* how often the other conditions were met */
@@ -164,6 +180,14 @@ bool nicsim_fault_refuses(struct nicsim *ns, const struct sock *sk, unsigned int
 bool nicsim_fault_orphaned(struct nicsim_ktls *ctx);
 u8 *nicsim_fault_kept(struct nicsim_ktls *ctx);
 void nicsim_fault_ctx_exit(struct nicsim_ktls *ctx);
+
+/* faults/fault_rekey.c */
+u64 nicsim_fault_rekey(struct nicsim *ns, enum tls_offload_ctx_dir dir, bool again,
+		       struct nicsim_secret *s);
+bool nicsim_fault_rekey_refused(struct nicsim *ns, bool again);
+bool nicsim_fault_early(struct nicsim_ktls *ctx);
+void nicsim_fault_twice(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 seq);
+u32 nicsim_fault_failed(struct nicsim_ktls *ctx, const struct rxt_out *out);
 
 /* faults/fault_bug.c */
 void nicsim_fault_bug_add(struct nicsim_ktls *ctx);

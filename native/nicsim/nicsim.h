@@ -57,7 +57,7 @@ struct nicsim_stat {
 #define NICSIM_STATS 64
 #define NICSIM_KEY_128 0x1
 #define NICSIM_KEY_256 0x2
-#define NICSIM_TLS_13 0x4	/* with the same keys; no kernel through 7.3 asks for it */
+#define NICSIM_TLS_13 0x4	/* with the same keys; no kernel up to 7.3 asks for it */
 
 /* The card that an adapter emulates; the names lie in its description. */
 struct nicsim_card {
@@ -73,6 +73,13 @@ struct nicsim_card {
 
 typedef int (*nicsim_give_t)(struct nicsim_card *card, const char *name,
 			     enum nicsim_counter counter);
+
+/* What the kernel gives with a context; the bytes lie in its tls12_crypto_info_*. */
+struct nicsim_secret {
+	const u8 *key, *salt, *iv, *rec_seq;
+	unsigned int key_len;
+	bool tls13;
+};
 
 struct nicsim_aes {
 	struct crypto_skcipher *tfm;
@@ -153,6 +160,7 @@ struct nicsim_txd {
 	struct nicsim_replay *replay;
 	struct nicsim_esp *esp;
 	u32 seq_hi;		/* of ESP's number */
+	bool early;		/* a fault: ciphertext that is encrypted once more */
 };
 
 #define NICSIM_RXD_DECRYPTED 0x1
@@ -160,6 +168,7 @@ struct nicsim_txd {
 #define NICSIM_RXD_CONFIRM 0x4
 #define NICSIM_RXD_ERROR 0x8
 #define NICSIM_RXD_DATA 0x10
+#define NICSIM_RXD_FAILED 0x20
 
 /* Receive completion, in skb->cb. */
 struct nicsim_rxd {

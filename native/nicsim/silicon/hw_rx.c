@@ -121,6 +121,7 @@ static bool nicsim_rx_tls(struct nicsim *ns, struct sk_buff *wire, struct sk_buf
 	struct nicsim_ktls *ctx = nicsim_ktls_rx_find(ns, &seg->flow);
 	struct nicsim_rxd *rxd = nicsim_rxd(copy);
 	struct rxt_out out;
+	u32 failed;
 
 	if (!ctx)
 		return true;
@@ -134,8 +135,14 @@ static bool nicsim_rx_tls(struct nicsim *ns, struct sk_buff *wire, struct sk_buf
 	rxd->seq = seg->seq;
 	rxd->len = seg->payload_len;
 	nicsim_ktls_rx_hw(ctx, rxd, copy->data + seg->payload, &out);
-	/* The contract: as it was on the wire, or decrypted as a whole. */
-	if (out.touched && !(rxd->flags & NICSIM_RXD_DECRYPTED))
+	failed = nicsim_fault_failed(ctx, &out);
+	if (failed == FAILED_MARKED)
+		rxd->flags |= NICSIM_RXD_FAILED;
+	/*
+	 * The contract: as it was on the wire, or decrypted as a whole. So the mark for a packet
+	 * that could not be authenticated (decrypt_failed) is never needed.
+	 */
+	if (out.touched && !(rxd->flags & NICSIM_RXD_DECRYPTED) && failed != FAILED_UNMARKED)
 		skb_copy_bits(wire, seg->payload, copy->data + seg->payload, seg->payload_len);
 	return true;
 }

@@ -20,6 +20,7 @@ struct nicsim_cut {
 	struct nicsim *ns;
 	struct sk_buff *skb;
 	struct nicsim_ktls *ctx;
+	struct nicsim_ktls *twice;	/* a fault */
 	u32 net, trans, hlen;	/* offsets of IP, TCP and payload */
 	u32 payload, mss;
 	bool v6;
@@ -177,6 +178,9 @@ static bool nicsim_send_frame(struct nicsim_cut *cut, u32 off, u32 index)
 		kfree_skb(frame);
 		return false;
 	}
+	if (cut->twice)
+		nicsim_fault_twice(cut->twice, frame->data + cut->hlen, len,
+				   ntohl(tcp_hdr(cut->skb)->seq) + off);
 	if (drop || cut->lost) {
 		nicsim_count(cut->ns, CTR_SIM_WIRE_DROPPED, drop);
 		kfree_skb(frame);
@@ -205,7 +209,9 @@ static void nicsim_stall(struct nicsim *ns, struct nicsim_ktls *ctx)
 
 static void nicsim_hw_tx_tcp(struct nicsim *ns, struct sk_buff *skb, struct nicsim_ktls *ctx)
 {
-	struct nicsim_cut cut = { .ns = ns, .skb = skb, .ctx = ctx };
+	struct nicsim_txd *txd = nicsim_txd(skb);
+	struct nicsim_cut cut = { .ns = ns, .skb = skb, .ctx = ctx,
+				  .twice = txd->early ? txd->ctx : NULL };
 	u32 off = 0, index = 0;
 
 	cut.net = skb_network_offset(skb);
@@ -255,7 +261,7 @@ void nicsim_hw_tx(struct nicsim *ns, struct sk_buff *skb)
 	struct nicsim_txd *txd = nicsim_txd(skb);
 	struct nicsim_ktls *ctx = txd->ctx;
 
-	if (!ctx) {
+	if (!ctx || txd->early) {
 		if (skb_is_gso(skb) || nicsim_tcp_data(skb))
 			nicsim_hw_tx_tcp(ns, skb, NULL);
 		else

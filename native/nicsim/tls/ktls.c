@@ -4,6 +4,7 @@
 #include <linux/delay.h>
 #include <net/tls.h>
 
+#include "compat.h"
 #include "nicsim.h"
 
 /* The driver's slot in the core's context holds one pointer: that fits every kernel. */
@@ -12,12 +13,6 @@ static struct nicsim_ktls **nicsim_ktls_slot(struct tls_context *tls, enum tls_o
 	BUILD_BUG_ON(sizeof(void *) > TLS_DRIVER_STATE_SIZE_RX);
 	return __tls_driver_ctx(tls, dir);
 }
-
-struct nicsim_secret {
-	const u8 *key, *salt, *iv, *rec_seq;
-	unsigned int key_len;
-	bool tls13;
-};
 
 static int nicsim_secret(const struct nicsim *ns, enum tls_offload_ctx_dir dir,
 			 struct tls_crypto_info *info, struct nicsim_secret *s)
@@ -136,8 +131,10 @@ static int nicsim_ktls_add(struct net_device *dev, struct sock *sk, enum tls_off
 {
 	struct nicsim *ns = nicsim_of(dev);
 	struct nicsim_ktls *ctx;
+	bool again = nicsim_rekeys(sk, dir);
 	struct nicsim_secret s;
 	int err;
+	u64 sn;
 
 	err = nicsim_ktls_check(ns, dir);
 	if (!err)
@@ -145,8 +142,11 @@ static int nicsim_ktls_add(struct net_device *dev, struct sock *sk, enum tls_off
 	if (!err && nicsim_fault_refuses(ns, sk, s.key_len,
 					 dir == TLS_OFFLOAD_CTX_DIR_TX ? 1 : 2))
 		err = -EOPNOTSUPP;
+	if (!err && nicsim_fault_rekey_refused(ns, again))
+		err = -EOPNOTSUPP;
 	if (err)
 		goto refused;
+	sn = nicsim_fault_rekey(ns, dir, again, &s);
 	ctx = nicsim_ktls_alloc(ns, dir, &s);
 	if (IS_ERR(ctx)) {
 		err = PTR_ERR(ctx);
@@ -154,14 +154,15 @@ static int nicsim_ktls_add(struct net_device *dev, struct sock *sk, enum tls_off
 	}
 	*nicsim_ktls_slot(tls_get_ctx(sk), dir) = ctx;
 	if (dir == TLS_OFFLOAD_CTX_DIR_TX) {
-		rec_init(&ctx->tx.rec, &ctx->key, s.salt, nicsim_load64(s.rec_seq));
+		rec_init(&ctx->tx.rec, &ctx->key, s.salt, sn);
 		if (s.tls13)
 			rec_tls13(&ctx->tx.rec, s.iv);
 		nicsim_fault_ctx_init(ctx, sk, start_seq, s.key_len);
+		ctx->fault.early = again;
 		ctx->tx.expected_seq = start_seq;
 		nicsim_count(ns, CTR_TX_TLS_CTX, 1);
 	} else {
-		rxt_init(&ctx->rx.rxt, &ctx->key, s.salt, nicsim_load64(s.rec_seq), start_seq);
+		rxt_init(&ctx->rx.rxt, &ctx->key, s.salt, sn, start_seq);
 		if (s.tls13)
 			rec_tls13(&ctx->rx.rxt.rec, s.iv);
 		nicsim_fault_ctx_init(ctx, sk, start_seq, s.key_len);

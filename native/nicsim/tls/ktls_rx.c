@@ -201,6 +201,8 @@ void nicsim_ktls_rx_skb(struct nicsim *ns, struct sk_buff *skb)
 
 	if (rxd->flags & NICSIM_RXD_DECRYPTED)
 		skb->decrypted = 1;
+	if (rxd->flags & NICSIM_RXD_FAILED)
+		nicsim_mark_failed(skb);
 	if (lie == 1 || lie == 2)
 		counted = lie == 2 && (rxd->flags & NICSIM_RXD_DATA);
 	if (counted) {

@@ -126,6 +126,15 @@ static struct sk_buff *nicsim_ours(struct nicsim_ktls *ctx, struct sk_buff *skb,
 	return skb;
 }
 
+/* A fault: software's ciphertext, which left before the card had its key, gets it on top. */
+static struct sk_buff *nicsim_twice(struct nicsim_ktls *ctx, struct sk_buff *skb)
+{
+	kref_get(&ctx->ref);
+	nicsim_txd(skb)->ctx = ctx;
+	nicsim_txd(skb)->early = true;
+	return skb;
+}
+
 struct sk_buff *nicsim_ktls_tx(struct nicsim *ns, struct sk_buff *skb)
 {
 	struct net_device *owner;
@@ -166,7 +175,7 @@ struct sk_buff *nicsim_ktls_tx(struct nicsim *ns, struct sk_buff *skb)
 		case OOO_REPLAY:
 			break;
 		case OOO_SKIP:
-			return skb;
+			return nicsim_fault_early(ctx) ? nicsim_twice(ctx, skb) : skb;
 		case OOO_DROP:
 			return nicsim_drop(skb);
 		}
