@@ -76,7 +76,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "turns(name): --sample promises runs one of a file's tests with this name, by the day"
     )
     config.addinivalue_line(
-        "markers", "cells(which): `tx` or `rx`: promised cells; `unpromised` others; `all`"
+        "markers",
+        "cells(which): `tx` or `rx`: promised cells; `unpromised` others; `all`; version=: of this TLS, "
+        "and not asked if there is none",
     )
     config.addinivalue_line(
         "markers", "direction(which): not asked of a card that promises nothing in it; else its parameter's"
@@ -89,13 +91,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if marker is None:
         return
     profile = rig_choice.profile_of(metafunc.config)
-    which, cells = marker.args[0], list(profile.cells())
+    which, cells = marker.args[0], _cells(profile, marker)
     if which != "all":
         cells = [c for c in cells if (c in profile.promises) == (which != "unpromised")]
     if which in ("tx", "rx"):
         cells = [c for c in cells if c.direction == which]
     names = [f"{c.direction}-{c.version.replace('.', '')}_{c.cipher.replace('-', '_')}" for c in cells]
     metafunc.parametrize("cell", [_row(cell, profile, metafunc.definition) for cell in cells], ids=names)
+
+
+def _cells(profile: Profile, marker: pytest.Mark) -> list[Cell]:
+    """The cells of the card's table; of one version, if the marker names it."""
+    return [c for c in profile.cells() if c.version == marker.kwargs.get("version", c.version)]
 
 
 def _row(cell: Cell, profile: Profile, item: pytest.Item) -> Any:
@@ -111,6 +118,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     criteria, sample = load_criteria().promises, config.getoption("--sample")
 
     def asked(item: pytest.Item) -> bool:
+        of_version = item.get_closest_marker("cells")
+        if of_version and "version" in of_version.kwargs:
+            return any(
+                c in profile.promises and c.direction == of_version.args[0]
+                for c in _cells(profile, of_version)
+            )
         wanted = criteria[promise].applies if (promise := promise_of(item)) in criteria else "always"
         if wanted == "always" and (of := item.get_closest_marker("direction")):
             wanted = of.args[0] if of.args else item.callspec.params["direction"]  # type: ignore[attr-defined]

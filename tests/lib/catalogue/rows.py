@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from offload.debian.kernels import hands_over_tls13
 from offload.errors import ConfigError
 from offload.suite.bench.cards.knobs import check
 from offload.suite.report import criteria
@@ -15,6 +16,7 @@ from offload.yamlfile import Item, near, quoted, read_yaml
 
 FILE = Path(__file__).parents[2] / "nicsim" / "catalogue.yaml"
 DEBUG_FILE = FILE.with_name("debug.yaml")
+REKEY_FILE = FILE.parent / "kernels" / "rekey.yaml"
 KERNELS = ("6.1", "6.12", "7.2")
 DEBUG = "debug"  # the kernel on which alone some rows are caught (offload/debian/debug.py)
 CARDS = ("connectx-6-dx", "chelsio-t6", "nicsim", "agilio-nfp")
@@ -88,7 +90,9 @@ def load(path: Path = FILE, right: Callable[[str], object] = check) -> tuple[Row
 
 
 def of_kernel(kernel: str) -> tuple[Row, ...]:
-    """The rows for a kernel: the debug kernel has rows of its own."""
+    """The rows for a kernel: the debug kernel has others, and so has one that hands TLS 1.3 to cards."""
+    if kernel not in (*KERNELS, DEBUG) and hands_over_tls13(kernel):
+        return tuple(replace(row, kernels=(kernel,)) for row in load(REKEY_FILE))
     return load(DEBUG_FILE if kernel == DEBUG else FILE)
 
 

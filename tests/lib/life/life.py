@@ -18,11 +18,13 @@ from offload.cmd import settles, wait_until
 from offload.errors import RigError
 from offload.host.base import Side
 from offload.suite.traffic.drive import PYTHON, Ended, sending
+from tests.lib.life.many_connections import key
 from tests.lib.rig.rig import Rig
 
 PROGRAM = Path(__file__).with_name("many_connections.py")
 KIB = 1024
 CLOSE_NOTIFY = "0100"  # level, description: RFC 5246 section 7.2
+CIPHER = "aes-gcm-128"
 LOOK = 1.0  # seconds that one look for an answer waits on the host
 
 
@@ -191,21 +193,30 @@ class Life:
         return [Pair(End(self.near, a), End(far, b), p) for a, b, p in itertools.islice(rows, count)]
 
     def secure(
-        self, pairs: list[Pair], *, tls: str = "1.2", far: list[Pair] | None = None
+        self, pairs: list[Pair], *, tls: str = "1.2", far: list[Pair] | None = None, cipher: str = CIPHER
     ) -> dict[str, list[float]]:
         """Give both ends (`far`: the peer's of these only) their keys: microseconds of the DUT's calls."""
         asked = []
         for client in (False, True):
             ends = [pair.near for pair in pairs] if client else [pair.far for pair in far or pairs]
             ask = {"at": [end.at for end in ends], "client": client, "secret": self._secret, "tls": tls}
+            ask |= {"cipher": cipher}
             asked.append((ends[0].connections, ends[0].connections.begin("secure", **ask)))
         took: dict[str, list[float]] = [connections.end(number)["micros"] for connections, number in asked][1]
         return took
 
-    def rekey(self, end: End, only: str) -> None:
+    def rekey(self, end: End, only: str, cipher: str = CIPHER) -> None:
         """Give one direction (tx, rx) of an end its next key; Ended if the kernel does not take it."""
-        ask = {"client": end.connections is self.near, "secret": self._secret, "tls": "1.3", "turn": 1}
-        end.connections.call("secure", at=[end.at], only=only, **ask)
+        end.connections.call(**self.next_key(end, only, cipher))
+
+    def next_key(self, end: End, only: str, cipher: str = CIPHER) -> dict[str, Any]:
+        """Return what to tell an end for that."""
+        ask = {"do": "secure", "at": [end.at], "client": end.connections is self.near}
+        return ask | {"secret": self._secret, "tls": "1.3", "turn": 1, "only": only, "cipher": cipher}
+
+    def keys(self, pair: Pair, side: str, cipher: str) -> bytes:
+        """Return what the kernel got for one way (up: from the DUT): first, and at the KeyUpdate."""
+        return b"".join(key(self._secret, pair.port, side, "1.3", turn, cipher) for turn in (0, 1))
 
     def open(
         self, count: int = 1, *, host: str = "", far: ManyConnections | None = None, tls: str = "1.2"

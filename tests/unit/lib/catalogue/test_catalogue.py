@@ -24,7 +24,8 @@ from tests.lib.catalogue.suite import Outcome
 from tests.unit.hw_tests import Tests
 
 ROOT = Path(__file__).parents[4]
-ROWS, DEBUG_ROWS = load(), catalogue.of_kernel(catalogue.DEBUG)
+HW = ROOT / "tests/hw"
+ROWS, DEBUG_ROWS, REKEY_ROWS = load(), catalogue.of_kernel(catalogue.DEBUG), load(catalogue.REKEY_FILE)
 GOOD = """
 cards:
   - id: one
@@ -48,6 +49,16 @@ def test_each_row_names_tests_that_there_are(card: str, hw_tests: Tests) -> None
         assert not row.breaks or everywhere or row.breaks in {there[test] for test in row.tests}, row.id
 
 
+def test_a_kernel_that_hands_over_tls13_has_rows_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are run there, and only there; each names tests of KeyUpdate."""
+    monkeypatch.setattr(catalogue, "hands_over_tls13", lambda series: series == "own-1")
+    there, written = catalogue.of_kernel("own-1"), (HW / "4_lifetime/test_44_key_update.py").read_text()
+    assert chosen(there, "all", "own-1") == there and len(there) == len(REKEY_ROWS) >= 6
+    assert catalogue.of_kernel("own-2") == ROWS and not set(chosen(there, "all", "7.2"))
+    names = {name for row in there for test in row.tests for name in re.findall(r"::(\w+)", test)}
+    assert names == {name for name in re.findall(r"def (test_\w+)", written)}, names
+
+
 def knobs_there_are() -> set[str]:
     """Every knob of the simulated card: a file in its debugfs folder that can be written."""
     text = "".join(path.read_text() for path in (ROOT / "native" / "nicsim").rglob("*.c"))
@@ -58,7 +69,7 @@ def knobs_there_are() -> set[str]:
 
 def test_every_knob_makes_a_card_of_the_catalogue() -> None:
     """Each knob of nicsim is turned by a row or drawn, but for the cable's and some helpers."""
-    cards = [row.knobs for row in ROWS + DEBUG_ROWS] + [defect.knobs for defect in defects()]
+    cards = [row.knobs for row in ROWS + DEBUG_ROWS + REKEY_ROWS] + [defect.knobs for defect in defects()]
     turned = {name for knobs in cards for name in re.findall(r"\d/(\w+)=", knobs)}
     there = {name for name in knobs_there_are() if not name.startswith("wire_")}
     assert turned <= knobs_there_are(), f"nicsim has no knob {turned - knobs_there_are()}"
