@@ -55,6 +55,15 @@ bool nicsim_fault_rx_passes(struct nicsim_ktls *ctx)
 	return nicsim_bad(ctx, READ_ONCE(ctx->ns->knobs.rx_pass));
 }
 
+/* The rest of a record: what a condition of its later frames decides. */
+static void nicsim_spoil_later(struct nicsim_ktls *ctx, struct rec *rec)
+{
+	if (rec->off < rec_prefix(rec) || !nicsim_bad(ctx, READ_ONCE(ctx->ns->knobs.rx_ks)))
+		return;
+	rec->skew = 1;
+	rec->gcm.skew = 1;
+}
+
 void nicsim_fault_rx_before(struct nicsim_ktls *ctx, u32 seq, u32 n)
 {
 	struct rec *rec = &ctx->rx.rxt.rec;
@@ -62,6 +71,7 @@ void nicsim_fault_rx_before(struct nicsim_ktls *ctx, u32 seq, u32 n)
 	rec->spoil = nicsim_spoil_received;
 	rec->spoil_arg = ctx;
 	nicsim_when_frame(ctx, rec, n, seq - ctx->fault.start_seq);
+	nicsim_spoil_later(ctx, rec);
 	rec->tag_checked = nicsim_checked(ctx);
 	rec->tag_spared = 0;
 	ctx->fault.inner = nicsim_inner(&ctx->rx.rxt, seq, n);
