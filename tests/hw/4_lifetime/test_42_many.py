@@ -29,10 +29,12 @@ def test_opens_and_closes_a_thousand(
 ) -> None:
     """This NIC takes a thousand connections, a hundred at a time, and then has the contexts it had before."""
     offload.on()
+    contexts = held(rig)
     churn(life, BATCH, BATCH)  # what is made once, and stays
-    before, contexts, slab = rig.counters(), held(rig), unreclaimable(rig)
+    released(rig, contexts)
+    before, slab = rig.counters(), unreclaimable(rig)
     evidence["offloaded"] = churn(life, MANY, BATCH)
-    assert settles(lambda: held(rig) == contexts, 15), f"contexts were not released: {held(rig)}"
+    released(rig, contexts)
     moved, grown = rig.counters() - before, unreclaimable(rig) - slab
     evidence.update(counters=of_tls(moved), slab_bytes_kept_per_connection=round(grown / MANY))
     offload.set(**dict.fromkeys(profile.directions(), False))
@@ -45,6 +47,12 @@ def test_opens_and_closes_a_thousand(
         assert software[f"Tls{name}Sw"] == 2 * BATCH, "switched off, and not all were software's"
     assert moved["tx_tls_ctx"] == MANY, f"{MANY} connections took {moved['tx_tls_ctx']} contexts"
     assert grown < MANY * SLAB_PER_CONNECTION, f"the kernel kept {grown} bytes after {MANY} connections"
+
+
+def released(rig: Rig, contexts: dict[str, int]) -> None:
+    """Assert that the card soon has these contexts again: it gives them back after the connections end."""
+    settled = settles(lambda: held(rig) == contexts, 15)
+    assert settled, f"contexts were not released: {held(rig)}, {contexts} before"
 
 
 def unreclaimable(rig: Rig) -> int:
