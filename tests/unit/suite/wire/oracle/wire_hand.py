@@ -191,9 +191,3 @@ def one(document: Any) -> Any:
 def codes(document: Any) -> list[tuple[str, str]]:
     """(code, direction) of the problems of the only connection."""
     return [(p["code"], p["direction"]) for p in one(document)["problems"]]
-
-
-def first(document: Any, direction: str = "from_client") -> Any:
-    found = one(document)[direction]["first_difference"]
-    assert found is not None, one(document)
-    return found
