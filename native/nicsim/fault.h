@@ -33,7 +33,7 @@ enum nicsim_condition {
 
 /* Bits of WHEN_AFTER, by number. */
 enum nicsim_event {
-	EVENT_TOGGLE, EVENT_MTU, EVENT_COALESCE, EVENT_CABLE, EVENT_LINK, EVENT_OTHER,
+	EVENT_TOGGLE, EVENT_MTU, EVENT_COALESCE, EVENT_CABLE, EVENT_LINK, EVENT_OTHER, EVENT_RINGS,
 	NICSIM_EVENTS
 };
 
@@ -41,6 +41,10 @@ enum nicsim_event {
 #define NICSIM_HOLDS_HEADER 0x1
 #define NICSIM_HOLDS_TAG 0x2
 #define NICSIM_HOLDS_NEITHER 0x4
+
+/* Bits of the knob tx_tail. */
+#define NICSIM_TAIL_BEGINS 0x1
+#define NICSIM_TAIL_ENDS 0x2
 
 /* Values of the knob driver_bug. */
 enum nicsim_bug { BUG_STALE = 1, BUG_ORDER, BUG_SLEEP, BUG_LOST, BUG_TWICE };

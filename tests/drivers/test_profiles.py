@@ -9,7 +9,7 @@ import pytest
 from offload.card.profile import Profile, load_all
 from offload.card.profile_ids import undescribed
 from offload.debian.kernels import SERIES
-from tests.lib.catalogue.driver_tables import DRIVERS, drift, read, unlisted
+from tests.lib.catalogue.driver_tables import DATA_PATHS, DRIVERS, drift, read, unlisted
 
 REAL = [profile for profile in load_all() if not profile.plays]
 
@@ -35,3 +35,10 @@ def test_the_kernel_offloads_one_version_of_tls(tree: Path) -> None:
     """The kernel hands TLS 1.2 to a card and nothing else: that is why no profile promises 1.3."""
     text = (tree / "net/tls/tls_device.c").read_text()
     assert text.count("!= TLS_1_2_VERSION") == 2 and "TLS_1_3_VERSION" not in text
+
+
+@pytest.mark.parametrize("series", SERIES)
+def test_nfp_encrypts_on_one_data_path_only(tree: Path) -> None:
+    """Of nfp's two data paths NFD3 hands packets to its TLS and NFDK does not: nfp-nfdk-plaintext says so."""
+    calls = {path: "nfp_net_tls_tx(" in (tree / file).read_text() for path, file in DATA_PATHS.items()}
+    assert calls == {"nfd3": True, "nfdk": False}, "the note nfp-nfdk-plaintext is out of date"

@@ -153,7 +153,7 @@ static void nicsim_spoil_rest(struct nicsim_ktls *ctx, struct rec *rec)
 	if (rec->off < rec_prefix(rec))
 		return;
 	if (rec->len - rec->off < REC_TAG) {
-		if (nicsim_bad(ctx, READ_ONCE(ctx->ns->knobs.tx_tail)))
+		if (nicsim_bad(ctx, READ_ONCE(ctx->ns->knobs.tx_tail) & NICSIM_TAIL_BEGINS))
 			rec->tag[REC_TAG - 1] ^= 0x10;
 		return;
 	}
@@ -245,10 +245,23 @@ static void nicsim_replay_earlier(struct nicsim_ktls *ctx, u8 *p, u32 n, u32 eve
 		nicsim_replay_bytes(ctx, p, n, start);
 }
 
+/* The frame ends inside a tag: the bytes of it that are there come too late. */
+static void nicsim_spoil_cut_tag(struct nicsim_ktls *ctx, u8 *p, u32 n)
+{
+	const struct rec *rec = &ctx->tx.rec;
+	u32 tail = READ_ONCE(ctx->ns->knobs.tx_tail) & NICSIM_TAIL_ENDS;
+
+	if (!n || rec->off < rec_prefix(rec) || rec->off <= rec->len - REC_TAG)
+		return;
+	if (nicsim_bad(ctx, tail))
+		p[n - 1] ^= 0x10;
+}
+
 void nicsim_fault_tx_after(struct nicsim_ktls *ctx, u8 *p, u32 n)
 {
 	u32 every = READ_ONCE(ctx->ns->knobs.tx_replay);
 
+	nicsim_spoil_cut_tag(ctx, p, n);
 	if (nicsim_gated(ctx->ns, &ctx->fault.at, every))
 		nicsim_replay_earlier(ctx, p, n, every);
 }

@@ -26,6 +26,7 @@ static void nicsim_close(struct nicsim *ns)
 
 static void nicsim_reopen(struct nicsim *ns)
 {
+	nicsim_fault_event(ns, EVENT_RINGS);
 	if (!netif_running(ns->host))
 		return;
 	napi_enable(&ns->napi);

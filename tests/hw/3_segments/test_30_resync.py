@@ -10,6 +10,7 @@ from offload.card.profile import Cell
 from offload.suite.traffic.drive import sending
 from tests.lib.flow import proof
 from tests.lib.flow.flow import Flow, Traffic
+from tests.lib.impair import cut_tags
 from tests.lib.impair.impairment import (
     CAME,
     SENT,
@@ -25,6 +26,7 @@ from tests.lib.impair.impairment import (
     three,
     trouble,
 )
+from tests.lib.life.life import Life
 from tests.lib.rig.switch import Switch
 from tests.lib.wire.wire import WireTap
 
@@ -58,6 +60,38 @@ def test_retransmits_the_same_records(
         all_met(evidence)
         proof.sent_by_card(flow, plan)
         sent_again(evidence, flow, seen, name)
+
+
+@pytest.mark.promise("resync.tx")
+@pytest.mark.requires("wire-tap")
+def test_sends_again_what_ends_inside_a_tag(
+    traffic: Traffic,
+    life: Life,
+    offload: Switch,
+    peer_offload: Switch,
+    wire_tap: WireTap,
+    evidence: dict[str, Any],
+) -> None:
+    """This NIC encrypts retransmissions that end inside a tag, after each byte of it, to the same bytes."""
+    offload.on()
+    peer_offload.set(tx=False, rx=False)
+
+    def transfer(noted: dict[str, Any]) -> cut_tags.Run:
+        with impaired(traffic, noted, (), strict=False) as box:
+            return cut_tags.sent(traffic, life, TX, box)
+
+    with (
+        controlled(evidence, offload, lambda: transfer({}).trouble),
+        wire_tap.open() as watch,
+    ):
+        run = transfer(evidence)
+        proof.note(evidence, run.sent.flow, run.sent.plan, "hw")
+        seen = run.proves(watch.stop()["wire"], evidence)
+        assert not run.trouble, run.trouble
+        all_met(evidence)
+        evidence["cut_tags"] = cut_tags.again(run, watch.segments("wire"))
+        proof.encrypted(run.sent.flow, run.sent.plan.total)
+        sent_again(evidence, run.sent.flow, seen, "records")
 
 
 @pytest.mark.promise("resync.rx")

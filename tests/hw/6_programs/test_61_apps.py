@@ -14,7 +14,7 @@ from offload.card.profile_model import ALL_CELLS
 from offload.doctor.apps.run import ask
 from offload.doctor.examine import Doctor
 from offload.doctor.library import Trial
-from tests.lib.flow import apps
+from tests.lib.flow import apps, haproxy
 from tests.lib.rig.rig import Rig
 from tests.lib.rig.switch import Switch
 
@@ -84,3 +84,36 @@ def test_nginx_does_what_doctor_says(
         seen = near.connect("127.0.0.1", here, ask=GET, after=BODY)
         assert "D811" in apps.codes(ruling) and ruling.state() == "never" and seen.sha256 == SHA
         apps.as_reported(ruling, seen)
+
+
+@pytest.mark.once
+@pytest.mark.promise("tools.honest")
+@pytest.mark.requires("tls", "openssl", "haproxy-ktls")
+def test_haproxy_does_what_doctor_says(
+    rig: Rig, offload: Switch, profile: Profile, counters: Callable[[], Snapshot]
+) -> None:
+    """This NIC encrypts what HAProxy 3.4 sends on a line with `ktls on`, and nothing of a line without."""
+    offload.on()
+    host, folder, small = rig.bench.dut.host, f"{rig.end('dut').at.folder}/haproxy-hw", FILE[:9000]
+    asks, silent = rig.next_port(), rig.next_port()
+    with ExitStack() as undo:
+        undo.callback(host.run, ["rm", "-rf", folder])
+        program, binds = undo.enter_context(haproxy.instead(rig)), {asks: "ktls on", silent: ""}
+        path = haproxy.written(rig, folder, small, binds, " expose-experimental-directives\n")
+        diagnosis = Doctor(host, trial=ALL).diagnose([rig.bench.dut.dev])
+        rulings = dict(zip(binds, ask(host, "haproxy", path, diagnosis=diagnosis).rulings, strict=True))
+        undo.enter_context(apps.program(host, [program, "-db", "-f", path], silent))
+        far, before = undo.enter_context(apps.client(rig)), counters()
+        for port, version, name in (
+            (asks, "1.2", "ECDHE-RSA-AES128-GCM-SHA256"),
+            (asks, "1.2", "ECDHE-RSA-AES256-GCM-SHA384"),
+            (asks, "1.3", "ECDHE-RSA-AES256-GCM-SHA384"),
+            (silent, "1.2", "ECDHE-RSA-AES128-GCM-SHA256"),
+        ):
+            seen = far.connect(rig.bench.dut.v4, port, version=version, ciphers=name, ask=GET, after=BODY)
+            who = "hw" if Cell("tx", version, seen.cipher) in profile.promises else "sw"
+            assert (seen.version, seen.sha256) == (version, hashlib.sha256(small).hexdigest())
+            assert seen.who["tx"] == (who if port == asks else "user"), f"{port} {name}: {seen}"
+            apps.as_reported(rulings[port], seen)
+        done = (counters() - before).get("tx_tls_encrypted_bytes", 0) or 0
+        assert "tx" not in profile.directions() or done >= len(small), f"the card encrypted {done} bytes"

@@ -15,6 +15,7 @@ MLX5 = f"{NET}/mellanox/mlx5/core"
 CHELSIO = f"{NET}/chelsio"
 NFP = f"{NET}/netronome/nfp"
 FUN = f"{NET}/fungible/funeth"
+DATA_PATHS = {path: f"{NFP}/{path}/dp.c" for path in ("nfd3", "nfdk")}  # of nfp, by firmware
 COMMON = ("net/tls/Kconfig", "net/tls/tls_device.c", "include/linux/pci_ids.h")
 VENDORS = {"MELLANOX": 0x15B3, "CHELSIO": 0x1425}  # the first is in mlx5's own headers, the second in a macro
 ID = re.compile(r"(?:PCI_VDEVICE(?:_SUB)?\(\s*|\{ PCI_VENDOR_ID_)(\w+),\s*(\w+)")
@@ -83,7 +84,8 @@ LISTED_WITH = {"nfp_netvf": "nfp"}  # a driver of virtual functions -> the one w
 
 def files() -> tuple[str, ...]:
     """Every file of the kernel's source that is read."""
-    return tuple(dict.fromkeys((*COMMON, *(f for d in DRIVERS.values() for f in d.files()))))
+    every = (f for driver in DRIVERS.values() for f in driver.files())
+    return tuple(dict.fromkeys((*COMMON, *every, *DATA_PATHS.values())))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 from offload.errors import OffloadError
 from tests.lib.scenario.run import Made, run
 from tests.lib.scenario.shrink import shrink
-from tests.lib.scenario.space import Scenario, Space
+from tests.lib.scenario.space import Scenario, Space, load
 from tests.lib.scenario.stand import Stand
 from tests.lib.scenario.verdict.blame import ABSENT, INTACT, Unseen, judged
 from tests.lib.scenario.verdict.headline import headline
@@ -33,6 +33,12 @@ def check(stand: Stand, space: Space, scenario: Scenario, evidence: dict[str, An
         raise AssertionError(_named(stand, space, scenario, str(exc), evidence)) from exc
     _keep(evidence, made)
     return made.missing
+
+
+def check_line(stand: Stand, line: str, evidence: dict[str, Any]) -> tuple[str, ...]:
+    """The same for one scenario by its line."""
+    space = load(stand.rig.profile)
+    return check(stand, space, space.parse(line), evidence)
 
 
 def _run(stand: Stand, scenario: Scenario, noted: dict[str, Any]) -> Made:

@@ -6,7 +6,7 @@ A card that is wrong from its first record on breaks a handshake, and the peer's
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -166,8 +166,13 @@ def walked(capture: Path, sent: Sent) -> Wire:
     return Wire(whole, one.from_client.data)
 
 
-def proves(capture: Path, evidence: dict[str, Any], sent: Sent) -> None:
-    """Assert that every record is on the wire as it should be, and no plaintext; note what was found."""
+def proves(
+    capture: Path, evidence: dict[str, Any], sent: Sent, sizes: Mapping[int, int] = WRITES
+) -> dict[str, Any]:
+    """Assert that every record is on the wire as it should be, and no plaintext; note what was found.
+
+    `sizes`: how many records there must be of each size. Returns the direction from the DUT.
+    """
     seen, content = walked(capture, sent), sent.plan.content()
     evidence["wire"] = {
         "proof": "B",
@@ -180,10 +185,11 @@ def proves(capture: Path, evidence: dict[str, Any], sent: Sent) -> None:
     clear = plaintext(seen.stream, content)
     assert not clear, clear
     assert not seen.words, f"{explained(seen.stream, sent)}: {seen.words}"
-    assert seen.direction["sizes"] == {str(size): WRITES[size] for size in sorted(WRITES)}, (
+    assert seen.direction["sizes"] == {str(size): sizes[size] for size in sorted(sizes)}, (
         f"other records than were written: {seen.direction['sizes']}"
     )
     assert seen.direction["payload_bytes"] == sent.plan.total, "not all of the payload was proven"
+    return seen.direction
 
 
 def decrypted(sent: Sent) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from offload.card.profile import load_all
+from offload.card.profile import find, load_all
 from offload.card.profile_model import LOG
 from tests.unit.suite.report.record.test_report_plugin import play, results
 
@@ -47,6 +47,14 @@ def test_no_test_of_a_card_knows_a_limitation() -> None:
     readers = {HELPER, *ROOT.glob("tests/lib/catalogue/*.py")}
     found = {str(path): wrong.findall(path.read_text()) for path in files if path not in readers}
     assert len(found) > 50 and not {path: words for path, words in found.items() if words}
+
+
+def test_no_limitation_excuses_plaintext() -> None:
+    """A limitation forgives a failure, so plaintext on the wire is never one: it is a note with `warn`."""
+    known = [(profile, one) for profile in load_all() for one in profile.limitations]
+    assert not [(p.id, one.id) for p, one in known if "plaintext" in f"{one.what} {one.expect}"]
+    hazards = {note.id: note.warn for note in find("agilio-nfp").notes}
+    assert hazards["nfp-nfdk-plaintext"] == "tx"
 
 
 @pytest.mark.parametrize("profile", [name for name, tests in LISTED.items() if tests])

@@ -11,7 +11,7 @@ import pytest
 from offload.card.profile import load_all
 from offload.suite.report.criteria import load
 from offload.suite.report.facts import of
-from tests.unit.hw_tests import Tests
+from tests.unit.hw_tests import PROFILES, Tests
 
 LAB = Path(__file__).parents[4] / "docs/certify/the-lab.md"
 EVERY = "nicsim"  # every test there is: the simulated card promises all that the kernel offloads
@@ -20,13 +20,22 @@ OF_ANY_BENCH = {"tls", "ktls-handoff", "stunnel", "openssl", "qemu"}
 OF_A_WIRE_BOX = {"wire", "wire-tap", "pedit", "records-trace"}
 
 
-@pytest.mark.parametrize("profile", ["nicsim", "connectx-6-dx", "chelsio-t6"])
+@pytest.mark.parametrize("profile", PROFILES)
 def test_no_promise_asks_for_more_tests_than_there_are(profile: str, hw_tests: Tests) -> None:
     """Otherwise no card of this profile could be certified."""
     facts = of(next(one for one in load_all() if one.id == profile))
     have = Counter(promise for promise, _ in hw_tests[profile].values())
     wanted = {name: one.tests for name, one in load().promises.items() if facts.applies(one.applies)}
     assert not {name: (have[name], least) for name, least in wanted.items() if have[name] < least}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_card_meets_what_drivers_trip_over(profile: str, hw_tests: Tests) -> None:
+    """A retransmission that ends inside a tag, a changed port, a slow release: tests of every profile."""
+    there = {test.rpartition("::")[2] for test in hw_tests[profile]}
+    port = {f"test_port_changes_under_live_connections[{e}]" for e in ("toggle", "mtu", "rings", "channels")}
+    slow = {"test_gives_contexts_back", "test_sends_on_after_link_down"}  # what rows slow-remove run
+    assert not ({"test_sends_again_what_ends_inside_a_tag"} | port | slow) - there
 
 
 def test_no_blocker_rests_on_the_peers_card(hw_tests: Tests) -> None:
