@@ -119,6 +119,7 @@ struct tls {
 	uint32_t next; /* TCP sequence number that comes next */
 	bool open_start; /* the next SEND or DUMP tells where the stream begins */
 	bool again; /* what comes next was sent before */
+	uint64_t used; /* when it last sent, as the card counts; 0: never since its parameters came */
 	enum rx_state state;
 	uint32_t found, follow, resync; /* header found at, the next one is at, what the driver confirms */
 	uint64_t passed; /* headers seen since `found` */
@@ -172,8 +173,8 @@ struct counter {
 /* state/faults.c: what a bad card does; a knob of 0 is off, N: every Nth time */
 enum fault {
 	FAULT_TX_DROP, FAULT_TX_REORDER, FAULT_TX_TWICE, FAULT_TX_SUM, FAULT_TX_TAG, FAULT_TX_NONCE, FAULT_TX_SALT,
-	FAULT_TX_FORGET, FAULT_TX_LEAK, FAULT_TX_AGAIN, FAULT_TX_PAGE, FAULT_TX_ERROR, FAULT_RX_DROP, FAULT_RX_FALSE_ERROR,
-	FAULT_RX_FALSE_OPENED, FAULT_RX_FALSE_TAG, FAULT_RX_BYTE, FAULT_RX_FORGET, FAULT_RX_NO_RESYNC, FAULT_RX_NUMBER,
+	FAULT_TX_FORGET, FAULT_TX_CACHE, FAULT_TX_LEAK, FAULT_TX_AGAIN, FAULT_TX_PAGE, FAULT_TX_ERROR, FAULT_RX_DROP,
+	FAULT_RX_FALSE_ERROR, FAULT_RX_FALSE_OPENED, FAULT_RX_FALSE_TAG, FAULT_RX_BYTE, FAULT_RX_FORGET, FAULT_RX_NO_RESYNC, FAULT_RX_NUMBER,
 	FAULT_RX_NO_ANSWER, FAULT_RX_ANSWER, FAULT_IRQ, FAULT_COMMAND, FAULT_DELAY, FAULT_TIMEOUT, FAULT_KEY,
 	FAULT_HALF_KEY, FAULT_NO_KEY, FAULT_NO_STREAM, FAULT_HEALTH, FAULTS
 };
@@ -212,6 +213,7 @@ struct card {
 	uint8_t *held; /* a frame that lets the next one pass */
 	uint32_t held_len;
 	struct knob fault[FAULTS];
+	uint64_t uses; /* of TLS streams that send */
 	struct truth truth;
 };
 

@@ -11,6 +11,7 @@ static const char *const names[FAULTS] = {
 	[FAULT_TX_NONCE] = "tx-wrong-nonce",
 	[FAULT_TX_SALT] = "tx-wrong-salt",
 	[FAULT_TX_FORGET] = "tx-forget-number",
+	[FAULT_TX_CACHE] = "tx-small-cache",
 	[FAULT_TX_LEAK] = "tx-leak",
 	[FAULT_TX_AGAIN] = "tx-leak-again",
 	[FAULT_TX_PAGE] = "tx-dump-one-page",

@@ -51,6 +51,22 @@ def check_each_sender_fault_spoils_its_own_part(rig: Rig) -> None:
     assert sealed_with(rig, "tx-drop") == b""
 
 
+def check_a_stream_that_was_pushed_out_loses_its_number(rig: Rig) -> None:
+    """Two streams take turns: with room for one, the next record is wrong; with room for two, it is right."""
+    for room, hits in ((2, 0), (1, 1)):
+        with rig.pair() as (model, a, b):
+            one, two = side(a), side(b)
+            model.control({"card": 0, "fault": "tx-small-cache", "every": room})
+            first, second = sender(one, KEY), sender(one, KEY)
+            frames = []
+            for tis, number, seq in ((first, 5, 900), (second, 5, 900), (first, 6, 1229)):
+                send(a, one.sq, tcp(plain_record(number, b"f" * 300), seq=seq), tis=tis)
+                frames.append(payload(two.came()))
+            right = [sealed_record(KEY, number, b"f" * 300) for number in (5, 5, 6)]
+            assert frames[:2] == right[:2] and (frames[2] == right[2]) == (not hits)
+            assert model.control({"card": 0})["tx-small-cache"] == hits
+
+
 def check_a_wrong_key_is_in_every_record(rig: Rig) -> None:
     """The key is spoiled as it comes: the header and the nonce are right, nothing else is."""
     with rig.pair() as (model, a, b):

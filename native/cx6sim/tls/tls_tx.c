@@ -9,10 +9,27 @@ static struct tls *stream(struct card *c, uint32_t tis)
 	return found && found->tls.on ? &found->tls : NULL;
 }
 
+/* The bad card has room for `every` streams: one that others have pushed out comes back without its number. */
+static bool pushed_out(struct card *c, struct tls *t)
+{
+	struct knob *k = &c->fault[FAULT_TX_CACHE];
+	uint64_t since = t->used, others = 0;
+	uint32_t number = 0;
+	struct tis *tis;
+
+	t->used = ++c->uses;
+	if (!k->every || !since)
+		return false;
+	while ((tis = object_next(c, KIND_TIS, &number)))
+		others += tis->tls.on && &tis->tls != t && tis->tls.used > since;
+	k->hit += others >= k->every;
+	return others >= k->every;
+}
+
 /* The bad cards: one sends a piece as it is, one loses the record number. */
 static bool leaks(struct card *c, struct tls *t)
 {
-	if (fault_hit(c, FAULT_TX_FORGET))
+	if (pushed_out(c, t) || fault_hit(c, FAULT_TX_FORGET))
 		memset(t->record.number, 0, sizeof(t->record.number));
 	if (t->again && fault_hit(c, FAULT_TX_AGAIN))
 		return true;

@@ -74,6 +74,7 @@ void tls_progress(struct card *c, const struct wqe *w, bool tx)
 	t->again = tx && t->on;
 	t->on = true;
 	t->open_start = tx;
+	t->used = 0;
 	if (tx)
 		memcpy(t->record.number, t->first, sizeof(t->first));
 }

@@ -93,16 +93,17 @@ def test_keeps_many_connections_right(
     offload.on()
     before = rig.counters()
     with opened(life, MANY // 2, (bench.peer.v4, bench.peer.v6)) as pairs:
-        wrong = at_once(pairs, "many", EACH)
+        # twice: a card whose cache of contexts is too small is wrong once a connection comes back to it
+        wrong = at_once(pairs, "many", EACH) or at_once(pairs, "again", EACH)
         moved = rig.counters() - before
     taken = {d: moved[f"Tls{d.title()}Device"] for d in profile.directions()}
-    evidence.update(bytes=2 * MANY * EACH, connections=MANY, taken=taken, wrong=wrong)
+    evidence.update(bytes=4 * MANY * EACH, connections=MANY, taken=taken, wrong=wrong)
     assert not wrong, (
         f"at least {len(wrong)} of {MANY} connections are wrong: {list(wrong)}: {next(iter(wrong.values()))}"
     )
     assert set(taken.values()) == {MANY}, f"of {MANY} connections it took {taken}"
     did = {d: moved[BYTES[d]] for d in taken}
-    assert min(did.values()) >= MANY * EACH, f"of {MANY * EACH} bytes each way it did {did}"
+    assert min(did.values()) >= 2 * MANY * EACH, f"of {2 * MANY * EACH} bytes each way it did {did}"
 
 
 @contextmanager
