@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 /* Bytes per write, per read, per record and per wake-up: one TLS record of the largest size, in every arm. */
 #define CHUNK 16384
@@ -74,6 +75,11 @@ struct shot {
 };
 void shoot(struct shot *shot);
 void print_moved(const struct shot *before, const struct shot *after);
+
+/* poll.c */
+bool poll_add(char *text);
+struct timespec poll_start(void);
+void poll_wait(struct timespec start);
 
 /* fail.c */
 _Noreturn void die(const char *what, const char *why);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What does a byte of payload cost the sender, the receiver and the card? A line of JSON per row.
  *
- *   costload [--bytes N] [--warm N] [--dut NS,ADDRESS] [--peer NS,ADDRESS] ARM/DIRECTION[/CHANNELS][/file] ...
+ *   costload [--bytes N] [--warm N] [--dut NS,ADDRESS] [--peer NS,ADDRESS] [--poll FILE=NANOSECONDS]
+ *            ARM/DIRECTION[/CHANNELS][/file] ...
  *
  * ARM: plain, user, sw, hw, hw-zc. DIRECTION, as the DUT sees it: tx, rx, both. CHANNELS: connections of
- * a direction at once, 2, 4 or 8, which share its bytes. file: the DUT sends from a file (tx only). Which card does
+ * a direction at once, 2, 4 or 8, which share its bytes. file: the DUT sends from a file (tx only). --poll: the
+ * gro_flush_timeout of a port that raises no interrupts, up to four times (poll.c). Which card does
  * TLS is switched by the caller. Meant for a machine of its own (cost-mode.md): it reads the time of every task. What cannot
  * be done ends it with a line on standard error and exit code 1, wrong usage with 2. */
 #define _GNU_SOURCE
@@ -118,12 +120,13 @@ static void hear(struct end *e, void *what, size_t size)
 		die(e->name, "exited early");
 }
 
-/* Everything of a pass has arrived; the last acknowledgement is allowed to. */
-static void pass(struct end *ends, int n)
+/* Everything of a pass has arrived; the last acknowledgement is allowed to. `start`: of the polls. */
+static void pass(struct end *ends, int n, struct timespec start)
 {
 	const struct timespec settle = { .tv_nsec = 50000000 };
 	char done;
 
+	poll_wait(start);
 	for (int i = 0; i < n; i++)
 		need(write(ends[i].orders, "g", 1) == 1, "order");
 	for (int i = 0; i < n; i++)
@@ -149,6 +152,7 @@ static void row(const struct load *load, const struct kind *kind, const char *na
 {
 	static struct shot shots[2];
 	static struct end ends[2 * FLOWS * CHANNELS];
+	struct timespec started;
 	int n = 0, status;
 	char sound;
 
@@ -157,14 +161,16 @@ static void row(const struct load *load, const struct kind *kind, const char *na
 			continue;
 		start(&ends[n], load, kind, flow, false);
 		hear(&ends[n], &sound, 1);
+		poll_wait(poll_start());	/* so that each handshake takes the same time */
 		start(&ends[n + 1], load, kind, flow, true);
 		hear(&ends[n + 1], &ends[n + 1].ready, sizeof(struct ready));
 		hear(&ends[n], &ends[n].ready, sizeof(struct ready));
 		n += 2;
 	}
-	pass(ends, n);
+	pass(ends, n, poll_start());
+	started = poll_start();
 	shoot(&shots[0]);
-	pass(ends, n);
+	pass(ends, n, started);
 	shoot(&shots[1]);
 	for (int i = 0; i < n; i++) {
 		need(write(ends[i].orders, "e", 1) == 1, "order");
@@ -230,7 +236,7 @@ int main(int argc, char **argv)
 	static const struct option options[] = {
 		{ "bytes", required_argument, NULL, 'b' }, { "warm", required_argument, NULL, 'w' },
 		{ "dut", required_argument, NULL, 'd' },   { "peer", required_argument, NULL, 'p' },
-		{ NULL, 0, NULL, 0 },
+		{ "poll", required_argument, NULL, 'l' },  { NULL, 0, NULL, 0 },
 	};
 	struct load load = { .warm = 32 * CHUNK, .bytes = 128 * CHUNK, .ns = { "dut", "peer" },
 			     .address = { "192.0.2.1", "192.0.2.2" } };
@@ -243,6 +249,10 @@ int main(int argc, char **argv)
 		case 'w': load.warm = number(optarg); break;
 		case 'd': place(&load, DUT, optarg); break;
 		case 'p': place(&load, PEER, optarg); break;
+		case 'l':
+			if (!poll_add(optarg))
+				usage(optarg, "expected FILE=NANOSECONDS, four times at most");
+			break;
 		default: return 2;
 		}
 	}

@@ -56,7 +56,7 @@ ROOMS: dict[str, Room] = {
     "suite.bench": Room(
         "suite.traffic driver debian switch card host yamlfile cmd paths errors", "yaml", 8250
     ),
-    "suite.measure": Room("suite.bench suite.traffic debian switch card host cmd paths errors", "", 4200),
+    "suite.measure": Room("suite.bench suite.traffic debian switch card host cmd paths errors", "", 4300),
     "suite.report": Room("suite.measure errata card yamlfile cmd paths errors", "", 8800),
     "suite.certify": Room(
         "suite.bench suite.report debian card host yamlfile cmd paths errors", "yaml", 2500

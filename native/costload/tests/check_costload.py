@@ -29,6 +29,9 @@ WRONG = (
     ["--bytes", "99999999999", "x"],
     ["--dut", "nowhere", "plain/tx"],
     ["--what"],
+    ["--poll", "file", "plain/tx"],
+    ["--poll", "file=", "plain/tx"],
+    ["--poll", "file=-1", "plain/tx"],
 )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from offload.errors import RigError
 from offload.suite.bench.cards import knobs
+from offload.suite.bench.vm import cards
 from offload.suite.measure.cost import run
 from offload.suite.measure.cost.figures import group
 from offload.suite.measure.cost.plan import Row
@@ -23,7 +24,8 @@ def counted(rig: Rig) -> dict[str, Any]:
 
     AssertionError if the card with its faults does not carry payload.
     """
-    faults = " ".join(word for word in knobs.turned(rig.lab.root).split() if word.startswith("0/"))
+    turned = "" if rig.lab.kind == cards.KIND else knobs.turned(rig.lab.root)
+    faults = " ".join(word for word in turned.split() if word.startswith("0/"))
     kept = vars(rig).setdefault("cost", {})
     if faults not in kept:
         kept[faults] = _boot(rig, faults)
@@ -54,6 +56,7 @@ def _boot(rig: Rig, faults: str) -> dict[str, Any]:
             more=MORE,
             personality=rig.profile.id,
             knobs=faults,
+            kind=rig.lab.kind,
             say=lambda _: None,
         )
     except RigError as exc:

@@ -10,6 +10,8 @@ from offload.card.nic import look
 from offload.card.profile import FEATURES
 from offload.errors import RigError
 from offload.suite.bench.cards import knobs
+from offload.suite.bench.vm import cards
+from offload.suite.bench.vm.own_driver import OWN
 from offload.suite.traffic import handoff, impair, iperf3, ipsec, keylog, nginx, tap, wrk
 from tests.lib.flow import film, haproxy, migration, storage
 from tests.lib.rig.rig import Rig, in_lab
@@ -124,8 +126,11 @@ def _nicsim(rig: Rig) -> str:
 
 
 def _cost_mode(rig: Rig) -> str:
+    if in_lab(rig.bench) and rig.lab.kind == cards.KIND:
+        own = rig.bench.rig.get("driver under test", "").startswith(OWN)
+        return "cost mode boots Debian's mlx5_core, and this lab has one of your own" if own else ""
     other = in_lab(rig.bench) and not _has(rig, knobs.FOLDER)
-    return "cost mode needs nicsim, and this lab has another card" if other else ""
+    return "cost mode needs nicsim or cx6sim, and this lab has another card" if other else ""
 
 
 PROBES: dict[str, Callable[[Rig], str]] = {

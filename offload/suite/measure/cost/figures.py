@@ -9,6 +9,7 @@ from offload.errors import RigError
 
 SIDES = ("sender", "receiver", "host", "card")
 REPEATS = 0.001  # what boots of one image may differ by
+BELOW = 0.05  # the same below the real driver
 NOTE = "SIMULATED: validates the method, says nothing about a card. Instructions per payload byte on the DUT."
 Document = Mapping[str, Any]
 

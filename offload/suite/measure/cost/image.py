@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from offload.debian.kernels import Kernel
@@ -24,6 +24,8 @@ TOOLS = ("ip", "tc", "ethtool")
 FOLDERS = ("proc", "sys", "run", "var", "tmp")
 DONE = "COST-DONE"
 IP = "/usr/sbin/ip"  # by its path: the shell has one of its own that knows less
+ALWAYS = 0x7FFFFFFF  # polls without a frame, before a port wants interrupts again: more than there are
+WIRE_USECS = 1000  # between two polls of a port on the wire, which lets a frame through every 1.2 ms
 FEATURES = ("tls-hw-tx-offload", "tls-hw-rx-offload")
 
 INIT = """\
@@ -76,10 +78,33 @@ def threaded(dev: str) -> str:
     return f"echo 1 > /sys/class/net/{dev}/threaded"
 
 
-def held_back(dev: str, usecs: int) -> str:
-    """The same as `rx-usecs`, by the kernel's own timer: cx6sim's would be one of the host's clock."""
-    folder = f"/sys/class/net/{dev}"
-    return f"echo 2 > {folder}/napi_defer_hard_irqs; echo {usecs}000 > {folder}/gro_flush_timeout"
+def polled(name: str, dev: str, usecs: int) -> Iterator[str]:
+    """Shell lines that stop a port's interrupts: the kernel's timer polls it.
+
+    cx6sim raises interrupts by the host's clock: by the guest's, at another moment in each boot.
+    """
+    inner, at = f"$b nsenter --net=/run/netns/{name}", f"/sysfs/{name}"
+    yield f"[ -d {at} ] || {{ $b mkdir -p {at}; {inner} $b mount -t sysfs {name} {at}; }}"
+    folder = f"{at}/class/net/{dev}"
+    yield f"echo 1 > {folder}/threaded; echo {usecs}000 > {folder}/gro_flush_timeout"
+    yield f"echo {ALWAYS} > {folder}/napi_defer_hard_irqs"
+
+
+def timers(plan: Plan) -> str:
+    """The words of costload that start the polls of every port at one moment; "" with cards of the guest."""
+    if plan.kind != cards.KIND:
+        return ""
+    return "".join(
+        f"--poll /sysfs/{name}/class/net/{dev}/gro_flush_timeout={usecs}000 "
+        for name, dev, usecs in ports(plan)
+    )
+
+
+def ports(plan: Plan) -> list[tuple[str, str, int]]:
+    """Every port: its namespace, name, and how many microseconds lie between two polls."""
+    ends = ENDS[plan.kind]
+    found = [("dut", ends.dut, plan.usecs), ("peer", ends.peer, plan.usecs)]
+    return found + [("wire", dev, WIRE_USECS) for dev in ends.wire]
 
 
 def bench(plan: Plan) -> list[str]:
@@ -94,10 +119,12 @@ def bench(plan: Plan) -> list[str]:
     for port in ends.wire:
         lines.append(f"{inner} wire tc qdisc add dev {port} root netem rate {plan.mbits}mbit limit 1000")
     for name, dev in (("dut", ends.dut), ("peer", ends.peer)):
-        if late:
-            lines.append(f"{inner} {name} /busybox sh -c '{threaded(dev)}; {held_back(dev, plan.usecs)}'")
-        else:
+        if not late:
             lines.append(f"{inner} {name} ethtool -C {dev} rx-usecs {plan.usecs}")
+    for name, dev, usecs in ports(plan) if late else ():
+        lines += polled(name, dev, usecs)
+    # each frame by itself, as on a cable
+    lines += [f"{inner} wire ethtool -K {port} gro off" for port in ends.wire if late]
     lines += [f"echo {value} > {FOLDER}/{knob}" for knob, value in check(plan.knobs).items()]
     off = " ".join(f"{feature} off" for feature in FEATURES)
     return [*lines, f"{inner} peer ethtool -K {ends.peer} {off}"]
@@ -120,7 +147,7 @@ def run_lines(plan: Plan, rows: Sequence[Row]) -> list[str]:
     words = " ".join(switched(rows[0]))
     return [
         f"{IP} netns exec dut ethtool -K {ENDS[plan.kind].dut} {words}",
-        f"/costload --warm {plan.warm} --bytes {plan.bytes} {names}",
+        f"/costload {timers(plan)}--warm {plan.warm} --bytes {plan.bytes} {names}",
     ]
 
 

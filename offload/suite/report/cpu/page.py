@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from offload.suite.measure.cost.compared import SAVED, UNTOLD
 from offload.suite.report.cpu import plots
 from offload.suite.report.cpu import words as cpu_words
 from offload.suite.report.cpu.rows import ARMS, SIDES
 from offload.suite.report.render.svg import figure
 
+NOTES = {SAVED: "Offload saves elsewhere", UNTOLD: "Not told here"}
 MEMORY, ABSENT = "memory traffic", "not measurable here"  # as offload/suite/measure/cpu/memory.py says it
 
 
@@ -29,6 +31,7 @@ def page(section: Mapping[str, Any]) -> dict[str, Any]:
         "mark": cpu_words.MARK,
         "simulated": any(source["simulated"] for source in section["sources"]),
         "said": cpu_words.summary(section),
+        "notes": _notes(section),
         "sources": section["sources"],
         "skipped": _skipped(section),
         "complete": section["complete"],
@@ -41,6 +44,13 @@ def _no_memory(section: Mapping[str, Any]) -> list[str]:
     timed = {setting["source"] for setting in section["settings"] if setting["method"] == "time"}
     said = [section["sources"][number]["about"].get(MEMORY, "") for number in sorted(timed)]
     return list(dict.fromkeys(words for words in said if words.startswith(ABSENT)))
+
+
+def _notes(section: Mapping[str, Any]) -> list[str]:
+    """Return what to compare figures below the real driver with, and what these do not tell; each once."""
+    said = [source["about"] for source in section["sources"] if not source["problem"]]
+    found = [f"{words}: {about[key]}" for about in said for key, words in NOTES.items() if key in about]
+    return list(dict.fromkeys(found))
 
 
 def _skipped(section: Mapping[str, Any]) -> list[tuple[str, str]]:

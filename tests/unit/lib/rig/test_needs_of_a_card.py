@@ -8,24 +8,37 @@ from typing import Any
 
 import pytest
 
+from offload.suite.bench.vm import cards
+from offload.suite.bench.vm.own_driver import OWN
 from tests.lib.rig import needs
 
 
-def rig(shows: str) -> Any:
-    """A lab whose DUT has this path, and no other."""
+def rig(shows: str, kind: str = "nicsim", **more: str) -> Any:
+    """A lab of a kind whose DUT has this path, and no other."""
     host = SimpleNamespace(run=lambda argv, check: SimpleNamespace(rc=int(argv[-1] != shows)))
-    return SimpleNamespace(bench=SimpleNamespace(dut=SimpleNamespace(host=host)), probed={})
+    bench = SimpleNamespace(dut=SimpleNamespace(host=host), rig=more)
+    return SimpleNamespace(bench=bench, probed={}, lab=SimpleNamespace(kind=kind))
 
 
 @pytest.mark.parametrize("in_vm", [True, False])
 def test_what_only_nicsim_has_is_asked_of_nicsim_only(in_vm: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cost mode boots nicsim: its figure must not stand in the report of another card. Hosts measure time."""
+    """Cost mode boots nicsim or cx6sim: another card gets no figure. Hosts measure time."""
     monkeypatch.setattr(needs, "in_lab", lambda bench: in_vm)
     nicsim, other = rig("/sys/kernel/debug/nicsim"), rig("/sys/bus/pci")
     wanted = ["nicsim", "cost-mode"]
     assert needs.unmet(nicsim, wanted) == []
     said = needs.unmet(other, wanted)
     assert said[0] == "only nicsim can be given ESP crypto for a test" and len(said) == 1 + in_vm
+
+
+@pytest.mark.parametrize(("driver", "skipped"), [("mlx5_core of Debian's", 0), (f"{OWN}: a.ko", 1)])
+def test_cost_mode_has_the_driver_of_debian(
+    driver: str, skipped: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below a driver of your own, a figure of Debian's would say something else."""
+    monkeypatch.setattr(needs, "in_lab", lambda bench: True)
+    real = rig("/sys/bus/pci", cards.KIND, **{"driver under test": driver})
+    assert len(needs.unmet(real, ["cost-mode"])) == skipped
 
 
 def test_each_figure_of_cost_mode_asks_for_it() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from offload.suite.measure.cost.compared import compared
 from offload.suite.report.cpu import page as cpu_page
 from offload.suite.report.cpu import plots as cpu_plots
 from offload.suite.report.cpu.rows import ARMS
@@ -58,6 +59,17 @@ def test_plots_say_simulated_or_published(sim: dict[str, Any], real: dict[str, A
     every = [*page["bars"], *page["lines"], *page["maps"], *page["cost"]]
     assert not any(plot["simulated"] for plot in every)
     assert all("ConnectX-6 Dx" in plot["published"] for plot in every if plot["published"])
+
+
+def test_what_to_compare_with_is_shown_once() -> None:
+    """Several tests have the same boot: nicsim's and the published figure come once."""
+    about = {**made.ABOUT, **compared("6.1")}
+    counted = [made.document(made.cost(), "icount", about=about) for _ in range(2)]
+    found = report(*(met(f"test_{n}", cpu=one) for n, one in enumerate(counted)), simulated=True)
+    page = cpu_page.page(found["cpu"])
+    assert [note.partition(":")[0] for note in page["notes"]] == ["Offload saves elsewhere", "Not told here"]
+    assert render.html(found).count("Not told here: what memory, PCIe and the clock cost") == 1
+    assert cpu_page.page(whole()["cpu"])["notes"] == []
 
 
 def test_real_run_is_not_called_simulated() -> None:
