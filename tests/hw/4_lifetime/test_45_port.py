@@ -36,8 +36,8 @@ def test_port_changes_under_live_connections(
         used.append(rig)
         contexts.forget()
         contexts.begin()
-    ways = rig.profile.directions()
-    way = "both" if len(ways) == 2 else ways[0]
-    missing = check_line(stand, f"seed=1,event={event},direction={way},connections=2", evidence)
+    directions = rig.profile.directions()
+    direction = "both" if len(directions) == 2 else directions[0]
+    missing = check_line(stand, f"seed=1,event={event},direction={direction},connections=2", evidence)
     if missing:
         pytest.skip(f"not made: {'; '.join(missing)}")
