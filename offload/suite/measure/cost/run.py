@@ -51,8 +51,7 @@ def measure(
     `offers`: the directions that the card of this `personality` offloads; rows that make no sense for it are
     in `skipped`. `channels`: connections of a direction; `loads`: stream, file (sent by sendfile). `more`:
     further rows, as far as they make sense. `knobs`: a bad card's, by `offload.suite.bench.cards.knobs`.
-    `kind`: whose cards, nicsim's or (mlx5) those of cx6sim, which the real driver drives.
-    `say` gets a line per boot.
+    `kind`: nicsim's cards, or (mlx5) cx6sim's, which the real driver drives. `say` gets a line per boot.
     ConfigError for an arm, direction or kernel that there is not; RigError if a VM breaks, payload was not
     intact, or an arm was not what its name says.
     """
