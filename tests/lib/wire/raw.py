@@ -153,6 +153,11 @@ def walked(capture: Path, sent: Sent) -> Wire:
     ours, theirs = Walk(one.from_client, session, sent.plan.content()), Walk(one.from_server, session, None)
     ours.guarded = True
     ours.run()
+    return Wire(document(one, ours, theirs, session), one.from_client.data)
+
+
+def document(one: streams.Connection, ours: Walk, theirs: Walk, session: Session) -> dict[str, Any]:
+    """What the wire verifier says of one connection, of which the DUT's direction was walked."""
     outcome = oracle.outcome((ours, theirs), ours.problems)
     connection = {
         "client": one.client,
@@ -162,8 +167,7 @@ def walked(capture: Path, sent: Sent) -> Wire:
         "from_client": oracle.direction(ours, theirs, session),
         "from_server": oracle.direction(theirs, ours, session),
     }
-    whole = {"outcome": outcome, "connections": [connection], "leak": None, "problems": []}
-    return Wire(whole, one.from_client.data)
+    return {"outcome": outcome, "connections": [connection], "leak": None, "problems": []}
 
 
 def proves(

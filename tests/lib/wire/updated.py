@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from offload.suite.wire import oracle, streams
+from offload.suite.wire import streams
 from offload.suite.wire.handshake import Session
 from offload.suite.wire.keys import Schedule
 from offload.suite.wire.records import Walk
 from offload.suite.wire.words import first_sentence
-from tests.lib.wire.raw import Key, keys_of
+from tests.lib.wire.raw import Key, document, keys_of
 
 
 def proves(
@@ -27,23 +27,9 @@ def proves(
     for walk in (ours, theirs):
         walk.guarded, walk.epoch = True, 1
     ours.run()
-    outcome = oracle.outcome((ours, theirs), ours.problems)
-    document = {
-        "outcome": outcome,
-        "connections": [
-            {
-                "client": one.client,
-                "server": one.server,
-                "outcome": outcome,
-                "problems": [vars(problem) for problem in ours.problems],
-                "from_client": oracle.direction(ours, theirs, session),
-                "from_server": oracle.direction(theirs, ours, session),
-            }
-        ],
-        "leak": None,
-        "problems": [],
-    }
-    words = "" if outcome == "equal" else first_sentence(document)
+    seen = document(one, ours, theirs, session)
+    outcome = seen["outcome"]
+    words = "" if outcome == "equal" else first_sentence(seen)
     evidence["wire"] = {
         "proof": "B",
         "outcome": outcome,

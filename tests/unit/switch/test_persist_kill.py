@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -217,14 +217,35 @@ def overtaken(machine: DiskHost, number: int, first: bool, second: bool) -> None
         call(machine, "systemd", "eth0", "eth1", on=first)
         os.write(paused[1], b".")
 
+    def other() -> None:
+        tells_of_waiting(told[1])
+        call(machine, "systemd", "eth0", "eth1", on=second)
+        os.write(told[1], b".")
+
     pids = [forked(one)]
     os.read(paused[0], 1)
-    pids.append(forked(lambda: call(machine, "systemd", "eth0", "eth1", on=second)))
-    time.sleep(0.2)  # time to do it all, if nothing makes it wait
+    told = os.pipe()
+    pids.append(forked(other))
+    os.close(told[1])  # a child that dies without a word ends the read
+    os.read(told[0], 1)
     os.write(go[1], b".")
     assert [ended(pid) for pid in pids] == [0, 0]
-    for fd in (*paused, *go):
+    for fd in (*paused, *go, told[0]):
         os.close(fd)
+
+
+def tells_of_waiting(fd: int) -> None:
+    """From now on this process writes to `fd` when a lock is another's."""
+    flock = fcntl.flock
+
+    def told(lock: int, how: int) -> None:
+        try:
+            flock(lock, how)
+        except BlockingIOError:
+            os.write(fd, b".")
+            raise
+
+    fcntl.flock = told
 
 
 def whole(machine: DiskHost) -> bool:
