@@ -95,11 +95,11 @@ def _boot(
 ) -> list[Moved]:
     began = time.monotonic()
     if plan.kind == cards.KIND:
-        moved = silicon.boot(qemu, kernel, initrd, plan)
+        moved, checked = silicon.boot(qemu, kernel, initrd, plan), check_ends
     else:
-        moved = boot(qemu, kernel, initrd, plan.rows)
+        moved, checked = boot(qemu, kernel, initrd, plan.rows), check
     for row in moved:
-        check_ends(row) if plan.kind == cards.KIND else check(row)
+        checked(row)
     took = time.monotonic() - began
     say(f"cost VM, {kernel.release}: boot {number} of {boots}, {len(moved)} rows in {took:.0f} s")
     return moved
