@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from offload.suite.bench.vm import cards
 from offload.suite.measure.cost.ipsec import measure, seen
 from offload.suite.measure.plan import IPSEC, Setting
 from tests.lib.flow.cores import measured, sound
@@ -23,6 +24,8 @@ def test_esp_compared_with_tls(rig: Rig, evidence: dict[str, Any]) -> None:
         evidence["cpu"] = found = measured(rig, IPSEC, Setting("stream", "tx", 1, None))
         sound(found, IPSEC)
         return
+    if rig.lab.kind == cards.KIND:
+        pytest.skip("ESP is counted beside nicsim's offload only, and this lab's card is cx6sim's")
     series, profile = ".".join(rig.bench.rig["kernel"].split(".")[:2]), rig.profile
     offers = profile.directions()
     evidence["cpu"] = found = seen(

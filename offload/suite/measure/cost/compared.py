@@ -12,13 +12,18 @@ SAVED, UNTOLD = "saved elsewhere", "not told"  # keys of the document's `about`
 
 def compared(series: str) -> dict[str, str]:
     """Entries of a document's `about`; nothing of nicsim for a kernel on which it was not recorded."""
-    found = [f"a ConnectX-6 Dx, published: {_cores():.0f} % of software's cores (nginx, 1 MiB)"]
+    found = [
+        f"on a real ConnectX-6 Dx {_cores():.0f} % of the cores of software kTLS (published; nginx, 1 MiB)"
+    ]
     if series in NICSIM:
         sender, receiver, host = NICSIM[series]
-        found.insert(0, f"nicsim, recorded: {sender}, {receiver} and {host} % of sender, receiver and host")
+        sides = (
+            f"{sender} % of the sender's instructions, {receiver} % of the receiver's, {host} % of the host's"
+        )
+        found.insert(0, f"with nicsim {sides} (recorded on {series})")
     return {
         SAVED: "; ".join(found),
-        UNTOLD: "what memory, PCIe and the clock cost: instructions have no time",
+        UNTOLD: "what memory, PCIe and the clock cost",
     }
 
 

@@ -11,7 +11,7 @@ from offload.suite.report.cpu import words as cpu_words
 from offload.suite.report.cpu.rows import ARMS, SIDES
 from offload.suite.report.render.svg import figure
 
-NOTES = {SAVED: "Offload saves elsewhere", UNTOLD: "Not told here"}
+NOTES = {SAVED: "Saved elsewhere", UNTOLD: "Not counted"}
 MEMORY, ABSENT = "memory traffic", "not measurable here"  # as offload/suite/measure/cpu/memory.py says it
 
 

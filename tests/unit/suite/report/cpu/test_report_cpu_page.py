@@ -67,8 +67,8 @@ def test_what_to_compare_with_is_shown_once() -> None:
     counted = [made.document(made.cost(), "icount", about=about) for _ in range(2)]
     found = report(*(met(f"test_{n}", cpu=one) for n, one in enumerate(counted)), simulated=True)
     page = cpu_page.page(found["cpu"])
-    assert [note.partition(":")[0] for note in page["notes"]] == ["Offload saves elsewhere", "Not told here"]
-    assert render.html(found).count("Not told here: what memory, PCIe and the clock cost") == 1
+    assert [note.partition(":")[0] for note in page["notes"]] == ["Saved elsewhere", "Not counted"]
+    assert render.html(found).count("Not counted: what memory, PCIe and the clock cost") == 1
     assert cpu_page.page(whole()["cpu"])["notes"] == []
 
 
