@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -117,39 +118,46 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     """A signal ends a verb as Ctrl-C does; later, where a block must not be cut in two."""
     if _Waiting.blocks:
         _Waiting.came = True
-        return
-    raise KeyboardInterrupt
+    elif _dropped_in(frame):
+        _again()
+    else:
+        raise KeyboardInterrupt
 
 
-def _swallowed(trouble: Any, usual: Callable[[Any], object]) -> None:
+def _dropped_in(frame: FrameType | None) -> bool:
+    """Whether Python drops what is raised here, too: it is about to tell of another drop."""
+    while frame and frame.f_code is not _swallowed.__code__:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _swallowed(usual: Callable[[Any], object], trouble: Any) -> None:
     """Python drops what a destructor or a callback raises: an interrupt that hit one comes again."""
-    if not issubclass(trouble.exc_type, KeyboardInterrupt):
+    if issubclass(trouble.exc_type, KeyboardInterrupt):
+        _again()
+    else:
         usual(trouble)
-        return
-    main = threading.main_thread().ident
 
-    def once_more() -> None:
-        if main and signal.getsignal(signal.SIGTERM) is _interrupt:  # else the verb has ended
-            signal.pthread_kill(main, signal.SIGTERM)
 
-    again = threading.Timer(AGAIN, once_more)
-    again.daemon = True
-    again.start()
+def _again() -> None:
+    """An interrupt comes soon. By a timer and not by a thread, whose start could be cut in two."""
+    signal.setitimer(signal.ITIMER_REAL, AGAIN)
 
 
 @contextmanager
 def signals_interrupt() -> Iterator[None]:
     """SIGTERM and SIGHUP end a verb as Ctrl-C does, so that every undo runs. For the main thread."""
-    before = {number: signal.getsignal(number) for number in SIGNALS}
+    before = {number: signal.getsignal(number) for number in (*SIGNALS, signal.SIGALRM)}
     hook = sys.unraisablehook
-    for number in SIGNALS:
-        if number != signal.SIGINT or before[number] is signal.default_int_handler:
+    for number, handler in before.items():
+        if number != signal.SIGINT or handler is signal.default_int_handler:
             signal.signal(number, _interrupt)  # a shell's background job ignores SIGINT: so do we
-    sys.unraisablehook = lambda trouble: _swallowed(trouble, hook)
+    sys.unraisablehook = partial(_swallowed, hook)
     try:
         yield
     finally:
         sys.unraisablehook = hook
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -178,10 +186,11 @@ def shielded() -> Iterator[None]:
     A signal that came meanwhile comes after the block; if an error is on its way already, it is dropped.
     """
     dropped = sys.exc_info()[0] is not None
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    held = (*SIGNALS, signal.SIGALRM)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
     try:
         yield
     finally:
-        while dropped and signal.sigtimedwait(SIGNALS, 0):
+        while dropped and signal.sigtimedwait(held, 0):
             pass
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

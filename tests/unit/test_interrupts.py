@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from offload import cmd
 from offload.cmd import interrupts_wait, run, shielded, signals_interrupt, wait_until
 from offload.host.local import LocalHost
 
@@ -45,6 +46,24 @@ def test_an_interrupt_that_python_drops_comes_again(where: Callable[[], None]) -
     """A verb that polls would go on for ever."""
     with pytest.raises(KeyboardInterrupt), signals_interrupt():
         where()
+        time.sleep(LONG)
+
+
+@pytest.mark.parametrize("first", [KeyboardInterrupt, ValueError])
+def test_an_interrupt_while_python_tells_of_a_drop_comes_again(
+    first: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It hits the hook that hears of the first, where Python would drop it, too: a slow machine does that."""
+    slow, again = [3 * cmd.AGAIN], cmd._again
+    monkeypatch.setattr(cmd, "_again", lambda: (again(), slow and time.sleep(slow.pop())))
+    monkeypatch.setattr("sys.unraisablehook", lambda trouble: signal.raise_signal(signal.SIGTERM))
+
+    class Broken:
+        def __del__(self) -> None:
+            raise first
+
+    with pytest.raises(KeyboardInterrupt), signals_interrupt():
+        Broken()
         time.sleep(LONG)
 
 
