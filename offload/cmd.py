@@ -19,7 +19,7 @@ from offload.errors import TimedOut
 # Descriptors that every command run here keeps open: the journal's lock. A child that outlives a killed
 # parent then still holds it, and `restore` waits until that child has ended.
 KEEP_OPEN: set[int] = set()
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)  # the last is ours: see _again
 AGAIN = 0.01  # seconds until an interrupt that Python swallowed comes again
 SBIN = ("/usr/sbin", "/sbin")  # ethtool, tc, nginx: a user's search path on Debian has neither
 
@@ -147,7 +147,7 @@ def _again() -> None:
 @contextmanager
 def signals_interrupt() -> Iterator[None]:
     """SIGTERM and SIGHUP end a verb as Ctrl-C does, so that every undo runs. For the main thread."""
-    before = {number: signal.getsignal(number) for number in (*SIGNALS, signal.SIGALRM)}
+    before = {number: signal.getsignal(number) for number in SIGNALS}
     hook = sys.unraisablehook
     for number, handler in before.items():
         if number != signal.SIGINT or handler is signal.default_int_handler:
@@ -186,11 +186,10 @@ def shielded() -> Iterator[None]:
     A signal that came meanwhile comes after the block; if an error is on its way already, it is dropped.
     """
     dropped = sys.exc_info()[0] is not None
-    held = (*SIGNALS, signal.SIGALRM)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield
     finally:
-        while dropped and signal.sigtimedwait(held, 0):
+        while dropped and signal.sigtimedwait(SIGNALS, 0):
             pass
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
