@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from offload.cmd import settles
@@ -18,6 +20,7 @@ SAME = {
     "rx_tls_decrypted_packets": "rx_tls_frames",
     "rx_tls_decrypted_bytes": "rx_tls_bytes",
 }
+TROUBLE = ("dumps", "rx_no_buffer")  # what the card counts, and a failed test tells
 
 
 class Witness:
@@ -51,22 +54,28 @@ class Witness:
         self._kept.pop("witness", None)
 
     def add_to(self, failure: BaseException) -> None:
-        """Add to a failed test how many packets were out of order, and how many DUMPs the card got."""
+        """Add to a failed test what went wrong below it: packets out of order, and frames without a buffer."""
         if "witness" not in self._kept or not isinstance(failure, AssertionError):
             return
-        was = self._kept["out_of_order"]
+        was = self._kept["trouble"]
         try:
             self._apart()
         except OffloadError:
             return  # the failure is reported, not what else broke
-        packets, dumps = (now - then for now, then in zip(self._kept["out_of_order"], was, strict=True))
-        if packets:
-            first, *rest = str(failure).splitlines() or [""]
-            words = f"{packets} packets were out of order (tx_tls_ooo), and the card got {dumps} DUMPs"
-            failure.args = ("\n".join([f"{first}; {words}", *rest]),)
+        first, *rest = str(failure).splitlines() or [""]
+        words = _trouble(self._kept["trouble"] - was)
+        failure.args = ("\n".join(["; ".join([first, *words]), *rest]),)
 
     def _apart(self) -> dict[str, int]:
         """How far the driver's counters are ahead of the card's."""
         shown, truth = self._rig.counters().values(), self._card.truth(DUT)
-        self._kept["out_of_order"] = (shown.get("tx_tls_ooo", 0), truth["dumps"])
+        self._kept["trouble"] = Counter(ooo=shown.get("tx_tls_ooo", 0), **{n: truth[n] for n in TROUBLE})
         return {name: shown.get(name, 0) - truth[own] for name, own in SAME.items()}
+
+
+def _trouble(moved: Counter[str]) -> Iterator[str]:
+    """Say it in words, if there was any."""
+    if moved["ooo"]:
+        yield f"{moved['ooo']} packets were out of order (tx_tls_ooo), and the card got {moved['dumps']} DUMPs"
+    if moved["rx_no_buffer"]:
+        yield f"the card dropped {moved['rx_no_buffer']} frames, because it had no receive buffer"

@@ -11,7 +11,7 @@ import pytest
 from offload.errors import RigError
 from offload.suite.bench.cards.silicon import Silicon
 from tests.lib.rig import witness
-from tests.lib.rig.witness import SAME, Witness
+from tests.lib.rig.witness import SAME, TROUBLE, Witness
 
 
 class Both:
@@ -19,7 +19,7 @@ class Both:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.driver = dict.fromkeys(SAME, 100)
-        self.card = dict.fromkeys([*SAME.values(), "dumps"], 40)
+        self.card = dict.fromkeys([*SAME.values(), *TROUBLE], 40)
         self.rig: Any = SimpleNamespace(
             lab=SimpleNamespace(folder=Path("lab")),
             counters=lambda: SimpleNamespace(values=lambda: dict(self.driver)),
@@ -96,20 +96,24 @@ def test_a_counter_that_the_driver_does_not_have_is_zero(both: Both) -> None:
 
 
 @pytest.mark.parametrize(
-    ("packets", "dumps", "added"),
+    ("packets", "dumps", "dropped", "added"),
     [
-        (3, 0, "; 3 packets were out of order (tx_tls_ooo), and the card got 0 DUMPs"),
-        (2, 5, "; 2 packets were out of order (tx_tls_ooo), and the card got 5 DUMPs"),
-        (0, 1, ""),
+        (3, 0, 0, "; 3 packets were out of order (tx_tls_ooo), and the card got 0 DUMPs"),
+        (2, 5, 0, "; 2 packets were out of order (tx_tls_ooo), and the card got 5 DUMPs"),
+        (0, 1, 7, "; the card dropped 7 frames, because it had no receive buffer"),
+        (0, 1, 0, ""),
     ],
 )
-def test_a_failure_says_what_reached_the_card(both: Both, packets: int, dumps: int, added: str) -> None:
-    """The first line of a failed test gets both numbers; what was before the test does not count."""
+def test_a_failure_says_what_reached_the_card(
+    both: Both, packets: int, dumps: int, dropped: int, added: str
+) -> None:
+    """The first line of a failed test gets the numbers; what was before the test does not count."""
     both.driver["tx_tls_ooo"] = 9
     found, failure = Witness(both.rig), AssertionError("bytes are missing\nand more")
     found.begin()
     both.driver["tx_tls_ooo"] += packets
     both.card["dumps"] += dumps
+    both.card["rx_no_buffer"] += dropped
     found.add_to(failure)
     assert str(failure) == f"bytes are missing{added}\nand more"
 
