@@ -127,6 +127,15 @@ static void counter_register(struct card *c, struct view in, struct view out)
 	store64(set_of.at + 40, c->truth.rx_bytes);
 }
 
+static enum status other_register(struct card *c, bool write, uint32_t id, struct view out)
+{
+	bool known, right = firmware_register(id, out, &known);
+
+	if (!known)
+		say(c, 2, "driver %s register %#x, which the model ignores", write ? "wrote" : "read", id);
+	return right ? ST_OK : ST_BAD_PARAM;
+}
+
 /* The answer begins as what was asked; a register that the card lacks reads as it was written. */
 static enum status access_register(struct card *c, const struct command *cmd)
 {
@@ -152,8 +161,7 @@ static enum status access_register(struct card *c, const struct command *cmd)
 		counter_register(c, in, out);
 		break;
 	default:
-		say(c, 2, "driver %s register %#x, which the model ignores", write ? "wrote" : "read",
-		    get(cmd->in, F(access_register_in, register_id)));
+		return other_register(c, write, get(cmd->in, F(access_register_in, register_id)), out);
 	}
 	return ST_OK;
 }

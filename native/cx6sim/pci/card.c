@@ -28,6 +28,8 @@ void card_reset(struct card *c)
 	c->command_high = c->nic_state = 0;
 	c->capabilities_set = c->link = c->link_wanted = false;
 	c->syndrome = 0;
+	c->vsc_owner = 0;
+	memset(c->semaphore, 0, sizeof(c->semaphore));
 	c->pending = c->commands_held = 0;
 	c->mtu = 1522;
 	c->speeds = c->pause = c->autoneg_off = 0;

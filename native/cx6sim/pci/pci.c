@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The card's PCI configuration space: a ConnectX-6 Dx with PCI Express and MSI-X capabilities. */
+/* The card's PCI configuration space: a ConnectX-6 Dx with PCI Express, MSI-X and vendor-specific capabilities. */
 #include "cx6.h"
 
 enum { CAP_EXPRESS = 0x60, CAP_MSIX = 0x9c };
@@ -42,14 +42,19 @@ void pci_init(struct card *c)
 	c->config[0x34] = CAP_EXPRESS;
 	express(c);
 	c->config[CAP_MSIX] = 0x11;
+	c->config[CAP_MSIX + 1] = CAP_VSC;
 	put16(c, CAP_MSIX + 2, VECTORS - 1);
 	put32(c, CAP_MSIX + 4, 0x2000);
 	put32(c, CAP_MSIX + 8, 0x3000);
+	vsc_init(c);
 }
 
 /* QEMU keeps BARs and MSI-X itself; what it passes on is kept so that it reads back. */
 void pci_write(struct card *c, uint32_t at, const uint8_t *data, uint32_t len)
 {
-	if (at < CONFIG_SIZE && len <= CONFIG_SIZE - at)
-		memcpy(c->config + at, data, len);
+	if (at >= CONFIG_SIZE || len > CONFIG_SIZE - at)
+		return;
+	memcpy(c->config + at, data, len);
+	if (len == 4 && !(at & 3) && at > CAP_VSC && at < CAP_VSC + VSC_SIZE)
+		vsc_write(c, at - CAP_VSC);
 }

@@ -17,6 +17,7 @@ from rig import (
     SET_IRQS,
     SIZE,
     WRITE,
+    Guest,
     Refused,
     Rig,
 )
@@ -103,3 +104,69 @@ def check_messages_may_come_in_pieces(rig: Rig) -> None:
             guest.sock.sendall(bytes([byte]))
         for _ in range(3):
             assert guest._exactly(34)[32:] == b"\xb3\x15"
+
+
+class Window:
+    """The vendor-specific capability, as the driver's lib/pci_vsc.c and mstflint use it."""
+
+    def __init__(self, guest: Guest) -> None:
+        at = guest.read(0x34, 1, CONFIG)[0]
+        while at and guest.read(at, 1, CONFIG)[0] != 9:
+            at = guest.read(at + 1, 1, CONFIG)[0]
+        assert at, "the card has no such capability"
+        self.guest, self.start = guest, at
+
+    def get(self, at: int) -> int:
+        """Read a word of the capability."""
+        return int.from_bytes(self.guest.read(self.start + at, 4, CONFIG), "little")
+
+    def put(self, at: int, value: int) -> None:
+        """Write a word of it."""
+        self.guest.write(self.start + at, value.to_bytes(4, "little"), CONFIG)
+
+    def lock(self) -> bool:
+        """Write the counter into the semaphore; it is ours if it reads back."""
+        number = self.get(8)
+        self.put(12, number)
+        return self.get(12) == number
+
+    def space(self, number: int) -> bool:
+        """Choose a space; whether the card has it."""
+        self.put(4, number)
+        return self.get(4) >> 29 != 0
+
+    def read(self, at: int) -> tuple[int, int]:
+        """A word of the space, and the address afterwards."""
+        self.put(16, at)
+        assert self.get(16) >> 31, "the card has not read"
+        return self.get(20), self.get(16) & 0x7FFFFFFF
+
+    def write(self, at: int, value: int) -> int:
+        """Write a word into the space; the address afterwards."""
+        self.put(20, value), self.put(16, at | 1 << 31)
+        assert not self.get(16) >> 31, "the card has not written"
+        return self.get(16)
+
+
+def check_the_vendor_window_opens(rig: Rig) -> None:
+    """One owner at a time; the dump is the registers word by word; semaphores; the rest is refused."""
+    scan, semaphores, refused = 7, 10, 1 << 30
+    with rig.pair() as (_, guest, other):
+        window = Window(guest)
+        assert window.lock() and not window.lock(), "two owners"
+        window.put(12, 0)
+        assert window.lock() and Window(other).lock(), "another card is not locked"
+        assert window.space(scan) and window.get(16) == 4096 and window.get(4) >> 28 & 1, "its size"
+        dump, at = b"", 0
+        while at < 4096:
+            word, at = window.read(at)
+            dump += word.to_bytes(4, "big")
+        assert dump[:8] == guest.read(0, 8) and len(dump) == 4096
+        assert window.read(4096)[1] & refused and window.read(2)[1] & refused and window.write(0, 1) & refused
+        assert window.space(semaphores) and not window.write(0x20, 5) & refused
+        window.write(0x20, 6)
+        assert window.read(0x20)[0] == 5, "taken is taken"
+        window.write(0x20, 0), window.write(0x20, 6)
+        assert window.read(0x20)[0] == 6 and window.write(64, 1) & refused
+        assert not window.space(0x1234) and window.read(0)[1] & refused
+        guest.write(window.start + 18, bytes(4), CONFIG), guest.write(window.start, bytes(64), CONFIG)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from rig import BASE, FIELDS, Rig, at, got
+from parts import put
+from rig import BASE, FIELDS, Guest, Rig, at, got
 
 BAD_OP, BAD_PARAM, BAD_RESOURCE = 2, 3, 5
 
@@ -21,6 +22,43 @@ def check_the_capabilities_have_tls(rig: Rig) -> None:
         assert all(got(said, 16, f"cmd_hca_cap__{name}") == 1 for name in ("tls_tx", "tls_rx", "num_ports"))
         assert got(guest.command(0x100, 0x11 << 1, bytes(8), 272), 16, "tls_cap__tls_1_2_aes_gcm_256") == 1
         assert not any(guest.command(0x100, 0x3E << 1, bytes(8), 16 + 256)[16:]), "of what it lacks: zeros"
+
+
+def ask_register(guest: Guest, number: int, body: bytes, status: int = 0) -> bytes:
+    """Read a register, which begins at byte 16 of the answer."""
+    command = struct.pack(">HHI", 0, number, 0) + body
+    return guest.command(0x805, 1, command, 16 + len(body), status)
+
+
+def check_the_firmware_tells_its_version(rig: Rig) -> None:
+    """As `devlink dev info` asks: which registers there are, the boot image, its version; no other part."""
+    mcam, mcqs, mcqi = 0x907F, 0x9060, 0x9061
+    with rig.pair() as (_, guest, _):
+        said = ask_register(guest, mcam, bytes(72))
+        mask = 16 + FIELDS["mcam_reg__mng_access_reg_cap_mask"][0] // 8
+        assert [got(said, mask, f"mcam_access_reg__{name}") for name in ("mcqi", "mcqs")] == [1, 1]
+        assert not any(ask_register(guest, mcam, bytes((0, 0, 0, 1)) + bytes(68))[mask:]), "of another group"
+        said = ask_register(guest, mcqs, bytes(16))
+        assert [got(said, 16, f"mcqs_reg__{name}") for name in ("identifier", "last_index_flag")] == [1, 1]
+        body = bytearray(24 + 124)
+        put(body, 0, "mcqi_reg__info_type", 1)
+        put(body, 0, "mcqi_reg__data_size", 124)
+        data = 16 + FIELDS["mcqi_reg__data"][0] // 8
+        version = got(ask_register(guest, mcqi, bytes(body)), data, "mcqi_version__version")
+        low, high = guest.word(4) & 0xFFFF, guest.word(0)
+        assert version == (high & 0xFFFF) << 24 | (high >> 16) << 16 | low, (
+            "the initialization segment has another"
+        )
+        put(body, 0, "mcqi_reg__info_type", 0)
+        assert got(ask_register(guest, mcqi, bytes(body)), data, "mcqi_cap__supported_info_bitmask") == 2
+        put(body, 0, "mcqi_reg__component_index", 1)
+        ask_register(guest, mcqi, bytes(body), BAD_PARAM)
+        ask_register(guest, mcqs, bytes((0, 0, 0, 1)) + bytes(12), BAD_PARAM)
+        (
+            ask_register(guest, mcqi, bytes(24)),
+            ask_register(guest, mcqi, bytes(1)),
+            ask_register(guest, mcam, b""),
+        )
 
 
 def check_pages_come_back(rig: Rig) -> None:

@@ -51,6 +51,7 @@ class Lab:
         self._console = Console(folder / "console.log")
         self._run_dir: rundir.RunDir | None = None
         self._port_lock = -1
+        self._cards: subprocess.Popen[str] | None = None  # of kind mlx5: the program that plays them
         self.root = VmHost(client, "lab")
         self.dut, self.wire, self.peer = (VmHost(client, n, n) for n in ("dut", "wire", "peer"))
         ends = ENDS[self.kind]
@@ -129,7 +130,7 @@ class Lab:
         state |= _rig(kernel, kind, plan, patched, driver)
         if about:
             state |= {f"booted:{key}": value for key, value in about.described(kernel, plan.module).items()}
-        return Booting(state, plan.pair, parts, host_files, run_dir, started, start, doors, say)
+        return Booting(state, plan.pair, parts, host_files, run_dir, started, start, doors, say, cards=model)
 
     @classmethod
     def attach(cls, name: str, timeout: float = 30.0, project: bool = False) -> Lab:
@@ -180,7 +181,7 @@ class Lab:
         """End the VM and remove every trace of it (attached: leave it running)."""
         run_dir, child = self._run_dir, self._child
         if child and run_dir:
-            boot.stop(child)
+            boot.stop(child, self._cards)
             self._run_dir = None
             self.detach()
             run_dir.release()
@@ -239,6 +240,7 @@ class Booting:
     say: Say
     began: float = field(default_factory=time.monotonic)
     stopped: bool = False
+    cards: subprocess.Popen[str] | None = None  # the program that plays them, if it is not the guest's
 
     def ready(self) -> Lab:
         """Return the lab with its bench. RigError if the VM does not come up; nothing is left of it then."""
@@ -315,13 +317,14 @@ class Booting:
         self.say(f"lab {self.run_dir.name}: {kernel} answers after {took:.1f} s ({accel}{how})")
         lab = Lab(self.state, self.run_dir.path, client, self.started.child)
         lock = _take_port(self.run_dir.path, 0)
+        lab._cards = self.cards
         lab._port_lock = lock if lock is not None else -1
         return lab
 
     def stop(self) -> None:
         """End the VM; harmless twice."""
         self.stopped = True
-        boot.stop(self.started.child)
+        boot.stop(self.started.child, self.cards)
         self.run_dir.release()
 
 
