@@ -54,7 +54,7 @@ class Witness:
         self._kept.pop("witness", None)
 
     def add_to(self, failure: BaseException) -> None:
-        """Add to a failed test what went wrong below it: packets out of order, and frames without a buffer."""
+        """Add to a failed test what went wrong below it: packets out of order, frames without a buffer."""
         if "witness" not in self._kept or not isinstance(failure, AssertionError):
             return
         was = self._kept["trouble"]
@@ -76,6 +76,8 @@ class Witness:
 def _trouble(moved: Counter[str]) -> Iterator[str]:
     """Say it in words, if there was any."""
     if moved["ooo"]:
-        yield f"{moved['ooo']} packets were out of order (tx_tls_ooo), and the card got {moved['dumps']} DUMPs"
+        yield (
+            f"{moved['ooo']} packets were out of order (tx_tls_ooo), and the card got {moved['dumps']} DUMPs"
+        )
     if moved["rx_no_buffer"]:
         yield f"the card dropped {moved['rx_no_buffer']} frames, because it had no receive buffer"
