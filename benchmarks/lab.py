@@ -73,7 +73,7 @@ def seconds(lab: Lab, arm: str, size: int) -> float:
     began = time.monotonic()
     done = lab.root.run([str(LOAD), *words], timeout=120)
     took = time.monotonic() - began
-    by = {way for end in json.loads(done.stdout)["ends"].values() for way in end.values()}
+    by = {who for end in json.loads(done.stdout)["ends"].values() for who in end.values()}
     if by != {"hw" if arm == "hw" else "none"}:
         raise RigError(f"row {arm} was done by {', '.join(sorted(by))}")
     return took

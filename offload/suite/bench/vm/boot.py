@@ -171,10 +171,10 @@ def _keep_logs(run_dir: RunDir) -> str:
     return f"the logs are in {target}"
 
 
-def stop(child: subprocess.Popen[bytes], beside: subprocess.Popen[str] | None = None) -> None:
-    """End QEMU, and wait for the program that ends with it; nothing in the guest is worth keeping."""
+def stop(child: subprocess.Popen[bytes], program: subprocess.Popen[str] | None = None) -> None:
+    """End QEMU, and wait for the `program` that ends with it; nothing in the guest is worth keeping."""
     if child.poll() is None:
         kill_group(child.pid, signal.SIGKILL)
     child.wait()
-    if beside:
-        beside.wait()
+    if program:
+        program.wait()
