@@ -15,6 +15,8 @@
 #define BAR_SIZE (32u << 20)
 #define CONFIG_SIZE 4096
 #define SEMAPHORES 64
+#define BOARD "SIM0000000015" /* at most 15 characters */
+#define TOOL_BOX 1024 /* bytes of the mailbox for programs such as mstflint */
 #define RANGES_MAX 64
 #define FRAME_MAX 66000 /* a TSO frame: 64 KiB of IP, Ethernet and VLAN headers */
 #define MAILBOX_MAX (1u << 20) /* bytes of a command: far above the longest that mlx5_core sends */
@@ -199,7 +201,8 @@ struct card {
 	int vector[VECTORS];
 	uint32_t pending; /* interrupts that had no event file yet, a bit for each vector */
 	uint8_t config[CONFIG_SIZE];
-	uint32_t vsc_counter, vsc_owner, semaphore[SEMAPHORES];
+	uint32_t vsc_counter, vsc_owner, semaphore[SEMAPHORES], tool_control;
+	uint8_t tool_box[TOOL_BOX];
 	struct shelf shelf[KINDS];
 	uint64_t command_queue;
 	uint32_t command_high, nic_state;
@@ -278,13 +281,16 @@ bool server_accept(struct server *s, struct card *c);
 bool server_serve(struct server *s, struct card *c);
 void server_close(struct server *s, struct card *c);
 
-/* pci/pci.c, pci/vsc.c, pci/segment.c, pci/registers.c */
+/* pci/pci.c, pci/vsc.c, pci/tool.c, pci/segment.c, pci/registers.c */
+enum { UARS = 0x20000 }; /* where the doorbell pages begin */
 enum { CAP_VSC = 0xc0, VSC_SIZE = 0x18 };
-enum { FW_MAJOR = 22, FW_MINOR = 41, FW_SUB = 1000 };
+enum { FW_MAJOR = 22, FW_MINOR = 41, FW_SUB = 1000, HW_ID = 0x212 };
 void pci_init(struct card *c);
 void pci_write(struct card *c, uint32_t at, const uint8_t *data, uint32_t len);
 void vsc_init(struct card *c);
 void vsc_write(struct card *c, uint32_t at);
+bool tool_read(struct card *c, uint32_t at, uint32_t *value);
+bool tool_write(struct card *c, uint32_t at, uint32_t value);
 void bar_read(struct card *c, uint64_t at, uint8_t *data, uint32_t len);
 void bar_write(struct card *c, uint64_t at, const uint8_t *data, uint32_t len);
 
@@ -311,7 +317,8 @@ int commands_wait(const struct card *c); /* milliseconds until slow ones must ru
 void commands_run_slow(struct card *c);
 enum status command_run(struct card *c, const struct command *cmd);
 void caps_fill(struct card *c, uint32_t type, struct view v);
-bool firmware_register(uint32_t id, struct view out, bool *known);
+bool firmware_register(const struct card *c, uint32_t id, bool write, struct view out, bool *known);
+enum status register_access(struct card *c, uint32_t id, bool write, struct view in, struct view out, bool *known);
 
 /* frames/frame.c: headers and checksums */
 struct frame {

@@ -127,24 +127,12 @@ static void counter_register(struct card *c, struct view in, struct view out)
 	store64(set_of.at + 40, c->truth.rx_bytes);
 }
 
-static enum status other_register(struct card *c, bool write, uint32_t id, struct view out)
+/* The answer begins as what was asked; a register that the card lacks reads as it was written, and is not `known`. */
+enum status register_access(struct card *c, uint32_t id, bool write, struct view in, struct view out, bool *known)
 {
-	bool known, right = firmware_register(id, out, &known);
-
-	if (!known)
-		say(c, 2, "driver %s register %#x, which the model ignores", write ? "wrote" : "read", id);
-	return right ? ST_OK : ST_BAD_PARAM;
-}
-
-/* The answer begins as what was asked; a register that the card lacks reads as it was written. */
-static enum status access_register(struct card *c, const struct command *cmd)
-{
-	struct view in = view_at(cmd->in, A(access_register_in, register_data));
-	struct view out = view_at(cmd->out, A(access_register_out, register_data));
-	bool write = cmd->mod == WRITE_REG;
-
+	*known = true;
 	copy_in(out, 0, in.at, in.len < out.len ? in.len : out.len);
-	switch (get(cmd->in, F(access_register_in, register_id))) {
+	switch (id) {
 	case REG_PMTU:
 		mtu_register(c, write, in, out);
 		break;
@@ -161,9 +149,22 @@ static enum status access_register(struct card *c, const struct command *cmd)
 		counter_register(c, in, out);
 		break;
 	default:
-		return other_register(c, write, get(cmd->in, F(access_register_in, register_id)), out);
+		return firmware_register(c, id, write, out, known) ? ST_OK : ST_BAD_PARAM;
 	}
 	return ST_OK;
+}
+
+static enum status access_register(struct card *c, const struct command *cmd)
+{
+	struct view in = view_at(cmd->in, A(access_register_in, register_data));
+	struct view out = view_at(cmd->out, A(access_register_out, register_data));
+	uint32_t id = get(cmd->in, F(access_register_in, register_id));
+	bool write = cmd->mod == WRITE_REG, known;
+	enum status status = register_access(c, id, write, in, out, &known);
+
+	if (!known)
+		say(c, 2, "driver %s register %#x, which the model ignores", write ? "wrote" : "read", id);
+	return status;
 }
 
 const struct verb port_verbs[] = {

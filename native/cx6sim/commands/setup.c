@@ -43,7 +43,7 @@ static enum status query_adapter(struct card *c, const struct command *cmd)
 	struct view v = view_at(cmd->out, F(query_adapter_out, query_adapter_struct));
 
 	(void)c;
-	copy_in(v, F(query_adapter_param_block, vsd_contd_psid).bit / 8, "SIM0000000015", 14);
+	copy_in(v, F(query_adapter_param_block, vsd_contd_psid).bit / 8, BOARD, sizeof(BOARD));
 	return ST_OK;
 }
 

@@ -3,7 +3,7 @@
 #include "cx6.h"
 
 enum { QUEUE_HIGH = 0x10, QUEUE_LOW = 0x14, DOORBELL = 0x18 };
-enum { UARS = 0x20000, UAR_CQ = 0x20, UAR_EQ_ARM = 0x40, UAR_EQ = 0x48, UAR_SQ = 0x800 };
+enum { UAR_CQ = 0x20, UAR_EQ_ARM = 0x40, UAR_EQ = 0x48, UAR_SQ = 0x800 };
 enum { NIC_FULL = 0, NIC_DISABLED = 1, NIC_SW_RESET = 7 };
 
 /* The driver asks a card in trouble to reset itself, or lets go of one: either way the objects are gone. */

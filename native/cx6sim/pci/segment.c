@@ -7,6 +7,7 @@ enum { FW_REV = 0x00, CMDIF = 0x04, QUEUE_HIGH = 0x10, QUEUE_LOW = 0x14, STARTIN
 enum { CMDIF_REV = 5, LOG_QUEUE = 5, LOG_STRIDE = 6 };
 enum { HEALTH_FW_VER = HEALTH + 0x30, HEALTH_HW_ID = HEALTH + 0x34, HEALTH_SEVERITY = HEALTH + 0x38,
        HEALTH_SYNDROME = HEALTH + 0x3c };
+#define NO_ACCESS 0xbadacce5u /* what a doorbell page reads as (mtcr_ul/mtcr_ul_com.c of mstflint) */
 
 /* 156.25 MHz, which caps.c says as well. */
 static uint64_t timer(void)
@@ -36,7 +37,7 @@ static uint32_t read_register(struct card *c, uint32_t at)
 	case HEALTH_FW_VER:
 		return FW_MAJOR << 24 | FW_MINOR << 16 | FW_SUB;
 	case HEALTH_HW_ID:
-		return 0x212;
+		return HW_ID;
 	case HEALTH_SEVERITY: /* the top bit asks for a reset of the firmware */
 		return c->syndrome ? 0x80000000u : 0;
 	case HEALTH_SYNDROME:
@@ -48,7 +49,7 @@ static uint32_t read_register(struct card *c, uint32_t at)
 	case HEALTH_COUNTER:
 		return health_counter(c);
 	}
-	return 0;
+	return at < UARS ? 0 : NO_ACCESS;
 }
 
 void bar_read(struct card *c, uint64_t at, uint8_t *data, uint32_t len)

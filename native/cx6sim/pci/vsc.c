@@ -3,13 +3,14 @@
 #include "cx6.h"
 
 enum { CTRL = 0x04, COUNTER = 0x08, OWNER = 0x0c, ADDRESS = 0x10, DATA = 0x14 };
-enum { SPACE_SCAN = 0x7, SPACE_SEMAPHORES = 0xa };
+enum { SPACE_TOOLS_TOO = 0x1, SPACE_CARD = 0x2, SPACE_TOOLS = 0x3, SPACE_SCAN = 0x7, SPACE_SEMAPHORES = 0xa };
 #define SPACE 0xffffu
 #define SUPPORTED (1u << 29)
 #define SIZE_VALID (1u << 28)
 #define FLAG (1u << 31) /* of ADDRESS: the guest asks for a write, or the card has read */
 #define REFUSED (1u << 30)
 #define ADDRESS_BITS (REFUSED - 1)
+#define DEVICE_ID 0xf0014u /* in SPACE_CARD; what else a program reads there is 0 */
 #define SCAN_SIZE 0x1000u /* of the crash dump: the registers at the start of BAR0 */
 
 static uint32_t word(const struct card *c, uint32_t at)
@@ -36,16 +37,17 @@ void vsc_init(struct card *c)
 	put(c, COUNTER, ++c->vsc_counter);
 }
 
+static bool has_space(uint32_t space)
+{
+	return (space >= SPACE_TOOLS_TOO && space <= SPACE_TOOLS) || space == SPACE_SCAN || space == SPACE_SEMAPHORES;
+}
+
 static void choose_space(struct card *c, uint32_t value)
 {
-	uint32_t space = value & SPACE;
+	uint32_t space = value & SPACE, size = space == SPACE_SCAN ? SCAN_SIZE : 0;
 
-	if (space != SPACE_SCAN && space != SPACE_SEMAPHORES) {
-		put(c, CTRL, space);
-		return;
-	}
-	put(c, CTRL, space | SUPPORTED | (space == SPACE_SCAN ? SIZE_VALID : 0));
-	put(c, ADDRESS, space == SPACE_SCAN ? SCAN_SIZE : 0);
+	put(c, CTRL, space | (has_space(space) ? SUPPORTED : 0) | (size ? SIZE_VALID : 0));
+	put(c, ADDRESS, size);
 }
 
 /* Whoever writes the number that COUNTER showed owns the window, until 0 is written. */
@@ -57,31 +59,53 @@ static void own(struct card *c, uint32_t value)
 	put(c, COUNTER, ++c->vsc_counter);
 }
 
-static void read_word(struct card *c, uint32_t space, uint32_t at)
+/* A word of a space. False if it is not there. */
+static bool space_read(struct card *c, uint32_t space, uint32_t at, uint32_t *value)
 {
 	uint8_t bytes[4];
 
-	if (space == SPACE_SEMAPHORES && at < SEMAPHORES) {
-		put(c, DATA, c->semaphore[at]);
-		put(c, ADDRESS, at | FLAG);
-	} else if (space == SPACE_SCAN && at < SCAN_SIZE && !(at & 3)) {
+	switch (space) {
+	case SPACE_CARD:
+		*value = at == DEVICE_ID ? HW_ID : 0;
+		return true;
+	case SPACE_TOOLS:
+	case SPACE_TOOLS_TOO:
+		return tool_read(c, at, value);
+	case SPACE_SEMAPHORES:
+		*value = at < SEMAPHORES ? c->semaphore[at] : 0;
+		return at < SEMAPHORES;
+	case SPACE_SCAN:
 		bar_read(c, at, bytes, sizeof(bytes));
-		put(c, DATA, load32(bytes));
-		put(c, ADDRESS, (at + 4) | FLAG); /* the next one */
-	} else {
-		put(c, ADDRESS, at | FLAG | REFUSED);
+		*value = load32(bytes);
+		return at < SCAN_SIZE && !(at & 3);
 	}
+	return false;
 }
 
-/* A semaphore that is taken stays with its owner; the dump cannot be written. */
+/* A semaphore that is taken stays with its owner; the card and its dump cannot be written. */
+static bool space_write(struct card *c, uint32_t space, uint32_t at, uint32_t value)
+{
+	if (space == SPACE_TOOLS || space == SPACE_TOOLS_TOO)
+		return tool_write(c, at, value);
+	if (space != SPACE_SEMAPHORES || at >= SEMAPHORES)
+		return false;
+	if (!value || !c->semaphore[at])
+		c->semaphore[at] = value;
+	return true;
+}
+
+static void read_word(struct card *c, uint32_t space, uint32_t at)
+{
+	uint32_t value = 0;
+	bool there = space_read(c, space, at, &value);
+
+	put(c, DATA, value);
+	put(c, ADDRESS, FLAG | (!there ? at | REFUSED : space == SPACE_SCAN ? at + 4 : at)); /* of a dump, the next one */
+}
+
 static void write_word(struct card *c, uint32_t space, uint32_t at)
 {
-	bool there = space == SPACE_SEMAPHORES && at < SEMAPHORES;
-	uint32_t value = word(c, DATA);
-
-	if (there && (!value || !c->semaphore[at]))
-		c->semaphore[at] = value;
-	put(c, ADDRESS, there ? at : at | REFUSED);
+	put(c, ADDRESS, space_write(c, space, at, word(c, DATA)) ? at : at | REFUSED);
 }
 
 /* The guest has written a word of the capability. */

@@ -170,3 +170,38 @@ def check_the_vendor_window_opens(rig: Rig) -> None:
         assert window.read(0x20)[0] == 6 and window.write(64, 1) & refused
         assert not window.space(0x1234) and window.read(0)[1] & refused
         guest.write(window.start + 18, bytes(4), CONFIG), guest.write(window.start, bytes(64), CONFIG)
+
+
+def tell(window: Window, register: int, size: int, method: int = 1) -> tuple[int, bytes]:
+    """Ask for a register as mstflint does: its status, and the register."""
+    message = struct.pack(">HHHBBQHH", 0x0804, 0, register, method, 1, 0, 3 << 11 | size // 4 + 1, 0)
+    for at, (word,) in enumerate(struct.iter_unpack(">I", message + bytes(size))):
+        window.write(0x100000 + 4 * at, word)
+    window.write(0, 0x9001 << 16 | 1)
+    assert window.read(0)[0] == 0x9001 << 16, "busy, or an error"
+    said = b"".join(struct.pack(">I", window.read(0x100000 + at)[0]) for at in range(0, 20 + size, 4))
+    return said[1] & 0x7F, said[20:]
+
+
+def check_a_program_asks_past_the_driver(rig: Rig) -> None:
+    """As mstflint: the chip's number, and registers by the mailbox; lengths that lie stay inside it."""
+    refused = 1 << 30
+    with rig.pair() as (_, guest, _):
+        window = Window(guest)
+        assert guest.word(0xF0014) == 0xBADACCE5, "a program takes the doorbells for the card's space"
+        assert window.space(2) and window.read(0xF0014)[0] == 0x212 and window.write(0xF0014, 1) & refused
+        for space in (1, 3):
+            assert window.space(space) and window.read(0x1000)[0] == 1024
+            status, identity = tell(window, 0x9020, 160)
+            assert status == 0 and identity[48:62] == b"SIM0000000015\0"
+            assert identity[2:4] == b"\x10\x1d" and identity[10:12] == b"\x02\x12"
+            assert struct.unpack(">III", identity[68:80]) == (22, 41, 1000)
+        assert tell(window, 0x9020, 40)[0] == 7, "too short for it"
+        assert tell(window, 0x9062, 32)[0] == 0 and tell(window, 0x9062, 32, method=2)[0] == 7
+        assert tell(window, 0x9999, 16)[0] == 4, "no such register"
+        for length in (0, 1, 0x7FF):
+            window.write(0x100010, (3 << 11 | length) << 16), window.write(0, 0x9001 << 16 | 1)
+        window.write(0, 0x1234 << 16 | 1)
+        assert window.read(0)[0] == 0x1234 << 16 | 1 << 8, "no such operation"
+        assert window.read(0x100400)[1] & refused and window.read(0x100002)[1] & refused
+        assert window.write(0x1000, 1) & refused and window.read(0x1008)[0] == 0
