@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from offload.card.cards import kernels
 from offload.card.profile import Profile, load_all
 from offload.card.profile_ids import undescribed
-from offload.debian.kernels import SERIES
+from offload.debian.kernels import SERIES, cached
 from tests.lib.catalogue.driver_tables import DATA_PATHS, DRIVERS, drift, read, unlisted
 
 REAL = [profile for profile in load_all() if not profile.plays]
@@ -42,3 +43,14 @@ def test_nfp_encrypts_on_one_data_path_only(tree: Path) -> None:
     """Of nfp's two data paths NFD3 hands packets to its TLS and NFDK does not: nfp-nfdk-plaintext says so."""
     calls = {path: "nfp_net_tls_tx(" in (tree / file).read_text() for path, file in DATA_PATHS.items()}
     assert calls == {"nfd3": True, "nfdk": False}, "the note nfp-nfdk-plaintext is out of date"
+
+
+@pytest.mark.parametrize("series", SERIES)
+def test_debian_compiles_in_what_the_page_says(series: str) -> None:
+    """A row of Debian in offload/card/cards.yaml is what the configuration of the lab's kernel says."""
+    kernel = cached(series)
+    assert kernel, "ktls-offload lab fetch"
+    row = next(one for one in kernels() if one.kernel.startswith(f"{series}."))
+    lines = kernel.config.read_text().splitlines()
+    set_to = dict(line.split("=", 1) for line in lines if line.startswith("CONFIG_"))
+    assert row.sets == {name: set_to.get(name, "n") for name in row.sets}
