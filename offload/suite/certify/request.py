@@ -104,6 +104,8 @@ def read(args: argparse.Namespace) -> Request:
     given = {field.name: getattr(args, field.name) for field in fields(Request)}
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
     request = Request(**{name: value for name, value in given.items() if value is not None})
+    for name in [name for name, value in given.items() if value == ""]:
+        raise ConfigError(f"{flag(name)} is empty", "leave it out, or say what it is")
     for option, others, hint in EXCLUDES:
         for other in filter(request.typed, others) if request.typed(option) else ():
             raise ConfigError(

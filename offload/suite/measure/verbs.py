@@ -100,6 +100,8 @@ def check(args: argparse.Namespace) -> None:
         raise ConfigError("--peer needs DEV: the simulated bench has its own peer")
     if args.boots and not args.cost:
         raise ConfigError("--boots needs --cost")
+    if args.kernel == "":
+        raise ConfigError("--kernel is empty", "leave it out, or say what it is")
     fixed = [o for o in ("size", "close", "seconds", "rounds") if getattr(args, o)]
     fixed += [o for o in ("workload", "streams", "direction") if getattr(args, o) and args.cost and esp(args)]
     if args.cost and fixed:

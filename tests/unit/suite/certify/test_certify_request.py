@@ -129,3 +129,10 @@ def test_files_are_those_that_are_there(tmp_path: Path) -> None:
         (tmp_path / name).write_text("")
     shown = end.files(plan(tmp_path)).split()
     assert shown == [str(tmp_path / n) for n in ("report.html", "console.log", f"console-{end.MOST}.log")]
+
+
+@pytest.mark.parametrize("option", ["--kernel", "--nic", "--lab", "--only"])
+def test_an_empty_value_is_no_default(option: str) -> None:
+    """A script whose variable is unset does not run for minutes on something that nobody named."""
+    with pytest.raises(ConfigError, match=f"{option} is empty"):
+        typed(option, "")
