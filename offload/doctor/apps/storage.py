@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from offload.doctor.apps.files import Files, Place
 from offload.doctor.apps.model import SUITES, App, Said, Service
+from offload.doctor.kernel import facts
 from offload.doctor.versions import dots, numbers
 
 NFS = ("/proc/mounts", "/etc/fstab", "/etc/exports", "/etc/exports.d/*.exports")
@@ -30,6 +31,9 @@ def nfs(files: Files, path: str, environment: Mapping[str, str]) -> App:
                 app.services.append(_service(f"mount {found[2]}", at, "client", found[1].rpartition(":")[0]))
             elif found := EXPORT.match(line):
                 app.services.append(_service(f"export {found[1]}", at, "server", ""))
+    if app.version >= tuple(facts()["rekey"]):
+        for service in (one for one in app.services if one.side == "client"):
+            service.notes.add("D836", service.where, ["rx"], name=service.title())
     _shake(app, files)
     return app
 

@@ -101,9 +101,13 @@ class Storage:
 
     def digest(self, where: str) -> str:
         """The SHA-256 of what lies there, read past the caches of this side."""
-        host, path = (self.dut, self.write) if where == "dut" else (self.peer, self.stored)
-        line = f"dd if={path} bs=64k count={SIZE >> 16} iflag=direct status=none | sha256sum"
-        return host.run(["sh", "-c", line], timeout=SOON).text.split()[0]
+        host = self.dut if where == "dut" else self.peer
+        return host.run(self.reading(where), timeout=SOON).text.split()[0]
+
+    def reading(self, where: str) -> list[str]:
+        """The command that prints it."""
+        path = self.write if where == "dut" else self.stored
+        return ["sh", "-c", f"dd if={path} bs=64k count={SIZE >> 16} iflag=direct status=none | sha256sum"]
 
     @property
     def dut(self) -> Host:

@@ -149,6 +149,12 @@ def with_cnf(app: str, *pairs: tuple[str, str]) -> Callable[[AppHost], None]:
     return make
 
 
+def on_72(host: AppHost) -> None:
+    """A mount with TLS, on the first of Debian's kernels that takes a new key."""
+    changed("nfs")(host)
+    host.release, host.version = "7.2.12+deb13-amd64", DEBIAN.replace("6.1.192-2", "7.2.12-1~bpo13+1")
+
+
 def on_61(host: AppHost) -> None:
     """Debian's 6.1, on which poll() reports too much."""
     changed("stunnel")(host)
@@ -211,4 +217,5 @@ APP_CASES: dict[str, tuple[str, Callable[[AppHost], None]]] = {
     "D833": ("nfs", changed("nfs")),
     "D834": ("nvme", changed("nvme")),
     "D835": ("nfs", said("nfs", "tlshd --version", "sh: not found")),
+    "D836": ("nfs", on_72),
 }

@@ -320,6 +320,10 @@ def test_storage_is_never_on_a_card() -> None:
     found = answer(host, "nvme")
     assert [(r.service.name, r.service.side) for r in found.rulings] == [("nvme0", "client"), ("1", "server")]
     assert codes(found) == {"D833", "D834"} and found.state() == "never"
+    host.release = "7.2.12+deb13-amd64"
+    found = answer(host, "nfs")
+    stalls = [f.what for r in found.rulings for f in r.findings if f.code == "D836"]
+    assert len(stalls) == 1 and "mount /mnt" in stalls[0], "the server's side was not tried"
     host.release = "6.1.0-56-amd64"
     reported = answer(host, "nfs")
     assert "D805" in codes(reported) and "NFS of Linux 6.1 has no kernel TLS" in str(
