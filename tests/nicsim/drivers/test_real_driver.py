@@ -21,6 +21,7 @@ from tests.lib.rig.rig import Labs
 
 VERSION = "22.41.1000"  # FW_MAJOR and the others of native/cx6sim/cx6.h
 DUMP = 4096  # bytes: SCAN_SIZE of native/cx6sim/pci/vsc.c
+READY = 1  # the state of a queue: MLX5_SQC_STATE_RDY, MLX5_RQC_STATE_RDY
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +54,11 @@ def asked(lab: Lab, *words: str) -> Any:
     return json.loads(lab.root.run(["devlink", "-j", *words]).text)
 
 
+def diagnosed(lab: Lab, place: str, reporter: str) -> Any:
+    """What a reporter of the driver says of a card or a port."""
+    return asked(lab, "health", "diagnose", place, "reporter", reporter)
+
+
 def by_card(lab: Lab) -> set[str]:
     """Who does TLS for two new connections."""
     ends = [f"--{side}={side},{getattr(lab.bench, side).v4}" for side in ("dut", "peer")]
@@ -79,6 +85,23 @@ def test_devlink_tells_the_firmware(lab: Lab, card: str) -> None:
     shown = lab.bench.dut.host.run(["ethtool", "-i", dev(lab)]).text
     assert f"firmware-version: {VERSION} ({versions['fixed']['fw.psid']})" in shown
     assert {versions[kind]["fw.version"] for kind in ("running", "stored")} == {VERSION}
+
+
+@pytest.mark.long
+def test_the_reporters_answer(lab: Lab, card: str) -> None:
+    """Four reporters are healthy, and tell of the firmware and of the queues that the card runs."""
+    shown = asked(lab, "health", "show")["health"]
+    port = next(name for name in shown if name.startswith(f"{card}/"))
+    ours = {one["reporter"]: (place, one["state"]) for place in (card, port) for one in shown[place]}
+    assert ours == {
+        "fw": (card, "healthy"),
+        "fw_fatal": (card, "healthy"),
+        "tx": (port, "healthy"),
+        "rx": (port, "healthy"),
+    }
+    assert diagnosed(lab, card, "fw")["Syndrome"] == 0
+    queues = diagnosed(lab, port, "tx")["SQs"] + diagnosed(lab, port, "rx")["RQs"]
+    assert len(queues) >= 2 and {queue["HW state"] for queue in queues} == {READY}, queues
 
 
 @pytest.mark.long
