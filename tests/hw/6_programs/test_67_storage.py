@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from offload.cmd import wait_until
 from offload.doctor.apps import storage as doctor
 from offload.doctor.apps.files import Files
-from offload.host.base import Process
-from tests.lib.flow import storage, storage_update
+from tests.lib.flow import storage
 from tests.lib.rig.rig import Rig
 from tests.lib.rig.switch import Switch
 from tests.lib.wire.wire import segments, share
 
 DATA = hashlib.shake_128(b"storage").digest(storage.SIZE)
-PATIENCE = 10  # seconds for a request, until it times out
 SHA = hashlib.sha256(DATA).hexdigest()
 # by direction: what counts connections of software, of the card, and the card's packets
 COUNTED = {
@@ -48,58 +43,6 @@ def test_leaves_nfs_to_software(rig: Rig, offload: Switch, evidence: dict[str, A
     opened, sides = moved(rig, storage.nfs, doctor.nfs, evidence, tmp_path)
     assert opened >= 1, "the mount has no connection with TLS"
     assert "client" in sides, f"doctor --app nfs sees {sides}"
-
-
-@pytest.mark.requires("tls", "wire", "nvme-tls")
-def test_stalls_nvme_at_a_key_update(rig: Rig, offload: Switch, evidence: dict[str, Any]) -> None:
-    """A KeyUpdate of the target stalls NVMe/TCP until a request times out; without rekey it reconnects.
-
-    Here that fails: the kernel reconnects in its first network namespace, and the DUT has another.
-    """
-    offload.on()
-    with storage_update.sender(rig) as sender, storage.nvme(rig) as found:
-        found.dut.run(["sh", "-ec", storage_update.IMPATIENT.format(PATIENCE * 1000)])
-        with stalled(rig, found, sender, 2, evidence) as read:
-            state = ["sh", "-c", "cat /sys/class/nvme/nvme*/state"]
-            wait_until(lambda: "connecting" in found.dut.run(state).text, storage.SOON, "a timeout", 0.5)
-            evidence["log"] = found.dut.run(["sh", "-c", "dmesg | grep nvme0: | tail -n 5"]).text
-            assert read.running(), read.output()
-    stalls = "TlsRxRekeyReceived" in rig.counters().values()
-    assert (" timeout" in evidence["log"]) == stalls, evidence["log"]
-    assert ("receive failed: -22" in evidence["log"]) != stalls, evidence["log"]
-
-
-@pytest.mark.requires("tls", "wire", "nfs-tls")
-def test_stalls_nfs_at_a_key_update(rig: Rig, offload: Switch, evidence: dict[str, Any]) -> None:
-    """A KeyUpdate of the server stalls NFS until its connection ends; a kernel without rekey drops it."""
-    offload.on()
-    with storage_update.sender(rig) as sender, storage.nfs(rig) as found:
-        with stalled(rig, found, sender, 1, evidence) as read:
-            if "TlsRxRekeyReceived" in rig.counters().values():
-                time.sleep(PATIENCE)
-                assert read.running(), read.output()
-                found.dut.run(["ss", "-K", "dst", str(rig.bench.peer.v4), "dport", "=", "2049"])
-            done = read.wait(storage.SOON)
-    assert done.text.split()[0] == SHA, "what came back is not what was sent"
-
-
-@contextmanager
-def stalled(
-    rig: Rig, found: storage.Storage, sender: storage_update.Sender, held: int, evidence: dict[str, Any]
-) -> Iterator[Process]:
-    """Write, take a KeyUpdate of the peer, and begin to read; the counters of the block."""
-    found.put(DATA)
-    before = rig.counters()
-    sender.sends(held)
-    read = found.dut.start(found.reading("dut"))
-    try:
-        yield read
-        counted = rig.counters() - before
-        evidence.update(counters=counted.nonzero("Tls"))
-    finally:
-        read.kill()
-    if "TlsRxRekeyReceived" in before.values():
-        assert counted["TlsRxRekeyReceived"] == 1, f"counted {evidence['counters']}"
 
 
 def moved(
