@@ -50,7 +50,7 @@ bool tool_read(struct card *c, uint32_t at, uint32_t *value)
 	else if (at == BOX_SIZE)
 		*value = TOOL_BOX;
 	else if (at >= BOX && at < BOX + TOOL_BOX && !(at & 3))
-		*value = load32(c->tool_box + at - BOX);
+		*value = load32(c->tool_box + (at - BOX));
 	else
 		return at == SYNDROME;
 	return true;
@@ -59,7 +59,7 @@ bool tool_read(struct card *c, uint32_t at, uint32_t *value)
 bool tool_write(struct card *c, uint32_t at, uint32_t value)
 {
 	if (at >= BOX && at < BOX + TOOL_BOX && !(at & 3))
-		store32(c->tool_box + at - BOX, value);
+		store32(c->tool_box + (at - BOX), value);
 	else if (at != CONTROL)
 		return false;
 	else if (value & BUSY)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hostile guest for libFuzzer: TARGET is fuzz_messages, fuzz_commands, fuzz_wqes or fuzz_lines; one program for each. */
+/* A hostile guest for libFuzzer: TARGET is fuzz_messages, fuzz_commands, fuzz_wqes, fuzz_window or fuzz_lines; one program for each. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,6 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 void fuzz_messages(const uint8_t *data, uint32_t size);
 void fuzz_commands(const uint8_t *data, uint32_t size);
 void fuzz_wqes(const uint8_t *data, uint32_t size);
+void fuzz_window(const uint8_t *data, uint32_t size);
 void fuzz_lines(const uint8_t *data, uint32_t size);
 
 #define MEMORY 65536u
@@ -174,6 +175,44 @@ void fuzz_wqes(const uint8_t *data, uint32_t size)
 		tx_execute(&cards[0], &w);
 		data += part;
 		size -= part;
+	}
+}
+
+/* One write of a word to the vendor-specific capability. */
+static void window(uint32_t at, uint32_t value)
+{
+	uint8_t word[4] = { (uint8_t)value, (uint8_t)(value >> 8), (uint8_t)(value >> 16), (uint8_t)(value >> 24) };
+
+	pci_write(&cards[0], CAP_VSC + at, word, sizeof(word));
+}
+
+/* A word of the mailbox for registers, or what runs it. */
+static void window_word(uint32_t at, uint32_t value)
+{
+	window(0x04, 3);
+	window(0x14, value);
+	window(0x10, 1u << 31 | at);
+}
+
+/* Each step: any word of the capability, a word of the mailbox, which register it asks for, or that it runs. */
+void fuzz_window(const uint8_t *data, uint32_t size)
+{
+	static const uint16_t group[] = { 0x9000, 0x9040, 0x5000, 0x5040 };
+
+	map_input(&cards[0], data, size);
+	while (size) {
+		uint32_t step = take(&data, &size, 1), value = take(&data, &size, step & 1 ? 4 : 2);
+
+		if (step % 8 < 3)
+			window((step >> 3) % 6 * 4, value);
+		else if (step % 8 < 5)
+			window_word(0x100000 + (step >> 3) * 4, value);
+		else if (step % 8 == 5)
+			window_word(0x100004, (uint32_t)(group[value & 3] | (value >> 2 & 63)) << 16 | (step >> 3 & 3) << 8);
+		else if (step % 8 == 6)
+			window_word(0x100010, value << 16);
+		else
+			window_word(0, 0x90010001);
 	}
 }
 
