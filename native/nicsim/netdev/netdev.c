@@ -52,7 +52,7 @@ static int nicsim_poll(struct napi_struct *napi, int budget)
 	while (done < budget && (skb = skb_dequeue(&ns->done))) {
 		nicsim_count(ns, CTR_RX_PACKETS, 1);
 		nicsim_count(ns, CTR_RX_BYTES, skb->len);
-		skb->dev = ns->host; /* whoever looks into the headers asks in which network they are */
+		skb->dev = ns->host; /* asked by whoever looks into the headers */
 		nicsim_esp_rx_skb(ns, skb);
 		nicsim_ktls_rx_skb(ns, skb);
 		nicsim_steer(ns, skb);
