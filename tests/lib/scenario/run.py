@@ -72,6 +72,7 @@ def run(stand: Stand, scenario: Scenario) -> Made:
             rig.kind != "veth",
             by_card,
             no_bytes=packets_only(rig.profile),
+            readings=stand.readings,
         )
         try:
             return _judged(seen, said, kept)

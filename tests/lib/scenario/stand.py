@@ -22,7 +22,8 @@ class Stand:
 
     `card`: the directions that the card must do. `old`: connections that were opened before the first
     scenario; `software`: the directions in which an event has made them software's since. `keep`: where the
-    captures of the last scenario that failed go.
+    captures of the last scenario that failed go. `readings`: what the card may take for a packet's bytes, by
+    direction, as far as the scenarios have shown.
     """
 
     rig: Rig
@@ -32,6 +33,7 @@ class Stand:
     card: tuple[str, ...]
     old: list[Line] = field(default_factory=list)
     software: set[str] = field(default_factory=set)
+    readings: dict[str, frozenset[str]] = field(default_factory=dict)
     keep: Path | None = None
 
     def begin(self) -> None:

@@ -14,6 +14,10 @@ MOST = 0.9  # of the bytes in the calm that a card must decrypt (tests/lib/flow/
 BYTES = {"tx": "tx_tls_encrypted_bytes", "rx": "rx_tls_decrypted_bytes"}
 PACKETS = {"tx": "tx_tls_encrypted_packets", "rx": "rx_tls_decrypted_packets"}
 
+# what a card takes for the bytes of a packet; in a failure these words come before the bounds
+PAYLOAD, FRAMES = "", "with headers "
+READINGS = frozenset({PAYLOAD, FRAMES})
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -76,11 +80,14 @@ class Bounds:
     packets: tuple[int, int] | None = None
 
 
-def counted(moved: Delta, direction: str, bounds: Bounds, name: str) -> None:
+def counted(
+    moved: Delta, direction: str, bounds: Bounds, name: str, readings: frozenset[str] = READINGS
+) -> frozenset[str]:
     """The card's own count lies between what it must have done and what was on the wire.
 
     A card counts the payload of its packets, or their headers too (mlx5's receive side: ktls_rx.c,
-    mlx5e_ktls_handle_rx_skb()), but the same of all of them.
+    mlx5e_ktls_handle_rx_skb()), but the same of all of them, in each scenario. Returns which of the
+    `readings` the count allows.
     """
     done, packets = moved.get(BYTES[direction]), moved.get(PACKETS[direction], 0) or 0
     if bounds.packets:
@@ -88,13 +95,16 @@ def counted(moved: Delta, direction: str, bounds: Bounds, name: str) -> None:
         assert few <= packets <= many, (
             f"{name}: {PACKETS[direction]} moved by {packets}, wanted {few} to {many}"
         )
-        return
+        return readings
     assert done is not None, f"counter {BYTES[direction]} is missing or went backwards"
-    few, many = (bounds.least + packets * bounds.heads[0], bounds.most + packets * bounds.heads[1])
-    headers = f", or with headers {few} to {many}" if many > bounds.most else ""
-    assert bounds.least <= done <= bounds.most or (headers and few <= done <= many), (
-        f"{name}: {BYTES[direction]} moved by {done}, wanted {bounds.least} to {bounds.most}{headers}"
-    )
+    least, most = bounds.least, bounds.most
+    few, many = (packets * head for head in bounds.heads)
+    limits = {PAYLOAD: (least, most), FRAMES: (least + few, most + many)}
+    wanted = {reading: found for reading, found in limits.items() if reading in readings}
+    words = ", or ".join(f"{reading}{low} to {high}" for reading, (low, high) in wanted.items())
+    fits = {reading for reading, (low, high) in wanted.items() if low <= done <= high}
+    assert fits, f"{name}: {BYTES[direction]} moved by {done}, wanted {words}"
+    return frozenset(fits)
 
 
 def untouched(moved: Delta) -> None:

@@ -19,7 +19,7 @@ from tests.lib.scenario.play import Notes, Play
 from tests.lib.scenario.setting import headers
 from tests.lib.scenario.space import cell_of, load
 from tests.lib.scenario.verdict.invariants import BYTES, PACKETS, Bounds, Facts, counted, errors
-from tests.lib.scenario.verdict.judge import Seen, bounds, heads, not_met
+from tests.lib.scenario.verdict.judge import Seen, _beyond, bounds, heads, not_met
 from tests.lib.scenario.wire import Shown
 
 SPACE = load(find("connectx-6-dx"))
@@ -83,6 +83,39 @@ def test_all_that_tcp_sent_was_encrypted_and_no_more() -> None:
     assert bounds(found, "tx") == Bounds(3600, 3600, (66, 66))
     found.frames.append(frame(4, 1200, source=9, target=443))
     assert bounds(found, "tx").most == 4800, "what TCP sends again is encrypted again"
+
+
+@pytest.mark.parametrize(("sent", "said"), [(2400, ""), (3000, ""), (1200, "2400 bytes of payload left")])
+def test_bytes_that_tcp_did_not_send_are_reported(sent: int, said: str) -> None:
+    """A card that sends a segment twice over IPv6 is told: TCP counts what it sends again."""
+    found = seen("")
+    vars(found)["shown"] = {9: Shown({}, {"tx": 0})}
+    vars(found)["frames"] = [frame(n, 1200, source=9, target=443) for n in range(2)]
+    found.lines[0].tracks["tx"].bursts = [Burst("start", (1200,))]
+    found.notes.sent = {9: sent}
+    assert _beyond(found).partition("more")[0].startswith("port 9 of the DUT: " + said if said else "")
+    assert bool(_beyond(found)) == bool(said)
+
+
+LOSSY = ["toggle", "mtu", "rings", "channels", "carrier", "link-down"]
+
+
+@pytest.mark.parametrize("event", LOSSY)
+@pytest.mark.parametrize(("sent", "most"), [(3600, 3600), (3700, 3700), (None, 7200)])
+def test_an_event_may_lose_only_what_tcp_sent(event: str, sent: int | None, most: int) -> None:
+    """What the card did, and the wire did not show, TCP has sent; not asked, it is what the wire showed."""
+    found = seen(f",event={event}")
+    vars(found)["shown"] = {9: Shown({"connections": [{"from_client": {"bytes": 3600}}]}, {"tx": 0})}
+    vars(found)["frames"] = [frame(n, 1200, source=9, target=443) for n in range(3)]
+    found.lines[0].tracks["tx"].bursts = [Burst("start", (3600,))]
+    found.notes.sent = {} if sent is None else {9: sent}
+    assert bounds(found, "tx").most == most
+    found.no_bytes = frozenset({"tx"})
+    extra = -(-(most - 3600) // 1200)
+    assert (bounds(found, "tx").packets or (0, 0))[1] == 3 + extra
+    twice = Delta("p0", 1.0, {BYTES["tx"]: 7201, PACKETS["tx"]: 7})
+    with pytest.raises(AssertionError, match="moved by 7"):
+        counted(twice, "tx", bounds(found, "tx"), "in all")
 
 
 @pytest.mark.parametrize(
@@ -185,6 +218,20 @@ def test_a_frame_more_or_less_is_seen(done: int, packets: int, good: bool) -> No
         return
     with pytest.raises(AssertionError, match=f"rx_tls_decrypted_bytes moved by {done}, wanted 5000 to 5000"):
         counted(moved, "rx", FIVE, "in all")
+
+
+@pytest.mark.parametrize(("first", "then"), [(5000, 5330), (5330, 5000)])
+def test_headers_count_in_all_scenarios_or_in_none(first: int, then: int) -> None:
+    """A card that counts a frame twice could hide it among headers that it does not count elsewhere."""
+    moved = {done: Delta("p0", 1.0, {BYTES["rx"]: done, PACKETS["rx"]: 5}) for done in (first, then)}
+    found = counted(moved[first], "rx", FIVE, "in all")
+    assert counted(moved[first], "rx", FIVE, "in all", found) == found
+    nothing = Delta("p0", 1.0, {BYTES["rx"]: 0, PACKETS["rx"]: 0})
+    assert counted(nothing, "rx", Bounds(0, 5000, (66, 66)), "in all", found) == found, (
+        "no packet tells nothing"
+    )
+    with pytest.raises(AssertionError, match=f"moved by {then}, wanted"):
+        counted(moved[then], "rx", FIVE, "in all", found)
 
 
 def test_a_card_without_bytes_is_held_to_its_packets() -> None:
