@@ -156,6 +156,19 @@ def test_a_gate_stops_a_transfer_until_it_is_opened(bench: SimpleNamespace) -> N
     assert sink.report().taken.bytes == source.report().sent.bytes == 5000
 
 
+def test_a_receive_buffer_of_a_size_stays_so(bench: SimpleNamespace) -> None:
+    """The kernel doubles what is asked for (socket(7)), and lets it grow no more."""
+    plan = drive.sending("buffer", 3_000_000, gate=20)
+    listener, port = bench.b.listen()
+    far = bench.b.accept(listener, take(buffer=65536))
+    near = bench.b.connect("127.0.0.1", port, send(plan))
+    near.at_gate()
+    rows = bench.peer.run(["ss", "-HtnmO", f"sport = :{port}"]).text.splitlines()
+    near.go()
+    assert near.report().error == "" and far.report().took(plan)
+    assert len(rows) == 1 and ",rb131072," in rows[0], rows
+
+
 def test_one_connection_carries_payload_in_both_directions(bench: SimpleNamespace) -> None:
     """An end that takes a known length and then sends gives two parts, each with its hash."""
     listener, port = bench.a.listen()

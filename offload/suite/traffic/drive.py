@@ -88,12 +88,13 @@ def send(plan: Sending, pace: int | None = None) -> dict[str, Any]:
     return {"do": "send", **vars(plan), "sizes": list(plan.sizes), "pace": pace}
 
 
-def take(count: int = -1, pace: tuple[str, int] | None = None) -> dict[str, Any]:
+def take(count: int = -1, pace: tuple[str, int] | None = None, buffer: int = 0) -> dict[str, Any]:
     """The step that takes this many bytes, or all until the peer ends the stream.
 
-    `pace`: address and port of the sender's listener, where the taker says how much it has.
+    `pace`: address and port of the sender's listener, where the taker says how much it has. `buffer`: bytes
+    of the socket's receive buffer (SO_RCVBUF); 0: the kernel lets it grow.
     """
-    return {"do": "take", "bytes": count, "pace": pace}
+    return {"do": "take", "bytes": count, "pace": pace, "buffer": buffer}
 
 
 def flood(seed: str, size: int, how: str = "write", unsent: int = 0) -> dict[str, Any]:

@@ -19,7 +19,8 @@ VIA: {"kind": "accept", "listener": N, "keys": path or ""}
      | {"kind": "spawn", "argv": [...], "env": {...}, "port": P or 0}
      keys: kernel TLS without a handshake, with the keys of this file (pump_channel.install_keys)
      spawn: the program's stdin and stdout carry the payload; it is waited for on TCP port P if not 0
-STEP: {"do": "take", "bytes": N, or -1 for all until the peer ends the stream, "pace": [host, port] or null}
+STEP: {"do": "take", "bytes": N, or -1 for all until the peer ends the stream, "pace": [host, port] or null,
+        "buffer": bytes of SO_RCVBUF, or 0: the kernel lets it grow}
      | {"do": "send", "seed": text, "sizes": [bytes of each write], "how": a name of pump_methods.METHODS,
         "gate": index of the write to stand before, or -1, "pace": number of a listener or null,
         "offset": bytes in the file before the payload, "alter": null or [first byte, bytes]}
@@ -260,6 +261,8 @@ class Transfer(threading.Thread):
         """Receive this many bytes, or to the end of the stream."""
         wanted, far = plan["bytes"], None
         until = self.taken.count + wanted if wanted >= 0 else -1
+        if plan.get("buffer"):
+            channel.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, plan["buffer"])
         if plan.get("pace"):
             far = socket.create_connection(tuple(plan["pace"]), self.timeout)
             far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

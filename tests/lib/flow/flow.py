@@ -16,6 +16,10 @@ from offload.suite.traffic.drive import Report, Sending, Transfer, send, take
 from offload.suite.traffic.keylog import KeyLog
 from tests.lib.rig.rig import Rig
 
+# Bytes of the DUT's receive buffer: as a new connection has it, and no more later. However slowly the DUT
+# reads, no more than this passes the card undecrypted at a resync, and it is small beside proof.RX_START.
+WINDOW = 64 * 1024
+
 
 @dataclass(frozen=True)
 class Flow:
@@ -162,14 +166,15 @@ class Traffic:
         before = self.rig.counters()
         with self.behind_stunnel(send(plan)) as (port, far):
             argv = self.argv(cell, port, family=family, want="both")
-            return self.ended(self.dut.pump.handoff(argv, take()), far, before)
+            return self.ended(self.dut.pump.handoff(argv, take(buffer=WINDOW)), far, before)
 
     def received_from_openssl(self, cell: Cell, plan: Sending, *, ktls: bool = False) -> Flow:
         """Receive on the DUT, the server now, from `openssl s_client`: user space, or kernel with `ktls`."""
         before, port = self.rig.counters(), self.rig.next_port()
         ours, theirs = self.dut, self.peer
         near = ours.pump.handoff(
-            handoff.accept(ours.side.v4, port, ours.at, version=cell.version, cipher=cell.cipher), take()
+            handoff.accept(ours.side.v4, port, ours.at, version=cell.version, cipher=cell.cipher),
+            take(buffer=WINDOW),
         )
         near.listening()
         env = openssl.environment(theirs.side.host, theirs.at, ktls=ktls)
@@ -183,7 +188,9 @@ class Traffic:
         argv = handoff.accept(side.v4, port, at, version=cell.version, cipher=cell.cipher, want="tx")
         far = self.peer.pump.handoff(argv, send(plan))
         far.listening()
-        return self.ended(self.dut.pump.handoff(self.argv(cell, port, want="both"), take()), far, before)
+        return self.ended(
+            self.dut.pump.handoff(self.argv(cell, port, want="both"), take(buffer=WINDOW)), far, before
+        )
 
     def received_by_openssl(self, cell: Cell, plan: Sending) -> Flow:
         """Receive on the DUT with `openssl s_server`, which uses kernel TLS as far as OpenSSL can."""
@@ -220,7 +227,7 @@ class Traffic:
         before = self.rig.counters()
         with self.behind_stunnel(send(back), take()) as (port, far):
             argv = self.argv(cell, port, want="both")
-            near = self.dut.pump.handoff(argv, take(back.total), send(out))
+            near = self.dut.pump.handoff(argv, take(back.total, buffer=WINDOW), send(out))
             return self.ended(near, far, before)
 
     def ended(self, near: Transfer, far: Transfer, before: Any) -> Flow:
