@@ -54,7 +54,7 @@ unexport PYTHONUNBUFFERED
 
 .PHONY: all certify replay test check certify-cards certify-the-certifier bench bench-lab bench-wire bench-meter bench-cost bench-endurance bench-iperf bench-history bench-operator bench-handover bench-migration bench-channels bench-video bench-ipsec \
 	iperf3 fuzz fuzz-wire fuzz-core fuzz-adversary fuzz-native hunt deb rpm man docs clean-runs mutate test-driver example pictures soak \
-	setup setup-check venv pins build fetch clean try try-down \
+	setup setup-check venv pins build fetch fetch-driver clean try try-down \
 	debug-kernel test-debug-kernel \
 	test-unit test-any-order test-daemons test-native test-sw-fallback test-hw test-certify test-nicsim test-vm test-rack test-bench test-broken-drivers \
 	check-python check-text check-native check-module check-profiles
@@ -79,9 +79,12 @@ mutate: build  ## what if one of the suite's checks were not there? 15 minutes, 
 	$(PY) -m tests.nicsim.escape --mutate --write
 
 # One stage more than there are cores runs at a time, because a lab waits for a sixth of its time. Native tests and daemons (+) mostly
-# wait and do not count. If a set-up (!) fails, nothing after it runs. Only fetch downloads; native tests need none of it. The stages:
+# wait and do not count. If a set-up (!) fails, nothing after it runs. Only fetch and fetch-driver download; native tests need none
+# of it. The stages:
 #   test-unit             the package itself, first: most mistakes show here
-#   test-certify          all promises of a card that offloads both ways, on 6.1: what a person runs, every test and its verdict
+#   fetch-driver          Debian's mlx5_core with TLS for 6.1, built; test-certify waits for it
+#   test-certify          all promises of a card that offloads both ways, on 6.1, by that driver: what a person runs, every test
+#                         and its verdict
 #   test-sw-fallback      the same promises without a card: each promise and cell by one test, another each day; of the rest
 #                         all but what takes turns
 #   test-nicsim           bad cards are caught, by name; where two tests boot much to say little each takes its turn, by the day
@@ -90,7 +93,8 @@ mutate: build  ## what if one of the suite's checks were not there? 15 minutes, 
 #   test-hw 7.2           the newest kernel with two virtual CPUs, as one alone would hide races: of what kernels differ in, each
 #                         promise and cell by one test, another each day. Last, since it can use both cores when nothing else is left
 test: $(PYTHON)  ## every test of the project, with its own set-up; prints the time of each stage
-	JOBS=1 ci/stages '!setup-check' '!build' +test-native '!fetch' +test-daemons '*test-unit' test-certify test-nicsim:SAMPLE=promises test-rack:KERNEL=6.12 \
+	JOBS=1 ci/stages '!setup-check' '!build' +test-native '!fetch' +fetch-driver +test-daemons '*test-unit' test-nicsim:SAMPLE=promises \
+		test-certify:CARD=mlx5 test-rack:KERNEL=6.12 \
 		test-sw-fallback:SAMPLE=promises test-hw:KERNEL=7.2,LAB_CPUS=2,SAMPLE=today
 
 test-unit: venv  ## the package itself, on all cores: no root, no kernel, no daemon
@@ -113,9 +117,9 @@ test-sw-fallback: build  ## no offload NIC: the same promises kept by software
 test-hw: build  ## the promises of a NIC, against the simulated one
 	$(LAB_PYTEST) tests/hw --kernel $(KERNEL) --profile $(NIC) $(if $(SAMPLE),--sample=$(SAMPLE)) $(LABS)
 
-test-certify: build  ## make certify, and no test of this good card fails: its verdict may forgive some
+test-certify: build  ## make certify, and no test of this good card fails: its verdict may forgive some; CARD=mlx5: the real driver
 	rm -rf build/certified
-	$(PY) -m offload certify --kernel $(KERNEL) --nic $(NIC) --jobs $(JOBS) --out build/certified
+	$(PY) -m offload certify --kernel $(KERNEL) --nic $(NIC) $(if $(CARD),--card $(CARD)) --jobs $(JOBS) --out build/certified
 	$(PY) -m tests.lib.catalogue.none_failed build/certified
 
 test-nicsim: build  ## deliberately bad NICs: the suite has to catch each one
@@ -278,6 +282,9 @@ build: setup venv
 fetch: setup-check build  ## what the tests need of the network, into the cache: kernels, QEMU, modules, nginx and wrk, tlshd, HAProxy, network managers, Python 3.9, Chromium
 	$(VENV)/bin/ktls-offload lab fetch
 	$(PY) -m tests.lib.rig.fetch
+
+fetch-driver: build  ## the real driver with what its lab needs, into the cache: another QEMU, mlx5_core built for KERNEL; two minutes
+	$(VENV)/bin/ktls-offload lab fetch $(KERNEL) --kind mlx5
 
 setup:
 	@ci/setup run

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from offload.card.profile import Profile
+from offload.debian.cache import locked
 from offload.debian.kernels import SERIES, Kernel
 from offload.driver.build import build, origin, place
 from offload.driver.kinds import kind
@@ -47,7 +48,9 @@ def driver(kernel: Kernel, say: Callable[[str], None]) -> Path:
         )
     what = kind(KIND)
     tree = place(what, kernel.release, None)
-    if not (tree / WHERE).is_file() or origin(tree) != kernel.version:
+    with locked(tree.parent / ".lock"):  # somebody may be building it
+        there = (tree / WHERE).is_file() and origin(tree) == kernel.version
+    if not there:
         say(f"building mlx5_core with TLS for {kernel.release}: once, and it takes minutes")
         build(find(kernel.release), what, None, None, os.cpu_count() or 1, say)
     return tree / WHERE

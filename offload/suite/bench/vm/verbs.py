@@ -53,6 +53,9 @@ def add_parser(verbs: Parsers) -> Parsers:
     get = inner.add_parser("fetch", help="download kernels and QEMU, build the module")
     get.add_argument("kernel", nargs="*", metavar="SERIES", help="series, or debug (default: all series)")
     get.add_argument("--newest", action="store_true", help="look for kernels newer than the cached ones")
+    get.add_argument(
+        "--kind", default="nicsim", help="mlx5: also its QEMU, and the real driver, built (100 s a kernel)"
+    )
     parser.set_defaults(func=main)
     return inner
 
@@ -259,11 +262,18 @@ def fetch(args: argparse.Namespace) -> int:
     from offload.debian.kernels import SERIES
     from offload.debian.kernels import fetch as fetch_kernel
     from offload.suite.bench.cards.module import build_nicsim
+    from offload.suite.bench.vm import cards, qemu_cards
     from offload.suite.bench.vm.qemu import find
+    from offload.suite.bench.vm.topology import check_kind
 
+    check_kind(args.kind)
     say(f"QEMU {find(say).version}")
+    if args.kind == "mlx5":
+        say(f"QEMU {qemu_cards.find(say).version} for cards of another process")
     for series in args.kernel or SERIES:
         kernel = fetch_kernel(series, say, args.newest)
         build_nicsim(kernel, say)
         say(f"kernel {series}: {kernel.release} ({kernel.version})")
+        if args.kind == "mlx5":
+            say(f"mlx5_core for {kernel.release}: {cards.driver(kernel, say)}")
     return 0

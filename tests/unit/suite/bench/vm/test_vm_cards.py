@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import socket
+import time
 from dataclasses import replace
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
 
 from offload.card.profile import find
+from offload.debian.cache import locked
 from offload.debian.kernels import Kernel
 from offload.errors import ConfigError, RigError
 from offload.suite.bench.cards.silicon import Silicon
@@ -64,6 +66,28 @@ def test_the_driver_is_built_once_for_a_kernel(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(ConfigError, match="and this kernel is your own"):
         cards.driver(replace(KERNEL, series="own-0123456789ab"), said.append)
     assert len(built) == 2
+
+
+def test_a_build_that_runs_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another command builds the driver: its half-written module is not taken, nor is it built twice."""
+    tree, held, written = tmp_path / "drivers/mlx5-6.1.0-56-amd64", Event(), list[str]()
+
+    def other() -> None:
+        with locked(tree.parent / ".lock"):
+            (tree / cards.WHERE).parent.mkdir(parents=True)
+            (tree / cards.WHERE).touch()
+            (tree / "origin.json").write_text('{"version": "6.1.192-2"}')
+            held.set()
+            time.sleep(0.3)
+            written.append("whole")
+
+    monkeypatch.setattr("offload.driver.build.cache_root", lambda: tmp_path)
+    builder = Thread(target=other)
+    builder.start()
+    held.wait()
+    assert cards.driver(KERNEL, pytest.fail) == tree / cards.WHERE
+    assert written == ["whole"]
+    builder.join()
 
 
 @pytest.mark.parametrize(

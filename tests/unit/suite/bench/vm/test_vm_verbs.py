@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from offload.cli import main as cli
+from offload.debian import kernels
 from offload.debian.kernels import Kernel
 from offload.errors import ConfigError, RigError
 from offload.suite.bench.cards import module
-from offload.suite.bench.vm import topology, verbs
+from offload.suite.bench.vm import cards, qemu, qemu_cards, topology, verbs
 
 
 @pytest.fixture(autouse=True)
@@ -26,6 +27,7 @@ def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (("up", "--kernel", "5.4"), "no kernel series '5.4'"),
         (("up", "--kind", "real"), "no bench of kind 'real'"),
+        (("fetch", "--kind", "real"), "no bench of kind 'real'"),
         (("up", "--personality", "a;b"), "personality 'a;b'"),
         (("up", "--name", "../x"), "lab name '../x'"),
         (("up", "--cpus", "99"), "'99' vCPUs"),
@@ -52,6 +54,27 @@ def test_our_own_command_is_found_in_the_guest() -> None:
     """`lab run -- ktls-offload` is this installation's, whatever the guest's PATH has."""
     assert verbs.as_here(["ktls-offload", "ls"]) == [sys.executable, "-m", "offload", "ls"]
     assert verbs.as_here(["ls", "ktls-offload"]) == ["ls", "ktls-offload"]
+
+
+@pytest.mark.parametrize("kind", ["nicsim", "mlx5"])
+def test_fetch_gets_what_a_kind_needs(
+    kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After it a run needs no network: the real driver's lab has a QEMU and a driver of its own."""
+    folder = Path("x")
+    kernel = Kernel("6.1", "6.1.0-1-amd64", "6.1.1-1", folder, folder, folder, folder)
+    programs = {qemu: "7.2", qemu_cards: "11.1"}
+    for module_, version in programs.items():
+        monkeypatch.setattr(module_, "find", lambda _, version=version: qemu.Qemu("qemu", version))
+    monkeypatch.setattr(kernels, "fetch", lambda *_: kernel)
+    monkeypatch.setattr(module, "build_nicsim", lambda *_: None)
+    monkeypatch.setattr(cards, "driver", lambda *_: Path("mlx5_core.ko"))
+    assert cli.main(["lab", "fetch", "6.1", "--kind", kind]) == 0
+    said = capsys.readouterr().out.splitlines()
+    more = {"QEMU 11.1 for cards of another process", "mlx5_core for 6.1.0-1-amd64: mlx5_core.ko"}
+    assert set(said) == {"QEMU 7.2", "kernel 6.1: 6.1.0-1-amd64 (6.1.1-1)"} | (
+        more if kind == "mlx5" else set()
+    )
 
 
 def test_status_without_labs(capsys: pytest.CaptureFixture[str]) -> None:
