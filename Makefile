@@ -148,7 +148,7 @@ test-broken-drivers: build  ## mlx5_core on a simulated ConnectX-6 Dx: self-test
 debug-kernel: venv  ## a kernel with KASAN, lockdep, kmemleak and the like, from Debian's source, into the cache; for KERNEL=debug
 	$(VENV)/bin/ktls-offload lab fetch debug
 
-test-debug-kernel: build  ## five drivers whose bugs only a debug kernel sees, and good cards on it, after `make debug-kernel`; half an hour
+test-debug-kernel: build  ## five drivers whose bugs only a debug kernel sees, and good cards on it, after `make debug-kernel`; six minutes
 	$(LAB_PYTEST) tests/nicsim/test_10_catalogue.py --kernel debug --slice all
 
 check-profiles: build  ## every profile against its driver's tables in Debian's source of three kernels; fetches 3 x 160 MB, once

@@ -130,11 +130,9 @@ def _twice(ours: Sequence[Frame]) -> str:
     return ""
 
 
-def payload(frames: Sequence[Frame], port: int, base: int, end: int) -> int:
-    """Bytes of payload from a port that begin before `end` in its stream, which begins at `base`."""
-    return sum(
-        len(frame.payload) for frame in frames if frame.source == port and (frame.seq - base) % TURN < end
-    )
+def payload(frames: Sequence[Frame], base: int, end: int) -> int:
+    """Bytes of payload of a direction that begin before `end` in its stream, which begins at `base`."""
+    return sum(len(frame.payload) for frame in frames if (frame.seq - base) % TURN < end)
 
 
 def _congestion(ours: Sequence[Frame], tos: int) -> str:

@@ -77,6 +77,10 @@ def run(stand: Stand, scenario: Scenario) -> Made:
         try:
             return _judged(seen, said, kept)
         except AssertionError as exc:
+            if lost := stand.lost_above():
+                raise Unseen(
+                    f"queues above the cards dropped {lost} packets; before that was known: {exc}"
+                ) from exc
             raise AssertionError(f"{exc}{in_record(seen.everyone, str(exc))}") from exc
 
 

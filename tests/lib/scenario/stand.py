@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from offload.card.profile import Cell
+from offload.host.base import Side
 from tests.lib.life.life import Life, life_of
 from tests.lib.rig.rig import Rig
 from tests.lib.rig.switch import Switch
@@ -23,7 +25,7 @@ class Stand:
     `card`: the directions that the card must do. `old`: connections that were opened before the first
     scenario; `software`: the directions in which an event has made them software's since. `keep`: where the
     captures of the last scenario that failed go. `readings`: what the card may take for a packet's bytes, by
-    direction, as far as the scenarios have shown.
+    direction, as far as the scenarios have shown. `dropped`: packets that the ports' queues have dropped.
     """
 
     rig: Rig
@@ -34,6 +36,7 @@ class Stand:
     old: list[Line] = field(default_factory=list)
     software: set[str] = field(default_factory=set)
     readings: dict[str, frozenset[str]] = field(default_factory=dict)
+    dropped: int = 0
     keep: Path | None = None
 
     def begin(self) -> None:
@@ -41,7 +44,14 @@ class Stand:
         if self.card:
             self.offload.on()
             self.peer.set(**dict.fromkeys(self.card, False))
+        self.lost_above()
         self.renew()
+
+    def lost_above(self) -> int:
+        """Packets that the queues of both ports dropped, above the cards, since it was last asked."""
+        bench, before = self.rig.bench, self.dropped
+        self.dropped = sum(dropped(side) for side in (bench.dut, bench.peer))
+        return max(self.dropped - before, 0)  # a port with other queues counts anew
 
     def renew(self) -> None:
         """Open the old connections again: what a failed scenario left of them says nothing of the next
@@ -56,6 +66,14 @@ class Stand:
         self.life.close([line.pair for line in self.old], reset=True)
         self.peer.restore()
         self.offload.restore()
+
+
+def dropped(side: Side) -> int:
+    """Packets that the queueing disciplines of a port have dropped; none where tc cannot tell."""
+    done = side.host.run(["tc", "-s", "-j", "qdisc", "show", "dev", side.dev], check=False)
+    if done.rc != 0:
+        return 0
+    return sum(int(row.get("drops", 0)) for row in json.loads(done.text or "[]"))
 
 
 def stand_of(rig: Rig) -> tuple[Stand, bool]:

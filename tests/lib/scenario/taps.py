@@ -9,7 +9,7 @@ from tests.lib.rig.needs import unmet
 from tests.lib.rig.rig import Rig
 from tests.lib.scenario.space import Scenario
 from tests.lib.wire.captures import HOST
-from tests.lib.wire.records_trace import Trace, instance
+from tests.lib.wire.records_trace import Share, Trace, instance
 
 KEPT = "scenario_trace"  # where a rig has its trace
 
@@ -41,9 +41,9 @@ class Taps:
         self._trace = undo.enter_context(trace_of(rig).taken()) if traced else None
         self._taken = undo.enter_context(rig.captures.taking(places, folder))
 
-    def by_card(self) -> int | None:
-        """Bytes of the records that the card decrypted so far, by the kernel's word; None if it has none."""
-        return self._trace.whole() if self._trace else None
+    def by_card(self) -> Share | None:
+        """What the card decrypted so far, by the kernel's word; None if it has none."""
+        return self._trace.share() if self._trace else None
 
     def fetched(self) -> dict[str, Path]:
         """End them, with nothing lost: files by place."""

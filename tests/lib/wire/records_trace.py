@@ -16,7 +16,7 @@ TRACING = "/sys/kernel/tracing"
 EVENT = "events/tls/tls_device_decrypted"
 # net/tls/trace.h: the record as a whole is ciphertext, or as a whole plaintext, or neither of the two
 LINE = re.compile(
-    r"tls_device_decrypted: sk=(\S+) tcp_seq=\d+ rec_no=(\d+) len=(\d+) encrypted=([01]) decrypted=([01])"
+    r"tls_device_decrypted: sk=(\S+) tcp_seq=(\d+) rec_no=(\d+) len=(\d+) encrypted=([01]) decrypted=([01])"
 )
 SHARES = {("0", "1"): "full", ("0", "0"): "part", ("1", "0"): "none"}
 OVERHEAD = 29  # bytes of a TLS 1.2 AES-GCM record around its payload: header, nonce, tag
@@ -29,6 +29,17 @@ class Met:
     number: int
     size: int
     by_card: str
+
+
+@dataclass(frozen=True)
+class Share:
+    """Bytes, with headers and tags, of the records that came decrypted: as a whole, and at least in part.
+
+    `touched` is None if the trace has lost some.
+    """
+
+    whole: int
+    touched: int | None
 
 
 class Trace:
@@ -53,9 +64,9 @@ class Trace:
         """Return the records so far, in order; RigError if some were lost or are of several connections."""
         return parse(self._text())
 
-    def whole(self) -> int:
-        """Return the bytes of all records so far, of any connection, that came decrypted as a whole."""
-        return whole(self._text())
+    def share(self) -> Share:
+        """Return what the card decrypted so far, of any connection."""
+        return share(self._text())
 
     def _text(self) -> str:
         return self._host.run(["cat", f"{self._folder}/trace"]).text
@@ -68,20 +79,26 @@ def parse(text: str) -> list[Met]:
     found = _events(text)
     if len({sk for sk, *_ in found}) > 1:
         raise RigError("more than one connection was received on the DUT while the records were traced")
-    records = [Met(int(n), int(size) - OVERHEAD, SHARES[enc, dec]) for _, n, size, enc, dec in found]
+    records = [Met(int(n), int(size) - OVERHEAD, SHARES[enc, dec]) for _, _, n, size, enc, dec in found]
     numbers = [record.number for record in records]
     if records and numbers != list(range(numbers[0], numbers[0] + len(numbers))):
         raise RigError(f"the kernel's trace does not have every record once: {numbers}")
     return records
 
 
-def whole(text: str) -> int:
-    """Return the bytes, headers and tags included, of each record in a trace that is plaintext as a whole.
+def share(text: str) -> Share:
+    """Return what a trace says that the card decrypted. A record that is tried twice counts once.
 
-    A record that is tried twice counts once; what the trace has lost is not counted.
+    Where a closed socket's place in memory is used again, `touched` has both of them, `whole` one.
     """
-    found = {(sk, n): int(size) for sk, n, size, enc, dec in _events(text) if SHARES[enc, dec] == "full"}
-    return sum(found.values())
+    whole, touched = dict[tuple[str, ...], int](), dict[tuple[str, ...], int]()
+    for sk, seq, n, size, enc, dec in _events(text):
+        if SHARES[enc, dec] == "full":
+            whole[sk, n] = int(size)
+        if SHARES[enc, dec] != "none":
+            touched[sk, seq, n] = int(size)
+    lost = "EVENTS]" in text
+    return Share(sum(whole.values()), None if lost else sum(touched.values()))
 
 
 def _events(text: str) -> list[tuple[str, ...]]:

@@ -293,7 +293,7 @@ class Booting:
                 build_bench(lab.root, lab.kind, self.pair)
                 self._keep()
             enter_root(lab.client, lab.root)
-            settle(lab.kind, lab.wire)
+            settle(lab.kind, lab.dut, lab.wire, lab.peer)
         except BaseException:
             lab.detach()
             raise

@@ -15,6 +15,7 @@ from offload.suite.bench.vm.initramfs import SHARES
 KINDS = ("nicsim", "veth", cards.KIND)
 MODULE, PEER_MODULE = "/run/lab/nicsim.ko", "/run/lab/nicsim_peer.ko"
 NAMESPACES = ("dut", "wire", "peer")
+PATIENT = ("target", "10s", "interval", "20s")
 
 
 @dataclass(frozen=True)
@@ -121,11 +122,18 @@ def enter_root(agent: Agent, root: VmHost) -> None:
     agent.call("namespaces", names=list(NAMESPACES))
 
 
-def settle(kind: str, wire: Host) -> None:
-    """Commands for the ports on the wire, once programs run: captures see frames as they were on the
-    cable."""
-    for port in ENDS[kind].wire if kind == cards.KIND else ():
+def settle(kind: str, dut: Host, wire: Host, peer: Host) -> None:
+    """Commands for the ports, once programs run.
+
+    Captures see frames as they were on the cable. The queues keep what waits: CoDel drops packets after 5 ms,
+    which is little under emulation, and the card would get the blame.
+    """
+    ends = ENDS[kind]
+    for port in ends.wire if kind == cards.KIND else ():
         wire.run(["ethtool", "-K", port, "gro", "off"])
+    ports = [(dut, ends.dut), (peer, ends.peer), *((wire, port) for port in ends.wire)]
+    for host, port in ports if kind == "nicsim" else ():
+        host.run(["tc", "qdisc", "replace", "dev", port, "root", "fq_codel", *PATIENT])
 
 
 def load_module(root: Host, personality: str) -> None:

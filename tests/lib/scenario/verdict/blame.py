@@ -17,7 +17,7 @@ class NotTheCards(RigError):
 
 
 class Unseen(RigError):
-    """The capture lacks the beginning of a connection: the rig's doing, no word of the card."""
+    """The capture lacks a connection's beginning, or the host lost packets: no word of the card."""
 
 
 def judged(twin: str, words: str, line: str) -> None:

@@ -18,6 +18,7 @@ from tests.lib.scenario.verdict import invariants
 from tests.lib.scenario.verdict.blame import Unseen
 from tests.lib.scenario.verdict.invariants import Bounds, Facts
 from tests.lib.scenario.wire import Shown, proven, talked
+from tests.lib.wire.records_trace import Share
 
 MANY = {"many-in-frame": 3, "hundreds-in-tso": 200}  # records that begin in one frame, or packet
 SOFTWARE = {"link-down": ("tx", "rx"), "toggle": ("rx",)}  # whose open connections are software's after it
@@ -38,7 +39,7 @@ class Seen:
     hardware: tuple[str, ...]  # directions in which the card does it
     software: frozenset[str] = frozenset()  # directions in which what is old is software's by now
     cuts: bool = True  # there is a card that cuts packets (TSO)
-    by_card: int | None = None  # bytes that the kernel took as decrypted by the card, if it says
+    by_card: Share | None = None  # what the kernel took as decrypted by the card, if it says
     no_bytes: frozenset[str] = frozenset()  # directions in which the card counts packets only
     readings: dict[str, frozenset[str]] = field(default_factory=dict)  # of a packet's bytes, by direction
 
@@ -95,7 +96,9 @@ def rest(seen: Seen) -> None:
     invariants.taken_over(moved, count, seen.hardware)
     invariants.errors(moved, seen.notes.forged, seen.scenario["call"] == "peek")
     if seen.scenario["event"] not in DROPS:
-        invariants.placed(moved)
+        away = seen.scenario["trouble"].startswith("lost-") and "tx" in seen.directions
+        needed = [seen.notes.victim] if away else []
+        invariants.placed(moved, _lost(seen, seen.lines), _lost(seen, needed))
     if not seen.hardware:
         invariants.untouched(moved)
     for direction in set(seen.directions) & set(seen.hardware):
@@ -119,20 +122,29 @@ def _beyond(seen: Seen) -> str:
     TCP counts all that it sends, also what it sends again: there is no more of it on the wire. IPv6 numbers
     no packets, so `frames.wrong` does not see there what a card sends more than once.
     """
-    for port, sent in seen.notes.sent.items():
-        if (there := _there(seen, port)) > sent:
-            return (
-                f"port {port} of the DUT: {there} bytes of payload left the card, "
-                f"more than once what TCP sent: {sent}"
-            )
+    for line in (line for line in seen.lines if line.port in seen.notes.sent):
+        there, sent = _there(seen, line), seen.notes.sent[line.port]
+        if there > sent:
+            said = f"{there} bytes of payload left the card, more than once what TCP sent: {sent}"
+            return f"port {line.port} of the DUT: {said}"
     return ""
 
 
-def _there(seen: Seen, port: int) -> int:
-    """Payload that the wire showed of a connection of the DUT, as far as it went when TCP was asked."""
-    line = next(line for line in seen.lines if line.port == port)
-    base, end = seen.shown[port].base["tx"], layout.begins(line.tracks["tx"])[-1]
-    return frames.payload(seen.frames, port, base, end)
+def _there(seen: Seen, line: Line, direction: str = "tx") -> int:
+    """Payload that the wire showed of a connection of the DUT, as far as it went before the end."""
+    ours = [f for f in seen.frames if (f.source if direction == "tx" else f.target) == line.port]
+    base, end = seen.shown[line.port].base[direction], layout.begins(line.tracks[direction])[-1]
+    return frames.payload(ours, base, end)
+
+
+def _unread(seen: Seen) -> int:
+    """Payload to the DUT that its kernel may not have read as records: each end, and all behind a forgery."""
+    found = 0
+    for line in seen.everyone:
+        broken = seen.notes.forged and line is seen.notes.victim
+        all_ = sum(len(frame.payload) for frame in seen.frames if frame.target == line.port)
+        found += all_ - (0 if broken else _there(seen, line, "rx"))
+    return found
 
 
 def bounds(seen: Seen, direction: str) -> Bounds:
@@ -140,20 +152,23 @@ def bounds(seen: Seen, direction: str) -> Bounds:
     ports = {line.port for line in seen.everyone}
     data = [f for f in seen.frames if f.data and (f.source if direction == "tx" else f.target) in ports]
     sizes, heads = [len(frame.payload) for frame in data] or [0], [frame.head for frame in data] or [0]
-    lost = _lost(seen) if direction == "tx" and setting.losing(seen.scenario) else 0
+    losing = setting.losing(seen.scenario)
+    lost = _lost(seen, seen.everyone) if direction == "tx" and losing else 0
     least, most = _least(seen, direction), sum(sizes) + lost
+    if direction == "rx" and not losing and seen.by_card and seen.by_card.touched is not None:
+        most = min(most, seen.by_card.touched + _unread(seen))
     few, many = -(-least // max(max(sizes), 1)), len(data) + min(len(data), -(-lost // max(min(sizes), 1)))
     return Bounds(least, most, (min(heads), max(heads)), (few, many) if direction in seen.no_bytes else None)
 
 
-def _lost(seen: Seen) -> int:
-    """The most that an event can have lost between card and wire: what TCP sent, and the wire did not show.
+def _lost(seen: Seen, lines: Sequence[Line]) -> int:
+    """The most that got lost between card and wire: what TCP sent, and the wire did not show.
 
     A connection whose TCP was not asked has lost no more than the wire showed of it.
     """
-    asked = seen.notes.sent
-    others = {line.port for line in seen.everyone} - set(asked)
-    lost = sum(sent - _there(seen, port) for port, sent in asked.items())
+    asked = [line for line in lines if line.port in seen.notes.sent]
+    others = {line.port for line in lines} - {line.port for line in asked}
+    lost = sum(seen.notes.sent[line.port] - _there(seen, line) for line in asked)
     return lost + sum(len(frame.payload) for frame in seen.frames if frame.source in others)
 
 
@@ -161,7 +176,8 @@ def _least(seen: Seen, direction: str) -> int:
     """All of what was sent; of what came, what came without impairment, and what the kernel says was done."""
     software = direction in seen.software and seen.old
     if direction == "rx":
-        return max(0 if software else round(invariants.MOST * _fair(seen)), seen.by_card or 0)
+        whole = seen.by_card.whole if seen.by_card else 0
+        return max(0 if software else round(invariants.MOST * _fair(seen)), whole)
     if software:
         return 0
     if direction in SOFTWARE.get(seen.scenario["event"], ()):
@@ -304,7 +320,7 @@ def evidence(seen: Seen) -> dict[str, Any]:
     moved = seen.after.counters - seen.before.counters
     return {
         "counters": {name: n for name, n in moved.nonzero().items() if "tls" in name.lower()},
-        **({} if seen.by_card is None else {"kernel_decrypted_by_card": seen.by_card}),
+        **({} if seen.by_card is None else {"kernel_decrypted_by_card": seen.by_card.whole}),
         "bytes": sum(
             len(line.tracks[direction].content()) for line in seen.everyone for direction in ("tx", "rx")
         ),

@@ -18,9 +18,10 @@ from tests.lib.scenario.frames import ACK, Frame, wrong
 from tests.lib.scenario.play import Notes, Play
 from tests.lib.scenario.setting import headers
 from tests.lib.scenario.space import cell_of, load
-from tests.lib.scenario.verdict.invariants import BYTES, PACKETS, Bounds, Facts, counted, errors
+from tests.lib.scenario.verdict.invariants import BYTES, PACKETS, Bounds, Facts, counted, errors, placed
 from tests.lib.scenario.verdict.judge import Seen, _beyond, bounds, heads, not_met
 from tests.lib.scenario.wire import Shown
+from tests.lib.wire.records_trace import Share
 
 SPACE = load(find("connectx-6-dx"))
 START, WHOLE = 4000, 10_000
@@ -56,9 +57,9 @@ def test_after_trouble_only_the_start_is_asked_for(words: str) -> None:
 def test_what_the_kernel_took_as_decrypted_was_counted(words: str) -> None:
     """The kernel's own count is the least, to the byte, also where something goes wrong."""
     found = seen(words)
-    found.by_card = WHOLE + 29
+    found.by_card = Share(WHOLE + 29, None)
     assert bounds(found, "rx").least == WHOLE + 29
-    found.by_card = 0
+    found.by_card = Share(0, None)
     assert bounds(found, "rx").least in (3600, 9000), "what no impairment asks for is asked for still"
 
 
@@ -73,6 +74,27 @@ def test_no_more_is_counted_than_came() -> None:
     vars(found)["frames"] = [frame(1, 1000), frame(2, 700, head=78), frame(3, 50, source=9, target=443)]
     found.notes.fair = 0
     assert bounds(found, "rx") == Bounds(0, 1700, (66, 78))
+
+
+@pytest.mark.parametrize(
+    ("words", "touched", "most"),
+    [
+        (",trouble=noise", 1500, 1500 + 31),
+        (",trouble=noise", 1469, 1500),  # a frame of noise, and one that is counted twice, are too many
+        (",trouble=noise", None, 1469 + 31 + 700),
+        (",event=mtu", 1469, 1469 + 31 + 700),  # what waited in a queue was decrypted, and lost
+        (",trouble=forged-tag", 1000, 1469 + 31 + 700),
+    ],
+)
+def test_no_more_is_counted_than_the_kernel_saw_decrypted(words: str, touched: int | None, most: int) -> None:
+    """Noise on the wire is no excuse: the records that came decrypted, and what ends a connection."""
+    found = seen(words)
+    found.lines[0].tracks["rx"].bursts = [Burst("all", (1440,))]
+    vars(found)["shown"] = {9: Shown({}, {"tx": 0, "rx": 0})}
+    noise, whole, end = frame(1, 700), frame(2, 1469), replace(frame(3, 31), seq=1469)
+    vars(found)["frames"] = [noise, whole, end]
+    found.by_card, found.notes.forged = Share(0, touched), "forged" in words
+    assert bounds(found, "rx").most == most
 
 
 def test_all_that_tcp_sent_was_encrypted_and_no_more() -> None:
@@ -218,6 +240,22 @@ def test_a_frame_more_or_less_is_seen(done: int, packets: int, good: bool) -> No
         return
     with pytest.raises(AssertionError, match=f"rx_tls_decrypted_bytes moved by {done}, wanted 5000 to 5000"):
         counted(moved, "rx", FIVE, "in all")
+
+
+@pytest.mark.parametrize(
+    ("drops", "lost", "needed", "good"),
+    [(0, 0, 0, True), (3, 4344, 0, True), (3, 0, 0, False), (1, 1448, 1448, False)],
+)
+def test_only_what_was_acknowledged_meanwhile_may_be_dropped(
+    drops: int, lost: int, needed: int, good: bool
+) -> None:
+    """TCP sends again what only waits, among seventy connections: nobody needs the second copy."""
+    moved = Delta("p0", 1.0, {"tx_tls_drop_no_sync_data": drops})
+    if good:
+        placed(moved, lost, needed)
+        return
+    with pytest.raises(AssertionError, match=f"could not place: {drops} packets"):
+        placed(moved, lost, needed)
 
 
 @pytest.mark.parametrize(("first", "then"), [(5000, 5330), (5330, 5000)])

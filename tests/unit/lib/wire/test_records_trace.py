@@ -4,7 +4,7 @@ import pytest
 
 from offload.errors import RigError
 from offload.host.base import Completed
-from tests.lib.wire.records_trace import EVENT, Met, instance, parse, shares, whole
+from tests.lib.wire.records_trace import EVENT, Met, Share, instance, parse, share, shares
 
 HEAD = "# tracer: nop\n#\n#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION\n"
 
@@ -39,15 +39,18 @@ def test_what_is_no_whole_trace(text: str, why: str) -> None:
         parse(HEAD + text)
 
 
-def test_what_the_card_decrypted_as_a_whole_is_added_up() -> None:
-    """Records of several connections that came as plaintext are added up, each once."""
+def test_what_the_card_decrypted_is_added_up() -> None:
+    """Records of several connections that came as plaintext are added up, as a whole and in part."""
     text = line(0, 0, 1, size=100) + line(1, 0, 0, size=7) + line(2, 1, 0, size=9)
     other = line(0, 0, 1, sk="00000000deadbeef", size=1000)
-    assert whole(HEAD + text + other) == 1100 and whole(HEAD) == 0
-    assert whole(text + line(0, 0, 1, size=100)) == 100, "a record that was tried again"
-    assert whole("CPU:0 [LOST 5 EVENTS]\n" + text) == 100, "what is lost is not counted, and no more is"
+    assert share(HEAD + text + other) == Share(1100, 1107) and share(HEAD) == Share(0, 0)
+    assert share(text + line(0, 0, 1, size=100)) == Share(100, 107), "a record that was tried again"
+    again = line(0, 0, 1, size=100).replace("tcp_seq=77", "tcp_seq=78")
+    assert share(text + again) == Share(100, 207), "a socket where another one was"
+    lost = share("CPU:0 [LOST 5 EVENTS]\n" + text)
+    assert lost == Share(100, None), "what is lost is not counted, and no more is"
     with pytest.raises(RigError, match="another form"):
-        whole(text.replace("rec_no", "record"))
+        share(text.replace("rec_no", "record"))
 
 
 class Kernel:
@@ -92,7 +95,7 @@ def test_a_trace_is_taken_again_and_again_from_nothing_on() -> None:
             host.meets(line(9, 0, 1, size=7))
             with trace.taken() as taken:
                 host.meets(line(0, 0, 1, size=size))
-                assert taken.whole() == size and len(host.folders) == 1
+                assert taken.share().whole == size and len(host.folders) == 1
     assert not host.folders
 
 

@@ -39,7 +39,7 @@ def booting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Booting
     """A lab that is on its way up from a snapshot whose file is damaged."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    for name in ("build_bench", "enter_root"):
+    for name in ("build_bench", "enter_root", "settle"):
         monkeypatch.setattr(lab, name, lambda *args: None)
     monkeypatch.setattr(made, "seen", lambda *args: None)
     monkeypatch.setattr(snapshot, "save", lambda name, *rest: (tmp_path / "kept").write_text(name))
