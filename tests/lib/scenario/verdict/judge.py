@@ -96,9 +96,7 @@ def rest(seen: Seen) -> None:
     invariants.taken_over(moved, count, seen.hardware)
     invariants.errors(moved, seen.notes.forged, seen.scenario["call"] == "peek")
     if seen.scenario["event"] not in DROPS:
-        away = seen.scenario["trouble"].startswith("lost-") and "tx" in seen.directions
-        needed = [seen.notes.victim] if away else []
-        invariants.placed(moved, _lost(seen, seen.lines), _lost(seen, needed))
+        invariants.placed(moved, _lost(seen, seen.lines), _lost(seen, needed(seen)))
     if not seen.hardware:
         invariants.untouched(moved)
     for direction in set(seen.directions) & set(seen.hardware):
@@ -170,6 +168,12 @@ def _lost(seen: Seen, lines: Sequence[Line]) -> int:
     others = {line.port for line in lines} - {line.port for line in asked}
     lost = sum(seen.notes.sent[line.port] - _there(seen, line) for line in asked)
     return lost + sum(len(frame.payload) for frame in seen.frames if frame.source in others)
+
+
+def needed(seen: Seen) -> list[Line]:
+    """The connections of which the wire lost frames, so that what was sent again had to arrive."""
+    away = seen.scenario["trouble"].startswith("lost-") and "tx" in seen.directions
+    return [seen.notes.victim] if away else []
 
 
 def _least(seen: Seen, direction: str) -> int:

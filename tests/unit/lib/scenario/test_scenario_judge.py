@@ -19,7 +19,7 @@ from tests.lib.scenario.play import Notes, Play
 from tests.lib.scenario.setting import headers
 from tests.lib.scenario.space import cell_of, load
 from tests.lib.scenario.verdict.invariants import BYTES, PACKETS, Bounds, Facts, counted, errors, placed
-from tests.lib.scenario.verdict.judge import Seen, _beyond, bounds, heads, not_met
+from tests.lib.scenario.verdict.judge import Seen, _beyond, bounds, heads, needed, not_met
 from tests.lib.scenario.wire import Shown
 from tests.lib.wire.records_trace import Share
 
@@ -256,6 +256,25 @@ def test_only_what_was_acknowledged_meanwhile_may_be_dropped(
         return
     with pytest.raises(AssertionError, match=f"could not place: {drops} packets"):
         placed(moved, lost, needed)
+
+
+@pytest.mark.parametrize(
+    ("words", "moving", "wanted"),
+    [
+        (",trouble=lost-tag", ("tx",), True),
+        (",trouble=lost-tag", ("rx", "tx"), True),
+        (",trouble=lost-tag", ("rx",), False),  # the peer's frames were lost
+        (",trouble=noise", ("tx",), False),
+        ("", ("tx",), False),
+    ],
+)
+def test_what_the_wire_lost_of_the_dut_has_to_come_again(
+    words: str, moving: tuple[str, ...], wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy of what the wire lost is no spare one: the card may not drop it."""
+    monkeypatch.setattr(Seen, "directions", moving)
+    found = seen(words)
+    assert needed(found) == ([found.notes.victim] if wanted else [])
 
 
 @pytest.mark.parametrize(("first", "then"), [(5000, 5330), (5330, 5000)])
