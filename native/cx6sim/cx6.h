@@ -194,6 +194,18 @@ struct truth {
 	uint64_t opened, rx_tls_frames, rx_tls_bytes, tags_failed, searches, found, confirmed, psv;
 };
 
+/* What went over the cable, as a port counts it: not what goes round within the card. */
+#define FRAME_SIZES 10
+#define FCS 4u /* bytes of the checksum at a frame's end, which RFC 2819 counts, and the model does not carry */
+struct moved {
+	uint64_t frames, bytes, multicast, broadcast;
+};
+struct cable {
+	struct moved sent, came;
+	uint64_t sizes[FRAME_SIZES]; /* of what came */
+	uint32_t downs;
+};
+
 struct card {
 	int number;
 	struct card *far_end;
@@ -220,6 +232,7 @@ struct card {
 	struct knob fault[FAULTS];
 	uint64_t uses; /* of TLS streams that send */
 	struct truth truth;
+	struct cable cable;
 };
 
 void *object_make(struct card *c, enum kind kind, uint32_t *number);
@@ -318,6 +331,8 @@ void commands_run_slow(struct card *c);
 enum status command_run(struct card *c, const struct command *cmd);
 void caps_fill(struct card *c, uint32_t type, struct view v);
 bool firmware_register(const struct card *c, uint32_t id, bool write, struct view out, bool *known);
+void counter_register(const struct card *c, struct view out);
+enum status ask_vport_counter(struct card *c, const struct command *cmd);
 enum status register_access(struct card *c, uint32_t id, bool write, struct view in, struct view out, bool *known);
 
 /* frames/frame.c: headers and checksums */
@@ -363,7 +378,7 @@ int record_run(struct card *c, struct record *r, uint8_t *data, uint32_t len);
 bool record_head_right(const uint8_t head[static 5]);
 void record_free(struct record *r);
 
-/* frames/wire.c, frames/steer.c, frames/rx.c, frames/rx_complete.c, frames/stride.c, tls/tls_rx.c */
+/* frames/cable.c, frames/wire.c, frames/steer.c, frames/rx.c, frames/rx_complete.c, frames/stride.c, tls/tls_rx.c */
 enum rx_mark { MARK_NONE, MARK_DECRYPTED, MARK_RESYNC, MARK_ERROR };
 struct arrival {
 	struct frame *frame;
@@ -372,6 +387,7 @@ struct arrival {
 	enum rx_mark mark;
 };
 
+void cable_count(struct card *from, struct card *to, const uint8_t *data, uint32_t len);
 void wire_send(struct card *c, uint8_t *data, uint32_t len);
 void wire_forget(struct card *c);
 void link_settle(struct card *c);

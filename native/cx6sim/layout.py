@@ -27,6 +27,7 @@ typedef uint8_t u8; typedef uint16_t u16; typedef uint32_t u32; typedef uint64_t
 typedef uint16_t __be16; typedef uint32_t __be32; typedef uint64_t __be64;
 #define BIT(n) (1UL << (n))
 #define BIT_ULL(n) (1ULL << (n))
+#define DECLARE_FLEX_ARRAY(type, name) type name[0]
 #include "{header}"
 #define SHOW_F(s, f) printf("#define %s__%s %zu, %zu\\n", #s, #f, \\
     offsetof(struct mlx5_ifc_##s##_bits, f), sizeof(((struct mlx5_ifc_##s##_bits *)0)->f));

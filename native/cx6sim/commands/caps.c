@@ -37,6 +37,7 @@ static const struct cap general[] = {
 	{ I(cmd_hca_cap, cqe_version), 1 }, { I(cmd_hca_cap, eth_net_offloads), 1 },
 	{ I(cmd_hca_cap, nic_flow_table), 1 }, { I(cmd_hca_cap, vport_counters), 1 }, { I(cmd_hca_cap, vport_group_manager), 1 },
 	{ I(cmd_hca_cap, cq_oi), 1 }, { I(cmd_hca_cap, cq_resize), 1 }, { I(cmd_hca_cap, cq_moderation), 1 },
+	{ I(cmd_hca_cap, cq_period_mode_modify), 1 },
 	{ I(cmd_hca_cap, scqe_break_moderation), 1 }, { I(cmd_hca_cap, cd), 1 }, { I(cmd_hca_cap, imaicl), 1 },
 	{ I(cmd_hca_cap, sho), 1 }, { I(cmd_hca_cap, uar_sz), 5 }, { I(cmd_hca_cap, log_pg_sz), 12 },
 	{ I(cmd_hca_cap, bf), 1 }, { I(cmd_hca_cap, log_bf_reg_size), 9 }, { I(cmd_hca_cap, basic_cyclic_rcv_wqe), 1 },

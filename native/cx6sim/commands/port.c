@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands for the port: its vport, its link, speed, MTU and pause frames, and its counters. */
+/* Commands for the port: its vport, its link, speed, MTU and pause frames. */
 #include "cx6.h"
 
-enum { REG_PCAP = 0x5001, REG_PMTU = 0x5003, REG_PTYS = 0x5004, REG_PAOS = 0x5006, REG_PFCC = 0x5007, REG_PPCNT = 0x5008 };
+enum { REG_PMTU = 0x5003, REG_PTYS = 0x5004, REG_PAOS = 0x5006, REG_PFCC = 0x5007, REG_PPCNT = 0x5008, REG_PCAM = 0x507f };
 enum { WRITE_REG, READ_REG };
 enum { LINK_UP = 1, LINK_DOWN = 2 };
 /* bits of ptys_reg as in the driver's port.c: 100GBASE_CR4, 100GBASE_LR4, 25GBASE_SR */
@@ -43,23 +43,6 @@ static enum status change_vport(struct card *c, const struct command *cmd)
 
 	if (get(bits, F(modify_nic_vport_field_select, permanent_address)) && view_has(v, at, sizeof(c->mac)))
 		memcpy(c->mac, v.at + at, sizeof(c->mac));
-	return ST_OK;
-}
-
-static void put_traffic(struct view v, struct field f, uint64_t frames, uint64_t bytes)
-{
-	struct view t = view_at(v, f);
-
-	set64(t, F(traffic_counter, packets), frames);
-	set64(t, F(traffic_counter, octets), bytes);
-}
-
-static enum status ask_vport_counter(struct card *c, const struct command *cmd)
-{
-	const struct truth *t = &c->truth;
-
-	put_traffic(cmd->out, F(query_vport_counter_out, received_eth_unicast), t->rx_frames, t->rx_bytes);
-	put_traffic(cmd->out, F(query_vport_counter_out, transmitted_eth_unicast), t->tx_frames, t->tx_bytes);
 	return ST_OK;
 }
 
@@ -112,19 +95,13 @@ static void pause_register(struct card *c, bool write, struct view in, struct vi
 	set(out, F(pfcc_reg, pprx), c->pause & 1);
 }
 
-/* The IEEE 802.3 group, in the order of eth_802_3_cntrs_grp_data_layout; the others are zeros. */
-static void counter_register(struct card *c, struct view in, struct view out)
+/* Which registers the port has beyond those that every card has: its counters. Without this bit the driver never asks for them. */
+static void ask_registers(struct view out)
 {
-	struct view set_of = view_at(out, F(ppcnt_reg, counter_set));
+	struct view mask = view_at(out, F(pcam_reg, port_access_reg_cap_mask));
 
-	if (set_of.len)
-		memset(set_of.at, 0, set_of.len);
-	if (get(in, F(ppcnt_reg, grp)) != 0 || !view_has(set_of, 0, 48))
-		return;
-	store64(set_of.at, c->truth.tx_frames);
-	store64(set_of.at + 8, c->truth.rx_frames);
-	store64(set_of.at + 32, c->truth.tx_bytes);
-	store64(set_of.at + 40, c->truth.rx_bytes);
+	if (get(out, F(pcam_reg, access_reg_group)) == 0)
+		set(mask, F(pcam_regs_5000_to_507f, ppcnt), 1);
 }
 
 /* The answer begins as what was asked; a register that the card lacks reads as it was written, and is not `known`. */
@@ -146,7 +123,10 @@ enum status register_access(struct card *c, uint32_t id, bool write, struct view
 		pause_register(c, write, in, out);
 		break;
 	case REG_PPCNT:
-		counter_register(c, in, out);
+		counter_register(c, out);
+		break;
+	case REG_PCAM:
+		ask_registers(out);
 		break;
 	default:
 		return firmware_register(c, id, write, out, known) ? ST_OK : ST_BAD_PARAM;

@@ -20,6 +20,7 @@ static void carry(struct card *c, uint8_t *data, uint32_t len)
 		c->truth.own_frames++;
 		steer(c, data, len, true);
 	} else if (c->link && c->far_end) {
+		cable_count(c, c->far_end, data, len);
 		steer(c->far_end, data, len, false);
 	}
 }
@@ -81,6 +82,7 @@ static void say_link(struct card *c, bool up)
 	if (c->link == up)
 		return;
 	c->link = up;
+	c->cable.downs += !up;
 	port[8] = 1 << 4;
 	event_say(c, EVENT_PORT, up ? PORT_ACTIVE : PORT_DOWN, port, sizeof(port));
 	say(c, 1, "link %s", up ? "up" : "down");

@@ -22,7 +22,7 @@ from parts import (
     sums_right,
     tcp,
 )
-from rig import BASE, SET_IRQS, SIZE, Rig, at, got
+from rig import BASE, FIELDS, SET_IRQS, SIZE, Guest, Rig, at, got
 
 
 def check_a_frame_arrives(rig: Rig) -> None:
@@ -40,6 +40,42 @@ def check_a_frame_arrives(rig: Rig) -> None:
         )
         truth = model.control({"card": 1})
         assert truth["rx_frames"] == 1 and truth["rx_bytes"] == len(frame) and truth["link"] == 1
+
+
+GROUPS = {"eth_802_3_cntrs_grp_data_layout": 0, "eth_2819_cntrs_grp_data_layout": 2, "phys_layer_cntrs": 0x12}
+
+
+def counted(guest: Guest, group: str, name: str, size: int = 8, skip: int = 0) -> int:
+    """A counter of the port, as PPCNT tells it."""
+    request = struct.pack(">HHI", 0, 0x5008, 0) + bytes((0, 1, 0, GROUPS[group])) + bytes(252)
+    answer = guest.command(0x805, 1, request, 16 + 256)
+    start = 16 + FIELDS["ppcnt_reg__counter_set"][0] // 8 + FIELDS[f"{group}__{name}"][0] // 8 + skip
+    return int.from_bytes(answer[start : start + size], "big")
+
+
+def check_a_port_counts_its_cable(rig: Rig) -> None:
+    """Frames and bytes both ways, sizes with the checksum at a frame's end, and failures of the link."""
+    ieee, rmon = list(GROUPS)[:2]
+    with rig.pair() as (_, a, b):
+        one, two = side(a), side(b)
+        frames = [tcp(bytes(size)) for size in (6, 7, 400, 1400)]  # 60 bytes and 4 of checksum are 64
+        for frame in frames:
+            send(a, one.sq, frame)
+            two.came()
+        for guest, moved in ((a, ("transmitted", "received")), (b, ("received", "transmitted"))):
+            seen = [
+                counted(guest, ieee, f"a_{kind}_{did}_ok_high")
+                for did in moved
+                for kind in ("frames", "octets")
+            ]
+            assert seen == [4, sum(map(len, frames)), 0, 0]
+        assert counted(b, rmon, "ether_stats_octets_high") == sum(map(len, frames)) + 16
+        sizes = [counted(b, rmon, "ether_stats_pkts64octets_high", skip=8 * place) for place in range(10)]
+        assert sizes == [1, 1, 0, 1, 0, 1, 0, 0, 0, 0]
+        assert counted(a, rmon, "ether_stats_pkts_high") == 0, "nothing came"
+        assert counted(b, "phys_layer_cntrs", "link_down_events", 4) == 0
+        set_link(a, up=False)
+        assert counted(b, "phys_layer_cntrs", "link_down_events", 4) == 1
 
 
 def _sum(data: bytes) -> int:

@@ -9,14 +9,12 @@ from typing import Any
 
 import pytest
 
-from offload import paths
 from offload.cmd import settles
-from offload.debian.kernels import fetch
-from offload.driver.build import origin, place
-from offload.driver.kinds import kind
 from offload.suite.bench.cards.silicon import Silicon
 from offload.suite.bench.vm import cards
 from offload.suite.bench.vm.lab import Lab
+from tests.lib.catalogue import real_driver
+from tests.lib.catalogue.real_driver import by_card, dev
 from tests.lib.rig.rig import Labs
 
 VERSION = "22.41.1000"  # FW_MAJOR and the others of native/cx6sim/cx6.h
@@ -27,11 +25,7 @@ READY = 1  # the state of a queue: MLX5_SQC_STATE_RDY, MLX5_RQC_STATE_RDY
 @pytest.fixture(scope="module")
 def lab(pytestconfig: pytest.Config, labs: Labs) -> Iterator[Lab]:
     """Two simulated ConnectX-6 Dx; skipped where nobody has built the driver."""
-    kernel = fetch(pytestconfig.getoption("--kernel"))
-    if origin(place(kind("mlx5"), kernel.release, None)) != kernel.version:
-        pytest.skip(f"no mlx5_core for {kernel.release}: ktls-offload driver build mlx5")
-    labs.close()
-    with Lab.boot(kernel, cards.KIND) as booted:
+    with real_driver.lab(pytestconfig, labs) as booted:
         yield booted
 
 
@@ -42,11 +36,6 @@ def card(lab: Lab) -> str:
         "pci/"
         + Path(lab.bench.dut.host.run(["readlink", f"/sys/class/net/{dev(lab)}/device"]).text.strip()).name
     )
-
-
-def dev(lab: Lab) -> str:
-    """The DUT's interface."""
-    return lab.bench.dut.dev
 
 
 def asked(lab: Lab, *words: str) -> Any:
@@ -63,14 +52,6 @@ def owners(lab: Lab, card: str) -> tuple[str, str]:
     """What the name of a card's port begins with: the card, or in newer kernels a device below it."""
     below = lab.root.run(["ls", f"/sys/bus/pci/devices/{card.removeprefix('pci/')}"]).text.split()
     return f"{card}/", f"auxiliary/{next(name for name in below if name.startswith('mlx5_core.eth.'))}/"
-
-
-def by_card(lab: Lab) -> set[str]:
-    """Who does TLS for two new connections."""
-    ends = [f"--{side}={side},{getattr(lab.bench, side).v4}" for side in ("dut", "peer")]
-    row = [str(paths.BUILD / "costload"), "--warm=16384", "--bytes=65536", *ends, "hw/both"]
-    seen = json.loads(lab.root.run(row).stdout)["ends"]
-    return {seen["dut-send"]["tx"], seen["dut-receive"]["rx"]}
 
 
 @pytest.mark.long
