@@ -14,8 +14,10 @@ from tests.lib.rig.rig import Rig
 from tests.lib.rig.switch import Switch
 
 # Rounds after which it shows. The time of an emulated processor goes on while its host does something
-# else: after four rounds on a busy host a good card was seen at 1.13. What else runs only adds, so go on.
-ENOUGH = (4, 8, 16)
+# else, and a simulated card's own work can fall into a write. Both only add: look at the cheapest, and go on.
+# At load 15 a good card was at 0.56 to 0.85 by the lower quartile, once at 1.30; by this at 0.36 to 0.65.
+ENOUGH = (4, 8, 16, 32)
+CHEAPEST = 20  # a twentieth of the writes
 WRITE, WRITES = 8 * KIB, 15  # a write fits into the first window: ten segments of 1448 bytes
 
 
@@ -37,7 +39,7 @@ def test_write_costs_less_than_software(
 ) -> None:
     """This NIC takes the encryption off the host: a write costs its task less CPU than by software.
 
-    The lower quartile of many short writes, in turns: what else runs on the machine only adds.
+    The cheapest twentieth of many short writes, in turns: what else runs on the machine only adds.
     """
     offload.on()
     took: dict[str, list[int]] = {"hw": [], "sw": []}
@@ -49,7 +51,7 @@ def test_write_costs_less_than_software(
                 f"switched for {who}, and the connection is another: {moved.nonzero('Tls')}"
             )
             took[who] += nanos
-        low = {who: round(quantiles(nanos, n=4)[0]) for who, nanos in took.items()}
+        low = {who: round(quantiles(nanos, n=CHEAPEST)[0]) for who, nanos in took.items()}
         if turn + 1 in ENOUGH and low["hw"] < low["sw"]:
             break
     evidence.update(
