@@ -242,7 +242,7 @@ def routed(rows: list[Row], notes: list[str]) -> None:
 def device(sock: socket.socket, ours: str, theirs: str, *more: int) -> str:
     """The device that a route leads through; '' if there is no route."""
     index, why = route(sock, question(ours, theirs, *more))
-    if why == errno.EINVAL:  # an address that is not ours (transparent proxies)
+    if why == errno.ENETUNREACH:  # an address that is not ours (transparent proxies); seen on 6.1 to 7.2
         index, why = route(sock, question("", theirs, *more))
     return socket.if_indextoname(index) if index else ""
 

@@ -8,6 +8,7 @@ import socket
 import struct
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -322,3 +323,37 @@ def test_this_machine_can_be_read() -> None:
     """This machine's own sockets are listed, kernel TLS or not, and nothing fails."""
     found = gather(LocalHost(), everywhere=False)
     assert [(space.here, space.error) for space in found.spaces] == [(True, "")]
+
+
+@pytest.mark.parametrize(("family", "here", "there"), [(4, "127.0.0.1", "127.0.0.2"), (6, "::1", "::1")])
+def test_a_route_of_this_host_is_asked_for(family: int, here: str, there: str) -> None:
+    """The kernel takes the question for both families, and with a source that is not ours."""
+    six = Path("/proc/net/if_inet6")
+    if family == 6 and not (six.exists() and f"{1:032x} " in six.read_text()):
+        pytest.skip("this host has no ::1")
+    with reader.opened(0) as sock:
+        assert reader.device(sock, here, there, family, 0, 0) == "lo"
+        if family == 4:
+            assert reader.device(sock, "192.0.2.77", there, family, 0, 0) == "lo", "a transparent proxy"
+        found, why = reader.route(sock, reader.question("", there, family, 0x7FFFFFFF, 0))
+        assert not found and why, "an interface that there is not"
+
+
+def test_the_question_for_a_route_is_as_the_kernel_reads_it() -> None:
+    """struct rtmsg and its attributes, by include/uapi/linux/rtnetlink.h."""
+    whole = reader.question("2001:db8::1", "2001:db8::2", 6, 5, 9)
+    length, kind = struct.unpack_from("=IH", whole)
+    assert (length, kind) == (len(whole), 26), "RTM_GETROUTE"
+    assert struct.unpack_from("=BBB", whole, 16) == (socket.AF_INET6, 128, 128)
+    said = {name: whole[at:end] for name, (at, end) in reader.attributes(whole, 28, length)}
+    assert said == {
+        1: socket.inet_pton(socket.AF_INET6, "2001:db8::2"),  # RTA_DST
+        2: socket.inet_pton(socket.AF_INET6, "2001:db8::1"),  # RTA_SRC
+        4: struct.pack("=I", 5),  # RTA_OIF
+        16: struct.pack("=I", 9),  # RTA_MARK
+    }
+    assert struct.unpack_from("=BBB", reader.question("", "192.0.2.1", 4, 0, 0), 16) == (
+        socket.AF_INET,
+        32,
+        0,
+    )
