@@ -101,31 +101,63 @@ static void *real(const char *name)
 	return found;
 }
 
+/* A function of the program's own OpenSSL, with the type that the header gives it. */
+#define REAL(name) (*(__typeof__(name) *)real(#name))
+
 static SSL_CTX *with_log(SSL_CTX *ctx)
 {
-	void (*set)(SSL_CTX *, SSL_CTX_keylog_cb_func);
-
 	if (!ctx)
 		return NULL;
 	find_log();
-	*(void **)&set = real("SSL_CTX_set_keylog_callback");
-	set(ctx, log_line);
+	REAL(SSL_CTX_set_keylog_callback)(ctx, log_line);
 	return ctx;
 }
 
 /* What stunnel imports. Others import SSL_CTX_new; its own call of this one stays inside libssl. */
 SSL_CTX *SSL_CTX_new_ex(OSSL_LIB_CTX *lib, const char *props, const SSL_METHOD *method)
 {
-	SSL_CTX *(*make)(OSSL_LIB_CTX *, const char *, const SSL_METHOD *);
-
-	*(void **)&make = real("SSL_CTX_new_ex");
-	return with_log(make(lib, props, method));
+	return with_log(REAL(SSL_CTX_new_ex)(lib, props, method));
 }
 
 SSL_CTX *SSL_CTX_new(const SSL_METHOD *method)
 {
-	SSL_CTX *(*make)(const SSL_METHOD *);
+	return with_log(REAL(SSL_CTX_new)(method));
+}
 
-	*(void **)&make = real("SSL_CTX_new");
-	return with_log(make(method));
+static char *hex(char *to, const unsigned char *from, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		to += sprintf(to, "%02x", from[i]);
+	return to;
+}
+
+/* TLS 1.2: OpenSSL logs the secret when it makes its own Finished (ssl/statem/statem_lib.c,
+ * tls_construct_finished). A server never does that for a client whose Finished is wrong, and then the keys are
+ * needed most: they show what was wrong with it. */
+static void log_broken(SSL *ssl)
+{
+	unsigned char nonce[SSL3_RANDOM_SIZE], secret[SSL_MAX_MASTER_KEY_LENGTH];
+	char line[sizeof("CLIENT_RANDOM ") + 2 * sizeof(nonce) + 1 + 2 * sizeof(secret)] = "CLIENT_RANDOM ";
+	SSL_SESSION *session = REAL(SSL_get_session)(ssl);
+	size_t size = session ? REAL(SSL_SESSION_get_master_key)(session, secret, sizeof(secret)) : 0;
+	char *end;
+
+	if (size && REAL(SSL_version)(ssl) == TLS1_2_VERSION) {
+		REAL(SSL_get_client_random)(ssl, nonce, sizeof(nonce));
+		end = hex(line + strlen(line), nonce, sizeof(nonce));
+		*end++ = ' ';
+		hex(end, secret, size);
+		log_line(ssl, line);
+	}
+	explicit_bzero(secret, sizeof(secret));
+	explicit_bzero(line, sizeof(line));
+}
+
+int SSL_accept(SSL *ssl)
+{
+	int rc = REAL(SSL_accept)(ssl);
+
+	if (rc <= 0 && log_fd >= 0 && REAL(SSL_get_error)(ssl, rc) == SSL_ERROR_SSL)
+		log_broken(ssl);
+	return rc;
 }

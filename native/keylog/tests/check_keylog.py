@@ -8,9 +8,10 @@ import socket
 import stat
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
@@ -93,6 +94,32 @@ def wait(condition: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+@contextmanager
+def spoiled(port: int) -> Iterator[int]:
+    """A port that leads to that one, for one connection: a bit of the client's Finished is flipped."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        relay = threading.Thread(target=spoil, args=(listener, port))
+        relay.start()
+        yield int(listener.getsockname()[1])
+        relay.join(120)
+
+
+def spoil(listener: socket.socket, port: int) -> None:
+    """Pass on four records of the client, of which the last is its Finished, and what the server answers."""
+    near, _ = listener.accept()
+    with near, socket.create_connection(("127.0.0.1", port)) as far, near.makefile("rb") as reader:
+        back = threading.Thread(
+            target=lambda: [near.sendall(part) for part in iter(lambda: far.recv(4096), b"")]
+        )
+        back.start()
+        for number in range(1, 5):
+            head = reader.read(5)
+            body = bytearray(reader.read(int.from_bytes(head[3:], "big")))
+            body[-1] ^= number == 4
+            far.sendall(head + body)
+        back.join(120)
+
+
 def secrets(text: str) -> set[str]:
     """The lines that matter: comments and empty lines left out."""
     return {line for line in text.splitlines() if line and not line.startswith("#")}
@@ -108,6 +135,20 @@ def check_stunnel_logs_what_the_client_logs(rig: Rig) -> None:
     assert {line.split()[0] for line in seen["2"]} == {"CLIENT_RANDOM"}
     assert {line.split()[0] for line in seen["3"]} == LABELS_13
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    log.unlink()
+
+
+def check_keys_of_a_broken_handshake_are_logged(rig: Rig) -> None:
+    """TLS 1.2: a client whose Finished is wrong leaves its keys too, once; of nonsense there are none."""
+    log = rig.memory / "keys"
+    with rig.stunnel(log) as port, spoiled(port) as through:
+        with socket.create_connection(("127.0.0.1", port)) as sock:
+            sock.sendall(b"not a ClientHello\r\n")
+            with suppress(ConnectionResetError):
+                sock.recv(1)
+        seen = secrets(rig.client(through, "-tls1_2"))
+        wait(lambda: log.read_text() != "")
+    assert len(seen) == 1 and log.read_text().splitlines() == [*seen]
     log.unlink()
 
 

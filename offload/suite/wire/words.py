@@ -71,11 +71,16 @@ def _worst(document: Found) -> str:
 def _reason(connection: Found) -> str:
     """Return why a connection is not equal."""
     for who, flow in DIRECTIONS.items():
-        for found, place in _differences(connection[f"from_{who}"]):
-            return f"{flow}: {place}: {_seen(found)}{_class(found)}"
+        if found := difference(connection[f"from_{who}"]):
+            return f"{flow}: {found}"
     for problem in connection["problems"]:
         return _sentence(problem)
     return "no record was proven in either direction"
+
+
+def difference(direction: Found) -> str:
+    """Return the first difference of one direction with its place; empty if there is none."""
+    return next((f"{place}: {_seen(found)}{_class(found)}" for found, place in _differences(direction)), "")
 
 
 def _capture(document: Found) -> str:

@@ -53,7 +53,7 @@ def test_records_it_sends(
     with tcp_settings(bench, min_tso_segs=SEGMENTS), wire_tap.open() as watch:
         flow = traffic.sent(cell, plan, family=family)
         proof.note(evidence, flow, plan, "hw")
-        proof.handed_over(flow, cell)
+        watch.handed_over(flow, cell)
         seen = watch.proves(
             evidence, "client", plan.total, payload=plan.content()
         )  # it says more than the rest
@@ -76,7 +76,7 @@ def test_records_it_receives(
     with wire_tap.open() as watch:
         flow = traffic.received(cell, plan, family=family)
         proof.note(evidence, flow, plan, "hw")
-        proof.handed_over(flow, cell)
+        watch.handed_over(flow, cell)
         watch.proves(evidence, "server", plan.total, reply=plan.content())  # first: is it the peer's fault?
         own = watch.document()["connections"][0]["from_client"]
         assert (own["protected"], own["authentic_bytes"], own["closed"]) == (2, 16 + 2, "close_notify")

@@ -29,7 +29,7 @@ def test_plaintext_goes_in_and_ciphertext_comes_out(
     with wire_tap.open(host=True) as watch:
         flow = traffic.sent(cell, plan)
         proof.note(evidence, flow, plan, "hw")
-        proof.handed_over(flow, cell)
+        watch.handed_over(flow, cell)
         watch.proves(evidence, "client", plan.total, payload=plan.content())
         proof.intact(flow.far, plan)
         before, after = (share(plan.content(), watch.segments(place)) for place in ("host", "wire"))
@@ -49,7 +49,7 @@ def test_ciphertext_goes_in_and_plaintext_comes_out(
     with wire_tap.open(host=True) as watch:
         flow = traffic.received(cell, plan)
         proof.note(evidence, flow, plan, "hw")
-        proof.handed_over(flow, cell)
+        watch.handed_over(flow, cell)
         watch.proves(evidence, "server", plan.total, reply=plan.content())
         proof.intact(flow.dut, plan)
         later = plan.content()[proof.RX_START :]  # what comes before may be software's: one natural resync

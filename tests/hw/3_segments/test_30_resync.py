@@ -54,7 +54,7 @@ def test_retransmits_the_same_records(
     ):
         flow = transfer(evidence)
         proof.note(evidence, flow, plan, "hw")
-        proof.handed_over(flow, TX)
+        watch.handed_over(flow, TX)
         seen = watch.proves(evidence, "client", plan.total, payload=plan.content())  # says more than the rest
         proof.intact(flow.far, plan)
         all_met(evidence)

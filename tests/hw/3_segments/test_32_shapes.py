@@ -39,7 +39,7 @@ def test_sends_by_every_system_call(
     with wire_tap.open() as watch:
         flow = traffic.sent(TX, plan)
         proof.note(evidence, flow, plan, "hw")
-        proof.handed_over(flow, TX)
+        watch.handed_over(flow, TX)
         seen = watch.proves(evidence, "client", plan.total, payload=plan.content())
         proof.intact(flow.far, plan)
         proof.sent_by_card(flow, plan)
@@ -60,7 +60,7 @@ def test_sends_across_tcp_sequence_wrap(
         with impaired(traffic, evidence, rules, strict=False):
             flow = shapes.sent(traffic, TX, plan, TURN - 1 - WRAP)
         proof.note(evidence, flow, plan, "hw")
-        proof.handed_over(flow, TX)
+        watch.handed_over(flow, TX)
         seen = watch.proves(evidence, "client", plan.total, payload=plan.content())
         evidence["wrap"] = asdict(shapes.wrap(watch, traffic.rig.port))
         proof.intact(flow.far, plan)

@@ -93,7 +93,7 @@ def test_switch_is_not_seen_on_the_wire(
             near.go()
             flow = traffic.ended(near, far, before)
         proof.note(evidence, flow, plan, "hw")
-        proof.handed_over(flow, TX)
+        watch.handed_over(flow, TX)
         watch.proves(evidence, "client", plan.total, payload=plan.content())
         proof.intact(flow.far, plan)
         proof.sent_by_card(flow, plan)
@@ -117,7 +117,7 @@ def test_link_down_leaves_it_to_software(
             near.go()
             flow = traffic.ended(near, far, start)
         proof.note(evidence, flow, plan, "hw")
-        proof.handed_over(flow, TX)
+        watch.handed_over(flow, TX)
         watch.proves(evidence, "client", plan.total, payload=plan.content())
     after = traffic.rig.counters() - between
     # tls_device_down() leaves tx_conf at TLS_HW (tls_device.c 6.1:1342): what ss says is old from now on

@@ -15,13 +15,15 @@ from typing import Any
 
 import pytest
 
+from offload.card.profile import Cell
 from offload.errors import RigError
 from offload.host.base import Host
 from offload.suite.traffic.keylog import KeyLog, keylog
+from offload.suite.wire import words
 from offload.suite.wire.ask import Ask
 from offload.suite.wire.verify import verify
-from offload.suite.wire.words import first_sentence
-from tests.lib.flow.flow import Traffic
+from tests.lib.flow import proof
+from tests.lib.flow.flow import Flow, Traffic
 from tests.lib.rig.rig import Rig
 from tests.lib.wire.captures import HOST, Taken
 
@@ -173,6 +175,15 @@ class Watch:
         assert self.secret().strip(), "the connection broke before its ends had agreed on keys"
         return verify(Ask(capture=self.stop()["wire"], keylog=self.secret(), **ask))
 
+    def handed_over(self, flow: Flow, cell: Cell) -> None:
+        """The kernel took the connection; of one that broke, first what the DUT sent wrong."""
+        try:
+            proof.handed_over(flow, cell)
+        except AssertionError as exc:
+            known = [self.document()] if self.secret().strip() else []
+            said = [words.difference(c["from_client"]) for found in known for c in found["connections"]]
+            raise AssertionError("; ".join([*filter(None, said), str(exc)])) from None
+
     def proves(self, evidence: dict[str, Any], sender: str, total: int, **ask: Any) -> dict[str, Any]:
         """Assert that every record is what it should be; `sender` (client or server) sent `total` bytes.
 
@@ -186,14 +197,14 @@ class Watch:
             "engine": document["engine"],
             "records": sum(direction["app_records"] for direction in directions),
             "bytes": sum(direction["payload_bytes"] for direction in directions),
-            "difference": "" if document["outcome"] == "equal" else first_sentence(document),
+            "difference": "" if document["outcome"] == "equal" else words.first_sentence(document),
         }
         for direction in directions:  # for information: neither is a promise
             evidence |= {
                 "record_sizes": direction["sizes"],
                 "retransmitted_bytes": direction["retransmitted_bytes"],
             }
-        assert document["outcome"] == "equal", first_sentence(document)
+        assert document["outcome"] == "equal", words.first_sentence(document)
         assert len(directions) == 1, f"{len(directions)} connections on the wire, there was one"
         assert directions[0]["proof"] == "payload" and directions[0]["payload_bytes"] == total
         return dict(directions[0])
