@@ -116,7 +116,7 @@ enum rx_state { RX_IN_STEP, RX_SEARCHING, RX_TRACKING, RX_CONFIRMED, RX_FAILED }
 
 struct tls {
 	bool on;
-	uint32_t dek;
+	uint8_t key[32];
 	uint8_t first[8]; /* initial_record_number */
 	struct record record;
 	uint32_t next; /* TCP sequence number that comes next */

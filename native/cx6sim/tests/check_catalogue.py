@@ -6,6 +6,7 @@ import struct
 
 from check_tls import (
     DECRYPTED,
+    make_key,
     marks,
     payload,
     plain_record,
@@ -13,11 +14,12 @@ from check_tls import (
     sealed_record,
     sender,
     set_progress,
+    set_static,
 )
 from parts import Side, control, ring, send, side, sums_right, tcp
 from rig import BASE, Rig
 
-KEY, LONG = bytes(range(16)), bytes(range(32))
+KEY, OTHER, LONG = bytes(range(16)), bytes(range(1, 17)), bytes(range(32))
 RECORD, SEALED = plain_record(5, b"d" * 1000), sealed_record(KEY, 5, b"d" * 1000)
 PAGE = 4096
 
@@ -55,13 +57,19 @@ def sent_again(one: Side, tis: int, head: int, at: int) -> None:
 
 
 def check_what_was_sent_before_may_leak(rig: Rig) -> None:
-    """The record is sealed the first time; sent again it is as the kernel gave it."""
+    """The record is sealed the first time; sent again it is as given. So for the next connection."""
     with rig.pair() as (model, a, b):
         one, two = side(a), side(b)
         tis = sender(one, KEY)
         model.control({"card": 0, "fault": "tx-leak-again", "every": 1})
         send(a, one.sq, tcp(RECORD, seq=900), tis=tis)
         assert payload(two.came()) == SEALED
+        sent_again(one, tis, 400, 0)
+        assert payload(two.came()) == RECORD[400:]
+        set_static(one, True, tis, make_key(a, OTHER), 5)  # another connection
+        set_progress(one, True, tis, 0)
+        send(a, one.sq, tcp(RECORD, seq=9000), tis=tis)
+        assert payload(two.came()) == sealed_record(OTHER, 5, b"d" * 1000)
         sent_again(one, tis, 400, 0)
         assert payload(two.came()) == RECORD[400:]
 

@@ -33,6 +33,13 @@ static uint32_t key_size(struct card *c, const struct dek *key)
 	return key->size == 32 && fault_hit(c, FAULT_HALF_KEY) ? 16 : key->size;
 }
 
+/* Linux 6.1 uses a TIS again for a later connection: with another key it is another stream, which has sent nothing. */
+static void another(struct tls *t, const struct dek *key)
+{
+	t->on = t->on && !memcmp(t->key, key->key, sizeof(t->key));
+	memcpy(t->key, key->key, sizeof(t->key));
+}
+
 void tls_static(struct card *c, const struct wqe *w, bool tx)
 {
 	struct view v = { (uint8_t *)w->byte + STATIC_AT, w->len > STATIC_AT ? w->len - STATIC_AT : 0 };
@@ -49,6 +56,8 @@ void tls_static(struct card *c, const struct wqe *w, bool tx)
 		say(c, 0, "stream %u names a key that the driver has not created", w->target);
 		return;
 	}
+	if (tx)
+		another(t, key);
 	memcpy(t->first, v.at + first, sizeof(t->first));
 	memcpy(t->record.salt, v.at + iv, sizeof(t->record.salt));
 	t->resync = get(v, F(tls_static_params, resync_tcp_sn));
