@@ -19,7 +19,7 @@ from offload.errors import RigError
 INTERESTING = re.compile(
     rb"^Package: (?:linux-(?:image|headers|kbuild|base|binary|modules)-\d|qemu|seabios|ipxe|lib|zlib1g"
     rb"|linux-source-\d|(?:flex|bison|m4|nginx|wrk"
-    rb"|haproxy|systemd|udev|ifupdown|network-manager|ktls-utils|dbus(?:-daemon|-bin|-system-bus-common)?"
+    rb"|haproxy|mstflint|systemd|udev|ifupdown|network-manager|ktls-utils|dbus(?:-daemon|-bin|-system-bus-common)?"
     rb"|chromium-(?:headless-shell|common)|fonts-liberation2?)(?=\n))"
     rb".*\n(?:.+\n)*",
     re.MULTILINE,

@@ -1,4 +1,4 @@
-"""What an operator asks of a card beside TLS, through the real mlx5_core: self-test, devlink, health."""
+"""What an operator asks of a card beside TLS, through the real mlx5_core: self-test, devlink, mstflint."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from offload.cmd import settles
 from offload.suite.bench.cards.silicon import Silicon
 from offload.suite.bench.vm import cards
 from offload.suite.bench.vm.lab import Lab
-from tests.lib.catalogue import real_driver
+from tests.lib.catalogue import mstflint, real_driver
 from tests.lib.catalogue.real_driver import by_card, dev
 from tests.lib.rig.rig import Labs
 
@@ -92,6 +92,18 @@ def test_a_dump_comes_through_the_vendor_window(lab: Lab, card: str) -> None:
     """The reporter of fatal errors reads the card's registers word by word."""
     dump = asked(lab, "health", "dump", "show", card, "reporter", "fw_fatal")["crdump_data"]
     assert len(dump) == DUMP and dump[:4] == [22, 0, 41, 0], dump[:16]
+
+
+@pytest.mark.long
+def test_mstflint_knows_the_card(lab: Lab, card: str) -> None:
+    """NVIDIA's tool, as Debian has it, reads firmware and board without the driver's help."""
+    program = mstflint.had()
+    if not program:
+        pytest.skip("no mstflint: python -m tests.lib.catalogue.mstflint")
+    said = lab.root.run([program, "-d", card.removeprefix("pci/"), "query"]).text
+    found = dict(line.split(":", 1) for line in said.splitlines() if ":" in line)
+    board = asked(lab, "dev", "info", card)["info"][card]["versions"]["fixed"]["fw.psid"]
+    assert (found["FW Version"].strip(), found["PSID"].strip()) == (VERSION, board), said
 
 
 def back(lab: Lab, address: str) -> None:

@@ -1,16 +1,21 @@
-"""A port of the simulated ConnectX-6 Dx, through the real mlx5_core: its settings, counters and VLANs."""
+"""A port of the simulated ConnectX-6 Dx, through the real mlx5_core: settings, counters, VLANs, tables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from offload.cmd import settles
+from offload.suite.bench.lab import traffic
 from offload.suite.bench.vm.lab import Lab
 from tests.lib.catalogue import real_driver
 from tests.lib.catalogue.real_driver import by_card, dev
 from tests.lib.rig.rig import Labs
+
+STAYS = "wasn't destroyed, refcount > 1"  # fs_core.c, of a table that a connection's rule still uses
 
 
 @pytest.fixture(scope="module")
@@ -132,3 +137,40 @@ def test_vlan_tags_are_the_cards_or_the_kernels(lab: Lab, vlan: str, state: str)
     lab.bench.dut.host.run([word if word != state else "on" for word in change])
     tags = [seen["tx_added_vlan_packets"] > 8, seen["rx_removed_vlan_packets"] > 8]
     assert tags == [state == "on"] * 2 and seen["rx_packets_phy"] > 8, seen
+
+
+def commands(lab: Lab, *names: str) -> list[int]:
+    """How often the driver has given the DUT's card each of these commands."""
+    port = lab.bench.dut
+    card = Path(port.host.run(["readlink", f"/sys/class/net/{port.dev}/device"]).text.strip()).name
+    place = f"/sys/kernel/debug/mlx5/{card}/commands"
+    return [int(lab.root.run(["cat", f"{place}/{name}/n"]).text) for name in names]
+
+
+def tables(lab: Lab) -> int:
+    """How many steering tables the driver has on the DUT's card."""
+    made, gone = commands(lab, "CREATE_FLOW_TABLE", "DESTROY_FLOW_TABLE")
+    return made - gone
+
+
+def receiving(lab: Lab, state: str) -> None:
+    """Switch receive offload."""
+    lab.bench.dut.host.run(["ethtool", "-K", dev(lab), "tls-hw-rx-offload", state])
+
+
+@pytest.mark.long
+def test_tables_go_with_the_last_connection(lab: Lab) -> None:
+    """Receive offload off: the log names a table that stays while a connection is open (mlx5-rx-toggle)."""
+    receiving(lab, "off")
+    without = tables(lab)
+    receiving(lab, "on")
+    marks = commands(lab, "SET_FLOW_TABLE_ENTRY") + [lab.root.run(["dmesg"]).text.count(STAYS)]
+    with ExitStack() as undo:
+        assert traffic.Flow(lab, undo).open("rx") == "hw"
+        assert settles(lambda: commands(lab, "SET_FLOW_TABLE_ENTRY") > marks[:1], 30), "no rule for it"
+        receiving(lab, "off")
+        assert tables(lab) == without + 1
+        assert lab.root.run(["dmesg"]).text.count(STAYS) == marks[1] + 2  # a table, and the group in it
+    receiving(lab, "on")
+    assert settles(lambda: tables(lab) == without + 2, 30), f"{tables(lab)} tables, {without} without receive"
+    assert by_card(lab) == {"hw"}
