@@ -20,6 +20,7 @@
 #   MORE=20               and adds the next 20 cards to the record of drawn ones (benchmarks/results/drawn.jsonl, docs/certify/bad-nics.md)
 #   TIMES=3               how often `make certify-cards` certifies each card, and `make test-bench` each bench; there WRITE=1 writes
 #                         into benchmarks/results/benches.md
+#   TURN=                 `make test-rack` certifies both racks, and not the one whose turn it is today
 #   SEEDS="1 2 3"         `make test-any-order`: one run in the order of each
 #   CARDS="funeth nicsim" `make certify-cards`: these; without it, each profile without a certified run on KERNEL on record
 #   GOOD=10               how many runs of a good card `make clean-runs` adds to the record
@@ -31,6 +32,7 @@ GOOD ?= 10
 HOURS ?= 1
 COUNT ?= 40
 TIMES ?= 1
+TURN ?= --turn
 SEEDS ?= 1 2 3
 # one lab a core; `make test` runs its stages side by side instead, so each has one
 JOBS ?= $(shell nproc)
@@ -88,8 +90,8 @@ mutate: build  ## what if one of the suite's checks were not there? 15 minutes, 
 #   test-sw-fallback      the same promises without a card: each promise and cell by one test, another each day; of the rest
 #                         all but what takes turns
 #   test-nicsim           bad cards are caught, by name; where two tests boot much to say little each takes its turn, by the day
-#   test-rack 6.12        `certify --lab` over ssh, on the kernel between: each required promise of a T6, which only transmits, and
-#                         of a ConnectX-6 Dx; the peer's card is a plain one
+#   test-rack 6.12        `certify --lab` over ssh, on the kernel between: each required promise of a ConnectX-6 Dx or, every
+#                         other day, of a T6, which only transmits; the peer's card is a plain one
 #   test-hw 7.2           the newest kernel with two virtual CPUs, as one alone would hide races: of what kernels differ in, each
 #                         promise and cell by one test, another each day. Last, since it can use both cores when nothing else is left
 test: $(PYTHON)  ## every test of the project, with its own set-up; prints the time of each stage
@@ -125,8 +127,8 @@ test-certify: build  ## make certify, and no test of this good card fails: its v
 test-nicsim: build  ## deliberately bad NICs: the suite has to catch each one
 	$(LAB_PYTEST) tests/nicsim --kernel $(KERNEL) -m 'not long' $(if $(SAMPLE),--sample=$(SAMPLE))
 
-test-rack: build  ## `certify --lab` over ssh: each required promise of a T6 and of a ConnectX-6 Dx, in racks whose peer has a plain card
-	$(PY) -m tests.lib.catalogue.bench_run --kernel $(KERNEL) --sample required chelsio-t6,plain connectx-6-dx,plain
+test-rack: build  ## `certify --lab` over ssh: each required promise of a T6 or, every other day, of a ConnectX-6 Dx
+	$(PY) -m tests.lib.catalogue.bench_run --kernel $(KERNEL) --sample required $(TURN) chelsio-t6,plain connectx-6-dx,plain
 
 test-bench: build  ## `certify --lab` on racks and on one host, every test: an hour; SAMPLE=required TIMES=3 WRITE=1 as on record
 	$(PYTEST) tests/nicsim -m long --ignore tests/nicsim/drivers --kernel $(KERNEL)

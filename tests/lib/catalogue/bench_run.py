@@ -1,12 +1,13 @@
 """Certifies simulated benches with `certify --lab`, over ssh as a lab would, and keeps a record of the runs.
 
-usage: python -m tests.lib.catalogue.bench_run [--kernel K] [--sample WORD] [--times N] [--write]
+usage: python -m tests.lib.catalogue.bench_run [--kernel K] [--sample WORD] [--times N] [--turn] [--write]
        BENCH ...
 
 BENCH: DUT,PEER (chelsio-t6,plain): a rack of three hosts, which are namespaces of a VM with an sshd in each;
 or one-host: two cabled cards of one server, and two more for the wire. --sample required runs as few tests
 as the criteria ask of each required promise; such a report says incomplete, so what ran is judged by
-itself. Exit 1 if a run is not certified. --write adds each run to benchmarks/results/benches.md.
+itself. --turn: the benches take turns, one a day (in UTC). Exit 1 if a run is not certified. --write adds
+each run to benchmarks/results/benches.md.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from offload.suite.bench.vm.lab import Lab
 from offload.suite.report import criteria, events, facts
 from offload.suite.report.spent import cpu_of
 from offload.suite.report.verdict import Verdict, judge
+from tests.lib.rig.sampling import day_of
 
 ROOT = Path(__file__).parents[3]
 RECORD = ROOT / "benchmarks/results/benches.md"
@@ -153,10 +155,18 @@ def as_server(rack: Path) -> Path:
     return file
 
 
-def day(sample: str, later: int) -> str:
-    """The sample with its day, N days after today: each of several runs has other tests."""
-    date = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=later)
+def day(sample: str, later: int, every: int = 1) -> str:
+    """The sample with its day, N days after today: each of several runs has other tests.
+
+    A bench whose turn is every Nth day counts its turns, or it would never see the tests of other days.
+    """
+    date = datetime.date.fromordinal(day_of("today") // every + later)
     return f"{sample}:{date}" if sample else ""
+
+
+def of_today(benches: Sequence[str]) -> str:
+    """The bench whose turn it is: each has every Nth day, in UTC."""
+    return benches[day_of("today") % len(benches)]
 
 
 def record(row: Sequence[str]) -> None:
@@ -168,9 +178,10 @@ def record(row: Sequence[str]) -> None:
 def runs(name: str, args: argparse.Namespace) -> list[str]:
     """Certify one bench N times, on another day's sample each; what is wrong with what it came to."""
     found: list[str] = []
+    every = len(args.benches) if args.turn else 1
     with bench(name, args.kernel) as (lab, file), tempfile.TemporaryDirectory() as place:
         for number in range(args.times):
-            done = certified(lab, file, Path(place) / f"run-{number}", day(args.sample, number))
+            done = certified(lab, file, Path(place) / f"run-{number}", day(args.sample, number, every))
             proved, asked = done.proved()
             say(f"{name}: {done.report['verdict']}: {done.report['headline']}")
             say(f"{name}: by what ran: {done.verdict.word}, {proved} of {asked} required promises proved")
@@ -189,11 +200,13 @@ def main() -> int:
     parser.add_argument("--kernel", default="6.1")
     parser.add_argument("--sample", default="")
     parser.add_argument("--times", type=int, default=1)
+    parser.add_argument("--turn", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("benches", nargs="+", metavar="BENCH")
     args = parser.parse_args()
-    found = [line for name in args.benches for line in runs(name, args)]
-    for line in found or [f"{', '.join(args.benches)}: certified, {args.times} of {args.times} times"]:
+    benches = [of_today(args.benches)] if args.turn else args.benches
+    found = [line for name in benches for line in runs(name, args)]
+    for line in found or [f"{', '.join(benches)}: certified, {args.times} of {args.times} times"]:
         say(line)
     return 1 if found else 0
 

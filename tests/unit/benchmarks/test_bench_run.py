@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import datetime
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,16 @@ def test_a_row_of_the_record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         "| 2026-11-23T18:00Z | c0de+ | a,b | 6.1 | whole | 4 pass | 3 of 3 | certified | 61 | 10 | 50 |",
         "| 2026-11-23T18:00Z | c0de+ | c,d | 6.1 | required | 4 pass | 3 of 3 | certified * | 61 | 10 | 50 |",
     ]
+
+
+def test_benches_take_turns_and_miss_no_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of two benches has every other day, and each of its turns is the sample's next day."""
+    seen: dict[str, list[int]] = {"a,b": [], "c,d": []}
+    for today in range(738000, 738008):
+        monkeypatch.setattr(bench_run, "day_of", lambda word, today=today: today)
+        sample = bench_run.day("required", 0, 2).partition(":")[2]
+        seen[bench_run.of_today(["a,b", "c,d"])].append(datetime.date.fromisoformat(sample).toordinal())
+    assert seen == {"a,b": [369000, 369001, 369002, 369003], "c,d": [369000, 369001, 369002, 369003]}
 
 
 def test_one_host_has_one_login(tmp_path: Path) -> None:
