@@ -13,6 +13,7 @@ from offload.errors import ConfigError, RigError
 
 PLACES = ("root", "dut", "wire", "peer")
 DEFAULT = "lab"
+KIND = ("--kind", "--card")  # `certify` says --card
 RUN_EXIT = """\
 Exits with the command's own exit code (128 + n if signal n ended it), or 7 if the lab broke.
 """
@@ -54,7 +55,7 @@ def add_parser(verbs: Parsers) -> Parsers:
     get.add_argument("kernel", nargs="*", metavar="SERIES", help="series, or debug (default: all series)")
     get.add_argument("--newest", action="store_true", help="look for kernels newer than the cached ones")
     get.add_argument(
-        "--kind", default="nicsim", help="mlx5: also its QEMU, and the real driver, built (100 s a kernel)"
+        *KIND, default="nicsim", help="mlx5: also its QEMU, and the real driver, built (100 s a kernel)"
     )
     parser.set_defaults(func=main)
     return inner
@@ -69,7 +70,7 @@ def _add_up(inner: Parsers) -> None:
         "--modules", default="", metavar="DIR", help="with --kernel PATH: its lib/modules/RELEASE"
     )
     up.add_argument(
-        "--kind", default="nicsim", help="nicsim (default); veth: no offload NIC; mlx5: the real driver"
+        *KIND, default="nicsim", help="nicsim (default); veth: no offload NIC; mlx5: the real driver"
     )
     up.add_argument(
         "--personality", default="connectx-6-dx", metavar="P", help="card to emulate, or DUT,PEER"

@@ -28,6 +28,8 @@ def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("up", "--kernel", "5.4"), "no kernel series '5.4'"),
         (("up", "--kind", "real"), "no bench of kind 'real'"),
         (("fetch", "--kind", "real"), "no bench of kind 'real'"),
+        (("up", "--card", "real"), "no bench of kind 'real'"),
+        (("fetch", "--card", "real"), "no bench of kind 'real'"),
         (("up", "--personality", "a;b"), "personality 'a;b'"),
         (("up", "--name", "../x"), "lab name '../x'"),
         (("up", "--cpus", "99"), "'99' vCPUs"),
