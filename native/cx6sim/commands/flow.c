@@ -138,25 +138,47 @@ static void take_targets(struct entry *e, struct view x)
 		e->counter = load32(list.at + 8 * count);
 }
 
+/* A receive rule: it leads a connection's frames to the context that decrypts them. */
+static bool leads_to_tls(struct card *c, const struct entry *e)
+{
+	const struct tir *tir = e->target[0].type == TARGET_TIR ? object_find(c, KIND_TIR, e->target[0].id) : NULL;
+
+	return tir && tir->tls_en;
+}
+
+/* The driver gives up on the first answer, and asks again for ever on the second. */
+static enum status refuse(struct card *c, const struct entry *e)
+{
+	if (!leads_to_tls(c, e))
+		return ST_OK;
+	if (fault_hit(c, FAULT_RX_NO_RULE))
+		return ST_LIMIT;
+	return fault_hit(c, FAULT_RX_NO_ROOM) ? ST_NO_RESOURCES : ST_OK;
+}
+
 static enum status set_entry(struct card *c, const struct command *cmd)
 {
 	struct table *t = object_find(c, KIND_TABLE, get(cmd->in, F(set_fte_in, table_id)));
 	struct view x = view_at(cmd->in, F(set_fte_in, flow_context));
 	struct view value = view_at(x, F(flow_context, match_value));
-	uint32_t index = get(cmd->in, F(set_fte_in, flow_index));
-	struct entry *e;
+	enum status refused;
+	struct entry *e, made = { .index = get(cmd->in, F(set_fte_in, flow_index)),
+				  .group = get(x, F(flow_context, group_id)), .tag = get(x, F(flow_context, flow_tag)),
+				  .action = get(x, F(flow_context, action)) };
 
 	if (!t)
 		return ST_BAD_RESOURCE;
 	if (!view_has(value, 0, MATCH_BYTES))
 		return ST_BAD_INPUT;
-	e = place_for(t, index);
+	memcpy(made.value, value.at, MATCH_BYTES);
+	take_targets(&made, x);
+	refused = refuse(c, &made);
+	if (refused)
+		return refused;
+	e = place_for(t, made.index);
 	if (!e)
-		return ST_NO_RESOURCES;
-	*e = (struct entry){ .index = index, .group = get(x, F(flow_context, group_id)),
-			     .tag = get(x, F(flow_context, flow_tag)), .action = get(x, F(flow_context, action)) };
-	memcpy(e->value, value.at, MATCH_BYTES);
-	take_targets(e, x);
+		return ST_LIMIT;
+	*e = made;
 	return ST_OK;
 }
 

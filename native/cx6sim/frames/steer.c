@@ -3,7 +3,6 @@
 #include "cx6.h"
 
 enum { ACTION_ALLOW = 1, ACTION_DROP = 2, ACTION_FORWARD = 4, ACTION_COUNT = 8 };
-enum { TARGET_TABLE = 1, TARGET_TIR = 2 };
 enum { HOPS_MAX = 32, ROOT_RX = 0 };
 enum { OWN_UNICAST = 1, OWN_MULTICAST = 2 };
 enum { HASH_SRC = 1, HASH_DST = 2, HASH_SPORT = 4, HASH_DPORT = 8 };

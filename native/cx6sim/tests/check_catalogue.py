@@ -16,12 +16,13 @@ from check_tls import (
     set_progress,
     set_static,
 )
-from parts import Side, control, ring, send, side, sums_right, tcp
+from parts import Side, control, lead_all_to, make_tir, ring, send, side, sums_right, tcp
 from rig import BASE, Rig
 
 KEY, OTHER, LONG = bytes(range(16)), bytes(range(1, 17)), bytes(range(32))
 RECORD, SEALED = plain_record(5, b"d" * 1000), sealed_record(KEY, 5, b"d" * 1000)
 PAGE = 4096
+LIMIT, NO_RESOURCES = 0x08, 0x0F  # of a command (mlx5/device.h, MLX5_CMD_STAT_LIM_ERR and _NO_RES_ERR)
 
 
 def check_a_frame_may_go_twice(rig: Rig) -> None:
@@ -114,6 +115,18 @@ def check_a_byte_may_be_changed_behind_the_tag(rig: Rig) -> None:
     said, got = opened_with(rig, "rx-wrong-byte", SEALED)
     differ = [i for i, (one, two) in enumerate(zip(got[:-16], RECORD[:-16], strict=True)) if one != two]
     assert said == [DECRYPTED] and len(differ) == 1
+
+
+def check_a_receive_rule_may_be_refused(rig: Rig) -> None:
+    """The rule that leads to a TLS context, with either status; a rule that leads elsewhere is taken."""
+    with rig.pair() as (model, a, _):
+        one = side(a)
+        for fault, status in (("rx-no-rule", LIMIT), ("rx-no-room", NO_RESOURCES)):
+            model.control({"card": 0, "fault": fault, "every": 1})
+            lead_all_to(a, make_tir(a, one.rq, tls=True), status=status)
+            lead_all_to(a, make_tir(a, one.rq))
+            assert model.control({"card": 0})[fault] == 1
+            model.control({"card": 0, "fault": fault, "every": 0})
 
 
 def check_a_long_key_may_be_cut(rig: Rig) -> None:

@@ -124,8 +124,8 @@ def make_tir(guest: Guest, rq: Queue, tls: bool = False, takes_own: int = 0) -> 
     return made(guest.command(0x900, 0, bytes(body)))
 
 
-def lead_all_to(guest: Guest, tir: int) -> None:
-    """A root table whose one entry fits every frame."""
+def lead_all_to(guest: Guest, tir: int, status: int = 0) -> None:
+    """A root table whose one entry fits every frame; the command for the entry ends with this status."""
     table = got(guest.command(0x930, 0, bytes(56)), 0, "create_flow_table_out__table_id")
     body = bytearray(at("create_flow_group_in__match_criteria") - 8 + 512)
     put(body, -8, "create_flow_group_in__table_id", table)
@@ -137,7 +137,7 @@ def lead_all_to(guest: Guest, tir: int) -> None:
     put(body, context, "flow_context__action", 4)
     put(body, context, "flow_context__destination_list_size", 1)
     body[-8:] = struct.pack(">II", 2 << 24 | tir, 0)
-    guest.command(0x936, 0, bytes(body))
+    guest.command(0x936, 0, bytes(body), status=status)
     body = bytearray(56)
     put(body, -8, "set_flow_table_root_in__table_id", table)
     guest.command(0x92F, 0, bytes(body))

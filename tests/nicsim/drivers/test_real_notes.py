@@ -1,26 +1,32 @@
-"""A weakness that the profile of mlx5 notes, shown with the real mlx5_core on a simulated ConnectX-6 Dx."""
+"""Weaknesses that the profile of mlx5 notes, shown with the real mlx5_core on a simulated ConnectX-6 Dx."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from offload.card.counters import tls_stat
 from offload.cmd import settles
 from offload.debian.kernels import fetch
 from offload.driver.build import place
 from offload.driver.kinds import kind
+from offload.host.base import Host
 from offload.suite.bench.cards.silicon import Silicon
 from offload.suite.bench.lab import traffic
-from offload.suite.bench.vm import cards
+from offload.suite.bench.vm import cards, qemu
 from offload.suite.bench.vm.lab import Lab
 from tests.lib.catalogue import real_driver
 from tests.lib.catalogue.real_driver import by_card, dev
 from tests.lib.rig.rig import Labs
+from tests.lib.wire.records_trace import TRACING
 
 MORE = 8 << 20  # bytes: hundreds of records
+RULES = 65535  # receive flows per IP family (en_accel/fs_tcp.c:175)
+GROUPS = "events/mlx5/mlx5_fs_add_fg/enable"
 DECRYPTED, ASKED = "rx_tls_decrypted_packets", "rx_tls_resync_req_pkt"
 
 
@@ -31,6 +37,17 @@ def lab(pytestconfig: pytest.Config, labs: Labs) -> Iterator[Lab]:
         on = ["ethtool", "-K", dev(booted), "tls-hw-tx-offload", "on", "tls-hw-rx-offload", "on"]
         booted.bench.dut.host.run(on)
         yield booted
+
+
+def test_a_crash_kernel_has_no_tls(
+    pytestconfig: pytest.Config, labs: Labs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel that a crash starts has this word on its command line (mlx5-no-tls-in-switchdev)."""
+    clock = qemu.tsc_khz
+    monkeypatch.setattr(qemu, "tsc_khz", lambda: f"{clock()} elfcorehdr=0x1000000")
+    with real_driver.lab(pytestconfig, labs) as lab:
+        said = lab.bench.dut.host.run(["ethtool", "-k", dev(lab)]).text
+    assert [f"tls-hw-{way}-offload: off [fixed]" in said for way in ("tx", "rx")] == [True, True]
 
 
 @pytest.fixture
@@ -74,6 +91,7 @@ def test_a_resync_without_an_answer_is_never_cancelled(lab: Lab, silicon: Silico
         silicon.turn(0, "rx-no-resync-answer", 1)
         silicon.turn(0, "rx-drop", 40)
         assert settles(lambda: counted(lab, ASKED) > asked, 60), "no resync was asked for"
+        assert settles(lambda: silicon.truth(0)["rx-no-resync-answer"] > 0, 60), "the card was not asked"
         silicon.turn(0, "all", 0)
         assert settles(after(flow, MORE), 120), flow.lost()
         found = counted(lab, DECRYPTED)
@@ -81,3 +99,56 @@ def test_a_resync_without_an_answer_is_never_cancelled(lab: Lab, silicon: Silico
         assert counted(lab, DECRYPTED) == found
         assert counted(lab, "rx_tls_resync_res_skip") == 0
     assert by_card(lab) == {"hw"}
+
+
+def by_kernel(lab: Lab) -> int:
+    """How many connections the DUT's kernel has given to the card to receive."""
+    return (tls_stat(lab.bench.dut.host)[0] or {})["TlsRxDevice"]
+
+
+@pytest.mark.long
+def test_a_rule_that_fails_is_not_reported(lab: Lab, silicon: Silicon) -> None:
+    """The kernel says hardware; the card decrypts nothing, also later (mlx5-rx-rule-fails-silently)."""
+    with ExitStack() as undo:
+        flow = traffic.Flow(lab, undo)
+        silicon.turn(0, "rx-no-rule", 1)
+        given, found = by_kernel(lab), counted(lab, DECRYPTED)
+        assert flow.open("rx") == "hw"
+        assert settles(lambda: silicon.truth(0)["rx-no-rule"] == 1, 60), "no rule was asked for"
+        silicon.turn(0, "all", 0)
+        assert settles(after(flow, MORE), 120), flow.lost()
+        assert (by_kernel(lab), counted(lab, DECRYPTED)) == (given + 1, found)
+    assert by_card(lab) == {"hw"}
+
+
+@pytest.mark.long
+def test_a_rule_without_room_is_asked_for_without_end(lab: Lab, silicon: Silicon) -> None:
+    """The driver repeats the command until there is room; then the card decrypts (mlx5-rx-rule-endless)."""
+    with ExitStack() as undo:
+        flow = traffic.Flow(lab, undo)
+        silicon.turn(0, "rx-no-room", 1)
+        found = counted(lab, DECRYPTED)
+        assert flow.open("rx") == "hw"
+        assert settles(lambda: silicon.truth(0)["rx-no-room"] > 1000, 60), "it has given up"
+        assert counted(lab, DECRYPTED) == found
+        silicon.turn(0, "all", 0)
+        assert settles(lambda: counted(lab, DECRYPTED) > found + 100, 60), "nothing decrypted"
+    assert by_card(lab) == {"hw"}
+
+
+def groups(host: Host, dev: str) -> list[tuple[str, ...]]:
+    """Where each flow group starts and ends, and its mask, of those made while receive offload goes on."""
+    host.run(["sh", "-c", f": > {TRACING}/trace; echo 1 > {TRACING}/{GROUPS}"])
+    try:
+        for word in ("off", "on"):
+            host.run(["ethtool", "-K", dev, "tls-hw-rx-offload", word])
+        said = host.run(["cat", f"{TRACING}/trace"]).text
+    finally:
+        host.run(["sh", "-c", f"echo 0 > {TRACING}/{GROUPS}"])
+    return re.findall(r"mlx5_fs_add_fg: .* start=(\d+) end=(\d+) bit_mask=\w+ *(.*)", said)
+
+
+def test_the_driver_makes_room_for_so_many_rules(lab: Lab) -> None:
+    """One group of rules for TCP's ports over IPv4, and one over IPv6 (mlx5-rx-flow-limit)."""
+    made = [found for found in groups(lab.bench.dut.host, dev(lab)) if "tcp_dport" in found[2]]
+    assert [int(end) - int(start) for start, end, _ in made] == [RULES, RULES], made

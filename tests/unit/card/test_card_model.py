@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/reference/card-model.md"
 # a file of the driver or the kernel, its document, a structure of mlx5_ifc.h, a page of the manual
@@ -55,3 +57,12 @@ def test_every_knob_is_in_the_readme() -> None:
     table = [line for line in (folder / "README.md").read_text().splitlines() if line.startswith("| `")]
     named = {name for line in table for name in re.findall(r"`([a-z-]+)`", line.split(" | ")[0])}
     assert len(knobs) > 20 and named == knobs
+
+
+def test_every_note_of_the_profile_is_shown_or_says_why_not() -> None:
+    """What a profile says of the real driver is held against it: the page and a test name each note."""
+    profile = yaml.safe_load((ROOT / "nic-profiles/connectx-6-dx.yaml").read_text())
+    notes, page = [note["id"] for note in profile["notes"]], PAGE.read_text()
+    tests = (ROOT / "tests/nicsim/drivers/test_real_notes.py").read_text()
+    assert len(notes) > 3
+    assert [note for note in notes if f"- `{note}`:" not in page or f"({note})" not in tests] == []
