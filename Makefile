@@ -142,7 +142,7 @@ test-driver: build  ## Debian's drivers with TLS offload, on three kernels: buil
 		$(PYTEST) tests/nicsim/test_41_driver.py --kernel $$k || exit 1; \
 	done
 
-test-broken-drivers: build  ## mlx5_core on a simulated ConnectX-6 Dx: settings, counters, self-test, devlink, mstflint, recovery; three broken ones are caught and named; two minutes
+test-broken-drivers: build  ## mlx5_core on a simulated ConnectX-6 Dx: settings, counters, self-test, devlink, mstflint, recovery; three broken ones are caught and named; notes of its profile; three minutes
 	$(VENV)/bin/ktls-offload lab fetch 6.1
 	$(PY) -m tests.lib.catalogue.mstflint
 	$(VENV)/bin/ktls-offload driver build mlx5 --kernel 6.1

@@ -14,12 +14,14 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.requires("tls", "ktls-handoff", "stunnel", "openssl")
-def test_handoff_keeps_its_word(dut: Side) -> None:
+@pytest.mark.turns("checks")
+@pytest.mark.parametrize("checks", ["real", "real_resident"])
+def test_handoff_keeps_its_word(dut: Side, checks: str) -> None:
     """Without a NIC that offloads every check of ktls-handoff passes: ciphers, causes, the safe close."""
-    checks = [str(ROOT / f"native/ktls-handoff/tests/{name}.py") for name in ("real", "real_resident")]
     pytest_of_native = [sys.executable, "-B", "-m", "pytest", "-c", str(ROOT / "native/pytest.ini")]
-    argv = [*pytest_of_native, "--program", str(ROOT / "build/ktls-handoff"), *checks]
+    path = str(ROOT / f"native/ktls-handoff/tests/{checks}.py")
+    argv = [*pytest_of_native, "--program", str(ROOT / "build/ktls-handoff"), path]
     done = dut.host.run(argv, check=False, timeout=1800)
     said = done.text + done.stderr.decode("utf-8", "replace")
     reported = re.search(r"^(\d+) passed in ", said, re.M)
-    assert done.rc == 0 and reported and int(reported.group(1)) >= 10, said[-2000:]
+    assert done.rc == 0 and reported and int(reported.group(1)) >= 5, said[-2000:]

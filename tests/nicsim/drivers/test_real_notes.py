@@ -39,6 +39,7 @@ def lab(pytestconfig: pytest.Config, labs: Labs) -> Iterator[Lab]:
         yield booted
 
 
+@pytest.mark.long
 def test_a_crash_kernel_has_no_tls(
     pytestconfig: pytest.Config, labs: Labs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +149,7 @@ def groups(host: Host, dev: str) -> list[tuple[str, ...]]:
     return re.findall(r"mlx5_fs_add_fg: .* start=(\d+) end=(\d+) bit_mask=\w+ *(.*)", said)
 
 
+@pytest.mark.long
 def test_the_driver_makes_room_for_so_many_rules(lab: Lab) -> None:
     """One group of rules for TCP's ports over IPv4, and one over IPv6 (mlx5-rx-flow-limit)."""
     made = [found for found in groups(lab.bench.dut.host, dev(lab)) if "tcp_dport" in found[2]]
