@@ -7,8 +7,8 @@
 #   JOBS=2                labs side by side in `make certify`, `example`, `test-hw`, `test-sw-fallback` and with MORE (default: one a core)
 #   SECONDS=60            how long each part of `make fuzz` looks for trouble
 #   SAMPLE=each           `make test-hw`: one test of each promise and cell, another one each day; SAMPLE=today: the same, without
-#                         what says the same on every kernel; SAMPLE=promises (as `make test` has it for test-sw-fallback and
-#                         test-nicsim): the same, and the tests without a promise, some of which take turns; SAMPLE=required
+#                         what says the same on every kernel; SAMPLE=promises (as `make test` has it for test-daemons,
+#                         test-sw-fallback and test-nicsim): the same, and the tests without a promise, some of which take turns; SAMPLE=required
 #                         (`make test-bench`): as few tests as the criteria ask of each required promise
 #   T=test_sends          what `make try` or `make soak` runs: a test's id, a file, or an expression as for pytest -k
 #   N=10 LOAD=8           `make soak`: how many runs, beside how many busy processes; STAGE=test-hw which stage
@@ -89,13 +89,14 @@ mutate: build  ## what if one of the suite's checks were not there? 15 minutes, 
 #                         and its verdict
 #   test-sw-fallback      the same promises without a card: each promise and cell by one test, another each day; of the rest
 #                         all but what takes turns
+#   test-daemons          programs on this host: all but what takes turns, since a test that kills at each step starts them fifty times
 #   test-nicsim           bad cards are caught, by name; where two tests boot much to say little each takes its turn, by the day
 #   test-rack 6.12        `certify --lab` over ssh, on the kernel between: each required promise of a ConnectX-6 Dx or, every
 #                         other day, of a T6, which only transmits; the peer's card is a plain one
 #   test-hw 7.2           the newest kernel with two virtual CPUs, as one alone would hide races: of what kernels differ in, each
 #                         promise and cell by one test, another each day. Last, since it can use both cores when nothing else is left
 test: $(PYTHON)  ## every test of the project, with its own set-up; prints the time of each stage
-	JOBS=1 ci/stages '!setup-check' '!build' +test-native '!fetch' +fetch-driver +test-daemons '*test-unit' test-nicsim:SAMPLE=promises \
+	JOBS=1 ci/stages '!setup-check' '!build' +test-native '!fetch' +fetch-driver +test-daemons:SAMPLE=promises '*test-unit' test-nicsim:SAMPLE=promises \
 		test-certify:CARD=mlx5 test-rack:KERNEL=6.12 \
 		test-sw-fallback:SAMPLE=promises test-hw:KERNEL=7.2,LAB_CPUS=2,SAMPLE=today
 
@@ -108,7 +109,7 @@ test-any-order: venv  ## the unit tests in three random orders: none may need wh
 	done
 
 test-daemons: setup-check build  ## with sshd, labgrid, stunnel, nginx, QEMU, kbuild and dpkg; most need root
-	$(PYTEST) --durations 10 tests/daemons
+	$(PYTEST) --durations 10 tests/daemons $(if $(SAMPLE),--sample=$(SAMPLE))
 
 test-native: setup-check build  ## compiled parts in user space, under sanitizers
 	$(MAKE) -j 4 --output-sync=recurse -C native check

@@ -73,7 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.profile = config.option.profile or "connectx-6-dx"
     config.addinivalue_line("markers", "once: says the same on every kernel; --sample DAY leaves it out")
     config.addinivalue_line(
-        "markers", "turns(name): --sample promises runs one of a file's tests with this name, by the day"
+        "markers", "turns(name): --sample promises runs one of the tests with this name, by the day"
     )
     config.addinivalue_line(
         "markers",

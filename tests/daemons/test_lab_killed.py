@@ -79,6 +79,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert done.returncode in (-9, 137), done.stderr
 
 
+@pytest.mark.turns("killed at any step")
 def test_killed_at_any_step(server: Machine) -> None:
     """All that a run changed is put back after a kill, at each fifth change by the day."""
     first = datetime.datetime.now(datetime.UTC).date().toordinal() % 5 + 1

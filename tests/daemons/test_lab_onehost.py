@@ -130,6 +130,7 @@ print(server.accept()[0].recv(100).decode())
     assert machine.is_as(before) and not machine.noted
 
 
+@pytest.mark.turns("killed at any step")
 @pytest.mark.parametrize(("signal", "steps"), [("INT", 8), ("KILL", 16)])
 def test_ended_at_any_step(machine: Machine, signal: str, steps: int) -> None:
     """Ctrl-C at any step leaves all as it was, and `lab restore` does after kill -9."""
@@ -147,6 +148,7 @@ def test_ended_at_any_step(machine: Machine, signal: str, steps: int) -> None:
     assert at > steps, "the commands that change something are counted wrongly"
 
 
+@pytest.mark.turns("killed at any step")
 def test_put_back_killed_at_any_step(machine: Machine) -> None:
     """A `lab restore` that is killed is taken up by the next."""
     before, at, ended = machine.seen(), 0, True

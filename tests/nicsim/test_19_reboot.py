@@ -36,7 +36,7 @@ def networkd_has_it(machine: Computer) -> bool:
 
 
 @pytest.mark.once
-@pytest.mark.turns("who keeps it")
+@pytest.mark.turns("a server of its own")
 def test_systemd_keeps_it_over_a_reboot(machine: Computer) -> None:
     """Without this a unit could be kept by a systemd that was asked, and forgotten by the next boot's."""
     assert machine.on() == FRESH
@@ -64,7 +64,7 @@ def test_systemd_keeps_it_over_a_reboot(machine: Computer) -> None:
 
 
 @pytest.mark.once
-@pytest.mark.turns("who keeps it")
+@pytest.mark.turns("a server of its own")
 def test_networkmanager_keeps_it_when_power_fails(machine: Computer) -> None:
     """Without this the script could be lost with what was not on disk yet, or be left out at boot."""
     machine.run("systemctl", "enable", "NetworkManager-dispatcher", "NetworkManager")  # as installing it does

@@ -112,6 +112,7 @@ def server(pytestconfig: pytest.Config, labs: Labs) -> Iterator[Server]:
 
 
 @pytest.mark.once
+@pytest.mark.turns("a server of its own")  # with test_19_reboot.py: a boot, and minutes in it
 def test_is_made_and_put_back(server: Server) -> None:
     """Without this the commonest bench, one server and a cable, had to be wired in namespaces by hand."""
     before = server.seen()

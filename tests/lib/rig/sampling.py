@@ -32,7 +32,7 @@ def sampled(items: Iterable[pytest.Item], word: str) -> list[pytest.Item]:
 def one_of_each(items: Iterable[pytest.Item], day: int, rest: bool = False) -> list[pytest.Item]:
     """One test, by the day, of each promise, cell and direction.
 
-    Of a file's tests without a promise one, too; if `rest` all of them but those that take turns.
+    Of a file's tests without a promise one, too; if `rest` all of them, and one of those that take turns.
     """
     kinds: dict[str, list[pytest.Item]] = {}
     found = list(items)
@@ -78,9 +78,9 @@ def enough(tests: Sequence[pytest.Item], asked: Criterion, day: int) -> list[pyt
 
 
 def turn_of(item: pytest.Item) -> str:
-    """With whom a test without a promise takes turns: those of its file with the same mark, or nobody."""
+    """With whom a test without a promise takes turns: those with the same mark, or nobody."""
     mark = item.get_closest_marker("turns")
-    return f"{item.path} {mark.args[0]}" if mark else item.nodeid
+    return f"turns: {mark.args[0]}" if mark else item.nodeid
 
 
 def kind_of(item: pytest.Item) -> str:

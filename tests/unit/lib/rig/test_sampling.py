@@ -86,8 +86,9 @@ def test_promises_leaves_out_nothing_that_is_no_promise() -> None:
 
 
 def test_those_that_take_turns_have_their_day() -> None:
-    """One test of a name each day, each one soon; what has no name runs each day."""
+    """One test of a name each day, of whichever file, each one soon; what has no name runs each day."""
     items = [item(f"boot-{n}", None, "boot") for n in range(3)] + [item("rest", None)]
+    items[1].path = Path("tests/hw/test_y.py")
     ran = [sampling.one_of_each(items, day, rest=True) for day in range(739_000, 739_003)]
     assert all(len(found) == 2 and items[3] in found for found in ran)
     assert {one.nodeid for found in ran for one in found} == {one.nodeid for one in items}
