@@ -20,11 +20,14 @@ FIRST, MORE = (
 )  # bytes: a lab (1 GiB), its QEMU and pytest; the first also a module build
 
 
-def how_many(asked: int | None, alone: bool, cpus: int, meminfo: Path = Path("/proc/meminfo")) -> int:
+def how_many(
+    asked: int | None, alone: bool, cpus: int, meminfo: Path = Path("/proc/meminfo"), *, waits: bool = False
+) -> int:
     """Return how many labs: what was asked for, else one per `cpus` cores, as far as the memory goes.
 
-    `alone`: one lab is all there can be. ConfigError for a number that makes no sense, RigError if there is
-    not enough memory for what was asked, or for one.
+    `alone`: one lab is all there can be. `waits`: a lab of this run is silent for about half of the time and
+    needs no core, so there are twice as many. ConfigError for a number that makes no sense, RigError if there
+    is not enough memory for what was asked, or for one.
     """
     if asked is not None and not 1 <= asked <= MOST:
         raise ConfigError(f"--jobs {asked}", f"1 to {MOST} labs in parallel")
@@ -32,7 +35,8 @@ def how_many(asked: int | None, alone: bool, cpus: int, meminfo: Path = Path("/p
         return 1
     room = available(meminfo)
     fit = 1 + max(0, room - FIRST) // MORE
-    wanted = asked or max(1, min(len(os.sched_getaffinity(0)) // cpus, fit))
+    cores = len(os.sched_getaffinity(0)) * (2 if waits else 1)
+    wanted = asked or max(1, min(cores // cpus, fit, MOST))
     need = FIRST + (wanted - 1) * MORE
     if room < need:
         words = "the lab needs" if wanted == 1 else f"{wanted} labs need"

@@ -136,7 +136,8 @@ def labs(request: Request, replay: Replay | None) -> int:
     """Return how many labs run side by side: one for a few tests, unless more are asked for."""
     from offload.suite.bench.vm.recipe import cpus_wanted
 
-    most = how_many(request.jobs, request.one_lab, cpus_wanted(replay.cpus if replay else None))
+    cpus = cpus_wanted(replay.cpus if replay else None)
+    most = how_many(request.jobs, request.one_lab, cpus, waits=request.crossed != DEPTHS[0])
     return most if request.jobs or not (request.only or request.scenario) else 1
 
 

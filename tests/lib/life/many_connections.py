@@ -48,7 +48,7 @@ TCP_ULP = 31
 SIOCOUTQ = 0x5411  # include/uapi/linux/sockios.h: bytes that are not acknowledged
 BYTES_SENT = 200  # offset of tcpi_bytes_sent in struct tcp_info (include/uapi/linux/tcp.h, Linux 4.19)
 PATIENCE = 60  # seconds for anything that waits
-READ, PIECE = 65536, 1000  # bytes that a call reads at most, and one that reads small pieces
+READ, PIECE = 65536, 400  # bytes that a call reads at most, and one that reads small pieces
 
 
 def key(

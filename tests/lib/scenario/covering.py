@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from enum import StrEnum
 from functools import cache
+from heapq import merge
 from itertools import combinations, product
 
 from offload.card.profile import Profile
@@ -24,7 +25,7 @@ Target = tuple[Condition, ...]  # two or three conditions, in the order of the d
 
 
 class Depth(StrEnum):
-    """How much is crossed: some pairs, all but those of slow values, all and the triples."""
+    """How much is crossed: some pairs, all pairs, all pairs and the triples."""
 
     QUICK = "quick"
     STANDARD = "standard"
@@ -35,14 +36,26 @@ class Depth(StrEnum):
 def array(depth: str, profile: Profile | None = None) -> tuple[Scenario, ...]:
     """The scenarios of a depth on a card, the same in every run; those of a lesser depth come first."""
     space, wanted = load(profile), Depth(depth)
-    rows = Rows(space if wanted is Depth.DEEP else space.brisk())
-    if wanted is Depth.DEEP:
-        rows.found = [dict(row.values) for row in array(Depth.STANDARD, profile)]
+    rows = Rows(space.brisk())
+    rows.cross(pairs(rows.space), most=FIRST if wanted is Depth.QUICK else None)
+    if wanted is not Depth.QUICK:
+        rows.space = space  # slow values come last, so few rows have them
         rows.cross(pairs(space))
+    if wanted is Depth.DEEP:
         rows.cross(triples(space))
-    else:
-        rows.cross(pairs(rows.space), most=FIRST if wanted is Depth.QUICK else None)
     return tuple(Scenario(_seed(row), tuple(row.items())) for row in rows.found)
+
+
+def spread(rows: Sequence[Scenario], slow: Set[Condition]) -> tuple[Scenario, ...]:
+    """The same rows in the order in which they run: those with slow values evenly between the others.
+
+    A slow row mostly waits. The other labs of the run have the processors meanwhile.
+    """
+    groups: tuple[list[Scenario], list[Scenario]] = ([], [])
+    for row in rows:
+        groups[slow.isdisjoint(row.values)].append(row)
+    places = ([((n + 0.5) / len(group), row) for n, row in enumerate(group)] for group in groups)
+    return tuple(row for _, row in merge(*places, key=lambda place: place[0]))
 
 
 def pairs(space: Space) -> dict[Target, None]:

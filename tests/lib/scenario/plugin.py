@@ -8,7 +8,7 @@ from offload.card.profile import find
 from offload.errors import ConfigError
 from offload.suite.report.crossed import scenario_of
 from offload.suite.report.record.testinfo import CONDITIONS, REPLAY
-from tests.lib.scenario.covering import Depth, array
+from tests.lib.scenario.covering import Depth, array, spread
 from tests.lib.scenario.declared import declared
 from tests.lib.scenario.space import Scenario, load
 
@@ -53,7 +53,7 @@ def chosen(config: pytest.Config) -> tuple[Scenario, ...]:
         space = load(profile)
         found = tuple(dict.fromkeys(space.parse(line) for line in asked(config)))
         whole = not found
-        found = found or array(config.getoption("--depth"), profile)
+        found = found or spread(array(config.getoption("--depth"), profile), space.slow)
     except ConfigError as exc:
         raise pytest.UsageError(str(exc)) from None
     config.stash[CONDITIONS] = declared(space, config.getoption("--depth") if whole else "", len(found))

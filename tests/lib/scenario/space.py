@@ -187,6 +187,12 @@ class Space:
         }
         return replace(self, parts=tuple(replace(p, values=values[p.name]) for p in self.parts), later={})
 
+    @cached_property
+    def slow(self) -> frozenset[Condition]:
+        """The conditions that take tens of seconds."""
+        each = ((part.name, value) for part in self.parts for value in part.values)
+        return frozenset((name, value.name) for name, value in each if value.slow)
+
     def brisk(self) -> Space:
         """The space without what is slow."""
         values = {

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 MORE = {
-    "quick": "--depth standard crosses all pairs but those of slow values, --depth deep all, and the triples",
-    "standard": "--depth deep also crosses slow values, and the triples",
+    "quick": "--depth standard crosses all pairs, --depth deep also the triples",
+    "standard": "--depth deep also crosses the triples",
 }
 
 

@@ -201,8 +201,8 @@ def test_the_extension_header_is_the_duts_own() -> None:
 @pytest.mark.parametrize(
     ("call", "reads", "met"),
     [
-        ("read-pieces", [(4000, 5)], True),
-        ("read-pieces", [(4000, 5), (6000, 2)], False),
+        ("read-pieces", [(4000, 12)], True),
+        ("read-pieces", [(4000, 12), (6000, 2)], False),
         ("peek", [(4000, 2)], True),
         ("peek", [(4000, 1)], False),
         ("peek", [], False),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,9 +31,23 @@ def test_too_little_memory_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(RigError, match="781 MiB are available, the lab needs 1536 MiB"):
         how_many(None, False, 1, meminfo)
     meminfo.write_text(f"MemAvailable:  {2000 << 10} kB\n")
-    assert how_many(None, False, 1, meminfo) == 1
+    assert how_many(None, False, 1, meminfo) == how_many(None, False, 1, meminfo, waits=True) == 1
     with pytest.raises(RigError, match="2000 MiB are available, 2 labs need 2816 MiB"):
         how_many(2, False, 1, meminfo)
+
+
+def test_labs_that_wait_are_two_per_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As far as the memory goes and up to sixteen; what the user asked for comes first."""
+    meminfo = tmp_path / "meminfo"
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(4)))
+    meminfo.write_text(f"MemAvailable:  {64 << 20} kB\n")
+    assert (how_many(None, False, 1, meminfo), how_many(None, False, 1, meminfo, waits=True)) == (4, 8)
+    assert how_many(None, False, 2, meminfo, waits=True) == 4 and how_many(3, False, 1, waits=True) == 3
+    assert how_many(None, True, 1, meminfo, waits=True) == 1
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
+    assert how_many(None, False, 1, meminfo, waits=True) == 16
+    meminfo.write_text(f"MemAvailable:  {5 << 20} kB\n")
+    assert how_many(None, False, 1, meminfo, waits=True) == 3
 
 
 @pytest.mark.parametrize("asked", [0, 17, -1])

@@ -82,6 +82,10 @@ def test_the_shares_are_those_of_the_section() -> None:
     run = log(scenario(made.SENT), scenario(made.FORGED))
     assert crossed.shares(run) == (made.PLAN["depth"], {"pairs": 60.0, "triples": 40.0})
     assert crossed.shares(log(conditions=None)) is None
+    bars = {made.PLAN["depth"]: {"pairs": 60, "triples": 40}}
+    assert crossed.short(run, bars) == ""
+    bars[made.PLAN["depth"]]["triples"] = 41
+    assert "40 % of the possible triples of conditions ran" in crossed.short(run, bars)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +97,7 @@ def test_the_shares_are_those_of_the_section() -> None:
             {"depth": "deep"},
             "not proved",
             "conditions not crossed",
-            "40 % of the possible triples .* wants 75",
+            "60 % of the possible pairs .* wants 90",
         ),
         ({"dimensions": 3}, "not proved", "conditions not crossed", "does not record"),
     ],
