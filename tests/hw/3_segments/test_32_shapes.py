@@ -137,12 +137,13 @@ def test_receives_from_every_system_call(
     """This NIC decrypts records of 1 byte to 16 KiB, however they were written."""
     offload.on()
     peer_offload.set(tx=False)  # the sender is software: only the DUT's card is asked
-    plan = shapes.methods("methods rx")
-    flow = shapes.received(traffic, RX, plan, family=6)
+    parts = shapes.methods("methods rx")
+    plan = shapes.begun("methods rx", parts)
+    flow = shapes.received(traffic, RX, plan, family=6, turn=len(parts.parts))
     proof.note(evidence, flow, plan, "hw")
     proof.handed_over(flow, RX)
     proof.intact(flow.dut, plan)
-    shapes.decrypted(flow, plan.total)
+    shapes.decrypted(flow, parts.total)
 
 
 @pytest.mark.promise("shapes.rx")
@@ -163,7 +164,7 @@ def test_receives_across_tcp_sequence_wrap(
     rules = {"inside": (Chosen("offset", WRAP, direction="to-dut"),), "header": HEADER_LOST}
     with wire_tap.open() as watch:
         with impaired(traffic, evidence, rules.get(lost, ()), strict=False):
-            flow = shapes.received(traffic, RX, plan, isn=TURN - 1 - WRAP, turn=True)
+            flow = shapes.received(traffic, RX, plan, isn=TURN - 1 - WRAP, turn=1)
         proof.note(evidence, flow, plan, "hw")
         evidence["wrap"] = asdict(shapes.wrap(watch, traffic.rig.port))
         proof.intact(flow.dut, plan)

@@ -47,6 +47,11 @@ def methods(name: str) -> Several:
     return Several(tuple(parts))
 
 
+def begun(name: str, plan: Several) -> Several:
+    """The same behind 256 KiB: the start of a stream may be software's, one natural resync (RX_START)."""
+    return Several((Sending(f"{name} start", (RECORD,) * 16), *plan.parts))
+
+
 def records(plan: Several) -> set[int]:
     """The sizes of the records that must come of a plan: a part of MSG_MORE is one write."""
     writes = [(part.total,) if part.how == "more" else part.sizes for part in plan.parts]
@@ -139,21 +144,19 @@ class Received(Flow):
 Steps = tuple[Mapping[str, Any], ...]
 
 
-def steps_of(plan: Several, turn: bool) -> tuple[Steps, Steps]:
+def steps_of(plan: Several, turn: int) -> tuple[Steps, Steps]:
     """Return what the sender does, at a gate first, and the taker.
 
-    With `turn` the last part is sent when the taker has said, by a byte behind a gate, that it has the rest.
+    The last `turn` parts are sent when the taker has said, by a byte behind a gate, that it has the rest.
     """
     parts = [send(replace(part, gate=-1 if n else 0)) for n, part in enumerate(plan.parts)]
     if not turn:
         return tuple(parts), (take(),)
-    first = sum(part.total for part in plan.parts[:-1])
-    return (*parts[:-1], take(1), parts[-1]), (take(first), send(Sending("word", (1,), gate=0)), take())
+    first, word = sum(part.total for part in plan.parts[:-turn]), send(Sending("word", (1,), gate=0))
+    return (*parts[:-turn], take(1), *parts[-turn:]), (take(first), word, take())
 
 
-def run(
-    traffic: Traffic, near: Transfer, far: Transfer, cell: Cell, turn: bool, before: Snapshot
-) -> Received:
+def run(traffic: Traffic, near: Transfer, far: Transfer, cell: Cell, turn: int, before: Snapshot) -> Received:
     """Let the sender go once both ends are up, and the taker at the turn; wait for the end."""
     source, sink = (near, far) if cell.direction == "tx" else (far, near)
     between = before
@@ -172,7 +175,7 @@ def run(
 
 
 def received(
-    traffic: Traffic, cell: Cell, plan: Several, *, family: int = 4, isn: int = 0, turn: bool = False
+    traffic: Traffic, cell: Cell, plan: Several, *, family: int = 4, isn: int = 0, turn: int = 0
 ) -> Received:
     """Receive on the DUT, the server now, what the peer's kernel TLS makes of each write.
 
@@ -194,7 +197,7 @@ def numbered(traffic: Traffic, cell: Cell, plan: Several, number: int) -> Receiv
     """One connection without a handshake, with a turn; the first record of the payload has this number."""
     before, ours, theirs = traffic.rig.counters(), traffic.dut, traffic.peer
     ends = ((ours.side.host, ours.at.folder), (theirs.side.host, theirs.at.folder))
-    source, sink = steps_of(plan, True)
+    source, sink = steps_of(plan, 1)
     mine, other = (source, sink) if cell.direction == "tx" else (sink, source)
     which = {"there" if cell.direction == "tx" else "back": number}
     listener, port = theirs.pump.listen(host=theirs.side.v4)
@@ -202,7 +205,7 @@ def numbered(traffic: Traffic, cell: Cell, plan: Several, number: int) -> Receiv
         far = theirs.pump.accept(listener, *other, keys=keys[1])
         near = ours.pump.connect(theirs.side.v4, port, *mine, keys=keys[0])
         try:
-            return run(traffic, near, far, cell, True, before)
+            return run(traffic, near, far, cell, 1, before)
         finally:
             theirs.pump.close(listener)
 
