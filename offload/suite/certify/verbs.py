@@ -84,7 +84,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     add("--replay", type=Path, metavar="RESULT", help="repeat the failed tests of an earlier run")
     add("--depth", metavar="DEPTH", choices=DEPTHS, help=f"{', '.join(DEPTHS)} (default {DEPTHS[0]})")
     add("--out", type=Path, metavar="DIR", help="folder of this run (default results/<UTC time>)")
-    add("--jobs", type=int, metavar="N", help="parallel labs (default: one per core; 1 with --only)")
+    add("--jobs", type=int, metavar="N", help="parallel labs (default: one or two per core; 1 with --only)")
     _more(parser)
     _benches(parser)
     parser.set_defaults(func=main)
