@@ -12,6 +12,8 @@ from offload.errors import ConfigError, NoDevice, Refused
 from offload.host.base import Bench, Host
 from offload.host.tools import tool
 
+IPV6 = 1280  # bytes: an MTU below that ends IPv6 (RFC 8200 section 5)
+
 
 @dataclass(frozen=True)
 class Port:
@@ -66,7 +68,10 @@ def give(port: Port, mtu: int) -> None:
 
 def put_back(port: Port) -> None:
     """Make a port what it was. Below 1280 the kernel took its IPv6 addresses (addrconf_notify)."""
+    had = int(port.host.run(["cat", f"/sys/class/net/{port.dev}/mtu"]).text)
     give(port, port.mtu)
+    if had >= IPV6 or not port.addresses:
+        return
     there = port_of(port.host, port.dev).addresses
     for address in port.addresses:
         if address not in there:

@@ -42,8 +42,12 @@ class ManyConnections:
         return self.begin_all([{"do": do, **fields}])[0]
 
     def begin_all(self, asks: Sequence[Mapping[str, Any]]) -> list[int]:
-        """Tell it several things at once, which is one way to the host: the numbers to ask by."""
-        self._process.stdin(b"".join(json.dumps(ask).encode() + b"\n" for ask in asks))
+        """Tell it several things at once, which is one way to the host: the numbers to ask by.
+
+        The answers come together, once the last thing is done.
+        """
+        rows = [*({**ask, "more": True} for ask in asks[:-1]), *asks[-1:]]
+        self._process.stdin(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
         self._asked += len(asks)
         return list(range(self._asked - len(asks) + 1, self._asked + 1))
 

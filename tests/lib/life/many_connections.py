@@ -25,6 +25,7 @@ take seconds. JSON commands on stdin, one answer each on stdout, in order:
   {"do": "sent", "at"}   -> {"sent": bytes that TCP sent, again included}; waits until all are acknowledged
   {"do": "shut", "at"}   no more sending        {"do": "close", "at": [numbers], "reset": bool}
 A command that fails answers {"error": "ECONNRESET"}, or words. "at" is a number where no list is named.
+"more": true: the answer leaves with the next one, so that many small ones are few messages.
 """
 
 from __future__ import annotations
@@ -359,10 +360,11 @@ def word(exc: OSError) -> str:
     return errno.errorcode.get(exc.errno or 0, str(exc))
 
 
-def say(answer: dict[str, Any]) -> None:
-    """Answer one command."""
+def say(answer: dict[str, Any], more: bool = False) -> None:
+    """Answer one command; `more`: not at once."""
     sys.stdout.write(json.dumps(answer) + "\n")
-    sys.stdout.flush()
+    if not more:
+        sys.stdout.flush()
 
 
 def main() -> None:
@@ -377,7 +379,7 @@ def main() -> None:
             answer = {"error": word(exc)}
         except Exception as exc:  # a command that makes no sense is answered, not fatal
             answer = {"error": f"{type(exc).__name__}: {exc}"}
-        say(answer)
+        say(answer, ask.get("more", False))
 
 
 if __name__ == "__main__":

@@ -89,6 +89,7 @@ class Port:
         if argv[0] == "sysctl":
             return "".join(f"{value}\n" for value in state["sysctl"].values())
         texts = {"-g": RINGS.format(**state["-G"]), "-l": QUEUES.format(**state["-L"])}
+        texts |= {"/sys/class/net/p0/mtu": f"{state['mtu']}\n", "/sys/class/net/w0/mtu": f"{state['mtu']}\n"}
         texts |= {"-c": f"rx-usecs: {state['-C']['rx-usecs']}\n", "-k": self.features()}
         return texts.get(argv[1], "1\n" if state["up"] and state["cable"] else "0\n")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 
+from offload.suite.bench.vm.guest import settings
 from offload.suite.bench.vm.guest.nic_ioctl import Nic
 
 TYPE_CHECKING = False
@@ -34,8 +35,10 @@ class Known:
             "cat": _cat,
             "dd": _dd,
             "ethtool": self._ethtool,
+            "ip": settings.ip,
             "rm": _rm,
             "stat": _stat,
+            "sysctl": settings.sysctl,
             "test": _test,
             "uname": _uname,
         }
@@ -63,6 +66,8 @@ class Known:
         """`-S` as ethtool prints it; others as it printed them when the kernel said the same."""
         if words[0] == "-S" and len(words) == 2:
             return 0, Nic(words[1]).statistics()
+        if words[0] == "-K":
+            return settings.ethtool(words)
         key = self.key(["ethtool", *words])
         return (0, self._printed[key]) if key in self._printed else None
 

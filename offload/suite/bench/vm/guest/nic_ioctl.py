@@ -9,6 +9,7 @@ import struct
 
 SIOCETHTOOL = 0x8946
 GDRVINFO, GSTRINGS, GSTATS, GSSET_INFO, GFEATURES = 0x03, 0x1B, 0x1D, 0x37, 0x3A
+GGRO, SGRO = 0x2B, 0x2C
 STATISTICS, FEATURES = 1, 4  # enum ethtool_stringset
 NAME, DRVINFO = 32, 196  # bytes: ETH_GSTRING_LEN, struct ethtool_drvinfo
 MOST = 100_000  # counters
@@ -52,6 +53,11 @@ class Nic:
         """Return struct ethtool_gfeatures: which features there are, are asked for, active and fixed."""
         blocks = -(-self._count(FEATURES) // 32)
         return self._ask(struct.pack("II", GFEATURES, blocks), 8 + 16 * blocks)
+
+    def gro(self, on: bool) -> bool:
+        """Switch it on or off: struct ethtool_value. Say whether it is as wanted now."""
+        self._ask(struct.pack("II", SGRO, on), 8)
+        return bool(struct.unpack("II", self._ask(struct.pack("II", GGRO, 0), 8))[1]) == on
 
     def statistics(self) -> bytes:
         """Return what `ethtool -S` prints."""

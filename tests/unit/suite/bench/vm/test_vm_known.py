@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +38,7 @@ def printed(argv: list[str]) -> tuple[int, bytes]:
         "dd if=FILE bs=100 skip=2 count=1 status=none",
         "dd if=FILE bs=100 skip=99 count=1 status=none",
         "stat -c %s FILE",
+        "sysctl -n kernel.ostype kernel.threads-max",
         "test -e FILE",
         "test -e FILE.not",
         "uname -r -v",
@@ -64,6 +66,22 @@ def test_it_says_what_the_program_says(argv: str, tmp_path: Path) -> None:
         "rm -f FOLDER",
         "rm -f -r FOLDER",
         "stat FILE",
+        "ip link set no-such-port mtu 1400",
+        "ip link set lo mtu -1",
+        "ip link set lo mtu",
+        "ip link set lo up",
+        "ip -j address",
+        "ethtool -K lo gro maybe",
+        "ethtool -K no-such-port gro off",
+        "ethtool -K lo rx off",
+        "sysctl kernel.ostype",
+        "sysctl -n",
+        "sysctl -n no.such.name",
+        "sysctl -n kernel/ostype",
+        "sysctl -n kernel..ostype",
+        "sysctl -n kernel",
+        "sysctl -qw kernel.ostype",
+        "sysctl -qw kernel.ostype=Other",
         "test FILE",
         "uname -a",
         "ethtool -S lo",
@@ -111,3 +129,28 @@ def test_features_are_remembered_as_they_were_printed() -> None:
     known.learn(argv, key, printed(argv)[1])
     assert known.answer(argv) == printed(argv)
     assert known.answer(["ethtool", "-k", "lo"]) is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_settings_are_made_as_the_programs_make_them() -> None:
+    """MTU, GRO and TCP's settings of a network namespace are what was asked for, without a word."""
+    asked = [
+        ["ip", "link", "set", "lo", "mtu", "1400"],
+        ["ethtool", "-K", "lo", "gro", "off"],
+        ["sysctl", "-qw", "net.ipv4.tcp_sack=0", "net.ipv4.tcp_rmem=4096 5000 6000"],
+    ]
+    script = f"""
+import subprocess
+from offload.suite.bench.vm.guest.agent import BASE_ENV
+from offload.suite.bench.vm.guest.known import Known
+for words in {asked!r}:
+    assert Known(BASE_ENV["PATH"]).answer(words) == (0, b""), words
+said = Known(BASE_ENV["PATH"]).answer(["sysctl", "-n", "net.ipv4.tcp_sack", "net.ipv4.tcp_rmem"])
+assert said == (0, b"0\\n4096\\t5000\\t6000\\n"), said
+assert open("/sys/class/net/lo/mtu").read() == "1400\\n"
+features = subprocess.run(["ethtool", "-k", "lo"], capture_output=True, text=True, env=BASE_ENV).stdout
+assert "generic-receive-offload: off" in features
+"""
+    inside = ["unshare", "--net", "--mount", "sh", "-c", 'mount -t sysfs s /sys && exec "$0" -c "$1"']
+    done = subprocess.run([*inside, sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
