@@ -20,12 +20,14 @@ from tests.lib.scenario.space import Scenario, Space, load
 
 TRIES = 24  # rows that are filled for one that is taken; with fewer the arrays are a few rows longer
 FIRST = 8  # scenarios of the quick depth: about a minute of a lab
+HALF = "half"  # a dimension of targets only: the half of the card that sends, or the one that receives
+HALVES = {"tx": ("both", "tx"), "rx": ("both", "rx")}  # the directions in which each half works
 SURE = (("trouble", "forged-tag"), ("trouble", "forged-body"), ("event", "carrier"))  # in every depth
-Target = tuple[Condition, ...]  # two or three conditions, in the order of the dimensions
+Target = tuple[Condition, ...]  # a half or none, then two or three conditions in the order of the dimensions
 
 
 class Depth(StrEnum):
-    """How much is crossed: some pairs, all pairs, all pairs and the triples."""
+    """How much is crossed: some pairs, all pairs for each half of the card, these and the triples."""
 
     QUICK = "quick"
     STANDARD = "standard"
@@ -37,9 +39,10 @@ def array(depth: str, profile: Profile | None = None) -> tuple[Scenario, ...]:
     """The scenarios of a depth on a card, the same in every run; those of a lesser depth come first."""
     space, wanted = load(profile), Depth(depth)
     rows = Rows(space.brisk())
-    rows.cross(pairs(rows.space), most=FIRST if wanted is Depth.QUICK else None)
+    rows.cross(pairs(rows.space), most=FIRST)
     if wanted is not Depth.QUICK:
-        rows.space = space  # slow values come last, so few rows have them
+        rows.space = space
+        rows.cross(halves(space))
         rows.cross(pairs(space))
     if wanted is Depth.DEEP:
         rows.cross(triples(space))
@@ -61,6 +64,25 @@ def spread(rows: Sequence[Scenario], slow: Set[Condition]) -> tuple[Scenario, ..
 def pairs(space: Space) -> dict[Target, None]:
     """Every pair of conditions that the suite makes."""
     return _makeable(space, combinations(space.made, 2))
+
+
+def halves(space: Space) -> dict[Target, None]:
+    """Every pair without a direction, once for each half of the card that can meet it.
+
+    The halves share little: a pair that only received records have met says nothing of those that are sent.
+    """
+    found: dict[Target, None] = {}
+    for one, other in pairs(space):
+        for half in HALVES if one[0] != "direction" else ():
+            if _direction(space, half, {one[0]: one[1], other[0]: other[1]}):
+                found[(HALF, half), one, other] = None
+    return found
+
+
+def _direction(space: Space, half: str, row: Mapping[str, str]) -> str:
+    """A direction in which a half works under these conditions, both if possible; empty if there is none."""
+    there = [one for one in HALVES[half] if one in space.made["direction"]]
+    return next((one for one in there if space.can({**row, "direction": one})), "")
 
 
 def triples(space: Space) -> dict[Target, None]:
@@ -88,15 +110,14 @@ class Rows:
         self.space = space
         self.found: list[dict[str, str]] = []
         self.open: dict[Target, None] = {}
-        self.partners: dict[Condition, set[Condition]] = {}  # the open pairs once more, from both ends
+        self.partners: dict[Target, set[Condition]] = {}  # open pairs once more, by either end and its half
 
     def cross(self, targets: Mapping[Target, None], most: int | None = None) -> None:
         """Add rows until every one of these targets is in some row, or there are `most` rows."""
         self.open, self.partners = dict(targets), {}
         for target in targets:
-            if len(target) == 2:
-                self._partners(target[0]).add(target[1])
-                self._partners(target[1]).add(target[0])
+            for end, other in self._ends(target):
+                self.partners.setdefault(end, set()).add(other)
         for row in self.found:
             self._close(row)
         while self.open and (most is None or len(self.found) < most):
@@ -113,12 +134,19 @@ class Rows:
 
     def _filled(self, dice: random.Random, begins: Sequence[Target]) -> dict[str, str]:
         """A row with one of these targets, each other value the one that closes most."""
-        row = dict(dice.choice(begins))
+        row = self._begun(dice.choice(begins))
         rest = [name for name in self.space.made if name not in row]
         dice.shuffle(rest)
         for name in rest:
             row[name] = self._best(name, row, dice)
         return {name: row[name] for name in self.space.made}
+
+    def _begun(self, target: Target) -> dict[str, str]:
+        """The conditions of a target; of a half, a direction in which it works."""
+        row = dict(one for one in target if one[0] != HALF)
+        if target[0][0] == HALF:
+            row["direction"] = _direction(self.space, target[0][1], row)
+        return row
 
     def _best(self, name: str, row: dict[str, str], dice: random.Random) -> str:
         """The value that closes most open pairs with a row, of those that leave a whole scenario."""
@@ -127,11 +155,9 @@ class Rows:
         return next(value for value in values if self.space.can({**row, name: value}))
 
     def _closes(self, one: Condition, row: Mapping[str, str]) -> int:
-        """How many open pairs a condition makes with those of a row."""
-        return len(self._partners(one).intersection(row.items()))
-
-    def _partners(self, one: Condition) -> set[Condition]:
-        return self.partners.setdefault(one, set())
+        """How many open pairs a condition makes with those of a row, in each half."""
+        found = [self.partners.get(end, set()) for end in ((one,), *((half, one) for half in _works(row)))]
+        return sum(len(others.intersection(row.items())) for others in found)
 
     def _gain(self, row: Mapping[str, str]) -> int:
         return sum(target in self.open for target in self._targets(row))
@@ -140,16 +166,30 @@ class Rows:
         for target in self._targets(row):
             if target in self.open:
                 del self.open[target]
-                if len(target) == 2:
-                    self._partners(target[0]).discard(target[1])
-                    self._partners(target[1]).discard(target[0])
+                for end, other in self._ends(target):
+                    self.partners[end].discard(other)
+
+    def _ends(self, target: Target) -> Iterator[tuple[Target, Condition]]:
+        """Both ends of a pair with its half, each beside the other; nothing of a triple."""
+        *half, one, other = target
+        if not half or half[0][0] == HALF:
+            yield (*half, one), other
+            yield (*half, other), one
 
     def _targets(self, row: Mapping[str, str]) -> Iterator[Target]:
-        """The pairs and the named triples of a row."""
+        """The pairs of a row, these for each half that works, and the named triples."""
         yield from combinations(row.items(), 2)
+        without = [one for one in row.items() if one[0] != "direction"]
+        for half in _works(row):
+            yield from ((half, *pair) for pair in combinations(without, 2))
         order = list(row)
         for group in self.space.triples:
             yield tuple((name, row[name]) for name in sorted(group, key=order.index))
+
+
+def _works(row: Mapping[str, str]) -> list[Condition]:
+    """The halves of the card that work in a row, as far as its direction is known."""
+    return [(HALF, half) for half, directions in HALVES.items() if row.get("direction") in directions]
 
 
 def _seed(row: Mapping[str, str]) -> int:

@@ -12,7 +12,7 @@ import pytest
 from offload.card.profile import find
 from offload.suite.report import crossed
 from offload.suite.report.criteria import load as criteria
-from tests.lib.scenario.covering import FIRST, Depth, array, pairs, spread, triples
+from tests.lib.scenario.covering import FIRST, Depth, array, halves, pairs, spread, triples
 from tests.lib.scenario.declared import declared
 from tests.lib.scenario.space import Scenario, load
 from tests.unit.suite.report.test_report_crossed import log, scenario
@@ -27,7 +27,8 @@ def rows(depth: Depth, card: str) -> tuple[Scenario, ...]:
 
 @pytest.mark.parametrize("card", CARDS)
 def test_each_depth_crosses_what_it_says(card: str) -> None:
-    """Standard meets all pairs, deep the triples too, quick a fifth of the pairs."""
+    """Standard meets all pairs, each in both halves of the card; deep the triples too, quick a fifth of the
+    pairs."""
     space = load(find(card))
     twos, threes = pairs(space), triples(space)
     met = {
@@ -35,6 +36,11 @@ def test_each_depth_crosses_what_it_says(card: str) -> None:
     }
     deep = {three for row in rows(Depth.DEEP, card) for three in combinations(row.values, 3)}
     assert met[Depth.STANDARD] >= set(twos)
+    for half, both in (("tx", ("tx", "both")), ("rx", ("rx", "both"))):
+        mine = [row.values for row in rows(Depth.STANDARD, card) if row["direction"] in both]
+        wanted = {(one, other) for (_, of), one, other in halves(space) if of == half}
+        assert {two for values in mine for two in combinations(values, 2)} >= wanted
+        assert bool(wanted) == (half in find(card).directions())
     assert deep >= set(threes)
     assert len(met[Depth.QUICK] & set(twos)) > len(twos) // 5
     assert all(space.allows(row) for row in rows(Depth.DEEP, card))
