@@ -20,6 +20,7 @@ EF = 0xB8  # expedited forwarding (RFC 3246) as a traffic class
 IP_TOS, IP_OPTIONS = 1, 4  # include/uapi/linux/in.h
 IPV6_DSTOPTS, IPV6_TCLASS, IPV6_AUTOFLOWLABEL = 59, 67, 70  # include/uapi/linux/in6.h
 SOL_TLS, TLS_TX_ZEROCOPY_RO = 282, 3  # include/uapi/linux/tls.h
+SO_TXREHASH = 74  # include/uapi/asm-generic/socket.h, since Linux 5.18
 PATIENCE = 30  # seconds without a byte: a connection that is dead, not one that TCP is still mending
 TSO = 44  # segments of 1500 bytes in a packet of 64 KiB
 NOPS = "01010101"  # four options that do nothing (RFC 791 section 3.1)
@@ -100,8 +101,14 @@ def put_back(side: Side, found: dict[str, bool]) -> None:
 
 
 def sockets(scenario: Scenario, lines: Sequence[Line]) -> None:
-    """Give the sockets buffers of one size, and their options of IP."""
+    """Give the sockets buffers of one size, one queue for life, and their options of IP.
+
+    A timeout gives a connection another hash (sk_rethink_txhash in tcp_write_timeout), and so another queue
+    of fq_codel. What is sent then overtakes older packets, and the order on the wire is not the card's.
+    """
     buffers(lines)
+    for far in (False, True):
+        option(lines, SOL_SOCKET, SO_TXREHASH, 0, far=far)
     for wanted in SOCKETS.get(scenario["ip"], ()):
         for far in (False, True)[: 1 + wanted.far]:
             option(lines, wanted.level, wanted.name, wanted.value, far=far)
