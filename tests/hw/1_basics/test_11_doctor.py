@@ -26,6 +26,7 @@ from offload.suite.traffic.drive import sending
 from tests.lib.flow import proof
 from tests.lib.flow.flow import Traffic
 from tests.lib.impair import paths
+from tests.lib.impair.queue import queue_kept
 from tests.lib.life.life import Life
 from tests.lib.rig.absent import taken_away
 from tests.lib.rig.switch import Switch
@@ -226,7 +227,7 @@ def test_doctor_names_link_queue_and_use(dut: Side, offload: Switch) -> None:
         device = ask(dut).devices[0]
         assert device.states["tx"] == ("off", "D303")
         follow(dut, device, "D303")
-    with undone(dut, ["tc", "qdisc", "del", "dev", dut.dev, "root"]):
+    with queue_kept(dut):
         dut.host.run(["tc", "qdisc", "add", "dev", dut.dev, "root", "netem", "loss", "1%"])
         assert ask(dut).state() == "ready", "loss alone does no harm"
         dut.host.run(["tc", "qdisc", "change", "dev", dut.dev, "root", "netem", "delay", "10ms"])

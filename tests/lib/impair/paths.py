@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from offload.cmd import wait_until
 from offload.host.base import Bench, Host, Side
+from tests.lib.impair.queue import queue_kept
 from tests.lib.rig.rig import in_lab
 
 OURS, THEIRS = "198.51.100.1", "198.51.100.2"  # RFC 5737: of no bench
@@ -173,7 +174,7 @@ def move_away_and_back(side: Side, pid: int) -> tuple[bool, str]:
     Whether the kernel moved it, and in what words it refused.
     """
     name, host = f"ktls-{uuid.uuid4().hex[:8]}", side.host
-    with put_back(side):
+    with queue_kept(side), put_back(side):
         host.run(["ip", "netns", "add", name])
         try:
             done = host.run(["ip", "link", "set", side.dev, "netns", name], check=False)
