@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import socket
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -118,3 +121,17 @@ def test_what_tcp_sent_is_reported() -> None:
             assert many.do_sent({"at": 0}) == {"sent": 0}
             one.sendall(SENT)
             assert many.do_sent({"at": 0}) == {"sent": SIZE}
+
+
+def test_answers_of_many_commands_leave_together() -> None:
+    """A pipe's reader sees nothing of the first answers until the last one comes."""
+    code = """
+import os, sys
+from tests.lib.life.many_connections import say
+for number in range(3):
+    say({"number": number}, more=number < 2)
+    os.write(1, b"|")
+"""
+    env = os.environ | {"PYTHONUNBUFFERED": ""}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env=env)
+    assert done.stdout == b'||{"number": 0}\n{"number": 1}\n{"number": 2}\n|'
