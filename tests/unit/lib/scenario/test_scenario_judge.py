@@ -202,9 +202,13 @@ def test_the_extension_header_is_the_duts_own() -> None:
     ("call", "reads", "met"),
     [
         ("read-pieces", [(4000, 12)], True),
+        ("read-pieces", [(33, 1), (400, 1), (4000, 12)], True),
+        ("read-pieces", [(33, 1), (401, 1), (4000, 12)], False),
+        ("read-pieces", [(33, 1)], False),
         ("read-pieces", [(4000, 12), (6000, 2)], False),
+        ("read-pieces", [], False),
         ("peek", [(4000, 2)], True),
-        ("peek", [(4000, 1)], False),
+        ("peek", [(33, 1), (4000, 2)], False),
         ("peek", [], False),
     ],
 )
