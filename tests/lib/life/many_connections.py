@@ -21,7 +21,7 @@ take seconds. JSON commands on stdin, one answer each on stdout, in order:
   {"do": "reads", "at": [numbers], "how": read | read-pieces | peek}   how `take` reads from now on
   {"do": "record", "at", "type": 21, "content": hex}         a record that is not data: an alert
   {"do": "option", "at": [numbers], "level", "name", "value"}   setsockopt; value: a number, or bytes in hex
-  {"do": "mss", "at"}                                           -> {"mss": bytes of payload in a segment}
+  {"do": "mss", "at"}  -> {"mss": bytes of payload in a segment, "window": segments that may be in flight}
   {"do": "sent", "at"}   -> {"sent": bytes that TCP sent, again included}; waits until all are acknowledged
   {"do": "shut", "at"}   no more sending        {"do": "close", "at": [numbers], "reset": bool}
 A command that fails answers {"error": "ECONNRESET"}, or words. "at" is a number where no list is named.
@@ -47,7 +47,7 @@ CIPHERS = {"aes-gcm-128": (51, 16), "aes-gcm-256": (52, 32)}  # number, bytes of
 ALERT, DATA = 21, 23
 TCP_ULP = 31
 SIOCOUTQ = 0x5411  # include/uapi/linux/sockios.h: bytes that are not acknowledged
-BYTES_SENT = 200  # offset of tcpi_bytes_sent in struct tcp_info (include/uapi/linux/tcp.h, Linux 4.19)
+SND_CWND, BYTES_SENT = 80, 200  # offsets in struct tcp_info (include/uapi/linux/tcp.h, Linux 4.19)
 PATIENCE = 60  # seconds for anything that waits
 READ, PIECE = 65536, 400  # bytes that a call reads at most, and one that reads small pieces
 
@@ -208,8 +208,11 @@ class ManyConnections:
         return {}
 
     def do_mss(self, ask: dict[str, Any]) -> dict[str, Any]:
-        """How much payload a segment holds."""
-        return {"mss": self.sockets[ask["at"]].getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)}
+        """How much payload a segment holds, and how many of them TCP sends before one is acknowledged."""
+        sock = self.sockets[ask["at"]]
+        info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, SND_CWND + 4)
+        mss = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
+        return {"mss": mss, "window": struct.unpack_from("I", info, SND_CWND)[0]}
 
     def do_sent(self, ask: dict[str, Any]) -> dict[str, Any]:
         """How much TCP has sent once nothing is on its way: the same bytes again count, too."""

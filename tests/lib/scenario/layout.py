@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,9 @@ from tests.lib.scenario.space import Scenario
 KIB = 1024
 SHARE = 32 * KIB  # bytes of payload of a burst, or at least ...
 LEAST, MOST = 4, 48  # ... this many records, and at most this many
-PACKED = {"many-in-frame": 120, "hundreds-in-tso": 600}  # records in a row that are held back to lie together
+HUNDREDS = "hundreds-in-tso"
+PACKED = {"many-in-frame": 120, HUNDREDS: 600}  # records in a row that are held back to lie together
+TOGETHER = 300  # records that must fit into the window of TCP, so that one packet has 200 of them
 CUTS = {"header-cut": range(1, 6), "tag-cut": range(17)}  # bytes before the cut
 TAG = 16
 RESYNC = "forged-resync"
@@ -58,8 +61,17 @@ def placed(scenario: Scenario, name: str, mss: int) -> list[Burst]:
     if place in CUTS:
         return [Burst(f"{name} {n}", writes, cork=True) for n, writes in enumerate(cut(scenario, mss))]
     if place in PACKED:
-        return [Burst(name, tuple(sizes(scenario, PACKED[place])), cork=True)]
+        ahead = (min(hundreds(scenario), FULL),) if place == HUNDREDS else ()
+        return [Burst(name, (*ahead, *sizes(scenario, PACKED[place])), cork=True)]
     return [Burst(name, tuple(records(scenario)))]
+
+
+def hundreds(scenario: Scenario) -> int:
+    """Bytes that TCP must be able to have in flight, so that hundreds of records can be one packet.
+
+    A record of as many goes before them: paced, TCP waits after it until the others are written.
+    """
+    return sum(sizes(scenario, TOGETHER)) + OVERHEAD * TOGETHER
 
 
 def cut(scenario: Scenario, mss: int) -> list[tuple[int, ...]]:
@@ -105,11 +117,18 @@ def spot(scenario: Scenario, track: Track, bursts: Sequence[Burst]) -> Spot:
         last = scenario["trouble"].startswith("forged-")  # nothing comes behind it: all others were before
         number = 3 * (len(bursts) - 1 if last else dice.randrange(len(bursts))) + 1  # one that is cut
     else:
-        inner = [n for n, size in enumerate(writes) if size == max(writes) and 0 < n < len(writes) - 1]
+        most = max(writes[1:] or writes)  # the first may only be there to hold the others back
+        inner = [n for n, size in enumerate(writes) if size == most and 0 < n < len(writes) - 1]
         near = scenario["trouble"] == RESYNC  # the first records after it
         number = inner[0] if inner and near else dice.choice(inner or [len(writes) // 2])
     begin = track.offset + track.wire + sum(writes[:number]) + OVERHEAD * number
     return Spot(begin, begin + writes[number] + OVERHEAD, sum(writes[:number]))
+
+
+def struck(scenario: Scenario, track: Track, bursts: Sequence[Burst]) -> int:
+    """Which of the bursts has the record that trouble strikes."""
+    before, ends = spot(scenario, track, bursts).before, itertools.accumulate(b.total for b in bursts)
+    return next(n for n, end in enumerate(ends) if before < end)
 
 
 def where(seen: set[int], starts: list[int], place: str) -> set[int]:

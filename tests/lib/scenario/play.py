@@ -17,6 +17,7 @@ from tests.lib.scenario.space import Scenario
 from tests.lib.scenario.troubles import FORGED, Troubled
 
 CALM = Burst("calm", (FULL,) * 6)
+WIDER = 8  # bursts at most until hundreds of records fit into TCP's window
 SO_MAX_PACING_RATE = 47  # include/uapi/asm-generic/socket.h
 SLOW, FAST = 20_000, (1 << 31) - 1  # bytes a second
 HOLE = Burst("behind a hole", (1000,) * 4)
@@ -102,7 +103,7 @@ class Play:
     def _trouble(self) -> None:
         """The bursts that lie as the scenario says, and the trouble in them."""
         if self.scenario["place"] == "hundreds-in-tso":
-            move([self.victim], ["tx"], [CALM])  # TCP may have more in flight then
+            self._widen()
         bursts = {direction: self._placed(direction) for direction in self.directions}
         if self.scenario["trouble"].startswith(FORGED):
             if self.scenario["trouble"] == layout.RESYNC:
@@ -113,10 +114,35 @@ class Play:
         else:
             for direction in self.directions:
                 self._rules(direction, bursts[direction])
-            for several in itertools.zip_longest(*bursts.values()):
-                self._moved(
-                    {direction: one for direction, one in zip(self.directions, several, strict=True) if one}
-                )
+            struck = self._struck(bursts)
+            for n, several in enumerate(itertools.zip_longest(*bursts.values())):
+                now = {direction: one for direction, one in zip(self.directions, several, strict=True) if one}
+                self._moved(now, apart=n in struck)
+
+    def _struck(self, bursts: Mapping[str, Sequence[Burst]]) -> set[int]:
+        """The bursts that trouble meets and whose records must be cut at a byte: one direction at a time.
+
+        Behind a hole in what the other end sends, SACK blocks take 12 bytes of each segment, and the cut
+        would lie elsewhere.
+        """
+        if self.scenario["place"] not in layout.CUTS or self.scenario["trouble"] == "none":
+            return set()
+        found = (
+            layout.struck(self.scenario, self.victim.tracks[direction], several)
+            for direction, several in bursts.items()
+        )
+        return set(found)
+
+    def _widen(self) -> None:
+        """Send until TCP may have hundreds of records in flight at once.
+
+        Once is not enough on a busy host: where delays vary, slow start ends early (HyStart, tcp_cubic.c).
+        """
+        for _ in range(WIDER):
+            move([self.victim], ["tx"], [CALM])
+            now = self.victim.source("tx").call("mss")
+            if now["mss"] * now["window"] >= layout.hundreds(self.scenario):
+                return
 
     def _placed(self, direction: str) -> list[Burst]:
         mss = self.victim.source(direction).call("mss")["mss"]
@@ -132,9 +158,9 @@ class Play:
             for rule, times in troubles.rules(self.scenario, self.victim, direction, bursts):
                 self.wire.add(rule, times)
 
-    def _moved(self, bursts: Mapping[str, Burst]) -> None:
-        """Send them, both ends at the same time if they fit into the buffers."""
-        together = max(burst.total for burst in bursts.values()) <= BUFFER
+    def _moved(self, bursts: Mapping[str, Burst], *, apart: bool = False) -> None:
+        """Send them, both ends at the same time if they fit into the buffers and need not be apart."""
+        together = not apart and max(burst.total for burst in bursts.values()) <= BUFFER
         for directions in [list(bursts)] if together else [[direction] for direction in bursts]:
             with self._held_back(directions):
                 asked = {
@@ -151,7 +177,10 @@ class Play:
 
     @contextmanager
     def _held_back(self, directions: Sequence[str]) -> Iterator[None]:
-        """Hold the DUT's packets back while it writes, where hundreds of records must lie in one."""
+        """Hold the DUT's packets back while it writes, where hundreds of records must lie in one.
+
+        The long record before them leaves at once, and the next packet as much later as this pace demands.
+        """
         paced = self.scenario["place"] == "hundreds-in-tso" and "tx" in directions
         if paced:
             option([self.victim], SOL_SOCKET, SO_MAX_PACING_RATE, SLOW)

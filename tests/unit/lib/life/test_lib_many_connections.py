@@ -135,3 +135,16 @@ for number in range(3):
     env = os.environ | {"PYTHONUNBUFFERED": ""}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env=env)
     assert done.stdout == b'||{"number": 0}\n{"number": 1}\n{"number": 2}\n|'
+
+
+def test_the_window_of_a_new_connection_is_named_in_segments() -> None:
+    """TCP says how much a segment holds, and how many may be in flight: ten at first (RFC 6928)."""
+    many = ManyConnections()
+    many.listener.close()
+    with (
+        socket.create_server(("127.0.0.1", 0)) as there,
+        socket.create_connection(there.getsockname()) as sock,
+    ):
+        many.sockets[0] = sock
+        mss = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
+        assert many.do_mss({"at": 0}) == {"mss": mss, "window": 10}

@@ -1,0 +1,92 @@
+"""What a scenario does so that its records lie as they must, whatever the host's clock and TCP do."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from offload.card.profile import find
+from tests.lib.scenario import layout, play
+from tests.lib.scenario.connections import OVERHEAD, Track
+from tests.lib.scenario.play import Play
+from tests.lib.scenario.space import load
+
+SPACE = load(find("connectx-6-dx"))
+MSS = 1448
+
+
+def made(line: str, victim: Any = None) -> Play:
+    """A play of this scenario on one connection."""
+    victim = victim or SimpleNamespace(tracks={way: Track(None, 0) for way in ("tx", "rx")})  # type: ignore[arg-type]
+    stage: Any = SimpleNamespace(line=victim, made=[])
+    return Play(stage, SPACE.parse(line), [victim], None)
+
+
+def moves(line: str, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each burst of the trouble goes in one direction at a time."""
+    found: list[bool] = []
+    played = made(line)
+    monkeypatch.setattr(played, "_placed", lambda way: layout.placed(played.scenario, f"placed {way}", MSS))
+    monkeypatch.setattr(played, "_rules", lambda *_: None)
+    monkeypatch.setattr(played, "_moved", lambda _, apart=False: found.append(apart))
+    played._trouble()
+    return found
+
+
+@pytest.mark.parametrize(("place", "bursts"), [("header-cut", 5), ("tag-cut", 17)])
+def test_where_trouble_strikes_a_cut_one_direction_waits(
+    place: str, bursts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SACK blocks would move the cut of what the other end sends; both ends send all other bursts at once."""
+    line = f"direction=both,place={place}"
+    assert moves(f"seed=7,{line}", monkeypatch) == [False] * bursts
+    struck = set()
+    for seed in range(40):
+        found = moves(f"seed={seed},{line},trouble=lost-thrice", monkeypatch)
+        assert found.count(True) == 1 and len(found) == bursts
+        struck.add(found.index(True))
+    assert len(struck) > bursts // 2
+
+
+def test_uncut_records_go_both_ways_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody asks where a record without a place begins."""
+    assert moves("seed=7,direction=both,trouble=lost-thrice", monkeypatch) == [False]
+
+
+def test_the_struck_burst_is_the_one_with_the_record() -> None:
+    """It is the burst in which the record of the trouble lies."""
+    for seed in range(40):
+        scenario = SPACE.parse(f"seed={seed},place=tag-cut,trouble=lost-tag")
+        bursts = layout.placed(scenario, "placed tx", MSS)
+        track = Track(None, 0)  # type: ignore[arg-type]
+        number, at = layout.struck(scenario, track, bursts), layout.spot(scenario, track, bursts)
+        assert sum(b.total for b in bursts[:number]) + bursts[number].writes[0] == at.before
+
+
+@pytest.mark.parametrize(("windows", "bursts"), [([30], 1), ([9, 12, 20], 3), ([9] * 20, play.WIDER)])
+def test_tcp_gets_room_for_hundreds_of_records(
+    windows: list[int], bursts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One burst after the other is sent until TCP's window holds 300 records; not for ever."""
+    left, moved = iter(windows), list[Any]()
+    monkeypatch.setattr(play, "move", lambda *what: moved.append(what))
+    end = SimpleNamespace(call=lambda _: {"mss": 1000, "window": next(left)})
+    victim = SimpleNamespace(source=lambda _: end, tracks={})
+    made("seed=7,place=hundreds-in-tso,record=16", victim)._widen()
+    assert len(moved) == bursts
+
+
+def test_a_long_record_goes_before_hundreds_of_short_ones() -> None:
+    """Paced, TCP waits after it, and the trouble strikes none but the short ones."""
+    scenario = SPACE.parse("seed=7,place=hundreds-in-tso,record=16,trouble=lost-tag")
+    (burst,) = layout.placed(scenario, "placed tx", MSS)
+    assert burst.writes == (300 * (16 + OVERHEAD), *[16] * 600) and burst.cork
+    found = set()
+    for seed in range(40):
+        one = SPACE.parse(f"seed={seed},place=hundreds-in-tso,record=16,trouble=lost-tag")
+        at = layout.spot(one, Track(None, 0), [burst])  # type: ignore[arg-type]
+        assert at.end - at.begin == 16 + OVERHEAD and at.before >= burst.writes[0]
+        found.add(at.begin)
+    assert len(found) > 30
