@@ -21,6 +21,7 @@ from offload.errors import TimedOut
 KEEP_OPEN: set[int] = set()
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)  # the last is ours: see _again
 AGAIN = 0.01  # seconds until an interrupt that Python swallowed comes again
+SLICE = 1.0  # seconds after which a wait for a program hears a signal that it missed
 SBIN = ("/usr/sbin", "/sbin")  # ethtool, tc, nginx: a user's search path on Debian has neither
 
 
@@ -193,3 +194,14 @@ def shielded() -> Iterator[None]:
         while dropped and signal.sigtimedwait(SIGNALS, 0):
             pass
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def ended(child: subprocess.Popen[bytes]) -> int:
+    """Wait until a program ends: its exit code.
+
+    In slices: a signal that comes just before a system call does not interrupt it, and Python would hear of
+    it when the program ends.
+    """
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            return child.wait(SLICE)

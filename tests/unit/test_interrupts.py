@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from offload import cmd
-from offload.cmd import interrupts_wait, run, shielded, signals_interrupt, wait_until
+from offload.cmd import ended, interrupts_wait, run, shielded, signals_interrupt, wait_until
 from offload.host.local import LocalHost
 
 LONG = 60  # seconds that nobody waits: the interrupt comes before
@@ -199,3 +199,37 @@ def test_ignored_signals_stay_ignored() -> None:
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+class Heard(Exception):
+    """The signal of a test was heard."""
+
+
+def test_a_signal_that_interrupts_no_call_ends_a_wait() -> None:
+    """A signal that comes just before the system call is heard while the program still runs.
+
+    Here another thread takes it: that interrupts no system call of ours, either.
+    """
+
+    def hear(*_: object) -> None:
+        raise Heard
+
+    before = signal.signal(signal.SIGUSR1, hear)
+    child = subprocess.Popen(["sleep", "60"])
+    other = threading.Timer(0.5, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGUSR1))
+    try:
+        other.start()
+        with pytest.raises(Heard):
+            ended(child)
+        assert child.poll() is None
+    finally:
+        other.join()
+        signal.signal(signal.SIGUSR1, before)
+        child.kill()
+        child.wait()
+
+
+def test_a_wait_for_a_program_ends_with_it() -> None:
+    """However many slices it takes: its exit code."""
+    with subprocess.Popen(["sh", "-c", f"sleep {cmd.SLICE * 1.5}; exit 3"]) as child:
+        assert ended(child) == 3

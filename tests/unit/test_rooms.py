@@ -37,7 +37,7 @@ ROOMS: dict[str, Room] = {
     "__main__": Room("cli", "", 10),
     "errors": Room("", "", 100),
     "paths": Room("errors", "", 70),
-    "cmd": Room("errors", "", 200),
+    "cmd": Room("errors", "", 210),
     "yamlfile": Room("errors", "yaml", 320),
     "host": Room("cmd errors", "", 720),
     "card": Room("host cmd yamlfile paths errors", "", 1700),

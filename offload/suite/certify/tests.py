@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from offload.cmd import ended
 from offload.paths import ROOT
 from offload.suite.certify.collect import SCENARIOS, SUITE, each
 from offload.suite.certify.defaults import DEPTHS
@@ -71,7 +72,7 @@ def run_tests(plan: Plan, lab: str, grace: float = 15.0) -> int:
         preexec_fn=tied,
     )
     try:
-        return child.wait()
+        return ended(child)
     except BaseException:
         _end(child, grace)
         raise

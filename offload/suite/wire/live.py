@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from offload.cmd import ended
 from offload.errors import ConfigError, NoDevice, NoPermission, OffloadError, RigError
 from offload.paths import BUILD
 
@@ -43,7 +44,7 @@ def _wait(child: subprocess.Popen[bytes], words: str, seconds: int | None) -> No
     try:
         sys.stderr.write(f"{words} {until}\n")
         sys.stderr.flush()
-        child.wait(seconds)
+        child.wait(seconds) if seconds else ended(child)
     except (subprocess.TimeoutExpired, KeyboardInterrupt):
         pass
 
