@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from offload.cmd import ended
+from offload.cmd import ended, interrupts_wait
 from offload.paths import ROOT
 from offload.suite.certify.collect import SCENARIOS, SUITE, each
 from offload.suite.certify.defaults import DEPTHS
@@ -64,17 +64,20 @@ def run_tests(plan: Plan, lab: str, grace: float = 15.0) -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGINT)
 
-    child = subprocess.Popen(
-        command(plan, lab),
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        preexec_fn=tied,
-    )
+    child = None
     try:
+        with interrupts_wait():
+            child = subprocess.Popen(
+                command(plan, lab),
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                preexec_fn=tied,
+            )
         return ended(child)
     except BaseException:
-        _end(child, grace)
+        if child:
+            _end(child, grace)
         raise
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import unicodedata
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from offload.card.profile import find
-from offload.cmd import settles, wait_until
+from offload.cmd import settles, signals_interrupt, wait_until
 from offload.errors import ConfigError, RigError
 from offload.suite.bench.lab.netconfig import from_file
 from offload.suite.bench.lab.source import load_any
@@ -56,11 +57,35 @@ def test_two_interrupts_leave_no_test_that_writes(tmp_path: Path, monkeypatch: p
     before = children()
     both = threading.Thread(target=interrupt)
     both.start()
-    with pytest.raises(KeyboardInterrupt):
-        run_tests(SimpleNamespace(out=tmp_path), "lab", grace=60)  # type: ignore[arg-type]
+    interrupted(tmp_path)
     both.join()
     assert children() <= before, "it runs, or waits to be collected"
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupt_while_the_tests_start_ends_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C between the start of pytest and the note of who it is leaves no test that runs."""
+
+    def started(*args: Any, **how: Any) -> subprocess.Popen[bytes]:
+        child = Popen(*args, **how)
+        os.kill(os.getpid(), signal.SIGINT)
+        return child
+
+    Popen, before = subprocess.Popen, children()
+    monkeypatch.setattr(tests, "command", lambda plan, lab: ["sleep", "600"])
+    monkeypatch.setattr(subprocess, "Popen", started)
+    interrupted(tmp_path)
+    assert children() <= before, "it runs, or waits to be collected"
+
+
+def interrupted(out: Path) -> None:
+    """Run the tests as `certify` does, until an interrupt ends them; its handler is in place again."""
+    with signals_interrupt():
+        ours = signal.getsignal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            run_tests(SimpleNamespace(out=out), "lab", grace=60)  # type: ignore[arg-type]
+        assert signal.getsignal(signal.SIGINT) is ours
 
 
 def children() -> set[int]:
