@@ -22,9 +22,7 @@ TAG = 16
 TURNS = range(1, TAG)  # bytes of the tag in the segment that is lost, each in turn
 SIZE, REST = 700, 100  # payload of the record whose tag is cut, and of the last one
 TURN = 1 << 32
-TRIES = (
-    5  # bursts for one byte: TCP holds a cork for 200 ms only, so a busy guest may end a segment elsewhere
-)
+TRIES = 5  # bursts for one byte: TCP holds a cork for 200 ms only, so a segment may end elsewhere
 
 
 @dataclass(frozen=True)
