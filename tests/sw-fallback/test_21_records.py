@@ -137,9 +137,9 @@ def follow(run: subprocess.Popen[bytes], rig: Rig, folder: Path) -> tuple[bytes,
     while run.poll() is None:
         assert time.monotonic() < deadline, "the inner run does not end"
         now = rig.lab.root.run(["sh", "-c", "cat /run/ktls-offload-*/keys-*"], check=False).stdout
-        if new := set(now.splitlines()) - lines:
+        if new := secrets.whole(now) - lines:
             lines |= new
-            places |= set(secrets.in_guest(secrets.forms(b"\n".join(new)), rig.lab.root))
+            places |= set(secrets.in_guest(secrets.forms(b"".join(new)), rig.lab.root))
             (folder / f"seen-{len({line.split()[1] for line in lines})}").touch()
         time.sleep(0.1)
-    return b"\n".join(sorted(lines)), places
+    return b"".join(sorted(lines)), places

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -27,6 +28,14 @@ for path in paths:
     if any(needle in data for needle in needles):
         print(path)
 """
+
+
+LINE = re.compile(rb"^[A-Z0-9_]+ [0-9a-f]{64} (?:[0-9a-f]{2})+\n", re.MULTILINE)
+
+
+def whole(keylog: bytes) -> set[bytes]:
+    """The whole lines of a key log, which OpenSSL may be writing, or shred overwriting, at this moment."""
+    return set(LINE.findall(keylog))
 
 
 def forms(keylog: bytes) -> list[bytes]:

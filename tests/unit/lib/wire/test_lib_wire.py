@@ -101,6 +101,14 @@ def test_every_form_of_a_secret_is_looked_for() -> None:
     assert wanted <= set(found) and b"[100, 101, 102" in b" ".join(found)
 
 
+def test_half_a_line_of_a_key_log_is_none() -> None:
+    """Lines that are being written or wiped do not count, and neither do those without a secret."""
+    line = b"SERVER_TRAFFIC_SECRET_0 " + b"0a" * 32 + b" " + b"b1" * 48 + b"\n"
+    wiped = [bytes([0xB1]) + line[1:], line[:90] + b"\xb1" * 30 + line[120:], b"\xb1 \xb1 \xb1\n"]
+    assert secrets.whole(b"# a comment\n" + b"".join(wiped) + line + line[:-3]) == {line}
+    assert secrets.whole(line[:-3]) == secrets.whole(b"") == set()
+
+
 def test_files_with_a_secret_are_named(tmp_path: Path) -> None:
     """Every file below a folder is looked into."""
     (tmp_path / "a" / "b").mkdir(parents=True)
