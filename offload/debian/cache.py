@@ -28,11 +28,16 @@ def cache_root() -> Path:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on the file `path` (made if missing); waits for whoever holds it."""
+def locked(path: Path, say: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Hold an exclusive lock on the file `path` (made if missing); `say` hears of it if somebody has it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if say:
+                say(f"waiting: another ktls-offload holds {path}")
+            fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 
@@ -84,10 +89,10 @@ def read_json(path: Path) -> dict[str, str] | None:
     return value if isinstance(value, dict) else None
 
 
-def kept(what: str, make: Callable[[Path], Path]) -> Path:
+def kept(what: str, make: Callable[[Path], Path], say: Callable[[str], None]) -> Path:
     """The folder of `what` that is in use; if there is none, `make` makes one below its place."""
     root = cache_root() / what
-    with locked(root / ".lock"):
+    with locked(root / ".lock", say):
         state = read_json(root / "current.json")
         folder = root / state["folder"] if state else None
         if folder is None or not folder.is_dir():

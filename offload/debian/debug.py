@@ -59,7 +59,7 @@ def tree(say: Say) -> Path:
     amd64_only()
     root = cache_root() / "kernels" / NAME
     built = root / SOURCE
-    with locked(root / ".lock"):
+    with locked(root / ".lock", say):
         if read_json(root / "built.json") == {"recipe": recipe()} and built.is_dir():
             return built
         (root / "built.json").unlink(missing_ok=True)

@@ -120,7 +120,7 @@ def fetch(series: str, say: Say = print, newest: bool = False, modules: str = ""
         )
     root = cache_root() / "kernels"
     root.mkdir(exist_ok=True)
-    with locked(root / ".lock"):
+    with locked(root / ".lock", say):
         if not newest and (kernel := cached(series)):
             return kernel
         return _fill(series, root, say)

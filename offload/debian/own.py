@@ -70,7 +70,7 @@ def take(path: str, modules: str, say: Say) -> str:
     of = _inner(expanded(modules)) if modules else None
     name = _name(given, of)
     root = cache_root() / "kernels"
-    with locked(root / ".lock"):
+    with locked(root / ".lock", say):
         if not read_json(root / f"{name}.json"):
             with new_folder(root / name) as temp:
                 known = _fill(temp, root / name, given, of, say) | {"series": name}

@@ -29,6 +29,11 @@ def place(kind: Kind, release: str, out: Path | None) -> Path:
     return (out.absolute() if out else cache_root() / "drivers") / f"{kind.name}-{release}"
 
 
+def lock_of(tree: Path) -> Path:
+    """The lock of one tree: drivers of two kernels are built side by side."""
+    return tree.with_name(f".{tree.name}.lock")
+
+
 def build(target: Target, kind: Kind, out: Path | None, archive: Path | None, jobs: int, say: Say) -> Path:
     """Build and check; the folder. Steps of an earlier call are not repeated.
 
@@ -38,8 +43,7 @@ def build(target: Target, kind: Kind, out: Path | None, archive: Path | None, jo
     fits(target, kind)
     _programs()
     tree = place(kind, target.release, out)
-    tree.parent.mkdir(parents=True, exist_ok=True)
-    with locked(tree.parent / ".lock"):
+    with locked(lock_of(tree), say):
         _prepare(target, kind, tree, archive, say)
         _make(target, kind, tree, jobs, say)
         check(target, tree, say)
@@ -91,7 +95,7 @@ def _prepare(target: Target, kind: Kind, tree: Path, archive: Path | None, say: 
     if tree.exists() and not _made(tree):
         raise Refused(f"{tree} exists, and this command did not make it", "--out names another folder")
     need_space(tree.parent, ROOM, f"building {kind.name}")
-    with new_folder(tree) as fresh:
+    with locked(tree.parent / ".lock", say), new_folder(tree) as fresh:
         take(target, kind, fresh, archive, say)
         write(target, kind, fresh)
         pack(target, kind, fresh)

@@ -68,7 +68,7 @@ def find(say: Say = print) -> str:
     """Return the path of a Chromium, fetched if need be. RigError if it cannot be had or does not run."""
     if found := had():
         return found
-    return str(kept(PLACE, lambda root: _fetch(root, say)) / NAME)
+    return str(kept(PLACE, lambda root: _fetch(root, say), say) / NAME)
 
 
 def had() -> str:

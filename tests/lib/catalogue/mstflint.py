@@ -22,7 +22,7 @@ STARTER = '#!/bin/sh\nLD_LIBRARY_PATH="{0}/usr/lib/x86_64-linux-gnu" exec "{0}/u
 def fetch(say: Callable[[str], None] = print) -> str:
     """The path of mstflint, fetched if need be; RigError if it cannot be had."""
     amd64_only()
-    return str(kept(PLACE, lambda root: _fetch(root, say)) / PLACE)
+    return str(kept(PLACE, lambda root: _fetch(root, say), say) / PLACE)
 
 
 def had() -> str:

@@ -39,7 +39,7 @@ frontend {name}
 def fetch(say: Callable[[str], None] = print) -> str:
     """The path of haproxy, fetched if need be; RigError if it cannot be had."""
     amd64_only()
-    return str(kept(PLACE, lambda root: _fetch(root, say)) / "haproxy")
+    return str(kept(PLACE, lambda root: _fetch(root, say), say) / "haproxy")
 
 
 def had() -> str:

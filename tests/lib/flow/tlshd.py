@@ -20,7 +20,7 @@ STARTER = (
 def fetch(say: Callable[[str], None] = print) -> str:
     """The path of tlshd, fetched if need be; RigError if it cannot be had."""
     amd64_only()
-    return str(kept(PLACE, lambda root: _fetch(root, say)) / "tlshd")
+    return str(kept(PLACE, lambda root: _fetch(root, say), say) / "tlshd")
 
 
 def had() -> str:

@@ -45,7 +45,7 @@ STARTER = '#!/bin/sh\nLD_LIBRARY_PATH="{0}/usr/lib/x86_64-linux-gnu" exec "{0}/u
 def fetch(say: Callable[[str], None] = print) -> str:
     """The path of a Python 3.9, fetched if need be; RigError if it cannot be had."""
     amd64_only()
-    return str(kept(PLACE, lambda root: _fetch(root, say)) / "python3.9")
+    return str(kept(PLACE, lambda root: _fetch(root, say), say) / "python3.9")
 
 
 def had() -> str:

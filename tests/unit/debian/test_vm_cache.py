@@ -42,22 +42,25 @@ def _hold(path: Path) -> None:
 
 
 def test_lock_waits_for_another_process(tmp_path: Path) -> None:
-    """Two runs that fill the cache take turns."""
-    lock, ours = tmp_path / "fill.lock", threading.Event()
+    """Two runs that fill the cache take turns, and the one that waits says so."""
+    lock, ours, said = tmp_path / "fill.lock", threading.Event(), list[str]()
     other = multiprocessing.get_context("fork").Process(target=_hold, args=(lock,))
     other.start()
     wait_until(lock.with_suffix(".held").exists, 60, "the other process")
 
     def take() -> None:
-        with locked(lock):
+        with locked(lock, said.append):
             ours.set()
 
     waiting = threading.Thread(target=take)
     waiting.start()
+    wait_until(lambda: said == [f"waiting: another ktls-offload holds {lock}"], 60, "a word from who waits")
     assert not ours.wait(0.2), "two have the lock"
     lock.with_suffix(".enough").touch()
     assert ours.wait(60)
     waiting.join(), other.join()
+    with locked(lock, said.append):
+        assert len(said) == 1, "nobody waits for a lock that is free"
 
 
 def test_damaged_json_reads_as_missing(tmp_path: Path) -> None:
@@ -95,6 +98,6 @@ def test_what_was_made_is_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
         made[-1].mkdir()
         return made[-1]
 
-    assert kept("tool", make) == kept("tool", make) == made[0] and len(made) == 1
+    assert kept("tool", make, print) == kept("tool", make, print) == made[0] and len(made) == 1
     made[0].rmdir()
-    assert kept("tool", make) == made[1]
+    assert kept("tool", make, print) == made[1]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from offload.cli import main as cli
+from offload.debian.cache import locked
 from offload.driver import build, kinds, secure, target, tree
 from offload.errors import ConfigError, Refused, RigError
 from tests.unit.driver.fake_driver import FAKE, RELEASE, SYMVERS, VERSION, Fake, debian
@@ -67,6 +68,18 @@ def test_a_second_build_fetches_nothing(fake: Fake) -> None:
     said: list[str] = []
     build.build(fake.target(), FAKE, None, fake.archive, 1, said.append)
     assert said[0].endswith("has it")
+
+
+def test_drivers_of_two_kernels_are_built_side_by_side(fake: Fake) -> None:
+    """A build that runs for another kernel is not waited for."""
+    tree = build.place(FAKE, RELEASE, None)
+
+    def say(line: str) -> None:
+        assert not line.startswith("waiting"), line
+
+    with locked(build.lock_of(tree.with_name(f"{FAKE.name}-6.12.0-1-amd64"))):
+        build.build(fake.target(), FAKE, None, fake.archive, 1, say)
+    assert build.origin(tree) == VERSION
 
 
 @pytest.mark.parametrize(("here", "noted"), [(["gcc-14"], False), ([], True)])

@@ -81,7 +81,7 @@ def build_nicsim(kernel: Kernel, say: Say = print, source: Path | None = None, n
     target = cache_root() / "modules" / made / f"{name}.ko"
     if target.is_file():
         return target
-    with locked(cache_root() / "modules" / ".lock"):
+    with locked(cache_root() / "modules" / ".lock", say):
         if not target.is_file():
             say(f"building nicsim for {kernel.release}")
             _build(kernel, folder, target)

@@ -34,7 +34,7 @@ def fetch(say: Say = print) -> Path:
     wanted = [name for name in PROGRAMS if name not in present]
     root = cache_root() / "managers"
     root.mkdir(exist_ok=True)
-    with locked(root / ".lock"):
+    with locked(root / ".lock", say):
         key = hashlib.sha256(" ".join([codename(), *sorted(present)]).encode()).hexdigest()[:16]
         folder = root / key
         if not folder.is_dir():

@@ -31,7 +31,7 @@ PLACE = "programs"
 
 def find(name: str = "nginx", say: Say = print) -> str:
     """The path of a program that is run like `name`, fetched if need be; RigError if it cannot be had."""
-    folder = kept(PLACE, lambda root: _fetch(root, say))
+    folder = kept(PLACE, lambda root: _fetch(root, say), say)
     program = f"{folder}/{name}"
     _, option, mark = PROGRAMS[name]
     _, out, err, _ = run([program, option], timeout=60)

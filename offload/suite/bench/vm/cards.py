@@ -11,7 +11,7 @@ from pathlib import Path
 from offload.card.profile import Profile
 from offload.debian.cache import locked
 from offload.debian.kernels import SERIES, Kernel
-from offload.driver.build import build, origin, place
+from offload.driver.build import build, lock_of, origin, place
 from offload.driver.kinds import kind
 from offload.driver.target import find
 from offload.errors import ConfigError, RigError
@@ -48,7 +48,7 @@ def driver(kernel: Kernel, say: Callable[[str], None]) -> Path:
         )
     what = kind(KIND)
     tree = place(what, kernel.release, None)
-    with locked(tree.parent / ".lock"):  # somebody may be building it
+    with locked(lock_of(tree), say):  # somebody may be building it
         there = (tree / WHERE).is_file() and origin(tree) == kernel.version
     if not there:
         say(f"building mlx5_core with TLS for {kernel.release}: once, and it takes minutes")

@@ -56,7 +56,7 @@ def find(say: Say = print) -> Qemu:
 
 def _unpacked(say: Say) -> Qemu:
     """The backported QEMU in the cache, fetched first if need be."""
-    folder = kept("qemu", lambda root: _fetch(root, say))
+    folder = kept("qemu", lambda root: _fetch(root, say), say)
     library = f"{folder}/usr/lib/x86_64-linux-gnu"
     env = {"LD_LIBRARY_PATH": library}
     program = f"{folder}/usr/bin/{PROGRAM}"

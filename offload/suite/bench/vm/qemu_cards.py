@@ -22,7 +22,7 @@ def find(say: Say = print) -> Qemu:
     own = version_of(PROGRAM)
     if _new(own):
         return Qemu(PROGRAM, own)
-    folder = kept("qemu-cards", lambda root: _fetch(root, say))
+    folder = kept("qemu-cards", lambda root: _fetch(root, say), say)
     library = f"{folder}/usr/lib/x86_64-linux-gnu"
     start = ("--library-path", library, f"{folder}/usr/bin/{PROGRAM}")
     loader = f"{library}/{Path(LOADER).name}"

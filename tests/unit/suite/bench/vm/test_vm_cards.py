@@ -14,6 +14,7 @@ import pytest
 from offload.card.profile import find
 from offload.debian.cache import locked
 from offload.debian.kernels import Kernel
+from offload.driver.build import lock_of
 from offload.errors import ConfigError, RigError
 from offload.suite.bench.cards.silicon import Silicon
 from offload.suite.bench.vm import cards, qemu_cards, topology
@@ -70,10 +71,11 @@ def test_the_driver_is_built_once_for_a_kernel(tmp_path: Path, monkeypatch: pyte
 
 def test_a_build_that_runs_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another command builds the driver: its half-written module is not taken, nor is it built twice."""
-    tree, held, written = tmp_path / "drivers/mlx5-6.1.0-56-amd64", Event(), list[str]()
+    tree, held = tmp_path / "drivers/mlx5-6.1.0-56-amd64", Event()
+    written, said = list[str](), list[str]()
 
     def other() -> None:
-        with locked(tree.parent / ".lock"):
+        with locked(lock_of(tree)):
             (tree / cards.WHERE).parent.mkdir(parents=True)
             (tree / cards.WHERE).touch()
             (tree / "origin.json").write_text('{"version": "6.1.192-2"}')
@@ -85,8 +87,8 @@ def test_a_build_that_runs_is_waited_for(tmp_path: Path, monkeypatch: pytest.Mon
     builder = Thread(target=other)
     builder.start()
     held.wait()
-    assert cards.driver(KERNEL, pytest.fail) == tree / cards.WHERE
-    assert written == ["whole"]
+    assert cards.driver(KERNEL, said.append) == tree / cards.WHERE
+    assert written == ["whole"] and said == [f"waiting: another ktls-offload holds {lock_of(tree)}"]
     builder.join()
 
 
@@ -196,7 +198,7 @@ def test_an_old_qemu_does_not_have_the_device(
     version: str, new: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """This machine's own is taken if it is new enough; else the one with its own libraries and loader."""
-    monkeypatch.setattr(qemu_cards, "kept", lambda what, make: tmp_path)
+    monkeypatch.setattr(qemu_cards, "kept", lambda what, make, say: tmp_path)
     shown = {qemu_cards.PROGRAM: version}
     monkeypatch.setattr(qemu_cards, "version_of", lambda name, options=(): shown.get(name, "11.1.3"))
     found = qemu_cards.find()
