@@ -54,7 +54,7 @@ ROOMS: dict[str, Room] = {
     "suite.wire": Room("cmd paths errors", "cryptography", 3700),
     "suite.traffic": Room("card host cmd paths errors", "", 3700),
     "suite.bench": Room(
-        "suite.traffic driver debian switch card host yamlfile cmd paths errors", "yaml", 8350
+        "suite.traffic driver debian switch card host yamlfile cmd paths errors", "yaml", 8400
     ),
     "suite.measure": Room("suite.bench suite.traffic debian switch card host cmd paths errors", "", 4300),
     "suite.report": Room("suite.measure errata card yamlfile cmd paths errors", "", 8800),

@@ -14,8 +14,9 @@ from offload.suite.bench.vm.client import Client
 
 MODULES = (
     "offload.suite.bench.vm.guest.port",
-    "offload.suite.bench.vm.guest.job",
     "offload.suite.bench.vm.guest.spaces",
+    "offload.suite.bench.vm.guest.growth",
+    "offload.suite.bench.vm.guest.job",
     "offload.suite.bench.vm.guest.agent",
     "offload.suite.bench.lab.remote",
 )

@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 
+from offload.suite.bench.vm.guest.growth import Growth
 from offload.suite.bench.vm.guest.job import Job
 from offload.suite.bench.vm.guest.port import LONGEST, Port, b64, unb64
 from offload.suite.bench.vm.guest.spaces import LIBC, Namespaces, check
@@ -34,7 +35,7 @@ BASE_ENV = {
 MS_MOVE = 0x2000
 PIECES = 16  # of at most 4 KiB that a terminal shows before others have their turn
 REST = 64  # the same at a program's end: more than a terminal can hold back
-LOOK = 0.01  # seconds between looks at outputs that are waited for: a memory file cannot be polled
+LOOK = 0.01  # seconds between looks at outputs that are waited for, on a host without inotify
 
 
 class Agent:
@@ -53,6 +54,9 @@ class Agent:
         self.poll = select.epoll()
         for port in self.ports:  # edge-triggered: a port without a client is readable (EOF) for ever
             self.poll.register(port.fd, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
+        self.growth = Growth()
+        if self.growth.fd >= 0:
+            self.poll.register(self.growth.fd, select.EPOLLIN)
         self._wake, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self.poll.register(self._wake, select.EPOLLIN)
         signal.set_wakeup_fd(wake)
@@ -78,25 +82,27 @@ class Agent:
             for job in list(self.jobs.values()):
                 self._feed(job)
                 self._watch(job)
+                if job.watchers and not job.expected:
+                    job.expected = self.growth.expect(job.out, job.err)
                 job.look()
 
     def _ready(self) -> set[int]:
-        """Files that can be read or written; until then outputs are looked at, if somebody waits for them."""
-        until = time.monotonic() + self._patience()
-        while watched := [job for job in self.jobs.values() if job.watchers]:
-            left = until - time.monotonic()
-            ready = self.poll.poll(max(0.0, min(LOOK, left)))
-            if ready or left <= 0:
-                return {fd for fd, _ in ready}
-            for job in watched:
-                job.look()
-        return {fd for fd, _ in self.poll.poll(max(0.0, until - time.monotonic()))}
+        """Files that can be read or written; none if an output grew or somebody has waited long enough."""
+        ready = {fd for fd, _ in self.poll.poll(self._patience())}
+        if self.growth.fd in ready:
+            self.growth.woken()
+            for job in self.jobs.values():
+                job.expected = False
+        return ready
 
     def _patience(self) -> float:
         """Seconds until the next deadline; at most one, to write what is left over; few if in doubt."""
         if any(port.doubtful for port in self.ports):
             return 0.05
-        ends = [j.deadline - time.monotonic() for j in self.jobs.values() if j.deadline and j.rc is None]
+        now, jobs = time.monotonic(), self.jobs.values()
+        ends = [j.deadline - now for j in jobs if j.deadline and j.rc is None]
+        ends += [until - now for j in jobs for _, _, until in j.watchers]
+        ends += [LOOK for j in jobs if j.watchers and not j.expected]
         return max(0.0, min([1.0, *ends]))
 
     def _talk(self, port: Port) -> bool:

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 
+from offload.suite.bench.vm.guest.growth import memory_file
 from offload.suite.bench.vm.guest.port import b64
 
 TYPE_CHECKING = False
@@ -24,7 +25,7 @@ class Job:
         self.owner, self.argv, self.began = owner, argv, time.monotonic()
         self.number = next(NUMBERS)
         self.abandoned = False
-        self.out, self.err = os.memfd_create("out"), os.memfd_create("err")
+        self.out, self.err = memory_file("out"), memory_file("err")
         self.pid = 0
         self.rc: int | None = None
         self.seconds = 0.0
@@ -32,6 +33,7 @@ class Job:
         self.timed_out = False
         self.waiters: list[tuple[int, tuple[int, int]]] = []  # request, output offsets
         self.watchers: list[tuple[int, tuple[int, int], float]] = []  # and until when
+        self.expected = False  # the next write to an output wakes the agent
         self.to_stdin, self.stdin, self.stdin_eof = bytearray(), -1, False
         self.polled = False
         self.terminal = -1

@@ -26,13 +26,15 @@ ROOT = Path(__file__).parents[5]
 
 
 class Guest:
-    """The real agent in a process of its own, with two lines to it."""
+    """The real agent in a process of its own, with two lines to it; `first`: what Python runs before it."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: str = "") -> None:
         pairs = [socket.socketpair(), socket.socketpair()]
         theirs = [str(b.fileno()) for _, b in pairs]
         self.process = subprocess.Popen(
-            [sys.executable, "-S", "-s", "-c", CODE, *theirs], pass_fds=[int(n) for n in theirs], cwd=ROOT
+            [sys.executable, "-S", "-s", "-c", first + CODE, *theirs],
+            pass_fds=[int(n) for n in theirs],
+            cwd=ROOT,
         )
         for _, other in pairs:
             other.close()
@@ -129,6 +131,45 @@ def test_news_is_waited_for(guest: Guest) -> None:
     threading.Timer(0.3, process.kill).start()
     assert process.news(60) == (b"one\n", b"err\n") and not process.running()
     assert process.news(600) == (b"one\n", b"err\n") and time.monotonic() - began < 500
+
+
+def turns(guest: Guest) -> int:
+    """How often the agent has gone to sleep so far: it wakes as often."""
+    status = Path(f"/proc/{guest.process.pid}/status").read_text()
+    return int(status.split("\nvoluntary_ctxt_switches:")[1].split()[0])
+
+
+def test_waiting_for_news_takes_no_turns(guest: Guest) -> None:
+    """An emulated guest has one core: while nothing is written, the agent sleeps."""
+    process = guest.host.start(["sh", "-c", "read a; echo $a; read b"])
+    before = turns(guest)
+    assert process.news(3) == (b"", b"")
+    assert turns(guest) - before < 30  # three seconds of looks were three hundred
+    process.stdin(b"one\n")
+    assert process.news(60) == (b"one\n", b"")
+
+
+def test_every_write_of_many_is_heard(guest: Guest) -> None:
+    """No write falls between a look and the next sleep: each of sixty answers comes by itself."""
+    process = guest.host.start(["sh", "-c", "while read a; do sleep 0.02; echo $a; done"])
+    began = time.monotonic()
+    for number in range(60):
+        process.stdin(b"%d\n" % number)
+        want = b"%d\n" % number
+        while not process.news(600)[0].endswith(want):
+            pass
+    assert time.monotonic() - began < 45, "an answer was only seen by the agent's look once a second"
+
+
+def test_news_comes_without_inotify() -> None:
+    """A host may have no inotify to give: then the agent looks."""
+    made = Guest("from offload.suite.bench.vm.guest import growth; growth.TMPFS = ''; ")
+    try:
+        process = made.host.start(["sh", "-c", "read a; echo $a; read b"])
+        process.stdin(b"one\n")
+        assert process.news(60) == (b"one\n", b"")
+    finally:
+        made.close()
 
 
 def test_news_is_for_those_who_wait(guest: Guest) -> None:
