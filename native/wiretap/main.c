@@ -14,6 +14,7 @@
 
 #define GRACE_MS 100 /* after the stop: for frames that the kernel has, and has not yet shown to taps */
 #define IDLE_MS 200  /* of silence, then what was captured is written, and the interface looked for */
+#define REST_MS 5    /* once the queue is empty: a wake for each frame would cost more than the frame */
 
 static const char help[] =
 	"usage: wiretap DEV FILE [--snaplen N] [--buffer MIB]\n"
@@ -133,7 +134,10 @@ static int capture(struct tap *t, struct file *f, const char *dev, int signals)
 	int rc = RC_OK;
 
 	while (!rc) {
-		int n = poll(fds, 3, f->used || t->down ? IDLE_MS : -1);
+		int n;
+
+		empty = false;
+		n = poll(fds, 3, f->used || t->down ? IDLE_MS : -1);
 
 		if (n < 0 && errno != EINTR)
 			return fail(RC_SOCKET, "poll: %s", strerror(errno));
@@ -143,6 +147,8 @@ static int capture(struct tap *t, struct file *f, const char *dev, int signals)
 			rc = drain(t, f, dev, &empty);
 		if (n > 0 && (fds[1].revents || (fds[2].revents && input_ended())))
 			break;
+		if (!rc && empty)
+			poll(fds + 1, 2, REST_MS);
 	}
 	return rc;
 }
