@@ -106,13 +106,14 @@ def _counts(done: Completed, where: str) -> Counts:
 
 
 @contextmanager
-def capturing(host: Host, dev: str, path: str) -> Iterator[Tap]:
+def capturing(host: Host, dev: str, path: str, kept: int = 0) -> Iterator[Tap]:
     """Capture on `dev` into the new file `path` of the host while the block runs; then `fetch` it.
 
+    `kept`: bytes that are kept of a frame, at least 64; 0: all of them.
     RigError if it cannot start, or as for `Tap.stop`. A block that fails leaves no file.
     """
     try:
-        process = host.start([PROGRAM, dev, path])
+        process = host.start([PROGRAM, dev, path, *(["--snaplen", str(kept)] if kept else [])])
     except OSError as exc:
         raise RigError(f"cannot run {PROGRAM} on {host.name}: {exc.strerror}", "make build") from None
     tap = Tap(host, dev, path, process)

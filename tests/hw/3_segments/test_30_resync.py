@@ -50,7 +50,7 @@ def test_retransmits_the_same_records(
 
     with (
         controlled(evidence, offload, lambda: trouble(transfer({}), plan, sent=True)),
-        wire_tap.open() as watch,
+        wire_tap.open(above=True) as watch,
     ):
         flow = transfer(evidence)
         proof.note(evidence, flow, plan, "hw")
@@ -58,6 +58,7 @@ def test_retransmits_the_same_records(
         seen = watch.proves(evidence, "client", plan.total, payload=plan.content())  # says more than the rest
         proof.intact(flow.far, plan)
         all_met(evidence)
+        watch.lets_through()
         proof.sent_by_card(flow, plan)
         sent_again(evidence, flow, seen, name)
 
@@ -82,13 +83,14 @@ def test_sends_again_what_ends_inside_a_tag(
 
     with (
         controlled(evidence, offload, lambda: transfer({}).trouble),
-        wire_tap.open() as watch,
+        wire_tap.open(above=True) as watch,
     ):
         run = transfer(evidence)
         proof.note(evidence, run.sent.flow, run.sent.plan, "hw")
         seen = run.proves(watch.stop()["wire"], evidence)
         assert not run.trouble, run.trouble
         all_met(evidence)
+        watch.lets_through()
         evidence["cut_tags"] = cut_tags.again(run, watch.segments("wire"))
         proof.encrypted(run.sent.flow, run.sent.plan.total)
         sent_again(evidence, run.sent.flow, seen, "records")

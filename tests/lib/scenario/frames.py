@@ -10,8 +10,8 @@ from pathlib import Path
 from offload.suite.wire.capture import Reader
 from offload.suite.wire.files import mapped
 from offload.suite.wire.packets import ones
+from tests.lib.wire.above import TURN, offset
 
-TURN = 1 << 32
 FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << bit for bit in range(8))
 SACK, STAMPS = 5, 8  # kinds of options (RFC 2018, RFC 7323)
 ECT, ECN = 2, 3  # ECT(0): the sender listens to marks (RFC 3168 section 5); both bits
@@ -139,7 +139,7 @@ def _congestion(ours: Sequence[Frame], tos: int) -> str:
     """New data says ECT(0), what is sent again says nothing; CWR is in one segment of a packet, its first."""
     top, before = None, False
     for frame in (frame for frame in ours if frame.data):
-        ahead = 1 if top is None else _offset(frame.seq - top)
+        ahead = 1 if top is None else offset(frame.seq - top)
         if ahead >= 0:
             if frame.tos != tos | ECT:
                 return f"frame {frame.number} of the DUT: new data without ECT(0), {frame.tos:#04x}"
@@ -176,7 +176,7 @@ def _order(ours: Sequence[Frame], base: int, lossy: tuple[int, int]) -> str:
     """
     next_ = 0
     for frame in (frame for frame in ours if frame.data):
-        at = _offset(frame.seq - base - next_) + next_
+        at = offset(frame.seq - base - next_) + next_
         if at > next_ and not lossy[0] <= next_ <= at <= lossy[1]:
             return f"frame {frame.number} is {at - next_} bytes ahead of stream offset {next_:,}"
         next_ = max(next_, at + len(frame.payload))
@@ -187,18 +187,13 @@ def _overtaken(ours: Sequence[Frame], base: int) -> str:
     """IPv4 numbers the packets of a connection as TCP sends them, and the card keeps their order."""
     last = None
     for frame in (frame for frame in ours if frame.data and frame.ident):
-        if last and _offset(frame.ident - last.ident, 1 << 16) < 0:
+        if last and offset(frame.ident - last.ident, 1 << 16) < 0:
             where = f"stream offset {(frame.seq - base) % TURN:,}"
             return (
                 f"frame {frame.number} of the DUT leaves after frame {last.number}, a later packet ({where})"
             )
         last = frame
     return ""
-
-
-def _offset(distance: int, turn: int = TURN) -> int:
-    """A distance between two numbers that begin again after `turn`: forward, or back if that is shorter."""
-    return (distance + turn // 2) % turn - turn // 2
 
 
 def cuts(frames: Sequence[Frame], source: int | None, target: int | None, base: int) -> set[int]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.lib.rig.needs import unmet
 from tests.lib.rig.rig import Rig
 from tests.lib.scenario.space import Scenario
+from tests.lib.wire.above import HEADS
 from tests.lib.wire.captures import HOST
 from tests.lib.wire.records_trace import Share, Trace, instance
 
@@ -26,6 +27,7 @@ def trace_of(rig: Rig) -> Trace:
 class Taps:
     """Captures that run until they are fetched; each frame beyond the card must be explained.
 
+    If the DUT sends: also above the card, what its kernel hands down.
     `decrypts`: the card is to decrypt, so the kernel's trace says of each record whether it did.
     """
 
@@ -35,11 +37,11 @@ class Taps:
         bench = rig.bench
         assert bench.wire is not None
         places = {"wire": (bench.wire, bench.wire_ports[0])}
-        if scenario["place"] == "hundreds-in-tso":
+        if scenario["direction"] != "rx":
             places[HOST] = (bench.dut.host, bench.dut.dev)
         traced = decrypts and not unmet(rig, ["records-trace"])
         self._trace = undo.enter_context(trace_of(rig).taken()) if traced else None
-        self._taken = undo.enter_context(rig.captures.taking(places, folder))
+        self._taken = undo.enter_context(rig.captures.taking(places, folder, heads=HEADS))
 
     def by_card(self) -> Share | None:
         """What the card decrypted so far, by the kernel's word; None if it has none."""

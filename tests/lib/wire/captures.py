@@ -82,16 +82,25 @@ class Captures:
         folder: Path,
         keys: Callable[[], bytes] = bytes,
         also: Collection[int] = (),
+        heads: int = 0,
     ) -> Iterator[Taken]:
         """Capture at some places while the block runs, into `folder`, and explain each frame beyond the card.
 
-        `also`: protocols of IP that the test has there. AssertionError if a frame is left over; a block
+        `also`: protocols of IP that the test has there. `heads`: bytes that are kept of a frame above the
+        card; 0: all. AssertionError if a frame is left over; a block
         that fails is judged as well. RigError for a rig that broke, whose captures say nothing.
         """
         number = uuid.uuid4().hex[:8]
         with ExitStack() as undo:
             taps = {
-                place: undo.enter_context(capturing(host, dev, f"/run/ktls-offload-{number}-{place}.pcapng"))
+                place: undo.enter_context(
+                    capturing(
+                        host,
+                        dev,
+                        f"/run/ktls-offload-{number}-{place}.pcapng",
+                        heads if place == HOST else 0,
+                    )
+                )
                 for place, (host, dev) in places.items()
             }
             taken = Taken(taps, folder)

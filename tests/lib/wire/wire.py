@@ -25,6 +25,7 @@ from offload.suite.wire.verify import verify
 from tests.lib.flow import proof
 from tests.lib.flow.flow import Flow, Traffic
 from tests.lib.rig.rig import Rig
+from tests.lib.wire.above import HEADS, opened, stayed
 from tests.lib.wire.captures import HOST, Taken
 
 NEEDLE = 16  # bytes; shorter ones would be found by chance
@@ -214,6 +215,11 @@ class Watch:
         directions = [c[f"from_{sender}"] for c in self.document(port=port)["connections"]]
         return sum(int(direction["retransmitted_bytes"]) for direction in directions)
 
+    def lets_through(self) -> None:
+        """Assert that the card sent all that TCP still needed; needs a capture at the DUT's host port."""
+        files = self.stop()
+        assert not (said := stayed(files[HOST], files["wire"], opened(files["wire"]), {})), said
+
     def segments(self, place: str) -> list[Segment]:
         """Return every TCP segment with payload that was seen there, in order."""
         return list(segments(self.stop()[place].read_bytes()))
@@ -238,12 +244,15 @@ class WireTap:
         self._name = re.sub(r"\W+", "-", request.node.name).strip("-")
 
     @contextmanager
-    def open(self, *, host: bool = False) -> Iterator[Watch]:
-        """Capture beyond the DUT's card, with the keys of the peer's stunnel; `host`: at its host port."""
+    def open(self, *, host: bool = False, above: bool = False) -> Iterator[Watch]:
+        """Capture beyond the DUT's card, with the keys of the peer's stunnel.
+
+        `host`: also at its host port, whole frames; `above`: their headers, for `Watch.lets_through`.
+        """
         assert self._bench.wire is not None
         dut, peer = self._bench.dut, self._traffic.peer
         places = {"wire": (self._bench.wire, self._bench.wire_ports[0])}  # the port on the DUT's side
-        places |= {HOST: (dut.host, dut.dev)} if host else {}
+        places |= {HOST: (dut.host, dut.dev)} if host or above else {}
         with ExitStack() as undo:
             folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="ktls-offload-")))
             log = undo.enter_context(keylog(peer.side.host, peer.at.folder, f"keys-{uuid.uuid4().hex[:8]}"))
@@ -251,7 +260,9 @@ class WireTap:
             undo.callback(setattr, self._traffic, "keys", None)
             seen: list[Watch] = []
             try:
-                taking = self._traffic.rig.captures.taking(places, folder, lambda: seen[0].secret())
+                taking = self._traffic.rig.captures.taking(
+                    places, folder, lambda: seen[0].secret(), heads=HEADS if above else 0
+                )
                 with taking as taken:
                     seen.append(Watch(taken, log))
                     yield seen[0]

@@ -24,13 +24,13 @@ WRONG = tuple(
         (r"wrong checksum", "are in frames with a wrong checksum"),
         (r"once more|more than once", "are in frames that the card sends twice"),
         (r"bytes ahead of stream offset|leaves after frame", "are in frames that leave out of order"),
+        (r"could not place|stayed in the card", "are dropped in the card"),
         (r"of the DUT: ", "are in frames whose headers differ from software's"),
         (r"not resynchronized", "stay with software"),
         (r"contexts were not released", "leave contexts behind"),
         (r"were opened, [rt]x counts|contexts of", "are not offloaded as promised"),
         (r"TlsDecryptError moved", "are refused though they are authentic"),
         (r"_tls_\w+ moved by|_tls_\w+ is missing|and the card counted", "are counted wrongly"),
-        (r"could not place", "are dropped in the card"),
         (r"bytes arrived|after \d+ of \d+ bytes|stream ended with", "do not all arrive"),
     )
 )

@@ -18,8 +18,9 @@ from tests.lib.scenario.frames import ACK, Frame, wrong
 from tests.lib.scenario.play import Notes, Play
 from tests.lib.scenario.setting import headers
 from tests.lib.scenario.space import cell_of, load
+from tests.lib.scenario.verdict import judge
 from tests.lib.scenario.verdict.invariants import BYTES, PACKETS, Bounds, Facts, counted, errors, placed
-from tests.lib.scenario.verdict.judge import Seen, _beyond, bounds, heads, needed, not_met
+from tests.lib.scenario.verdict.judge import Seen, _beyond, bounds, heads, not_met
 from tests.lib.scenario.wire import Shown
 from tests.lib.wire.records_trace import Share
 
@@ -246,39 +247,29 @@ def test_a_frame_more_or_less_is_seen(done: int, packets: int, good: bool) -> No
         counted(moved, "rx", FIVE, "in all")
 
 
-@pytest.mark.parametrize(
-    ("drops", "lost", "needed", "good"),
-    [(0, 0, 0, True), (3, 4344, 0, True), (3, 0, 0, False), (1, 1448, 1448, False)],
-)
-def test_only_what_was_acknowledged_meanwhile_may_be_dropped(
-    drops: int, lost: int, needed: int, good: bool
-) -> None:
-    """TCP sends again what only waits, among seventy connections: nobody needs the second copy."""
+@pytest.mark.parametrize(("drops", "lost", "good"), [(0, 0, True), (3, 4344, True), (3, 0, False)])
+def test_a_packet_that_the_card_dropped_is_not_on_the_wire(drops: int, lost: int, good: bool) -> None:
+    """TCP sends again what only waits: the driver drops what was acknowledged meanwhile, and counts it."""
     moved = Delta("p0", 1.0, {"tx_tls_drop_no_sync_data": drops})
     if good:
-        placed(moved, lost, needed)
+        placed(moved, lost)
         return
     with pytest.raises(AssertionError, match=f"could not place: {drops} packets"):
-        placed(moved, lost, needed)
+        placed(moved, lost)
 
 
-@pytest.mark.parametrize(
-    ("words", "moving", "wanted"),
-    [
-        (",trouble=lost-tag", ("tx",), True),
-        (",trouble=lost-tag", ("rx", "tx"), True),
-        (",trouble=lost-tag", ("rx",), False),  # the peer's frames were lost
-        (",trouble=noise", ("tx",), False),
-        ("", ("tx",), False),
-    ],
-)
-def test_what_the_wire_lost_of_the_dut_has_to_come_again(
-    words: str, moving: tuple[str, ...], wanted: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("host", "said"), [(True, "stayed in the card"), (False, "")])
+def test_what_stayed_in_the_card_is_asked_of_each_connection(
+    host: bool, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A copy of what the wire lost is no spare one: the card may not drop it."""
-    monkeypatch.setattr(Seen, "directions", moving)
-    found = seen(words)
-    assert needed(found) == ([found.notes.victim] if wanted else [])
+    """Where the DUT sends; an event may have lost what the victim sent meanwhile."""
+    found, asked = seen(""), []
+    vars(found)["shown"] = {9: Shown({}, {"tx": 7})}
+    found.files |= {"host": Path("above")} if host else {}
+    found.notes.lossy = (4500, 5000)
+    monkeypatch.setattr(judge, "stayed", lambda *words: asked.append(words) or "stayed in the card")
+    assert judge._kept_back(found) == said
+    assert asked == ([(Path("above"), Path("none"), {9: 7}, {9: (4500, 5000)})] if host else [])
 
 
 @pytest.mark.parametrize(("first", "then"), [(5000, 5330), (5330, 5000)])

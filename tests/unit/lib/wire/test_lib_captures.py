@@ -37,15 +37,18 @@ def test_there_is_one_door() -> None:
 
 
 @pytest.fixture
-def stray(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every tap has seen a frame that nothing explains."""
+def stray(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Every tap has seen a frame that nothing explains; what each was to keep of a frame."""
     case, _ = damaged("stray_noise", 0)
+    asked: list[int] = []
 
     @contextmanager
-    def capturing(host: object, dev: str, path: str) -> Iterator[SimpleNamespace]:
+    def capturing(host: object, dev: str, path: str, kept: int) -> Iterator[SimpleNamespace]:
+        asked.append(kept)
         yield SimpleNamespace(stop=lambda: None, fetch=lambda to: to.write_bytes(case.capture))
 
     monkeypatch.setattr(captures, "capturing", capturing)
+    return asked
 
 
 def take(seen: Captures, folder: Path, place: str = "wire", fails: Exception | None = None) -> None:
@@ -55,7 +58,7 @@ def take(seen: Captures, folder: Path, place: str = "wire", fails: Exception | N
             raise fails
 
 
-def test_a_stray_frame_fails_the_test_and_is_reported(stray: None, tmp_path: Path) -> None:
+def test_a_stray_frame_fails_the_test_and_is_reported(stray: list[int], tmp_path: Path) -> None:
     """Nobody looked for it."""
     seen = Captures()
     with pytest.raises(AssertionError, match="captured frames are unexplained: stray-data at"):
@@ -64,7 +67,7 @@ def test_a_stray_frame_fails_the_test_and_is_reported(stray: None, tmp_path: Pat
     assert found is not None and found.unexplained == 1 and found.frames > 10
 
 
-def test_a_stray_frame_comes_before_whatever_else_failed(stray: None, tmp_path: Path) -> None:
+def test_a_stray_frame_comes_before_whatever_else_failed(stray: list[int], tmp_path: Path) -> None:
     """A frame that nothing explains is named first, once, and only those of this block."""
     seen = Captures()
     with pytest.raises(AssertionError, match=r"^1 of \d+ captured frames are unexplained: .*; out of order$"):
@@ -77,7 +80,7 @@ def test_a_stray_frame_comes_before_whatever_else_failed(stray: None, tmp_path: 
     assert str(once.value).count("unexplained") == 1
 
 
-def test_it_is_reported_of_a_test_that_failed_before(stray: None, tmp_path: Path) -> None:
+def test_it_is_reported_of_a_test_that_failed_before(stray: list[int], tmp_path: Path) -> None:
     """The failure stays the test's own, and the frame is in the evidence."""
     seen = Captures()
     with pytest.raises(ValueError, match="its own"):
@@ -85,7 +88,7 @@ def test_it_is_reported_of_a_test_that_failed_before(stray: None, tmp_path: Path
     assert seen.evidence() is not None
 
 
-def test_a_broken_rig_says_nothing(stray: None, tmp_path: Path) -> None:
+def test_a_broken_rig_says_nothing(stray: list[int], tmp_path: Path) -> None:
     """A lab that died has no capture to judge."""
     seen = Captures()
     with pytest.raises(RigError):
@@ -94,14 +97,22 @@ def test_a_broken_rig_says_nothing(stray: None, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["host", "other"])
-def test_plaintext_belongs_above_the_card(stray: None, tmp_path: Path, place: str) -> None:
+def test_plaintext_belongs_above_the_card(stray: list[int], tmp_path: Path, place: str) -> None:
     """What is seen at the host's port, or on another device, did not come out of this card."""
     seen = Captures()
     take(seen, tmp_path, place)
     assert seen.evidence() == Captured(0, 0)
 
 
-def test_each_test_begins_anew(stray: None, tmp_path: Path) -> None:
+def test_only_above_the_card_are_headers_enough(stray: list[int], tmp_path: Path) -> None:
+    """Each byte beyond it is judged."""
+    places = {place: (None, "eth0") for place in ("wire", "host", "other")}
+    with suppress(AssertionError), Captures().taking(places, tmp_path, heads=256):  # type: ignore[arg-type]
+        pass
+    assert stray == [0, 256, 0]
+
+
+def test_each_test_begins_anew(stray: list[int], tmp_path: Path) -> None:
     """What one test met is not said of the next."""
     seen = Captures()
     with suppress(AssertionError):

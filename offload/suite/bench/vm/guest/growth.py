@@ -19,7 +19,7 @@ def memory_file(name: str) -> int:
 
 
 class Growth:
-    """Wakes whoever polls `fd` when a file grows; `fd` is -1 on a host that has no more inotify to give."""
+    """Wakes the poller of `fd` when a file grows. `fd` is -1 if the host has no inotify instance left."""
 
     def __init__(self) -> None:
         self.fd: int = LIBC.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC) if TMPFS else -1
