@@ -11,6 +11,7 @@ from offload.suite.wire.files import mapped
 from offload.suite.wire.packets import ACK, SYN, Segment, parse
 
 HEADS = 256  # bytes of a frame: all its headers, which are 14 + 60 + 60 at most
+CWR = 128  # RFC 3168 section 6.1.2
 TURN = 1 << 32  # of TCP sequence numbers
 Stretch = tuple[int, int]  # of a stream: the offset of its first byte, and of the one behind its last
 
@@ -62,6 +63,15 @@ def out(beyond: Path, bases: Mapping[int, int]) -> dict[int, list[Stretch]]:
 def opened(path: Path) -> dict[int, int]:
     """Connections that a capture shows from their SYN: by the client's port, its stream's first number."""
     return {port: one.sequence + 1 for port, _, one in _segments(path) if one.flags & (SYN | ACK) == SYN}
+
+
+def reduced(above: Path) -> dict[int, set[int]]:
+    """First sequence numbers of packets with CWR, by source port: TCP's window is smaller from there on."""
+    found: dict[int, set[int]] = {}
+    for source, _, one in _segments(above):
+        if one.flags & CWR:
+            found.setdefault(source, set()).add(one.sequence)
+    return found
 
 
 def gone(handed: Iterable[Stretch], out: Iterable[Stretch]) -> Stretch | None:

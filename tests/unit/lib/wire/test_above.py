@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lib.wire.above import HEADS, Stretch, gone, needed, opened, out, stayed
+from tests.lib.wire.above import CWR, HEADS, Stretch, gone, needed, opened, out, reduced, stayed
 from tests.unit.suite.wire.oracle.wire_make import ACK, CLIENT, Flow, pcap
 
 BASE = 1000  # the sequence number of the first byte, in a Flow
@@ -94,3 +94,12 @@ def test_a_card_that_drops_what_comes_again_is_told(
     assert bases == {CLIENT[1]: BASE}
     assert out(files[1], bases) == {CLIENT[1]: [(0, 1400)] * copies}
     assert stayed(*files, bases, lossy).startswith(said) and bool(said) == bool(stayed(*files, bases, lossy))
+
+
+def test_a_packet_says_that_the_window_is_smaller(tmp_path: Path) -> None:
+    """By its first number, for each end."""
+    flow = Above()
+    flow.send("client", bytes(1400))
+    flow.frame("client", 1400, ACK | CWR, bytes(4200))
+    flow.frame("server", 0, ACK | CWR, bytes(7))
+    assert reduced(flow.write(tmp_path / "above"))[CLIENT[1]] == {BASE + 1400}
