@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,11 +11,12 @@ from pathlib import Path
 from offload.suite.wire.capture import Reader
 from offload.suite.wire.files import mapped
 from offload.suite.wire.packets import ones
-from tests.lib.wire.above import TURN, offset
+from tests.lib.wire.above import TURN, Packet, Words, congestion, offset
 
 FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << bit for bit in range(8))
 SACK, STAMPS = 5, 8  # kinds of options (RFC 2018, RFC 7323)
 ECT, ECN = 2, 3  # ECT(0): the sender listens to marks (RFC 3168 section 5); both bits
+ECN_WORDS = ("without ECT", "with ECT(1)", "with ECT(0)", "marked CE")
 LABEL = 0xFFFFF  # of IPv6's first word (RFC 8200 section 3)
 TTL = 64  # net.ipv4.ip_default_ttl and hop_limit, as Linux has them
 
@@ -94,7 +96,7 @@ class Headers:
     label: bool = False  # IPv6: the kernel chooses one for each connection
     stamps: bool = True
     ecn: bool = False  # both ends speak of congestion (RFC 3168): new data says ECT(0)
-    reduced: frozenset[int] = frozenset()  # first numbers of packets with CWR (tests/lib/wire/above.py)
+    packets: tuple[Packet, ...] = ()  # what TCP said of congestion (tests/lib/wire/above.py)
     lossy: tuple[int, int] = (0, 0)  # stream offsets between which a frame may be lost before the wire
     numbered: bool = True  # one queue: a packet that TCP sent later does not leave earlier
 
@@ -137,17 +139,24 @@ def payload(frames: Sequence[Frame], base: int, end: int) -> int:
 
 
 def _congestion(ours: Sequence[Frame], want: Headers) -> str:
-    """New data says ECT(0), what is sent again says nothing; CWR is in one segment of a packet, its first."""
-    top = None
+    """A frame says of congestion what TCP's packet says, and as often as TCP's packets there say it.
+
+    New data says ECT(0), what is sent again does not, and CWR is in a packet's first segment (RFC 3168).
+    """
+    seen = Counter[tuple[int, Words]]()
     for frame in (frame for frame in ours if frame.data):
-        ahead = 1 if top is None else offset(frame.seq - top)
-        if ahead >= 0:
-            if frame.tos != want.tos | ECT:
-                return f"frame {frame.number} of the DUT: new data without ECT(0), {frame.tos:#04x}"
-            top = (frame.seq + len(frame.payload)) % TURN
-        if frame.flags & CWR and frame.seq not in want.reduced:
-            return f"frame {frame.number} of the DUT: CWR, and no packet of TCP with CWR begins there"
+        said = frame.tos & ECN, bool(frame.flags & CWR)
+        seen[frame.seq, said] += 1
+        if seen[frame.seq, said] > (there := congestion(want.packets, frame.seq))[said]:
+            have = ", ".join(sorted(map(_said, there.elements()))) or "none"
+            again = " again" if seen[frame.seq, said] > 1 else ""
+            return f"frame {frame.number} of the DUT: {_said(said)}{again}; TCP's packets there: {have}"
     return ""
+
+
+def _said(words: Words) -> str:
+    ecn, cwr = words
+    return f"{ECN_WORDS[ecn]}{' and CWR' if cwr else ''}"
 
 
 def _wrong(frame: Frame, want: Headers) -> str:

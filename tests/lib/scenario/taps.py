@@ -27,7 +27,7 @@ def trace_of(rig: Rig) -> Trace:
 class Taps:
     """Captures that run until they are fetched; each frame beyond the card must be explained.
 
-    If the DUT sends: also above the card, what its kernel hands down.
+    If the DUT sends, or ends speak of congestion: also above the card, what its kernel hands down.
     `decrypts`: the card is to decrypt, so the kernel's trace says of each record whether it did.
     """
 
@@ -37,7 +37,7 @@ class Taps:
         bench = rig.bench
         assert bench.wire is not None
         places = {"wire": (bench.wire, bench.wire_ports[0])}
-        if scenario["direction"] != "rx":
+        if scenario["direction"] != "rx" or scenario["trouble"] == "ce-mark":
             places[HOST] = (bench.dut.host, bench.dut.dev)
         traced = decrypts and not unmet(rig, ["records-trace"])
         self._trace = undo.enter_context(trace_of(rig).taken()) if traced else None

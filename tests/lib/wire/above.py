@@ -5,15 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from offload.suite.wire.capture import Reader
-from offload.suite.wire.files import mapped
-from offload.suite.wire.packets import ACK, SYN, Segment, parse
+from offload.suite.wire.files import Bytes, mapped
+from offload.suite.wire.packets import ACK, SYN, Segment, network, parse
 
 HEADS = 256  # bytes of a frame: all its headers, which are 14 + 60 + 60 at most
 CWR = 128  # RFC 3168 section 6.1.2
+ECN = 3  # the two bits of an IP header (RFC 3168 section 5)
 TURN = 1 << 32  # of TCP sequence numbers
 Stretch = tuple[int, int]  # of a stream: the offset of its first byte, and of the one behind its last
+Words = tuple[int, bool]  # what a packet says of congestion: its ECN bits, and whether it has CWR
+
+
+class Packet(NamedTuple):
+    """Payload that the kernel handed down at once: its first sequence number, bytes, and what it says."""
+
+    sequence: int
+    size: int
+    words: Words
 
 
 def stayed(above: Path, beyond: Path, bases: Mapping[int, int], lossy: Mapping[int, Stretch]) -> str:
@@ -65,13 +76,25 @@ def opened(path: Path) -> dict[int, int]:
     return {port: one.sequence + 1 for port, _, one in _segments(path) if one.flags & (SYN | ACK) == SYN}
 
 
-def reduced(above: Path) -> dict[int, set[int]]:
-    """First sequence numbers of packets with CWR, by source port: TCP's window is smaller from there on."""
-    found: dict[int, set[int]] = {}
-    for source, _, one in _segments(above):
-        if one.flags & CWR:
-            found.setdefault(source, set()).add(one.sequence)
+def packets(above: Path) -> dict[int, list[Packet]]:
+    """The packets with payload that were handed down, or taken off the wire, by source port."""
+    found: dict[int, list[Packet]] = {}
+    with mapped(above) as data:
+        for source, _, one, ip in _read(data, above):
+            if one.size:
+                tos = data[ip + 1] if data[ip] >> 4 == 4 else data[ip + 1] >> 4
+                words = tos & ECN, bool(one.flags & CWR)
+                found.setdefault(source, []).append(Packet(one.sequence, one.size, words))
     return found
+
+
+def congestion(packets: Iterable[Packet], sequence: int) -> Counter[Words]:
+    """What frames with this first number may say, and how often: as the packets there, CWR in their first."""
+    return Counter(
+        (ecn, cwr and first == 0)
+        for begin, size, (ecn, cwr) in packets
+        if 0 <= (first := offset(sequence - begin)) < size
+    )
 
 
 def gone(handed: Iterable[Stretch], out: Iterable[Stretch]) -> Stretch | None:
@@ -99,10 +122,13 @@ def offset(distance: int, turn: int = TURN) -> int:
 def _segments(path: Path) -> Iterator[tuple[int, int, Segment]]:
     """The TCP segments of a capture, behind their source and target port."""
     with mapped(path) as data:
-        for _, link, start, captured, original in Reader(data, str(path)):
-            if isinstance(found := parse(data, link, start, captured, original), Segment):
-                yield (
-                    int.from_bytes(found.source[-2:], "big"),
-                    int.from_bytes(found.target[-2:], "big"),
-                    found,
-                )
+        for source, target, one, _ in _read(data, path):
+            yield source, target, one
+
+
+def _read(data: Bytes, path: Path) -> Iterator[tuple[int, int, Segment, int]]:
+    """The same of an open file, and where the IP header of each is."""
+    for _, link, start, captured, original in Reader(data, str(path)):
+        if isinstance(found := parse(data, link, start, captured, original), Segment):
+            source, target = (int.from_bytes(end[-2:], "big") for end in (found.source, found.target))
+            yield source, target, found, network(data, link, start, start + captured)[0]

@@ -18,7 +18,7 @@ from tests.lib.scenario.verdict import invariants
 from tests.lib.scenario.verdict.blame import Unseen
 from tests.lib.scenario.verdict.invariants import Bounds, Facts
 from tests.lib.scenario.wire import Shown, proven, talked
-from tests.lib.wire.above import reduced, stayed
+from tests.lib.wire.above import Packet, packets, stayed
 from tests.lib.wire.captures import HOST
 from tests.lib.wire.records_trace import Share
 
@@ -66,10 +66,9 @@ class Seen:
         return frames.read(self.files["wire"], frozenset(line.port for line in self.everyone))
 
     @cached_property
-    def smaller(self) -> dict[int, set[int]]:
-        """Where packets begin with which TCP says that its window is smaller, by port."""
-        marked = self.scenario["trouble"] == "ce-mark" and HOST in self.files
-        return reduced(self.files[HOST]) if marked else {}
+    def handed(self) -> dict[int, list[Packet]]:
+        """What TCP handed to the card and says of congestion, by port; nothing where nobody speaks of it."""
+        return packets(self.files[HOST]) if self.scenario["trouble"] == "ce-mark" else {}
 
     @cached_property
     def shown(self) -> dict[int, Shown]:
@@ -117,7 +116,7 @@ def rest(seen: Seen) -> None:
 def heads(seen: Seen, line: Line) -> frames.Headers:
     """What the headers of a connection must be; one that the event opened is plain, and of IPv4."""
     want = setting.headers(seen.scenario)
-    want = replace(want, reduced=frozenset(seen.smaller.get(line.port, ())))
+    want = replace(want, packets=tuple(seen.handed.get(line.port, ())))
     if line not in seen.lines:
         return replace(want, tos=0, options=b"", label=False)
     return replace(want, lossy=seen.notes.lossy) if line is seen.notes.victim else want

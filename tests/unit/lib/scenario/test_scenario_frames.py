@@ -8,9 +8,20 @@ from dataclasses import replace
 import pytest
 
 from tests.lib.scenario.frames import ACK, CWR, ECE, ECT, SYN, TURN, Frame, Headers, frame_of, payload, wrong
+from tests.lib.wire.above import Packet, Words
 
 PORT, SIZE = 40000, 1000
-ECN = Headers(ecn=True, reduced=frozenset({7 + 2 * SIZE}))
+NEW, AGAIN, SMALLER = (ECT, False), (0, False), (ECT, True)
+SAID = (NEW, NEW, SMALLER, NEW)  # of the packets one after the other
+
+
+def ecn(*said: Words, again: int = 0) -> Headers:
+    """What TCP's packets say of congestion, and which one it sent again."""
+    found = [Packet(7 + n * SIZE, SIZE, words) for n, words in enumerate(said)]
+    return Headers(ecn=True, packets=(*found, found[again]._replace(words=AGAIN)))
+
+
+ECN = ecn(*SAID)
 
 
 def frame(number: int, offset: int, *, tos: int = ECT, flags: int = ACK, size: int = SIZE) -> Frame:
@@ -129,21 +140,39 @@ def test_who_listens_to_marks_is_right() -> None:
 def test_two_packets_in_a_row_may_have_a_smaller_window() -> None:
     """A mark and a timeout on a busy host: a good card failed for "CWR in two segments in a row"."""
     both = [*listening()[:5], frame(6, 3 * SIZE, flags=ACK | CWR)]
-    assert wrong(both, PORT, replace(ECN, reduced=frozenset({7 + 2 * SIZE, 7 + 3 * SIZE}))) == ""
+    assert wrong(both, PORT, ecn(NEW, NEW, SMALLER, SMALLER)) == ""
+
+
+def test_what_is_seen_first_may_be_a_second_copy() -> None:
+    """An event lost the first one before the wire: what TCP sent again has no ECT, and the card adds none."""
+    lost = [*listening()[:2], frame(3, SIZE, tos=0), *listening()[4:]]
+    assert wrong(lost, PORT, replace(ecn(*SAID, again=1), lossy=(SIZE, 2 * SIZE)), 7) == ""
+    assert wrong(lost, PORT, replace(ECN, lossy=(SIZE, 2 * SIZE)), 7).startswith(
+        "frame 3 of the DUT: without"
+    )
 
 
 @pytest.mark.parametrize(
     ("at", "bad", "words"),
     [
-        (2, frame(3, SIZE, tos=0), "frame 3 of the DUT: new data without ECT(0)"),
+        (2, frame(3, SIZE, tos=0), "frame 3 of the DUT: without ECT; TCP's packets there: with ECT(0)"),
         (2, frame(3, SIZE, tos=3), "frame 3 of the DUT"),
+        (2, frame(3, 9 * SIZE), "frame 3 of the DUT: with ECT(0); TCP's packets there: none"),
         (3, frame(4, 0, tos=0xB8), "traffic class 0xb8"),
         (3, frame(4, 0, tos=3), "traffic class 0x03"),
-        (5, frame(6, 3 * SIZE, flags=ACK | CWR), "frame 6 of the DUT: CWR, and no packet of TCP"),
+        (
+            3,
+            frame(4, 0),
+            "frame 4 of the DUT: with ECT(0) again; TCP's packets there: with ECT(0), without ECT",
+        ),
+        (1, frame(2, 0, tos=0), "frame 4 of the DUT: without ECT again; TCP's packets there: with ECT(0), w"),
+        (3, frame(4, 0, flags=ACK | CWR, tos=0), "; TCP's packets there: with ECT(0), without ECT"),
+        (4, frame(5, 2 * SIZE), "with ECT(0); TCP's packets there: with ECT(0) and CWR"),
+        (5, frame(6, 3 * SIZE, flags=ACK | CWR), "frame 6 of the DUT: with ECT(0) and CWR; TCP's packets"),
     ],
 )
 def test_a_card_that_loses_the_marks_is_reported(at: int, bad: Frame, words: str) -> None:
-    """A card that drops ECT, or puts CWR into every segment, is told by its frame."""
+    """A card that drops ECT or CWR, or puts CWR into every segment, is told by its frame."""
     frames = listening()
     frames[at] = bad
     assert words in wrong(frames, PORT, ECN)

@@ -7,8 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.lib.wire.above import CWR, HEADS, Stretch, gone, needed, opened, out, reduced, stayed
-from tests.unit.suite.wire.oracle.wire_make import ACK, CLIENT, Flow, pcap
+from tests.lib.wire.above import (
+    CWR,
+    HEADS,
+    Packet,
+    Stretch,
+    congestion,
+    gone,
+    needed,
+    opened,
+    out,
+    packets,
+    stayed,
+)
+from tests.unit.suite.wire.oracle.wire_make import ACK, CLIENT, SERVER, Flow, pcap
 
 BASE = 1000  # the sequence number of the first byte, in a Flow
 
@@ -21,6 +33,12 @@ class Above(Flow):
         self.frame("server", self.sent["server"], ACK, data)
         said = struct.pack(">I", (BASE + upto) % 2**32)
         self.frames[-1] = self.frames[-1][:42] + said + self.frames[-1][46:]
+
+    def listening(self, offset: int, flags: int, size: int) -> None:
+        """A packet of the client that says ECT(0)."""
+        self.frame("client", offset, flags, bytes(size))
+        four = self.frames[-1][14] >> 4 == 4
+        self.frames[-1] = self.frames[-1][:15] + (b"\x02" if four else b"\x20") + self.frames[-1][16:]
 
     def needed(self, folder: Path) -> list[Stretch]:
         """What TCP still needed of what was handed down, of a file that has the headers only."""
@@ -96,10 +114,28 @@ def test_a_card_that_drops_what_comes_again_is_told(
     assert stayed(*files, bases, lossy).startswith(said) and bool(said) == bool(stayed(*files, bases, lossy))
 
 
-def test_a_packet_says_that_the_window_is_smaller(tmp_path: Path) -> None:
-    """By its first number, for each end."""
+def test_a_packet_says_what_tcp_knows_of_congestion(tmp_path: Path) -> None:
+    """ECN bits and CWR, for each end and both versions of IP; a packet without payload says nothing."""
     flow = Above()
     flow.send("client", bytes(1400))
-    flow.frame("client", 1400, ACK | CWR, bytes(4200))
-    flow.frame("server", 0, ACK | CWR, bytes(7))
-    assert reduced(flow.write(tmp_path / "above"))[CLIENT[1]] == {BASE + 1400}
+    flow.listening(1400, ACK | CWR, 4200)
+    flow.frame("client", 5600, ACK | CWR, b"")
+    flow.frame("server", 0, ACK, bytes(7))
+    found = packets(flow.write(tmp_path / "above"))
+    first, second = Packet(BASE, 1400, (0, False)), Packet(BASE + 1400, 4200, (2, True))
+    assert (found[CLIENT[1]], [one.size for one in found[SERVER[1]]]) == ([first, second], [7])
+    six = Above(("2001:db8::1", CLIENT[1]), ("2001:db8::2", 443))
+    six.listening(0, ACK, 1400)
+    assert packets(six.write(tmp_path / "six"))[CLIENT[1]] == [Packet(BASE, 1400, (2, False))]
+
+
+def test_a_frame_says_what_a_packet_there_says() -> None:
+    """CWR is in the first frame of its packet; where TCP sent data twice, one frame for each."""
+    near = (1 << 32) - 100
+    packets = [Packet(near, 1400, (2, True)), Packet(1300, 500, (0, False))]
+    assert congestion(packets, near) == {(2, True): 1}
+    assert congestion(packets, near + 50) == congestion(packets, 1299) == {(2, False): 1}, "begins again"
+    assert congestion(packets, 1300) == {(0, False): 1}
+    assert not congestion(packets, 1800) and not congestion(packets, near - 1), "no packet has that byte"
+    packets += [Packet(1000, 1400, (0, False)), Packet(1290, 20, (2, True))]
+    assert congestion(packets, 1300) == {(0, False): 2, (2, False): 1}
