@@ -20,7 +20,7 @@ from offload.errors import RigError
 from offload.suite.report import former
 from offload.suite.report.events import Writer
 from offload.suite.report.known import line as known_line
-from offload.suite.report.record.settle import Settler, details_of, reason_of
+from offload.suite.report.record.settle import REASON, Settler, details_of, reason_of
 from offload.suite.report.record.testinfo import NO_RIG, REPLAY, RIG
 
 NAME = "ktls-offload-recorder"
@@ -108,7 +108,7 @@ class Recorder:
         """Write the result of one test, once its teardown is over or the worker that ran it died."""
         found = json.loads(getattr(report, "offload_result", "{}"))
         if str(report.when) == "???":  # pytest-xdist's word for a worker that died under this test
-            found = {"test": _lost(report, "error") | {"reason": str(report.longrepr)[:500]}}
+            found = {"test": _lost(report, "error") | {"reason": str(report.longrepr)[:REASON]}}
         if "rig" in found:
             self._stands(found["rig"])
         if "test" in found:

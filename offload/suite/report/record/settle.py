@@ -33,6 +33,7 @@ from offload.suite.report.record.testinfo import (
 from offload.suite.report.spent import Spending
 
 DETAILS = 8000  # characters of a traceback kept per test
+REASON = 2000  # characters of a reason: what a scenario says twice, shrunk and as found, fits whole
 
 
 @dataclasses.dataclass
@@ -170,23 +171,20 @@ def _first_line(exc: BaseException) -> str:
     """Return the first line of a message, with the kind of error where the message alone says little."""
     lines = str(exc).strip().splitlines()
     if isinstance(exc, AssertionError | RigError | ConfigError) or not lines:
-        return lines[0][:500] if lines else type(exc).__name__
-    return f"{type(exc).__name__}: {lines[0]}"[:500]
+        return lines[0][:REASON] if lines else type(exc).__name__
+    return f"{type(exc).__name__}: {lines[0]}"[:REASON]
 
 
 def reason_of(report: pytest.TestReport | pytest.CollectReport, line: str = "") -> str:
     """Return the reason for a person: one line."""
     if hasattr(report, "wasxfail"):
         listed = str(report.wasxfail).removeprefix("reason: ")
-        return (listed if not line or listed in line else f"{listed}; seen: {line}")[:500]
+        return (listed if not line or listed in line else f"{listed}; seen: {line}")[:REASON]
     if isinstance(report.longrepr, tuple):  # a skip: (file, line, "Skipped: reason")
-        return str(report.longrepr[2]).removeprefix("Skipped: ").strip()[:500]
+        return str(report.longrepr[2]).removeprefix("Skipped: ").strip()[:REASON]
     text = line or str(report.longrepr or "").strip().rpartition("\n")[2]
-    return (
-        f"in {report.when}: {text}"
-        if getattr(report, "when", "call") in ("setup", "teardown")
-        else text[:500]
-    )
+    where = f"in {report.when}: " if getattr(report, "when", "call") in ("setup", "teardown") else ""
+    return (where + text)[:REASON]
 
 
 def details_of(report: pytest.TestReport | pytest.CollectReport) -> str:

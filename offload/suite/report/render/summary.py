@@ -21,6 +21,10 @@ COLORS = {
 }
 
 
+WHY = 8  # lines of a reason
+REPEAT = "; repeat it: "  # before the command, in the reason of a scenario (tests/lib/scenario/check.py)
+
+
 def text(document: Mapping[str, Any], *, width: int = 100, color: bool = False) -> str:
     """Return the summary of a report document, as lines of at most `width` columns where words allow it."""
     word = document["verdict"].upper()
@@ -90,15 +94,21 @@ def _failures(document: Mapping[str, Any], width: int) -> list[str]:
     bad = [test for test in document["tests"] if test["outcome"] in ("fail", "error")]
     lines = ["failures:"] if bad else []
     for test in bad[:20]:
-        lines += [
-            _cut(f"  {test['outcome']:<5} {test['id']}", width),
-            _cut(f"        {test['reason']}", width),
-        ]
+        lines += [_cut(f"  {test['outcome']:<5} {test['id']}", width), *_why(str(test["reason"]), width)]
         for note in test.get("known_bugs", []):
             lines += _wrapped(" " * 8, known.line(note), width)
         numbers = [f"{key}={value}" for key, value in test["evidence"].items() if not isinstance(value, dict)]
         lines += [_cut(f"        {', '.join(numbers)}", width)] if numbers else []
     return lines + ([f"  and {len(bad) - 20} more"] if len(bad) > 20 else [])
+
+
+def _why(reason: str, width: int) -> list[str]:
+    """Return the reason of a failure, and whole, to be copied, the command that repeats it."""
+    said, _, command = clean(reason).partition(REPEAT)
+    lines = _wrapped(" " * 8, said, width)
+    if len(lines) > WHY:
+        lines[WHY - 1 :] = [f"{lines[WHY - 1][: width - 3]}..."]
+    return [*lines, *([f"        repeat it: {command.partition(' (')[0]}"] if command else [])]
 
 
 def _replay(document: Mapping[str, Any], width: int) -> list[str]:

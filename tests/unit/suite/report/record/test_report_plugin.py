@@ -62,6 +62,7 @@ XFAIL = "@pytest.mark.xfail(reason='L1: known')\n"
     [
         ("def test(): pass", 0, "pass", ""),
         ("def test(): assert 1 == 2, 'one\\nor two'", 1, "fail", "one"),
+        ("def test(): assert 0, 'x' * 1500", 1, "fail", "x" * 1500),  # a scenario says much
         ("def test(): raise KeyError('x')", 1, "fail", "KeyError: 'x'"),
         ("def test(): raise RigError('VM down')", 1, "error", "VM down"),
         ("def test(): raise CommandFailed(['ls'], 1, b'', b'')", 1, "error", "command failed (here)"),

@@ -163,6 +163,17 @@ def test_summary_puts_failures_before_promises() -> None:
     assert "\x1b[1;31mFAILED" in text(document("fail"), color=True)
 
 
+def test_summary_has_the_whole_command_that_repeats_a_scenario() -> None:
+    """A command that is cut cannot be copied; the words before it are wrapped, and end."""
+    line = ",".join(f"name{number}=value" for number in range(30))
+    why = f"{'records leave in plaintext: ' * 30}; repeat it: certify --scenario {line} (found as another)"
+    shown = text(document("fail", why), width=80).splitlines()
+    assert f"        repeat it: certify --scenario {line}" in shown
+    at = shown.index("failures:") + 2
+    assert shown[at + 7].endswith("...") and all("plaintext" in one for one in shown[at : at + 8])
+    assert max(map(len, shown[at : at + 8])) <= 80
+
+
 def test_summary_has_the_whole_of_what_is_known() -> None:
     """A limitation limits the certificate: no word of it is cut, on a narrow terminal either."""
     words = " ".join(f"word{number}" for number in range(40))
