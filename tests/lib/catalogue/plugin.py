@@ -83,6 +83,7 @@ def run(
     """Run these tests as a run of its own; the exit code that pytest would have ended with."""
     manager, settler = session.config.pluginmanager, Settler(session.config)
     recorder = Recorder(session.config, events, settler)
+    session.config.option.events = str(events)  # what a failed test leaves lies beside it
     manager.register(settler)
     manager.register(recorder, NAME)
     others = [plugin for plugin in manager.get_plugins() if plugin is not recorder]
