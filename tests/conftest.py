@@ -46,6 +46,7 @@ pytest_plugins = [
     "tests.lib.rig.limits",
     "tests.lib.wire.silent",
     "tests.lib.scenario.plugin",
+    "tests.lib.scenario.turns",
 ]
 KINDS = {"hw": "nicsim", "sw-fallback": "veth", "nicsim": "nicsim"}  # folder of a test -> kind of lab
 

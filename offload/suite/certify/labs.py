@@ -25,9 +25,9 @@ def how_many(
 ) -> int:
     """Return how many labs: what was asked for, else one per `cpus` cores, as far as the memory goes.
 
-    `alone`: one lab is all there can be. `waits`: a lab of this run is silent for about half of the time and
-    needs no core, so there are twice as many. ConfigError for a number that makes no sense, RigError if there
-    is not enough memory for what was asked, or for one.
+    `alone`: one lab is all there can be. `waits`: a lab of this run is silent for more than half of the
+    time and needs no core, so there are three times as many. ConfigError for a number that makes no sense,
+    RigError if there is not enough memory for what was asked, or for one.
     """
     if asked is not None and not 1 <= asked <= MOST:
         raise ConfigError(f"--jobs {asked}", f"1 to {MOST} labs in parallel")
@@ -35,13 +35,17 @@ def how_many(
         return 1
     room = available(meminfo)
     fit = 1 + max(0, room - FIRST) // MORE
-    cores = len(os.sched_getaffinity(0)) * (2 if waits else 1)
-    wanted = asked or max(1, min(cores // cpus, fit, MOST))
+    wanted = asked or max(1, min(at_once(cpus) * (3 if waits else 1), fit, MOST))
     need = FIRST + (wanted - 1) * MORE
     if room < need:
         words = "the lab needs" if wanted == 1 else f"{wanted} labs need"
         raise RigError(f"not enough memory: {room >> 20} MiB are available, {words} {need >> 20} MiB")
     return wanted
+
+
+def at_once(cpus: int) -> int:
+    """Return for how many labs of `cpus` processors each there are cores; one at least."""
+    return max(1, len(os.sched_getaffinity(0)) // cpus)
 
 
 def available(meminfo: Path = Path("/proc/meminfo")) -> int:

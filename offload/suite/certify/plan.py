@@ -16,7 +16,7 @@ from offload.suite.certify.attach import attached
 from offload.suite.certify.collect import check_scenarios, collect
 from offload.suite.certify.defaults import CARDS, DEPTHS, KERNEL, NIC
 from offload.suite.certify.lab import Hosts, card, hosts
-from offload.suite.certify.labs import how_many
+from offload.suite.certify.labs import at_once, how_many
 from offload.suite.certify.patch import PATCH, RIG, Patch, apply_patch, read_patch, try_patch
 from offload.suite.certify.replay import Replay, check_suite, plan_replay
 from offload.suite.certify.request import Request
@@ -39,6 +39,7 @@ class Plan:
     given: str = ""  # the file of the profile, if it is not one of those that are shipped
     hosts: Hosts | None = None  # real hosts instead of a lab in a VM
     jobs: int = 1  # labs side by side
+    working: int = 1  # how many of them work at once; the others wait, or are silent
     depth: str = DEPTHS[0]
     scenarios: tuple[str, ...] = ()  # only these, by line or seed
     card: str = CARDS[0]  # which simulated card
@@ -84,7 +85,7 @@ def simulated(request: Request) -> Plan:
     card = lab.card if lab else replay.card if replay else request.card or CARDS[0]
     check_card(card, profile, patch)
     check_driver(card, request.driver, replay)
-    jobs = labs(request, replay)
+    jobs, working = labs(request, replay)
     if replay:
         replay = check_suite(replay, collect(kernel, profile.id, replay.tests))
     found = Plan(
@@ -98,6 +99,7 @@ def simulated(request: Request) -> Plan:
         request.attach,
         given(request.nic),
         jobs=jobs,
+        working=working,
         depth=request.crossed,
         scenarios=request.scenario,
         card=card,
@@ -132,13 +134,13 @@ def check_driver(card: str, driver: Path | None, replay: Replay | None) -> None:
         raise ConfigError(f"{replay.former.name} was a run with a driver of your own", "add --driver PATH")
 
 
-def labs(request: Request, replay: Replay | None) -> int:
-    """Return how many labs run side by side: one for a few tests, unless more are asked for."""
+def labs(request: Request, replay: Replay | None) -> tuple[int, int]:
+    """Return how many labs run side by side, and work at once; one for a few tests, unless more are asked."""
     from offload.suite.bench.vm.recipe import cpus_wanted
 
     cpus = cpus_wanted(replay.cpus if replay else None)
     most = how_many(request.jobs, request.one_lab, cpus, waits=request.crossed != DEPTHS[0])
-    return most if request.jobs or not (request.only or request.scenario) else 1
+    return most if request.jobs or not (request.only or request.scenario) else 1, at_once(cpus)
 
 
 def real(request: Request) -> Plan:

@@ -43,7 +43,7 @@ def command(plan: Plan, lab: str) -> list[str]:
     argv += plan.hosts.options if plan.hosts else ["--attach", lab]
     argv += ["--profile", plan.given or plan.profile.id]
     argv += [] if plan.hosts else ["--kernel", plan.kernel]
-    argv += ["-n", str(plan.jobs), *PARALLEL] if plan.jobs > 1 else []
+    argv += ["-n", str(plan.jobs), *PARALLEL, "--working", str(plan.working)] if plan.jobs > 1 else []
     if plan.replay:
         argv += ["--replay", str(plan.replay.result), "--replay-only", plan.replay.pattern]
     argv += ["--depth", plan.depth] if plan.depth != DEPTHS[0] else []

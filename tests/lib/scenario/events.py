@@ -18,6 +18,7 @@ from tests.lib.rig.rig import Rig
 from tests.lib.rig.switch import Switch
 from tests.lib.scenario.connections import FULL, Burst, Line, arrived, close, move, opened
 from tests.lib.scenario.layout import KIB
+from tests.lib.scenario.turns import TURNS
 
 LONG = 384 * KIB  # with a third of it taken, the rest is more than both ends' buffers hold
 THIRD = LONG // 3
@@ -115,7 +116,8 @@ def idle(stage: Stage, seconds: float) -> str:
     """Send nothing for so long; why it was not silent, if so."""
     dut = stage.rig.bench.dut
     before = _moved(dut)
-    time.sleep(seconds)
+    with TURNS[0].silent():
+        time.sleep(seconds)
     moved = _moved(dut) - before
     return f"{moved} bytes moved while nothing was to be sent" if moved > QUIET else ""
 

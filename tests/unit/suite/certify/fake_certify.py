@@ -58,7 +58,7 @@ def pytest_configure(config):
     }
 
 def pytest_addoption(parser):
-    for name in ("--profile", "--kernel"):
+    for name in ("--profile", "--kernel", "--working"):
         parser.addoption(name)
 """
 

@@ -12,7 +12,11 @@ from typing import Any
 import pytest
 
 from offload.errors import ConfigError, RigError
-from offload.suite.certify.labs import all_ready, how_many, start_all
+from offload.suite.certify import labs
+from offload.suite.certify.labs import all_ready, at_once, how_many, start_all
+from offload.suite.certify.plan import plan
+from offload.suite.certify.request import Request
+from offload.suite.certify.tests import command
 from tests.unit.suite.certify.fake_certify import FakeLab, add, call, checkout
 
 TIMES = ("started", "finished", "phases", "memory", "digests")
@@ -36,18 +40,29 @@ def test_too_little_memory_is_one_line(tmp_path: Path) -> None:
         how_many(2, False, 1, meminfo)
 
 
-def test_labs_that_wait_are_two_per_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_labs_that_wait_are_three_per_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As far as the memory goes and up to sixteen; what the user asked for comes first."""
     meminfo = tmp_path / "meminfo"
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(4)))
     meminfo.write_text(f"MemAvailable:  {64 << 20} kB\n")
-    assert (how_many(None, False, 1, meminfo), how_many(None, False, 1, meminfo, waits=True)) == (4, 8)
-    assert how_many(None, False, 2, meminfo, waits=True) == 4 and how_many(3, False, 1, waits=True) == 3
+    assert (how_many(None, False, 1, meminfo), how_many(None, False, 1, meminfo, waits=True)) == (4, 12)
+    assert how_many(None, False, 2, meminfo, waits=True) == 6 and how_many(3, False, 1, waits=True) == 3
     assert how_many(None, True, 1, meminfo, waits=True) == 1
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
     assert how_many(None, False, 1, meminfo, waits=True) == 16
     meminfo.write_text(f"MemAvailable:  {5 << 20} kB\n")
     assert how_many(None, False, 1, meminfo, waits=True) == 3
+
+
+def test_as_many_labs_work_at_once_as_there_are_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many there are; a lab of two processors needs two cores, and one lab always works."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    assert (at_once(1), at_once(2), at_once(3)) == (2, 1, 1)
+    monkeypatch.setattr(labs, "available", lambda _: 64 << 30)
+    words = " ".join(command(plan(Request(jobs=6, out=tmp_path / "run")), "lab"))
+    assert "-n 6 --dist worksteal --max-worker-restart 0 --working 2 " in words
 
 
 @pytest.mark.parametrize("asked", [0, 17, -1])
