@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -127,15 +127,29 @@ def arrived(seen: Mapping[str, Any], content: bytes, name: str) -> None:
     assert same, f"{name}: {size} bytes arrived, and their SHA-256 differs"
 
 
-def opened(life: Life, count: int, cell: Cell, *, family: int = 4, number: int = 0) -> list[Line]:
-    """Open connections; `number`: of the first record, both ways."""
+def opened(
+    life: Life, count: int, cell: Cell, *, family: int = 4, number: int = 0, apart: Collection[int] = ()
+) -> list[Line]:
+    """Open connections; `number`: of the first record, both ways; `apart`: ports that none may have."""
     peer, secret = life.rig.bench.peer, secrets.token_hex(16)
-    pairs = life.plain(count, host=peer.v4 if family == 4 else peer.v6)
+    pairs = plain(life, count, peer.v4 if family == 4 else peer.v6, apart)
     for program, client in ((life.far, False), (life.near, True)):
         at = [(pair.near if client else pair.far).at for pair in pairs]
         ask = {"client": client, "secret": secret, "tls": cell.version, "cipher": cell.cipher}
         program.call("secure", at=at, number=number, **ask)
     return [Line(pair, tracks(secret, pair.port, cell, number), cell) for pair in pairs]
+
+
+def plain(life: Life, count: int, host: str, apart: Collection[int]) -> list[Pair]:
+    """Open connections without keys, at none of these ports of the DUT.
+
+    The kernel gives a port twice if the peer's differs, and a scenario knows its connections by the DUT's.
+    """
+    pairs = life.plain(count, host=host)
+    while {pair.port for pair in pairs} & set(apart):
+        life.close(pairs, reset=True)
+        pairs = life.plain(count, host=host)
+    return pairs
 
 
 def tracks(secret: str, port: int, cell: Cell, number: int) -> dict[str, Track]:

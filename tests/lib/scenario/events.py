@@ -40,6 +40,12 @@ class Stage:
     undo: ExitStack
     line: Line
     made: list[Line]
+    lines: Sequence[Line] = ()  # all that the scenario has
+
+    @property
+    def ports(self) -> set[int]:
+        """The DUT's ports that are not to be had."""
+        return {line.port for line in (self.line, *self.lines, *self.made)}
 
 
 def toggle(stage: Stage) -> None:
@@ -186,7 +192,7 @@ def _routed(stage: Stage, peer: str, length: str) -> str:
 def other(stage: Stage) -> None:
     """Open another connection, use it both ways, close it."""
     life = another_life(stage.rig)
-    line = opened(life, 1, stage.line.cell)[0]
+    line = opened(life, 1, stage.line.cell, apart=stage.ports)[0]
     stage.made.append(line)
     with ExitStack() as undo:
         undo.callback(life.close, [line.pair], reset=True)

@@ -52,7 +52,8 @@ def run(stand: Stand, scenario: Scenario) -> Made:
         taps = Taps(undo, rig, folder, scenario, decrypts="rx" in stand.card)
         wire = troubles.on(undo, rig.bench) if troubles.needed(scenario) else None
         lines = connected(stand, scenario)
-        stage = Stage(rig, stand.life, stand.offload, stand.card, undo, lines[scenario.seed % len(lines)], [])
+        line = lines[scenario.seed % len(lines)]
+        stage = Stage(rig, stand.life, stand.offload, stand.card, undo, line, [], lines)
         play = Play(stage, scenario, lines, wire)
         said = _played(stand, play)
         kept = contexts_kept(before, rig, scenario)

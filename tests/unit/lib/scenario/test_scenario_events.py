@@ -11,6 +11,7 @@ import pytest
 
 from offload.host.base import Completed
 from tests.lib.scenario import events
+from tests.lib.scenario.connections import plain
 
 RINGS = """Ring parameters for p0:
 Pre-set maximums:
@@ -138,3 +139,24 @@ def test_a_route_that_is_not_taken_is_not_made() -> None:
     assert "the route to 192.0.2.2 is another one" in events.route(other)  # type: ignore[arg-type]
     refused.undo.close()
     assert not any(line.startswith("del") for line in refused.commands)
+
+
+def test_another_connection_has_a_port_of_its_own() -> None:
+    """The kernel gives a port twice if the peer's differs: a good card failed for two of one port."""
+    given, closed = [7, 7, 9], list[list[int]]()
+
+    class Plain:
+        def plain(self, count: int, *, host: str) -> list[Any]:
+            return [SimpleNamespace(port=given.pop(0)) for _ in range(count)]
+
+        def close(self, pairs: list[Any], *, reset: bool) -> None:
+            closed.append([pair.port for pair in pairs])
+
+    made: list[Any] = [SimpleNamespace(port=port) for port in (5, 7, 8)]
+    nothing: Any = None
+    stage: Any = events.Stage(nothing, nothing, nothing, (), ExitStack(), made[0], made[2:], made[1:2])
+    taken = stage.ports
+    assert taken == {5, 7, 8}
+    life: Any = Plain()
+    assert [pair.port for pair in plain(life, 1, "192.0.2.1", taken)] == [9]
+    assert closed == [[7], [7]]

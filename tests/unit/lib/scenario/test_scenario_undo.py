@@ -46,7 +46,7 @@ class Port:
         side = SimpleNamespace(host=self, dev="p0", v4="192.0.2.2", v6="2001:db8::2")
         bench = SimpleNamespace(dut=side, peer=side, wire=self, wire_ports=("w0",))
         self.rig = SimpleNamespace(bench=bench, kind="card")
-        self.card, self.made, self.line = ("tx", "rx"), [], SimpleNamespace(cell=None)
+        self.card, self.made, self.line, self.ports = ("tx", "rx"), [], SimpleNamespace(cell=None), set[int]()
         self.offload = SimpleNamespace(set=self.switched)
 
     def changed(self) -> None:
@@ -59,7 +59,7 @@ class Port:
         self.state["offload"].update(wanted)
         self.changed()
 
-    def opened(self, *_: object) -> list[Any]:
+    def opened(self, *_: object, **__: object) -> list[Any]:
         self.state["connections"] += 1
         return [SimpleNamespace(pair="pair", port=self)]
 

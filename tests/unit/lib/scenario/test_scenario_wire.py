@@ -64,3 +64,14 @@ def test_a_wrong_record_is_the_cards_without_a_beginning(tmp_path: Path) -> None
     """What differs differs, wherever the capture begins."""
     with pytest.raises(AssertionError, match="different"):
         judged(tmp_path, begins=False, flip=1)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_connection_that_nobody_made_is_named(there: bool, tmp_path: Path) -> None:
+    """By its port: one that no connection has, or one that two have."""
+    flows = [Flow(), Flow(("192.0.2.1", 40000 if there else 40001), ("192.0.2.2", 444))]
+    for flow in flows:
+        flow.send("client", b"data")
+    flows[0].frames += flows[1].frames
+    with pytest.raises(AssertionError, match=rf"nobody made: ports \[{40000 if there else 40001}\]"):
+        talked(flows[0].write(tmp_path / "c.pcap"), {40000})
