@@ -141,9 +141,9 @@ def opened(
 
 
 def plain(life: Life, count: int, host: str, apart: Collection[int]) -> list[Pair]:
-    """Open connections without keys, at none of these ports of the DUT.
+    """Open connections without keys, none of which has one of these local ports.
 
-    The kernel gives a port twice if the peer's differs, and a scenario knows its connections by the DUT's.
+    The kernel may reuse a local port if the remote ports differ; a scenario identifies connections by it.
     """
     pairs = life.plain(count, host=host)
     while {pair.port for pair in pairs} & set(apart):

@@ -1,8 +1,8 @@
-"""Which labs of a parallel run work now? As many as there are cores; the others wait, or are silent.
+"""Lets at most one lab per core run a test at once; the other labs of a parallel run wait for a turn.
 
 PYTEST_DONT_REWRITE: there is no assert here, and a suite that stays up imports this before conftest names it.
-Six labs on two cores make each other a busy host, on which TCP sends again what only waits. Taking turns, 30
-scenarios took 188 s of processor time (219 and 247 s without) and as long on the clock.
+Without turns, six labs on two cores slow each other down until TCP retransmits what is only queued. With
+turns, 30 scenarios took 188 s of processor time (219 and 247 s without them) and the same wall time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Turns:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Wait until fewer labs work than may."""
+        """Wait for a free turn, and hold it."""
         self._take()
         try:
             yield
@@ -39,7 +39,7 @@ class Turns:
 
     @contextmanager
     def silent(self) -> Iterator[None]:
-        """Let another lab work meanwhile, and wait for a turn again; without one, nothing happens."""
+        """Give the turn away meanwhile, and take one again afterwards, if the caller has one."""
         held = self._held is not None
         self._leave()
         try:
@@ -88,6 +88,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol() -> Generator[None, object, object]:
-    """A test begins when it is its lab's turn."""
+    """Start each test only when its lab gets a turn."""
     with TURNS[0].turn():
         return (yield)

@@ -19,8 +19,6 @@ COLORS = {
     "incomplete": "36",
     "void": "35",
 }
-
-
 WHY = 8  # lines of a reason
 REPEAT = "; repeat it: "  # before the command, in the reason of a scenario (tests/lib/scenario/check.py)
 
@@ -103,7 +101,7 @@ def _failures(document: Mapping[str, Any], width: int) -> list[str]:
 
 
 def _why(reason: str, width: int) -> list[str]:
-    """Return the reason of a failure, and whole, to be copied, the command that repeats it."""
+    """Return the reason of a failure, wrapped, and the command that repeats it, uncut for copying."""
     said, _, command = clean(reason).partition(REPEAT)
     lines = _wrapped(" " * 8, said, width)
     if len(lines) > WHY:
