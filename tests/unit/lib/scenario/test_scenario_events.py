@@ -160,3 +160,19 @@ def test_another_connection_has_a_port_of_its_own() -> None:
     life: Any = Plain()
     assert [pair.port for pair in plain(life, 1, "192.0.2.1", taken)] == [9]
     assert closed == [[7], [7]]
+
+
+def test_an_event_avoids_the_ports_of_its_scenario(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event `other` says which ports are in use when it opens its connection."""
+    asked: list[object] = []
+
+    def opened(*_: object, apart: object) -> list[Any]:
+        asked.append(apart)
+        return [SimpleNamespace(pair="pair", port=9)]
+
+    for name in ("another_life", "move", "close"):
+        monkeypatch.setattr(events, name, lambda *_: SimpleNamespace(close=None))
+    monkeypatch.setattr(events, "opened", opened)
+    stage: Any = SimpleNamespace(rig=None, line=SimpleNamespace(cell=None), made=[], ports={5, 7})
+    events.other(stage)
+    assert (asked, [line.port for line in stage.made]) == ([{5, 7}], [9])

@@ -56,7 +56,7 @@ def test_who_is_silent_lets_another_one_work(name: str) -> None:
     with mine.turn():
         with mine.silent():
             assert asks(name).wait(60)
-        assert turns._bound(mine._names[0]) is None, "the turn is not ours again"
+        assert mine._held is not None, "it has no turn again"
 
 
 def test_as_many_turns_as_were_asked_for(name: str) -> None:
