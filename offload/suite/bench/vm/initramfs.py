@@ -118,7 +118,9 @@ def busybox() -> bytes:
     return data
 
 
-# what init does first, what makes the guest's root of the shares below /new, and how it ends there
+# what init does first, what makes the guest's root of the shares below /new, and how it ends there.
+# NO_WAKEUP_PREEMPTION: under TCG each switch of processes costs the caches of translated code and pages, and
+# capture, wire and both ends of a connection wake for each packet. So who runs goes on until it waits.
 HEAD = """\
 #!/busybox sh
 b=/busybox
@@ -135,6 +137,7 @@ $b mkdir /rw/up /rw/work
 $b mount -t overlay -o lowerdir=/lower,upperdir=/rw/up,workdir=/rw/work,index=off,xino=off root /new
 for d in proc sys dev; do $b mount --move /$d /new/$d; done
 $b mount -t debugfs debugfs /new/sys/kernel/debug
+echo NO_WAKEUP_PREEMPTION > /new/sys/kernel/debug/sched/features
 $b mount -t tracefs tracefs /new/sys/kernel/tracing
 $b mkdir -p /new/dev/pts /new/dev/shm
 $b mount -t devpts -o gid=5,mode=620,ptmxmode=666 devpts /new/dev/pts
