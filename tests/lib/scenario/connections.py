@@ -179,14 +179,18 @@ def by_call(lines: Sequence[Line], call: str) -> None:
 def move(lines: Sequence[Line], directions: Sequence[str], bursts: Sequence[Burst]) -> None:
     """Send one burst on each connection, in each direction, and assert that it came.
 
-    Both ends send at the same time if that fits into their buffers: each end sends all before it takes.
+    Both ends send at the same time if that fits into their buffers. Then each end takes only when all is
+    sent, so that it does not wake for each record.
     """
-    together = sum(burst.total for burst in bursts) // len(bursts) <= BUFFER
+    together = max(burst.total for burst in bursts) <= BUFFER
     for turn in [directions] if together else [[direction] for direction in directions]:
         moves = [
             (line, direction, burst) for direction in turn for line, burst in zip(lines, bursts, strict=True)
         ]
         asked = begun([line.sending(direction, burst) for line, direction, burst in moves])
+        if together:
+            for (line, direction, _), number in zip(moves, asked, strict=True):
+                line.source(direction).connections.answer(number)
         taken = begun(
             [(line.sink(direction), "take", {"size": burst.total}) for line, direction, burst in moves]
         )

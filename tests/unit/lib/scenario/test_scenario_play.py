@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from offload.card.profile import find
-from tests.lib.scenario import layout, play
-from tests.lib.scenario.connections import OVERHEAD, Burst, Track
+from tests.lib.scenario import connections, layout, play
+from tests.lib.scenario.connections import BUFFER, OVERHEAD, Burst, Track
 from tests.lib.scenario.play import Play
 from tests.lib.scenario.space import load
 
@@ -114,3 +114,30 @@ def test_a_long_record_goes_before_hundreds_of_short_ones() -> None:
         assert at.end - at.begin == 16 + OVERHEAD and at.before >= burst.writes[0]
         found.add(at.begin)
     assert len(found) > 30
+
+
+@pytest.mark.parametrize(
+    ("size", "order"),
+    [
+        (BUFFER, ["send", "sent", "take", "whole"]),
+        (BUFFER + 1, ["send", "take", "whole"]),
+    ],
+)
+def test_an_end_takes_when_all_is_sent(size: int, order: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not wake for each record. What buffers cannot hold must be taken meanwhile."""
+    done: list[str] = []
+
+    def begun(asks: list[Any]) -> list[int]:
+        done.append(asks[0][1])
+        return [0] * len(asks)
+
+    end = SimpleNamespace(connections=SimpleNamespace(answer=lambda _: done.append("sent")))
+    line: Any = SimpleNamespace(
+        source=lambda _: end,
+        sink=lambda _: end,
+        sending=lambda *_: (end, "send", {}),
+        whole=lambda *_: done.append("whole"),
+    )
+    monkeypatch.setattr(connections, "begun", begun)
+    connections.move([line], ["tx"], [Burst("b", (size,))])
+    assert done == order
