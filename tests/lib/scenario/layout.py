@@ -7,12 +7,13 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tests.lib.scenario.connections import FULL, OVERHEAD, Burst, Track
+from tests.lib.scenario.connections import BUFFER, FULL, OVERHEAD, Burst, Track
 from tests.lib.scenario.space import Scenario
 
 KIB = 1024
 SHARE = 32 * KIB  # bytes of payload of a burst, or at least ...
 LEAST, MOST = 4, 48  # ... this many records, and at most this many
+EACH = 3  # records that each of many connections sends at least: a number carries at the third (run.BEFORE)
 HUNDREDS = "hundreds-in-tso"
 PACKED = {"many-in-frame": 120, HUNDREDS: 600}  # records in a row that are held back to lie together
 TOGETHER = 300  # records that must fit into the window of TCP, so that one packet has 200 of them
@@ -38,16 +39,20 @@ def segment(scenario: Scenario) -> int:
     return int(scenario["mtu"]) - ip - tcp - OVERHEAD
 
 
-def records(scenario: Scenario, share: int = SHARE) -> list[int]:
-    """The records of a burst of about this share."""
-    one = sizes(scenario, MOST)
-    count = max(1, sum(sum(one[: n + 1]) <= share for n in range(MOST)))
+def records(scenario: Scenario, share: int = SHARE, most: int = MOST) -> list[int]:
+    """The records of a burst of about this share, at most `most`."""
+    one = sizes(scenario, most)
+    count = max(1, sum(sum(one[: n + 1]) <= share for n in range(most)))
     return one[: max(count, LEAST if share == SHARE else 1)]
 
 
-def ordinary(scenario: Scenario, name: str, share: int = SHARE) -> Burst:
-    """A burst whose records lie as the writes make it."""
-    return Burst(f"{scenario.seed} {name}", tuple(records(scenario, share)))
+def ordinary(scenario: Scenario, name: str, among: int) -> Burst:
+    """What one of so many connections sends in its turn: its part of one connection's bytes and records.
+
+    More connections mean more turns between them, not more records in each turn.
+    """
+    share, most = BUFFER // max(among, 2), max(EACH, MOST // among)
+    return Burst(f"{scenario.seed} {name}", tuple(records(scenario, share, most)))
 
 
 def small(scenario: Scenario, name: str) -> Burst:

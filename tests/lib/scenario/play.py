@@ -77,12 +77,11 @@ class Play:
     def _all(self, name: str) -> None:
         """One burst on every connection, in turns."""
         lines = [line for line in self.lines if not (self.notes.forged and line is self.victim)]
-        share = BUFFER // max(len(self.lines), 2)
         many = len(self.lines) > layout.MANY
         bursts = [
             layout.small(self.scenario, f"{name} {n}")
             if many and line is not self.victim
-            else layout.ordinary(self.scenario, f"{name} {n}", share)
+            else layout.ordinary(self.scenario, f"{name} {n}", len(self.lines))
             for n, line in enumerate(lines)
         ]
         if lines:
@@ -214,7 +213,7 @@ class Play:
     def _out_of_step(self) -> None:
         """Lose the header of a record, and wait until all has come: the card has lost its place, and asks."""
         assert self.wire is not None
-        burst = layout.ordinary(self.scenario, "out of step")
+        burst = Burst(f"{self.scenario.seed} out of step", tuple(layout.records(self.scenario)))
         lost = self.scenario.having("trouble", "lost-header")
         for rule, times in troubles.rules(lost, self.victim, "rx", [burst]):
             self.wire.add(rule, times)

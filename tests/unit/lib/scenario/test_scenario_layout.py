@@ -8,7 +8,8 @@ import pytest
 
 from offload.card.profile import find
 from tests.lib.scenario.connections import OVERHEAD, Track
-from tests.lib.scenario.layout import CUTS, TAG, cut, placed, spot
+from tests.lib.scenario.layout import CUTS, MOST, TAG, cut, ordinary, placed, spot
+from tests.lib.scenario.run import BEFORE
 from tests.lib.scenario.space import load
 from tests.lib.scenario.troubles import forged_at, rules
 
@@ -96,3 +97,11 @@ def test_the_type_or_the_length_of_a_record_is_forged(
         if where == 3:
             lengths.add((at.end - at.begin - 5) ^ 256 << rule.bit)
     assert (found, lengths) == (bytes_, shorter)
+
+
+@pytest.mark.parametrize(("among", "records"), [(1, 48), (2, 24), (9, 5), (33, 3), (70, 3)])
+def test_connections_share_the_records_of_a_burst(among: int, records: int) -> None:
+    """More connections mean more turns, not more records in each; a number still carries on each of them."""
+    burst = ordinary(SPACE.parse(f"seed=7,record=16,connections={among}"), "start", among)
+    assert burst.writes == (16,) * records
+    assert records > BEFORE and records <= max(MOST // among, BEFORE + 1)
