@@ -117,13 +117,16 @@ def test_a_long_record_goes_before_hundreds_of_short_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "order"),
+    ("sizes", "order"),
     [
-        (BUFFER, ["send", "sent", "take", "whole"]),
-        (BUFFER + 1, ["send", "take", "whole"]),
+        ([BUFFER], ["send", "sent", "take", "whole"]),
+        ([BUFFER + 1], ["send", "take", "whole"]),
+        ([1, BUFFER + 1], ["send", "take", "whole", "whole"]),
     ],
 )
-def test_an_end_takes_when_all_is_sent(size: int, order: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_end_takes_when_all_is_sent(
+    sizes: list[int], order: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It does not wake for each record. What buffers cannot hold must be taken meanwhile."""
     done: list[str] = []
 
@@ -139,5 +142,5 @@ def test_an_end_takes_when_all_is_sent(size: int, order: list[str], monkeypatch:
         whole=lambda *_: done.append("whole"),
     )
     monkeypatch.setattr(connections, "begun", begun)
-    connections.move([line], ["tx"], [Burst("b", (size,))])
+    connections.move([line] * len(sizes), ["tx"], [Burst("b", (size,)) for size in sizes])
     assert done == order
