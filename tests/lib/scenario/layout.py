@@ -13,7 +13,7 @@ from tests.lib.scenario.space import Scenario
 KIB = 1024
 SHARE = 32 * KIB  # bytes of payload of a burst, or at least ...
 LEAST, MOST = 4, 48  # ... this many records, and at most this many
-EACH = 3  # records that each of many connections sends at least: a number carries at the third (run.BEFORE)
+EACH = 3  # ... or that many on each of many connections: a number carries at the third record (run.BEFORE)
 HUNDREDS = "hundreds-in-tso"
 PACKED = {"many-in-frame": 120, HUNDREDS: 600}  # records in a row that are held back to lie together
 TOGETHER = 300  # records that must fit into the window of TCP, so that one packet has 200 of them
@@ -49,7 +49,8 @@ def records(scenario: Scenario, share: int = SHARE, most: int = MOST) -> list[in
 def ordinary(scenario: Scenario, name: str, among: int) -> Burst:
     """What one of so many connections sends in its turn: its part of one connection's bytes and records.
 
-    More connections mean more turns between them, not more records in each turn.
+    More connections mean more turns between them, not more records in each turn. A record that is longer than
+    the part of the bytes comes alone.
     """
     share, most = BUFFER // max(among, 2), max(EACH, MOST // among)
     return Burst(f"{scenario.seed} {name}", tuple(records(scenario, share, most)))

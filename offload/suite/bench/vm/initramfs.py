@@ -120,7 +120,8 @@ def busybox() -> bytes:
 
 # what init does first, what makes the guest's root of the shares below /new, and how it ends there.
 # NO_WAKEUP_PREEMPTION: under TCG each switch of processes costs the caches of translated code and pages, and
-# capture, wire and both ends of a connection wake for each packet. So who runs goes on until it waits.
+# capture, wire and both ends of a connection wake for each packet. So who runs goes on until it
+# waits or has used its time.
 HEAD = """\
 #!/busybox sh
 b=/busybox

@@ -101,7 +101,7 @@ def test_the_type_or_the_length_of_a_record_is_forged(
 
 @pytest.mark.parametrize(("among", "records"), [(1, 48), (2, 24), (9, 5), (33, 3), (70, 3)])
 def test_connections_share_the_records_of_a_burst(among: int, records: int) -> None:
-    """More connections mean more turns, not more records in each; a number still carries on each of them."""
+    """More connections mean more turns, not more records in each; a number of short records still carries."""
     burst = ordinary(SPACE.parse(f"seed=7,record=16,connections={among}"), "start", among)
     assert burst.writes == (16,) * records
     assert records > BEFORE and records <= max(MOST // among, BEFORE + 1)
