@@ -20,6 +20,10 @@ class Agent(Protocol):
         """One request and its answer; OSError as in the guest, RigError if the VM is gone or silent."""
         ...
 
+    def tell(self, op: str, **fields: object) -> None:
+        """One request that is not answered, not even if it fails. RigError if the VM is gone."""
+        ...
+
 
 def _b64(data: bytes) -> str:
     return binascii.b2a_base64(data, newline=False).decode()
@@ -54,7 +58,7 @@ class VmProcess:
     def stdin(self, data: bytes, *, eof: bool = False) -> None:
         """Write to its standard input; harmless if it has ended."""
         if self._rc is None:
-            self._agent.call("stdin", job=self._job, data=_b64(data), eof=eof)
+            self._agent.tell("stdin", job=self._job, data=_b64(data), eof=eof)
 
     def output(self) -> tuple[bytes, bytes]:
         """Standard output and error so far."""
@@ -70,7 +74,7 @@ class VmProcess:
         """Wait until it ends; RigError after `timeout` seconds (it is then killed)."""
         timeout *= Pace.factor
         if self._rc is None:
-            self._agent.call("stdin", job=self._job, eof=True)
+            self._agent.tell("stdin", job=self._job, eof=True)
             since = [len(self._out), len(self._err)]
             answer = self._agent.call("wait", timeout + GRACE, job=self._job, timeout=timeout, since=since)
             self._take(answer)

@@ -80,6 +80,13 @@ class Client:
             self._raise(op, answer, fields)
         return answer
 
+    def tell(self, op: str, **fields: object) -> None:
+        """One request that is not answered, not even if it fails. RigError if the VM is gone."""
+        with self._lock:
+            if self._gone:
+                raise RigError(self._gone)
+        self._write(json.dumps({"id": None, "op": op, **fields}).encode() + b"\n")
+
     def _raise(self, op: str, answer: Answer, fields: dict[str, object]) -> None:
         if isinstance(answer.get("errno"), int):
             argv = fields.get("argv")

@@ -1,6 +1,7 @@
 """The first process of the lab VM: takes commands as JSON lines on virtio-serial ports and answers them.
 
-A request is {"id": n, "op": name, "ns": namespace, ...}; the answer carries the same id. Bytes are base64.
+A request is {"id": n, "op": name, "ns": namespace, ...}; the answer carries the same id, and there is none to
+the id null. Bytes are base64.
 """
 
 from __future__ import annotations
@@ -47,10 +48,8 @@ class Agent:
         self.spaces = Namespaces()
         self.known: Known | None = None  # answers without a program; only `main` has it
         self.env = {**BASE_ENV, **{k: os.environ[k] for k in ("TMPDIR",) if k in os.environ}}
-        self.idle, self.asked = (
-            0.0,
-            time.monotonic(),
-        )  # seconds without a request that end the VM (0: none do)
+        self.idle = 0.0  # seconds without a request that end the VM (0: none do)
+        self.asked = time.monotonic()
         self.poll = select.epoll()
         for port in self.ports:  # edge-triggered: a port without a client is readable (EOF) for ever
             self.poll.register(port.fd, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
@@ -131,7 +130,7 @@ class Agent:
             answer = {"error": os.strerror(known) if known else repr(exc), "errno": known or None}
         finally:
             self.spaces.leave()
-        if answer is not None:
+        if answer is not None and number is not None:
             port.send({"id": number, **answer})
 
     def _end_session(self, port: Port) -> None:
@@ -257,10 +256,8 @@ class Agent:
 
     def op_run(self, port: Port, message: Message) -> Message | None:
         """Run to the end; one answer with everything. All is in memory files: nothing can block."""
-        began, plain = (
-            time.monotonic(),
-            self.known if not message.get("input") and not message.get("env") else None,
-        )
+        began = time.monotonic()
+        plain = self.known if not message.get("input") and not message.get("env") else None
         if plain and (said := plain.answer(message["argv"])):
             took = time.monotonic() - began
             return {"rc": said[0], "out": b64(said[1]), "err": "", "seconds": took, "timed_out": False}

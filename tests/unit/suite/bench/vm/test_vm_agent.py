@@ -328,3 +328,18 @@ def test_lost_vm_names_its_kernels_fault_first(guest: Guest) -> None:
     guest.process.kill()
     with pytest.raises(RigError, match=r"VM is gone: Kernel panic - not syncing: x; the console says:\n  \|"):
         guest.host.run(["true"])
+
+
+def test_what_is_only_told_has_no_answer(guest: Guest) -> None:
+    """Neither the input of a program nor what fails is answered; a VM that is gone is."""
+    lines: list[bytes] = []
+    heard = guest.client._dispatch
+    guest.client._dispatch = lambda line: (lines.append(line), heard(line))[1]  # type: ignore[method-assign]
+    process = guest.host.start(["cat"])
+    process.stdin(b"one\n")
+    guest.client.tell("stdin", job=99, data="")
+    assert process.wait(60).stdout == b"one\n"
+    assert [json.loads(line)["id"] for line in lines] == [2, 3]
+    guest.client.close()
+    with pytest.raises(RigError, match="closed"):
+        guest.client.tell("stdin", job=99, data="")

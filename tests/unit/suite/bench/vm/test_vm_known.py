@@ -37,6 +37,10 @@ def printed(argv: list[str]) -> tuple[int, bytes]:
         "cat /proc/version /proc/sys/kernel/ostype",
         "dd if=FILE bs=100 skip=2 count=1 status=none",
         "dd if=FILE bs=100 skip=99 count=1 status=none",
+        "grep -sH NOTHING /proc/sys/kernel/ostype /proc/version FILE.not",
+        "grep -sH NOTHING /proc/self/mounts /proc/sys/kernel/ostype",
+        "grep -sH NOTHING FILE.empty",
+        "grep -sH NOTHING FILE.text FILE.empty",
         "stat -c %s FILE",
         "sysctl -n kernel.ostype kernel.threads-max",
         "test -e FILE",
@@ -49,7 +53,9 @@ def test_it_says_what_the_program_says(argv: str, tmp_path: Path) -> None:
     """Exit code and output are those of the program."""
     file = tmp_path / "file"
     file.write_bytes(bytes(range(250)))
-    words = argv.replace("FILE", str(file)).split()
+    (tmp_path / "file.empty").write_bytes(b"")
+    (tmp_path / "file.text").write_bytes(b"\none\n\nthe last has no end")
+    words = ["" if word == "NOTHING" else word for word in argv.replace("FILE", str(file)).split()]
     assert Known(BASE_ENV["PATH"]).answer(words) == printed(words)
 
 
