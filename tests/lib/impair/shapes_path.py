@@ -6,12 +6,17 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from ipaddress import IPv6Address
+from weakref import WeakKeyDictionary
 
 from offload.cmd import wait_until
 from offload.errors import ConfigError, NoDevice, Refused
 from offload.host.base import Bench, Host
 from offload.host.tools import tool
 
+IF_INET6 = "/proc/net/if_inet6"  # each line: address, index, prefix length, scope, flags, name (all in hex)
+GLOBAL = "00"  # IPV6_ADDR_ANY, as if6_seq_show prints it (net/ipv6/addrconf.c)
+LIMITS: WeakKeyDictionary[Host, dict[str, tuple[int, int]]] = WeakKeyDictionary()
 IPV6 = 1280  # bytes: an MTU below that ends IPv6 (RFC 8200 section 5)
 
 
@@ -29,13 +34,26 @@ class Port:
 
 def port_of(host: Host, dev: str) -> Port:
     """Look at a port. NoDevice if it is not there."""
-    done = tool(host, ["ip", "-j", "-d", "address", "show", "dev", dev])
+    done = tool(host, ["cat", f"/sys/class/net/{dev}/mtu"])
     if done.rc != 0:
         raise NoDevice(f"{host.name} has no interface {dev!r}", "every port between DUT and peer is needed")
-    row = json.loads(done.text)[0]
-    own = [a for a in row["addr_info"] if a["family"] == "inet6" and a["scope"] == "global"]
-    addresses = tuple(f"{a['local']}/{a['prefixlen']}" for a in own)
-    return Port(host, dev, row["mtu"], row.get("min_mtu", 68), row.get("max_mtu") or 65535, addresses)
+    return Port(host, dev, int(done.text), *limits(host, dev), addresses(host, dev))
+
+
+def limits(host: Host, dev: str) -> tuple[int, int]:
+    """The least and the greatest MTU that a driver takes: asked once, for they stay."""
+    known = LIMITS.setdefault(host, {})
+    if dev not in known:
+        row = json.loads(tool(host, ["ip", "-j", "-d", "link", "show", "dev", dev]).checked().text)[0]
+        known[dev] = row.get("min_mtu", 68), row.get("max_mtu") or 65535
+    return known[dev]
+
+
+def addresses(host: Host, dev: str) -> tuple[str, ...]:
+    """The global IPv6 addresses of a port, with prefix length."""
+    rows = [line.split() for line in host.run(["cat", IF_INET6], check=False).text.splitlines()]
+    own = [(IPv6Address(int(row[0], 16)), int(row[2], 16)) for row in rows if row[3::2] == [GLOBAL, dev]]
+    return tuple(f"{address}/{length}" for address, length in own)
 
 
 def path_of(bench: Bench, mtu: int) -> list[Port]:
@@ -72,7 +90,7 @@ def put_back(port: Port) -> None:
     give(port, port.mtu)
     if had >= IPV6 or not port.addresses:
         return
-    there = port_of(port.host, port.dev).addresses
+    there = addresses(port.host, port.dev)
     for address in port.addresses:
         if address not in there:
             port.host.run(["ip", "-6", "address", "add", address, "dev", port.dev, "nodad"])

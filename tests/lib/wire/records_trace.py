@@ -51,14 +51,12 @@ class Trace:
     @contextmanager
     def taken(self) -> Iterator[Trace]:
         """Trace what the host receives while the block runs, from nothing on."""
-        self._tell(f": > {self._folder}/trace; echo 1 > {self._folder}/{EVENT}/enable")
+        self._host.write(f"{self._folder}/trace", b"")  # whoever truncates it, empties it
+        self._host.write(f"{self._folder}/{EVENT}/enable", b"1")
         try:
             yield self
         finally:
-            self._tell(f"echo 0 > {self._folder}/{EVENT}/enable")
-
-    def _tell(self, script: str) -> None:
-        self._host.run(["sh", "-ec", script])
+            self._host.write(f"{self._folder}/{EVENT}/enable", b"0")
 
     def records(self) -> list[Met]:
         """Return the records so far, in order; RigError if some were lost or are of several connections."""

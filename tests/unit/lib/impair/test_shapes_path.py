@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from ipaddress import IPv6Interface
 from typing import cast
 
 import pytest
 
 from offload.host.base import Completed, Host
-from tests.lib.impair.shapes_path import Port, put_back
+from tests.lib.impair.shapes_path import Port, port_of, put_back
 
 ADDRESS = "fd00:2::1/64"
 
@@ -20,7 +21,7 @@ class Kernel:
 
     def __init__(self, mtu: int) -> None:
         """With this MTU now."""
-        self.mtu = mtu
+        self.mtu, self.looks = mtu, 0
         self.addresses = [ADDRESS] if mtu >= 1280 else []
 
     def run(self, argv: list[str], **_: object) -> Completed:
@@ -31,12 +32,16 @@ class Kernel:
                 self.mtu = int(mtu)
             case ["ip", "-6", "address", "add", address, *_]:
                 self.addresses.append(address)
-            case ["ip", "-j", *_]:
-                rows = [
-                    dict(zip(("local", "prefixlen"), one.split("/"), strict=True)) for one in self.addresses
+            case ["ip", "-j", "-d", "link", *_]:
+                self.looks += 1
+                said = json.dumps([{"mtu": self.mtu, "min_mtu": 68, "max_mtu": 9978}])
+            case ["cat", "/proc/net/if_inet6"]:
+                rows = [(f"{int(IPv6Interface(one)):032x} 07 40 00 80", "p0") for one in self.addresses]
+                rows += [
+                    ("fe80" + "0" * 27 + "1 07 40 20 80", "p0"),
+                    ("fd" + "0" * 29 + "9 08 40 00 80", "p00"),
                 ]
-                kind = {"family": "inet6", "scope": "global"}
-                said = json.dumps([{"mtu": self.mtu, "addr_info": [row | kind for row in rows]}])
+                said = "".join(f"{words} {dev:>8}\n" for words, dev in rows)
             case ["cat", path]:
                 said = f"{self.mtu}\n" if path.endswith("/mtu") else "1\n"
         return Completed(tuple(argv), 0, said.encode(), b"", 0.0)
@@ -48,3 +53,12 @@ def test_addresses_come_back_with_the_mtu(now: int) -> None:
     kernel = Kernel(now)
     put_back(Port(cast(Host, kernel), "p0", 1500, 68, 9000, (ADDRESS,)))
     assert (kernel.mtu, kernel.addresses) == (1500, [ADDRESS])
+
+
+def test_a_port_is_what_the_kernel_says() -> None:
+    """Its own global addresses, no link-local one and no other port's; its limits are asked once."""
+    kernel = Kernel(1500)
+    for mtu in (1500, 600):
+        kernel.mtu = mtu
+        assert port_of(cast(Host, kernel), "p0") == Port(cast(Host, kernel), "p0", mtu, 68, 9978, (ADDRESS,))
+    assert kernel.looks == 1
