@@ -17,7 +17,7 @@ from offload.errors import ConfigError, RigError
 from offload.host.base import Bench, Completed, Host
 from offload.paths import BUILD
 from offload.suite.traffic.impair_netem import Netem, netem
-from offload.suite.traffic.impair_place import put_back, stop_merging, survey
+from offload.suite.traffic.impair_place import Found, put_back, stop_merging, survey
 from offload.suite.traffic.impair_rules import (
     DIRECTIONS,
     Chosen,
@@ -30,6 +30,7 @@ from offload.suite.traffic.impair_rules import (
 __all__ = ["Action", "Box", "Chosen", "Netem", "Record", "RandomImpairment", "netem", "wirebox"]
 PROGRAM = str(BUILD / "wirebox")
 SCHEMA = 1
+LOOK = 1.0  # seconds that one look for its words waits on the host
 HELP = "native/wirebox/README.md lists the keywords"
 NAMES = {arrow: name for name, arrow in DIRECTIONS.items()}
 
@@ -127,9 +128,9 @@ class Box:
         """Its process id on the wire's host."""
         return self._process.pid
 
-    def _read(self) -> None:
-        """Take in the whole lines that came since the last time."""
-        out = self._process.output()[0] if self._ended is None else self._ended.stdout
+    def _read(self, patience: float = 0) -> None:
+        """Take in the whole lines that came since the last time; wait `patience` seconds for more."""
+        out = self._process.news(patience)[0] if self._ended is None else self._ended.stdout
         end = out.rfind(b"\n") + 1
         if end > self._seen:
             self._said += [json.loads(line) for line in out[self._seen : end].splitlines()]
@@ -143,7 +144,7 @@ class Box:
         before."""
 
         def there() -> bool:
-            self._read()
+            self._read(LOOK)
             if sum(any(key in line for key in keys) for line in self._said) >= count:
                 return True
             if not self._process.running():
@@ -231,11 +232,12 @@ def wirebox(
     seed: int = 1,
     offloads: tuple[str, ...] = (),
     program: str = PROGRAM,
+    found: Found | None = None,
 ) -> Iterator[Box]:
     """Put wirebox in place of the bridge between the wire ports, with these rules; all is put back after.
 
     `seed`: of random rules that name none. `offloads`: the directions (tx, rx) that the card promises, if
-    the impairments test a card.
+    the impairments test a card. `found`: what `survey` said, if nobody else has changed the wire since.
 
     Before anything changes: Refused on an end of the bench (saying why), without a wire, on a bridge that is
     more than a cable, and for impairments that cannot meet what the card offloads. ConfigError for rules or
@@ -243,10 +245,11 @@ def wirebox(
     """
     texts = [text_of(rule) for rule in rules]
     check_directions(texts, offloads)
-    found = survey(bench)
-    host, ports = bench.wire, bench.wire_ports
+    host, ports, surveyed = bench.wire, bench.wire_ports, found is not None
+    found = found or survey(bench)
     assert host is not None
-    _check_program(host, program, texts)
+    if texts or not surveyed:
+        _check_program(host, program, texts)
     into = ["--bridge", found.bridge] if found.bridge else []
     with ExitStack() as undo:
         undo.callback(put_back, host, ports, found)

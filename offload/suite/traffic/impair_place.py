@@ -202,9 +202,9 @@ def put_back(host: Host, ports: Sequence[str], found: Found) -> None:
     _switch(host, found, "on")
     if not found.bridge:
         return
-    rows = links(host, ())
     for port in ports:
-        if rows.get(port, {}).get("master") != found.bridge:
+        joined = ["test", "-e", f"/sys/class/net/{found.bridge}/brif/{port}"]
+        if host.run(joined, check=False).rc != 0:
             host.run(["ip", "link", "set", port, "master", found.bridge])
     files = [path for port in ports for path in _settings(port)]
     now = read_files(host, files)

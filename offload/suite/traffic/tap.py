@@ -16,6 +16,7 @@ from offload.paths import BUILD
 
 PROGRAM = str(BUILD / "wiretap")
 READY = b'{"ready":true}\n'
+LOOK = 1.0  # seconds that one look for its first words waits on the host
 PIECE = 4 << 20  # bytes per request: 8 MiB take 0.9 s out of an emulated VM, by Host.read 2.6 s
 
 
@@ -38,7 +39,7 @@ class Tap:
 
     def ready(self) -> bool:
         """Say whether it captures; RigError in its own words if it ended instead."""
-        if self._process.output()[0].startswith(READY):
+        if self._process.news(LOOK)[0].startswith(READY):
             self._began = True
         elif not self._process.running():
             self.stop()

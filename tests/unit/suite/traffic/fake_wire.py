@@ -39,6 +39,10 @@ class FakeProcess:
         """What it has said, the last line half."""
         return b"".join(json.dumps(line).encode() + b"\n" for line in self.said) + b'{"half', self.err
 
+    def news(self, patience: float) -> tuple[bytes, bytes]:
+        """All that it has to say is said at once."""
+        return self.output()
+
     def kill(self, signal: int = 15) -> None:
         """End it: the ports go back into the bridge, unless it is said to forget that."""
         if self.alive:
@@ -115,6 +119,10 @@ class FakeWire:
         port, master = words[2], words[4]
         self.ports[port]["master"] = master
         return 0, "", ""
+
+    def _test(self, words: list[str], _: bytes) -> tuple[int, str, str]:
+        *_, bridge, _, port = words[1].split("/")
+        return int(self.ports[port]["master"] != bridge), "", ""
 
     def _grep(self, words: list[str], _: bytes) -> tuple[int, str, str]:
         lines = [f"{p}:{line}" for p in words[2:] for line in self.files.get(p, "").splitlines()]

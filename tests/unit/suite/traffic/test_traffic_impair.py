@@ -9,6 +9,7 @@ import pytest
 
 from offload.errors import ConfigError, NoDevice, NoPermission, OffloadError, Refused, RigError
 from offload.suite.traffic.impair import Chosen, Netem, RandomImpairment, Record, netem, wirebox
+from offload.suite.traffic.impair_place import survey
 from tests.unit.suite.traffic.fake_wire import FakeWire, bench
 
 Change = Callable[[FakeWire], Any]
@@ -222,3 +223,15 @@ def test_an_older_record_began_with_what_came_before_it_cleared_up() -> None:
     found = Record(1, ("a>b first drop", "clear", "a>b last drop"), (), {}).json()
     del found["begun"]
     assert Record.of(found).start == ("a>b first drop",)
+
+
+def test_a_wire_that_is_known_is_not_asked_again() -> None:
+    """With what `survey` said, nothing is looked up before; all is put back to that after."""
+    wire = FakeWire()
+    found = survey(bench(wire))
+    wire.did.clear()
+    in_wirebox(wire=wire, found=found)
+    assert not [line for line in wire.did if "address show" in line or "--check" in line or "-k" in line]
+    assert survey(bench(wire)) == found
+    with pytest.raises(ConfigError, match="no such word"):
+        in_wirebox("wrong", wire=wire, found=found)
