@@ -322,11 +322,12 @@ def family(host: str) -> int:
 
 def acknowledged(sock: socket.socket) -> None:
     """Wait until the peer's TCP has all that was sent; ETIMEDOUT if it does not come to that."""
-    ends = time.monotonic() + PATIENCE
+    ends, pause = time.monotonic() + PATIENCE, 0.0002
     while struct.unpack("i", fcntl.ioctl(sock, SIOCOUTQ, bytes(4)))[0]:
         if time.monotonic() > ends:
             raise OSError(errno.ETIMEDOUT, "not acknowledged")
-        time.sleep(0.0002)
+        time.sleep(pause)
+        pause = min(2 * pause, 0.02)
 
 
 def timed(sock: socket.socket, level: int, name: int, value: bytes) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -133,11 +134,10 @@ def opened(
     """Open connections; `number`: of the first record, both ways; `apart`: ports that none may have."""
     peer, secret = life.rig.bench.peer, secrets.token_hex(16)
     pairs = plain(life, count, peer.v4 if family == 4 else peer.v6, apart)
-    for program, client in ((life.far, False), (life.near, True)):
-        at = [(pair.near if client else pair.far).at for pair in pairs]
-        ask = {"client": client, "secret": secret, "tls": cell.version, "cipher": cell.cipher}
-        program.call("secure", at=at, number=number, **ask)
-    return [Line(pair, tracks(secret, pair.port, cell, number), cell) for pair in pairs]
+    lines = [Line(pair, tracks(secret, pair.port, cell, number), cell) for pair in pairs]
+    ask = {"secret": secret, "tls": cell.version, "cipher": cell.cipher, "number": number}
+    obeyed([to_all(lines, "secure", far=far, client=not far, **ask) for far in (True, False)])
+    return lines
 
 
 def plain(life: Life, count: int, host: str, apart: Collection[int]) -> list[Pair]:
@@ -161,19 +161,22 @@ def tracks(secret: str, port: int, cell: Cell, number: int) -> dict[str, Track]:
     return dict(zip(("tx", "rx"), (Track(key, number) for key in keys_of(b"".join(infos))), strict=True))
 
 
-def option(lines: Sequence[Line], level: int, name: int, value: int | str, *, far: bool = False) -> None:
-    """Set an option at the DUT's end of each, or at the peer's."""
+def to_all(lines: Sequence[Line], do: str, *, far: bool = False, **fields: Any) -> Ask:
+    """Return what has a host do something with its ends of all of these: the DUT, or the peer."""
     ends = [line.pair.far if far else line.pair.near for line in lines]
-    ends[0].connections.call("option", at=[end.at for end in ends], level=level, name=name, value=value)
+    return ends[0], do, {"at": [end.at for end in ends], **fields}
 
 
-def by_call(lines: Sequence[Line], call: str) -> None:
-    """Have the DUT send, or read, by this call from now on."""
+def option(lines: Sequence[Line], level: int, name: int, value: int | str, *, far: bool = False) -> Ask:
+    """Return what sets an option at the DUT's end of each, or at the peer's."""
+    return to_all(lines, "option", far=far, level=level, name=name, value=value)
+
+
+def by_call(lines: Sequence[Line], call: str) -> Ask:
+    """Return what has the DUT send, or read, by this call from now on."""
     for line in lines:
         line.call, line.calls, line.reads = call, [], []
-    ends = [line.pair.near for line in lines]
-    how = call if call in READS else "read"
-    ends[0].connections.call("reads", at=[end.at for end in ends], how=how)
+    return to_all(lines, "reads", how=call if call in READS else "read")
 
 
 def move(lines: Sequence[Line], directions: Sequence[str], bursts: Sequence[Burst]) -> None:
@@ -209,6 +212,27 @@ def begun(asks: Sequence[Ask]) -> list[int]:
     return numbers
 
 
+def obeyed(asks: Sequence[Ask]) -> None:
+    """Tell ends something, all of a host at once, and wait until it is done; Ended if one of it fails."""
+    for (end, _, _), number in zip(asks, begun(asks), strict=True):
+        end.connections.end(number)
+
+
+def turn(line: Line, bursts: Mapping[str, Burst], *, apart: bool = False) -> None:
+    """Send a burst of one direction or of both, and assert that it came: each host is told once.
+
+    Both go at the same time if they fit into the buffers and need not be `apart`.
+    """
+    sends = [line.sending(direction, burst) for direction, burst in bursts.items()]
+    takes: list[Ask] = [(line.sink(d), "take", {"size": burst.total}) for d, burst in bursts.items()]
+    together = not apart and max(burst.total for burst in bursts.values()) <= BUFFER
+    asks = [*sends, *takes] if together else [*itertools.chain(*zip(sends, takes, strict=True))]
+    numbers = {(end, do): number for (end, do, _), number in zip(asks, begun(asks), strict=True)}
+    for direction, burst in bursts.items():
+        asked, took = numbers[line.source(direction), "send"], numbers[line.sink(direction), "take"]
+        line.whole(direction, burst, asked, took)
+
+
 def sent(lines: Sequence[Line]) -> list[int]:
     """How much payload the DUT's TCP has sent on each, again included; nothing is on its way any more."""
     asked = begun([(line.pair.near, "sent", {}) for line in lines])
@@ -223,11 +247,10 @@ def close(life: Life, lines: Sequence[Line]) -> None:
     ends = [end for line in lines for end in (line.pair.far, line.pair.near)]
     alert = {"type": 21, "content": CLOSE_NOTIFY}
     said = [*((end, "record", alert) for end in ends), *((end, "shut", {}) for end in ends)]
-    numbers = begun(said)
-    took = begun([(end, "take", {"size": -1}) for end in ends])
-    for (end, _, _), number in zip(said, numbers, strict=True):
+    numbers = begun([*said, *((end, "take", {"size": -1}) for end in ends)])
+    for (end, _, _), number in zip(said, numbers, strict=False):
         end.connections.end(number)
-    for end, number in zip(ends, took, strict=True):
+    for end, number in zip(ends, numbers[len(said) :], strict=True):
         seen = end.connections.answer(number)
         assert seen["closed"] == "close_notify", f"the stream ended with {seen}"
     life.close([line.pair for line in lines])

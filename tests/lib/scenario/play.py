@@ -12,7 +12,17 @@ from typing import Any
 
 from offload.card.counters import Delta
 from tests.lib.scenario import events, layout, setting, troubles
-from tests.lib.scenario.connections import BUFFER, FULL, Burst, Line, move, option, sent
+from tests.lib.scenario.connections import (
+    BUFFER,
+    FULL,
+    Burst,
+    Line,
+    move,
+    obeyed,
+    option,
+    sent,
+    turn,
+)
 from tests.lib.scenario.space import Scenario
 from tests.lib.scenario.troubles import FORGED, Troubled
 
@@ -113,10 +123,18 @@ class Play:
         else:
             for direction in self.directions:
                 self._rules(direction, bursts[direction])
-            struck = self._struck(bursts)
-            for n, several in enumerate(itertools.zip_longest(*bursts.values())):
-                now = {direction: one for direction, one in zip(self.directions, several, strict=True) if one}
-                self._moved(now, apart=n in struck)
+            self._sent(bursts)
+
+    def _sent(self, bursts: Mapping[str, Sequence[Burst]]) -> None:
+        """Send bursts in order, both directions at once where that is possible."""
+        rows = itertools.zip_longest(*bursts.values())
+        turns = [{d: one for d, one in zip(bursts, row, strict=True) if one} for row in rows]
+        apart = self._struck(bursts) if len(bursts) > 1 else set()
+        for number, now in enumerate(turns):
+            if self.scenario["place"] in layout.CUTS:
+                turn(self.victim, now, apart=number in apart)
+            else:
+                self._moved(now)
 
     def _struck(self, bursts: Mapping[str, Sequence[Burst]]) -> set[int]:
         """The bursts that trouble meets and whose records must be cut at a byte: one direction at a time.
@@ -157,9 +175,9 @@ class Play:
             for rule, times in troubles.rules(self.scenario, self.victim, direction, bursts):
                 self.wire.add(rule, times)
 
-    def _moved(self, bursts: Mapping[str, Burst], *, apart: bool = False) -> None:
-        """Send them, both ends at the same time if they fit into the buffers and need not be apart."""
-        together = not apart and max(burst.total for burst in bursts.values()) <= BUFFER
+    def _moved(self, bursts: Mapping[str, Burst]) -> None:
+        """Send them, both ends at the same time if they fit into the buffers."""
+        together = max(burst.total for burst in bursts.values()) <= BUFFER
         for directions in [list(bursts)] if together else [[direction] for direction in bursts]:
             with self._held_back(directions):
                 asked = {
@@ -182,10 +200,10 @@ class Play:
         """
         paced = self.scenario["place"] == "hundreds-in-tso" and "tx" in directions
         if paced:
-            option([self.victim], SOL_SOCKET, SO_MAX_PACING_RATE, SLOW)
+            obeyed([option([self.victim], SOL_SOCKET, SO_MAX_PACING_RATE, SLOW)])
         yield
         if paced:
-            option([self.victim], SOL_SOCKET, SO_MAX_PACING_RATE, FAST)
+            obeyed([option([self.victim], SOL_SOCKET, SO_MAX_PACING_RATE, FAST)])
 
     def _behind_a_hole(self, bursts: Mapping[str, Sequence[Burst]]) -> None:
         """Send while a segment to the DUT is missing: each data packet says by SACK what came behind it."""
@@ -194,14 +212,12 @@ class Play:
         asked = self.victim.send("rx", HOLE)
         self.wire.box.acted(number)
         self._rules("tx", bursts["tx"])
-        for burst in bursts["tx"]:
-            self._moved({"tx": burst})
+        self._sent({"tx": bursts["tx"]})
         self._later()
         took = self.victim.sink("rx").begin("take", size=HOLE.total)
         self.victim.whole("rx", HOLE, asked, took)
         self._rules("rx", bursts.get("rx", []))
-        for burst in bursts.get("rx", []):
-            self._moved({"rx": burst})
+        self._sent({"rx": bursts.get("rx", [])})
 
     def _later(self) -> None:
         """What the wire had to meet has been sent: let the hole be filled."""
@@ -224,14 +240,12 @@ class Play:
         rest = layout.spot(self.scenario, self.victim.tracks["rx"], bursts).before
         self._rules("rx", bursts)
         self.notes.forged = True
-        for burst in bursts:
-            asked = self.victim.send("rx", burst)
-            took = self.victim.sink("rx").begin("take", size=burst.total)
-            if burst.total > rest:
-                refused(self.victim.sink("rx").connections.answer(took, 300), burst, rest)
-                return
-            self.victim.whole("rx", burst, asked, took)
-            rest -= burst.total
+        before = list(itertools.takewhile(lambda n: n <= rest, itertools.accumulate(b.total for b in bursts)))
+        self._sent({"rx": bursts[: len(before)]})
+        for burst in bursts[len(before) : len(before) + 1]:
+            self.victim.send("rx", burst)
+            seen = self.victim.sink("rx").take(burst.total)
+            refused(seen, burst, rest - (before[-1] if before else 0))
 
     def _calm(self) -> None:
         """Recovery, then a calm whose bytes are counted; then every connection once more."""

@@ -15,7 +15,7 @@ from tests.lib.flow.stand_ins import packets_only
 from tests.lib.life.life import held
 from tests.lib.rig.rig import Rig
 from tests.lib.scenario import setting, troubles
-from tests.lib.scenario.connections import Line, by_call, close, opened, sent
+from tests.lib.scenario.connections import Line, by_call, close, obeyed, opened, sent
 from tests.lib.scenario.events import Stage
 from tests.lib.scenario.layout import MANY
 from tests.lib.scenario.play import Play
@@ -50,7 +50,7 @@ def run(stand: Stand, scenario: Scenario) -> Made:
         setting.prepare(undo, rig, scenario)
         before = facts(rig)
         taps = Taps(undo, rig, folder, scenario, decrypts="rx" in stand.card)
-        wire = troubles.on(undo, rig.bench) if troubles.needed(scenario) else None
+        wire = troubles.on(undo, rig) if troubles.needed(scenario) else None
         lines = connected(stand, scenario)
         line = lines[scenario.seed % len(lines)]
         stage = Stage(rig, stand.life, stand.offload, stand.card, undo, line, [], lines)
@@ -118,13 +118,12 @@ def connected(stand: Stand, scenario: Scenario) -> list[Line]:
             line.before = before
             for track in line.tracks.values():
                 track.begin()
-        by_call(stand.old, scenario["call"])
+        obeyed([by_call(stand.old, scenario["call"])])
         return stand.old[:count]
     number = max(0, NUMBERS[scenario["number"]] - BEFORE)
     family = 6 if scenario["ip"].startswith("v6") else 4
     lines = opened(stand.life, count, cell_of(scenario["cell"], "tx"), family=family, number=number)
-    setting.sockets(scenario, lines)
-    by_call(lines, scenario["call"])
+    obeyed([*setting.sockets(scenario, lines), by_call(lines, scenario["call"])])
     return lines
 
 

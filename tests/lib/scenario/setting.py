@@ -12,7 +12,7 @@ from offload.card.nic import features
 from offload.host.base import Side
 from tests.lib.impair import shapes_path as path
 from tests.lib.rig.rig import Rig
-from tests.lib.scenario.connections import BUFFER, Line, option
+from tests.lib.scenario.connections import BUFFER, Ask, Line, option
 from tests.lib.scenario.frames import Headers
 from tests.lib.scenario.space import Scenario
 
@@ -100,29 +100,30 @@ def put_back(side: Side, found: dict[str, bool]) -> None:
         side.host.run(["ethtool", "-K", side.dev, *words])
 
 
-def sockets(scenario: Scenario, lines: Sequence[Line]) -> None:
-    """Give the sockets buffers of one size, one queue for life, and their options of IP.
+def sockets(scenario: Scenario, lines: Sequence[Line]) -> list[Ask]:
+    """Return what gives the sockets buffers of one size, one queue for life, and their options of IP.
 
     A timeout gives a connection another hash (sk_rethink_txhash in tcp_write_timeout), and so another queue
     of fq_codel. What is sent then overtakes older packets, and the order on the wire is not the card's.
     """
-    buffers(lines)
-    for far in (False, True):
-        option(lines, SOL_SOCKET, SO_TXREHASH, 0, far=far)
+    asks = [*buffers(lines), *(option(lines, SOL_SOCKET, SO_TXREHASH, 0, far=far) for far in (False, True))]
     for wanted in SOCKETS.get(scenario["ip"], ()):
         for far in (False, True)[: 1 + wanted.far]:
-            option(lines, wanted.level, wanted.name, wanted.value, far=far)
+            asks.append(option(lines, wanted.level, wanted.name, wanted.value, far=far))
     if scenario["call"] == "zerocopy":
-        option(lines, SOL_TLS, TLS_TX_ZEROCOPY_RO, 1)
+        asks.append(option(lines, SOL_TLS, TLS_TX_ZEROCOPY_RO, 1))
+    return asks
 
 
-def buffers(lines: Sequence[Line]) -> None:
-    """Give both ends buffers that do not grow, so that a sender must wait for who takes."""
-    for far in (False, True):
-        option(lines, SOL_SOCKET, SO_SNDBUF, BUFFER, far=far)
-        option(lines, SOL_SOCKET, SO_RCVBUF, 2 * BUFFER, far=far)
-        for name in (SO_RCVTIMEO, SO_SNDTIMEO):
-            option(lines, SOL_SOCKET, name, struct.pack("ll", PATIENCE, 0).hex(), far=far)
+def buffers(lines: Sequence[Line]) -> list[Ask]:
+    """Return what gives both ends buffers that do not grow, so that a sender must wait for who takes."""
+    patience = struct.pack("ll", PATIENCE, 0).hex()
+    sizes = {SO_SNDBUF: BUFFER, SO_RCVBUF: 2 * BUFFER, SO_RCVTIMEO: patience, SO_SNDTIMEO: patience}
+    return [
+        option(lines, SOL_SOCKET, name, value, far=far)
+        for far in (False, True)
+        for name, value in sizes.items()
+    ]
 
 
 def losing(scenario: Scenario) -> bool:

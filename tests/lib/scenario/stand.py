@@ -11,7 +11,7 @@ from offload.host.base import Side
 from tests.lib.life.life import Life, life_of
 from tests.lib.rig.rig import Rig
 from tests.lib.rig.switch import Switch
-from tests.lib.scenario.connections import Line, opened
+from tests.lib.scenario.connections import Line, obeyed, opened
 from tests.lib.scenario.setting import buffers
 
 OLD, CELL = 2, Cell("tx", "1.2", "aes-gcm-128")
@@ -59,7 +59,7 @@ class Stand:
         self.life.close([line.pair for line in self.old], reset=True)
         self.old = opened(self.life, OLD, CELL)
         self.software = set()
-        buffers(self.old)
+        obeyed(buffers(self.old))
 
     def end(self) -> None:
         """Close them, and put the switches back."""

@@ -8,14 +8,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from offload.cmd import settles
-from offload.host.base import Bench
 from offload.suite.traffic.impair import Box, Chosen, wirebox
+from offload.suite.traffic.impair_place import survey
+from tests.lib.rig.rig import Rig
 from tests.lib.scenario.connections import OVERHEAD, Burst, Line
 from tests.lib.scenario.layout import Spot, spot
 from tests.lib.scenario.space import Scenario
 
 TOWARDS = {"tx": "to-peer", "rx": "to-dut"}
 FORGED = "forged-"
+KEPT = "scenario_wire"  # where a rig has what is between its wire ports
 AGAIN = {"lost-twice": 2, "lost-thrice": 3}  # how often the same bytes are lost
 UPPER, LENGTH = 3, 4  # the bytes of a record's length; the last bit makes no record too short or too long
 SHORTEST = 24  # bytes of a record that the kernel still decrypts: explicit nonce and tag (tls_rx_msg_size)
@@ -54,9 +56,12 @@ def needed(scenario: Scenario) -> bool:
     return scenario["trouble"] != "none" or scenario["tcp"] == "sack-live"
 
 
-def on(undo: ExitStack, bench: Bench) -> Troubled:
-    """A wire that impairs frames on command."""
-    return Troubled(undo.enter_context(wirebox(bench)))
+def on(undo: ExitStack, rig: Rig) -> Troubled:
+    """A wire that impairs frames on command; what is there without it is asked once for a rig."""
+    kept = vars(rig)
+    if KEPT not in kept:
+        kept[KEPT] = survey(rig.bench)
+    return Troubled(undo.enter_context(wirebox(rig.bench, found=kept[KEPT])))
 
 
 def rules(

@@ -1,7 +1,7 @@
-"""Lets at most one lab per core run a test at once; the other labs of a parallel run wait for a turn.
+"""Lets only some labs of a parallel run work at once (--working); the others wait for a turn.
 
 PYTEST_DONT_REWRITE: there is no assert here, and a suite that stays up imports this before conftest names it.
-Without turns, six labs on two cores slow each other down until TCP retransmits what is only queued. With
+Without turns, six labs on two cores slow each other down until TCP retransmits what is only queued. With two
 turns, 30 scenarios took 188 s of processor time (219 and 247 s without them) and the same wall time.
 """
 

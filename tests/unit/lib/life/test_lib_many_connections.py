@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
+import struct
 import subprocess
 import sys
 from typing import Any
 
 import pytest
 
+from tests.lib.life import many_connections
 from tests.lib.life.life import arrived
 from tests.lib.life.many_connections import ManyConnections
 
@@ -135,6 +137,21 @@ for number in range(3):
     env = os.environ | {"PYTHONUNBUFFERED": ""}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env=env)
     assert done.stdout == b'||{"number": 0}\n{"number": 1}\n{"number": 2}\n|'
+
+
+def test_who_waits_for_acknowledgments_asks_ever_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look wakes an emulated guest; after a while there is an error instead."""
+    left, naps = [7, 7, 7, 0], list[float]()
+    answer = lambda *_: struct.pack("i", left.pop(0))  # noqa: E731
+    monkeypatch.setattr(many_connections.fcntl, "ioctl", answer)
+    monkeypatch.setattr(many_connections.time, "sleep", naps.append)
+    with socket.socket() as sock:
+        many_connections.acknowledged(sock)
+        assert naps == [0.0002, 0.0004, 0.0008] and not left
+        left[:] = [7] * 9
+        monkeypatch.setattr(many_connections, "PATIENCE", -1)
+        with pytest.raises(OSError, match="not acknowledged"):
+            many_connections.acknowledged(sock)
 
 
 def test_the_window_of_a_new_connection_is_named_in_segments() -> None:

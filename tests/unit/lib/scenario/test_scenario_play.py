@@ -30,7 +30,8 @@ def moves(line: str, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     played = made(line)
     monkeypatch.setattr(played, "_placed", lambda way: layout.placed(played.scenario, f"placed {way}", MSS))
     monkeypatch.setattr(played, "_rules", lambda *_: None)
-    monkeypatch.setattr(played, "_moved", lambda _, apart=False: found.append(apart))
+    monkeypatch.setattr(played, "_moved", lambda _: found.append(False))
+    monkeypatch.setattr(play, "turn", lambda *_, apart: found.append(apart))
     played._trouble()
     return found
 
@@ -53,30 +54,6 @@ def test_where_trouble_strikes_a_cut_one_direction_waits(
 def test_uncut_records_go_both_ways_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody asks where a record without a place begins."""
     assert moves("seed=7,direction=both,trouble=lost-thrice", monkeypatch) == [False]
-
-
-@pytest.mark.parametrize(
-    ("apart", "order"),
-    [
-        (False, ["send tx", "send rx", "whole tx", "whole rx"]),
-        (True, ["send tx", "whole tx", "send rx", "whole rx"]),
-    ],
-)
-def test_apart_a_direction_is_whole_before_the_next_begins(apart: bool, order: list[str]) -> None:
-    """Nothing of the other end is on the wire then, and no SACK block in what it sends."""
-    done: list[str] = []
-    end = SimpleNamespace(begin=lambda *_, **__: None)
-    near = SimpleNamespace(connections=SimpleNamespace(answer=lambda _: None))
-    victim = SimpleNamespace(
-        tracks={},
-        pair=SimpleNamespace(near=near),
-        sink=lambda _: end,
-        send=lambda way, _: done.append(f"send {way}"),
-        whole=lambda way, *_: done.append(f"whole {way}"),
-    )
-    burst = Burst("b", (1000,))
-    made("seed=7,direction=both", victim)._moved({"tx": burst, "rx": burst}, apart=apart)
-    assert done == order
 
 
 def test_the_struck_burst_is_the_one_with_the_record() -> None:
