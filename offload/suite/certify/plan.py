@@ -16,7 +16,7 @@ from offload.suite.certify.attach import attached
 from offload.suite.certify.collect import check_scenarios, collect
 from offload.suite.certify.defaults import CARDS, DEPTHS, KERNEL, NIC
 from offload.suite.certify.lab import Hosts, card, hosts
-from offload.suite.certify.labs import at_once, how_many
+from offload.suite.certify.labs import how_many, working
 from offload.suite.certify.patch import PATCH, RIG, Patch, apply_patch, read_patch, try_patch
 from offload.suite.certify.replay import Replay, check_suite, plan_replay
 from offload.suite.certify.request import Request
@@ -140,7 +140,7 @@ def labs(request: Request, replay: Replay | None) -> tuple[int, int]:
 
     cpus = cpus_wanted(replay.cpus if replay else None)
     most = how_many(request.jobs, request.one_lab, cpus, waits=request.crossed != DEPTHS[0])
-    return most if request.jobs or not (request.only or request.scenario) else 1, at_once(cpus)
+    return most if request.jobs or not (request.only or request.scenario) else 1, working(cpus)
 
 
 def real(request: Request) -> Plan:

@@ -13,7 +13,7 @@ import pytest
 
 from offload.errors import ConfigError, RigError
 from offload.suite.certify import labs
-from offload.suite.certify.labs import all_ready, at_once, how_many, start_all
+from offload.suite.certify.labs import all_ready, at_once, how_many, start_all, working
 from offload.suite.certify.plan import plan
 from offload.suite.certify.request import Request
 from offload.suite.certify.tests import command
@@ -54,15 +54,14 @@ def test_labs_that_wait_are_three_per_core(tmp_path: Path, monkeypatch: pytest.M
     assert how_many(None, False, 1, meminfo, waits=True) == 3
 
 
-def test_as_many_labs_work_at_once_as_there_are_cores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_three_labs_work_at_once_for_two_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are; a lab of two processors needs two cores, and one lab always works."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     assert (at_once(1), at_once(2), at_once(3)) == (2, 1, 1)
+    assert (working(1), working(2), working(3)) == (3, 1, 1)
     monkeypatch.setattr(labs, "available", lambda _: 64 << 30)
     words = " ".join(command(plan(Request(jobs=6, out=tmp_path / "run")), "lab"))
-    assert "-n 6 --dist worksteal --max-worker-restart 0 --working 2 " in words
+    assert "-n 6 --dist worksteal --max-worker-restart 0 --working 3 " in words
 
 
 @pytest.mark.parametrize("asked", [0, 17, -1])
