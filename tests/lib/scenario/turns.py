@@ -16,6 +16,7 @@ from contextlib import contextmanager
 import pytest
 
 EVERY = 0.05  # seconds between two looks for a free turn
+AGAIN = 0.005  # the same for a test that gave its turn away: it goes on before another one begins
 
 
 class Turns:
@@ -46,13 +47,13 @@ class Turns:
             yield
         finally:
             if held:
-                self._take()
+                self._take(AGAIN)
 
-    def _take(self) -> None:
+    def _take(self, every: float = EVERY) -> None:
         while self._names and self._held is None:
             self._held = next(filter(None, map(_bound, self._names)), None)
             if self._held is None:
-                time.sleep(EVERY)
+                time.sleep(every)
 
     def _leave(self) -> None:
         if self._held is not None:

@@ -59,6 +59,20 @@ def test_who_is_silent_lets_another_one_work(name: str) -> None:
         assert mine._held is not None, "it has no turn again"
 
 
+def test_who_was_silent_looks_more_often_than_who_begins(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that has begun waits least for its turn: its connections grow old meanwhile."""
+    naps: list[float] = []
+    found = iter([None, object(), None, object()])
+    mine = Turns(name, 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(turns, "_bound", lambda _: next(found))
+        patched.setattr(turns.time, "sleep", naps.append)
+        patched.setattr(mine, "_leave", lambda: setattr(mine, "_held", None))
+        with mine.turn(), mine.silent():
+            naps.append(0)
+    assert naps == [turns.EVERY, 0, turns.AGAIN] and turns.AGAIN < turns.EVERY / 5
+
+
 def test_as_many_turns_as_were_asked_for(name: str) -> None:
     """Each is another one's; a run of another name has its own."""
     with ExitStack() as all_:
