@@ -22,13 +22,21 @@ static void rxt_lose(struct rxt *t, struct rxt_out *out)
 	out->lost++;
 }
 
-/* LOST: the first plausible header in the packet whose followers are plausible too. */
+/*
+ * LOST: the first plausible header in the packet whose followers are plausible too. Not in
+ * what came before: the kernel has read that, and would never answer.
+ */
 static void rxt_search(struct rxt *t, u32 seq, u8 *p, u32 n, struct rxt_out *out)
 {
+	u32 old = (s32)(t->next - seq) > 0 ? t->next - seq : 0;
 	u32 i;
 
+	if (old >= n) {
+		out->old++;
+		return;
+	}
 	t->next = seq + n;
-	for (i = 0; i + REC_HEADER <= n; i++) {
+	for (i = old; i + REC_HEADER <= n; i++) {
 		struct rec_events ev = {};
 
 		if (!rec_plausible(&t->rec, p + i))

@@ -237,6 +237,23 @@ static int starts_late(u32 rounds)
 	return 0;
 }
 
+/* A retransmission while the place is lost: the kernel has read its headers and stays silent. */
+static int asks_for_nothing_old(u32 rounds)
+{
+	struct rxt_out out;
+	u32 record = 5;
+
+	(void)rounds;
+	start(300);
+	while (s.start[record + 1] - s.start[record] < 64)
+		record++;
+	NEED(!arrive(s.start[record] + 16, 32, &out) && t.state == RXT_LOST && !out.resync);
+	NEED(!arrive(s.start[2], 64, &out) && t.state == RXT_LOST && !out.resync);
+	NEED(out.old == 1);
+	NEED(!arrive(s.start[record], SEGMENT, &out) && out.cand != base + s.start[record]);
+	return 0;
+}
+
 const struct test rxtrack_tests[] = {
 	{ "rxtrack: in order, every packet decrypted", in_order_all_decrypted },
 	{ "rxtrack: loss, reorder, duplicates: never wrong, always back", recovers },
@@ -244,5 +261,6 @@ const struct test rxtrack_tests[] = {
 	{ "rxtrack: without answers nothing is decrypted, and it asks again", mute_kernel },
 	{ "rxtrack: rubbish in place of a header loses step", rubbish_loses_step },
 	{ "rxtrack: a late start costs one resync", starts_late },
+	{ "rxtrack: what came before is not asked about", asks_for_nothing_old },
 	{ NULL, NULL },
 };

@@ -91,10 +91,10 @@ def test_a_trace_is_taken_again_and_again_from_nothing_on() -> None:
     """Its folder is made once and is gone at the end; between two takings nothing is traced."""
     host = Kernel()
     with instance(host) as trace:  # type: ignore[arg-type]
-        for size in (100, 10):
+        for number, size in enumerate((100, 10)):
             host.meets(line(9, 0, 1, size=7))
             with trace.taken() as taken:
-                host.meets(line(0, 0, 1, size=size))
+                host.meets(line(number, 0, 1, size=size))
                 assert taken.share().whole == size and len(host.folders) == 1
     assert not host.folders
 
