@@ -25,6 +25,8 @@ from pathlib import Path
 from offload import paths
 from offload.debian.kernels import fetch
 from offload.errors import OffloadError, RigError
+from offload.host.base import Process
+from offload.host.vm import talk
 from offload.suite.bench.vm import cards
 from offload.suite.bench.vm.lab import Lab
 from offload.suite.bench.vm.topology import ENDS
@@ -68,10 +70,27 @@ def boot_once(series: str, kind: str) -> tuple[float, float, float]:
         return agent, took, peak_mib(lab.pid)
 
 
-def round_trips(series: str, kind: str, rounds: int) -> list[float]:
-    """Milliseconds of `true` in the DUT namespace, one after the other."""
+def round_trips(series: str, kind: str, rounds: int) -> dict[str, list[float]]:
+    """Milliseconds in the DUT namespace: of `true`, and of a line to a program that says it again."""
     with Lab.boot(fetch(series, quiet), kind, say=quiet) as lab:
-        return [lab.dut.run(["true"]).seconds * 1000 for _ in range(rounds * 10)]
+        return {
+            "round trip of true, ms": [lab.dut.run(["true"]).seconds * 1000 for _ in range(rounds * 10)],
+            "line by the agent, ms": echoes(lab.dut.start(["cat"]), rounds * 10),
+            "line past it, ms": echoes(talk(lab.dut, ["cat"]), rounds * 10),
+        }
+
+
+def echoes(process: Process, count: int) -> list[float]:
+    """Milliseconds from each line that a program gets until it has said it again; the first warms it up."""
+    took = []
+    for _ in range(1 + count):
+        heard = len(process.news(0)[0])
+        began = time.monotonic()
+        process.stdin(b"line\n")
+        while len(process.news(1)[0]) < heard + 5:
+            pass
+        took.append((time.monotonic() - began) * 1000)
+    return took[1:]
 
 
 def seconds(lab: Lab, arm: str, size: int) -> float:
@@ -152,7 +171,7 @@ def main() -> int:
     figures = {
         "boot to agent, s": [b[0] for b in boots],
         "boot to bench, s": [b[1] for b in boots],
-        "round trip of true, ms": trips,
+        **trips,
         "VM memory, MiB": [b[2] for b in boots],
         "runner memory, MiB": [runner],
         OF_PLAIN: [hw / plain for hw, plain in zip(speeds["hw"], speeds["plain"], strict=True)],

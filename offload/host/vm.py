@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from offload.cmd import Pace
 from offload.errors import TimedOut
-from offload.host.base import Completed
+from offload.host.base import Completed, Host, Process
+from offload.host.direct import SILENT, Direct
 
+LAST = 0.01  # seconds that the last words of a program may take when its end is known already
+PIECE = 4 << 20  # bytes per request of a file
 GRACE = 30.0  # seconds beyond a command's own time-out: the guest may share a busy core
 
 
@@ -22,6 +25,10 @@ class Agent(Protocol):
 
     def tell(self, op: str, **fields: object) -> None:
         """One request that is not answered, not even if it fails. RigError if the VM is gone."""
+        ...
+
+    def direct(self) -> Direct | None:
+        """Take a line past the agent; None if there is none, or none left."""
         ...
 
 
@@ -89,6 +96,39 @@ class VmProcess:
             self._agent.call("kill", job=self._job, signal=int(signal))
 
 
+class DirectProcess(VmProcess):
+    """A background command whose input and standard output have a line of their own; for one thread."""
+
+    def __init__(
+        self, agent: Agent, argv: Sequence[str], where: str, answer: Mapping[str, Any], line: Direct
+    ) -> None:
+        super().__init__(agent, argv, where, answer)
+        self._line = line
+
+    def _take(self, answer: Mapping[str, Any]) -> None:
+        super()._take(answer)  # without standard output
+        while heard := self._line.take(0 if self._rc is None else LAST):
+            self._out += heard
+
+    def stdin(self, data: bytes, *, eof: bool = False) -> None:
+        """Write to its standard input; with `eof` nothing that it says afterwards is heard."""
+        if self._rc is None:
+            self._out += self._line.send(data)
+        if eof:
+            self._line.close()
+
+    def news(self, patience: float) -> tuple[bytes, bytes]:
+        """Both outputs, once there is more of standard output; standard error as it was last asked for."""
+        self._out += self._line.take(patience)
+        return self._out, self._err
+
+    def pieces(self, size: int) -> Iterator[bytes]:
+        """Yield the next `size` bytes that it says, as they come; fewer if none come for a minute."""
+        while size > 0 and (piece := self._line.take(SILENT)):
+            size -= len(piece)
+            yield piece
+
+
 class VmHost:
     """The VM itself, or with `netns` one network namespace of it."""
 
@@ -126,6 +166,21 @@ class VmHost:
         answer = self._agent.call("start", argv=command, ns=self._netns, env=dict(env or {}))
         return VmProcess(self._agent, command, self.name, answer)
 
+    def direct(self, argv: Sequence[str]) -> DirectProcess | None:
+        """Start one whose input and standard output go past the agent; None if it has no line for that.
+
+        Each word through the agent wakes Python twice, and comes as base64 in JSON.
+        """
+        command, line = [str(word) for word in argv], self._agent.direct()
+        if not line:
+            return None
+        try:
+            answer = self._agent.call("start", argv=command, ns=self._netns, direct=line.name)
+        except BaseException:
+            line.close()
+            raise
+        return DirectProcess(self._agent, command, self.name, answer, line)
+
     def read(self, path: str) -> bytes:
         """Return a file's bytes as this namespace sees it; FileNotFoundError if there is none."""
         return binascii.a2b_base64(self._agent.call("read", 120.0, path=path, ns=self._netns)["data"])
@@ -133,3 +188,25 @@ class VmHost:
     def write(self, path: str, data: bytes, mode: int = 0o600) -> None:
         """Create or replace a file with exactly this mode; parent folders are made."""
         self._agent.call("write", 120.0, path=path, data=_b64(data), mode=mode, ns=self._netns)
+
+
+def talk(host: Host, argv: Sequence[str]) -> Process:
+    """Start a program that answers its input line by line and ends with it; past the agent if that can be."""
+    process = host.direct(argv) if isinstance(host, VmHost) else None
+    return process or host.start(argv)
+
+
+def pull(host: Host, path: str, size: int) -> Generator[bytes]:
+    """Yield the first `size` bytes of a file, piece by piece; fewer if there are no more."""
+    process = host.direct(["head", "-c", str(size), path]) if isinstance(host, VmHost) else None
+    if process is None:
+        for number in range(-(-size // PIECE)):
+            argv = ["dd", f"if={path}", f"bs={PIECE}", f"skip={number}", "count=1", "status=none"]
+            yield host.run(argv, timeout=120).stdout
+        return
+    try:
+        yield from process.pieces(size)
+    finally:
+        process.stdin(b"", eof=True)
+        process.kill(9)
+        process.wait(60)

@@ -39,7 +39,7 @@ ROOMS: dict[str, Room] = {
     "paths": Room("errors", "", 70),
     "cmd": Room("errors", "", 210),
     "yamlfile": Room("errors", "yaml", 320),
-    "host": Room("cmd errors", "", 720),
+    "host": Room("cmd errors", "", 900),
     "card": Room("host cmd yamlfile paths errors", "", 1700),
     "errata": Room("yamlfile paths errors", "", 500),
     "debian": Room("cmd paths errors", "", 1370),
@@ -54,7 +54,7 @@ ROOMS: dict[str, Room] = {
     "suite.wire": Room("cmd paths errors", "cryptography", 3700),
     "suite.traffic": Room("card host cmd paths errors", "", 3700),
     "suite.bench": Room(
-        "suite.traffic driver debian switch card host yamlfile cmd paths errors", "yaml", 8400
+        "suite.traffic driver debian switch card host yamlfile cmd paths errors", "yaml", 8460
     ),
     "suite.measure": Room("suite.bench suite.traffic debian switch card host cmd paths errors", "", 4300),
     "suite.report": Room("suite.measure errata card yamlfile cmd paths errors", "", 8800),

@@ -14,6 +14,7 @@ from typing import Any
 from offload.cmd import Pace, wait_until
 from offload.errors import OffloadError, RigError
 from offload.host.base import Host
+from offload.host.vm import talk
 from offload.paths import PACKAGE, ROOT
 from offload.suite.traffic.handoff import Line, parse
 
@@ -185,7 +186,7 @@ class Pump:
     def __init__(self, host: Host, path: str, before: Sequence[str] = ()) -> None:
         self.host, self._next, self._seen = host, 0, 0
         self._events: list[dict[str, Any]] = []
-        self._process = host.start([*before, *PYTHON, path])
+        self._process = talk(host, [*before, *PYTHON, path])
 
     def ready(self) -> None:
         """Wait until it takes commands. RigError if it never does."""

@@ -15,6 +15,7 @@ from offload.suite.bench.vm.client import Client
 MODULES = (
     "offload.suite.bench.vm.guest.port",
     "offload.suite.bench.vm.guest.spaces",
+    "offload.suite.bench.vm.guest.direct",
     "offload.suite.bench.vm.guest.growth",
     "offload.suite.bench.vm.guest.job",
     "offload.suite.bench.vm.guest.agent",

@@ -137,7 +137,7 @@ def await_agent(child: subprocess.Popen[bytes], run_dir: RunDir, timeout: float)
     client = None
     try:
         sock = connect(run_dir.path / "port0", timeout, booting)
-        client = Client(sock, console.tail)
+        client = Client(sock, console.tail, folder=run_dir.path)
         client.hello(max(1.0, deadline - time.monotonic()))
         return client
     except RigError as exc:

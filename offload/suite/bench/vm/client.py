@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from offload.errors import RigError
+from offload.host.direct import Direct, free
 from offload.suite.bench.vm.console import faults
 
 Answer = dict[str, Any]
@@ -23,12 +24,20 @@ GRACE = 30.0  # seconds beyond a command's own time-out: the guest may share a b
 
 
 class Client:
-    """Talks to one agent over a socket; safe in several threads. `what`: its machine, in messages."""
+    """Talks to one agent over a socket; safe in several threads.
+
+    `what`: its machine, in messages. `folder`: of the lab, whose lines past the agent are for programs.
+    """
 
     def __init__(
-        self, sock: socket.socket, last_words: Callable[[], str] = str, what: str = "the lab VM"
+        self,
+        sock: socket.socket,
+        last_words: Callable[[], str] = str,
+        what: str = "the lab VM",
+        folder: Path | None = None,
     ) -> None:
         self._sock, self._last_words, self._what = sock, last_words, what
+        self._folder = folder
         self._numbers = itertools.count(1)
         self._pending: dict[int, Future[Answer]] = {}
         self._lock = threading.Lock()
@@ -86,6 +95,10 @@ class Client:
             if self._gone:
                 raise RigError(self._gone)
         self._write(json.dumps({"id": None, "op": op, **fields}).encode() + b"\n")
+
+    def direct(self) -> Direct | None:
+        """Take a line past the agent; None if there is none, or none left."""
+        return free(self._folder) if self._folder else None
 
     def _raise(self, op: str, answer: Answer, fields: dict[str, object]) -> None:
         if isinstance(answer.get("errno"), int):

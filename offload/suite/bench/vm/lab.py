@@ -148,7 +148,7 @@ class Lab:
         else:
             raise RigError(f"all {PORTS} lines to lab {name} are taken", "stop one of its clients first")
         console = Console(folder / "console.log")
-        client = Client(connect(folder / f"port{number}", timeout, lambda: True), console.tail)
+        client = Client(connect(folder / f"port{number}", timeout, lambda: True), console.tail, folder=folder)
         client.hello(timeout)
         lab = cls(state, folder, client, None)
         lab._port_lock = lock

@@ -17,6 +17,7 @@ from offload.errors import RigError
 PROGRAM = "qemu-system-x86_64"
 GOOD = (8, 1)  # from here on TCG uses the host's own AES and carry-less multiplication
 PORTS = 4  # clients at once: a test run, and people who look at it
+DIRECT = 16  # programs at once whose words go past the agent
 Say = Callable[[str], None]
 
 
@@ -139,7 +140,9 @@ def _channels(folder: Path) -> list[str]:
     argv += ["-device", "virtio-9p-pci,fsdev=root,mount_tag=root"]
     argv += ["-fsdev", f"local,id=out,path={folder}/out,security_model=none"]
     argv += ["-device", "virtio-9p-pci,fsdev=out,mount_tag=out", "-device", "virtio-serial-pci"]
-    for number in range(PORTS):
-        argv += ["-chardev", f"socket,id=lab{number},path={folder}/port{number},server=on,wait=off"]
-        argv += ["-device", f"virtserialport,chardev=lab{number},name=lab{number}"]
+    ports = {f"lab{number}": f"port{number}" for number in range(PORTS)}
+    ports |= {name: name for name in (f"own{number:02}" for number in range(DIRECT))}
+    for name, socket in ports.items():
+        argv += ["-chardev", f"socket,id={name},path={folder}/{socket},server=on,wait=off"]
+        argv += ["-device", f"virtserialport,chardev={name},name={name}"]
     return argv

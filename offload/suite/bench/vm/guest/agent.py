@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 
+from offload.suite.bench.vm.guest.direct import named, opened
 from offload.suite.bench.vm.guest.growth import Growth
 from offload.suite.bench.vm.guest.job import Job
 from offload.suite.bench.vm.guest.port import LONGEST, Port, b64, unb64
@@ -42,8 +43,9 @@ LOOK = 0.01  # seconds between looks at outputs that are waited for, on a host w
 class Agent:
     """The loop: ports, jobs, and one method per operation (op_*); None means that the answer comes later."""
 
-    def __init__(self, fds: list[int]) -> None:
+    def __init__(self, fds: list[int], direct: dict[str, str] | None = None) -> None:
         self.ports = [Port(fd) for fd in fds]
+        self.direct = direct or {}  # ports by name, for one program each
         self.jobs: dict[int, Job] = {}
         self.spaces = Namespaces()
         self.known: Known | None = None  # answers without a program; only `main` has it
@@ -68,21 +70,27 @@ class Agent:
             by_fd = {port.fd: port for port in self.ports}
             again = {port.fd for port in self.ports if port.doubtful}
             ready = self._ready()
-            if self._wake in ready:
-                os.read(self._wake, 4096)
             for fd in (ready | again) & by_fd.keys():
                 if not self._talk(by_fd[fd]):
                     gone.add(fd)
             for job in [j for j in self.jobs.values() if j.terminal in ready or j.hung_up]:
                 job.show(PIECES)
-            self._reap()
+            if self._wake in ready:  # a child has ended
+                os.read(self._wake, 4096)
+                self._reap()
             self._overdue()
             self._tire()
-            for job in list(self.jobs.values()):
+            self._serve()
+
+    def _serve(self) -> None:
+        """Give each job its input, and those who wait for it what it says; most jobs need neither."""
+        for job in list(self.jobs.values()):
+            if job.to_stdin:
                 self._feed(job)
+            if job.terminal >= 0:
                 self._watch(job)
-                if job.watchers and not job.expected:
-                    job.expected = self.growth.expect(job.out, job.err)
+            if job.watchers:
+                job.expected = job.expected or self.growth.expect(job.out, job.err)
                 job.look()
 
     def _ready(self) -> set[int]:
@@ -98,11 +106,14 @@ class Agent:
         """Seconds until the next deadline; at most one, to write what is left over; few if in doubt."""
         if any(port.doubtful for port in self.ports):
             return 0.05
-        now, jobs = time.monotonic(), self.jobs.values()
-        ends = [j.deadline - now for j in jobs if j.deadline and j.rc is None]
-        ends += [until - now for j in jobs for _, _, until in j.watchers]
-        ends += [LOOK for j in jobs if j.watchers and not j.expected]
-        return max(0.0, min([1.0, *ends]))
+        now, ends = time.monotonic(), [1.0]
+        for job in self.jobs.values():
+            if job.deadline and job.rc is None:
+                ends.append(job.deadline - now)
+            ends += [until - now for _, _, until in job.watchers]
+            if job.watchers and not job.expected:
+                ends.append(LOOK)
+        return max(0.0, min(ends))
 
     def _talk(self, port: Port) -> bool:
         port.flush()
@@ -183,8 +194,9 @@ class Agent:
 
     def _tire(self) -> None:
         """End the VM if that was wanted for one that nobody uses; a command that runs is a use."""
-        at_rest = all(job.rc is not None for job in self.jobs.values())
-        if self.idle and at_rest and time.monotonic() >= self.asked + self.idle:
+        if not self.idle or time.monotonic() < self.asked + self.idle:
+            return
+        if all(job.rc is not None for job in self.jobs.values()):
             power_off()
 
     def _overdue(self) -> None:
@@ -274,7 +286,11 @@ class Agent:
         return None
 
     def op_start(self, port: Port, message: Message) -> Message:
-        """Start in the background, with a pipe as input."""
+        """Start in the background, with a pipe as input, or on a port that the client has open."""
+        direct = message.get("direct", "")
+        if direct:
+            theirs = opened(self.direct[direct])
+            return self._spawn(Job(port, message["argv"], direct=True), message, theirs).report()
         stdin, theirs = os.pipe2(os.O_CLOEXEC)[::-1]
         job = Job(port, message["argv"])
         job.stdin = stdin
@@ -362,23 +378,16 @@ def power_off() -> None:
     check(LIBC.reboot(0x4321FEDC))
 
 
-def ports() -> list[int]:
-    """Open the virtio-serial ports that the lab named lab0, lab1, ..."""
-    found = []
-    base = "/sys/class/virtio-ports"
-    for name in sorted(os.listdir(base)):  # noqa: PTH208
-        with open(f"{base}/{name}/name") as file:  # noqa: PTH123
-            if file.read().startswith("lab"):
-                found.append(os.open(f"/dev/{name}", os.O_RDWR | os.O_NONBLOCK))
-    return found
-
-
 def main(argv: list[str]) -> None:
     """Serve the VM's ports for ever, or (tests) the inherited sockets `argv` until all are closed."""
     from offload.suite.bench.vm.guest.known import (
         Known,  # only here: what goes to a host by ssh is without it
     )
 
-    agent = Agent([int(fd) for fd in argv] or ports())
+    found = named()
+    labs = [
+        os.open(path, os.O_RDWR | os.O_NONBLOCK) for name, path in found.items() if name.startswith("lab")
+    ]
+    agent = Agent([int(fd) for fd in argv] or labs, found)
     agent.known = Known(BASE_ENV["PATH"])
     agent.run(until_eof=bool(argv))

@@ -21,8 +21,9 @@ NUMBERS = itertools.count(1)  # jobs are named by number: a process id comes bac
 class Job:
     """A command: its process group, its outputs in memory files, who started it and who waits for it."""
 
-    def __init__(self, owner: Port, argv: list[str]) -> None:
+    def __init__(self, owner: Port, argv: list[str], direct: bool = False) -> None:
         self.owner, self.argv, self.began = owner, argv, time.monotonic()
+        self.direct = direct  # what it reads from is what it prints to: a port, which the client has open
         self.number = next(NUMBERS)
         self.abandoned = False
         self.out, self.err = memory_file("out"), memory_file("err")
@@ -47,7 +48,7 @@ class Job:
             first = [(os.POSIX_SPAWN_OPEN, 0, os.ttyname(stdin), os.O_RDWR, 0)]
             actions = [*first, (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
         else:
-            pairs = ((stdin, 0), (self.out, 1), (self.err, 2))
+            pairs = ((stdin, 0), (stdin if self.direct else self.out, 1), (self.err, 2))
             actions = [(os.POSIX_SPAWN_DUP2, a, b) for a, b in pairs]
         self.pid = os.posix_spawnp(
             self.argv[0],

@@ -32,7 +32,6 @@ class Known:
         self._printed: dict[Key, bytes] = {}
         self._handlers: dict[str, Callable[[list[str]], Said | None]] = {
             "cat": _cat,
-            "dd": _dd,
             "ethtool": self._ethtool,
             "grep": _grep,
             "ip": settings.ip,
@@ -114,19 +113,6 @@ def _names(words: list[str]) -> list[str]:
 
 def _cat(words: list[str]) -> Said:
     return 0, b"".join([_content(path) for path in _names(words)])
-
-
-def _dd(words: list[str]) -> Said | None:
-    """One block of a file: if=FILE bs=N skip=N count=1 status=none."""
-    said = dict(word.split("=", 1) for word in words)
-    if list(said.items())[3:] != [("count", "1"), ("status", "none")] or [*said][:3] != ["if", "bs", "skip"]:
-        return None
-    size = int(said["bs"])
-    fd = os.open(said["if"], os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        return (0, os.pread(fd, size, size * int(said["skip"]))) if 0 < size <= LONGEST else None
-    finally:
-        os.close(fd)
 
 
 def _grep(words: list[str]) -> Said | None:
