@@ -1,7 +1,7 @@
 """What runs on a host at one end of a live migration: it starts QEMU, tells it what to do, and looks inside.
 
-Only the standard library, one file: copied to the host and run by its plain `python3 -I -S`. JSON commands on
-stdin, one answer each on stdout, in order:
+Only the standard library, one file: copied to the host and run by its plain `python3 -I -S`. Each line on stdin
+is a JSON list of commands, and the next one on stdout that of their answers:
   {"do": "start", "argv": [...], "socket": path}   QEMU, with its monitor (QMP) there -> {"pid"}
   {"do": "qmp", "execute": name, "arguments": {...}}                 -> {"return": what QEMU answers}
   {"do": "ready", "at": address, "magic": number}  wait until this word is in the guest's memory -> {}
@@ -214,24 +214,28 @@ class End:
             self.child.wait()
 
 
-def say(answer: dict[str, Any]) -> None:
+def obeyed(end: End, ask: dict[str, Any]) -> dict[str, Any]:
     """Answer one command."""
-    sys.stdout.write(json.dumps(answer) + "\n")
+    try:
+        answer: dict[str, Any] = getattr(end, f"do_{ask['do']}")(ask)
+        return answer
+    except (Trouble, OSError, ValueError, subprocess.SubprocessError) as exc:
+        return {"error": f"{ask['do']}: {exc}"}
+
+
+def say(answers: list[dict[str, Any]]) -> None:
+    """Answer a list of commands."""
+    sys.stdout.write(json.dumps(answers) + "\n")
     sys.stdout.flush()
 
 
 def main() -> None:
     """Obey until standard input ends."""
     end = End()
-    say({"ready": os.getpid()})
+    say([{"ready": os.getpid()}])
     try:
         for line in sys.stdin:
-            ask = json.loads(line)
-            try:
-                answer = getattr(end, f"do_{ask['do']}")(ask)
-            except (Trouble, OSError, ValueError, subprocess.SubprocessError) as exc:
-                answer = {"error": f"{ask['do']}: {exc}"}
-            say(answer)
+            say([obeyed(end, ask) for ask in json.loads(line)])
     finally:
         end.quit()
 

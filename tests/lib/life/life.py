@@ -17,6 +17,7 @@ from offload.card.profile import DIRECTIONS
 from offload.cmd import settles, wait_until
 from offload.errors import RigError
 from offload.host.base import Side
+from offload.host.vm import talk
 from offload.suite.traffic.drive import PYTHON, Ended, sending
 from tests.lib.life.many_connections import key
 from tests.lib.rig.rig import Rig
@@ -32,7 +33,7 @@ class ManyConnections:
     """One many_connections.py on a host: it answers commands in order."""
 
     def __init__(self, side: Side, path: str) -> None:
-        self.side, self._process = side, side.host.start([*PYTHON, path])
+        self.side, self._process = side, talk(side.host, [*PYTHON, path])
         self._answers: list[dict[str, Any]] = []
         self._asked, self._seen = 0, 0
         self.pid = int(self.answer(0)["ready"])
@@ -46,8 +47,7 @@ class ManyConnections:
 
         The answers come together, once the last thing is done.
         """
-        rows = [*({**ask, "more": True} for ask in asks[:-1]), *asks[-1:]]
-        self._process.stdin(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
+        self._process.stdin(json.dumps([*asks]).encode() + b"\n")
         self._asked += len(asks)
         return list(range(self._asked - len(asks) + 1, self._asked + 1))
 
@@ -71,13 +71,14 @@ class ManyConnections:
 
     def answered(self, number: int) -> bool:
         """Say whether an answer has come."""
-        return self._takes(self._process.output()[0], number)
+        return self._takes(self._process.news(0)[0], number)
 
     def _takes(self, out: bytes, number: int) -> bool:
         """Take in the whole lines of its output so far; whether this answer is among them."""
         end = out.rfind(b"\n") + 1
         if end > self._seen:
-            self._answers += [json.loads(line) for line in out[self._seen : end].splitlines()]
+            lines = out[self._seen : end].splitlines()
+            self._answers += [answer for line in lines for answer in json.loads(line)]
             self._seen = end
         return len(self._answers) > number
 

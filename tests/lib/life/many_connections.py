@@ -2,7 +2,7 @@
 
 Only the standard library, one file: copied to the host and run by its plain `python3 -I -S`. It installs keys
 of its own (from a secret that comes on stdin) on plain TCP connections: no handshake, so a thousand of them
-take seconds. JSON commands on stdin, one answer each on stdout, in order:
+take seconds. Each line on stdin is a JSON list of commands, and the next one on stdout that of their answers:
   {"do": "listen", "host": H}                                -> {"port": P}; one listener, the last one stays
   {"do": "connect", "host": H, "port": P, "count": N}        -> {"from": first number, "ports": [our ports]}
   {"do": "accept", "count": N}                               -> the same; "ports" are those of the clients
@@ -25,7 +25,6 @@ take seconds. JSON commands on stdin, one answer each on stdout, in order:
   {"do": "sent", "at"}   -> {"sent": bytes that TCP sent, again included}; waits until all are acknowledged
   {"do": "shut", "at"}   no more sending        {"do": "close", "at": [numbers], "reset": bool}
 A command that fails answers {"error": "ECONNRESET"}, or words. "at" is a number where no list is named.
-"more": true: the answer leaves with the next one, so that many small ones are few messages.
 """
 
 from __future__ import annotations
@@ -364,26 +363,29 @@ def word(exc: OSError) -> str:
     return errno.errorcode.get(exc.errno or 0, str(exc))
 
 
-def say(answer: dict[str, Any], more: bool = False) -> None:
-    """Answer one command; `more`: not at once."""
-    sys.stdout.write(json.dumps(answer) + "\n")
-    if not more:
-        sys.stdout.flush()
+def obeyed(many: ManyConnections, ask: dict[str, Any]) -> dict[str, Any]:
+    """Answer one command."""
+    try:
+        answer: dict[str, Any] = getattr(many, f"do_{ask['do']}")(ask)
+        return answer
+    except OSError as exc:
+        return {"error": word(exc)}
+    except Exception as exc:  # a command that makes no sense is answered, not fatal
+        return {"error": f"{type(exc).__name__}: {exc}"}
+
+
+def say(answers: list[dict[str, Any]]) -> None:
+    """Answer a list of commands."""
+    sys.stdout.write(json.dumps(answers) + "\n")
+    sys.stdout.flush()
 
 
 def main() -> None:
-    """Obey until standard input ends."""
+    """Obey until standard input ends. One list for many commands: JSON costs an emulated host a call each."""
     many = ManyConnections()
-    say({"ready": os.getpid()})
+    say([{"ready": os.getpid()}])
     for line in sys.stdin:
-        ask = json.loads(line)
-        try:
-            answer = getattr(many, f"do_{ask['do']}")(ask)
-        except OSError as exc:
-            answer = {"error": word(exc)}
-        except Exception as exc:  # a command that makes no sense is answered, not fatal
-            answer = {"error": f"{type(exc).__name__}: {exc}"}
-        say(answer, ask.get("more", False))
+        say([obeyed(many, ask) for ask in json.loads(line)])
 
 
 if __name__ == "__main__":

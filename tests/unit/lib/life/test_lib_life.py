@@ -14,7 +14,7 @@ from offload.host.base import Host, Side
 from tests.lib.flow.stand_ins import StandIns
 from tests.lib.life.life import ManyConnections, held
 
-READY = b'{"ready": 7}\n'
+READY = b'[{"ready": 7}]\n'
 
 
 class Reported:
@@ -56,7 +56,7 @@ def connections(*outs: bytes) -> tuple[ManyConnections, Reported]:
 
 def test_a_look_waits_on_the_host() -> None:
     """One request waits for an answer, and none is made for one that is there."""
-    made, reported = connections(b'{"a": 1}\n{"b":', b" 2}\n", b"")
+    made, reported = connections(b'[{"a": 1}]\n[{"b":', b" 2}]\n", b"")
     reported.asked.clear()
     first, second = made.begin("one"), made.begin("two")
     assert made.answer(second) == {"b": 2} and made.answer(first) == {"a": 1}
@@ -65,7 +65,7 @@ def test_a_look_waits_on_the_host() -> None:
 
 def test_last_words_count() -> None:
     """A program that answers and ends has answered; one that only ends is a broken rig."""
-    made, reported = connections(b'{"a": 1}\n')
+    made, reported = connections(b'[{"a": 1}]\n')
     assert made.answer(made.begin("one")) == {"a": 1}
     with pytest.raises(RigError, match="many_connections.py on dut died:\nTraceback"):
         made.answer(made.begin("two"))
@@ -73,10 +73,10 @@ def test_last_words_count() -> None:
 
 def test_what_is_not_awaited_is_looked_up_at_once() -> None:
     """Whether an answer has come is said without waiting for it."""
-    made, reported = connections(b'{"a": 1}\n')
+    made, reported = connections(b'[{"a": 1}]\n')
     asked: Any = reported.asked
     asked.clear()
-    assert made.answered(1) and not made.answered(2) and asked == ["output", "output"]
+    assert made.answered(1) and not made.answered(2) and asked == ["news", "news"]
 
 
 @pytest.mark.parametrize(

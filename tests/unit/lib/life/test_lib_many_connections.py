@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
+import json
 import socket
 import struct
 import subprocess
@@ -126,17 +126,14 @@ def test_what_tcp_sent_is_reported() -> None:
 
 
 def test_answers_of_many_commands_leave_together() -> None:
-    """A pipe's reader sees nothing of the first answers until the last one comes."""
-    code = """
-import os, sys
-from tests.lib.life.many_connections import say
-for number in range(3):
-    say({"number": number}, more=number < 2)
-    os.write(1, b"|")
-"""
-    env = os.environ | {"PYTHONUNBUFFERED": ""}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env=env)
-    assert done.stdout == b'||{"number": 0}\n{"number": 1}\n{"number": 2}\n|'
+    """A list of commands is answered by one line, in order, and one that fails stops none of the others."""
+    asked = [{"do": "listen", "host": "127.0.0.1"}, {"do": "dance"}, {"do": "close", "at": []}]
+    lines = f"{json.dumps(asked)}\n[]\n"
+    code = "from tests.lib.life.many_connections import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, input=lines.encode())
+    ready, answers, none = map(json.loads, done.stdout.splitlines())
+    assert ready[0]["ready"] and none == []
+    assert answers[0]["port"] and "do_dance" in answers[1]["error"] and answers[2] == {}
 
 
 def test_who_waits_for_acknowledgments_asks_ever_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
