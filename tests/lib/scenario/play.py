@@ -29,7 +29,7 @@ from tests.lib.scenario.troubles import FORGED, Troubled
 CALM = Burst("calm", (FULL,) * 6)
 WIDER = 8  # bursts at most until hundreds of records fit into TCP's window
 SO_MAX_PACING_RATE = 47  # include/uapi/asm-generic/socket.h
-SLOW, FAST = 8_000, (1 << 31) - 1  # bytes a second
+SLOW, FAST = 4_000, (1 << 31) - 1  # bytes a second
 HOLE = Burst("behind a hole", (1000,) * 4)
 DIRECTIONS = {"tx": ("tx",), "rx": ("rx",), "both": ("tx", "rx")}
 

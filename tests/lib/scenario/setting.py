@@ -72,7 +72,7 @@ def prepare(undo: ExitStack, rig: Rig, scenario: Scenario) -> None:
     if scenario["trouble"] == "ce-mark":
         wanted["ecn"] = 1
     if scenario["place"] == "hundreds-in-tso":
-        wanted["min_tso_segs"] = TSO
+        wanted |= {"min_tso_segs": TSO, "slow_start_after_idle": 0}  # the window stays while it writes
     if wanted:
         undo.enter_context(path.tcp_settings(rig.bench, **wanted))
     if rig.kind == "veth":  # frames on this cable are as TCP made them: let it make what a card would send
