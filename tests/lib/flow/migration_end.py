@@ -1,7 +1,7 @@
 """What runs on a host at one end of a live migration: it starts QEMU, tells it what to do, and looks inside.
 
-Only the standard library, one file: copied to the host and run by its plain `python3 -I -S`. Each line on stdin
-is a JSON list of commands, and the next one on stdout that of their answers:
+Only the standard library, one file: copied to the host and run by its plain `python3 -I -S`. Each line on
+stdin is a JSON list of commands, and the next one on stdout that of their answers:
   {"do": "start", "argv": [...], "socket": path}   QEMU, with its monitor (QMP) there -> {"pid"}
   {"do": "qmp", "execute": name, "arguments": {...}}                 -> {"return": what QEMU answers}
   {"do": "ready", "at": address, "magic": number}  wait until this word is in the guest's memory -> {}

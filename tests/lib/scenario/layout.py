@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -129,12 +128,6 @@ def spot(scenario: Scenario, track: Track, bursts: Sequence[Burst]) -> Spot:
         number = inner[0] if inner and near else dice.choice(inner or [len(writes) // 2])
     begin = track.offset + track.wire + sum(writes[:number]) + OVERHEAD * number
     return Spot(begin, begin + writes[number] + OVERHEAD, sum(writes[:number]))
-
-
-def struck(scenario: Scenario, track: Track, bursts: Sequence[Burst]) -> int:
-    """Which of the bursts has the record that trouble strikes."""
-    before, ends = spot(scenario, track, bursts).before, itertools.accumulate(b.total for b in bursts)
-    return next(n for n, end in enumerate(ends) if before < end)
 
 
 def where(seen: set[int], starts: list[int], place: str) -> set[int]:

@@ -145,7 +145,7 @@ class Play:
         if self.scenario["place"] not in layout.CUTS or self.scenario["trouble"] == "none":
             return set()
         found = (
-            layout.struck(self.scenario, self.victim.tracks[direction], several)
+            troubles.struck(self.scenario, self.victim.tracks[direction], several)
             for direction, several in bursts.items()
         )
         return set(found)

@@ -11,7 +11,7 @@ from offload.cmd import settles
 from offload.suite.traffic.impair import Box, Chosen, wirebox
 from offload.suite.traffic.impair_place import survey
 from tests.lib.rig.rig import Rig
-from tests.lib.scenario.connections import OVERHEAD, Burst, Line
+from tests.lib.scenario.connections import OVERHEAD, Burst, Line, Track
 from tests.lib.scenario.layout import Spot, spot
 from tests.lib.scenario.space import Scenario
 
@@ -69,9 +69,7 @@ def rules(
 ) -> list[tuple[Chosen, int]]:
     """The rules for the bursts that come next on a connection, and how often each must act."""
     trouble, found = scenario["trouble"], spot(scenario, line.tracks[direction], bursts)
-    first = line.tracks[direction].offset + line.tracks[direction].wire
-    last = first + sum(burst.total + OVERHEAD * len(burst.writes) for burst in bursts) - 1
-    place, action = _what(trouble, found, first, last)
+    place, action = _what(trouble, found, *_ends(line.tracks[direction], bursts))
     more = {"action": action, "direction": TOWARDS[direction], "port": line.port}
     if times := AGAIN.get(trouble):
         return [(Chosen("offset", place, times=times, **more), times)]
@@ -81,6 +79,19 @@ def rules(
         at = forged_at(scenario, found)
         return [(Chosen("offset", at, bit=_bit(found, at), **more), 1)]
     return [(Chosen("offset", place, **more), 1)]
+
+
+def struck(scenario: Scenario, track: Track, bursts: Sequence[Burst]) -> int:
+    """Which of the bursts that come next has the byte whose frame is met."""
+    found = spot(scenario, track, bursts)
+    place, _ = _what(scenario["trouble"], found, *_ends(track, bursts))
+    return next(n for n in range(len(bursts)) if place <= _ends(track, bursts[: n + 1])[1])
+
+
+def _ends(track: Track, bursts: Sequence[Burst]) -> tuple[int, int]:
+    """The first and the last byte of the bursts that come next."""
+    first = track.offset + track.wire
+    return first, first + sum(burst.total + OVERHEAD * len(burst.writes) for burst in bursts) - 1
 
 
 def _what(trouble: str, found: Spot, first: int, last: int) -> tuple[int, str]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from offload.card.profile import find
-from tests.lib.scenario import connections, layout, play
+from tests.lib.scenario import connections, layout, play, troubles
 from tests.lib.scenario.connections import BUFFER, OVERHEAD, Burst, Track
 from tests.lib.scenario.play import Play
 from tests.lib.scenario.space import load
@@ -57,13 +57,17 @@ def test_uncut_records_go_both_ways_at_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_struck_burst_is_the_one_with_the_record() -> None:
-    """It is the burst in which the record of the trouble lies."""
+    """It is the burst in which the record of the trouble lies; the first and the last frame lie elsewhere."""
     for seed in range(40):
-        scenario = SPACE.parse(f"seed={seed},place=tag-cut,trouble=lost-tag")
-        bursts = layout.placed(scenario, "placed tx", MSS)
-        track = Track(None, 0)  # type: ignore[arg-type]
-        number, at = layout.struck(scenario, track, bursts), layout.spot(scenario, track, bursts)
-        assert sum(b.total for b in bursts[:number]) + bursts[number].writes[0] == at.before
+        for trouble in ("lost-tag", "lost-first", "lost-last", "duplicate"):
+            scenario = SPACE.parse(f"seed={seed},place=tag-cut,trouble={trouble}")
+            bursts = layout.placed(scenario, "placed tx", MSS)
+            track = Track(None, 0)  # type: ignore[arg-type]
+            number, at = troubles.struck(scenario, track, bursts), layout.spot(scenario, track, bursts)
+            if trouble in ("lost-first", "lost-last"):
+                assert number == (0 if trouble == "lost-first" else len(bursts) - 1)
+            else:
+                assert sum(b.total for b in bursts[:number]) + bursts[number].writes[0] == at.before
 
 
 @pytest.mark.parametrize(("windows", "bursts"), [([30], 1), ([9, 12, 20], 3), ([9] * 20, play.WIDER)])
