@@ -46,7 +46,7 @@ from tests.lib.catalogue.drawn_summary import CUT, Drawn, line, summary
 from tests.lib.catalogue.rows import Row, Step
 from tests.lib.catalogue.run import Found, Stand, side_by_side
 from tests.lib.rig.needs import built
-from tests.lib.scenario.covering import Depth, array
+from tests.lib.scenario.array.covering import Depth, array
 from tests.lib.scenario.space import Scenario
 
 ROOT = Path(__file__).parents[1]

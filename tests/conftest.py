@@ -46,7 +46,8 @@ pytest_plugins = [
     "tests.lib.rig.limits",
     "tests.lib.wire.silent",
     "tests.lib.scenario.plugin",
-    "tests.lib.scenario.turns",
+    "tests.lib.labs.order",
+    "tests.lib.labs.turns",
 ]
 KINDS = {"hw": "nicsim", "sw-fallback": "veth", "nicsim": "nicsim"}  # folder of a test -> kind of lab
 

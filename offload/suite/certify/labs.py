@@ -26,7 +26,7 @@ def how_many(
     """Return how many labs: what was asked for, else one per `cpus` cores, as far as the memory goes.
 
     `alone`: one lab is all there can be. `waits`: a lab of this run is silent for more than half of the
-    time and needs no core, so there are three times as many. ConfigError for a number that makes no sense,
+    time and needs no core, so there are four times as many. ConfigError for a number that makes no sense,
     RigError if there is not enough memory for what was asked, or for one.
     """
     if asked is not None and not 1 <= asked <= MOST:
@@ -35,7 +35,7 @@ def how_many(
         return 1
     room = available(meminfo)
     fit = 1 + max(0, room - FIRST) // MORE
-    wanted = asked or max(1, min(at_once(cpus) * (3 if waits else 1), fit, MOST))
+    wanted = asked or max(1, min(at_once(cpus) * (4 if waits else 1), fit, MOST))
     need = FIRST + (wanted - 1) * MORE
     if room < need:
         words = "the lab needs" if wanted == 1 else f"{wanted} labs need"

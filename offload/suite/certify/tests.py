@@ -20,7 +20,7 @@ from offload.suite.report.trust.saved import EVENTS
 PR_SET_PDEATHSIG = 1  # prctl(2): the child gets the signal when we are gone, kill -9 included
 
 
-PARALLEL = ["--dist", "worksteal", "--max-worker-restart", "0"]  # a file's tests stay together, mostly
+PARALLEL = ["--dist", "load", "--max-worker-restart", "0"]  # in the order of tests/lib/labs/order.py
 
 
 def command(plan: Plan, lab: str) -> list[str]:

@@ -13,12 +13,12 @@ from offload.host.base import Side
 from offload.host.tools import tool
 from tests.lib.impair import shapes_path as path
 from tests.lib.impair.link import bounce
+from tests.lib.labs.turns import TURNS
 from tests.lib.life.life import Life
 from tests.lib.rig.rig import Rig
 from tests.lib.rig.switch import Switch
 from tests.lib.scenario.connections import FULL, Burst, Line, arrived, close, move, opened
 from tests.lib.scenario.layout import KIB
-from tests.lib.scenario.turns import TURNS
 
 LONG = 384 * KIB  # with a third of it taken, the rest is more than both ends' buffers hold
 THIRD = LONG // 3

@@ -10,7 +10,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from tests.lib.scenario.covering import pairs
+from tests.lib.scenario.array.covering import pairs
 from tests.lib.scenario.hunting import DIED, FAILED, HELD, NOT_MADE, SOFTWARE, Outcome
 from tests.lib.scenario.space import Space
 

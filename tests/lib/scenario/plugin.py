@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from offload.card.profile import find
 from offload.errors import ConfigError
 from offload.suite.report.crossed import scenario_of
 from offload.suite.report.record.testinfo import CONDITIONS, REPLAY
-from tests.lib.scenario.covering import Depth, array, spread
+from tests.lib.scenario.array.covering import Depth, array
 from tests.lib.scenario.declared import declared
 from tests.lib.scenario.space import Scenario, load
 
 DEPTHS = tuple(str(depth) for depth in Depth)
+ARRAY = "scenarios"  # where a worker of pytest-xdist finds their lines
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,6 +30,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line("markers", "scenarios: one test per scenario of --depth, as argument `scenario`")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Give each lab of a parallel run the scenarios of its depth: to find them takes seconds."""
+    config = node.config
+    if config.getoption("--working") and not config.getoption("--scenario"):
+        found = array(config.getoption("--depth"), find(config.getoption("--profile")))
+        node.workerinput[ARRAY] = [one.line() for one in found]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -53,7 +65,8 @@ def chosen(config: pytest.Config) -> tuple[Scenario, ...]:
         space = load(profile)
         found = tuple(dict.fromkeys(space.parse(line) for line in asked(config)))
         whole = not found
-        found = found or spread(array(config.getoption("--depth"), profile), space.slow)
+        given = getattr(config, "workerinput", {}).get(ARRAY, ())
+        found = found or tuple(map(space.parse, given)) or array(config.getoption("--depth"), profile)
     except ConfigError as exc:
         raise pytest.UsageError(str(exc)) from None
     config.stash[CONDITIONS] = declared(space, config.getoption("--depth") if whole else "", len(found))

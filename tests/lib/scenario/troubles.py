@@ -19,8 +19,9 @@ TOWARDS = {"tx": "to-peer", "rx": "to-dut"}
 FORGED = "forged-"
 KEPT = "scenario_wire"  # where a rig has what is between its wire ports
 AGAIN = {"lost-twice": 2, "lost-thrice": 3}  # how often the same bytes are lost
-UPPER, LENGTH = 3, 4  # the bytes of a record's length; the last bit makes no record too short or too long
+UPPER, LENGTH = 3, 4  # the bytes of a record's length
 SHORTEST = 24  # bytes of a record that the kernel still decrypts: explicit nonce and tag (tls_rx_msg_size)
+LONGEST = 16384 + SHORTEST  # with more it ends with EMSGSIZE, and tries no key (the same function)
 NONCE, TAG = 13, 16  # where the ciphertext of a record begins, and bytes of its tag
 
 
@@ -114,24 +115,31 @@ def _what(trouble: str, found: Spot, first: int, last: int) -> tuple[int, str]:
 
 def _bit(found: Spot, at: int) -> int:
     """The bit of an altered byte: one whose loss makes a record shorter, or the last one, of a length."""
-    special = {found.begin + LENGTH: [0], found.begin + UPPER: _shorter(found)}
+    special = {found.begin + LENGTH: _nearly(found), found.begin + UPPER: _shorter(found, 8)}
     return special.get(at, [at % 3])[-1]
 
 
-def _shorter(found: Spot) -> list[int]:
-    """The bits of a length's upper byte without which the record is shorter, and long enough to be read.
+def _nearly(found: Spot) -> list[int]:
+    """The last bit of a length; of a record that would be too long with it, bits that make it shorter."""
+    length = found.end - found.begin - LENGTH - 1
+    return [0] if length ^ 1 <= LONGEST else _shorter(found, 0)
 
-    A longer one might wait for bytes that never come.
+
+def _shorter(found: Spot, above: int) -> list[int]:
+    """The bits of one byte of a length without which the record is shorter, and long enough to be read.
+
+    A longer one might wait for bytes that never come. `above`: the bits of the length below this byte.
     """
     length = found.end - found.begin - LENGTH - 1
-    return [bit for bit in range(8) if length >> 8 & 1 << bit and length - (256 << bit) >= SHORTEST]
+    weights = {bit: 1 << bit + above for bit in range(8)}
+    return [bit for bit, weight in weights.items() if length & weight and length - weight >= SHORTEST]
 
 
 def forged_at(scenario: Scenario, found: Spot) -> int:
     """The byte that is altered: the record's type or length; a byte of the ciphertext; one of the tag."""
     dice = random.Random(f"{scenario.seed} forged")
     return {
-        "forged-header": found.begin + dice.choice((0, *[UPPER] * bool(_shorter(found)), LENGTH)),
+        "forged-header": found.begin + dice.choice((0, *[UPPER] * bool(_shorter(found, 8)), LENGTH)),
         "forged-body": found.begin + NONCE + dice.randrange(found.end - found.begin - NONCE - TAG),
     }.get(scenario["trouble"], found.end - TAG + dice.randrange(TAG))
 

@@ -21,7 +21,7 @@ from tests.lib.catalogue.drawn_summary import Drawn, line, summary, wilson
 from tests.lib.catalogue.drawn_tables import CONDITIONS, PLACES
 from tests.lib.catalogue.rows import Step
 from tests.lib.catalogue.run import Found
-from tests.lib.scenario.covering import array
+from tests.lib.scenario.array.covering import array
 
 NICSIM = Path(__file__).parents[3] / "native" / "nicsim"
 

@@ -16,7 +16,7 @@ from tests.lib.catalogue.drawn_record import BEGIN, END, append, entry, followin
 from tests.lib.catalogue.drawn_summary import Drawn
 from tests.lib.catalogue.rows import Step
 from tests.lib.catalogue.run import Found
-from tests.lib.scenario.covering import array
+from tests.lib.scenario.array.covering import array
 
 FIRST, SECOND, THIRD = [one for one in draw(7, 12) if one.named][:3]
 SAID = {"seed": 7, "depth": "standard", "kernel": "6.1", "code": "0123456789"}

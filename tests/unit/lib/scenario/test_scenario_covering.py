@@ -12,7 +12,7 @@ import pytest
 from offload.card.profile import find
 from offload.suite.report import crossed
 from offload.suite.report.criteria import load as criteria
-from tests.lib.scenario.covering import FIRST, Depth, array, halves, pairs, spread, triples
+from tests.lib.scenario.array.covering import FIRST, Depth, array, halves, pairs, triples
 from tests.lib.scenario.declared import declared
 from tests.lib.scenario.space import Scenario, load
 from tests.unit.suite.report.test_report_crossed import log, scenario
@@ -69,18 +69,6 @@ def test_the_quick_set_forges_and_has_nothing_slow() -> None:
 
 
 @pytest.mark.parametrize("card", CARDS)
-def test_slow_scenarios_are_spread_over_the_run(card: str) -> None:
-    """Every scenario runs once, and each quarter of the run has its share of the slow ones."""
-    space, made = load(find(card)), rows(Depth.STANDARD, card)
-    found = spread(made, space.slow)
-    assert sorted(found, key=str) == sorted(made, key=str)
-    slow = [not space.slow.isdisjoint(row.values) for row in found]
-    parts = [sum(slow[n * len(slow) // 4 : (n + 1) * len(slow) // 4]) for n in range(4)]
-    assert max(parts) - min(parts) <= 2 and min(parts) > 5
-    assert spread(made[:FIRST], space.slow) == made[:FIRST]
-
-
-@pytest.mark.parametrize("card", CARDS)
 def test_the_quick_set_has_what_tests_of_one_shape_had(card: str) -> None:
     """Each direction meets both odd MTUs, records within a segment, no options, and SACK with a loss."""
     quick = rows(Depth.QUICK, card)
@@ -102,7 +90,7 @@ def test_there_are_few(card: str) -> None:
 def test_another_process_makes_the_same() -> None:
     """The arrays hang on nothing but the data: not on the order of a set, nor on the clock."""
     program = (
-        "from offload.card.profile import find\nfrom tests.lib.scenario.covering import array\n"
+        "from offload.card.profile import find\nfrom tests.lib.scenario.array.covering import array\n"
         "print(*(row.line() for row in array('quick', find('connectx-6-dx'))), sep='\\n')"
     )
     said = subprocess.run(

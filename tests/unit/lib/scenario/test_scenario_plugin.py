@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from offload.card.profile import find
-from tests.lib.scenario.covering import FIRST, array
+from tests.lib.scenario.array.covering import FIRST, array
 
 ROOT = Path(__file__).parents[4]
 CONFTEST = """

@@ -40,13 +40,13 @@ def test_too_little_memory_is_one_line(tmp_path: Path) -> None:
         how_many(2, False, 1, meminfo)
 
 
-def test_labs_that_wait_are_three_per_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_labs_that_wait_are_four_per_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As far as the memory goes and up to sixteen; what the user asked for comes first."""
     meminfo = tmp_path / "meminfo"
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(4)))
     meminfo.write_text(f"MemAvailable:  {64 << 20} kB\n")
-    assert (how_many(None, False, 1, meminfo), how_many(None, False, 1, meminfo, waits=True)) == (4, 12)
-    assert how_many(None, False, 2, meminfo, waits=True) == 6 and how_many(3, False, 1, waits=True) == 3
+    assert (how_many(None, False, 1, meminfo), how_many(None, False, 1, meminfo, waits=True)) == (4, 16)
+    assert how_many(None, False, 2, meminfo, waits=True) == 8 and how_many(3, False, 1, waits=True) == 3
     assert how_many(None, True, 1, meminfo, waits=True) == 1
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
     assert how_many(None, False, 1, meminfo, waits=True) == 16
@@ -61,7 +61,7 @@ def test_three_labs_work_at_once_for_two_cores(tmp_path: Path, monkeypatch: pyte
     assert (working(1), working(2), working(3)) == (3, 1, 1)
     monkeypatch.setattr(labs, "available", lambda _: 64 << 30)
     words = " ".join(command(plan(Request(jobs=6, out=tmp_path / "run")), "lab"))
-    assert "-n 6 --dist worksteal --max-worker-restart 0 --working 3 " in words
+    assert "-n 6 --dist load --max-worker-restart 0 --working 3 " in words
 
 
 @pytest.mark.parametrize("asked", [0, 17, -1])

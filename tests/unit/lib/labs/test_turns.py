@@ -12,12 +12,12 @@ from contextlib import ExitStack
 import pytest
 
 from offload.paths import ROOT
-from tests.lib.scenario import turns
-from tests.lib.scenario.turns import Turns
+from tests.lib.labs import turns
+from tests.lib.labs.turns import Turns
 
 HOLDER = """
 import sys, time
-from tests.lib.scenario.turns import Turns
+from tests.lib.labs.turns import Turns
 with Turns(sys.argv[1], 1).turn():
     print("mine", flush=True)
     time.sleep(600)

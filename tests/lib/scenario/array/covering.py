@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
-from heapq import merge
-from itertools import combinations, product
 
 from offload.card.profile import Profile
+from tests.lib.scenario.array.lean import leaner
+from tests.lib.scenario.array.targets import (
+    HALF,
+    Target,
+    crossed,
+    direction_of,
+    halves,
+    pairs,
+    triples,
+    works,
+)
 from tests.lib.scenario.model import Condition
 from tests.lib.scenario.space import Scenario, Space, load
 
 TRIES = 24  # rows that are filled for one that is taken; with fewer the arrays are a few rows longer
 FIRST = 8  # scenarios of the quick depth: about a minute of a lab
-HALF = "half"  # a dimension of targets only: the half of the card that sends, or the one that receives
-HALVES = {"tx": ("both", "tx"), "rx": ("both", "rx")}  # the directions in which each half works
 SURE = (("trouble", "forged-tag"), ("trouble", "forged-body"), ("event", "carrier"))  # in every depth
-Target = tuple[Condition, ...]  # a half or none, then two or three conditions in the order of the dimensions
 
 
 class Depth(StrEnum):
@@ -44,63 +50,10 @@ def array(depth: str, profile: Profile | None = None) -> tuple[Scenario, ...]:
         rows.space = space
         rows.cross(halves(space))
         rows.cross(pairs(space))
+        rows.found = leaner(space, rows.found, FIRST)
     if wanted is Depth.DEEP:
         rows.cross(triples(space))
     return tuple(Scenario(_seed(row), tuple(row.items())) for row in rows.found)
-
-
-def spread(rows: Sequence[Scenario], slow: Set[Condition]) -> tuple[Scenario, ...]:
-    """The same rows in the order in which they run: those with slow values evenly between the others.
-
-    A slow row mostly waits. The other labs of the run have the processors meanwhile.
-    """
-    groups: tuple[list[Scenario], list[Scenario]] = ([], [])
-    for row in rows:
-        groups[slow.isdisjoint(row.values)].append(row)
-    places = ([((n + 0.5) / len(group), row) for n, row in enumerate(group)] for group in groups)
-    return tuple(row for _, row in merge(*places, key=lambda place: place[0]))
-
-
-def pairs(space: Space) -> dict[Target, None]:
-    """Every pair of conditions that the suite makes."""
-    return _makeable(space, combinations(space.made, 2))
-
-
-def halves(space: Space) -> dict[Target, None]:
-    """Every pair without a direction, once for each half of the card that can meet it.
-
-    The halves share little: a pair that only received records have met says nothing of those that are sent.
-    """
-    found: dict[Target, None] = {}
-    for one, other in pairs(space):
-        for half in HALVES if one[0] != "direction" else ():
-            if _direction(space, half, {one[0]: one[1], other[0]: other[1]}):
-                found[(HALF, half), one, other] = None
-    return found
-
-
-def _direction(space: Space, half: str, row: Mapping[str, str]) -> str:
-    """A direction in which a half works under these conditions, both if possible; empty if there is none."""
-    there = [one for one in HALVES[half] if one in space.made["direction"]]
-    return next((one for one in there if space.can({**row, "direction": one})), "")
-
-
-def triples(space: Space) -> dict[Target, None]:
-    """Every triple that it makes, of the dimensions that conditions.yaml names."""
-    return _makeable(space, space.triples)
-
-
-def _makeable(space: Space, groups: Iterable[Iterable[str]]) -> dict[Target, None]:
-    """Every combination of values of these dimensions that some scenario has; a dict keeps the order."""
-    order = list(space.made)
-    found: dict[Target, None] = {}
-    for group in groups:
-        names = sorted(group, key=order.index)
-        for values in product(*(space.made[name] for name in names)):
-            target = tuple(zip(names, values, strict=True))
-            if space.can(dict(target)):
-                found[target] = None
-    return found
 
 
 class Rows:
@@ -145,7 +98,7 @@ class Rows:
         """The conditions of a target; of a half, a direction in which it works."""
         row = dict(one for one in target if one[0] != HALF)
         if target[0][0] == HALF:
-            row["direction"] = _direction(self.space, target[0][1], row)
+            row["direction"] = direction_of(self.space, target[0][1], row)
         return row
 
     def _best(self, name: str, row: dict[str, str], dice: random.Random) -> str:
@@ -156,7 +109,7 @@ class Rows:
 
     def _closes(self, one: Condition, row: Mapping[str, str]) -> int:
         """How many open pairs a condition makes with those of a row, in each half."""
-        found = [self.partners.get(end, set()) for end in ((one,), *((half, one) for half in _works(row)))]
+        found = [self.partners.get(end, set()) for end in ((one,), *((half, one) for half in works(row)))]
         return sum(len(others.intersection(row.items())) for others in found)
 
     def _gain(self, row: Mapping[str, str]) -> int:
@@ -178,18 +131,10 @@ class Rows:
 
     def _targets(self, row: Mapping[str, str]) -> Iterator[Target]:
         """The pairs of a row, these for each half that works, and the named triples."""
-        yield from combinations(row.items(), 2)
-        without = [one for one in row.items() if one[0] != "direction"]
-        for half in _works(row):
-            yield from ((half, *pair) for pair in combinations(without, 2))
+        yield from crossed(row)
         order = list(row)
         for group in self.space.triples:
             yield tuple((name, row[name]) for name in sorted(group, key=order.index))
-
-
-def _works(row: Mapping[str, str]) -> list[Condition]:
-    """The halves of the card that work in a row, as far as its direction is known."""
-    return [(HALF, half) for half, directions in HALVES.items() if row.get("direction") in directions]
 
 
 def _seed(row: Mapping[str, str]) -> int:

@@ -1,0 +1,1 @@
+"""Covering arrays: what has to be crossed, rows that cross it, and the same with fewer and quicker rows."""
