@@ -25,9 +25,9 @@ def how_many(
 ) -> int:
     """Return how many labs: what was asked for, else one per `cpus` cores, as far as the memory goes.
 
-    `alone`: one lab is all there can be. `waits`: a lab of this run is silent for more than half of the
-    time and needs no core, so there are four times as many. ConfigError for a number that makes no sense,
-    RigError if there is not enough memory for what was asked, or for one.
+    `alone`: one lab is all there can be. `waits`: some labs of this run are silent
+    for a minute and need no core meanwhile, so there are four times as many. ConfigError for a number that
+    makes no sense, RigError if there is not enough memory for what was asked, or for one.
     """
     if asked is not None and not 1 <= asked <= MOST:
         raise ConfigError(f"--jobs {asked}", f"1 to {MOST} labs in parallel")

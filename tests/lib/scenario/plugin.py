@@ -35,10 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Give each lab of a parallel run the scenarios of its depth: to find them takes seconds."""
-    config = node.config
-    if config.getoption("--working") and not config.getoption("--scenario"):
-        found = array(config.getoption("--depth"), find(config.getoption("--profile")))
-        node.workerinput[ARRAY] = [one.line() for one in found]
+    if node.config.getoption("--working") and not asked(node.config):
+        node.workerinput[ARRAY] = [one.line() for one in chosen(node.config)]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -60,8 +58,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def chosen(config: pytest.Config) -> tuple[Scenario, ...]:
     """The scenarios of this run; what they are drawn from is kept for the report. UsageError."""
     # not as the kernel has it: connections.py knows the records of TLS 1.2 only, and TLS 1.3 has other places
-    profile = find(config.getoption("--profile"))
     try:
+        profile = find(config.getoption("--profile"))
         space = load(profile)
         found = tuple(dict.fromkeys(space.parse(line) for line in asked(config)))
         whole = not found

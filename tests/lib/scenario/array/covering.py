@@ -1,7 +1,7 @@
 """Which scenarios a depth runs: as few as cross all pairs of conditions, and all triples where they matter.
 
 Each row is the best of some that are filled greedily from a target that is still open, so the rows of a depth
-are the first ones of the next. (A library for covering arrays makes as many rows, and in no such order.)
+are the first ones of the next. (A library for covering arrays keeps no such order.)
 """
 
 from __future__ import annotations

@@ -36,18 +36,17 @@ class Lean:
         self._times = Counter(target for row in self.rows for target in crossed(row))
 
     def fewer(self) -> bool:
-        """Drop each row whose pairs can go to others, the last one first; whether there was one."""
+        """Drop each row whose pairs can go to others, the last one first; whether there was one.
+
+        Others change only to values of that row, so a pair that moved stays where it is.
+        """
         before = len(self.rows)
         for row in reversed(self.rows[self.first :]):
             own = [target for target in crossed(row) if self._times[target] == 1]
-            if len(own) <= FEW and all(self._elsewhere(target, row) for target in own) and self._spare(row):
+            if len(own) <= FEW and all(self._elsewhere(target, row) for target in own):
                 self._times.subtract(crossed(row))
                 self.rows = [one for one in self.rows if one is not row]
         return len(self.rows) < before
-
-    def _spare(self, row: Row) -> bool:
-        """Whether others have each pair of a row: the last one that moved may have displaced another."""
-        return all(self._times[target] > 1 for target in crossed(row))
 
     def quicker(self) -> None:
         """Give each row a quick value for a slow one that is free."""

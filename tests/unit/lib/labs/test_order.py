@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.lib.labs.order import Order, pytest_xdist_make_scheduler
+from tests.lib.labs.order import SILENT, Order, pytest_xdist_make_scheduler
+from tests.lib.scenario import events
 
 Began = tuple[int, int, str]  # when, in which lab, which test
 SCENARIO = "tests/hw/test_70_scenarios.py::test_scenario_holds[seed={}{}]"
@@ -93,18 +94,26 @@ def test_each_test_runs_once(sizes: tuple[int, int, int, int], labs: int, workin
 
 def test_silent_scenarios_leave_labs_to_work() -> None:
     """They begin at once, the long ones first, in the labs that have no turn; none is left for the end."""
-    tests = suite(6, 10, 150, 12)
+    tests = suite(6, 10, 400, 30)
     seconds = {test: 60 if "minute" in test else 10 if "idle" in test else 3 for test in tests}
     found = began(tests, 6, 3, seconds)
     silent = [(when, at, test) for when, at, test in found if "idle" in test]
-    assert len(silent) == 12 and [when for when, _, _ in silent][:3] == [0, 0, 0]
+    assert len(silent) == 30 and [when for when, _, _ in silent][:3] == [0, 0, 0]
+    assert {at for _, at, _ in silent} == {at for _, at, _ in silent[:3]}, "other labs were silent, too"
     for when, at, _ in silent:
         others = {lab for begin, lab, test in silent if begin <= when < begin + seconds[test]} - {at}
         assert len(others) < 3, f"{len(others) + 1} labs are silent at {when}"
     minutes = ["minute" in test for _, _, test in silent]
     assert minutes == sorted(minutes, reverse=True)
-    end = max(when + seconds[test] for when, _, test in found)
-    assert max(when + seconds[test] for when, _, test in silent) < end - 10
+    last = max(when + seconds[test] for when, _, test in silent)
+    assert last == sum(seconds[test] for _, _, test in silent) / 3, "something else ran between them"
+    assert last < max(when + seconds[test] for when, _, test in found) - 10
+
+
+def test_conditions_that_are_silent_are_those_of_the_scenarios() -> None:
+    """The longest silence comes first."""
+    longest = sorted(events.SILENCE, key=events.SILENCE.__getitem__, reverse=True)
+    assert [f"event={name}" for name in longest] == list(SILENT)
 
 
 def test_two_labs_run_silent_scenarios_one_at_a_time() -> None:
@@ -122,6 +131,7 @@ def test_tests_of_a_file_stay_in_one_lab() -> None:
     labs: dict[str, set[int]] = {}
     for _, at, test in found:
         labs.setdefault(test.partition("::")[0], set()).add(at)
+    assert list(labs) == list(dict.fromkeys(test.partition("::")[0] for test in tests))
     assert sum(len(at) > 1 for at in labs.values()) == 1 and labs["tests/hw/test_70_scenarios.py"] == {0, 1}
 
 

@@ -21,6 +21,14 @@ pytest_plugins = ["offload.suite.report.record.plugin", "tests.lib.scenario.plug
 def pytest_addoption(parser):
     parser.addoption("--profile", default="connectx-6-dx")
 """
+LABS = """
+pytest_plugins += ["tests.lib.labs.order", "tests.lib.labs.turns"]
+
+def pytest_configure(config):
+    if hasattr(config, "workerinput"):
+        import tests.lib.scenario.plugin
+        tests.lib.scenario.plugin.array = None  # only the controller finds an array
+"""
 TEST = """
 import pytest
 
@@ -79,6 +87,24 @@ def test_quick_is_the_default_and_its_failures_are_repeated(suite: Suite) -> Non
     (suite.home / "events.jsonl").rename(suite.home / "former.jsonl")
     rc, said, events = ran(suite, "--replay", str(suite.home / "former.jsonl"))
     assert rc == 1 and set(results(events)) == failed != set(found), said
+
+
+def test_labs_of_a_parallel_run_get_the_scenarios_from_the_controller(suite: Suite) -> None:
+    """Each runs once, in one of the labs, and the plan is that of a run in one lab."""
+    (suite.home / "conftest.py").write_text(CONFTEST + LABS)
+    rc, said, events = ran(suite, "-p", "xdist", "-n", "2", "--working", "1", "--depth", "standard")
+    wanted = array("standard", find("connectx-6-dx"))
+    lines = [event["id"].partition("[")[2][:-1] for event in events if event["event"] == "test"]
+    assert rc == 1 and sorted(lines) == sorted(one.line() for one in wanted), said
+    (plan,) = [event["conditions"] for event in events if event["event"] == "plan"]
+    assert (plan["depth"], plan["scenarios"]) == ("standard", len(wanted))
+
+
+def test_a_wrong_profile_of_a_parallel_run_is_a_usage_error(suite: Suite) -> None:
+    """The controller reads it before there is a lab."""
+    (suite.home / "conftest.py").write_text(CONFTEST + LABS)
+    rc, said, _ = ran(suite, "-p", "xdist", "-n", "2", "--working", "1", "--profile", "connectx-66")
+    assert rc == 4 and "no profile 'connectx-66'" in said and "Traceback" not in said, said
 
 
 def test_a_chosen_scenario_runs_alone(suite: Suite) -> None:
