@@ -247,14 +247,14 @@ class Booting:
         try:
             lab, began = self._restored() or self._bench()
             unpacked.lend(lab.root)
+            made.note(self.run_dir.path, self.parts)
+            made.seen(self.run_dir.path, self.host_files)
+            write_json(self.run_dir.path / STATE, self.state)  # who reads the next line may attach
             self.say(f"lab {lab.name}: {lab.kind} bench is up after another {time.monotonic() - began:.1f} s")
             if self.doors:
                 card = lab.personality.split(",")[0]
                 file = rack.serve(lab.root, lab.bench, self.doors, self.run_dir.path, card)
                 self.say(f"lab {lab.name}: an sshd in each namespace; pytest --lab {file}")
-            made.note(self.run_dir.path, self.parts)
-            made.seen(self.run_dir.path, self.host_files)
-            write_json(self.run_dir.path / STATE, self.state)
             return lab
         except BaseException:
             self.stop()

@@ -92,7 +92,11 @@ def test_good_snapshot_is_used(booting: Booting) -> None:
     (snapshot.folder_of("k") / "state").write_bytes(b"good")
     booting.run_dir.path.mkdir(exist_ok=True)
     booting.stopped, booting.started = False, booting.start()
+    notes = booting.run_dir.path / lab.STATE
+    there: list[bool] = []
+    booting.say = lambda text: there.append(notes.exists())
     up = booting.ready()
+    assert there == [False, True], "who reads that the bench is up can attach"
     assert booting.started.restored and snapshot.folder_of("k").exists()
     assert up.pid == booting.started.child.pid
     up.stop()
