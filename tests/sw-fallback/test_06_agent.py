@@ -65,7 +65,7 @@ def test_a_line_that_ended_is_used_again(rig: Rig, dut: Side) -> None:
     """Without a NIC that offloads what one program did not read or say is not the next one's."""
     assert isinstance(dut.host, VmHost)
     for number in range(5):
-        process = dut.host.direct(["sh", "-c", f"read a; echo {number} $a; echo woe >&2; sleep 600"])
+        process = dut.host.direct(["sh", "-c", f"read a; echo woe >&2; echo {number} $a; sleep 600"])
         assert process
         process.stdin(b"one\nleft\n")
         while not process.news(1)[0].endswith(b"\n"):

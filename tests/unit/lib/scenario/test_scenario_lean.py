@@ -36,7 +36,7 @@ def test_leaner_rows_have_every_pair(card: str, count: int) -> None:
 def test_pair_that_moved_is_not_displaced_by_the_next() -> None:
     """A row goes only if others have all its pairs in the end, however many of them had to move."""
     space = load(find("connectx-6-dx"))
-    for seed in range(40):
+    for seed in range(8):
         rows = [dict(space.draw(1000 * seed + n).values) for n in range(120)]
         found = leaner(space, rows, 0)
         lost = {one for row in rows for one in crossed(row)} - {one for row in found for one in crossed(row)}

@@ -8,7 +8,7 @@ import select
 import time
 
 BASE = "/sys/class/virtio-ports"
-PATIENCE = 5.0  # seconds until the kernel has noted that the client has opened its end
+PATIENCE = 5.0  # seconds until the kernel has noted that the client has opened its end, or a program has gone
 
 
 def named() -> dict[str, str]:
@@ -28,8 +28,14 @@ def opened(path: str) -> int:
     The kernel notes the client in a work queue (virtio_console's control_work_handler), and until then a
     program would read the end of its input.
     """
-    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    until, poll = time.monotonic() + PATIENCE, select.poll()
+    until, poll, fd = time.monotonic() + PATIENCE, select.poll(), -1
+    while fd < 0:
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError as exc:  # the child of a killed program may have it a moment longer
+            if exc.errno != errno.EBUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.001)
     poll.register(fd, 0)  # POLLHUP comes unasked: port_fops_poll in drivers/char/virtio_console.c
     while poll.poll(0):
         if time.monotonic() > until:

@@ -245,6 +245,30 @@ def test_a_port_that_nobody_has_open_is_not_given(monkeypatch: pytest.MonkeyPatc
         os.fstat(held)
 
 
+def test_a_port_is_free_once_what_a_killed_program_started_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is waited for, but not for ever; any other error is told at once."""
+    theirs, ours = socket.socketpair()
+    refused: list[int] = [errno.EBUSY] * 3
+
+    def open_(*_: object) -> int:
+        if refused:
+            number = refused.pop()
+            raise OSError(number, os.strerror(number))
+        return os.dup(theirs.fileno())
+
+    monkeypatch.setattr(guest_direct.os, "open", open_)
+    with theirs, ours:
+        os.close(guest_direct.opened("/dev/vport0p9"))
+        refused += [errno.ENOENT] * 2
+        with pytest.raises(FileNotFoundError):
+            guest_direct.opened("/dev/vport0p9")
+        assert len(refused) == 1
+        monkeypatch.setattr(guest_direct, "PATIENCE", 0.05)
+        refused[:] = [errno.EBUSY] * 10_000
+        with pytest.raises(OSError, match="busy"):
+            guest_direct.opened("/dev/vport0p9")
+
+
 def test_a_guest_without_ports_has_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A host by ssh has no such folder."""
     monkeypatch.setattr(guest_direct, "BASE", str(tmp_path / "none"))
