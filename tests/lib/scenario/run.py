@@ -114,15 +114,16 @@ def connected(stand: Stand, scenario: Scenario) -> list[Line]:
     """The connections of a scenario: opened for it, or from the start."""
     count = int(scenario["connections"])
     if scenario["age"] == "old":
-        for line, before in zip(stand.old, sent(stand.old), strict=True):
+        lines = stand.aged(scenario)
+        for line, before in zip(lines, sent(lines), strict=True):
             line.before = before
             for track in line.tracks.values():
                 track.begin()
-        obeyed([by_call(stand.old, scenario["call"])])
-        return stand.old[:count]
+        obeyed([*setting.sockets(scenario, lines), by_call(lines, scenario["call"])])
+        return lines[:count]
     number = max(0, NUMBERS[scenario["number"]] - BEFORE)
-    family = 6 if scenario["ip"].startswith("v6") else 4
-    lines = opened(stand.life, count, cell_of(scenario["cell"], "tx"), family=family, number=number)
+    cell, family = cell_of(scenario["cell"], "tx"), setting.version(scenario["ip"])
+    lines = opened(stand.life, count, cell, family=family, number=number)
     obeyed([*setting.sockets(scenario, lines), by_call(lines, scenario["call"])])
     return lines
 

@@ -62,6 +62,10 @@ SOCKETS = {
     "v6-flow-label": (Socket(IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 1),),
     "v6-extension": (UNLABELED, Socket(IPPROTO_IPV6, IPV6_DSTOPTS, f"0000{PADDING}", far=False)),
 }
+PLAIN = {  # what takes back all of these from an old connection, by version
+    4: (Socket(IPPROTO_IP, IP_TOS, 0), Socket(IPPROTO_IP, IP_OPTIONS, "")),
+    6: (UNLABELED, Socket(IPPROTO_IPV6, IPV6_TCLASS, 0), Socket(IPPROTO_IPV6, IPV6_DSTOPTS, "")),
+}
 
 
 def prepare(undo: ExitStack, rig: Rig, scenario: Scenario) -> None:
@@ -107,12 +111,19 @@ def sockets(scenario: Scenario, lines: Sequence[Line]) -> list[Ask]:
     of fq_codel. What is sent then overtakes older packets, and the order on the wire is not the card's.
     """
     asks = [*buffers(lines), *(option(lines, SOL_SOCKET, SO_TXREHASH, 0, far=far) for far in (False, True))]
-    for wanted in SOCKETS.get(scenario["ip"], ()):
+    old, zerocopy = scenario["age"] == "old", scenario["call"] == "zerocopy"
+    before = PLAIN[version(scenario["ip"])] if old else ()
+    for wanted in (*before, *SOCKETS.get(scenario["ip"], ())):
         for far in (False, True)[: 1 + wanted.far]:
             asks.append(option(lines, wanted.level, wanted.name, wanted.value, far=far))
-    if scenario["call"] == "zerocopy":
-        asks.append(option(lines, SOL_TLS, TLS_TX_ZEROCOPY_RO, 1))
+    if zerocopy or old:
+        asks.append(option(lines, SOL_TLS, TLS_TX_ZEROCOPY_RO, int(zerocopy)))
     return asks
+
+
+def version(ip: str) -> int:
+    """The version of IP of one of its conditions."""
+    return 6 if ip.startswith("v6") else 4
 
 
 def buffers(lines: Sequence[Line]) -> list[Ask]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from offload.card.profile import Cell
 from offload.host.base import Side
+from tests.lib.impair import shapes_path as path
 from tests.lib.life.life import Life, life_of
 from tests.lib.rig.rig import Rig
 from tests.lib.rig.switch import Switch
 from tests.lib.scenario.connections import Line, obeyed, opened
-from tests.lib.scenario.setting import buffers
+from tests.lib.scenario.setting import SETTINGS, buffers, version
+from tests.lib.scenario.space import Scenario, cell_of, load
 
-OLD, CELL = 2, Cell("tx", "1.2", "aes-gcm-128")
+OLD = 2  # connections of each kind
+Kind = tuple[str, int, bool]  # what nobody changes later: cell, version of IP, without TCP options
 KEPT = "scenario_stand"  # where a rig has its stand
 
 
@@ -23,9 +27,10 @@ class Stand:
     """One lab's, for all scenarios that run there, one after the other.
 
     `card`: the directions that the card must do. `old`: connections that were opened before the first
-    scenario; `software`: the directions in which an event has made them software's since. `keep`: where the
-    captures of the last scenario that failed go. `readings`: what the card may take for a packet's bytes, by
-    direction, as far as the scenarios have shown. `dropped`: packets that the ports' queues have dropped.
+    scenario, by what they are; `software`: the directions in which an event has made them software's since.
+    `keep`: where the captures of the last scenario that failed go. `readings`: what the card may take for a
+    packet's bytes, by direction, as far as the scenarios have shown. `dropped`: packets that the ports'
+    queues have dropped.
     """
 
     rig: Rig
@@ -33,7 +38,7 @@ class Stand:
     offload: Switch
     peer: Switch
     card: tuple[str, ...]
-    old: list[Line] = field(default_factory=list)
+    old: dict[Kind, list[Line]] = field(default_factory=dict)
     software: set[str] = field(default_factory=set)
     readings: dict[str, frozenset[str]] = field(default_factory=dict)
     dropped: int = 0
@@ -56,14 +61,30 @@ class Stand:
     def renew(self) -> None:
         """Open the old connections again: what a failed scenario left of them says nothing of the next
         one."""
-        self.life.close([line.pair for line in self.old], reset=True)
-        self.old = opened(self.life, OLD, CELL)
+        self._close()
         self.software = set()
-        obeyed(buffers(self.old))
+        made = load(self.rig.profile).made
+        for bare in [False, True][: 1 + ("bare" in made["tcp"])]:
+            with ExitStack() as undo:
+                if bare:
+                    undo.enter_context(path.tcp_settings(self.rig.bench, **SETTINGS["bare"]))
+                for cell, family in itertools.product(made["cell"], sorted(set(map(version, made["ip"])))):
+                    lines = opened(self.life, OLD, cell_of(cell, "tx"), family=family)
+                    self.old[cell, family, bare] = lines
+        obeyed(buffers(list(itertools.chain(*self.old.values()))))
+
+    def aged(self, scenario: Scenario) -> list[Line]:
+        """The old connections for a scenario."""
+        return self.old[scenario["cell"], version(scenario["ip"]), scenario["tcp"] == "bare"]
+
+    def _close(self) -> None:
+        """Close the old connections."""
+        self.life.close([line.pair for lines in self.old.values() for line in lines], reset=True)
+        self.old = {}
 
     def end(self) -> None:
         """Close them, and put the switches back."""
-        self.life.close([line.pair for line in self.old], reset=True)
+        self._close()
         self.peer.restore()
         self.offload.restore()
 

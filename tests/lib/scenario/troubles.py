@@ -17,9 +17,11 @@ from tests.lib.scenario.space import Scenario
 
 TOWARDS = {"tx": "to-peer", "rx": "to-dut"}
 FORGED = "forged-"
+UNTRIED = "forged-version"  # the kernel ends the connection with EINVAL, and tries no key (tls_rx_msg_size)
 KEPT = "scenario_wire"  # where a rig has what is between its wire ports
 AGAIN = {"lost-twice": 2, "lost-thrice": 3}  # how often the same bytes are lost
-UPPER, LENGTH = 3, 4  # the bytes of a record's length
+VERSION = 1, 2  # the bytes of a record's version
+UPPER, LENGTH = 3, 4  # and of its length
 SHORTEST = 24  # bytes of a record that the kernel still decrypts: explicit nonce and tag (tls_rx_msg_size)
 LONGEST = 16384 + SHORTEST  # with more it ends with EMSGSIZE, and tries no key (the same function)
 NONCE, TAG = 13, 16  # where the ciphertext of a record begins, and bytes of its tag
@@ -136,10 +138,11 @@ def _shorter(found: Spot, above: int) -> list[int]:
 
 
 def forged_at(scenario: Scenario, found: Spot) -> int:
-    """The byte that is altered: the record's type or length; a byte of the ciphertext; one of the tag."""
+    """The byte that is altered: the record's type or length, its version, a byte of the ciphertext or tag."""
     dice = random.Random(f"{scenario.seed} forged")
     return {
         "forged-header": found.begin + dice.choice((0, *[UPPER] * bool(_shorter(found, 8)), LENGTH)),
+        UNTRIED: found.begin + dice.choice(VERSION),
         "forged-body": found.begin + NONCE + dice.randrange(found.end - found.begin - NONCE - TAG),
     }.get(scenario["trouble"], found.end - TAG + dice.randrange(TAG))
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from tests.lib.scenario.array.targets import HALVES, Target, crossed, works
 from tests.lib.scenario.space import Space
 
-FEW = 12  # pairs that only this row has: with more, it is not worth a try
+FEW = 18  # pairs that only this row has: with more, it is not worth a try
 Row = dict[str, str]
 
 

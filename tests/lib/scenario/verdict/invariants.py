@@ -113,10 +113,12 @@ def untouched(moved: Delta) -> None:
     assert not wrong, f"software did it, and the card counted {wrong}"
 
 
-def errors(moved: Delta, forged: bool, peeks: bool = False) -> None:
-    """Nothing was refused but what was forged, and that is counted."""
+def errors(moved: Delta, forged: bool, peeks: bool = False, untried: bool = False) -> None:
+    """Nothing was refused but what was forged, and that is counted if the kernel tried a key on it."""
     refused, card = moved.get("TlsDecryptError", 0), moved.get("rx_tls_err", 0)
-    if forged:
+    if forged and untried:
+        assert not refused, f"the kernel tries no key on this record, and TlsDecryptError moved by {refused}"
+    elif forged:
         # a call with records before it to return returns them, and the next one tries the same record again;
         # a peek and its read both have those records, and the next peek fails
         most = 3 if peeks else 2

@@ -14,6 +14,7 @@ from tests.lib.scenario.connections import READS, Line
 from tests.lib.scenario.frames import Frame
 from tests.lib.scenario.play import CALM, DIRECTIONS, Notes
 from tests.lib.scenario.space import Scenario
+from tests.lib.scenario.troubles import UNTRIED
 from tests.lib.scenario.verdict import invariants
 from tests.lib.scenario.verdict.blame import Unseen
 from tests.lib.scenario.verdict.invariants import Bounds, Facts
@@ -101,7 +102,8 @@ def rest(seen: Seen) -> None:
     assert not (unheard := _unheard(seen, "rx")), unheard
     count = len(seen.notes.opened) + (0 if seen.old else len(seen.lines))
     invariants.taken_over(moved, count, seen.hardware)
-    invariants.errors(moved, seen.notes.forged, seen.scenario["call"] == "peek")
+    untried = seen.scenario["trouble"] == UNTRIED
+    invariants.errors(moved, seen.notes.forged, seen.scenario["call"] == "peek", untried)
     if seen.scenario["event"] not in DROPS:
         invariants.placed(moved, _lost(seen, seen.lines))
     if not seen.hardware:

@@ -313,3 +313,12 @@ def test_a_forged_record_is_tried_by_each_call_that_meets_it(refused: int, peeks
         return
     with pytest.raises(AssertionError, match=f"moved by {refused}"):
         errors(moved, True, peeks)
+
+
+def test_no_key_is_tried_on_a_forged_version() -> None:
+    """The kernel refuses such a record before it decrypts anything, so its count stands still."""
+    errors(Delta("p0", 1.0, {"TlsDecryptError": 0, "rx_tls_err": 1}), True, untried=True)
+    with pytest.raises(AssertionError, match="moved by 1"):
+        errors(Delta("p0", 1.0, {"TlsDecryptError": 1, "rx_tls_err": 0}), True, untried=True)
+    with pytest.raises(AssertionError, match="moved by 1"):
+        errors(Delta("p0", 1.0, {"TlsDecryptError": 1, "rx_tls_err": 0}), False, untried=True)

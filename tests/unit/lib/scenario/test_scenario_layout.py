@@ -74,10 +74,10 @@ def test_a_record_right_after_a_resync_is_forged() -> None:
         assert at.end - TAG <= forged_at(scenario, at) < at.end
 
 
-def forgeries(record: str) -> Iterator[tuple[int, int, int]]:
+def forgeries(record: str, part: str = "header") -> Iterator[tuple[int, int, int]]:
     """Of many seeds: which byte of a record's header is altered, and its length before and after."""
     for seed in range(60):
-        scenario = SPACE.parse(f"seed={seed},direction=rx,record={record},trouble=forged-header")
+        scenario = SPACE.parse(f"seed={seed},direction=rx,record={record},trouble=forged-{part}")
         line = SimpleNamespace(tracks={"rx": Track(None, 0)}, port=443)  # type: ignore[arg-type]
         bursts = placed(scenario, "placed rx", MSS)
         at = spot(scenario, line.tracks["rx"], bursts)
@@ -93,6 +93,13 @@ def forgeries(record: str) -> Iterator[tuple[int, int, int]]:
 def test_the_type_or_the_length_of_a_record_is_forged(record: str, bytes_: set[int]) -> None:
     """A header is altered in a byte that the kernel leaves to the tag: which one, the seed says."""
     assert {where for where, _, _ in forgeries(record)} == bytes_
+
+
+@pytest.mark.parametrize("record", ["16", "4096", "16384"])
+def test_either_byte_of_a_version_is_forged(record: str) -> None:
+    """The major or the minor number is altered, and the length stays what it is."""
+    found = list(forgeries(record, "version"))
+    assert {where for where, _, _ in found} == {1, 2} and all(was == is_ for _, was, is_ in found)
 
 
 @pytest.mark.parametrize("record", SPACE.made["record"])

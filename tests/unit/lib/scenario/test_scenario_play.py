@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -125,3 +127,36 @@ def test_an_end_takes_when_all_is_sent(
     monkeypatch.setattr(connections, "begun", begun)
     connections.move([line] * len(sizes), ["tx"], [Burst("b", (size,)) for size in sizes])
     assert done == order
+
+
+@pytest.mark.parametrize(
+    ("trouble", "error"),
+    [("body", "EBADMSG"), ("header", "EBADMSG"), ("tag", "EBADMSG"), ("version", "EINVAL")],
+)
+def test_the_receiver_says_by_its_error_what_was_forged(
+    trouble: str, error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel tries the key on all but another version; of the record itself no byte arrives."""
+    line = f"seed=7,direction=rx,trouble=forged-{trouble}"
+    burst = layout.placed(SPACE.parse(line), "placed rx", MSS)[0]
+    track = Track(None, 0)  # type: ignore[arg-type]
+    before = layout.spot(SPACE.parse(line), track, [burst]).before
+    for said, extra, wrong in (
+        (error, 0, ""),
+        ({"EBADMSG": "EINVAL", "EINVAL": "EBADMSG"}[error], 0, "receiver ended with E"),
+        ("", 0, "receiver ended with no error"),
+        (error, 1, "1 bytes of an altered record"),
+    ):
+        arrived = burst.content()[: before + extra]
+        seen = {"bytes": len(arrived), "error": said, "sha256": hashlib.sha256(arrived).hexdigest()}
+        victim = SimpleNamespace(
+            tracks={"rx": track},
+            send=lambda *_: None,
+            sink=lambda _, seen=seen: SimpleNamespace(take=lambda _: seen),
+        )
+        played = made(line, victim)
+        monkeypatch.setattr(played, "_rules", lambda *_: None)
+        monkeypatch.setattr(played, "_sent", lambda _: None)
+        with pytest.raises(AssertionError, match=wrong) if wrong else nullcontext():
+            played._forged([burst])
+        assert played.notes.forged
