@@ -36,7 +36,7 @@ import pytest
 @pytest.mark.scenarios
 def test_crosses(scenario, evidence):
     evidence["scenario"] = {"met": dict(scenario.values)}
-    assert scenario["trouble"] != "duplicate"
+    assert scenario["trouble"] != "forged-tag"
 """
 
 
@@ -50,7 +50,7 @@ class Suite:
 
 @pytest.fixture
 def suite(tmp_path: Path, warm_python: str) -> Suite:
-    """A suite with one test of scenarios, which fails where a frame arrives twice."""
+    """A suite with one test of scenarios, which fails where a tag is forged: every depth has that."""
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_70_scenarios.py").write_text(TEST)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = promise(id)\n")
@@ -111,14 +111,16 @@ def test_a_chosen_scenario_runs_alone(suite: Suite) -> None:
     """--scenario runs what its lines say, once each, of no depth; a replay knows them."""
     line = "seed=7,direction=rx,trouble=lost-tag"
     rc, said, events = ran(
-        suite, "--scenario", line, "--scenario", line, "--scenario", "seed=3,trouble=duplicate"
+        suite, "--scenario", line, "--scenario", line, "--scenario", "seed=3,direction=rx,trouble=forged-tag"
     )
-    assert rc == 1 and results(events) == {line: "pass", "seed=3,trouble=duplicate": "fail"}, said
+    assert rc == 1 and results(events) == {line: "pass", "seed=3,direction=rx,trouble=forged-tag": "fail"}, (
+        said
+    )
     (plan,) = [event["conditions"] for event in events if event["event"] == "plan"]
     assert (plan["depth"], plan["scenarios"]) == ("", 2)
     (suite.home / "events.jsonl").rename(suite.home / "former.jsonl")
     _, said, events = ran(suite, "--replay", str(suite.home / "former.jsonl"))
-    assert results(events) == {"seed=3,trouble=duplicate": "fail"}, said
+    assert results(events) == {"seed=3,direction=rx,trouble=forged-tag": "fail"}, said
 
 
 @pytest.mark.parametrize(
