@@ -24,7 +24,7 @@ LONG = 384 * KIB  # with a third of it taken, the rest is more than both ends' b
 THIRD = LONG // 3
 SILENCE = {"idle": 10, "idle-minute": 60}  # seconds without data
 QUIET = 4096  # bytes of other protocols that may move then
-SMALLER = 60  # bytes that the MTU loses for a moment
+SMALLER = 40  # bytes that the MTU loses for a moment; see `mtu`
 METRIC = "7"  # of a route that nobody else makes: whatever is there stays as it is
 SOFTWARE = {"link-down"}  # what is open then is software's from there on (tls_device_down)
 
@@ -57,7 +57,11 @@ def toggle(stage: Stage) -> None:
 
 
 def mtu(stage: Stage) -> None:
-    """Give the port a smaller MTU, and the one that it had."""
+    """Give the port a smaller MTU, and the one that it had.
+
+    Never below net.ipv4.route.min_pmtu (552). A packet that meets a smaller one makes the kernel lock the
+    path's MTU for ten minutes (route.c, __ip_rt_update_pmtu): all connections then send fragments.
+    """
     dut = stage.rig.bench.dut
     port = path.port_of(dut.host, dut.dev)
     stage.undo.callback(path.put_back, port)

@@ -1,4 +1,4 @@
-"""Rings and queues of a port as ethtool shows them: which figures a scenario gives it, and gives back."""
+"""Rings, queues and MTU of a port: which figures a scenario gives it, and gives back."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from offload.host.base import Completed
 from tests.lib.scenario import events
 from tests.lib.scenario.connections import plain
+from tests.lib.scenario.space import load
 
 RINGS = """Ring parameters for p0:
 Pre-set maximums:
@@ -61,6 +62,12 @@ def test_rings_are_halved_and_given_back() -> None:
     assert commands == ["ethtool -G p0 rx 512 tx 1024", "ethtool -G p0 rx 1024 tx 2048", carrier]
     port, commands = stage(RINGS.replace("RX:\t\t8192", "RX:\t\tn/a"))
     assert events.rings(port) == "" and commands[0] == "ethtool -G p0 tx 1024", "no other size is known of RX"
+
+
+def test_no_mtu_is_so_small_that_tcp_sends_fragments() -> None:
+    """On 30 November 2026 a good card failed: its port had 540 for a moment (ip-sysctl.rst, min_pmtu)."""
+    least = min(int(value) for value in load().dimensions["mtu"])
+    assert least - events.SMALLER >= 552
 
 
 def test_queues_become_one_less_and_come_back() -> None:
