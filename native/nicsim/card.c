@@ -83,6 +83,8 @@ static int nicsim_card_word(struct nicsim_card *card, char *word)
 		return nicsim_card_direction(card, word, NETIF_F_HW_TLS_RX, &card->rx_keys);
 	if (!strcmp(name, "drops-rules"))
 		card->off_drops_rules = true;
+	else if (!strcmp(name, "no-resync-behind-options"))
+		card->no_options = true;
 	else
 		return nicsim_card_counter(card, name, word);
 	return 0;

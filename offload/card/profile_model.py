@@ -175,7 +175,8 @@ class Need:
 class Limitation(NamedTuple):
     """A known weakness that excuses one failure: that of `test`, in which `expect` is then seen.
 
-    Where `test` reads the kernel's log, `expect` is the function that warns there.
+    Where `test` reads the kernel's log, `expect` is the function that warns there. `no_resync`: a condition
+    of scenarios, as in `ip=v4-options`. Receiving connections find no place again there; no scenario minds.
     """
 
     id: str
@@ -183,6 +184,7 @@ class Limitation(NamedTuple):
     test: str
     expect: str
     link: str
+    no_resync: str = ""
 
     def names(self, nodeid: str) -> bool:
         """Say whether this is the test; with any parameters, if `test` names none."""
@@ -273,6 +275,10 @@ class Profile:
     def warnings(self) -> tuple[str, ...]:
         """Functions of the kernel whose warnings are known limitations."""
         return tuple(name for one in self.limitations if (name := one.warns()))
+
+    def no_resync(self) -> tuple[str, ...]:
+        """Conditions in which a receiving connection that once lost its place stays in software."""
+        return tuple(one.no_resync for one in self.limitations if one.no_resync)
 
     def title(self) -> str:
         """Vendor and name."""

@@ -34,6 +34,7 @@ PCI = r"([0-9a-f]{4}):([0-9a-f]{4})(?:-([0-9a-f]{4}))?"
 TEST = "the test that meets it, tests/...::test_name (a weakness that none meets belongs under notes)"
 COUNTER = text("the driver's name of the counter", r"[a-z0-9_]{1,64}")
 SHORT = text("a short name in lower case", NAME)
+CONDITION = text("a condition of scenarios, as in ip=v4-options", r"[a-z]+=[a-z0-9-]+")
 LINK = text("a public https:// link or a CVE number", r"https://[!-~]{4,400}|CVE-\d{4}-\d{4,7}")
 
 
@@ -122,6 +123,7 @@ def _known(make: type[Limitation] | type[Note]) -> Kind:
     rows = {key: text() for key in make._fields} | {"id": SHORT.once(), "link": LINK}
     if make is Limitation:
         rows["test"] = text(TEST, r"tests/\S+\.py::test_\S+")
+        rows["no_resync"] = CONDITION.optional()
     else:
         rows["warn"] = text(choices=DIRECTIONS).optional()
     return listed(record(make, rows))

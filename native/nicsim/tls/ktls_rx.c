@@ -174,15 +174,31 @@ void nicsim_ktls_rx_hw(struct nicsim_ktls *ctx, struct nicsim_rxd *rxd, u8 *payl
 		nicsim_fault_rx_after(ctx, payload, rxd->len);
 }
 
+/* As mlx5's resync_update_sn: it looks for TCP behind a header of the least size, and finds no socket. */
+static bool nicsim_blind(const struct nicsim *ns, const struct sk_buff *skb)
+{
+	const struct ethhdr *eth = (const void *)skb->data;
+	const struct iphdr *ip = (const void *)(eth + 1);
+	const struct ipv6hdr *ip6 = (const void *)(eth + 1);
+
+	if (!ns->card.no_options)
+		return false;
+	return eth->h_proto == htons(ETH_P_IP) ? ip->ihl > 5 : ip6->nexthdr != IPPROTO_TCP;
+}
+
 /* Driver, in NAPI. The order matters: the core may parse this skb at once when it goes up. */
-static void nicsim_ktls_rx_resync(struct nicsim *ns, const struct nicsim_rxd *rxd)
+static void nicsim_ktls_rx_resync(struct nicsim *ns, const struct nicsim_rxd *rxd,
+				  const struct sk_buff *skb)
 {
 	struct nicsim_ktls_rx *rx = &rxd->ctx->rx;
 
 	if (READ_ONCE(rx->dead))
 		return;
-	if (rxd->flags & NICSIM_RXD_RESYNC) {
+	if (rxd->flags & NICSIM_RXD_RESYNC)
 		nicsim_count(ns, CTR_RX_TLS_REQ_PKT, 1);
+	if (nicsim_blind(ns, skb))
+		return;
+	if (rxd->flags & NICSIM_RXD_RESYNC) {
 		nicsim_count(ns, CTR_RX_TLS_REQ_START, 1);
 		nicsim_resync_start(rx->sk, &rx->async, rxd->seq, rxd->len);
 	}
@@ -212,7 +228,7 @@ void nicsim_ktls_rx_skb(struct nicsim *ns, struct sk_buff *skb)
 	if (rxd->flags & NICSIM_RXD_ERROR)
 		nicsim_count(ns, CTR_RX_TLS_ERR, 1);
 	if (rxd->ctx)
-		nicsim_ktls_rx_resync(ns, rxd);
+		nicsim_ktls_rx_resync(ns, rxd, skb);
 	nicsim_rxd_free(skb);
 }
 

@@ -41,14 +41,23 @@ def check_line(stand: Stand, line: str, evidence: dict[str, Any]) -> tuple[str, 
     return check(stand, space, space.parse(line), evidence)
 
 
-def _run(stand: Stand, scenario: Scenario, noted: dict[str, Any]) -> Made:
+def strictly(stand: Stand, line: str, evidence: dict[str, Any]) -> tuple[str, ...]:
+    """Run one scenario once, and forgive nothing that the profile lists: the conditions that were not met."""
+    scenario = load(stand.rig.profile).parse(line)
+    evidence["scenario"] = {"line": scenario.line(), "seed": scenario.seed}
+    made = _run(stand, scenario, evidence["scenario"], strict=True)
+    _keep(evidence, made)
+    return made.missing
+
+
+def _run(stand: Stand, scenario: Scenario, noted: dict[str, Any], *, strict: bool = False) -> Made:
     """Run a scenario; once more if the capture lacks a connection's beginning. Unseen if it does again."""
     try:
-        return run(stand, scenario)
+        return run(stand, scenario, strict=strict)
     except Unseen as exc:
         noted["first_not_seen"] = str(exc)
         stand.renew()
-        return run(stand, scenario)
+        return run(stand, scenario, strict=strict)
 
 
 def _keep(evidence: dict[str, Any], made: Made) -> None:

@@ -26,7 +26,6 @@ class Value:
     source: str
     bars: tuple[Bar, ...] = ()  # impossible together
     later: tuple[Bar, ...] = ()  # possible together, and not made yet
-    unhurried: tuple[Bar, ...] = ()  # left out of the quick depth
     not_yet: str = ""
     slow: str = ""
     no_lab: str = ""

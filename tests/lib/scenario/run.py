@@ -41,8 +41,11 @@ class Made:
     evidence: Mapping[str, Any]
 
 
-def run(stand: Stand, scenario: Scenario) -> Made:
-    """Make a scenario. AssertionError if an invariant does not hold; Unseen if the capture cannot tell."""
+def run(stand: Stand, scenario: Scenario, *, strict: bool = False) -> Made:
+    """Make a scenario. AssertionError if an invariant does not hold; Unseen if the capture cannot tell.
+
+    `strict`: the card has to find its place again also where its profile says that it does not.
+    """
     rig = stand.rig
     with rig.captures.first(), ExitStack() as undo:
         folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="ktls-offload-scenario-")))
@@ -74,6 +77,7 @@ def run(stand: Stand, scenario: Scenario) -> Made:
             by_card,
             no_bytes=packets_only(rig.profile),
             readings=stand.readings,
+            no_resync=() if strict else rig.profile.no_resync(),
         )
         try:
             return _judged(seen, said, kept)

@@ -54,7 +54,6 @@ class Space:
     triples: tuple[tuple[str, ...], ...]
     barred: Mapping[Pair, str]  # the pairs that nobody can make, and why
     later: Mapping[Pair, str]  # those that the suite does not make yet
-    unhurried: Mapping[Pair, str]  # those that the quick depth leaves out
 
     @cached_property
     def dimensions(self) -> dict[str, tuple[str, ...]]:
@@ -195,13 +194,13 @@ class Space:
         return frozenset((name, value.name) for name, value in each if value.slow)
 
     def brisk(self) -> Space:
-        """The space without what is slow, and the pairs that the quick depth leaves out."""
+        """The space without what is slow."""
         values = {
             part.name: tuple(replace(value, not_yet=value.not_yet or value.slow) for value in part.values)
             for part in self.parts
         }
         parts = tuple(replace(p, values=values[p.name]) for p in self.parts)
-        return replace(self, parts=parts, later={**self.later, **self.unhurried})
+        return replace(self, parts=parts)
 
     @cached_property
     def _bars(self) -> dict[Condition, set[Condition]]:
@@ -276,14 +275,9 @@ def load(profile: Profile | None = None, path: Path = DEFAULT) -> Space:
     there = {(part.name, name) for part in cut for name in part.names()}
     barred: dict[Pair, str] = {}
     later: dict[Pair, str] = {}
-    unhurried: dict[Pair, str] = {}
     for part in cut:
         for value in part.values:
-            for bars, into in (
-                (value.bars, barred),
-                (value.later, later),
-                (value.unhurried, unhurried),
-            ):
+            for bars, into in ((value.bars, barred), (value.later, later)):
                 for bar in bars:
                     for name in bar.values:
                         ends = ((part.name, value.name), (bar.dimension, name))
@@ -292,7 +286,7 @@ def load(profile: Profile | None = None, path: Path = DEFAULT) -> Space:
                             into[one, other] = bar.because
     if profile:
         barred |= _unpromised(cut, profile)
-    return Space(cut, triples, barred, later, unhurried)
+    return Space(cut, triples, barred, later)
 
 
 def cell_of(value: str, direction: str) -> Cell:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from offload.host.base import Side
 from tests.lib.impair import shapes_path as path
-from tests.lib.life.life import Life, life_of
+from tests.lib.life.life import Contexts, Life, life_of
 from tests.lib.rig.rig import Rig
 from tests.lib.rig.switch import Switch
 from tests.lib.scenario.connections import Line, obeyed, opened
@@ -107,6 +107,16 @@ def stand_of(rig: Rig) -> tuple[Stand, bool]:
     stand.begin()
     kept[KEPT] = stand
     return stand, True
+
+
+def standing(rig: Rig, used: list[Rig], contexts: Contexts) -> Stand:
+    """The stand of a test's lab; what it opens at its start stays, and is no leak of that test."""
+    stand, new = stand_of(rig)
+    if new:
+        used.append(rig)
+        contexts.forget()
+        contexts.begin()
+    return stand
 
 
 def ended(rig: Rig) -> None:

@@ -9,7 +9,10 @@ from offload.errors import ConfigError
 
 PLAIN = "plain"  # a card without TLS offload
 BITS = {"aes-gcm-128": "128", "aes-gcm-256": "256"}
-DROPS_RULES = "mlx5-rx-toggle-drops-rules"  # a limitation that the simulated card has, too
+LIMITS = {  # limitations that the simulated card has, too, and its word for each
+    "mlx5-rx-toggle-drops-rules": "drops-rules",
+    "mlx5-resync-ip-options": "no-resync-behind-options",
+}
 LONGEST = 1024  # of one word, by the kernel's param_set_charp()
 
 
@@ -24,8 +27,8 @@ def word(profile: Profile) -> str:
     NAME is the kernel's name of what the counter counts, 0 for one that never moves. ConfigError for a
     profile that has more to say than fits.
     """
-    drops = ["drops-rules"] if any(one.id == DROPS_RULES for one in profile.limitations) else []
-    parts = [profile.id, *_directions(profile), *drops, *dict.fromkeys(_counters(profile))]
+    limits = [LIMITS[one.id] for one in profile.limitations if one.id in LIMITS]
+    parts = [profile.id, *_directions(profile), *limits, *dict.fromkeys(_counters(profile))]
     said = "/".join(parts)
     if len(said) > LONGEST:
         raise ConfigError(f"{profile.id}: too many counters to play: {len(said)} of {LONGEST} characters")

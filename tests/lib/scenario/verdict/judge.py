@@ -45,11 +45,18 @@ class Seen:
     by_card: Share | None = None  # what the kernel took as decrypted by the card, if it says
     no_bytes: frozenset[str] = frozenset()  # directions in which the card counts packets only
     readings: dict[str, frozenset[str]] = field(default_factory=dict)  # of a packet's bytes, by direction
+    no_resync: tuple[str, ...] = ()  # conditions in which what is received finds no place again
 
     @property
     def directions(self) -> tuple[str, ...]:
         """The directions in which payload moved."""
         return DIRECTIONS[self.scenario["direction"]]
+
+    @property
+    def stays(self) -> tuple[str, ...]:
+        """The directions in which the card is known to leave to software what once lost its place."""
+        known = {f"{name}={value}" for name, value in self.scenario.values}
+        return ("rx",) if known.intersection(self.no_resync) else ()
 
     @property
     def old(self) -> bool:
@@ -190,7 +197,7 @@ def _lost(seen: Seen, lines: Sequence[Line]) -> int:
 
 def _least(seen: Seen, direction: str) -> int:
     """All of what was sent; of what came, what came without impairment, and what the kernel says was done."""
-    software = direction in seen.software and seen.old
+    software = direction in (*seen.software, *seen.stays) and seen.old
     if direction == "rx":
         whole = seen.by_card.whole if seen.by_card else 0
         return max(0 if software else round(invariants.MOST * _fair(seen)), whole)
@@ -210,14 +217,15 @@ def _fair(seen: Seen) -> int:
 
 
 def calm(seen: Seen) -> None:
-    """Once trouble and event are over, the card does it all again; but what is software's stays so."""
+    """Once trouble and event are over, the card does it all again; but what is software's stays so.
+
+    Where its profile says that there is no resync, `_least` alone judges: a scenario without trouble.
+    """
     if seen.notes.calm is None:
         return
     for direction in set(seen.directions) & set(seen.hardware):
-        gone = direction in SOFTWARE.get(seen.scenario["event"], ()) or (
-            seen.old and direction in seen.software
-        )
-        if gone:
+        gone = (*SOFTWARE.get(seen.scenario["event"], ()), *seen.stays)
+        if direction in gone or (seen.old and direction in seen.software):
             continue
         share = invariants.MOST if direction == "rx" else 1
         done = seen.notes.calm.get(invariants.BYTES[direction], 0) or 0

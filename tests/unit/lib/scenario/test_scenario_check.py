@@ -52,7 +52,7 @@ class Stand:
 def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """No scenario really runs: a stand says what comes of it."""
 
-    def run(stand: Any, scenario: Scenario) -> None:
+    def run(stand: Any, scenario: Scenario, *, strict: bool = False) -> None:
         words = stand.said[bool(stand.card)]
         if words.startswith("rig"):
             raise RigError(words)
@@ -109,7 +109,7 @@ def test_a_card_that_works_while_it_is_off_is_to_blame(software: str) -> None:
 def test_the_headline_names_the_conditions_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """A card that fails where software holds is blamed, with the conditions it takes."""
 
-    def run(stand: Any, scenario: Scenario) -> Any:
+    def run(stand: Any, scenario: Scenario, *, strict: bool = False) -> Any:
         if stand.card and scenario["trouble"] == "lost-tag":
             raise AssertionError(BAD)
         return SimpleNamespace(missing=(), met={}, evidence={}, scenario=scenario)
@@ -122,11 +122,28 @@ def test_the_headline_names_the_conditions_that_are_left(monkeypatch: pytest.Mon
     )
 
 
+def test_what_a_profile_forgives_can_be_held_against_the_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the test of a limitation asks for that; every other scenario lets it pass."""
+    asked = []
+
+    def run(stand: Any, scenario: Scenario, *, strict: bool = False) -> Any:
+        asked.append(strict)
+        return SimpleNamespace(missing=("place: nowhere",), met={}, evidence={}, scenario=scenario)
+
+    monkeypatch.setattr(checked, "run", run)
+    stand: Any = SimpleNamespace(rig=SimpleNamespace(profile=find("connectx-6-dx")))
+    evidence: dict[str, Any] = {}
+    missing = checked.strictly(stand, "seed=1,direction=rx", evidence)
+    assert missing == ("place: nowhere",) and evidence["scenario"]["not_met"] == ["place: nowhere"]
+    checked.check_line(stand, "seed=1,direction=rx", {})
+    assert asked == [True, False, False]
+
+
 def test_a_failure_is_reported_as_it_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked for speed, it is not shrunk and not compared: one run, and the headline has each condition."""
     runs: list[Scenario] = []
 
-    def run(stand: Any, scenario: Scenario) -> None:
+    def run(stand: Any, scenario: Scenario, *, strict: bool = False) -> None:
         runs.append(scenario)
         raise AssertionError(BAD)
 
@@ -143,7 +160,7 @@ def late(monkeypatch: pytest.MonkeyPatch, times: int, fault: str = "") -> list[S
     """The captures of so many runs begin too late; one in which the tag is lost fails with these words."""
     runs: list[Scenario] = []
 
-    def run(stand: Any, scenario: Scenario) -> Any:
+    def run(stand: Any, scenario: Scenario, *, strict: bool = False) -> Any:
         runs.append(scenario)
         if fault and stand.card and scenario["trouble"] == "lost-tag" and len(runs) == 1:
             raise AssertionError(fault)

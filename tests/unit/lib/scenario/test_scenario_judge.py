@@ -64,6 +64,28 @@ def test_what_the_kernel_took_as_decrypted_was_counted(words: str) -> None:
     assert bounds(found, "rx").least in (3600, 9000), "what no impairment asks for is asked for still"
 
 
+@pytest.mark.parametrize(
+    ("words", "least"),
+    [
+        (",ip=v4-options", 9000),  # nothing is lost there
+        (",ip=v4-options,trouble=lost-tag", 3600),
+        (",ip=v4-options,age=old", 0),  # its connection may have lost its place in an earlier scenario
+        (",ip=v4-tos,age=old", 9000),
+    ],
+)
+def test_a_known_lack_of_a_resync_is_forgiven_where_the_profile_says(words: str, least: int) -> None:
+    """The card owes what came before the first loss, and the calm under every other condition."""
+    found = seen(words)
+    found.no_resync = ("ip=v4-options",)
+    assert bounds(found, "rx").least == least
+    found.notes.calm = Delta("nicsim0", 1.0, {})
+    if "options" in words:
+        judge.calm(found)
+        found.no_resync = ()
+    with pytest.raises(AssertionError, match="not resynchronized: rx did 0"):
+        judge.calm(found)
+
+
 def frame(number: int, size: int, *, source: int = 443, target: int = 9, head: int = 66) -> Frame:
     """A frame between the peer and the DUT's port 9."""
     return Frame(number, source, target, 0, 64, b"", True, 0, ACK, (8,), bytes(size), head=head)

@@ -171,13 +171,3 @@ def test_what_a_needed_value_excludes_is_known(tmp_path: Path) -> None:
     assert later.later == {(("size", "a"), ("kind", "on-it")): "x"} and not later.barred
     both = Scenario(1, (("size", "a"), ("kind", "on-it")))
     assert not later.allows(both) and not list(later.conflicts(both, possible=True))
-
-
-def test_the_quick_depth_leaves_a_pair_to_the_others(tmp_path: Path) -> None:
-    """`not_quick_with` bars a pair at depth quick only, where it is possible and not made."""
-    load.cache_clear()
-    on = load(path=file(tmp_path, ", not_quick_with: [{size: [a], because: x}]"))
-    both = Scenario(1, (("size", "a"), ("kind", "on-it")))
-    assert on.allows(both) and not on.later and not on.barred
-    assert not on.brisk().allows(both) and not list(on.brisk().conflicts(both, possible=True))
-    assert on.brisk().later == {(("size", "a"), ("kind", "on-it")): "x"}
