@@ -43,25 +43,32 @@ class Depth(StrEnum):
 @cache
 def array(depth: str, profile: Profile | None = None) -> tuple[Scenario, ...]:
     """The scenarios of a depth on a card, the same in every run; those of a lesser depth come first."""
-    space, wanted = load(profile), Depth(depth)
-    rows = Rows(space.brisk())
-    rows.cross(pairs(rows.space), most=FIRST)
-    if wanted is not Depth.QUICK:
-        rows.space = space
+    return tuple(Scenario(_seed(row), tuple(row.items())) for row in _rows(Depth(depth), profile))
+
+
+@cache
+def _rows(depth: Depth, profile: Profile | None) -> list[dict[str, str]]:
+    """The rows of a depth: those of the lesser one, and what it crosses more."""
+    space = load(profile)
+    if depth is Depth.QUICK:
+        rows = Rows(space.brisk(), [])
+        rows.cross(pairs(rows.space), most=FIRST)
+        return rows.found
+    if depth is Depth.STANDARD:
+        rows = Rows(space, _rows(Depth.QUICK, profile))
         rows.cross(halves(space))
         rows.cross(pairs(space))
-        rows.found = leaner(space, rows.found, FIRST)
-    if wanted is Depth.DEEP:
-        rows.cross(triples(space))
-    return tuple(Scenario(_seed(row), tuple(row.items())) for row in rows.found)
+        return leaner(space, rows.found, FIRST)
+    rows = Rows(space, _rows(Depth.STANDARD, profile))
+    rows.cross(triples(space))
+    return rows.found
 
 
 class Rows:
     """The rows so far, and the targets that none of them has yet."""
 
-    def __init__(self, space: Space) -> None:
-        self.space = space
-        self.found: list[dict[str, str]] = []
+    def __init__(self, space: Space, found: Sequence[dict[str, str]]) -> None:
+        self.space, self.found = space, list(found)
         self.open: dict[Target, None] = {}
         self.partners: dict[Target, set[Condition]] = {}  # open pairs once more, by either end and its half
 
@@ -104,13 +111,14 @@ class Rows:
     def _best(self, name: str, row: dict[str, str], dice: random.Random) -> str:
         """The value that closes most open pairs with a row, of those that leave a whole scenario."""
         values = dice.sample(self.space.made[name], len(self.space.made[name]))
-        values.sort(key=lambda value: self._closes((name, value), row), reverse=True)
+        there, halves_ = set(row.items()), works(row)
+        values.sort(key=lambda value: self._closes((name, value), there, halves_), reverse=True)
         return next(value for value in values if self.space.can({**row, name: value}))
 
-    def _closes(self, one: Condition, row: Mapping[str, str]) -> int:
-        """How many open pairs a condition makes with those of a row, in each half."""
-        found = [self.partners.get(end, set()) for end in ((one,), *((half, one) for half in works(row)))]
-        return sum(len(others.intersection(row.items())) for others in found)
+    def _closes(self, one: Condition, there: set[Condition], halves_: Sequence[Condition]) -> int:
+        """How many open pairs a condition makes with those that are there, in each half."""
+        ends: list[Target] = [(one,), *((half, one) for half in halves_)]
+        return sum(len(self.partners[end] & there) for end in ends if end in self.partners)
 
     def _gain(self, row: Mapping[str, str]) -> int:
         return sum(target in self.open for target in self._targets(row))

@@ -92,12 +92,12 @@ def test_quick_is_the_default_and_its_failures_are_repeated(suite: Suite) -> Non
 def test_labs_of_a_parallel_run_get_the_scenarios_from_the_controller(suite: Suite) -> None:
     """Each runs once, in one of the labs, and the plan is that of a run in one lab."""
     (suite.home / "conftest.py").write_text(CONFTEST + LABS)
-    rc, said, events = ran(suite, "-p", "xdist", "-n", "2", "--working", "1", "--depth", "standard")
-    wanted = array("standard", find("connectx-6-dx"))
+    rc, said, events = ran(suite, "-p", "xdist", "-n", "2", "--working", "1", "--depth", "quick")
+    wanted = array("quick", find("connectx-6-dx"))
     lines = [event["id"].partition("[")[2][:-1] for event in events if event["event"] == "test"]
     assert rc == 1 and sorted(lines) == sorted(one.line() for one in wanted), said
     (plan,) = [event["conditions"] for event in events if event["event"] == "plan"]
-    assert (plan["depth"], plan["scenarios"]) == ("standard", len(wanted))
+    assert (plan["depth"], plan["scenarios"]) == ("quick", len(wanted))
 
 
 def test_a_wrong_profile_of_a_parallel_run_is_a_usage_error(suite: Suite) -> None:
