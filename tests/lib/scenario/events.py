@@ -24,7 +24,7 @@ LONG = 384 * KIB  # with a third of it taken, the rest is more than both ends' b
 THIRD = LONG // 3
 SILENCE = {"idle": 10, "idle-minute": 60}  # seconds without data
 QUIET = 4096  # bytes of other protocols that may move then
-SMALLER = 40  # bytes that the MTU loses for a moment; see `mtu`
+LARGER = 40  # bytes that the MTU wins for a moment
 METRIC = "7"  # of a route that nobody else makes: whatever is there stays as it is
 SOFTWARE = {"link-down"}  # what is open then is software's from there on (tls_device_down)
 
@@ -57,15 +57,16 @@ def toggle(stage: Stage) -> None:
 
 
 def mtu(stage: Stage) -> None:
-    """Give the port a smaller MTU, and the one that it had.
+    """Give the port a larger MTU, a smaller one only where none is larger, and the one that it had.
 
-    Never below net.ipv4.route.min_pmtu (552). A packet that meets a smaller one makes the kernel lock the
-    path's MTU for ten minutes (route.c, __ip_rt_update_pmtu): all connections then send fragments.
+    A packet that meets a smaller one teaches the kernel a path MTU (fib_nh_exception, route.c). For ten
+    minutes it may cut TCP's packets, and keep new connections from the card: who binds that route takes the
+    device of the sockets before it (rt_bind_exception), so TLS offload finds no card (get_netdev_for_sock).
     """
     dut = stage.rig.bench.dut
     port = path.port_of(dut.host, dut.dev)
     stage.undo.callback(path.put_back, port)
-    path.give(port, port.mtu - SMALLER)
+    path.give(port, port.mtu + LARGER if port.mtu + LARGER <= port.most else port.mtu - LARGER)
     path.put_back(port)
 
 

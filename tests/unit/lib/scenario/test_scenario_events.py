@@ -12,7 +12,6 @@ import pytest
 from offload.host.base import Completed
 from tests.lib.scenario import events
 from tests.lib.scenario.connections import plain
-from tests.lib.scenario.space import load
 
 RINGS = """Ring parameters for p0:
 Pre-set maximums:
@@ -64,10 +63,22 @@ def test_rings_are_halved_and_given_back() -> None:
     assert events.rings(port) == "" and commands[0] == "ethtool -G p0 tx 1024", "no other size is known of RX"
 
 
-def test_no_mtu_is_so_small_that_tcp_sends_fragments() -> None:
-    """On 30 November 2026 a good card failed: its port had 540 for a moment (ip-sysctl.rst, min_pmtu)."""
-    least = min(int(value) for value in load().dimensions["mtu"])
-    assert least - events.SMALLER >= 552
+@pytest.mark.parametrize(("most", "wanted"), [(9000, [640, 600]), (600, [560, 600])])
+def test_mtu_becomes_larger_and_comes_back(
+    monkeypatch: pytest.MonkeyPatch, most: int, wanted: list[int]
+) -> None:
+    """A smaller one would teach the kernel a path MTU, which a good card failed by on 30 November 2026."""
+    given: list[int] = []
+    port = SimpleNamespace(mtu=600, least=68, most=most)
+    monkeypatch.setattr(events.path, "port_of", lambda *_: port)
+    monkeypatch.setattr(events.path, "give", lambda _, size: given.append(size))
+    monkeypatch.setattr(events.path, "put_back", lambda found: given.append(found.mtu))
+    dut = SimpleNamespace(host=None, dev="p0")
+    with ExitStack() as undo:
+        rig = SimpleNamespace(bench=SimpleNamespace(dut=dut))
+        events.mtu(SimpleNamespace(rig=rig, undo=undo))  # type: ignore[arg-type]
+        assert given == wanted
+    assert given == [*wanted, 600], "and once more at the end, whatever came between"
 
 
 def test_queues_become_one_less_and_come_back() -> None:
