@@ -9,11 +9,10 @@ import pytest
 
 from tests.lib.life.life import Contexts
 from tests.lib.rig.rig import Rig
-from tests.lib.scenario.check import check, strictly
+from tests.lib.scenario.check import check
 from tests.lib.scenario.space import Scenario, load
 from tests.lib.scenario.stand import ended, standing
 
-BEHIND_OPTIONS = "seed=1,direction=rx,ip=v4-options,trouble=lost-header"
 pytestmark = pytest.mark.requires("tls", "wire", "wire-tap")
 
 
@@ -36,12 +35,3 @@ def test_scenario_holds(
     missing = check(standing(rig, used, contexts), load(rig.profile), scenario, evidence)
     if missing:
         pytest.skip(f"not made: {'; '.join(missing)}")
-
-
-@pytest.mark.promise("resync.rx")
-def test_receive_resynchronizes_behind_ip_options(
-    rig: Rig, used: list[Rig], contexts: Contexts, evidence: dict[str, Any]
-) -> None:
-    """This NIC decrypts again after a lost frame where TCP begins behind options of IPv4."""
-    missing = strictly(standing(rig, used, contexts), BEHIND_OPTIONS, evidence)
-    assert not missing, f"not made: {'; '.join(missing)}"

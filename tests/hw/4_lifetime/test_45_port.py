@@ -16,7 +16,7 @@ from tests.lib.rig.switch import Switch
 from tests.lib.scenario.check import check_line
 from tests.lib.scenario.connections import Burst, move, opened
 from tests.lib.scenario.events import EVENTS, Stage
-from tests.lib.scenario.stand import ended, stand_of
+from tests.lib.scenario.stand import ended, standing
 
 pytestmark = pytest.mark.requires("tls", "wire", "wire-tap")
 TX = Cell("tx", "1.2", "aes-gcm-128")
@@ -39,11 +39,7 @@ def test_port_changes_under_live_connections(
     rig: Rig, used: list[Rig], contexts: Contexts, evidence: dict[str, Any], event: str
 ) -> None:
     """This NIC moves every byte whole while ethtool -K, -G or -L, or the MTU, changes its port and back."""
-    stand, new = stand_of(rig)
-    if new:  # its old connections are there from now on, and no test's leak
-        used.append(rig)
-        contexts.forget()
-        contexts.begin()
+    stand = standing(rig, used, contexts)
     directions = rig.profile.directions()
     direction = "both" if len(directions) == 2 else directions[0]
     missing = check_line(stand, f"seed=1,event={event},direction={direction},connections=2", evidence)
