@@ -1,4 +1,4 @@
-"""This NIC recovers where its driver has to find TCP behind options of IP."""
+"""This NIC recovers where its driver must find TCP behind options of IP."""
 
 from __future__ import annotations
 
