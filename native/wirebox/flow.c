@@ -61,6 +61,13 @@ static struct flow *make(struct flows *fs, const struct end *a, const struct end
 	return f;
 }
 
+static void begin(struct track *t, uint32_t base)
+{
+	t->known = true;
+	t->base = base;
+	t->ccs = NO_RECORD;
+}
+
 /* The flow of a frame; NULL if its SYN was not seen. A SYN with a new sequence number begins it again. */
 static struct flow *follow(struct flows *fs, int direction, const struct frame *f)
 {
@@ -69,16 +76,19 @@ static struct flow *follow(struct flows *fs, int direction, const struct frame *
 	struct flow *flow = find(fs, a, b);
 	struct track *t = flow ? &flow->track[direction] : NULL;
 
-	if (!(f->flags & TCP_SYN))
+	if (!(f->flags & TCP_SYN)) {
+		if (fs->join && (!t || !t->known)) {
+			flow = flow ? flow : make(fs, a, b);
+			begin(&flow->track[direction], f->seq);
+			return flow;
+		}
 		return t && t->known ? flow : NULL;
+	}
 	if (t && t->known && t->base == f->seq + 1)
 		return flow;
 	if (!flow || t->known || !(f->flags & TCP_ACK))
 		flow = make(fs, a, b);
-	t = &flow->track[direction];
-	t->known = true;
-	t->base = f->seq + 1;
-	t->ccs = NO_RECORD;
+	begin(&flow->track[direction], f->seq + 1);
 	return flow;
 }
 

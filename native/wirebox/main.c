@@ -16,12 +16,13 @@
 #define ROUNDS_AT_END 64
 
 static const char help[] =
-	"usage: wirebox PORT_A PORT_B [--seed N] [--rules FILE|-] [--bridge NAME]\n"
+	"usage: wirebox PORT_A PORT_B [--seed N] [--rules FILE|-] [--bridge NAME] [--join]\n"
 	"       wirebox --check\n"
 	"Carries every frame between two Ethernet interfaces, as a cable does, and applies rules to those that match.\n"
 	"  --seed N       for impairments that name no seed (default 1)\n"
 	"  --rules FILE   initial rules, one per line; standard input takes more at any time\n"
 	"  --bridge NAME  take both ports out of this bridge, and put them back at the end\n"
+	"  --join         a connection whose SYN was not seen begins with its first frame, at a record\n"
 	"  --check        only read rules from standard input and say what is wrong with them\n"
 	"Ends with SIGTERM, SIGINT or the end of standard input. Exit codes: 0 ok, 1 failure, 2 usage or rules,\n"
 	"3 no such interface, 4 no permission. The rules are described in native/wirebox/README.md.\n";
@@ -29,6 +30,7 @@ static const char help[] =
 struct options {
 	const char *port[DIRECTIONS], *rules, *bridge;
 	uint64_t seed;
+	bool join;
 };
 
 /* Lines that come in pieces; `path` is NULL for standard input. */
@@ -68,6 +70,8 @@ static bool parse_options(int argc, char **argv, struct options *o)
 			o->rules = argv[++i];
 		else if (!strcmp(word, "--bridge") && value)
 			o->bridge = argv[++i];
+		else if (!strcmp(word, "--join"))
+			o->join = true;
 		else {
 			complain("unexpected '%s', or its value is missing (see --help)", word);
 			return false;
@@ -263,6 +267,7 @@ int main(int argc, char **argv)
 	if (!parse_options(argc, argv, &o))
 		return RC_USAGE;
 	engine.rules.seed = o.seed;
+	engine.flows.join = o.join;
 	rc = o.rules && strcmp(o.rules, "-") != 0 ? load_rules(o.rules) : RC_OK;
 	return rc ? rc : run(&o, ports);
 }

@@ -157,6 +157,7 @@ struct flows {
 	struct flow flow[FLOW_SETS][FLOW_WAYS];
 	uint64_t clock, seen, unknown; /* connections whose SYN was seen; frames of others */
 	uint64_t gaps; /* frames that came before bytes that had not come */
+	bool join; /* a connection whose SYN was not seen begins with its first frame, at a record */
 };
 
 /* What a data frame is in its flow. */

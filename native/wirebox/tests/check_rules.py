@@ -202,6 +202,20 @@ def check_flow_begun_before(rig: Rig) -> None:
         assert box.end()["unknown"] == len(ALL) - 1
 
 
+def check_flow_joined(rig: Rig) -> None:
+    """With --join its first frame is byte 0, each direction by itself; a SYN still begins a flow anew."""
+    late = FRAMES[index(START[5]) - 1 :]  # the first begins inside record 4: what it holds is no header
+    with rig.box(
+        "a>b offset 0 drop", "a>b offset 2500 delay 1", "b>a offset 0 drop", args=("--join",)
+    ) as box:
+        assert rig.through(late) == [late[1], late[3], late[2], *late[4:]]
+        reply = Tcp("192.0.2.2", "192.0.2.1", 4433, 40000, isn=77).cut(session(2000))
+        assert rig.through(reply, back=True) == reply[1:]
+        assert (said := box.end())["flows"] == 1 and said["unknown"] == 0
+    with rig.box("a>b header 5 drop", args=("--join",)) as box:
+        assert rig.through(ALL) == without(index(START[5]))
+
+
 def check_both_directions(rig: Rig) -> None:
     """Each direction has its own stream: the reply's record is not the request's."""
     reply = Tcp("192.0.2.2", "192.0.2.1", 4433, 40000, isn=77)

@@ -233,11 +233,13 @@ def wirebox(
     offloads: tuple[str, ...] = (),
     program: str = PROGRAM,
     found: Found | None = None,
+    join: bool = False,
 ) -> Iterator[Box]:
     """Put wirebox in place of the bridge between the wire ports, with these rules; all is put back after.
 
     `seed`: of random rules that name none. `offloads`: the directions (tx, rx) that the card promises, if
     the impairments test a card. `found`: what `survey` said, if nobody else has changed the wire since.
+    `join`: rules also meet a connection that is older, and count its bytes from its first frame here.
 
     Before anything changes: Refused on an end of the bench (saying why), without a wire, on a bridge that is
     more than a cable, and for impairments that cannot meet what the card offloads. ConfigError for rules or
@@ -250,11 +252,11 @@ def wirebox(
     assert host is not None
     if texts or not surveyed:
         _check_program(host, program, texts)
-    into = ["--bridge", found.bridge] if found.bridge else []
+    more = ["--bridge", found.bridge] * bool(found.bridge) + ["--join"] * join
     with ExitStack() as undo:
         undo.callback(put_back, host, ports, found)
         stop_merging(host, found)
-        box = Box(host, [program, *ports, "--seed", str(seed), *into], seed, offloads)
+        box = Box(host, [program, *ports, "--seed", str(seed), *more], seed, offloads)
         undo.callback(box.stop)
         box.begin(texts)
         yield box

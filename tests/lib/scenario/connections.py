@@ -43,11 +43,10 @@ class Burst:
 
 @dataclass
 class Track:
-    """One direction of a connection: its key, and what was sent before this scenario and in it."""
+    """One direction of a connection: its key, and what was sent in this scenario."""
 
     key: Key
     number: int  # of the first record of this scenario
-    offset: int = 0  # in the stream, where this scenario began
     bursts: list[Burst] = field(default_factory=list)
 
     @property
@@ -66,8 +65,7 @@ class Track:
 
     def begin(self) -> None:
         """What comes now is the next scenario's."""
-        self.number, self.offset = self.number + self.records, self.offset + self.wire
-        self.bursts = []
+        self.number, self.bursts = self.number + self.records, []
 
 
 @dataclass
@@ -81,6 +79,7 @@ class Line:
     calls: list[tuple[int, int]] = field(default_factory=list)  # records of a burst, and calls that it took
     reads: list[tuple[int, int]] = field(default_factory=list)  # bytes that came at once, and calls
     before: int = 0  # bytes that the DUT's TCP had sent when this scenario began
+    old: bool = False  # opened before it
 
     @property
     def port(self) -> int:

@@ -126,7 +126,7 @@ def spot(scenario: Scenario, track: Track, bursts: Sequence[Burst]) -> Spot:
         inner = [n for n, size in enumerate(writes) if size == most and 0 < n < len(writes) - 1]
         near = scenario["trouble"] == RESYNC  # the first records after it
         number = inner[0] if inner and near else dice.choice(inner or [len(writes) // 2])
-    begin = track.offset + track.wire + sum(writes[:number]) + OVERHEAD * number
+    begin = track.wire + sum(writes[:number]) + OVERHEAD * number
     return Spot(begin, begin + writes[number] + OVERHEAD, sum(writes[:number]))
 
 

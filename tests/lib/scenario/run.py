@@ -55,7 +55,8 @@ def run(stand: Stand, scenario: Scenario, *, strict: bool = False) -> Made:
         taps = Taps(undo, rig, folder, scenario, decrypts="rx" in stand.card)
         wire = troubles.on(undo, rig) if troubles.needed(scenario) else None
         lines = connected(stand, scenario)
-        line = lines[scenario.seed % len(lines)]
+        meant = [line for line in lines if line.old == (scenario["age"] == "old")]
+        line = meant[scenario.seed % len(meant)]
         stage = Stage(rig, stand.life, stand.offload, stand.card, undo, line, [], lines)
         play = Play(stage, scenario, lines, wire)
         said = _played(stand, play)
@@ -115,29 +116,28 @@ def contexts_kept(before: Facts, rig: Rig, scenario: Scenario) -> dict[str, int]
 
 
 def connected(stand: Stand, scenario: Scenario) -> list[Line]:
-    """The connections of a scenario: opened for it, or from the start."""
+    """The connections of a scenario: old ones as far as there are any and it wants them, the others new."""
     count = int(scenario["connections"])
-    if scenario["age"] == "old":
-        lines = stand.aged(scenario)
-        for line, before in zip(lines, sent(lines), strict=True):
-            line.before = before
-            for track in line.tracks.values():
-                track.begin()
-        obeyed([*setting.sockets(scenario, lines), by_call(lines, scenario["call"])])
-        return lines[:count]
-    number = max(0, NUMBERS[scenario["number"]] - BEFORE)
-    cell, family = cell_of(scenario["cell"], "tx"), setting.version(scenario["ip"])
-    lines = opened(stand.life, count, cell, family=family, number=number)
+    lines = stand.aged(scenario)[:count] if scenario["age"] == "old" else []
+    for line, before in zip(lines, sent(lines) if lines else (), strict=True):
+        line.before = before
+        for track in line.tracks.values():
+            track.begin()
+    if count > len(lines):
+        number = max(0, NUMBERS[scenario["number"]] - BEFORE)
+        cell, family = cell_of(scenario["cell"], "tx"), setting.version(scenario["ip"])
+        ports = {line.port for line in lines}
+        lines += opened(stand.life, count - len(lines), cell, family=family, number=number, apart=ports)
     obeyed([*setting.sockets(scenario, lines), by_call(lines, scenario["call"])])
     return lines
 
 
 def _played(stand: Stand, play: Play) -> str:
     """Play, and end what was opened for it: what was wrong with what arrived, in words."""
-    left = [] if play.scenario["age"] == "old" else list(play.lines)
+    left = [line for line in play.lines if not line.old]
     try:
         play.run()
-        ordinary = [play.victim] if len(left) > MANY else left
+        ordinary = left if len(left) <= MANY else [line for line in left if line is play.victim]
         whole = [line for line in ordinary if not (play.notes.forged and line is play.victim)]
         if left and whole:
             close(stand.life, whole)

@@ -71,6 +71,8 @@ class Stand:
                 for cell, family in itertools.product(made["cell"], sorted(set(map(version, made["ip"])))):
                     lines = opened(self.life, OLD, cell_of(cell, "tx"), family=family)
                     self.old[cell, family, bare] = lines
+                    for line in lines:
+                        line.old = True
         obeyed(buffers(list(itertools.chain(*self.old.values()))))
 
     def aged(self, scenario: Scenario) -> list[Line]:

@@ -64,7 +64,7 @@ def on(undo: ExitStack, rig: Rig) -> Troubled:
     kept = vars(rig)
     if KEPT not in kept:
         kept[KEPT] = survey(rig.bench)
-    return Troubled(undo.enter_context(wirebox(rig.bench, found=kept[KEPT])))
+    return Troubled(undo.enter_context(wirebox(rig.bench, found=kept[KEPT], join=True)))
 
 
 def rules(
@@ -93,7 +93,7 @@ def struck(scenario: Scenario, track: Track, bursts: Sequence[Burst]) -> int:
 
 def _ends(track: Track, bursts: Sequence[Burst]) -> tuple[int, int]:
     """The first and the last byte of the bursts that come next."""
-    first = track.offset + track.wire
+    first = track.wire
     return first, first + sum(burst.total + OVERHEAD * len(burst.writes) for burst in bursts) - 1
 
 
@@ -150,4 +150,4 @@ def forged_at(scenario: Scenario, found: Spot) -> int:
 def hole(line: Line) -> Chosen:
     """The rule for the next byte to the DUT: lost again and again, until the rules are cleared."""
     track = line.tracks["rx"]
-    return Chosen("offset", track.offset + track.wire, direction="to-dut", port=line.port, times=100)
+    return Chosen("offset", track.wire, direction="to-dut", port=line.port, times=100)

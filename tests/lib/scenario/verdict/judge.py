@@ -87,9 +87,8 @@ class Seen:
         for line in self.everyone:
             forged = self.notes.forged and line is self.notes.victim
             directions = ("tx",) if forged else ("tx", "rx")
-            old = self.old and line in self.lines
             try:
-                found[line.port] = proven(there, line, directions, old=old)
+                found[line.port] = proven(there, line, directions, old=line.old)
             except Unseen as exc:
                 unseen.append(exc)
         if unseen:
@@ -107,7 +106,7 @@ def rest(seen: Seen) -> None:
     invariants.checksums(seen.before, seen.after, noise)
     moved = seen.after.counters - seen.before.counters
     assert not (unheard := _unheard(seen, "rx")), unheard
-    count = len(seen.notes.opened) + (0 if seen.old else len(seen.lines))
+    count = sum(not line.old for line in seen.everyone)
     invariants.taken_over(moved, count, seen.hardware)
     untried = seen.scenario["trouble"] == UNTRIED
     invariants.errors(moved, seen.notes.forged, seen.scenario["call"] == "peek", untried)
