@@ -67,7 +67,7 @@ struct nicsim_card {
 	netdev_features_t initial;	/* those that are on at start */
 	u32 tx_keys, rx_keys;
 	bool off_drops_rules;	/* receive switched off: live connections stay in software */
-	bool no_options;	/* the driver finds no TCP behind options of IP: it starts no resync */
+	bool no_options;	/* no resync where TCP begins behind options of IP */
 	struct nicsim_stat stats[NICSIM_STATS];
 	unsigned int n_stats;
 };

@@ -174,7 +174,7 @@ void nicsim_ktls_rx_hw(struct nicsim_ktls *ctx, struct nicsim_rxd *rxd, u8 *payl
 		nicsim_fault_rx_after(ctx, payload, rxd->len);
 }
 
-/* As mlx5's resync_update_sn: it looks for TCP behind a header of the least size, and finds no socket. */
+/* As mlx5: it looks for TCP behind the least header, and finds no socket (resync_update_sn). */
 static bool nicsim_blind(const struct nicsim *ns, const struct sk_buff *skb)
 {
 	const struct ethhdr *eth = (const void *)skb->data;
