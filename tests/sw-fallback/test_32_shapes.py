@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from socket import IPPROTO_IP
 from typing import Any
 
 import pytest
 
 from offload.card.profile import Cell
 from offload.errors import ConfigError, NoDevice, OffloadError, Refused
-from offload.host.base import Bench
+from offload.host.base import Bench, Host
 from offload.suite.traffic.drive import sending
 from offload.suite.traffic.impair import Chosen
+from offload.suite.traffic.ipsec import protected
+from offload.suite.traffic.learned import learned
 from tests.lib.flow import proof, shapes
 from tests.lib.flow.flow import Flow, Several, Traffic
 from tests.lib.flow.shapes import TURN, WHOLE
 from tests.lib.impair import shapes_path as path
 from tests.lib.impair.impairment import impaired
+from tests.lib.life.life import Life
+from tests.lib.rig.rig import Rig
+from tests.lib.scenario.setting import EF, IP_TOS
 from tests.lib.wire.wire import WireTap
 
 pytestmark = pytest.mark.requires("tls", "ktls-handoff", "stunnel", "wire", "wire-tap")
@@ -137,3 +143,27 @@ def test_puts_back_what_it_set(bench: Bench) -> None:
     with pytest.raises(ConfigError, match="net.ipv4.tcp_none"), path.tcp_settings(bench, sack=0, none=1):
         pass
     assert [side.host.run(["sysctl", "net.ipv4.tcp_sack"]).text for side in (bench.dut, bench.peer)] == found
+
+
+def too_long(host: Host) -> int:
+    """Packets that a host's kernel did not send, as the path was too small for them (FragFails)."""
+    rows = [line.split() for line in host.read("/proc/net/snmp").decode().splitlines() if line[:3] == "Ip:"]
+    return int(rows[1][rows[0].index("FragFails")])
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("smaller", ["mtu", "esp"])
+def test_a_smaller_path_is_forgotten(rig: Rig, life: Life, smaller: str, evidence: dict[str, Any]) -> None:
+    """Without a NIC that offloads an open connection meets a smaller path, and no kernel knows it later."""
+    dut, peer = rig.bench.dut, rig.bench.peer
+    (pair,) = life.plain()
+    pair.moves(f"before {smaller}", 16 * KIB)
+    before = too_long(dut.host)
+    with path.path_mtu(rig.bench, 600) if smaller == "mtu" else protected(dut, peer, "gcm-128"):
+        # the DUT's TCP forgets its route, and goes by the old size of its segments until it sends
+        pair.near.call("option", level=IPPROTO_IP, name=IP_TOS, value=EF)
+        pair.moves(f"in {smaller}", 16 * KIB)
+    life.close([pair])
+    evidence["too_long"] = too_long(dut.host) - before
+    assert evidence["too_long"] > 0, "no packet met the smaller path: this says nothing"
+    assert [learned(*way) for way in ((dut.host, peer.v4), (peer.host, dut.v4))] == [0, 0]

@@ -1,6 +1,6 @@
 """Impairments on the wire of a bench: wirebox in place of its bridge, and a record of all that was done.
 
-Chosen frames and seeded chance are wirebox's; delay and rate in bulk are netem's (impair_netem.py). Both
+Chosen frames and seeded chance are wirebox's; delay and rate in bulk are netem's (impairments/netem.py). Both
 stand on the wire ports only: docs/reference/impairment.md says why and which one when.
 """
 
@@ -16,9 +16,9 @@ from offload.cmd import wait_until
 from offload.errors import ConfigError, RigError
 from offload.host.base import Bench, Completed, Host
 from offload.paths import BUILD
-from offload.suite.traffic.impair_netem import Netem, netem
-from offload.suite.traffic.impair_place import Found, put_back, stop_merging, survey
-from offload.suite.traffic.impair_rules import (
+from offload.suite.traffic.impairments.netem import Netem, netem
+from offload.suite.traffic.impairments.place import Found, put_back, stop_merging, survey
+from offload.suite.traffic.impairments.rules import (
     DIRECTIONS,
     Chosen,
     RandomImpairment,

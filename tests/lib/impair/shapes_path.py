@@ -13,6 +13,7 @@ from offload.cmd import wait_until
 from offload.errors import ConfigError, NoDevice, Refused
 from offload.host.base import Bench, Host
 from offload.host.tools import tool
+from offload.suite.traffic.learned import forgotten
 
 IF_INET6 = "/proc/net/if_inet6"  # each line: address, index, prefix length, scope, flags, name (all in hex)
 GLOBAL = "00"  # IPV6_ADDR_ANY, as if6_seq_show prints it (net/ipv6/addrconf.c)
@@ -98,9 +99,15 @@ def put_back(port: Port) -> None:
 
 @contextmanager
 def path_mtu(bench: Bench, mtu: int) -> Iterator[None]:
-    """Give every port between DUT and peer this MTU; what was found comes back. Errors as `path_of`."""
+    """Give every port between DUT and peer this MTU; what was found comes back. Errors as `path_of`.
+
+    An old connection may send a packet of its former size first: what that teaches the kernels is forgotten.
+    """
+    ports = path_of(bench, mtu)
     with ExitStack() as undo:
-        for port in path_of(bench, mtu):
+        if mtu < min(port.mtu for port in ports):
+            undo.enter_context(forgotten(bench.dut, bench.peer))
+        for port in ports:
             undo.callback(put_back, port)
             give(port, mtu)
         yield

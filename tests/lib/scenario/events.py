@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from offload.cmd import wait_until
 from offload.host.base import Side
 from offload.host.tools import tool
+from offload.suite.traffic.learned import forgotten
 from tests.lib.impair import shapes_path as path
 from tests.lib.impair.link import bounce
 from tests.lib.labs.turns import TURNS
@@ -59,14 +60,16 @@ def toggle(stage: Stage) -> None:
 def mtu(stage: Stage) -> None:
     """Give the port a larger MTU, a smaller one only where none is larger, and the one that it had.
 
-    A packet that meets a smaller one teaches the kernel a path MTU (fib_nh_exception, route.c). For ten
-    minutes it may cut TCP's packets, and keep new connections from the card: who binds that route takes the
-    device of the sockets before it (rt_bind_exception), so TLS offload finds no card (get_netdev_for_sock).
+    A packet that meets a smaller one teaches the kernel a path MTU, which may keep new connections from the
+    card until it is forgotten (offload.suite.traffic.learned).
     """
-    dut = stage.rig.bench.dut
-    port = path.port_of(dut.host, dut.dev)
+    bench = stage.rig.bench
+    port = path.port_of(bench.dut.host, bench.dut.dev)
+    larger = port.mtu + LARGER <= port.most
+    if not larger:
+        stage.undo.enter_context(forgotten(bench.dut, bench.peer))
     stage.undo.callback(path.put_back, port)
-    path.give(port, port.mtu + LARGER if port.mtu + LARGER <= port.most else port.mtu - LARGER)
+    path.give(port, port.mtu + LARGER if larger else port.mtu - LARGER)
     path.put_back(port)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from offload.cmd import settles
 from offload.suite.traffic.impair import Box, Chosen, wirebox
-from offload.suite.traffic.impair_place import survey
+from offload.suite.traffic.impairments.place import survey
 from tests.lib.rig.rig import Rig
 from tests.lib.scenario.connections import OVERHEAD, Burst, Line, Track
 from tests.lib.scenario.layout import Spot, spot

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from ipaddress import IPv6Interface
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from offload.host.base import Completed, Host
+from tests.lib.impair import shapes_path
 from tests.lib.impair.shapes_path import Port, port_of, put_back
 
 ADDRESS = "fd00:2::1/64"
@@ -62,3 +65,20 @@ def test_a_port_is_what_the_kernel_says() -> None:
         kernel.mtu = mtu
         assert port_of(cast(Host, kernel), "p0") == Port(cast(Host, kernel), "p0", mtu, 68, 9978, (ADDRESS,))
     assert kernel.looks == 1
+
+
+@pytest.mark.parametrize(("mtu", "order"), [(600, [600, 1500, "forgotten"]), (9000, [9000, 1500])])
+def test_what_a_smaller_path_taught_is_forgotten_last(
+    mtu: int, order: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When every port has its MTU again: before, kernels would learn it anew. A larger one teaches none."""
+    kernel, done = Kernel(1500), list[object]()
+    side = SimpleNamespace(host=kernel, dev="p0")
+    bench: Any = SimpleNamespace(dut=side, peer=side, wire=kernel, wire_ports=())
+    monkeypatch.setattr(shapes_path, "give", lambda _, size: done.append(size))
+    monkeypatch.setattr(shapes_path, "put_back", lambda port: done.append(port.mtu))
+    ends = SimpleNamespace(close=lambda: done.append("forgotten"))
+    monkeypatch.setattr(shapes_path, "forgotten", lambda *_: closing(ends))
+    with shapes_path.path_mtu(bench, mtu):
+        assert done == [mtu, mtu]
+    assert [*dict.fromkeys(done)] == order

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from types import SimpleNamespace
 from typing import Any
 
@@ -73,12 +73,15 @@ def test_mtu_becomes_larger_and_comes_back(
     monkeypatch.setattr(events.path, "port_of", lambda *_: port)
     monkeypatch.setattr(events.path, "give", lambda _, size: given.append(size))
     monkeypatch.setattr(events.path, "put_back", lambda found: given.append(found.mtu))
+    forgets = SimpleNamespace(close=lambda: given.append(0))
+    monkeypatch.setattr(events, "forgotten", lambda *_: closing(forgets))
     dut = SimpleNamespace(host=None, dev="p0")
     with ExitStack() as undo:
-        rig = SimpleNamespace(bench=SimpleNamespace(dut=dut))
+        rig = SimpleNamespace(bench=SimpleNamespace(dut=dut, peer=None))
         events.mtu(SimpleNamespace(rig=rig, undo=undo))  # type: ignore[arg-type]
         assert given == wanted
-    assert given == [*wanted, 600], "and once more at the end, whatever came between"
+    last = [600, 0] if wanted[0] < 600 else [600]
+    assert given == [*wanted, *last], "once more at the end, whatever came between; then it forgets"
 
 
 def test_queues_become_one_less_and_come_back() -> None:

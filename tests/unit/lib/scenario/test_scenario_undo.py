@@ -28,7 +28,7 @@ FOUND: dict[str, Any] = {
     "routes": set(),
     "offload": {"tx": True, "rx": True},
     "connections": 1,
-    "sysctl": {"net.ipv4.tcp_sack": "1"},
+    "sysctl": {"net.ipv4.tcp_sack": "1", "net.ipv4.route.mtu_expires": "600"},
     "tx-tcp-segmentation": "on",
 }
 LOOKS = ("cat", "-g", "-l", "-c", "-k", "show", "get", "-n")
@@ -87,7 +87,7 @@ class Port:
             ]
             return json.dumps([{"mtu": int(state["mtu"]), "addr_info": rows}])
         if argv[0] == "sysctl":
-            return "".join(f"{value}\n" for value in state["sysctl"].values())
+            return "".join(f"{value}\n" for name, value in state["sysctl"].items() if name in argv)
         texts = {"-g": RINGS.format(**state["-G"]), "-l": QUEUES.format(**state["-L"])}
         texts |= {"/sys/class/net/p0/mtu": f"{state['mtu']}\n", "/sys/class/net/w0/mtu": f"{state['mtu']}\n"}
         texts |= {"-c": f"rx-usecs: {state['-C']['rx-usecs']}\n", "-k": self.features()}

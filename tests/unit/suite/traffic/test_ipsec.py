@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import closing
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -87,6 +89,17 @@ def test_the_card_is_the_near_one() -> None:
     given = [b" ".join(side.host.said) for side in (near, far)]  # type: ignore[attr-defined]
     assert b"offload dev eth0 dir out" in given[0] and b"offload dev eth0 dir in" in given[0]
     assert b"offload" not in given[1]
+
+
+def test_what_esp_taught_of_the_path_is_forgotten_when_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With ESP in place an open connection would only teach it again."""
+    near, far = sides()
+    left: list[int] = []
+    ends = SimpleNamespace(close=lambda: left.append(near.host.states))  # type: ignore[attr-defined]
+    monkeypatch.setattr(ipsec, "forgotten", lambda *_: closing(ends))
+    with ipsec.protected(near, far, "gcm-128"):
+        assert near.host.states == 2 and not left  # type: ignore[attr-defined]
+    assert left == [0]
 
 
 def test_an_answer_with_a_key_in_it() -> None:

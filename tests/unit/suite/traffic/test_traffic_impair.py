@@ -9,7 +9,7 @@ import pytest
 
 from offload.errors import ConfigError, NoDevice, NoPermission, OffloadError, Refused, RigError
 from offload.suite.traffic.impair import Chosen, Netem, RandomImpairment, Record, netem, wirebox
-from offload.suite.traffic.impair_place import survey
+from offload.suite.traffic.impairments.place import survey
 from tests.unit.suite.traffic.fake_wire import FakeWire, bench
 
 Change = Callable[[FakeWire], Any]
@@ -119,6 +119,14 @@ def test_impairment_added_later_is_refused_as_well() -> None:
             box.add(Chosen("first", direction="to-dut"))
         assert box.add(Chosen("first")) == 1
     assert box.record().rules == ("a>b first drop",) and box.record().start == ()
+
+
+@pytest.mark.parametrize("join", [False, True])
+def test_wirebox_joins_older_connections_if_asked(join: bool) -> None:
+    """Without that it follows a connection from its SYN only."""
+    wire = FakeWire()
+    with wirebox(bench(wire), program="PROGRAM", join=join):
+        assert ("--join" in wire.did[-1].split()) is join
 
 
 @pytest.mark.parametrize(("port", "offloads"), [("w0", "tx"), ("w1", "rx")])

@@ -11,7 +11,7 @@ from typing import Any
 from offload.errors import CommandFailed, ConfigError, Refused
 from offload.host.base import Bench, Host
 from offload.host.tools import tool
-from offload.suite.traffic.impair_place import (
+from offload.suite.traffic.impairments.place import (
     NET_ADMIN,
     STATUS,
     check_no_end,
@@ -20,7 +20,7 @@ from offload.suite.traffic.impair_place import (
     read_files,
     wire_of,
 )
-from offload.suite.traffic.impair_rules import check_directions
+from offload.suite.traffic.impairments.rules import check_directions
 
 LIMIT = 100_000  # packets: netem's own limit of 1000 would be one more loss
 
