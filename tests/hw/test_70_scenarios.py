@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,19 +10,9 @@ from tests.lib.life.life import Contexts
 from tests.lib.rig.rig import Rig
 from tests.lib.scenario.check import check
 from tests.lib.scenario.space import Scenario, load
-from tests.lib.scenario.stand import ended, standing
+from tests.lib.scenario.stand import standing
 
 pytestmark = pytest.mark.requires("tls", "wire", "wire-tap")
-
-
-@pytest.fixture(scope="module")
-def used() -> Iterator[list[Rig]]:
-    """The labs on which scenarios ran: what was opened there at the start is closed at the end."""
-    rigs: list[Rig] = []
-    yield rigs
-    for rig in rigs:
-        ended(rig)
-        Contexts(rig).forget()
 
 
 @pytest.mark.promise("conditions.crossed")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,18 +9,9 @@ import pytest
 from tests.lib.rig.rig import Rig
 from tests.lib.scenario.check import check
 from tests.lib.scenario.space import Scenario, load
-from tests.lib.scenario.stand import ended, stand_of
+from tests.lib.scenario.stand import stand_of
 
 pytestmark = pytest.mark.requires("tls", "wire", "wire-tap")
-
-
-@pytest.fixture(scope="module")
-def used() -> Iterator[list[Rig]]:
-    """The labs on which scenarios ran: what was opened there at the start is closed at the end."""
-    rigs: list[Rig] = []
-    yield rigs
-    for rig in rigs:
-        ended(rig)
 
 
 @pytest.mark.promise("conditions.crossed")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,20 +9,10 @@ import pytest
 from tests.lib.life.life import Contexts
 from tests.lib.rig.rig import Rig
 from tests.lib.scenario.check import strictly
-from tests.lib.scenario.stand import ended, standing
+from tests.lib.scenario.stand import standing
 
 pytestmark = pytest.mark.requires("tls", "wire", "wire-tap")
 BEHIND_OPTIONS = "seed=1,direction=rx,ip=v4-options,trouble=lost-header"
-
-
-@pytest.fixture(scope="module")
-def used() -> Iterator[list[Rig]]:
-    """The labs on which connections were opened to become old: they are closed at the end."""
-    rigs: list[Rig] = []
-    yield rigs
-    for rig in rigs:
-        ended(rig)
-        Contexts(rig).forget()
 
 
 @pytest.mark.promise("resync.rx")

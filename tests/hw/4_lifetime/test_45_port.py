@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -16,21 +15,11 @@ from tests.lib.rig.switch import Switch
 from tests.lib.scenario.check import check_line
 from tests.lib.scenario.connections import Burst, move, opened
 from tests.lib.scenario.events import EVENTS, Stage
-from tests.lib.scenario.stand import ended, standing
+from tests.lib.scenario.stand import standing
 
 pytestmark = pytest.mark.requires("tls", "wire", "wire-tap")
 TX = Cell("tx", "1.2", "aes-gcm-128")
 LATE = 10  # seconds that the driver takes to release a connection
-
-
-@pytest.fixture(scope="module")
-def used() -> Iterator[list[Rig]]:
-    """The labs on which connections were opened to become old: they are closed at the end."""
-    rigs: list[Rig] = []
-    yield rigs
-    for rig in rigs:
-        ended(rig)
-        Contexts(rig).forget()
 
 
 @pytest.mark.promise("conditions.crossed")

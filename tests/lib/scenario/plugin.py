@@ -1,7 +1,8 @@
-"""The options --depth and --scenario: which scenarios a test with the marker `scenarios` runs."""
+"""Which scenarios tests with the marker `scenarios` run (--depth, --scenario), and what ends after them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,12 +11,25 @@ from offload.card.profile import find
 from offload.errors import ConfigError
 from offload.suite.report.crossed import scenario_of
 from offload.suite.report.record.testinfo import CONDITIONS, REPLAY
+from tests.lib.life.life import Contexts
+from tests.lib.rig.rig import Rig
 from tests.lib.scenario.array.covering import Depth, array
 from tests.lib.scenario.declared import declared
 from tests.lib.scenario.space import Scenario, load
+from tests.lib.scenario.stand import ended
 
 DEPTHS = tuple(str(depth) for depth in Depth)
 ARRAY = "scenarios"  # where a worker of pytest-xdist finds their lines
+
+
+@pytest.fixture(scope="module")
+def used() -> Iterator[list[Rig]]:
+    """The labs on which scenarios ran: the connections that became old there are closed at the end."""
+    rigs: list[Rig] = []
+    yield rigs
+    for rig in rigs:
+        ended(rig)
+        Contexts(rig).forget()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

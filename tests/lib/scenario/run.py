@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from offload.cmd import settles
+from offload.suite.traffic.learned import learned
 from tests.lib.flow.stand_ins import packets_only
 from tests.lib.life.life import held
 from tests.lib.rig.rig import Rig
@@ -24,7 +25,7 @@ from tests.lib.scenario.stand import Stand
 from tests.lib.scenario.taps import Taps
 from tests.lib.scenario.verdict import judge
 from tests.lib.scenario.verdict.blame import Unseen
-from tests.lib.scenario.verdict.invariants import Facts, facts
+from tests.lib.scenario.verdict.invariants import Facts, NotTaken, facts
 from tests.lib.scenario.verdict.where import in_record
 
 NUMBERS = {"0": 0, "2^8": 1 << 8, "2^16": 1 << 16, "2^32": 1 << 32}
@@ -55,8 +56,7 @@ def run(stand: Stand, scenario: Scenario, *, strict: bool = False) -> Made:
         taps = Taps(undo, rig, folder, scenario, decrypts="rx" in stand.card)
         wire = troubles.on(undo, rig) if troubles.needed(scenario) else None
         lines = connected(stand, scenario)
-        meant = [line for line in lines if line.old == (scenario["age"] == "old")]
-        line = meant[scenario.seed % len(meant)]
+        line = victim(scenario, lines)
         stage = Stage(rig, stand.life, stand.offload, stand.card, undo, line, [], lines)
         play = Play(stage, scenario, lines, wire)
         said = _played(stand, play)
@@ -83,11 +83,19 @@ def run(stand: Stand, scenario: Scenario, *, strict: bool = False) -> Made:
         try:
             return _judged(seen, said, kept)
         except AssertionError as exc:
-            if lost := stand.lost_above():
-                raise Unseen(
-                    f"queues above the cards dropped {lost} packets; before that was known: {exc}"
-                ) from exc
+            if why := rigs(stand, exc):
+                raise Unseen(f"{why}; before that was known: {exc}") from exc
             raise AssertionError(f"{exc}{in_record(seen.everyone, str(exc))}") from exc
+
+
+def rigs(stand: Stand, failed: AssertionError) -> str:
+    """Why a failure says nothing of the card, as the host made it: in words, or nothing."""
+    bench = stand.rig.bench
+    if lost := stand.lost_above():
+        return f"queues above the cards dropped {lost} packets"
+    if isinstance(failed, NotTaken) and (mtu := learned(bench.dut.host, bench.peer.v4)):
+        return f"the DUT's kernel knows a path MTU of {mtu} bytes, and may keep new connections from any card"
+    return ""
 
 
 @contextmanager
@@ -113,6 +121,12 @@ def contexts_kept(before: Facts, rig: Rig, scenario: Scenario) -> dict[str, int]
 
     settles(given_back, 15)
     return found
+
+
+def victim(scenario: Scenario, lines: list[Line]) -> Line:
+    """The connection that trouble and event are for: an old one where the scenario wants that."""
+    meant = [line for line in lines if line.old == (scenario["age"] == "old")]
+    return meant[scenario.seed % len(meant)]
 
 
 def connected(stand: Stand, scenario: Scenario) -> list[Line]:

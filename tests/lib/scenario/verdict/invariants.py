@@ -19,6 +19,10 @@ PAYLOAD, FRAMES = "", "with headers "
 READINGS = frozenset({PAYLOAD, FRAMES})
 
 
+class NotTaken(AssertionError):
+    """A connection that was opened is not the card's, or is, and should not be."""
+
+
 @dataclass(frozen=True)
 class Facts:
     """What is counted at one moment: the DUT's counters, its contexts, bad checksums of both ends."""
@@ -56,13 +60,15 @@ def checksums(before: Facts, after: Facts, expected: dict[str, int]) -> None:
 
 
 def taken_over(moved: Delta, count: int, directions: Sequence[str]) -> None:
-    """Every connection that was opened is the card's in these directions, and software's in the others."""
+    """Every connection that was opened is the card's in these directions, and software's in the others.
+
+    NotTaken if it is not; AssertionError if the card has more or fewer contexts than connections.
+    """
     for direction in ("tx", "rx"):
         device = count if direction in directions else 0
         shown = {name: moved.get(f"Tls{direction.title()}{name}", 0) for name in ("Device", "Sw")}
-        assert shown == {"Device": device, "Sw": count - device}, (
-            f"{count} were opened, {direction} counts {shown}"
-        )
+        if shown != {"Device": device, "Sw": count - device}:
+            raise NotTaken(f"{count} were opened, {direction} counts {shown}")
         if direction in directions and (contexts := moved.get(f"{direction}_tls_ctx")) is not None:
             assert contexts == count, f"{count} connections took {contexts} contexts of {direction}"
 

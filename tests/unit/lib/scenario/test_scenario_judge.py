@@ -42,6 +42,25 @@ def seen(words: str) -> Seen:
     return found
 
 
+@pytest.mark.parametrize(("old", "more", "count"), [(2, 0, 0), (2, 7, 7), (0, 9, 9)])
+def test_connections_that_are_older_are_not_counted_again(
+    old: int, more: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The card took the old ones before the scenario: their contexts are no part of what moved in it."""
+    found = seen("")
+    first = found.lines[0]
+    found.lines = [replace(first, old=True)] * old + [first] * more
+    vars(found)["shown"] = {9: Shown({}, {"tx": 0, "rx": 0})}
+    asked: list[int] = []
+    for name in ("checksums", "errors", "placed", "counted", "untouched"):
+        monkeypatch.setattr(judge.invariants, name, lambda *_: frozenset())
+    monkeypatch.setattr(judge.invariants, "taken_over", lambda moved, count, _: asked.append(count))
+    for name in ("_beyond", "_kept_back", "bounds", "calm"):
+        monkeypatch.setattr(judge, name, lambda *_: "")
+    judge.rest(found)
+    assert asked == [count]
+
+
 @pytest.mark.parametrize("words", ["", ",event=other", ",event=coalesce", ",ip=v6,place=tag-cut"])
 def test_in_fair_impairment_all_that_came_is_asked_for(words: str) -> None:
     """A card has to decrypt nine tenths of all bytes where nothing goes wrong."""

@@ -75,7 +75,7 @@ def test_old_connections_are_of_each_kind(monkeypatch: pytest.MonkeyPatch) -> No
 
     def opened(life: Any, count: int, cell: Any, *, family: int) -> list[Any]:
         asked.append((str(cell.cipher), family, bare[0]))
-        return [SimpleNamespace(pair=(*asked[-1], n)) for n in range(count)]
+        return [SimpleNamespace(pair=(*asked[-1], n), old=False) for n in range(count)]
 
     for name, thing in (("opened", opened), ("obeyed", lambda _: None), ("buffers", lambda _: [])):
         monkeypatch.setattr(stands, name, thing)
@@ -94,5 +94,6 @@ def test_old_connections_are_of_each_kind(monkeypatch: pytest.MonkeyPatch) -> No
         ("age=old,cell=1.2-aes-gcm-256,ip=v6-flow-label", ("aes-gcm-256", 6, False)),
     ):
         assert [one.pair for one in stand.aged(space.parse(line))] == [(*kind, 0), (*kind, 1)]
+        assert all(one.old for one in stand.aged(space.parse(line)))
     stand.renew()
     assert len(closed) == 16 == len(asked) * OLD // 2
