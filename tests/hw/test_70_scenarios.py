@@ -10,7 +10,7 @@ from tests.lib.life.life import Contexts
 from tests.lib.rig.rig import Rig
 from tests.lib.scenario.check import check
 from tests.lib.scenario.space import Scenario, load
-from tests.lib.scenario.stand import standing
+from tests.lib.scenario.stand import Used, standing
 
 pytestmark = pytest.mark.requires("tls", "wire", "wire-tap")
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.requires("tls", "wire", "wire-tap")
 @pytest.mark.promise("conditions.crossed")
 @pytest.mark.scenarios
 def test_scenario_holds(
-    rig: Rig, used: list[Rig], contexts: Contexts, evidence: dict[str, Any], scenario: Scenario
+    rig: Rig, used: Used, contexts: Contexts, evidence: dict[str, Any], scenario: Scenario
 ) -> None:
     """This NIC moves every byte whole, encrypted and counted under these conditions together."""
     missing = check(standing(rig, used, contexts), load(rig.profile), scenario, evidence)

@@ -9,18 +9,18 @@ import pytest
 from tests.lib.rig.rig import Rig
 from tests.lib.scenario.check import check
 from tests.lib.scenario.space import Scenario, load
-from tests.lib.scenario.stand import stand_of
+from tests.lib.scenario.stand import Used, stand_of
 
 pytestmark = pytest.mark.requires("tls", "wire", "wire-tap")
 
 
 @pytest.mark.promise("conditions.crossed")
 @pytest.mark.scenarios
-def test_scenario_holds(rig: Rig, used: list[Rig], evidence: dict[str, Any], scenario: Scenario) -> None:
+def test_scenario_holds(rig: Rig, used: Used, evidence: dict[str, Any], scenario: Scenario) -> None:
     """Without a NIC software moves every byte whole and encrypted under these conditions together."""
-    stand, new = stand_of(rig)
+    stand, new = stand_of(rig, used.scenarios)
     if new:
-        used.append(rig)
+        used.rigs.append(rig)
     missing = check(stand, load(rig.profile), scenario, evidence)
     if missing:
         pytest.skip(f"not made: {'; '.join(missing)}")

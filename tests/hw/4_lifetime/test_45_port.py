@@ -15,7 +15,7 @@ from tests.lib.rig.switch import Switch
 from tests.lib.scenario.check import check_line
 from tests.lib.scenario.connections import Burst, move, opened
 from tests.lib.scenario.events import EVENTS, Stage
-from tests.lib.scenario.stand import standing
+from tests.lib.scenario.stand import Used, standing
 
 pytestmark = pytest.mark.requires("tls", "wire", "wire-tap")
 TX = Cell("tx", "1.2", "aes-gcm-128")
@@ -25,7 +25,7 @@ LATE = 10  # seconds that the driver takes to release a connection
 @pytest.mark.promise("conditions.crossed")
 @pytest.mark.parametrize("event", ["toggle", "mtu", "rings", "channels"])
 def test_port_changes_under_live_connections(
-    rig: Rig, used: list[Rig], contexts: Contexts, evidence: dict[str, Any], event: str
+    rig: Rig, used: Used, contexts: Contexts, evidence: dict[str, Any], event: str
 ) -> None:
     """This NIC moves every byte whole while ethtool -K, -G or -L, or the MTU, changes its port and back."""
     stand = standing(rig, used, contexts)

@@ -186,11 +186,21 @@ class Life:
         self._undo.callback(connections.stop)
         return connections
 
-    def plain(self, count: int = 1, *, host: str = "", far: ManyConnections | None = None) -> list[Pair]:
-        """Open plain TCP connections from the DUT to the peer (or to `far` at `host`)."""
+    def plain(
+        self,
+        count: int = 1,
+        *,
+        host: str = "",
+        far: ManyConnections | None = None,
+        options: Sequence[tuple[int, int, str]] = (),
+    ) -> list[Pair]:
+        """Open plain TCP connections from the DUT to the peer (or to `far` at `host`).
+
+        `options`: of the listener: level, name, value in hex.
+        """
         far = far or self.far
         host = host or self.rig.bench.peer.v4
-        port = far.call("listen", host=host)["port"]
+        port = far.call("listen", host=host, options=options)["port"]
         near = self.near.call("connect", host=host, port=port, count=count)
         there = far.call("accept", count=count)
         assert near["ports"] == there["ports"], "the connections came in another order"

@@ -4,6 +4,7 @@ Only the standard library, one file: copied to the host and run by its plain `py
 of its own (from a secret that comes on stdin) on plain TCP connections: no handshake, so a thousand of them
 take seconds. Each line on stdin is a JSON list of commands, and the next one on stdout that of their answers:
   {"do": "listen", "host": H}                                -> {"port": P}; one listener, the last one stays
+      "options": [[level, name, value in hex]] that its connections inherit
   {"do": "connect", "host": H, "port": P, "count": N}        -> {"from": first number, "ports": [our ports]}
   {"do": "accept", "count": N}                               -> the same; "ports" are those of the clients
   {"do": "secure", "at": [numbers], "client": bool, "secret": text, "tls": "1.2" | "1.3", "turn": 0}
@@ -97,6 +98,8 @@ class ManyConnections:
         self.listener.close()
         self.listener = socket.create_server((ask["host"], 0), family=family(ask["host"]), backlog=1024)
         self.listener.settimeout(PATIENCE)
+        for level, name, value in ask.get("options", ()):
+            self.listener.setsockopt(level, name, bytes.fromhex(value))
         return {"port": self.listener.getsockname()[1]}
 
     def do_connect(self, ask: dict[str, Any]) -> dict[str, Any]:

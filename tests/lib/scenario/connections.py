@@ -80,6 +80,7 @@ class Line:
     reads: list[tuple[int, int]] = field(default_factory=list)  # bytes that came at once, and calls
     before: int = 0  # bytes that the DUT's TCP had sent when this scenario began
     old: bool = False  # opened before it
+    software: frozenset[str] = frozenset()  # directions that an event has made software's
 
     @property
     def port(self) -> int:
@@ -128,26 +129,38 @@ def arrived(seen: Mapping[str, Any], content: bytes, name: str) -> None:
 
 
 def opened(
-    life: Life, count: int, cell: Cell, *, family: int = 4, number: int = 0, apart: Collection[int] = ()
+    life: Life,
+    count: int,
+    cell: Cell,
+    *,
+    family: int = 4,
+    number: int = 0,
+    options: Sequence[tuple[int, int, str]] = (),
+    apart: Collection[int] = (),
 ) -> list[Line]:
-    """Open connections; `number`: of the first record, both ways; `apart`: ports that none may have."""
+    """Open connections; `number`: of the first record, both ways; `apart`: ports that none may have.
+
+    `options`: of the peer's listener.
+    """
     peer, secret = life.rig.bench.peer, secrets.token_hex(16)
-    pairs = plain(life, count, peer.v4 if family == 4 else peer.v6, apart)
+    pairs = plain(life, count, peer.v4 if family == 4 else peer.v6, options, apart)
     lines = [Line(pair, tracks(secret, pair.port, cell, number), cell) for pair in pairs]
     ask = {"secret": secret, "tls": cell.version, "cipher": cell.cipher, "number": number}
     obeyed([to_all(lines, "secure", far=far, client=not far, **ask) for far in (True, False)])
     return lines
 
 
-def plain(life: Life, count: int, host: str, apart: Collection[int]) -> list[Pair]:
+def plain(
+    life: Life, count: int, host: str, options: Sequence[tuple[int, int, str]], apart: Collection[int]
+) -> list[Pair]:
     """Open connections without keys, none of which has one of these local ports.
 
     The kernel may reuse a local port if the remote ports differ; a scenario identifies connections by it.
     """
-    pairs = life.plain(count, host=host)
+    pairs = life.plain(count, host=host, options=options)
     while {pair.port for pair in pairs} & set(apart):
         life.close(pairs, reset=True)
-        pairs = life.plain(count, host=host)
+        pairs = life.plain(count, host=host, options=options)
     return pairs
 
 

@@ -23,7 +23,6 @@ def declared(space: Space, depth: str, count: int) -> dict[str, Any]:
 
     rows = {
         "impossible": [[*one, *other, number(why)] for (one, other), why in impossible(space)],
-        "not_yet_with": [[*one, *other, number(why)] for (one, other), why in space.later.items()],
         "no_lab": [[*one, number(why)] for one, why in space.no_lab.items()],
         "not_yet": [[*one, number(why)] for one, why in space.not_yet.items()],
     }

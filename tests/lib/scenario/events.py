@@ -27,7 +27,7 @@ SILENCE = {"idle": 10, "idle-minute": 60}  # seconds without data
 QUIET = 4096  # bytes of other protocols that may move then
 LARGER = 40  # bytes that the MTU wins for a moment
 METRIC = "7"  # of a route that nobody else makes: whatever is there stays as it is
-SOFTWARE = {"link-down"}  # what is open then is software's from there on (tls_device_down)
+SOFTWARE = {"link-down": ("tx", "rx"), "toggle": ("rx",)}  # whose open connections are software's after it
 
 
 @dataclass

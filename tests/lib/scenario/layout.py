@@ -12,7 +12,9 @@ from tests.lib.scenario.space import Scenario
 KIB = 1024
 SHARE = 32 * KIB  # bytes of payload of a burst, or at least ...
 LEAST, MOST = 4, 48  # ... this many records, and at most this many
-EACH = 3  # ... or that many on each of many connections: a number carries at the third record (run.BEFORE)
+EACH = 3  # ... or that many on each of many connections: a number carries at the third record
+BEFORE = 2  # records before the carry
+NUMBERS = {"0": 0, "2^8": 1 << 8, "2^16": 1 << 16, "2^32": 1 << 32}
 HUNDREDS = "hundreds-in-tso"
 PACKED = {"many-in-frame": 120, HUNDREDS: 600}  # records in a row that are held back to lie together
 TOGETHER = 300  # records that must fit into the window of TCP, so that one packet has 200 of them
@@ -20,6 +22,11 @@ CUTS = {"header-cut": range(1, 6), "tag-cut": range(17)}  # bytes before the cut
 TAG = 16
 RESYNC = "forged-resync"
 MANY, SMALL = 100, 400  # connections from which on all but one send this many bytes at most
+
+
+def first_number(scenario: Scenario) -> int:
+    """The number of the first record of its connections."""
+    return max(0, NUMBERS[scenario["number"]] - BEFORE)
 
 
 def sizes(scenario: Scenario, count: int) -> list[int]:

@@ -25,7 +25,6 @@ class Value:
     why: str
     source: str
     bars: tuple[Bar, ...] = ()  # impossible together
-    later: tuple[Bar, ...] = ()  # possible together, and not made yet
     not_yet: str = ""
     slow: str = ""
     no_lab: str = ""

@@ -12,22 +12,22 @@ from offload.errors import ConfigError
 from offload.suite.report.crossed import scenario_of
 from offload.suite.report.record.testinfo import CONDITIONS, REPLAY
 from tests.lib.life.life import Contexts
-from tests.lib.rig.rig import Rig
 from tests.lib.scenario.array.covering import Depth, array
 from tests.lib.scenario.declared import declared
 from tests.lib.scenario.space import Scenario, load
-from tests.lib.scenario.stand import ended
+from tests.lib.scenario.stand import Used, ended
 
 DEPTHS = tuple(str(depth) for depth in Depth)
+RUN = pytest.StashKey[tuple[Scenario, ...]]()
 ARRAY = "scenarios"  # where a worker of pytest-xdist finds their lines
 
 
 @pytest.fixture(scope="module")
-def used() -> Iterator[list[Rig]]:
+def used(request: pytest.FixtureRequest) -> Iterator[Used]:
     """The labs on which scenarios ran: the connections that became old there are closed at the end."""
-    rigs: list[Rig] = []
-    yield rigs
-    for rig in rigs:
+    labs = Used(request.config.stash.get(RUN, ()))
+    yield labs
+    for rig in labs.rigs:
         ended(rig)
         Contexts(rig).forget()
 
@@ -81,6 +81,7 @@ def chosen(config: pytest.Config) -> tuple[Scenario, ...]:
         found = found or tuple(map(space.parse, given)) or array(config.getoption("--depth"), profile)
     except ConfigError as exc:
         raise pytest.UsageError(str(exc)) from None
+    config.stash[RUN] = found
     config.stash[CONDITIONS] = declared(space, config.getoption("--depth") if whole else "", len(found))
     return found
 

@@ -14,7 +14,7 @@ WORD = r"[A-Za-z0-9^.-]+"
 TOP = ("schema", "dimensions", "triples")
 DIMENSION = ("name", "why", "values", "from_profile")
 REQUIRED = ("name", "words", "why", "source")
-VALUE = (*REQUIRED, "needs", "excludes", "not_yet", "not_yet_with", "slow", "no_lab")
+VALUE = (*REQUIRED, "needs", "excludes", "not_yet", "slow", "no_lab")
 Names = Mapping[str, tuple[str, ...]]
 
 
@@ -65,8 +65,7 @@ def _value(item: Item, own: str, names: Names) -> Value:
     keys = (*REQUIRED, "not_yet", "slow", "no_lab")
     text = {key: raw[key].text() if key in raw else "" for key in keys}
     bars = [*_bars(raw.get("needs"), own, names, turned=True), *_bars(raw.get("excludes"), own, names)]
-    later = tuple(_bars(raw.get("not_yet_with"), own, names))
-    return Value(bars=tuple(bars), later=later, **text)
+    return Value(bars=tuple(bars), **text)
 
 
 def _bars(item: Item | None, own: str, names: Names, *, turned: bool = False) -> list[Bar]:

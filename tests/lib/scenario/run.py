@@ -18,7 +18,7 @@ from tests.lib.rig.rig import Rig
 from tests.lib.scenario import setting, troubles
 from tests.lib.scenario.connections import Line, by_call, close, obeyed, opened, sent
 from tests.lib.scenario.events import Stage
-from tests.lib.scenario.layout import MANY
+from tests.lib.scenario.layout import MANY, first_number
 from tests.lib.scenario.play import Play
 from tests.lib.scenario.space import Scenario, cell_of
 from tests.lib.scenario.stand import Stand
@@ -27,9 +27,6 @@ from tests.lib.scenario.verdict import judge
 from tests.lib.scenario.verdict.blame import Unseen
 from tests.lib.scenario.verdict.invariants import Facts, NotTaken, facts
 from tests.lib.scenario.verdict.where import in_record
-
-NUMBERS = {"0": 0, "2^8": 1 << 8, "2^16": 1 << 16, "2^32": 1 << 32}
-BEFORE = 2  # records before the carry
 
 
 @dataclass(frozen=True)
@@ -47,6 +44,15 @@ def run(stand: Stand, scenario: Scenario, *, strict: bool = False) -> Made:
 
     `strict`: the card has to find its place again also where its profile says that it does not.
     """
+    stand.ready(scenario)
+    try:
+        return _made(stand, scenario, strict)
+    finally:
+        stand.done(scenario)
+
+
+def _made(stand: Stand, scenario: Scenario, strict: bool) -> Made:
+    """Make it on connections that are ready."""
     rig = stand.rig
     with rig.captures.first(), ExitStack() as undo:
         folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="ktls-offload-scenario-")))
@@ -63,8 +69,6 @@ def run(stand: Stand, scenario: Scenario, *, strict: bool = False) -> Made:
         kept = contexts_kept(before, rig, scenario)
         by_card = taps.by_card()  # before the counters: what the kernel has taken, the card has counted
         after, files = facts(rig), taps.fetched()
-        old = frozenset(stand.software)
-        stand.software |= set(judge.SOFTWARE.get(scenario["event"], ()))
         seen = judge.Seen(
             scenario,
             lines,
@@ -73,7 +77,6 @@ def run(stand: Stand, scenario: Scenario, *, strict: bool = False) -> Made:
             after,
             files,
             stand.card,
-            old,
             rig.kind != "veth",
             by_card,
             no_bytes=packets_only(rig.profile),
@@ -138,10 +141,10 @@ def connected(stand: Stand, scenario: Scenario) -> list[Line]:
         for track in line.tracks.values():
             track.begin()
     if count > len(lines):
-        number = max(0, NUMBERS[scenario["number"]] - BEFORE)
-        cell, family = cell_of(scenario["cell"], "tx"), setting.version(scenario["ip"])
-        ports = {line.port for line in lines}
-        lines += opened(stand.life, count - len(lines), cell, family=family, number=number, apart=ports)
+        cell, ports = cell_of(scenario["cell"], "tx"), {line.port for line in lines}
+        alike = {"family": setting.version(scenario["ip"]), "number": first_number(scenario)}
+        options = setting.listening(scenario)
+        lines += opened(stand.life, count - len(lines), cell, **alike, options=options, apart=ports)
     obeyed([*setting.sockets(scenario, lines), by_call(lines, scenario["call"])])
     return lines
 

@@ -26,6 +26,7 @@ TSO = 44  # segments of 1500 bytes in a packet of 64 KiB
 NOPS = "01010101"  # four options that do nothing (RFC 791 section 3.1)
 PADDING = "010400000000"  # an option of six bytes that does nothing (RFC 8200 section 4.2)
 OPTIONS = {"v4-options": bytes.fromhex(NOPS), "v6-extension": bytes.fromhex(f"0600{PADDING}")}  # TCP is next
+EXTENSION = f"0000{PADDING}"
 SETTINGS: dict[str, dict[str, int]] = {
     "bare": {"sack": 0, "timestamps": 0},
     "timestamps": {},
@@ -45,7 +46,7 @@ CABLE = (*TSO_PARTS, "tx-checksum-", "generic-segmentation")  # what a card does
 
 @dataclass(frozen=True)
 class Socket:
-    """An option of sockets, and what a header then has; `far`: of both ends: the DUT receives it, too."""
+    """An option of sockets, and what a header then has; `far`: set at the peer's end, too."""
 
     level: int
     name: int
@@ -60,11 +61,11 @@ SOCKETS = {
     "v6": (UNLABELED,),
     "v6-tclass": (UNLABELED, Socket(IPPROTO_IPV6, IPV6_TCLASS, EF)),
     "v6-flow-label": (Socket(IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 1),),
-    "v6-extension": (UNLABELED, Socket(IPPROTO_IPV6, IPV6_DSTOPTS, f"0000{PADDING}", far=False)),
+    "v6-extension": (UNLABELED, Socket(IPPROTO_IPV6, IPV6_DSTOPTS, EXTENSION, far=False)),
 }
 PLAIN = {  # what takes back all of these from an old connection, by version
     4: (Socket(IPPROTO_IP, IP_TOS, 0), Socket(IPPROTO_IP, IP_OPTIONS, "")),
-    6: (UNLABELED, Socket(IPPROTO_IPV6, IPV6_TCLASS, 0), Socket(IPPROTO_IPV6, IPV6_DSTOPTS, "")),
+    6: (UNLABELED, Socket(IPPROTO_IPV6, IPV6_TCLASS, 0), Socket(IPPROTO_IPV6, IPV6_DSTOPTS, "", far=False)),
 }
 
 
@@ -72,9 +73,7 @@ def prepare(undo: ExitStack, rig: Rig, scenario: Scenario) -> None:
     """Make the path what the scenario says; put back when `undo` ends."""
     if scenario["mtu"] != "1500":
         undo.enter_context(path.path_mtu(rig.bench, int(scenario["mtu"])))
-    wanted = dict(SETTINGS[scenario["tcp"]])
-    if scenario["trouble"] == "ce-mark":
-        wanted["ecn"] = 1
+    wanted = tcp(scenario)
     if scenario["place"] == "hundreds-in-tso":
         wanted |= {"min_tso_segs": TSO, "slow_start_after_idle": 0}  # the window stays while it writes
     if wanted:
@@ -84,6 +83,11 @@ def prepare(undo: ExitStack, rig: Rig, scenario: Scenario) -> None:
             off(undo, side, CABLE)
     elif scenario["tso"] == "off":
         off(undo, rig.bench.dut, TSO_PARTS)
+
+
+def tcp(scenario: Scenario) -> dict[str, int]:
+    """The settings of TCP (net.ipv4.tcp_*) that its ends must have when they open a connection."""
+    return SETTINGS[scenario["tcp"]] | ({"ecn": 1} if scenario["trouble"] == "ce-mark" else {})
 
 
 def off(undo: ExitStack, side: Side, parts: Sequence[str]) -> None:
@@ -121,6 +125,15 @@ def sockets(scenario: Scenario, lines: Sequence[Line]) -> list[Ask]:
     return asks
 
 
+def listening(scenario: Scenario) -> tuple[tuple[int, int, str], ...]:
+    """The options of the peer's listener, for connections that inherit them: level, name, value in hex.
+
+    A socket that has been accepted does not count an extension header in its segments, and its packets
+    become too long for the path (ipv6_update_options, net/ipv6/ipv6_sockglue.c).
+    """
+    return ((IPPROTO_IPV6, IPV6_DSTOPTS, EXTENSION),) if scenario["ip"] == "v6-extension" else ()
+
+
 def version(ip: str) -> int:
     """The version of IP of one of its conditions."""
     return 6 if ip.startswith("v6") else 4
@@ -142,10 +155,10 @@ def losing(scenario: Scenario) -> bool:
     return scenario["event"] not in QUIET
 
 
-def headers(scenario: Scenario, *, received: bool = False) -> Headers:
-    """Return what the headers of the DUT's data must be, or those of the data that it receives."""
-    ip, far = scenario["ip"], all(one.far for one in SOCKETS.get(scenario["ip"], ()))
-    options = OPTIONS.get(ip, b"") if far or not received else b""
+def headers(scenario: Scenario) -> Headers:
+    """Return what the headers of the data between both ends must be."""
+    ip = scenario["ip"]
+    options = OPTIONS.get(ip, b"")
     tos = EF if ip in ("v4-tos", "v6-tclass") else 0
     stamps, marked = scenario["tcp"] != "bare", scenario["trouble"] == "ce-mark"
     more = {"ecn": marked, "numbered": scenario["event"] not in REQUEUED}

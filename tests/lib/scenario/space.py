@@ -53,7 +53,6 @@ class Space:
     parts: tuple[Dimension, ...]
     triples: tuple[tuple[str, ...], ...]
     barred: Mapping[Pair, str]  # the pairs that nobody can make, and why
-    later: Mapping[Pair, str]  # those that the suite does not make yet
 
     @cached_property
     def dimensions(self) -> dict[str, tuple[str, ...]]:
@@ -103,11 +102,10 @@ class Space:
         names = list(self.dimensions)
         return (one, other) if names.index(one[0]) < names.index(other[0]) else (other, one)
 
-    def conflicts(self, scenario: Scenario, *, possible: bool = False) -> Iterator[tuple[Pair, str]]:
-        """Every pair of a scenario that is not made, and why; `possible`: only those that nobody can make."""
-        rules = self.barred if possible else {**self.later, **self.barred}
+    def conflicts(self, scenario: Scenario) -> Iterator[tuple[Pair, str]]:
+        """Every pair of a scenario that nobody can make, and why."""
         there = set(scenario.values)
-        yield from ((pair, why) for pair, why in rules.items() if there.issuperset(pair))
+        yield from ((pair, why) for pair, why in self.barred.items() if there.issuperset(pair))
 
     def allows(self, scenario: Scenario) -> bool:
         """Say whether the suite makes this scenario."""
@@ -185,7 +183,7 @@ class Space:
         values = {
             part.name: tuple(replace(value, not_yet="") for value in part.values) for part in self.parts
         }
-        return replace(self, parts=tuple(replace(p, values=values[p.name]) for p in self.parts), later={})
+        return replace(self, parts=tuple(replace(p, values=values[p.name]) for p in self.parts))
 
     @cached_property
     def slow(self) -> frozenset[Condition]:
@@ -206,7 +204,7 @@ class Space:
     def _bars(self) -> dict[Condition, set[Condition]]:
         """Return what each condition is not made together with."""
         found: dict[Condition, set[Condition]] = {}
-        for one, other in (*self.barred, *self.later):
+        for one, other in self.barred:
             found.setdefault(one, set()).add(other)
             found.setdefault(other, set()).add(one)
         return found
@@ -274,19 +272,17 @@ def load(profile: Profile | None = None, path: Path = DEFAULT) -> Space:
     order = {part.name: number for number, part in enumerate(cut)}
     there = {(part.name, name) for part in cut for name in part.names()}
     barred: dict[Pair, str] = {}
-    later: dict[Pair, str] = {}
     for part in cut:
         for value in part.values:
-            for bars, into in ((value.bars, barred), (value.later, later)):
-                for bar in bars:
-                    for name in bar.values:
-                        ends = ((part.name, value.name), (bar.dimension, name))
-                        if there.issuperset(ends):
-                            one, other = sorted(ends, key=lambda end: order[end[0]])
-                            into[one, other] = bar.because
+            for bar in value.bars:
+                for name in bar.values:
+                    ends = ((part.name, value.name), (bar.dimension, name))
+                    if there.issuperset(ends):
+                        one, other = sorted(ends, key=lambda end: order[end[0]])
+                        barred[one, other] = bar.because
     if profile:
         barred |= _unpromised(cut, profile)
-    return Space(cut, triples, barred, later)
+    return Space(cut, triples, barred)
 
 
 def cell_of(value: str, direction: str) -> Cell:

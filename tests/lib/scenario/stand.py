@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import itertools
 import json
-from contextlib import ExitStack
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from offload.host.base import Side
-from tests.lib.impair import shapes_path as path
 from tests.lib.life.life import Contexts, Life, life_of
 from tests.lib.rig.rig import Rig
 from tests.lib.rig.switch import Switch
-from tests.lib.scenario.connections import Line, obeyed, opened
-from tests.lib.scenario.setting import SETTINGS, buffers, version
-from tests.lib.scenario.space import Scenario, cell_of, load
+from tests.lib.scenario.connections import Line
+from tests.lib.scenario.events import SOFTWARE
+from tests.lib.scenario.old import Kind, kind, open_kinds, spent
+from tests.lib.scenario.space import Scenario
 
-OLD = 2  # connections of each kind
-Kind = tuple[str, int, bool]  # what nobody changes later: cell, version of IP, without TCP options
 KEPT = "scenario_stand"  # where a rig has its stand
 
 
@@ -26,11 +24,10 @@ KEPT = "scenario_stand"  # where a rig has its stand
 class Stand:
     """One lab's, for all scenarios that run there, one after the other.
 
-    `card`: the directions that the card must do. `old`: connections that were opened before the first
-    scenario, by what they are; `software`: the directions in which an event has made them software's since.
-    `keep`: where the captures of the last scenario that failed go. `readings`: what the card may take for a
-    packet's bytes, by direction, as far as the scenarios have shown. `dropped`: packets that the ports'
-    queues have dropped.
+    `card`: the directions that the card must do. `kinds`: of which there must be old connections; `old`:
+    those that there are. `readings`: what the card may take for a packet's bytes, by direction, as far as the
+    scenarios have shown. `dropped`: packets that the ports' queues have dropped. `keep`: where the captures
+    of the last scenario that failed go.
     """
 
     rig: Rig
@@ -38,8 +35,8 @@ class Stand:
     offload: Switch
     peer: Switch
     card: tuple[str, ...]
+    kinds: set[Kind] = field(default_factory=set)
     old: dict[Kind, list[Line]] = field(default_factory=dict)
-    software: set[str] = field(default_factory=set)
     readings: dict[str, frozenset[str]] = field(default_factory=dict)
     dropped: int = 0
     keep: Path | None = None
@@ -61,34 +58,51 @@ class Stand:
     def renew(self) -> None:
         """Open the old connections again: what a failed scenario left of them says nothing of the next
         one."""
-        self._close()
-        self.software = set()
-        made = load(self.rig.profile).made
-        for bare in [False, True][: 1 + ("bare" in made["tcp"])]:
-            with ExitStack() as undo:
-                if bare:
-                    undo.enter_context(path.tcp_settings(self.rig.bench, **SETTINGS["bare"]))
-                for cell, family in itertools.product(made["cell"], sorted(set(map(version, made["ip"])))):
-                    lines = opened(self.life, OLD, cell_of(cell, "tx"), family=family)
-                    self.old[cell, family, bare] = lines
-                    for line in lines:
-                        line.old = True
-        obeyed(buffers(list(itertools.chain(*self.old.values()))))
+        self._close(list(self.old))
+        self.refill()
+
+    def ready(self, scenario: Scenario) -> None:
+        """Open what there must be and is not: also what the scenario before left of no use."""
+        if scenario["age"] == "old":
+            self.kinds.add(kind(scenario))
+        self.refill()
 
     def aged(self, scenario: Scenario) -> list[Line]:
         """The old connections for a scenario."""
-        return self.old[scenario["cell"], version(scenario["ip"]), scenario["tcp"] == "bare"]
+        return self.old[kind(scenario)]
 
-    def _close(self) -> None:
-        """Close the old connections."""
-        self.life.close([line.pair for lines in self.old.values() for line in lines], reset=True)
-        self.old = {}
+    def done(self, scenario: Scenario) -> None:
+        """Note what a scenario's event made software's, and close the old connections that it spent."""
+        for line in itertools.chain(*self.old.values()):
+            line.software |= set(SOFTWARE.get(scenario["event"], ()))
+        if scenario["age"] == "old" and spent(scenario):
+            self._close([kind(scenario)])
+
+    def refill(self) -> bool:
+        """Open what there must be and is not; whether there was any."""
+        lacking = self.kinds - self.old.keys()
+        self.old |= open_kinds(self.life, lacking)
+        return bool(lacking)
+
+    def _close(self, kinds: Sequence[Kind]) -> None:
+        """Close the old connections of these kinds."""
+        lines = [line for one in kinds for line in self.old.pop(one, ())]
+        if lines:
+            self.life.close([line.pair for line in lines], reset=True)
 
     def end(self) -> None:
         """Close them, and put the switches back."""
-        self._close()
+        self._close(list(self.old))
         self.peer.restore()
         self.offload.restore()
+
+
+@dataclass
+class Used:
+    """The labs on which scenarios ran, and the scenarios of the whole run."""
+
+    scenarios: Sequence[Scenario]
+    rigs: list[Rig] = field(default_factory=list)
 
 
 def dropped(side: Side) -> int:
@@ -99,23 +113,28 @@ def dropped(side: Side) -> int:
     return sum(int(row.get("drops", 0)) for row in json.loads(done.text or "[]"))
 
 
-def stand_of(rig: Rig) -> tuple[Stand, bool]:
-    """The stand of a lab, and whether it was made now: in a test's body, as switches may fail."""
+def stand_of(rig: Rig, scenarios: Iterable[Scenario] = ()) -> tuple[Stand, bool]:
+    """The stand of a lab, and whether it was made now: in a test's body, as switches may fail.
+
+    `scenarios`: what will run there, so that its old connections are older than the first of them.
+    """
     kept = vars(rig)
     if KEPT in kept:
         return kept[KEPT], False
     card = rig.profile.directions() if rig.kind != "veth" else ()
-    stand = Stand(rig, life_of(rig), Switch(rig.bench.dut, card), Switch(rig.bench.peer), card)
+    kinds = {kind(one) for one in scenarios if one["age"] == "old"}
+    stand = Stand(rig, life_of(rig), Switch(rig.bench.dut, card), Switch(rig.bench.peer), card, kinds)
     stand.begin()
     kept[KEPT] = stand
     return stand, True
 
 
-def standing(rig: Rig, used: list[Rig], contexts: Contexts) -> Stand:
+def standing(rig: Rig, used: Used, contexts: Contexts) -> Stand:
     """The stand of a test's lab; what it opens at its start stays, and is no leak of that test."""
-    stand, new = stand_of(rig)
+    stand, new = stand_of(rig, used.scenarios)
     if new:
-        used.append(rig)
+        used.rigs.append(rig)
+    if stand.refill() or new:
         contexts.forget()
         contexts.begin()
     return stand

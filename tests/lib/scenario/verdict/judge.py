@@ -11,6 +11,7 @@ from typing import Any
 from tests.lib.life.many_connections import PIECE
 from tests.lib.scenario import frames, layout, setting
 from tests.lib.scenario.connections import READS, Line
+from tests.lib.scenario.events import SOFTWARE
 from tests.lib.scenario.frames import Frame
 from tests.lib.scenario.play import CALM, DIRECTIONS, Notes
 from tests.lib.scenario.space import Scenario
@@ -24,8 +25,7 @@ from tests.lib.wire.captures import HOST
 from tests.lib.wire.records_trace import Share
 
 MANY = {"many-in-frame": 3, "hundreds-in-tso": 200}  # records that begin in one frame, or packet
-SOFTWARE = {"link-down": ("tx", "rx"), "toggle": ("rx",)}  # whose open connections are software's after it
-
+BEHIND = "v6-extension"  # a card that receives it need not find TCP behind it; all else must hold
 DROPS = ("carrier", "link-down", "rings", "channels")  # what waits in a queue is lost in it
 
 
@@ -40,7 +40,6 @@ class Seen:
     after: Facts
     files: dict[str, Path]
     hardware: tuple[str, ...]  # directions in which the card does it
-    software: frozenset[str] = frozenset()  # directions in which what is old is software's by now
     cuts: bool = True  # there is a card that cuts packets (TSO)
     by_card: Share | None = None  # what the kernel took as decrypted by the card, if it says
     no_bytes: frozenset[str] = frozenset()  # directions in which the card counts packets only
@@ -53,10 +52,20 @@ class Seen:
         return DIRECTIONS[self.scenario["direction"]]
 
     @property
+    def software(self) -> frozenset[str]:
+        """The directions that a former event has made software's on some of the old connections."""
+        return frozenset().union(*(line.software for line in self.lines))
+
+    @property
     def stays(self) -> tuple[str, ...]:
         """The directions in which the card is known to leave to software what once lost its place."""
         known = {f"{name}={value}" for name, value in self.scenario.values}
-        return ("rx",) if known.intersection(self.no_resync) else ()
+        return ("rx",) if known.intersection(self.no_resync) else self.unasked
+
+    @property
+    def unasked(self) -> tuple[str, ...]:
+        """The directions in which no profile says whether the card does anything under these conditions."""
+        return ("rx",) if self.scenario["ip"] == BEHIND else ()
 
     @property
     def old(self) -> bool:
@@ -196,7 +205,7 @@ def _lost(seen: Seen, lines: Sequence[Line]) -> int:
 
 def _least(seen: Seen, direction: str) -> int:
     """All of what was sent; of what came, what came without impairment, and what the kernel says was done."""
-    software = direction in (*seen.software, *seen.stays) and seen.old
+    software = direction in seen.unasked or (direction in (*seen.software, *seen.stays) and seen.old)
     if direction == "rx":
         whole = seen.by_card.whole if seen.by_card else 0
         return max(0 if software else round(invariants.MOST * _fair(seen)), whole)
@@ -256,7 +265,7 @@ def not_met(seen: Seen) -> dict[str, str]:
 
 def _header(seen: Seen) -> str:
     """Why what the DUT received had not the header that was wanted; of what it sent, see `frames.wrong`."""
-    want, port = setting.headers(seen.scenario, received=True), seen.notes.victim.port
+    want, port = setting.headers(seen.scenario), seen.notes.victim.port
     for frame in (frame for frame in seen.frames if frame.data and frame.target == port):
         has = (frame.tos & ~frames.ECN, frame.options, bool(frame.label))
         if has != (want.tos, want.options, want.label):

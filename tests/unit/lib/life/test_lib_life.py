@@ -12,7 +12,7 @@ from offload.card.profile import DIRECTIONS, find
 from offload.errors import RigError
 from offload.host.base import Host, Side
 from tests.lib.flow.stand_ins import StandIns
-from tests.lib.life.life import ManyConnections, held
+from tests.lib.life.life import Life, ManyConnections, held
 
 READY = b'[{"ready": 7}]\n'
 
@@ -103,3 +103,17 @@ def test_contexts_are_the_cards_where_it_counts_them(card: str, words: set[str])
     found = held(rig)
     assert set(found) == words | {"TlsCurrTxDevice", "TlsCurrRxDevice"}, found
     assert {found[name] for name in words} <= {0}, "taken and given back are equal"
+
+
+def test_the_options_of_a_listener_go_to_the_peer() -> None:
+    """They are the listener's, which is there before the first connection."""
+    asked: list[tuple[str, dict[str, Any]]] = []
+
+    class Program:
+        def call(self, do: str, **ask: Any) -> dict[str, Any]:
+            asked.append((do, ask))
+            return {"port": 9, "from": 0, "ports": [5]}
+
+    life: Any = SimpleNamespace(near=Program(), far=Program())
+    (pair,) = Life.plain(life, host="192.0.2.2", options=[(41, 59, "00")])
+    assert asked[0] == ("listen", {"host": "192.0.2.2", "options": [(41, 59, "00")]}) and pair.port == 5

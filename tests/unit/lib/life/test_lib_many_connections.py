@@ -162,3 +162,16 @@ def test_the_window_of_a_new_connection_is_named_in_segments() -> None:
         many.sockets[0] = sock
         mss = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
         assert many.do_mss({"at": 0}) == {"mss": mss, "window": 10}
+
+
+def test_connections_inherit_the_options_of_their_listener() -> None:
+    """So an accepted socket has an option from its first packet on."""
+    many = ManyConnections()
+    option = [socket.IPPROTO_IP, socket.IP_TOS, "b8000000"]
+    port = many.do_listen({"host": "127.0.0.1", "options": [option]})["port"]
+    many.do_connect({"host": "127.0.0.1", "port": port, "count": 1})
+    many.do_accept({"count": 1})
+    client, server = many.sockets.values()
+    with many.listener, client, server:
+        has = [one.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) for one in (client, server)]
+    assert has == [0, 0xB8]

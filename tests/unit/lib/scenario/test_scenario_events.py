@@ -167,7 +167,8 @@ def test_another_connection_has_a_port_of_its_own() -> None:
     given, closed = [7, 7, 9], list[list[int]]()
 
     class Plain:
-        def plain(self, count: int, *, host: str) -> list[Any]:
+        def plain(self, count: int, *, host: str, options: object) -> list[Any]:
+            assert options == ((41, 59, "00"),), "each try is like the first"
             return [SimpleNamespace(port=given.pop(0)) for _ in range(count)]
 
         def close(self, pairs: list[Any], *, reset: bool) -> None:
@@ -179,7 +180,7 @@ def test_another_connection_has_a_port_of_its_own() -> None:
     taken = stage.ports
     assert taken == {5, 7, 8}
     life: Any = Plain()
-    assert [pair.port for pair in plain(life, 1, "192.0.2.1", taken)] == [9]
+    assert [pair.port for pair in plain(life, 1, "192.0.2.1", ((41, 59, "00"),), taken)] == [9]
     assert closed == [[7], [7]]
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from offload.card.profile import find
 from tests.lib.scenario.connections import OVERHEAD, Track
-from tests.lib.scenario.layout import CUTS, MOST, TAG, cut, ordinary, placed, spot
-from tests.lib.scenario.run import BEFORE
+from tests.lib.scenario.layout import BEFORE, CUTS, MOST, TAG, cut, ordinary, placed, spot
 from tests.lib.scenario.space import load
 from tests.lib.scenario.troubles import forged_at, rules
 

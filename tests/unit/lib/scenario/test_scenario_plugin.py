@@ -34,8 +34,9 @@ import pytest
 
 @pytest.mark.promise("conditions.crossed")
 @pytest.mark.scenarios
-def test_crosses(scenario, evidence):
+def test_crosses(scenario, evidence, used):
     evidence["scenario"] = {"met": dict(scenario.values)}
+    assert scenario in used.scenarios
     assert scenario["trouble"] != "forged-tag"
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -45,6 +46,34 @@ def connected(monkeypatch: pytest.MonkeyPatch, words: str) -> tuple[list[Line], 
     return running.connected(stand, SPACE.parse(words)), asked
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_old_connections_are_ready_before_a_scenario_and_noted_after_it(
+    fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also after one that fails: what it spent serves no other."""
+    done: list[str] = []
+    stand: Any = SimpleNamespace(ready=lambda _: done.append("ready"), done=lambda _: done.append("done"))
+
+    def made(*_: object) -> str:
+        done.append("made")
+        assert not fails, "different"
+        return "made"
+
+    monkeypatch.setattr(running, "_made", made)
+    with pytest.raises(AssertionError, match="different") if fails else nullcontext():
+        running.run(stand, SPACE.parse("seed=7,age=old"))
+    assert done == ["ready", "made", "done"]
+
+
+@pytest.mark.parametrize(("ip", "options"), [("v6-extension", 1), ("v6", 0), ("v4-options", 0)])
+def test_the_listener_has_what_its_connections_inherit(
+    ip: str, options: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The DUT gets extension headers only so."""
+    _, (asked,) = connected(monkeypatch, f"seed=7,ip={ip}")
+    assert len(asked["options"]) == options
+
+
 @pytest.mark.parametrize(("count", "new"), [(1, 0), (2, 0), (9, 7), (260, 258)])
 def test_old_connections_come_first_and_new_ones_join_them(
     count: int, new: int, monkeypatch: pytest.MonkeyPatch
@@ -62,7 +91,7 @@ def test_a_scenario_of_new_connections_has_no_old_one(monkeypatch: pytest.Monkey
     """Their records begin so that the third one carries its number over."""
     lines, (asked,) = connected(monkeypatch, "seed=7,connections=9,number=2^16")
     assert not any(one.old for one in lines) and len(lines) == 9
-    assert asked["number"] == (1 << 16) - running.BEFORE and asked["apart"] == set()
+    assert asked["number"] == (1 << 16) - 2 and asked["apart"] == set()
 
 
 def test_trouble_is_for_a_connection_of_the_age_that_is_meant() -> None:

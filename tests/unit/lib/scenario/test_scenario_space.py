@@ -115,7 +115,6 @@ def test_a_plainer_scenario_has_a_shorter_line() -> None:
         ("event=pcie-error", "not made: no virtual machine"),
         ("mtu=600,ip=v6", "not made together: IPv6 wants 1280"),
         ("trouble=forged-tag", "not made together"),
-        ("age=old,number=2^8", "not made together: what is opened early"),
         ("record=1,call=more", "not made together: one byte"),
         ("direction=rx\x1b[31m", "no value"),
         ("=".join(["x" * 9000] * 2), "no dimension"),
@@ -162,12 +161,12 @@ def test_a_wrong_file_names_all_its_mistakes(tmp_path: Path) -> None:
 
 
 def test_what_a_needed_value_excludes_is_known(tmp_path: Path) -> None:
-    """`needs` bars the other values, `not_yet_with` only puts a pair off."""
+    """`needs` bars the values that it does not name, and `excludes` those that it names."""
     needs = load(path=file(tmp_path, ", needs: [{size: [a], because: x}]"))
-    assert needs.barred == {(("size", "b"), ("kind", "on-it")): "x"} and not needs.later
-    path = file(tmp_path, ", not_yet_with: [{size: [a], because: x}]")
+    assert needs.barred == {(("size", "b"), ("kind", "on-it")): "x"}
+    path = file(tmp_path, ", excludes: [{size: [a], because: x}]")
     load.cache_clear()  # the same path again
-    later = load(path=path)
-    assert later.later == {(("size", "a"), ("kind", "on-it")): "x"} and not later.barred
+    excludes = load(path=path)
+    assert excludes.barred == {(("size", "a"), ("kind", "on-it")): "x"}
     both = Scenario(1, (("size", "a"), ("kind", "on-it")))
-    assert not later.allows(both) and not list(later.conflicts(both, possible=True))
+    assert not excludes.allows(both) and needs.allows(both)
