@@ -153,12 +153,15 @@ class Play:
     def _widen(self) -> None:
         """Send until TCP may have hundreds of records in flight at once.
 
-        Once is not enough on a busy host: where delays vary, slow start ends early (HyStart, tcp_cubic.c).
+        Once is not enough on a busy host: where delays vary, slow start ends early (HyStart, tcp_cubic.c). On
+        an old connection it ended long ago. A lost frame takes up to half of the window, so trouble needs
+        twice the room.
         """
+        wanted = layout.hundreds(self.scenario) * (1 + (self.scenario["trouble"] != "none"))
         for _ in range(WIDER):
             move([self.victim], ["tx"], [CALM])
             now = self.victim.source("tx").call("mss")
-            if now["mss"] * now["window"] >= layout.hundreds(self.scenario):
+            if now["mss"] * now["window"] >= wanted:
                 return
 
     def _placed(self, direction: str) -> list[Burst]:

@@ -72,16 +72,24 @@ def test_the_struck_burst_is_the_one_with_the_record() -> None:
                 assert sum(b.total for b in bursts[:number]) + bursts[number].writes[0] == at.before
 
 
-@pytest.mark.parametrize(("windows", "bursts"), [([30], 1), ([9, 12, 20], 3), ([9] * 20, play.WIDER)])
+@pytest.mark.parametrize(
+    ("windows", "bursts", "trouble"),
+    [
+        ([30], 1, "none"),
+        ([9, 12, 20], 3, "none"),
+        ([9] * 20, play.WIDER, "none"),
+        ([9, 20, 27], 3, "lost-first"),
+    ],
+)
 def test_tcp_gets_room_for_hundreds_of_records(
-    windows: list[int], bursts: int, monkeypatch: pytest.MonkeyPatch
+    windows: list[int], bursts: int, trouble: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One burst after the other is sent until TCP's window holds 300 records; not for ever."""
+    """Bursts are sent until TCP's window holds 300 records, twice as many if it loses some; not for ever."""
     left, moved = iter(windows), list[Any]()
     monkeypatch.setattr(play, "move", lambda *what: moved.append(what))
     end = SimpleNamespace(call=lambda _: {"mss": 1000, "window": next(left)})
     victim = SimpleNamespace(source=lambda _: end, tracks={})
-    made("seed=7,place=hundreds-in-tso,record=16", victim)._widen()
+    made(f"seed=7,place=hundreds-in-tso,record=16,trouble={trouble}", victim)._widen()
     assert len(moved) == bursts
 
 
