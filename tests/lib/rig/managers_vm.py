@@ -25,7 +25,7 @@ from offload.suite.bench.vm.card import parameter
 from offload.suite.bench.vm.console import Console
 from offload.suite.bench.vm.initramfs import build, init_script, module_order
 from offload.suite.bench.vm.kvm import accelerator
-from offload.suite.bench.vm.qemu import command, find
+from offload.suite.bench.vm.qemu import Machine, command, find
 from offload.suite.bench.vm.topology import MODULE, MODULES
 
 DEV, CABLE = "nicsim0", ("nicsim1", "nswire0", "nswire1")
@@ -104,15 +104,7 @@ class Computer:
 
     def _started(self, folder: Path) -> subprocess.Popen[bytes]:
         """Run QEMU; it dies with the thread that called this."""
-        argv = command(
-            self._qemu,
-            accel=self._accel,
-            vmlinux=self._kernel.vmlinux,
-            initrd=folder / "initrd",
-            folder=folder,
-            cpus=1,
-            memory=1024,
-        )
+        argv = command(Machine(self._kernel, self._qemu, self._accel, cpus=1, memory=1024), folder)
         argv += [
             "-fsdev",
             f"local,id=programs,path={self._programs},security_model=none,readonly=on",

@@ -109,14 +109,7 @@ def _add_init(inner: embedded.Parsers) -> argparse.ArgumentParser:
 
 def main(args: argparse.Namespace) -> int:
     """Run one of the verbs; its exit code."""
-    ours: dict[str, Callable[[argparse.Namespace], int]] = {
-        "traffic": traffic,
-        "init": init,
-        "check": check,
-        "import": import_,
-        "export": export_,
-        "restore": restore,
-    }
+    ours = {verb.__name__.strip("_"): verb for verb in (traffic, init, check, import_, export_, restore)}
     return ours.get(args.lab_verb, embedded.main)(args)
 
 

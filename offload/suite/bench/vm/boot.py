@@ -16,32 +16,19 @@ from pathlib import Path
 
 from offload.cmd import kill_group
 from offload.debian.cache import cache_root, write_json
-from offload.debian.kernels import Kernel
 from offload.errors import RigError
 from offload.paths import ROOT
 from offload.suite.bench.vm import snapshot
 from offload.suite.bench.vm.client import Client, connect
 from offload.suite.bench.vm.console import Console
 from offload.suite.bench.vm.initramfs import SHARES, build, early_init, module_order, shares_script
-from offload.suite.bench.vm.qemu import Qemu, command
+from offload.suite.bench.vm.qemu import Machine, command
 from offload.suite.bench.vm.rundir import RunDir
 from offload.suite.bench.vm.userland import agent
 
 BASIC = ("virtio_pci", "virtio_console", "overlay", "9pnet_virtio", "9p")
 LOGS_KEPT = 10
 _PARKED = ThreadPoolExecutor(1, "lab-starter")
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What to boot, and on what: `memory` in MiB."""
-
-    kernel: Kernel
-    qemu: Qemu
-    accel: str
-    cpus: int = 2
-    memory: int = 1024
-    devices: tuple[str, ...] = ()  # more of QEMU's options
 
 
 @dataclass(frozen=True)
@@ -83,15 +70,7 @@ def start(
     initrd = build(order, files, early_init(interpreter()), more)
     (folder / "out").mkdir(exist_ok=True)
     (folder / "initrd").write_bytes(initrd)
-    argv = command(
-        machine.qemu,
-        accel=machine.accel,
-        vmlinux=kernel.vmlinux,
-        initrd=folder / "initrd",
-        folder=folder,
-        cpus=machine.cpus,
-        memory=machine.memory,
-    ) + list(machine.devices)
+    argv = command(machine, folder) + list(machine.devices)
     kept = ""
     if snapshot.possible(machine.qemu, machine.accel) and not machine.devices:
         kept = snapshot.key(machine.qemu, argv, folder, kernel.vmlinux, initrd, pair)

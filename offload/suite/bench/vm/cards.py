@@ -26,6 +26,7 @@ PLACE = f"/run/lab/{MODULE}"  # in the guest
 WHERE = f"drivers/net/ethernet/mellanox/mlx5/core/{MODULE}"
 PORTS = ("cx0", "cx1", "cxw0", "cxw1")  # DUT and peer; cables join them to the two on the wire
 DRIVER = "/sys/bus/pci/drivers/mlx5_core"
+QUEUES = 2  # of a port, at least: with one, nobody could change their number
 PAGE = ROOT / "docs/reference/card-model.md"  # what the cards' firmware does, and how that is known
 CONTROL, LOG = "cards", "cards.log"  # in the folder of a lab
 
@@ -129,9 +130,15 @@ def dead(folder: Path) -> list[str]:
     return []
 
 
-def load(root: Host) -> list[str]:
-    """Load the driver; `ip -batch` lines that give its ports their names. RigError if a port is missing."""
+def load(root: Host, cpus: int) -> list[str]:
+    """Load the driver; `ip -batch` lines that give its ports their names. RigError if a port is missing.
+
+    It makes a queue for each CPU (mlx5_irq_table_create, pci_irq.c). Then only `cpus` of them work: under
+    emulation a second one costs as much as the first.
+    """
     root.run(["insmod", PLACE], timeout=120)
+    for number in range(cpus, QUEUES):
+        root.run(["/busybox", "sh", "-c", f"echo 0 > /sys/devices/system/cpu/cpu{number}/online"])
     shown = root.run(["/busybox", "sh", "-c", f"for card in {DRIVER}/0*; do ls $card/net; done"]).text.split()
     if len(shown) != len(PORTS):
         raise RigError(f"mlx5_core made {len(shown)} ports of {len(PORTS)} cards: {' '.join(shown)}")

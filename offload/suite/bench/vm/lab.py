@@ -130,7 +130,7 @@ class Lab:
         state |= _rig(kernel, kind, plan, patched, driver)
         if about:
             state |= {f"booted:{key}": value for key, value in about.described(kernel, plan.module).items()}
-        return Booting(state, plan.pair, parts, host_files, run_dir, started, start, doors, say, cards=model)
+        return Booting(state, plan, parts, host_files, run_dir, started, start, doors, say, cards=model)
 
     @classmethod
     def attach(cls, name: str, timeout: float = 30.0, project: bool = False) -> Lab:
@@ -230,7 +230,7 @@ class Booting:
     """A lab whose VM has been started: `ready` waits for it and builds the bench, `stop` gives it up."""
 
     state: dict[str, str]
-    pair: str  # the cards' personalities, DUT's and peer's
+    plan: Recipe
     parts: dict[str, str]  # what the lab is made of (made.py)
     host_files: dict[str, str]
     run_dir: rundir.RunDir
@@ -290,7 +290,7 @@ class Booting:
         began = time.monotonic()
         try:
             if not self.started.restored:
-                build_bench(lab.root, lab.kind, self.pair)
+                build_bench(lab.root, lab.kind, self.plan.pair, self.plan.cpus)
                 self._keep()
             enter_root(lab.client, lab.root)
             settle(lab.kind, lab.dut, lab.wire, lab.peer)
@@ -340,7 +340,8 @@ def described(name: str) -> dict[str, str]:
 
 def _rig(kernel: Kernel, kind: str, plan: Recipe, patched: str, driver: Path | None) -> dict[str, str]:
     """Return the versions that reports name, as the lab's notes have them, and how slow the kernel is."""
-    rig = versions(kernel, plan.qemu.version, f"{plan.accel} ({plan.why})", plan.cpus, plan.memory)
+    size = f"{plan.cpus} vCPU{f' and {plan.spare} offline' if plan.spare else ''}, {plan.memory} MiB"
+    rig = versions(kernel, plan.qemu.version, f"{plan.accel} ({plan.why})", size)
     rig |= {CARD: patched} if patched else {}
     own = own_driver.words(driver, kernel) if driver else ""
     rig |= cards.about(kernel, own) if kind == cards.KIND else {}

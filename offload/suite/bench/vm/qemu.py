@@ -10,7 +10,7 @@ from pathlib import Path
 
 from offload.cmd import run
 from offload.debian.cache import kept, new_folder
-from offload.debian.kernels import codename
+from offload.debian.kernels import Kernel, codename
 from offload.debian.packages import Package, depends, download, index, installed, newest, refresh
 from offload.errors import RigError
 
@@ -29,6 +29,19 @@ class Qemu:
     version: str
     options: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What to boot, and on what: `memory` in MiB."""
+
+    kernel: Kernel
+    qemu: Qemu
+    accel: str
+    cpus: int = 2
+    memory: int = 1024
+    devices: tuple[str, ...] = ()  # more of QEMU's options
+    spare: int = 0  # more vCPUs, which rest: mlx5_core made queues for them
 
 
 def version_of(program: str, env: dict[str, str] | None = None, options: tuple[str, ...] = ()) -> str:
@@ -111,12 +124,12 @@ def tsc_khz() -> str:
     return f" tsc_early_khz={match[1]}{match[2]}" if match else ""
 
 
-def command(
-    qemu: Qemu, *, accel: str, vmlinux: Path, initrd: Path, folder: Path, cpus: int, memory: int
-) -> list[str]:
-    """The command line of a functional lab: `memory` in MiB, sockets and logs in `folder`."""
+def command(machine: Machine, folder: Path) -> list[str]:
+    """The command line of a functional lab: initrd, sockets and logs are in `folder`."""
+    qemu, accel, vcpus = machine.qemu, machine.accel, machine.cpus + machine.spare
     cpu = "host" if accel == "kvm" else "max,-erms,-fsrm"  # TCG runs `rep movsb` one byte at a time
-    accelerator = "kvm" if accel == "kvm" else "tcg,thread=multi"
+    threads = "single" if machine.cpus < vcpus else "multi"  # then none of them needs to lock what it writes
+    accelerator = "kvm" if accel == "kvm" else f"tcg,thread={threads}"
     # loglevel=5: WARN() speaks at "warning", which "quiet" would keep off the console.
     # no watchdogs: on a loaded host a vCPU may stand still for tens of seconds, no fault of the kernel.
     # tsc=reliable: TCG shows one clock to all vCPUs but cannot say so, and reading the HPET instead is slow.
@@ -126,9 +139,9 @@ def command(
         "rcupdate.rcu_cpu_stall_timeout=120 random.trust_cpu=on"
     ) + (f" tsc=reliable{tsc_khz()}" if accel == "tcg" else "")
     argv = [qemu.program, *qemu.options, "-name", folder.name, "-M", "q35", "-accel", accelerator]
-    argv += ["-cpu", cpu, "-smp", str(cpus), "-m", f"{memory}M", "-nodefaults", "-no-user-config"]
+    argv += ["-cpu", cpu, "-smp", str(vcpus), "-m", f"{machine.memory}M", "-nodefaults", "-no-user-config"]
     argv += ["-display", "none", "-no-reboot"]
-    argv += ["-kernel", str(vmlinux), "-initrd", str(initrd), "-append", kernel]
+    argv += ["-kernel", str(machine.kernel.vmlinux), "-initrd", str(folder / "initrd"), "-append", kernel]
     argv += ["-device", "vmgenid,guid=auto"]  # a guest that begins at a snapshot makes new random numbers
     return argv + _channels(folder)
 

@@ -13,10 +13,9 @@ from offload.debian.kernels import Kernel
 from offload.errors import ConfigError
 from offload.suite.bench.cards.module import PEER, build_nicsim
 from offload.suite.bench.vm import cards, made, qemu_cards
-from offload.suite.bench.vm.boot import Machine
 from offload.suite.bench.vm.card import parameter
 from offload.suite.bench.vm.kvm import accelerator
-from offload.suite.bench.vm.qemu import Qemu, find
+from offload.suite.bench.vm.qemu import Machine, Qemu, find
 from offload.suite.bench.vm.topology import check_kind, check_personality
 
 Say = Callable[[str], None]
@@ -49,9 +48,15 @@ class Recipe:
         """Of the VM, in MiB."""
         return MEMORY * (SHADOW if self.slow > 1 else 1)
 
+    @property
+    def spare(self) -> int:
+        """vCPUs that rest once the driver is loaded: until then each of them makes a queue of a port."""
+        return max(0, cards.QUEUES - self.cpus) if self.kind == cards.KIND else 0
+
     def machine(self, devices: Iterable[str]) -> Machine:
         """The VM of this lab, with more of QEMU's options."""
-        return Machine(self.kernel, self.qemu, self.accel, self.cpus, self.memory, tuple(devices))
+        more = tuple(devices)
+        return Machine(self.kernel, self.qemu, self.accel, self.cpus, self.memory, more, self.spare)
 
     def made(self) -> dict[str, str]:
         """The parts of this lab, each by a short name of what it is: another name, another lab."""

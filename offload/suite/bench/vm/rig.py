@@ -16,14 +16,14 @@ TOOLS = {
 }
 
 
-def versions(kernel: Kernel, qemu: str, accel: str, cpus: int, memory: int) -> dict[str, str]:
-    """Names and versions; `none` for a tool that is not installed. `memory` in MiB."""
+def versions(kernel: Kernel, qemu: str, accel: str, size: str) -> dict[str, str]:
+    """Names and versions; `none` for a tool that is not installed. `size`: of the VM, in words."""
     found = {
         "kernel": kernel.release,
         "kernel-package": kernel.version,
         "qemu": qemu,
         "accelerator": accel,
-        "vm": f"{cpus} vCPU, {memory} MiB",
+        "vm": size,
         "host": f"{platform.release()} {platform.machine()}",
         "python": platform.python_version(),
     }

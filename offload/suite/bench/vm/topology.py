@@ -101,13 +101,16 @@ def batch(lines: list[str]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def build_bench(root: VmHost, kind: str, pair: str) -> None:
-    """Make namespaces, ports, cable and addresses; RigError or CommandFailed in plain words if one fails."""
+def build_bench(root: VmHost, kind: str, pair: str, cpus: int) -> None:
+    """Make namespaces, ports, cable and addresses; then `cpus` of the CPUs work.
+
+    RigError or CommandFailed in plain words if it fails.
+    """
     names = []
     if kind == "nicsim":
         load_module(root, pair)
     elif kind == cards.KIND:
-        names = cards.load(root)
+        names = cards.load(root, cpus)
     root.run(["ip", "-batch", "-"], input=batch([*names, *links(kind)]))
     for name in NAMESPACES:
         root.run(["ip", "-n", name, "-batch", "-"], input=batch(inside(kind, name)))

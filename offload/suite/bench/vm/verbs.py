@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from offload.errors import ConfigError, RigError
@@ -87,14 +87,7 @@ def _add_up(inner: Parsers) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run one of the verbs; its exit code."""
-    verbs: dict[str, Callable[[argparse.Namespace], int]] = {
-        "up": up,
-        "run": run,
-        "shell": shell,
-        "status": status,
-        "down": down,
-        "fetch": fetch,
-    }
+    verbs = {verb.__name__: verb for verb in (up, run, shell, status, down, fetch)}
     return verbs[args.lab_verb](args)
 
 

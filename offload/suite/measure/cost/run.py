@@ -182,7 +182,9 @@ def made(boots: Sequence[Moved], kind: str = "nicsim") -> dict[str, Any]:
 
 def about(kernel: Kernel, qemu: Qemu, plan: Plan) -> dict[str, Any]:
     """Return what the figures depend on."""
-    rig = versions(kernel, qemu.version, f"tcg, one instruction is {NS_PER_INSTRUCTION} ns", 1, MEMORY)
+    rig = versions(
+        kernel, qemu.version, f"tcg, one instruction is {NS_PER_INSTRUCTION} ns", f"1 vCPU, {MEMORY} MiB"
+    )
     tools: Mapping[str, str] = {name: rig.pop(name) for name in TOOLS}
     return {
         **rig,

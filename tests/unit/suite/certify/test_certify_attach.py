@@ -136,7 +136,7 @@ def test_a_report_names_what_a_running_lab_booted(
 def started(monkeypatch: pytest.MonkeyPatch, checks: Any, keep: bool, **more: Any) -> dict[str, str]:
     """What a lab notes of itself whose VM is only a name."""
     plan = SimpleNamespace(made=dict, module=Path(__file__), cpus=1, accel="tcg", why="", pair="", peer=None)
-    plan.qemu, plan.memory, plan.slow = SimpleNamespace(version=""), 1024, 1.0
+    plan.qemu, plan.memory, plan.slow, plan.spare = SimpleNamespace(version=""), 1024, 1.0, 0
     plan.machine = lambda devices: None
     run_dir = SimpleNamespace(name="it", path=Path("it"), release=lambda: None)
     monkeypatch.setattr(labs, "check", checks)

@@ -17,11 +17,15 @@ from offload.debian.kernels import Kernel
 from offload.driver.build import lock_of
 from offload.errors import ConfigError, RigError
 from offload.suite.bench.cards.silicon import Silicon
-from offload.suite.bench.vm import cards, qemu_cards, topology
+from offload.suite.bench.vm import cards, qemu_cards, recipe, topology
+from offload.suite.bench.vm.qemu import Qemu, command
 
 KERNEL = Kernel(
     "6.1", "6.1.0-56-amd64", "6.1.192-2", Path("vmlinux"), Path("modules"), Path("build"), Path("config")
 )
+
+
+WHOLE = replace(KERNEL, config=Path(__file__))
 
 
 class Guest:
@@ -170,11 +174,43 @@ def test_the_cards_say_when_they_are_ready(tmp_path: Path, monkeypatch: pytest.M
 def test_the_ports_get_the_names_of_their_places() -> None:
     """In the order of their places on the bus; a card without a port is a broken rig."""
     guest = Guest("eth0\neth1\neth2\neth3\n")
-    lines = cards.load(guest)  # type: ignore[arg-type]
+    lines = cards.load(guest, 1)  # type: ignore[arg-type]
     assert lines == [f"link set eth{i} name {n}" for i, n in enumerate(("cx0", "cx1", "cxw0", "cxw1"))]
     assert guest.ran[0] == "insmod /run/lab/mlx5_core.ko"
     with pytest.raises(RigError, match="made 1 ports of 4 cards: eth0"):
-        cards.load(Guest("eth0\n"))  # type: ignore[arg-type]
+        cards.load(Guest("eth0\n"), 1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("cpus", "off"), [(1, [1]), (2, []), (4, [])])
+def test_cpus_rest_once_the_driver_is_loaded(cpus: int, off: list[int]) -> None:
+    """It has made a queue for each by then."""
+    guest = Guest("eth0\neth1\neth2\neth3\n")
+    cards.load(guest, cpus)  # type: ignore[arg-type]
+    found = [(n, said) for n, said in enumerate(guest.ran) if "online" in said]
+    assert [said.partition(" -c ")[2] for _, said in found] == [
+        f"echo 0 > /sys/devices/system/cpu/cpu{n}/online" for n in off
+    ]
+    assert all(n > 0 for n, _ in found) and guest.ran[0].startswith("insmod ")
+
+
+@pytest.mark.parametrize(
+    ("kind", "cpus", "spare", "said"),
+    [
+        ("mlx5", 1, 1, "tcg,thread=single -smp 2"),
+        ("mlx5", 2, 0, "tcg,thread=multi -smp 2"),
+        ("mlx5", 4, 0, "tcg,thread=multi -smp 4"),
+        ("nicsim", 1, 0, "tcg,thread=multi -smp 1"),
+    ],
+)
+def test_a_vm_of_the_real_driver_has_a_cpu_for_a_second_queue(
+    kind: str, cpus: int, spare: int, said: str, tmp_path: Path
+) -> None:
+    """It rests later, so one thread is enough; who wants more CPUs to work needs none."""
+    made = recipe.Recipe(WHOLE, kind, "", cpus, Qemu("qemu", "11", ()), "tcg", "", None)
+    assert made.spare == spare
+    argv = command(made.machine(()), tmp_path)
+    has = [argv[argv.index(word) + 1] for word in ("-accel", "-smp")]
+    assert said == " -smp ".join(has)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -39,8 +41,9 @@ def booting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Booting
     """A lab that is on its way up from a snapshot whose file is damaged."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    for name in ("build_bench", "enter_root", "settle"):
+    for name in ("enter_root", "settle"):
         monkeypatch.setattr(lab, name, lambda *args: None)
+    monkeypatch.setattr(lab, "build_bench", lambda _, *args: (tmp_path / "built").write_text(f"{args}"))
     monkeypatch.setattr(made, "seen", lambda *args: None)
     monkeypatch.setattr(snapshot, "save", lambda name, *rest: (tmp_path / "kept").write_text(name))
     kept = snapshot.folder_of("k")
@@ -62,9 +65,10 @@ def booting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Booting
         "kernel": "6.1.0",
         "rig:accelerator": "tcg",
     }
+    plan: Any = SimpleNamespace(pair="a,b", cpus=3)
     first = start()
     found = Booting(
-        {**state, "pid": str(first.child.pid)}, "a,b", {}, {}, run_dir, first, start, (), said.append
+        {**state, "pid": str(first.child.pid)}, plan, {}, {}, run_dir, first, start, (), said.append
     )
     yield found
     found.stop()
@@ -80,6 +84,7 @@ def test_damaged_snapshot_is_removed_and_the_lab_boots(booting: Booting, tmp_pat
     assert line.startswith(f"lab {up.name}: its snapshot does not work and was removed; booting (")
     assert "QEMU ended with 1" in line and "\n" not in line and damaged.poll() == 1
     assert not snapshot.folder_of("k").exists() and (tmp_path / "kept").read_text() == "k"
+    assert (tmp_path / "built").read_text() == "('nicsim', 'a,b', 3)", "its cards, and its CPUs"
     assert up.pid == up.vm_pid != damaged.pid and up.client.call("hello")
     assert up.console_text() == "[    1.0] hello\n", "nothing of the snapshot's"
     up.stop()
