@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from socket import IPPROTO_IP
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from offload.card.profile import Cell
 from offload.errors import ConfigError, NoDevice, OffloadError, Refused
-from offload.host.base import Bench, Host
+from offload.host.base import Bench, Host, Side
 from offload.suite.traffic.drive import sending
 from offload.suite.traffic.impair import Chosen
 from offload.suite.traffic.ipsec import protected
@@ -20,6 +21,7 @@ from tests.lib.flow.flow import Flow, Several, Traffic
 from tests.lib.flow.shapes import TURN, WHOLE
 from tests.lib.impair import shapes_path as path
 from tests.lib.impair.impairment import impaired
+from tests.lib.impair.link import bounce
 from tests.lib.life.life import Life
 from tests.lib.rig.rig import Rig
 from tests.lib.scenario.setting import EF, IP_TOS
@@ -167,3 +169,30 @@ def test_a_smaller_path_is_forgotten(rig: Rig, life: Life, smaller: str, evidenc
     evidence["too_long"] = too_long(dut.host) - before
     assert evidence["too_long"] > 0, "no packet met the smaller path: this says nothing"
     assert [learned(*way) for way in ((dut.host, peer.v4), (peer.host, dut.v4))] == [0, 0]
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("lost", ["link", "mtu"])
+def test_routes_by_a_gateway_come_back(bench: Bench, lost: str) -> None:
+    """Without a NIC that offloads who is behind a gateway is reached after the port was down, or small."""
+    dut, peer = bench.dut, bench.peer
+    ways = [("-4", "198.51.100.0/24", peer.v4), ("-6", "2001:db8:51::/48", peer.v6)]
+    with ExitStack() as undo:
+        for family, to, via in ways:
+            words = [to, "via", via, "dev", dut.dev]
+            undo.callback(dut.host.run, ["ip", family, "route", "del", *words], check=False)
+            dut.host.run(["ip", family, "route", "add", *words])
+        before = routes(dut)
+        assert {"198.51.100.0/24", "2001:db8:51::/48"} <= {*" ".join(before).split()}
+        if lost == "link":
+            bounce(dut)
+        else:
+            with path.path_mtu(bench, 600):
+                assert routes(dut) != before, "the kernel took nothing: this says nothing"
+        assert routes(dut) == before
+
+
+def routes(side: Side) -> list[str]:
+    """What a port leads to, in both families; not what the kernel makes late by itself."""
+    shown = [side.host.run(["ip", family, "route", "show", "dev", side.dev]).text for family in ("-4", "-6")]
+    return sorted(line for text in shown for line in text.splitlines() if not line.startswith("fe80:"))

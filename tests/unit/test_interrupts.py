@@ -46,7 +46,7 @@ def test_an_interrupt_that_python_drops_comes_again(where: Callable[[], None]) -
     """A verb that polls would go on for ever."""
     with pytest.raises(KeyboardInterrupt), signals_interrupt():
         where()
-        time.sleep(LONG)
+        wait_until(lambda: False, LONG, "the interrupt")
 
 
 @pytest.mark.parametrize("first", [KeyboardInterrupt, ValueError])
@@ -64,7 +64,7 @@ def test_an_interrupt_while_python_tells_of_a_drop_comes_again(
 
     with pytest.raises(KeyboardInterrupt), signals_interrupt():
         Broken()
-        time.sleep(LONG)
+        wait_until(lambda: False, LONG, "the interrupt")
 
 
 def test_other_trouble_in_a_destructor_is_shown_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:

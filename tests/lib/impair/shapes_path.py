@@ -14,6 +14,7 @@ from offload.errors import ConfigError, NoDevice, Refused
 from offload.host.base import Bench, Host
 from offload.host.tools import tool
 from offload.suite.traffic.learned import forgotten
+from tests.lib.impair.link import reachable
 
 IF_INET6 = "/proc/net/if_inet6"  # each line: address, index, prefix length, scope, flags, name (all in hex)
 GLOBAL = "00"  # IPV6_ADDR_ANY, as if6_seq_show prints it (net/ipv6/addrconf.c)
@@ -85,16 +86,18 @@ def give(port: Port, mtu: int) -> None:
     wait_until(lambda: port.host.run(carrier).text == "1\n", 60, f"{port.dev} to carry frames again")
 
 
-def put_back(port: Port) -> None:
-    """Make a port what it was. Below 1280 the kernel took its IPv6 addresses (addrconf_notify)."""
-    had = int(port.host.run(["cat", f"/sys/class/net/{port.dev}/mtu"]).text)
-    give(port, port.mtu)
-    if had >= IPV6 or not port.addresses:
-        return
-    there = addresses(port.host, port.dev)
-    for address in port.addresses:
-        if address not in there:
-            port.host.run(["ip", "-6", "address", "add", address, "dev", port.dev, "nodad"])
+@contextmanager
+def port_mtu(port: Port, mtu: int) -> Iterator[None]:
+    """Give one port an MTU; the one found comes back.
+
+    Below 1280 the kernel takes IPv6 from it (addrconf_notify), whose addresses and routes come back, too.
+    """
+    with ExitStack() as undo:
+        if mtu < IPV6 and port.addresses:
+            undo.enter_context(reachable(port.host, port.dev))
+        undo.callback(give, port, port.mtu)
+        give(port, mtu)
+        yield
 
 
 @contextmanager
@@ -108,8 +111,7 @@ def path_mtu(bench: Bench, mtu: int) -> Iterator[None]:
         if mtu < min(port.mtu for port in ports):
             undo.enter_context(forgotten(bench.dut, bench.peer))
         for port in ports:
-            undo.callback(put_back, port)
-            give(port, mtu)
+            undo.enter_context(port_mtu(port, mtu))
         yield
 
 

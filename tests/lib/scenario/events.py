@@ -58,19 +58,19 @@ def toggle(stage: Stage) -> None:
 
 
 def mtu(stage: Stage) -> None:
-    """Give the port a larger MTU, a smaller one only where none is larger, and the one that it had.
+    """Give the port a larger MTU for a moment, or a smaller one where it cannot have, or may not use, more.
 
     A packet that meets a smaller one teaches the kernel a path MTU, which may keep new connections from the
-    card until it is forgotten (offload.suite.traffic.learned).
+    card until it is forgotten (offload.suite.traffic.learned). An old connection may have agreed on segments
+    larger than the path has now: it would use each byte more, and the wire refuses such frames.
     """
     bench = stage.rig.bench
     port = path.port_of(bench.dut.host, bench.dut.dev)
-    larger = port.mtu + LARGER <= port.most
+    larger = port.mtu + LARGER <= port.most and not any(line.old for line in (stage.line, *stage.lines))
     if not larger:
         stage.undo.enter_context(forgotten(bench.dut, bench.peer))
-    stage.undo.callback(path.put_back, port)
-    path.give(port, port.mtu + LARGER if larger else port.mtu - LARGER)
-    path.put_back(port)
+    with path.port_mtu(port, port.mtu + LARGER if larger else port.mtu - LARGER):
+        pass
 
 
 def coalesce(stage: Stage) -> str:

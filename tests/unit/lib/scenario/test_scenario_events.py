@@ -63,25 +63,28 @@ def test_rings_are_halved_and_given_back() -> None:
     assert events.rings(port) == "" and commands[0] == "ethtool -G p0 tx 1024", "no other size is known of RX"
 
 
-@pytest.mark.parametrize(("most", "wanted"), [(9000, [640, 600]), (600, [560, 600])])
+@pytest.mark.parametrize(
+    ("most", "old", "wanted"), [(9000, False, [640, 600]), (600, False, [560, 600]), (9000, True, [560, 600])]
+)
 def test_mtu_becomes_larger_and_comes_back(
-    monkeypatch: pytest.MonkeyPatch, most: int, wanted: list[int]
+    monkeypatch: pytest.MonkeyPatch, most: int, old: bool, wanted: list[int]
 ) -> None:
-    """A smaller one would teach the kernel a path MTU, which a good card failed by on 30 November 2026."""
+    """A smaller one teaches the kernel a path MTU: it forgets that. An old connection would use a larger one
+    at once, in frames that the wire cannot carry. Good cards failed by both on 30 November 2026.
+    """
     given: list[int] = []
-    port = SimpleNamespace(mtu=600, least=68, most=most)
+    port = SimpleNamespace(mtu=600, least=68, most=most, addresses=())
     monkeypatch.setattr(events.path, "port_of", lambda *_: port)
     monkeypatch.setattr(events.path, "give", lambda _, size: given.append(size))
-    monkeypatch.setattr(events.path, "put_back", lambda found: given.append(found.mtu))
     forgets = SimpleNamespace(close=lambda: given.append(0))
     monkeypatch.setattr(events, "forgotten", lambda *_: closing(forgets))
     dut = SimpleNamespace(host=None, dev="p0")
     with ExitStack() as undo:
         rig = SimpleNamespace(bench=SimpleNamespace(dut=dut, peer=None))
-        events.mtu(SimpleNamespace(rig=rig, undo=undo))  # type: ignore[arg-type]
+        lines = [SimpleNamespace(old=False), SimpleNamespace(old=old)]
+        events.mtu(SimpleNamespace(rig=rig, undo=undo, line=lines[0], lines=lines))  # type: ignore[arg-type]
         assert given == wanted
-    last = [600, 0] if wanted[0] < 600 else [600]
-    assert given == [*wanted, *last], "once more at the end, whatever came between; then it forgets"
+    assert given == [*wanted, *([0] if wanted[0] < 600 else [])], "it forgets when the scenario ends"
 
 
 def test_queues_become_one_less_and_come_back() -> None:

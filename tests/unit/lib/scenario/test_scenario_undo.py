@@ -46,7 +46,13 @@ class Port:
         side = SimpleNamespace(host=self, dev="p0", v4="192.0.2.2", v6="2001:db8::2")
         bench = SimpleNamespace(dut=side, peer=side, wire=self, wire_ports=("w0",))
         self.rig = SimpleNamespace(bench=bench, kind="card")
-        self.card, self.made, self.line, self.ports = ("tx", "rx"), [], SimpleNamespace(cell=None), set[int]()
+        self.lines: list[Any] = []
+        self.card, self.made, self.line, self.ports = (
+            ("tx", "rx"),
+            [],
+            SimpleNamespace(cell=None, old=False),
+            set[int](),
+        )
         self.offload = SimpleNamespace(set=self.switched)
 
     def changed(self) -> None:
@@ -193,6 +199,7 @@ def test_an_event_that_falls_after_the_last_byte_is_undone_and_not_made(
     monkeypatch.setattr(events, "arrived", lambda *_: None)
     source = SimpleNamespace(answered=lambda _: True, end=lambda _: None)
     line = SimpleNamespace(
+        old=False,
         source=lambda _: SimpleNamespace(connections=source),
         sink=lambda _: SimpleNamespace(take=lambda _: {}),
         send=lambda *_: 1,

@@ -33,11 +33,20 @@ def command(one: Change, now: str) -> list[str]:
 def lost_with(host: Host, change: Change) -> list[Change]:
     """Addresses, routes and sysctls that a port can lose when it goes down, moves, or has a small MTU.
 
-    They come back from the end of the list: a route through a gateway after the one that leads to it, and
-    addresses in the order that they had (the kernel lists an IPv6 address before older ones). A port that
-    moves is down where it arrives.
+    They come back from the end of the list. A port that moves is down where it arrives.
     """
-    found, dev = [], change.dev
+    link = Change("link", change.dev, "", "up", ("down",))
+    up = [link] if change.kind == "home" and _link(host, link) == "up" else []
+    return addresses_and_routes(host, change.dev) + _sysctls(host, change.dev) + up
+
+
+def addresses_and_routes(host: Host, dev: str) -> list[Change]:
+    """Those of a port, without the ones that the kernel makes by itself.
+
+    They come back from the end of the list: a route through a gateway after the one that leads to it, and
+    addresses in the order that they had (the kernel lists an IPv6 address before older ones).
+    """
+    found = []
     for family in ("-4", "-6"):
         rows = _json(host, family, "route", "show", "table", "all", "dev", dev)
         for row in sorted(rows, key=lambda row: "gateway" not in row):
@@ -46,10 +55,7 @@ def lost_with(host: Host, change: Change) -> list[Change]:
     rows = _json(host, "address", "show", "dev", dev)
     pairs = [pair for row in rows for pair in _addresses(row)]
     pairs = [p for p in reversed(pairs) if ":" not in p[0]] + [p for p in pairs if ":" in p[0]]
-    found += [Change("address", dev, *pair, ("",)) for pair in pairs]
-    link = Change("link", dev, "", "up", ("down",))
-    up = [link] if change.kind == "home" and _link(host, link) == "up" else []
-    return found + _sysctls(host, dev) + up
+    return found + [Change("address", dev, *pair, ("",)) for pair in pairs]
 
 
 def _sysctls(host: Host, dev: str) -> list[Change]:

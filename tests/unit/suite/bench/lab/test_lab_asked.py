@@ -34,6 +34,10 @@ ROOT = Path(__file__).parents[5]
             [("route", "", "-6 fd00::2 metric 1024 table main", "via fd00::9 dev eth0")],
         ),
         (
+            "ip -4 route replace unicast 10.1.0.0/16 via 10.0.0.9 proto static dev eth0",
+            [("route", "", "-4 10.1.0.0/16 metric 0 table main", "via 10.0.0.9 dev eth0")],
+        ),
+        (
             "/x/build/wirebox vw0 vw1 --seed 1 --bridge br0",
             [("master", "vw0", "", ""), ("master", "vw1", "", "")],
         ),
