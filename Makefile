@@ -71,8 +71,8 @@ replay: build  ## repeat what failed in RESULT=results/<time>
 certify-the-certifier: build  ## every bad card of the catalogue, two labs at once; CARD=mlx5: those below the real driver; DRAW=SEED: COUNT random ones, and how many escape
 	$(PY) -m benchmarks.$(if $(CARD),silicon $(if $(WRITE),--write),$(if $(MORE),drawn --more $(MORE) --labs $(JOBS),$(if $(DRAW),drawn --draw $(DRAW) --count $(COUNT) $(if $(DEPTH),--depth $(DEPTH)),certifier $(if $(WRITE),--write)))) --kernel $(KERNEL)
 
-certify-cards: build  ## each profile certified whole on KERNEL, into benchmarks/results/cards.md; 5 to 15 minutes each, resumes; CARD=mlx5: the real driver
-	$(PY) -m tests.lib.catalogue.card_run --kernel $(KERNEL) --jobs $(JOBS) --times $(TIMES) $(if $(CARD),--model $(CARD)) $(CARDS)
+certify-cards: build  ## each profile certified whole on KERNEL, into benchmarks/results/cards.md; 3 to 15 minutes each, resumes; CARD=mlx5: the real driver; DEPTH=standard
+	$(PY) -m tests.lib.catalogue.card_run --kernel $(KERNEL) $(if $(DEPTH),--depth $(DEPTH),--jobs $(JOBS)) --times $(TIMES) $(if $(CARD),--model $(CARD)) $(CARDS)
 
 clean-runs: build  ## GOOD=10 runs of a good card into benchmarks/results/clean-runs.jsonl
 	$(PY) -m benchmarks.certifier --kernel $(KERNEL) --card $(NIC) --good $(GOOD) $(if $(WRITE),--write)

@@ -1,14 +1,15 @@
 """Certifies the simulated card as each profile that we ship, whole, and keeps a record of the runs.
 
-usage: python -m tests.lib.catalogue.card_run [--kernel K] [--jobs N] [--times N] [CARD ...]
-       python -m tests.lib.catalogue.card_run --model mlx5 [--kernel K] [--jobs N] [--times N]
+usage: python -m tests.lib.catalogue.card_run [--kernel K] [--jobs N] [--depth D] [--times N] [CARD ...]
+       python -m tests.lib.catalogue.card_run --model mlx5 [--kernel K] [--jobs N] [--depth D] [--times N]
        python -m tests.lib.catalogue.card_run --of DIR ...
 
 Without CARD it takes each profile without a certified run on this kernel on record, so it resumes. A run is
 `certify --nic CARD`; its folder is results/card-CARD-KERNEL. --model mlx5 runs `certify --card mlx5`: the
-real mlx5_core drives a ConnectX-6 Dx. --times repeats each run. --of runs nothing, and takes the runs
-in these folders. Each run is a line of benchmarks/results/cards.jsonl, certified or not, and cards.md has the
-table. Exit 1 if a run is not certified; a run of changed code, or of a part of the tests, is not recorded.
+real mlx5_core drives a ConnectX-6 Dx. --depth crosses more conditions (`certify --depth`). --times repeats
+each run. --of runs nothing, and takes the runs in these folders. Each run is a line of
+benchmarks/results/cards.jsonl, certified or not, and cards.md has the table. Exit 1 if a run is not
+certified; a run of changed code, or of a part of the tests, is not recorded.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from offload.errors import ConfigError, OffloadError, RigError
 from offload.suite.report import criteria
 from offload.suite.report.verdict import Gap
 from tests.lib.catalogue import record
+from tests.lib.scenario.array.covering import Depth
 
 ROOT = Path(__file__).parents[3]
 RECORD = ROOT / "benchmarks/results/cards.jsonl"
@@ -38,9 +40,10 @@ BEGIN, END = "<!-- made by tests.lib.catalogue.card_run, of cards.jsonl: begin -
 GOOD = ("certified", "certified with limitations")
 FIELDS = ("started", "commit", "card", "kernel", "verdict", "headline", "outcomes", "proved", "asked")
 FIELDS += ("seconds", "peak")
-LATER = ("driver",)  # older runs were all with nicsim
+LATER = ("driver", "depth", "pairs")  # older runs were all with nicsim, at depth quick
 MODELS = {"nicsim": (), "mlx5": ("connectx-6-dx",)}  # what simulates the card: the cards it takes by itself
 Json = dict[str, Any]
+Key = tuple[str, str, str, str]
 
 
 def say(line: str) -> None:
@@ -58,6 +61,7 @@ def entry(report: Mapping[str, Any]) -> Json:
     if any(one["gap"] == Gap.LEFT_OUT for one in report["promises"]):
         raise ConfigError(f"{title} is not recorded: a part of the tests ran")
     proved, asked = promises(report["promises"])
+    crossed = report["crossed"]
     return {
         "started": report["started"][:16] + "Z",
         "commit": judged["commit"][:10],
@@ -71,6 +75,8 @@ def entry(report: Mapping[str, Any]) -> Json:
         "seconds": round(sum(phase["seconds"] for phase in report["phases"])),
         "peak": report.get("memory", {}).get("peak", 0) >> 20,
         "driver": report["rig"].get("driver", "nicsim"),
+        "depth": crossed["depth"],
+        "pairs": f"{crossed['pairs']['covered']} of {crossed['pairs']['possible']}",
     }
 
 
@@ -88,17 +94,18 @@ def series(release: str) -> str:
 
 def read() -> list[Json]:
     """Every run on record."""
-    return [line | {"driver": line["driver"] or "nicsim"} for line in record.read(RECORD, FIELDS, LATER)]
+    old = {"driver": "nicsim", "depth": Depth.QUICK.value, "pairs": ""}
+    return [{**line, **{k: line[k] or old[k] for k in LATER}} for line in record.read(RECORD, FIELDS, LATER)]
 
 
-def key_of(line: Json) -> tuple[str, str, str]:
-    """What a run is one of: card, driver and kernel."""
-    return line["card"], line["driver"], series(line["kernel"])
+def key_of(line: Json) -> Key:
+    """What a run is one of: card, driver, depth and kernel."""
+    return line["card"], line["driver"], line["depth"], series(line["kernel"])
 
 
-def last(lines: Sequence[Json]) -> dict[tuple[str, str, str], Json]:
-    """The last certified run of each card with each driver on each kernel; the last run if none was."""
-    found: dict[tuple[str, str, str], Json] = {}
+def last(lines: Sequence[Json]) -> dict[Key, Json]:
+    """The last certified run of each kind; the last run if none was."""
+    found: dict[Key, Json] = {}
     for line in lines:
         key = key_of(line)
         if line["verdict"] in GOOD or found.get(key, {}).get("verdict") not in GOOD:
@@ -106,10 +113,10 @@ def last(lines: Sequence[Json]) -> dict[tuple[str, str, str], Json]:
     return found
 
 
-def in_a_row(lines: Sequence[Json], key: tuple[str, str, str]) -> int:
-    """How many of the newest runs of a kind were certified, one after the other."""
+def counts(lines: Sequence[Json], key: Key) -> tuple[int, str]:
+    """How many of the newest runs of a kind were certified, one after the other; and how many of all."""
     words = [line["verdict"] in GOOD for line in lines if key_of(line) == key]
-    return len(list(takewhile(bool, reversed(words))))
+    return len(list(takewhile(bool, reversed(words)))), f"{sum(words)} of {len(words)}"
 
 
 def missing(lines: Sequence[Json], kernel: str) -> list[str]:
@@ -117,17 +124,17 @@ def missing(lines: Sequence[Json], kernel: str) -> list[str]:
     found = last(lines)
     done = {
         card
-        for (card, driver, where), line in found.items()
+        for (card, driver, _, where), line in found.items()
         if (driver, where) == ("nicsim", kernel) and line["verdict"] in GOOD
     }
     return [profile.id for profile in load_all() if profile.id not in done]
 
 
-def row(line: Json, count: int) -> str:
-    """A run's row of the table; count: how many of its kind were certified in a row."""
+def row(line: Json, row: int, all_of_them: str) -> str:
+    """A run's row of the table; how many of its kind were certified in a row, and of all."""
     tests = ", ".join(f"{number} {word}" for word, number in line["outcomes"].items())
-    cells = [line["card"], line["driver"], line["kernel"], line["verdict"], str(count), tests]
-    cells += [f"{line['proved']} of {line['asked']}"]
+    cells = [line["card"], line["driver"], line["depth"], line["kernel"], line["verdict"]]
+    cells += [str(row), all_of_them, tests, f"{line['proved']} of {line['asked']}", line["pairs"]]
     cells += [f"{line['seconds']} s", f"{line['peak']} MiB", line["started"], line["commit"]]
     return f"| {' | '.join(cells)} |\n"
 
@@ -137,18 +144,21 @@ def table(lines: Sequence[Json]) -> str:
     heads = (
         "card",
         "driver",
+        "depth",
         "kernel",
         "verdict",
         "in a row",
+        "certified",
         "tests",
         "required promises proved",
+        "pairs",
         "time",
         "memory",
         "when",
         "commit",
     )
     text = f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}\n"
-    text += "".join(row(line, in_a_row(lines, key)) for key, line in sorted(last(lines).items()))
+    text += "".join(row(line, *counts(lines, key)) for key, line in sorted(last(lines).items()))
     gaps = [(kernel, missing(lines, kernel)) for kernel in KERNELS]
     text += "".join(
         f"\nNo certified run on {kernel}: {', '.join(cards)}.\n" for kernel, cards in gaps if cards
@@ -165,13 +175,15 @@ def keep(report: Mapping[str, Any]) -> Json:
     return line
 
 
-def certified(card: str, kernel: str, jobs: int, model: str = "nicsim") -> Path:
+def certified(card: str, kernel: str, jobs: int, model: str = "nicsim", depth: str = Depth.QUICK) -> Path:
     """Run `certify --nic CARD` as a person does; its folder."""
-    name = card if model == "nicsim" else f"{card}-{model}"
+    name = "-".join(
+        [card, *([model] if model != "nicsim" else []), *([depth] if depth != Depth.QUICK else [])]
+    )
     out = ROOT / "results" / f"card-{name}-{kernel.replace('/', '_')}"
     shutil.rmtree(out, ignore_errors=True)
     argv = [sys.executable, "-m", "offload", "certify", "--nic", card, "--kernel", kernel]
-    argv += ["--card", model, "--out", str(out)]
+    argv += ["--card", model, "--depth", depth, "--out", str(out)]
     subprocess.run([*argv, *(["--jobs", str(jobs)] if jobs else [])], cwd=ROOT, stdin=subprocess.DEVNULL)
     return out
 
@@ -192,7 +204,7 @@ def judged(folder: Path) -> bool:
     except OffloadError as exc:
         say(str(exc))
         return False
-    what = f"{line['card']} by {line['driver']} on {line['kernel']}"
+    what = f"{line['card']} by {line['driver']} on {line['kernel']}, depth {line['depth']}"
     say(f"{what}: {line['verdict']}, {line['headline']}; {line['seconds']} s")
     return line["verdict"] in GOOD
 
@@ -203,8 +215,9 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--kernel", default="6.1", choices=KERNELS)
-    parser.add_argument("--jobs", type=int, default=0, help="labs side by side (default: one per core)")
+    parser.add_argument("--jobs", type=int, default=0, help="labs side by side (default: as certify)")
     parser.add_argument("--model", default="nicsim", choices=MODELS, help="what simulates the card")
+    parser.add_argument("--depth", default=Depth.QUICK, choices=[*Depth], help="how much is crossed")
     parser.add_argument("--times", type=int, default=1, help="how often each card is certified")
     parser.add_argument("--of", nargs="+", type=Path, metavar="DIR", help="folders of runs; starts none")
     parser.add_argument("cards", nargs="*", metavar="CARD")
@@ -212,7 +225,7 @@ def main() -> int:
     if args.of:
         return 0 if all([judged(folder) for folder in args.of]) else 1
     cards = [*(args.cards or MODELS[args.model] or missing(read(), args.kernel))] * args.times
-    found = [judged(certified(card, args.kernel, args.jobs, args.model)) for card in cards]
+    found = [judged(certified(card, args.kernel, args.jobs, args.model, args.depth)) for card in cards]
     say(
         f"{sum(found)} of {len(found)} certified on {args.kernel}"
         if found

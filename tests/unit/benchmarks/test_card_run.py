@@ -43,7 +43,7 @@ def test_a_run_is_recorded_once(record: Path, tmp_path: Path) -> None:
     assert line["verdict"] == report["verdict"] and sum(line["outcomes"].values()) == len(report["tests"])
     assert line["proved"] == line["asked"] > 30
     page = record.with_suffix(".md").read_text()
-    assert page.startswith("# Title") and page.count("| connectx-6-dx | nicsim | 6.1.0") == 1
+    assert page.startswith("# Title") and page.count("| connectx-6-dx | nicsim | quick | 6.1.0") == 1
 
 
 def test_a_failed_run_is_recorded_and_no_certificate(tmp_path: Path) -> None:
@@ -78,6 +78,20 @@ def test_what_is_not_recorded(capsys: pytest.CaptureFixture[str], tmp_path: Path
     assert said[what] in capsys.readouterr().out
 
 
+def test_a_depth_is_a_kind_of_its_own(tmp_path: Path) -> None:
+    """A run that crosses more has its own row, and the pairs that it covered."""
+    card_run.judged(folder(tmp_path / "quick"))
+    crossed = made.document()["crossed"] | {"depth": "standard"}
+    for day in ("12-02", "12-03"):
+        card_run.judged(folder(tmp_path / day, started=f"2026-{day}T00:00:00.000Z", crossed=crossed))
+    rows = [line.split(" | ") for line in card_run.PAGE.read_text().splitlines() if "| nicsim |" in line]
+    pairs = "{covered} of {possible}".format(**crossed["pairs"])
+    assert [(row[2], row[5], row[6], row[9]) for row in rows] == [
+        ("quick", "1", "1 of 1", pairs),
+        ("standard", "2", "2 of 2", pairs),
+    ]
+
+
 def test_the_real_driver_has_a_row_and_counts_what_came_in_a_row(tmp_path: Path) -> None:
     """Two certified runs after a failed one are two in a row, apart from the card that nicsim plays."""
     rig = made.document()["rig"] | {"driver": "mlx5_core"}
@@ -86,6 +100,7 @@ def test_the_real_driver_has_a_row_and_counts_what_came_in_a_row(tmp_path: Path)
         card_run.judged(folder(tmp_path / day, worst=worst, started=f"2026-{day}T00:00:00.000Z", rig=rig))
     card_run.judged(folder(tmp_path / "nicsim"))
     rows = [line for line in card_run.PAGE.read_text().splitlines() if line.startswith("| connectx-6-dx")]
-    assert [row.split(" | ")[1:5:3] for row in rows] == [["mlx5_core", "2"], ["nicsim", "1"]]
+    counts = [["mlx5_core", "2", "3 of 4"], ["nicsim", "1", "1 of 1"]]
+    assert [[row.split(" | ")[at] for at in (1, 5, 6)] for row in rows] == counts
     real = [line for line in card_run.read() if line["driver"] == "mlx5_core"]
     assert set(card_run.missing(real, "6.1")) == ALL
