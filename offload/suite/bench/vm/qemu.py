@@ -52,10 +52,7 @@ def version_of(program: str, env: dict[str, str] | None = None, options: tuple[s
 
 
 def find(say: Say = print) -> Qemu:
-    """The installed QEMU if it is recent, else the one of the backports unpacked into the cache.
-
-    If that cannot be had, the installed one does; RigError if there is none.
-    """
+    """The installed QEMU if it is recent, else that of the backports, else any installed one; or RigError."""
     own = version_of(PROGRAM) if shutil.which(PROGRAM) else ""
     if own and tuple(int(part) for part in own.split(".")[:2]) >= GOOD:
         return Qemu(PROGRAM, own)
@@ -133,8 +130,7 @@ def command(machine: Machine, folder: Path) -> list[str]:
     # loglevel=5: WARN() speaks at "warning", which "quiet" would keep off the console.
     # no watchdogs: on a loaded host a vCPU may stand still for tens of seconds, no fault of the kernel.
     # tsc=reliable: TCG shows one clock to all vCPUs but cannot say so, and reading the HPET instead is slow.
-    # hpet=off: a kernel that goes over to another timer leaves QEMU's HPET running, 250 times a second for
-    # nothing, which takes an idle guest two hundredths of a processor.
+    # hpet=off: QEMU lets it run, 250 times a second for nothing, when the kernel goes over to another timer.
     # no_timer_check: on a loaded host the boot's timer test fails by chance and panics (seen on 7.2)
     kernel = (
         "console=ttyS0 no_timer_check loglevel=5 panic=-1 cryptomgr.notests=1 nokaslr nowatchdog audit=0 "
@@ -142,9 +138,9 @@ def command(machine: Machine, folder: Path) -> list[str]:
     ) + (f" tsc=reliable{tsc_khz()}" if accel == "tcg" else "")
     argv = [qemu.program, *qemu.options, "-name", folder.name, "-M", "q35,hpet=off", "-accel", accelerator]
     argv += ["-cpu", cpu, "-smp", str(vcpus), "-m", f"{machine.memory}M", "-nodefaults", "-no-user-config"]
-    argv += ["-display", "none", "-no-reboot"]
     argv += ["-kernel", str(machine.kernel.vmlinux), "-initrd", str(folder / "initrd"), "-append", kernel]
-    argv += ["-device", "vmgenid,guid=auto"]  # a guest that begins at a snapshot makes new random numbers
+    # vmgenid: a guest that begins at a snapshot makes new random numbers
+    argv += ["-display", "none", "-no-reboot", "-device", "vmgenid,guid=auto"]
     return argv + _channels(folder)
 
 

@@ -9,7 +9,6 @@ from offload.card.profile import FEATURES
 from offload.suite.bench.lab.changes.notes import Change
 
 THERE = "there"
-TYPES = ("unicast", "blackhole", "unreachable", "prohibit")  # of a route, which `ip` takes before its address
 METRIC6 = "1024"  # of an IPv6 route that names none (IP6_RT_PRIO_USER, include/uapi/linux/ipv6_route.h)
 NAMES = {  # of ethtool -K, and what ethtool -k calls them
     "tso": "tcp-segmentation-offload",
@@ -89,7 +88,7 @@ def route_key(family: str, to: str, metric: str, table: str = "main") -> str:
 
 
 def _route(family: str, verb: str, rest: list[str]) -> Change:
-    rest = rest[1:] if rest[0] in TYPES else rest
+    rest = rest[rest[0] == "unicast" :]  # the type of a route through a port, if it is named
     family = family or ("-6" if any(":" in word for word in rest) else "-4")
     what = route_key(family, rest[0], _after(rest, "metric"), _after(rest, "table") or "main")
     words = [w for key in ("via", "dev") if (value := _after(rest, key)) for w in (key, value)]
