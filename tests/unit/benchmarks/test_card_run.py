@@ -92,6 +92,17 @@ def test_a_depth_is_a_kind_of_its_own(tmp_path: Path) -> None:
     ]
 
 
+def test_a_run_is_certify_of_that_depth(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What a person would type, into a folder of its own."""
+    typed: list[list[str]] = []
+    monkeypatch.setattr(card_run, "ROOT", tmp_path)
+    monkeypatch.setattr("subprocess.run", lambda argv, **_: typed.append(argv))
+    out = card_run.certified("connectx-6-dx", "6.12", 0, "mlx5", "standard")
+    assert out == tmp_path / "results/card-connectx-6-dx-mlx5-standard-6.12"
+    words = ["--nic", "connectx-6-dx", "--kernel", "6.12", "--card", "mlx5", "--depth", "standard"]
+    assert [one[3:] for one in typed] == [["certify", *words, "--out", str(out)]]
+
+
 def test_the_real_driver_has_a_row_and_counts_what_came_in_a_row(tmp_path: Path) -> None:
     """Two certified runs after a failed one are two in a row, apart from the card that nicsim plays."""
     rig = made.document()["rig"] | {"driver": "mlx5_core"}

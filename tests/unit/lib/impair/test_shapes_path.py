@@ -41,6 +41,7 @@ class Kernel:
                 self.addresses, self.routes = ([], []) if state == "down" else (self.addresses, self.routes)
                 self.up = state == "up"
             case ["ip", "address", "replace", address, *_, "nodad"]:
+                assert address not in self.addresses, "it was there all the time"
                 assert self.up and self.mtu >= 1280
                 self.addresses.append(address)
             case ["ip", "-6", "route", "replace", *words]:
