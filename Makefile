@@ -162,6 +162,7 @@ check-profiles: build  ## every profile against its driver's tables in Debian's 
 soak: build  ## STAGE N times beside LOAD busy processes, shuffled: how often does each test fail?
 	@ci/setup soak
 	ci/soak $(N) $(LOAD) build/soak/$$(date -u +%Y%m%dT%H%M%SZ)-$$$$ $(PYTEST) --kernel $(KERNEL) --profile $(NIC) \
+		$(if $(filter test-unit,$(STAGE)),-n $(WORKERS) --dist worksteal) \
 		$(if $(findstring /,$(T)),'$(T)',$(STAGE:test-%=tests/%) $(if $(T),-k '$(T)'))
 
 test-vm: test-hw test-sw-fallback  ## everything that boots the lab, on KERNEL=...
