@@ -52,6 +52,7 @@ from tests.lib.scenario.space import Scenario
 ROOT = Path(__file__).parents[1]
 NEAREST = 24  # scenarios that a card passes before its own one shows whether its fault acts at all
 LIGHT = 9  # connections of a scenario that costs the least; 33 take twice and 70 three times as long
+SOON = 2.0  # seconds within which a signal that ended a card's tests has reached us, too
 TEST = "test_70_scenarios.py::test_scenario_holds[{}]"
 
 
@@ -167,6 +168,7 @@ class More:
 
     def __init__(self, found: Sequence[Defect], seed: int, kernel: str, folder: Path, minutes: float) -> None:
         self._left, self._ends, self._lock = iter(found), time.monotonic() + 60 * minutes, threading.Lock()
+        self._stopped = threading.Event()
         self._seed, self._kernel, self._folder = seed, kernel, folder
         self._code = catalogue_clean.commit()
         lines = [line for one in found for line in (one.line, *turns(one, Depth.STANDARD))]
@@ -178,10 +180,13 @@ class More:
         with Stand(self._kernel, self._folder / f"lab-{number}", lambda _: None) as stand:
             stand.scenarios = self._scenarios
             for one in self._cards():
-                self._done(nearest_or_void(stand, one, shrunk=drawn_record.shrinks(self._seed, one)))
+                drawn = nearest_or_void(stand, one, shrunk=drawn_record.shrinks(self._seed, one))
+                if drawn.own_word == "void" and self._stopped.wait(SOON):
+                    return  # the signal that stops us ended its tests
+                self._done(drawn)
 
     def _cards(self) -> Iterator[Defect]:
-        while time.monotonic() < self._ends:
+        while not self._stopped.is_set() and time.monotonic() < self._ends:
             with self._lock:
                 one = next(self._left, None)
             if one is None:
@@ -200,7 +205,7 @@ class More:
 
     def stop(self) -> None:
         """Begin no other card."""
-        self._ends = 0.0
+        self._stopped.set()
 
 
 def more(

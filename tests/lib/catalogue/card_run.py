@@ -130,11 +130,11 @@ def missing(lines: Sequence[Json], kernel: str) -> list[str]:
     return [profile.id for profile in load_all() if profile.id not in done]
 
 
-def row(line: Json, row: int, all_of_them: str) -> str:
+def row(line: Json, in_a_row: int, all_of_them: str) -> str:
     """A run's row of the table; how many of its kind were certified in a row, and of all."""
     tests = ", ".join(f"{number} {word}" for word, number in line["outcomes"].items())
     cells = [line["card"], line["driver"], line["depth"], line["kernel"], line["verdict"]]
-    cells += [str(row), all_of_them, tests, f"{line['proved']} of {line['asked']}", line["pairs"]]
+    cells += [str(in_a_row), all_of_them, tests, f"{line['proved']} of {line['asked']}", line["pairs"]]
     cells += [f"{line['seconds']} s", f"{line['peak']} MiB", line["started"], line["commit"]]
     return f"| {' | '.join(cells)} |\n"
 

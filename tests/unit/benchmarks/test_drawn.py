@@ -200,3 +200,23 @@ def test_ctrl_c_is_a_line_and_leaves_no_lab(
     assert said.out.count("caught") == 1 and "Traceback" not in said.err
     assert said.err == "drawn: stopped by Ctrl-C or SIGTERM; the lines above are the cards that ran\n"
     assert not Stopped.open and len(json.loads((tmp_path / "results/drawn-7/found.json").read_text())) == 1
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_card_that_a_signal_ended_is_not_recorded(
+    stopped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The signal ends the tests of a card first, which looks as if the rig broke; a rig that breaks is recorded."""
+    one, kept = defects()[0], list[Drawn]()
+    work = benchmark.More([one], 1, "6.1", tmp_path, 1)
+
+    def void(*_: object, **__: object) -> Drawn:
+        if stopped:
+            work.stop()
+        return replace(drawn(one, seen=False), own_word="void")
+
+    monkeypatch.setattr(benchmark, "SOON", 0.0)
+    monkeypatch.setattr(benchmark, "nearest_or_void", void)
+    monkeypatch.setattr(work, "_done", kept.append)
+    work.lab(1)
+    assert len(kept) == (not stopped)

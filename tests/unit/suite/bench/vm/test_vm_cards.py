@@ -213,6 +213,14 @@ def test_a_vm_of_the_real_driver_has_a_cpu_for_a_second_queue(
     assert said == " -smp ".join(has)
 
 
+def test_no_timer_wakes_an_idle_lab_and_no_snapshot_repeats_numbers(tmp_path: Path) -> None:
+    """QEMU's HPET would wake each lab 250 times a second; vmgenid makes the guest draw new random numbers."""
+    made = recipe.Recipe(WHOLE, "nicsim", "", 1, Qemu("qemu", "11", ()), "tcg", "", None)
+    argv = command(made.machine(()), tmp_path)
+    assert argv[argv.index("-M") + 1] == "q35,hpet=off"
+    assert "vmgenid,guid=auto" in argv
+
+
 @pytest.mark.parametrize(
     ("kind", "words", "ports"),
     [
