@@ -206,7 +206,7 @@ def test_ctrl_c_is_a_line_and_leaves_no_lab(
 def test_a_card_that_a_signal_ended_is_not_recorded(
     stopped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The signal ends the tests of a card first, which looks as if the rig broke; a rig that breaks is recorded."""
+    """The signal ends the tests of a card first, as if the rig broke; a rig that breaks is recorded."""
     one, kept = defects()[0], list[Drawn]()
     work = benchmark.More([one], 1, "6.1", tmp_path, 1)
 
