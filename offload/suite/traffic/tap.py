@@ -35,7 +35,7 @@ class Tap:
     def __init__(self, host: Host, dev: str, path: str, process: Process) -> None:
         self.host, self.dev, self.path = host, dev, path
         self.counts: Counts | None = None
-        self._process, self._began = process, False
+        self._process, self._began, self._asked = process, False, False
 
     def ready(self) -> bool:
         """Say whether it captures; RigError in its own words if it ended instead."""
@@ -44,6 +44,12 @@ class Tap:
         elif not self._process.running():
             self.stop()
         return self._began
+
+    def end(self) -> None:
+        """Ask the capture to end, which takes a while: `stop` waits for that. Harmless again."""
+        if not self._asked:
+            self._asked = True
+            self._process.stdin(b"", eof=True)
 
     def stop(self) -> Counts:
         """End the capture, with everything that was on the wire before; again: the same counts.

@@ -33,6 +33,8 @@ class Taken:
         """End the captures and fetch them, once."""
         if not self._files:
             for tap in self._taps.values():
+                tap.end()  # all at once: each listens for a moment longer
+            for tap in self._taps.values():
                 tap.stop()
             for place, tap in self._taps.items():
                 self._files[place] = self._folder / f"{place}.pcapng"

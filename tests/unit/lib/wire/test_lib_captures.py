@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -45,7 +46,9 @@ def stray(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     @contextmanager
     def capturing(host: object, dev: str, path: str, kept: int) -> Iterator[SimpleNamespace]:
         asked.append(kept)
-        yield SimpleNamespace(stop=lambda: None, fetch=lambda to: to.write_bytes(case.capture))
+        yield SimpleNamespace(
+            end=lambda: None, stop=lambda: None, fetch=lambda to: to.write_bytes(case.capture)
+        )
 
     monkeypatch.setattr(captures, "capturing", capturing)
     return asked
@@ -187,3 +190,21 @@ def test_a_test_says_what_else_is_on_its_wire(tmp_path: Path) -> None:
     frames = (*OPEN, *SENT, ip(50, b"sealed"))
     assert left(tmp_path, *frames, also=(50,)) == set()
     assert left(tmp_path, *frames) == {("protocol", 6)}
+
+
+def test_every_capture_is_asked_to_end_before_one_is_awaited(tmp_path: Path) -> None:
+    """Each listens for a moment longer: one after the other took as many moments."""
+    did: list[str] = []
+
+    class Tap:
+        def __init__(self, place: str) -> None:
+            self.place = place
+
+        def __getattr__(self, what: str) -> Callable[..., None]:
+            return lambda *_: did.append(f"{what} {self.place}")
+
+    taken = captures.Taken({place: cast(Any, Tap(place)) for place in ("wire", "host")}, tmp_path)
+    assert (
+        taken.files() == taken.files() == {place: tmp_path / f"{place}.pcapng" for place in ("wire", "host")}
+    )
+    assert did == [f"{what} {place}" for what in ("end", "stop", "fetch") for place in ("wire", "host")]
