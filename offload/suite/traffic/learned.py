@@ -8,8 +8,9 @@ path-mtu-takes-the-card. Only time takes it back, so a kernel keeps it for a sec
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from offload.cmd import settles
 from offload.host.base import Host, Side
@@ -29,26 +30,40 @@ def learned(host: Host, other: str) -> int:
 
 
 @contextmanager
-def forgotten(near: Side, far: Side) -> Iterator[None]:
+def forgotten(near: Side, far: Side) -> Iterator[Callable[[], None]]:
     """Let both kernels forget, at the end of the block, what they learned in it of the path between them.
 
-    A path MTU that was known before stays. A kernel whose memory cannot be set is left as it is.
+    The block gets a function that waits for the same before its end. A path MTU that was known before stays.
+    A kernel whose memory cannot be set is left as it is.
     """
     with ExitStack() as undo:
-        for side, other in ((near, far), (far, near)):
-            undo.enter_context(_soon(side.host, other.v4))
-        yield
+        ends = ((near.host, far.v4), (far.host, near.v4))
+        short = [end for end in ends if undo.enter_context(_soon(*end))]
+        yield lambda: _wait(short)
 
 
 @contextmanager
-def _soon(host: Host, other: str) -> Iterator[None]:
-    """One host's part: it keeps for a second what it learns, and the block ends when it is gone."""
+def _soon(host: Host, other: str) -> Iterator[bool]:
+    """One host's part: it keeps for a second what it learns, and the block ends when it is gone.
+
+    The block gets whether that is so.
+    """
     found = host.run(["sysctl", "-n", MEMORY], check=False)
     if found.rc != 0 or learned(host, other):
-        yield
+        yield False
         return
     with ExitStack() as undo:
         undo.callback(host.run, ["sysctl", "-qw", f"{MEMORY}={found.text.strip()}"])
-        undo.callback(settles, lambda: not learned(host, other), PATIENCE)
+        undo.callback(_wait, [(host, other)])
         host.run(["sysctl", "-qw", f"{MEMORY}=1"])
-        yield
+        yield True
+
+
+def _wait(ends: Sequence[tuple[Host, str]]) -> None:
+    """Wait until these hosts know no path MTU towards these addresses; at most ten seconds each."""
+    for end in ends:
+        settles(partial(_knows_none, *end), PATIENCE)
+
+
+def _knows_none(host: Host, other: str) -> bool:
+    return not learned(host, other)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv6Address
@@ -100,19 +100,24 @@ def port_mtu(port: Port, mtu: int) -> Iterator[None]:
         yield
 
 
+def nothing_to_forget() -> None:
+    """A larger MTU teaches the kernels nothing."""
+
+
 @contextmanager
-def path_mtu(bench: Bench, mtu: int) -> Iterator[None]:
+def path_mtu(bench: Bench, mtu: int) -> Iterator[Callable[[], None]]:
     """Give every port between DUT and peer this MTU; what was found comes back. Errors as `path_of`.
 
-    An old connection may send a packet of its former size first: what that teaches the kernels is forgotten.
+    An old connection may send a packet of its former size first: what that teaches the kernels is forgotten
+    at the end of the block, and when the block asks for it.
     """
     ports = path_of(bench, mtu)
     with ExitStack() as undo:
-        if mtu < min(port.mtu for port in ports):
-            undo.enter_context(forgotten(bench.dut, bench.peer))
+        smaller = mtu < min(port.mtu for port in ports)
+        forget = undo.enter_context(forgotten(bench.dut, bench.peer)) if smaller else nothing_to_forget
         for port in ports:
             undo.enter_context(port_mtu(port, mtu))
-        yield
+        yield forget
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from offload.card.counters import Snapshot
 from offload.card.profile import DIRECTIONS
 from offload.cmd import settles, wait_until
 from offload.errors import RigError
@@ -315,13 +316,14 @@ class Contexts:
         self._kept.pop("contexts", None)
 
 
-def held(rig: Rig) -> dict[str, int]:
-    """How many contexts there are now: in the kernel's words, and in the card's where it counts both ways.
+def held(rig: Rig, at: Snapshot | None = None) -> dict[str, int]:
+    """How many contexts there are, now or `at` a moment: in the kernel's words, and in the card's where it
+    counts both ways.
 
     What stands in for a counter is the kernel's word again: a link that goes down takes the card's contexts
     back, and the kernel's only when their connections end.
     """
-    now = rig.counters().values()
+    now = (at or rig.counters()).values()
     found = {name: now.get(name, 0) for name in ("TlsCurrTxDevice", "TlsCurrRxDevice")}
     for d in DIRECTIONS:
         taken, given = f"{d}_tls_ctx", f"{d}_tls_del"

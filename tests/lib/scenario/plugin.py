@@ -14,6 +14,7 @@ from offload.suite.report.record.testinfo import CONDITIONS, REPLAY
 from tests.lib.life.life import Contexts
 from tests.lib.scenario.array.covering import Depth, array
 from tests.lib.scenario.declared import declared
+from tests.lib.scenario.mtu import in_turn
 from tests.lib.scenario.space import Scenario, load
 from tests.lib.scenario.stand import Used, ended
 
@@ -81,6 +82,7 @@ def chosen(config: pytest.Config) -> tuple[Scenario, ...]:
         found = found or tuple(map(space.parse, given)) or array(config.getoption("--depth"), profile)
     except ConfigError as exc:
         raise pytest.UsageError(str(exc)) from None
+    found = in_turn(found)
     config.stash[RUN] = found
     config.stash[CONDITIONS] = declared(space, config.getoption("--depth") if whole else "", len(found))
     return found

@@ -70,9 +70,7 @@ PLAIN = {  # what takes back all of these from an old connection, by version
 
 
 def prepare(undo: ExitStack, rig: Rig, scenario: Scenario) -> None:
-    """Make the path what the scenario says; put back when `undo` ends."""
-    if scenario["mtu"] != "1500":
-        undo.enter_context(path.path_mtu(rig.bench, int(scenario["mtu"])))
+    """Make TCP and the ports what the scenario says; put back when `undo` ends."""
     wanted = tcp(scenario)
     if scenario["place"] == "hundreds-in-tso":
         wanted |= {"min_tso_segs": TSO, "slow_start_after_idle": 0}  # the window stays while it writes

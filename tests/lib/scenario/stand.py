@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.lib.rig.rig import Rig
 from tests.lib.rig.switch import Switch
 from tests.lib.scenario.connections import Line
 from tests.lib.scenario.events import SOFTWARE
+from tests.lib.scenario.mtu import Mtu
 from tests.lib.scenario.old import Kind, kind, open_kinds, spent
 from tests.lib.scenario.space import Scenario
 
@@ -41,6 +43,10 @@ class Stand:
     dropped: int = 0
     keep: Path | None = None
 
+    def __post_init__(self) -> None:
+        """The path has the MTU that it was found with."""
+        self.mtu = Mtu(self.rig)
+
     def begin(self) -> None:
         """Switch the card on and the peer's off, and open what is to become old."""
         if self.card:
@@ -62,10 +68,11 @@ class Stand:
         self.refill()
 
     def ready(self, scenario: Scenario) -> None:
-        """Open what there must be and is not: also what the scenario before left of no use."""
+        """Open what there must be and is not: also what the scenario before left of no use. Set the MTU."""
         if scenario["age"] == "old":
             self.kinds.add(kind(scenario))
         self.refill()
+        self.mtu.at(scenario["mtu"])
 
     def aged(self, scenario: Scenario) -> list[Line]:
         """The old connections for a scenario."""
@@ -79,8 +86,10 @@ class Stand:
             self._close([kind(scenario)])
 
     def refill(self) -> bool:
-        """Open what there must be and is not; whether there was any."""
+        """Open what there must be and is not, on the path as it was found; whether there was any."""
         lacking = self.kinds - self.old.keys()
+        if lacking:
+            self.mtu.as_found()
         self.old |= open_kinds(self.life, lacking)
         return bool(lacking)
 
@@ -91,10 +100,11 @@ class Stand:
             self.life.close([line.pair for line in lines], reset=True)
 
     def end(self) -> None:
-        """Close them, and put the switches back."""
-        self._close(list(self.old))
-        self.peer.restore()
-        self.offload.restore()
+        """Close them, and put path and switches back."""
+        with ExitStack() as undo:
+            for restore in (self.offload.restore, self.peer.restore, self.mtu.as_found):
+                undo.callback(restore)
+            self._close(list(self.old))
 
 
 @dataclass

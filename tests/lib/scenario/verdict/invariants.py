@@ -35,9 +35,8 @@ class Facts:
 def facts(rig: Rig) -> Facts:
     """Look at all that is counted."""
     hosts = {"tx": rig.bench.peer.host, "rx": rig.bench.dut.host}  # who receives
-    return Facts(
-        rig.counters(), held(rig), {direction: bad_checksums(host) for direction, host in hosts.items()}
-    )
+    now = rig.counters()
+    return Facts(now, held(rig, now), {direction: bad_checksums(host) for direction, host in hosts.items()})
 
 
 def bad_checksums(host: Host) -> int:
