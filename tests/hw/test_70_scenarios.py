@@ -21,6 +21,6 @@ def test_scenario_holds(
     rig: Rig, used: Used, contexts: Contexts, evidence: dict[str, Any], scenario: Scenario
 ) -> None:
     """This NIC moves every byte whole, encrypted and counted under these conditions together."""
-    missing = check(standing(rig, used, contexts), load(rig.profile), scenario, evidence)
+    missing = check(standing(rig, used, contexts, scenario), load(rig.profile), scenario, evidence)
     if missing:
         pytest.skip(f"not made: {'; '.join(missing)}")

@@ -21,6 +21,7 @@ def test_scenario_holds(rig: Rig, used: Used, evidence: dict[str, Any], scenario
     stand, new = stand_of(rig, used.scenarios)
     if new:
         used.rigs.append(rig)
+    stand.refill(scenario)
     missing = check(stand, load(rig.profile), scenario, evidence)
     if missing:
         pytest.skip(f"not made: {'; '.join(missing)}")

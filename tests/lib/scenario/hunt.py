@@ -46,6 +46,7 @@ class Ground:
 
     def play(self, scenario: Scenario, evidence: dict[str, Any]) -> tuple[str, ...]:
         """Run one, and look at what the kernel said meanwhile: that is a failure, too."""
+        self.stand.refill(scenario)
         missing = check(self.stand, self.space, scenario, evidence)
         mark, self._mark = self._mark, self.stand.rig.lab.console_mark()
         faults = self.stand.rig.lab.console_faults(mark)

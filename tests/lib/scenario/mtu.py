@@ -19,6 +19,11 @@ class Mtu:
         self._rig, self._mtu, self._undo = rig, FOUND, ExitStack()
         self._forget: Callable[[], None] = nothing_to_forget
 
+    @property
+    def found(self) -> bool:
+        """Whether each port has the MTU that it was found with."""
+        return self._mtu == FOUND
+
     def at(self, mtu: str) -> None:
         """Give each port this MTU. Errors as `path_mtu`, and then the path is as it was found.
 

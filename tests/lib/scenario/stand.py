@@ -53,7 +53,7 @@ class Stand:
             self.offload.on()
             self.peer.set(**dict.fromkeys(self.card, False))
         self.lost_above()
-        self.renew()
+        self.refill()
 
     def lost_above(self) -> int:
         """Packets that the queues of both ports dropped, above the cards, since it was last asked."""
@@ -64,14 +64,18 @@ class Stand:
     def renew(self) -> None:
         """Open the old connections again: what a failed scenario left of them says nothing of the next
         one."""
-        self._close(list(self.old))
-        self.refill()
+        kinds = set(self.old)
+        self._close([*kinds])
+        self._open(kinds)
 
     def ready(self, scenario: Scenario) -> None:
-        """Open what there must be and is not: also what the scenario before left of no use. Set the MTU."""
+        """Open the old connections of a scenario if there are none, and give the path its MTU.
+
+        It opens no others: a test that ends with more contexts than it began with has a leak.
+        """
         if scenario["age"] == "old":
             self.kinds.add(kind(scenario))
-        self.refill()
+            self._open({kind(scenario)} - self.old.keys())
         self.mtu.at(scenario["mtu"])
 
     def aged(self, scenario: Scenario) -> list[Line]:
@@ -85,13 +89,23 @@ class Stand:
         if scenario["age"] == "old" and spent(scenario):
             self._close([kind(scenario)])
 
-    def refill(self) -> bool:
-        """Open what there must be and is not, on the path as it was found; whether there was any."""
+    def refill(self, scenario: Scenario | None = None) -> bool:
+        """Open what there must be and is not, before a test counts; whether anything was opened.
+
+        While the path has another MTU, only a scenario that needs some of that has it put back.
+        """
         lacking = self.kinds - self.old.keys()
-        if lacking:
+        needed = scenario is not None and scenario["age"] == "old" and kind(scenario) in lacking
+        if not lacking or not (needed or self.mtu.found):
+            return False
+        self._open(lacking)
+        return True
+
+    def _open(self, kinds: set[Kind]) -> None:
+        """Open connections of these kinds, on the path as it was found."""
+        if kinds:
             self.mtu.as_found()
-        self.old |= open_kinds(self.life, lacking)
-        return bool(lacking)
+            self.old |= open_kinds(self.life, kinds)
 
     def _close(self, kinds: Sequence[Kind]) -> None:
         """Close the old connections of these kinds."""
@@ -139,12 +153,13 @@ def stand_of(rig: Rig, scenarios: Iterable[Scenario] = ()) -> tuple[Stand, bool]
     return stand, True
 
 
-def standing(rig: Rig, used: Used, contexts: Contexts) -> Stand:
-    """The stand of a test's lab; what it opens at its start stays, and is no leak of that test."""
+def standing(rig: Rig, used: Used, contexts: Contexts, scenario: Scenario | None = None) -> Stand:
+    """The stand of a test's lab, for a scenario; what it opens at its start stays, and is no leak of that
+    test."""
     stand, new = stand_of(rig, used.scenarios)
     if new:
         used.rigs.append(rig)
-    if stand.refill() or new:
+    if stand.refill(scenario) or new:
         contexts.forget()
         contexts.begin()
     return stand

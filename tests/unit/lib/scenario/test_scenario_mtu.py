@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,6 +13,7 @@ from offload.card.profile import find
 from tests.lib.scenario import mtu as mtus
 from tests.lib.scenario import stand as stands
 from tests.lib.scenario.mtu import Mtu, in_turn
+from tests.lib.scenario.old import kind
 from tests.lib.scenario.space import load
 from tests.lib.scenario.stand import Stand
 
@@ -66,22 +67,68 @@ def test_one_that_is_refused_leaves_the_path_as_found(monkeypatch: pytest.Monkey
     assert path.did == [600, "not 600"]
 
 
+class Stood(Stand):
+    """A stand on such a path, which notes what it opens, closes and puts back."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *kinds: str) -> None:
+        path = Bench(monkeypatch)
+        self.did = path.did
+        nobody: Any = SimpleNamespace(close=lambda *_, **__: self.did.append("closed"))
+        switch: Any = SimpleNamespace(restore=lambda: self.did.append("switched back"))
+        super().__init__(nobody, nobody, switch, switch, ())
+        self.mtu, self.kinds = path.mtu, {kind(SPACE.parse(line)) for line in kinds}
+        monkeypatch.setattr(stands, "open_kinds", self.open)
+
+    def open(self, life: Any, kinds: Any) -> dict[Any, Any]:
+        self.did.append(len(kinds))
+        return {one: [SimpleNamespace(pair=None, software=set())] for one in kinds}
+
+
 def test_old_connections_are_opened_on_the_path_as_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are older than the change. The end of the stand puts path and switches back, in any case."""
-    path = Bench(monkeypatch)
-    monkeypatch.setattr(stands, "open_kinds", lambda life, kinds: path.did.extend(kinds) or {})
-    monkeypatch.setattr(stands, "kind", lambda scenario: "opened")
-    switch: Any = SimpleNamespace(restore=lambda: path.did.append("switched back"))
-    nobody: Any = None
-    stand = Stand(nobody, nobody, switch, switch, ())
-    stand.mtu = path.mtu
-    stand.ready(SPACE.parse("mtu=600"))
-    stand.ready(SPACE.parse("mtu=600,age=old"))
-    assert path.did == [600, "not 600", "opened", 600]
-    stand.old = {nobody: [nobody]}
+    stand = Stood(monkeypatch)
+    for line in ("mtu=600", "mtu=600,age=old", "mtu=600,age=old"):
+        stand.ready(SPACE.parse(line))
+    assert stand.did == [600, "not 600", 1, 600, "forgotten"]
+    del stand.did[:]
+    stand.renew()
+    assert stand.did == ["closed", "not 600", 1], "also after a failure"
+    stand.mtu.at("600")
+    stand.life = cast(Any, None)
     with pytest.raises(AttributeError):
         stand.end()
-    assert path.did[4:] == ["not 600", "switched back", "switched back"]
+    assert stand.did[3:] == [600, "not 600", "switched back", "switched back"]
+
+
+def test_a_pair_that_was_used_up_comes_back_when_the_path_is_as_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or when a scenario needs one: the path would change for each, which takes longer than a scenario."""
+    lines = ("age=old", "age=old,number=2^8", "age=old,number=2^16")
+    stand = Stood(monkeypatch, *lines)
+    assert stand.refill()
+    for number in ("2^8", "2^16"):
+        scenario = SPACE.parse(f"mtu=600,age=old,number={number}")
+        stand.ready(scenario)
+        stand.done(scenario)
+    assert not stand.refill() and not stand.refill(SPACE.parse("mtu=600,age=old")), "nobody needs them yet"
+    assert stand.did == [3, 600, "closed", "forgotten", "closed"]
+    assert stand.refill(scenario) and stand.did[5:] == ["not 600", 2]
+    stand.ready(scenario)
+    stand.done(scenario)
+    stand.mtu.as_found()
+    assert stand.refill() and not stand.refill()
+
+
+def test_a_test_opens_no_more_than_its_scenario_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever else is lacking: contexts are counted from its start to its end, also if it runs twice."""
+    stand = Stood(monkeypatch, "age=old", "age=old,number=2^8")
+    scenario = SPACE.parse("age=old,number=2^16")
+    for _ in range(2):
+        stand.ready(scenario)
+        stand.renew()
+        stand.done(scenario)
+    assert [what for what in stand.did if isinstance(what, int)] == [1, 1, 1, 1]
 
 
 def test_scenarios_of_one_path_follow_each_other() -> None:
