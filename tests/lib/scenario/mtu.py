@@ -45,10 +45,5 @@ class Mtu:
 
 
 def in_turn(scenarios: Iterable[Scenario]) -> tuple[Scenario, ...]:
-    """Scenarios in an order in which a lab seldom changes its path: those on the path as found come first.
-
-    On each path those with the most connections come first: they take longest, and no lab is left with one.
-    """
-    return tuple(
-        sorted(scenarios, key=lambda one: (one["mtu"] != FOUND, one["mtu"], -int(one["connections"])))
-    )
+    """Scenarios in an order in which a lab seldom changes its path: those on the path as found come first."""
+    return tuple(sorted(scenarios, key=lambda one: (one["mtu"] != FOUND, one["mtu"])))
