@@ -112,6 +112,6 @@ def test_what_a_smaller_path_taught_is_forgotten_last(
     monkeypatch.setattr(shapes_path, "give", lambda _, size: done.append(size))
     ends = SimpleNamespace(close=lambda: done.append("forgotten"))
     monkeypatch.setattr(shapes_path, "forgotten", lambda *_: closing(ends))
-    with shapes_path.path_mtu(bench, mtu):
-        assert done == [mtu, mtu]
+    with shapes_path.path_mtu(bench, mtu) as forget:
+        assert done == [mtu, mtu] and forget is (ends if mtu == 600 else shapes_path.nothing_to_forget)
     assert [*dict.fromkeys(done)] == order

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from offload.card.profile import find
 from offload.errors import RigError
 from offload.suite.traffic import impair, tap
+from tests.lib.scenario import hunt
 from tests.lib.scenario.hunt import main
 from tests.lib.scenario.hunt_book import Kept
 from tests.lib.scenario.hunting import DIED, FAILED, HELD, NOT_MADE, SOFTWARE, Hunt, Outcome
@@ -159,3 +161,19 @@ def test_a_hunt_without_programs_does_not_begin(
     said = capsys.readouterr().err
     assert said.startswith("make hunt: not built: ") and said.endswith("  hint: make build\n")
     assert "wiretap" in said and "wirebox" in said and not (tmp_path / "out").exists()
+
+
+def test_what_was_used_up_is_opened_before_the_next_scenario(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So what is old there is older than a scenario's first packet, as in a run of certify."""
+    did: list[str] = []
+    lab = SimpleNamespace(console_mark=lambda: 0, console_faults=lambda _: ())
+    stand: Any = SimpleNamespace(
+        rig=SimpleNamespace(lab=lab), refill=lambda one: did.append(f"refill {one.seed}")
+    )
+    monkeypatch.setattr(
+        hunt, "check", lambda stand, space, one, evidence: did.append(f"check {one.seed}") or ()
+    )
+    ground = hunt.Ground(stand, SPACE, Kept(tmp_path, SPACE), tmp_path)
+    assert ground.play(SPACE.parse("seed=7"), {}) == () and did == ["refill 7", "check 7"]

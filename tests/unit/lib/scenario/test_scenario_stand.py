@@ -184,3 +184,16 @@ def test_what_a_test_opens_again_is_no_leak_of_it(monkeypatch: pytest.MonkeyPatc
     lab.stand.done(SPACE.parse("age=old,number=2^8"))
     standing(lab.stand.rig, used, contexts)
     assert done == ["forget", "begin"]
+
+
+def test_what_a_scenario_needs_is_opened_before_its_test_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while the path has another MTU, which leaves everything else closed."""
+    scenario = SPACE.parse("mtu=600,age=old,number=2^8")
+    lab, done = Ends(monkeypatch, scenario.line()), list[str]()
+    contexts: Any = SimpleNamespace(forget=lambda: done.append("forget"), begin=lambda: done.append("begin"))
+    lab.stand.done(scenario)
+    lab.stand.mtu = SimpleNamespace(found=False, as_found=lambda: done.append("as found"))  # type: ignore[assignment]
+    standing(lab.stand.rig, stands.Used((), []), contexts, SPACE.parse("mtu=600"))
+    assert not done
+    standing(lab.stand.rig, stands.Used((), []), contexts, scenario)
+    assert done == ["as found", "forget", "begin"]

@@ -62,6 +62,17 @@ def test_what_was_learned_in_the_block_is_forgotten() -> None:
     assert dut.did == peer.did == [f"{MEMORY}=1", f"{MEMORY}=600"]
 
 
+def test_it_is_forgotten_earlier_where_the_block_asks_for_that() -> None:
+    """The memory stays short. A host that knew a path MTU before is not asked: that stays."""
+    dut, peer = Kernel(), Kernel()
+    peer.learns(1400)
+    with forgotten(*sides(dut, peer)) as forget:
+        dut.learns(600)
+        asked = peer.clock
+        forget()
+        assert (dut.mtu, dut.memory) == (0, 1) and (peer.mtu, peer.clock) == (1400, asked)
+
+
 def test_what_was_known_before_stays() -> None:
     """It is the operator's network that taught it: nothing is set, and nobody waits for ten minutes."""
     dut, peer = Kernel(), Kernel()
