@@ -113,6 +113,7 @@ def test_a_counter_that_goes_backwards_is_reported() -> None:
     """A counter that was reset, or lies, is an error to use; a gauge may fall."""
     moved = shot(1.0, {"TlsCurrTxSw": 0}, a=1) - shot(0.0, {"TlsCurrTxSw": 2}, a=9)
     assert moved.backwards == ("a",) and moved["TlsCurrTxSw"] == -2
+    assert (moved.get("a"), moved.get("a", 7)) == (None, 7)
     with pytest.raises(MissingCounter, match="went backwards"):
         moved["a"]
 

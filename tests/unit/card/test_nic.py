@@ -192,6 +192,7 @@ def test_a_real_veth_of_this_kernel(netns: str) -> None:
     assert names(host) == ("lo", "veth1", "veth0", "br0") or {*names(host)} == {"lo", "veth0", "veth1", "br0"}
     nic = look(host, "veth0")
     assert (nic.driver, nic.kind, nic.up, nic.pci) == ("veth", "veth", False, "")
+    assert nic.version and nic.ifindex == snapshot(host, "veth1").driver["peer_ifindex"]
     assert nic.feature("tx") == Feature("tls-hw-tx-offload", False, True, False)
     assert "peer_ifindex" in snapshot(host, "veth0").driver
     bridge = look(host, "br0")
