@@ -2,6 +2,8 @@
 
 A silent scenario keeps its lab for up to a minute, and needs no processor in it. The silent ones begin at
 once, in as many labs as have no turn to work (turns.py). So no lab waits for one at the end of the run.
+A scenario on old connections runs in the lab that has them (homes.py); another lab takes it only if nothing
+else is left.
 """
 
 from __future__ import annotations
@@ -14,6 +16,9 @@ import pytest
 from xdist.scheduler import LoadScheduling
 
 from offload.suite.report.crossed import scenario_of
+from tests.lib.labs.homes import by_line, number, silent_labs
+from tests.lib.scenario.plugin import RUN
+from tests.lib.scenario.space import Scenario
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
@@ -25,8 +30,11 @@ AHEAD = 2  # tests that a lab has: the one that runs, and the next, without whic
 class Order(LoadScheduling):
     """Hands out one test at a time, and the last one of the suite when no other is left."""
 
-    def __init__(self, config: pytest.Config, log: Any) -> None:
+    def __init__(self, config: pytest.Config, log: Any, scenarios: Sequence[Scenario] = ()) -> None:
+        """`scenarios`: those of the whole run, which say what lab has which old connections."""
         super().__init__(config, log)
+        self._working = config.getoption("--working")
+        self._homes = by_line(scenarios, self.numnodes, self._working)
         self._at: dict[WorkerController, str] = {}  # the file that a lab has begun
 
     def check_schedule(self, node: WorkerController, duration: float = 0) -> None:
@@ -45,14 +53,17 @@ class Order(LoadScheduling):
             node.send_runtest_some([index])
 
     def _next(self, node: WorkerController) -> int:
-        """The next test of a lab: a silent one if few other labs have one, else one of its file."""
-        left = self.pending[:-1] or self.pending
+        """The next test of a lab: a silent one in a lab for these, else one of its file."""
+        left = self._at_home(node, self.pending[:-1] or self.pending)
         silent = sorted((index for index in left if index in self._silent), key=self._silent.__getitem__)
-        others = [tests for lab, tests in self.node2pending.items() if lab is not node]
-        now = sum(not self._silent.keys().isdisjoint(tests) for tests in others)
-        if silent and now < max(1, len(self.nodes) - self.config.getoption("--working")):
+        if silent and number(node.gateway.id) < silent_labs(self.numnodes, self._working):
             return silent[0]
         return self._of_a_file(node, [index for index in left if index not in self._silent] or silent)
+
+    def _at_home(self, node: WorkerController, left: Sequence[int]) -> Sequence[int]:
+        """Those for which this lab need open nothing; all if there are none."""
+        here = number(node.gateway.id)
+        return [index for index in left if self._home.get(index, here) == here] or left
 
     def _of_a_file(self, node: WorkerController, left: Sequence[int]) -> int:
         """The next test of the file that a lab is at, of one that nobody has begun, or of the longest."""
@@ -68,6 +79,12 @@ class Order(LoadScheduling):
         return [test.partition("::")[0] for test in self.collection or []]
 
     @cached_property
+    def _home(self) -> dict[int, int]:
+        """The lab that has the old connections of a test's scenario."""
+        lines = map(scenario_of, self.collection or [])
+        return {at: self._homes[line] for at, line in enumerate(lines) if line in self._homes}
+
+    @cached_property
     def _silent(self) -> dict[int, int]:
         """The tests that run a silent scenario, and the place of its condition in SILENT."""
         lines = [scenario_of(test).split(",") for test in self.collection or []]
@@ -77,4 +94,4 @@ class Order(LoadScheduling):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Order | None:
     """Hand out tests in this order if the run says how many labs work at once."""
-    return Order(config, log) if config.getoption("--working") else None
+    return Order(config, log, config.stash.get(RUN, ())) if config.getoption("--working") else None

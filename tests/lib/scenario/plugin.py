@@ -11,6 +11,7 @@ from offload.card.profile import find
 from offload.errors import ConfigError
 from offload.suite.report.crossed import scenario_of
 from offload.suite.report.record.testinfo import CONDITIONS, REPLAY
+from tests.lib.labs.homes import at_home
 from tests.lib.life.life import Contexts
 from tests.lib.scenario.array.covering import Depth, array
 from tests.lib.scenario.declared import declared
@@ -26,7 +27,7 @@ ARRAY = "scenarios"  # where a worker of pytest-xdist finds their lines
 @pytest.fixture(scope="module")
 def used(request: pytest.FixtureRequest) -> Iterator[Used]:
     """The labs on which scenarios ran: the connections that became old there are closed at the end."""
-    labs = Used(request.config.stash.get(RUN, ()))
+    labs = Used(at_home(request.config, request.config.stash.get(RUN, ())))
     yield labs
     for rig in labs.rigs:
         ended(rig)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -26,10 +27,10 @@ KEPT = "scenario_stand"  # where a rig has its stand
 class Stand:
     """One lab's, for all scenarios that run there, one after the other.
 
-    `card`: the directions that the card must do. `kinds`: of which there must be old connections; `old`:
-    those that there are. `readings`: what the card may take for a packet's bytes, by direction, as far as the
-    scenarios have shown. `dropped`: packets that the ports' queues have dropped. `keep`: where the captures
-    of the last scenario that failed go.
+    `card`: the directions that the card must do. `wanted`: how many scenarios yet to begin need old
+    connections of a kind; `old`: those that there are. `readings`: what the card may take for a packet's
+    bytes, by direction, as far as the scenarios have shown. `dropped`: packets that the ports' queues have
+    dropped. `keep`: where the captures of the last scenario that failed go.
     """
 
     rig: Rig
@@ -37,7 +38,7 @@ class Stand:
     offload: Switch
     peer: Switch
     card: tuple[str, ...]
-    kinds: set[Kind] = field(default_factory=set)
+    wanted: Counter[Kind] = field(default_factory=Counter)
     old: dict[Kind, list[Line]] = field(default_factory=dict)
     readings: dict[str, frozenset[str]] = field(default_factory=dict)
     dropped: int = 0
@@ -73,9 +74,7 @@ class Stand:
 
         It opens no others: a test that ends with more contexts than it began with has a leak.
         """
-        if scenario["age"] == "old":
-            self.kinds.add(kind(scenario))
-            self._open({kind(scenario)} - self.old.keys())
+        self._open(needed(scenario) - self.old.keys())
         self.mtu.at(scenario["mtu"])
 
     def aged(self, scenario: Scenario) -> list[Line]:
@@ -90,16 +89,18 @@ class Stand:
             self._close([kind(scenario)])
 
     def refill(self, scenario: Scenario | None = None) -> bool:
-        """Open what there must be and is not, before a test counts; whether anything was opened.
+        """Open what the scenarios to come need and is not there, before a test counts; whether it opened any.
 
-        While the path has another MTU, only a scenario that needs some of that has it put back.
+        While the path has another MTU, only a scenario that needs some of that has it put back. What no
+        scenario needs any more stays closed.
         """
-        lacking = self.kinds - self.old.keys()
-        needed = scenario is not None and scenario["age"] == "old" and kind(scenario) in lacking
-        if not lacking or not (needed or self.mtu.found):
+        now = needed(scenario) - self.old.keys() if scenario else set[Kind]()
+        self.wanted -= Counter(needed(scenario) if scenario else ())
+        if not now and not self.mtu.found:
             return False
+        lacking = now | self.wanted.keys() - self.old.keys()
         self._open(lacking)
-        return True
+        return bool(lacking)
 
     def _open(self, kinds: set[Kind]) -> None:
         """Open connections of these kinds, on the path as it was found."""
@@ -121,9 +122,14 @@ class Stand:
             self._close(list(self.old))
 
 
+def needed(scenario: Scenario) -> set[Kind]:
+    """The kind of old connections that a scenario needs, if it needs any."""
+    return {kind(scenario)} if scenario["age"] == "old" else set()
+
+
 @dataclass
 class Used:
-    """The labs on which scenarios ran, and the scenarios of the whole run."""
+    """The labs on which scenarios ran, and those scenarios whose old connections a lab has."""
 
     scenarios: Sequence[Scenario]
     rigs: list[Rig] = field(default_factory=list)
@@ -146,8 +152,8 @@ def stand_of(rig: Rig, scenarios: Iterable[Scenario] = ()) -> tuple[Stand, bool]
     if KEPT in kept:
         return kept[KEPT], False
     card = rig.profile.directions() if rig.kind != "veth" else ()
-    kinds = {kind(one) for one in scenarios if one["age"] == "old"}
-    stand = Stand(rig, life_of(rig), Switch(rig.bench.dut, card), Switch(rig.bench.peer), card, kinds)
+    wanted = Counter(itertools.chain.from_iterable(map(needed, scenarios)))
+    stand = Stand(rig, life_of(rig), Switch(rig.bench.dut, card), Switch(rig.bench.peer), card, wanted)
     stand.begin()
     kept[KEPT] = stand
     return stand, True

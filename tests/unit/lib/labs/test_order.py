@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,8 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from offload.card.profile import find
+from tests.lib.labs.homes import by_line
 from tests.lib.labs.order import SILENT, Order, pytest_xdist_make_scheduler
 from tests.lib.scenario import events
+from tests.lib.scenario.space import Scenario, load
 
 Began = tuple[int, int, str]  # when, in which lab, which test
 SCENARIO = "tests/hw/test_70_scenarios.py::test_scenario_holds[seed={}{}]"
@@ -22,6 +25,7 @@ class Config:
     """The options of a run with so many labs."""
 
     def __init__(self, labs: int, working: int) -> None:
+        self.stash: dict[Any, Any] = {}
         self._options = {"tx": [f"{labs}*popen"], "maxschedchunk": None, "--working": working}
 
     def getoption(self, name: str) -> Any:
@@ -33,10 +37,10 @@ class Config:
 class Lab:
     """A worker that runs what it is given, and the first only when it knows the second or is to end."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: int) -> None:
         self.given: list[int] = []
         self.shutting_down = False
-        self.gateway = SimpleNamespace(id="gw")
+        self.gateway = SimpleNamespace(id=f"gw{number}")
 
     def send_runtest_some(self, indices: list[int]) -> None:
         assert not self.shutting_down, "a test after the end"
@@ -49,11 +53,13 @@ class Lab:
         return len(self.given) > 1 or bool(self.given and self.shutting_down)
 
 
-def began(tests: list[str], labs: int, working: int, seconds: Mapping[str, int]) -> list[Began]:
+def began(
+    tests: list[str], labs: int, working: int, seconds: Mapping[str, int], wanted: Sequence[Scenario] = ()
+) -> list[Began]:
     """Run tests by the clock of their seconds: when each one began, in which lab."""
-    order = Order(Config(labs, working), None)  # type: ignore[arg-type]
+    order = Order(Config(labs, working), None, wanted)  # type: ignore[arg-type]
     order.log = lambda *_: None  # type: ignore[assignment]
-    nodes: list[Any] = [Lab() for _ in range(labs)]
+    nodes: list[Any] = [Lab(number) for number in range(labs)]
     for node in nodes:
         order.add_node(node)
         order.add_node_collection(node, tests)
@@ -144,5 +150,46 @@ def test_last_test_is_the_last_to_begin() -> None:
 @pytest.mark.parametrize("working", [0, 3])
 def test_order_is_for_runs_that_say_how_many_work(working: int) -> None:
     """Other parallel runs keep pytest-xdist's own order."""
-    made = pytest_xdist_make_scheduler(Config(2, working), None)  # type: ignore[arg-type]
+    config: Any = Config(2, working)
+    made = pytest_xdist_make_scheduler(config, None)
     assert isinstance(made, Order) == bool(working)
+
+
+SPACE = load(find("connectx-6-dx"))
+
+
+def crossed(old: int, silent: int, plain: int) -> list[Scenario]:
+    """Scenarios in mixed order: on old connections of several kinds, silent ones among them, and on new
+    ones."""
+    kinds = ("ip=v6-extension", "cell=1.2-aes-gcm-256", "number=2^8", "tcp=bare", "number=2^16", "ip=v4")
+    lines = [f"seed={n},age=old,{kinds[n % len(kinds)]}" for n in range(old)]
+    lines += [f"seed={n},age=old,event=idle-minute,{kinds[n % 3]}" for n in range(100, 100 + silent)]
+    lines += [f"seed={n},connections=9" for n in range(200, 200 + plain)]
+    random.Random(5).shuffle(lines)
+    return [SPACE.parse(line) for line in lines]
+
+
+@pytest.mark.parametrize(("labs", "working"), [(8, 3), (6, 3), (2, 3), (4, 1)])
+def test_old_connections_are_used_in_the_lab_that_has_them(labs: int, working: int) -> None:
+    """All of them where every lab has enough else to do."""
+    wanted = crossed(40, 6, 300)
+    tests = [SCENARIO.format(one.seed, one.line().removeprefix(f"seed={one.seed}")) for one in wanted]
+    seconds = {test: 5 if "idle-minute" in test else 1 for test in tests}
+    found = began([*tests, "tests/hw/test_90_log.py::test_log"], labs, working, seconds, wanted)
+    at = by_line(wanted, labs, working)
+    where = {test.partition("[")[2][:-1]: lab for _, lab, test in found}
+    assert len(at) == 46 and {line: where[line] for line in at} == dict(at)
+    assert len(set(where.values())) == labs
+
+
+def test_a_lab_takes_another_s_only_if_nothing_else_is_left() -> None:
+    """A lab that is late keeps nobody waiting: its scenarios run elsewhere, and each once."""
+    wanted = crossed(24, 2, 4)
+    tests = [SCENARIO.format(one.seed, one.line().removeprefix(f"seed={one.seed}")) for one in wanted]
+    at = by_line(wanted, 2, 1)
+    slow = next(test for test in tests if at.get(test.partition("[")[2][:-1]) == 0)
+    found = began([*tests, "tests/hw/test_90_log.py::test_log"], 2, 1, {slow: 1000}, wanted)
+    assert sorted(test for _, _, test in found) == sorted([*tests, "tests/hw/test_90_log.py::test_log"])
+    away = [test for _, lab, test in found if at.get(test.partition("[")[2][:-1], lab) != lab]
+    other = [test for _, lab, test in found if lab == 1 and test in tests]
+    assert away and other[-len(away) :] == away

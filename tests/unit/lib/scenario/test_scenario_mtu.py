@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -76,7 +77,7 @@ class Stood(Stand):
         nobody: Any = SimpleNamespace(close=lambda *_, **__: self.did.append("closed"))
         switch: Any = SimpleNamespace(restore=lambda: self.did.append("switched back"))
         super().__init__(nobody, nobody, switch, switch, ())
-        self.mtu, self.kinds = path.mtu, {kind(SPACE.parse(line)) for line in kinds}
+        self.mtu, self.wanted = path.mtu, Counter(kind(SPACE.parse(line)) for line in kinds)
         monkeypatch.setattr(stands, "open_kinds", self.open)
 
     def open(self, life: Any, kinds: Any) -> dict[Any, Any]:
@@ -105,7 +106,7 @@ def test_a_pair_that_was_used_up_comes_back_when_the_path_is_as_found(
 ) -> None:
     """Or when a scenario needs one: the path would change for each, which takes longer than a scenario."""
     lines = ("age=old", "age=old,number=2^8", "age=old,number=2^16")
-    stand = Stood(monkeypatch, *lines)
+    stand = Stood(monkeypatch, *lines, *lines)
     assert stand.refill()
     for number in ("2^8", "2^16"):
         scenario = SPACE.parse(f"mtu=600,age=old,number={number}")
@@ -118,6 +119,21 @@ def test_a_pair_that_was_used_up_comes_back_when_the_path_is_as_found(
     stand.done(scenario)
     stand.mtu.as_found()
     assert stand.refill() and not stand.refill()
+
+
+def test_a_pair_that_no_scenario_needs_any_more_stays_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scenario counts when it begins, once: also if another lab was to have it, or if it runs twice."""
+    line = "age=old,number=2^8"
+    stand, scenario = Stood(monkeypatch, line, line), SPACE.parse(line)
+    assert stand.refill()
+    for more in (True, False):
+        assert not stand.refill(scenario), "it is there"
+        stand.ready(scenario)
+        stand.done(scenario)
+        assert stand.refill() is more
+    stand.ready(scenario)
+    assert stand.refill(SPACE.parse("age=old,number=2^16")) and not stand.wanted
+    assert stand.did == [1, "closed", 1, "closed", 1, 1]
 
 
 def test_a_test_opens_no_more_than_its_scenario_needs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,8 +131,9 @@ def test_what_serves_no_other_scenario_is_opened_anew(
     line: str, again: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A connection that is dead, or has carried its number over, and none besides it."""
-    lab, scenario = Ends(monkeypatch, "age=old", line), SPACE.parse(line)
+    lab, scenario = Ends(monkeypatch, "age=old", line, line), SPACE.parse(line)
     before = len(lab.opened)
+    assert not lab.stand.refill(scenario)
     lab.stand.ready(scenario)
     assert len(lab.opened) == before and not lab.closed
     lab.stand.done(scenario)
