@@ -99,6 +99,9 @@ def test_modules_of_one_card_serve_the_next(machine: FakeMachine) -> None:
     """Two T6 need the modules once; if the second fails, those that the first uses stay."""
     machine.set(devices={"cx0": T6, "cx1": {**T6, "ifindex": 10}})
     assert log(machine, "enable", "cx0", "cx1").count("modprobe ch_ktls") == 1
+    assert machine.call("restore", "cx0") == 0
+    assert "module ch_ktls stays: another device of the journal uses it" in machine.said
+    assert "ch_ktls" in machine.state()["modules"] and active(machine, "cx1")[0]
     assert machine.call("restore") == 0
     second = [i for i, c in enumerate(log(machine, "enable", "cx0", "cx1"), 1) if "-K cx1" in c][0]
     assert machine.call("restore") == 0

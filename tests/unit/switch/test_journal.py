@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from offload.cmd import KEEP_OPEN
-from offload.errors import ConfigError, RigError
+from offload.errors import ConfigError, Refused, RigError
 from offload.switch.journal import Entry, Journal, folder
 
 ENTRY = Entry(
@@ -58,6 +58,17 @@ def test_two_calls_wait_for_each_other(journal: Journal) -> None:
             pass
     assert not KEEP_OPEN
     with Journal(journal.place).locked(patience=0.1):
+        pass
+
+
+def test_one_run_at_a_time_claims_a_lab(journal: Journal) -> None:
+    """The second is refused at once; calls that switch may go on meanwhile, and it is free afterwards."""
+    with journal.claimed("lab x"):
+        with pytest.raises(Refused, match="a run is using lab x"), Journal(journal.place).claimed("lab x"):
+            pass
+        with Journal(journal.place).locked(patience=0.1):
+            pass
+    with Journal(journal.place).claimed("lab x"):
         pass
 
 

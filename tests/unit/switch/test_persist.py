@@ -93,6 +93,7 @@ def test_written_shown_and_removed(root: Path, manager: str) -> None:
         text = host.files()[path_of(manager, "eth0")]
         assert all(f"  | {line}" in said for line in text.splitlines())
         assert "-K eth0 tls-hw-tx-offload on" in text
+        assert "  remove it: ktls-offload enable eth0 --persist none" in said
     assert kept_by(host, "eth0") == [path_of(manager, "eth0")]
     for wanted in ("removed", "no file persists"):
         assert wanted in keep(host, "none")
