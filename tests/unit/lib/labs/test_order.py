@@ -15,6 +15,7 @@ from offload.card.profile import find
 from tests.lib.labs.homes import by_line
 from tests.lib.labs.order import SILENT, Order, pytest_xdist_make_scheduler
 from tests.lib.scenario import events
+from tests.lib.scenario.plugin import RUN
 from tests.lib.scenario.space import Scenario, load
 
 Began = tuple[int, int, str]  # when, in which lab, which test
@@ -151,8 +152,10 @@ def test_last_test_is_the_last_to_begin() -> None:
 def test_order_is_for_runs_that_say_how_many_work(working: int) -> None:
     """Other parallel runs keep pytest-xdist's own order."""
     config: Any = Config(2, working)
+    config.stash[RUN] = [SPACE.parse("seed=1,age=old")]
     made = pytest_xdist_make_scheduler(config, None)
     assert isinstance(made, Order) == bool(working)
+    assert not working or vars(made)["_homes"] == by_line(config.stash[RUN], 2, working)
 
 
 SPACE = load(find("connectx-6-dx"))

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from offload.card.profile import find
+from tests.lib.labs.homes import by_line
 from tests.lib.scenario.array.covering import FIRST, array
 from tests.lib.scenario.mtu import in_turn
 
@@ -37,7 +38,7 @@ import pytest
 @pytest.mark.scenarios
 def test_crosses(scenario, evidence, used):
     evidence["scenario"] = {"met": dict(scenario.values)}
-    assert scenario in used.scenarios
+    evidence["here"] = [one.line() for one in used.scenarios]
     assert scenario["trouble"] != "forged-tag"
 """
 
@@ -78,6 +79,11 @@ def results(events: list[dict[str, Any]]) -> dict[str, str]:
     return {event["id"].partition("[")[2][:-1]: event["outcome"] for event in tests}
 
 
+def here(events: list[dict[str, Any]]) -> set[tuple[str, ...]]:
+    """The scenarios whose old connections a lab has, of each lab that ran a test."""
+    return {tuple(event["evidence"]["here"]) for event in events if event["event"] == "test"}
+
+
 def test_quick_is_the_default_and_its_failures_are_repeated(suite: Suite) -> None:
     """A run has the scenarios of its depth, and a replay those that failed."""
     rc, said, events = ran(suite)
@@ -85,6 +91,7 @@ def test_quick_is_the_default_and_its_failures_are_repeated(suite: Suite) -> Non
     assert rc == 1 and list(found) == [one.line() for one in in_turn(wanted)] and len(wanted) == FIRST, said
     (plan,) = [event["conditions"] for event in events if event["event"] == "plan"]
     assert (plan["depth"], plan["scenarios"]) == ("quick", FIRST) and "not_yet" in plan
+    assert here(events) == {tuple(found)}
     failed = {line for line, outcome in found.items() if outcome == "fail"}
     (suite.home / "events.jsonl").rename(suite.home / "former.jsonl")
     rc, said, events = ran(suite, "--replay", str(suite.home / "former.jsonl"))
@@ -94,12 +101,15 @@ def test_quick_is_the_default_and_its_failures_are_repeated(suite: Suite) -> Non
 def test_labs_of_a_parallel_run_get_the_scenarios_from_the_controller(suite: Suite) -> None:
     """Each runs once, in one of the labs, and the plan is that of a run in one lab."""
     (suite.home / "conftest.py").write_text(CONFTEST + LABS)
-    rc, said, events = ran(suite, "-p", "xdist", "-n", "2", "--working", "1", "--depth", "quick")
+    rc, said, events = ran(suite, "-p", "xdist", "-n", "2", "--working", "2", "--depth", "quick")
     wanted = array("quick", find("connectx-6-dx"))
     lines = [event["id"].partition("[")[2][:-1] for event in events if event["event"] == "test"]
     assert rc == 1 and sorted(lines) == sorted(one.line() for one in wanted), said
     (plan,) = [event["conditions"] for event in events if event["event"] == "plan"]
     assert (plan["depth"], plan["scenarios"]) == ("quick", len(wanted))
+    at = by_line(wanted, 2, 2)
+    both = {tuple(one.line() for one in in_turn(wanted) if at.get(one.line()) == lab) for lab in (0, 1)}
+    assert here(events) == both and all(both)
 
 
 def test_a_wrong_profile_of_a_parallel_run_is_a_usage_error(suite: Suite) -> None:
