@@ -94,11 +94,11 @@ class Stand:
         While the path has another MTU, only a scenario that needs some of that has it put back. What no
         scenario needs any more stays closed.
         """
-        now = needed(scenario) - self.old.keys() if scenario else set[Kind]()
-        self.wanted -= Counter(needed(scenario) if scenario else ())
-        if not now and not self.mtu.found:
+        mine = needed(scenario) if scenario else set[Kind]()
+        self.wanted -= Counter(mine)
+        if mine <= self.old.keys() and not self.mtu.found:
             return False
-        lacking = now | self.wanted.keys() - self.old.keys()
+        lacking = (mine | self.wanted.keys()) - self.old.keys()
         self._open(lacking)
         return bool(lacking)
 
